@@ -1,0 +1,218 @@
+"""What the coordinator is told (events) and what it answers (actions), as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+GPU = "gpu"
+CPU = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRendered:
+    """A frame is on screen: the GPU is free until ``gap_end_ns``, when rendering takes it back."""
+
+    frame: int
+    gap_end_ns: int
+    render_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RenderStarted:
+    """Rendering holds the GPU: the gap is closed, no chunk may start."""
+
+    frame: int
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceRequested:
+    """The app (or the main loop, for a continuous DNN) wants an inference on the newest frame."""
+
+    dnn: str
+
+
+@dataclass(frozen=True, slots=True)
+class InputReady:
+    """Preprocessing of a job's current stage is done: ``tasks`` inputs wait, one each crop.
+
+    Zero tasks: the stage has nothing to do (no palm found) and the job ends.
+    ``luminance_difference`` is C of Eq. 4 on 1080p pixels, computed in the pool (stage 0 only).
+    """
+
+    job: int
+    tasks: int = 1
+    luminance_difference: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkFinished:
+    """Ops up to ``end_op`` of a job's current task have run; ``elapsed_ns`` on the processor."""
+
+    job: int
+    processor: str
+    start_op: int
+    end_op: int
+    elapsed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class FallbackFinished:
+    """The pool has run the fallback ops up to ``end_op``."""
+
+    job: int
+    end_op: int
+    elapsed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class DnnMoved:
+    """A DNN is now loaded on ``processor`` (moving takes about 50 ms on a phone, section 6.3.2)."""
+
+    dnn: str
+    processor: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobFailed:
+    """Preprocessing, a chunk or decoding raised; the job is dropped."""
+
+    job: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorLost:
+    """A processor stopped working; its DNNs move away and its running job is dropped."""
+
+    processor: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorBack:
+    """A lost processor works again."""
+
+    processor: str
+
+
+Event = (
+    FrameRendered
+    | RenderStarted
+    | InferenceRequested
+    | InputReady
+    | ChunkFinished
+    | FallbackFinished
+    | DnnMoved
+    | JobFailed
+    | ProcessorLost
+    | ProcessorBack
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Preprocess the input of ``stage`` (0: the newest frame; later: crops from the last
+    stage's outputs) in the pool, then report InputReady."""
+
+    job: int
+    dnn: str
+    stage: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunChunk:
+    """Run ops ``[start_op, end_op)`` of task ``task`` of ``stage`` on ``processor``."""
+
+    job: int
+    dnn: str
+    stage: int
+    task: int
+    processor: str
+    start_op: int
+    end_op: int
+    expected_ns: int
+    reason: str  # why this one: "deadline", "lowest utility", ... (overlay and trace)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFallback:
+    """Run the fallback ops ``[start_op, end_op)`` in the pool."""
+
+    job: int
+    dnn: str
+    stage: int
+    task: int
+    start_op: int
+    end_op: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Load ``dnn`` on ``processor``, then report DnnMoved; its next jobs run there."""
+
+    dnn: str
+    processor: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The last op of the last stage has run: decode in the pool and deliver the result."""
+
+    job: int
+    dnn: str
+    processor: str
+    latency_ns: int  # from enqueue (after preprocessing) to now
+    missed: bool  # latency above the DNN's constraint
+    chunks: int  # how many chunks its GPU work was cut into
+    stages: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The job ends without a result."""
+
+    job: int
+    dnn: str
+    reason: str
+
+
+Action = Prepare | RunChunk | RunFallback | Move | Finish | Drop
+
+
+@dataclass(frozen=True, slots=True)
+class Utility:
+    """Parameters of Eqs. 2-4 for one DNN. Times are in ms.
+
+    ``beta`` scales how fast utility falls, ``gamma`` is the exponent, ``l0`` the utility of a
+    fresh result, ``alpha`` the weight of content variation (0.01 in the paper).
+    """
+
+    beta: float = 1.0
+    gamma: float = 1.0
+    l0: float = 0.0
+    alpha: float = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """What is known about one network of a DNN before it runs (from its profile)."""
+
+    op_ns: tuple[int, ...]  # profiled GPU latency of each op (of each fallback op: on the CPU)
+    fallback: tuple[bool, ...]
+    cpu_ns: int  # the whole network on one CPU core
+    chunk_cost_ns: int  # measured cost of cutting: enqueue, flush and wait once
+    chunks: tuple[tuple[int, int], ...]  # the static partition, half-open op ranges
+    tasks: int = 1  # expected number of tasks (hands, faces): a guess until observed
+
+
+@dataclass(frozen=True, slots=True)
+class DnnPlan:
+    """What the coordinator must know about one DNN."""
+
+    name: str
+    stages: tuple[StagePlan, ...]
+    constraint_ns: int  # latency constraint t_max
+    utility: Utility = field(default_factory=Utility)
+    min_interval_ns: int = 0  # 1 / max_rate_hz
+    continuous: bool = True  # False: only on InferenceRequested
+    priority: str = "normal"

@@ -1,0 +1,106 @@
+"""The small contract every engine meets: load a graph, then run ranges of its ops.
+
+An *op* here is what the engine executes after its own lowering (a fused convolution, say);
+``Op.nodes`` leads back to the ONNX nodes. A range ``[start, end)`` of ops run without
+preemption is a chunk: the ``RunPartial(startIdx, endIdx)`` of the Heimdall paper, section 8.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from heimdall.analyzer.graph import Graph, Tensor
+
+
+@dataclass(frozen=True)
+class Op:
+    """One schedulable unit of a loaded network.
+
+    ``fallback`` marks an op this engine cannot run: the pool runs it on the CPU, at its place
+    in the order (section 7.2). ``flops`` counts a multiply-add as two; ``bytes`` is what must
+    be read and written at least once.
+    """
+
+    name: str
+    kind: str
+    nodes: tuple[str, ...]
+    fallback: bool = False
+    flops: int = 0
+    bytes: int = 0
+
+
+class State(ABC):
+    """The activations of one job in flight. They survive between calls of ``Network.run``."""
+
+
+class Network(ABC):
+    """A graph loaded on an engine. Thread-safe as long as each State is used by one thread."""
+
+    graph: Graph
+    ops: tuple[Op, ...]
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        return self.graph.inputs
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        return self.graph.outputs
+
+    @abstractmethod
+    def new_state(self) -> State:
+        """Allocate the activations of one job."""
+
+    @abstractmethod
+    def write(self, state: State, inputs: Mapping[str, np.ndarray]) -> None:
+        """Set the input tensors (NCHW or whatever the graph declares) and rewind to op 0.
+
+        Raises ModelError when a name, shape or type does not match ``inputs``.
+        """
+
+    @abstractmethod
+    def run(self, state: State, start: int, end: int) -> int:
+        """Run ops ``[start, end)`` and wait; return the elapsed time on the processor in ns.
+
+        Ranges are run in order, each once. The range may not contain fallback ops
+        (ValueError); those go through ``run_fallback``.
+        """
+
+    @abstractmethod
+    def run_fallback(self, state: State, start: int, end: int) -> int:
+        """Run the fallback ops ``[start, end)`` on the CPU, callable from a pool thread;
+        return the elapsed ns. Copies between processors are included."""
+
+    @abstractmethod
+    def read(self, state: State) -> dict[str, np.ndarray]:
+        """The output tensors, in the graph's shapes; valid after the last op has run."""
+
+    def op_times(self, state: State) -> list[int] | None:
+        """Device time in ns of each op since ``write``, where the engine can tell."""
+        return None
+
+    def close(self) -> None:
+        """Free device memory."""
+
+
+class Engine(ABC):
+    """One processor that runs networks."""
+
+    name: str  # registered name: "opencl", "onnxruntime", "null"
+    processor: str  # "gpu" or "cpu": the role it plays for the coordinator
+
+    @abstractmethod
+    def load(self, graph: Graph, *, force_fallback: Collection[str] = ()) -> Network:
+        """Compile and place a graph. ``force_fallback`` names ONNX op types or node names
+        that must run as fallback ops (phones' GPU engines lack many: paper, Table 2)."""
+
+    @abstractmethod
+    def describe(self) -> Mapping[str, str]:
+        """What identifies it in a profile: ``device``, ``driver``, ``version``, ``mode``."""
+
+    def close(self) -> None:
+        """Free the device."""

@@ -1,0 +1,56 @@
+"""What a network needs around it: how a picture becomes its inputs, and its outputs a result."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The input tensors of one task, and what its decoder needs to map results back."""
+
+    inputs: Mapping[str, np.ndarray]
+    context: Any = None
+
+
+@dataclass(frozen=True)
+class Network:
+    """One ONNX file of a pipeline and the input shapes it is run at."""
+
+    file: str
+    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+
+class Pipeline(ABC):
+    """One DNN as an app sees it: one network, or several in stages (palm, then landmarks).
+
+    All methods are called from pool threads, one call at a time for each job, and must not keep
+    state between jobs except what ``prepare`` puts into contexts. Pictures are BGR uint8 of
+    shape (height, width, 3), as OpenCV captures them; coordinates in results are pixels of
+    that picture (x right, y down).
+    """
+
+    networks: tuple[Network, ...]  # one a stage
+
+    @abstractmethod
+    def prepare(
+        self, stage: int, image: np.ndarray, previous: Sequence[Any], options: Mapping[str, Any]
+    ) -> list[Prepared]:
+        """Inputs of ``stage``: exactly one for stage 0; later stages get the decoded results of
+        the stage before (``previous``, one each task) and return one a crop, or none."""
+
+    @abstractmethod
+    def decode(self, stage: int, outputs: Mapping[str, np.ndarray], context: Any) -> Any:
+        """One task's outputs to a result."""
+
+    def combine(self, results: Sequence[Sequence[Any]], image: np.ndarray) -> Any:
+        """The final result from all stages' results (``results[stage][task]``).
+
+        Default: the single result of a single-stage pipeline.
+        """
+        return results[-1][0]
