@@ -1,0 +1,273 @@
+"""What the coordinator's actions become: work for the GPU worker, the CPU worker and the pool.
+
+Workers touch neither the coordinator nor GL; they post events (and decoded results) to the
+inbox that the main thread reads.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from heimdall.coordinator.events import (
+    CPU,
+    GPU,
+    Action,
+    ChunkFinished,
+    DnnMoved,
+    Drop,
+    Event,
+    FallbackFinished,
+    Finish,
+    InputReady,
+    JobFailed,
+    Move,
+    Prepare,
+    ProcessorLost,
+    RunChunk,
+    RunFallback,
+)
+from heimdall.models.base import Prepared
+from heimdall.models.luminance import luminance_difference, luminance_grid
+from heimdall.workers import Workers
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from heimdall.app import App
+    from heimdall.capture import Frame
+    from heimdall.deployment import Deployment
+    from heimdall.trace import Tracer
+
+log = logging.getLogger(__name__)
+
+GPU_FAILURES_UNTIL_LOST = 3
+
+
+@dataclass(frozen=True)
+class Result:
+    """A decoded result on its way to ``App.on_result``."""
+
+    dnn: str
+    value: Any
+    frame: Frame
+    finish: Finish
+    requested_ns: int
+    decoded_ns: int
+
+
+@dataclass
+class _Run:
+    """One job in flight: its frame, and what its stages have produced so far."""
+
+    dnn: str
+    frame: Frame
+    options: Mapping[str, Any]
+    requested_ns: int
+    image: np.ndarray | None = None
+    tasks: list[Prepared] = field(default_factory=list)
+    outputs: dict[int, Mapping[str, np.ndarray]] = field(default_factory=dict)
+    results: list[list[Any]] = field(default_factory=list)
+
+
+class Executor:
+    """Carries out actions on worker threads. ``execute`` is called on the main thread only."""
+
+    def __init__(
+        self,
+        app: App,
+        deployments: Mapping[str, Deployment],
+        newest: Callable[[], Frame],
+        inbox: queue.SimpleQueue[Event | Result],
+        tracer: Tracer | None = None,
+    ) -> None:
+        self._app = app
+        self._deployments = deployments
+        self._newest = newest
+        self._inbox = inbox
+        self._tracer = tracer
+        self._runs: dict[int, _Run] = {}
+        self._grids: dict[str, np.ndarray] = {}
+        self._gpu_failures = 0
+        self.options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
+        self.errors: list[str] = []
+        self._gpu = Workers("gpu")
+        self._cpu = Workers("cpu", nice=10)
+        self._pool = Workers("pool", count=2, nice=5)
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            Prepare: self._on_prepare,
+            RunChunk: self._on_run_chunk,
+            RunFallback: lambda action: self._pool.submit(self._run_fallback, action),
+            Move: lambda action: self._cpu.submit(self._move, action),
+            Finish: self._on_finish,
+            Drop: lambda action: self._runs.pop(action.job, None),
+        }
+
+    def execute(self, actions: Sequence[Action]) -> None:
+        """Dispatch ``actions``; none of them blocks."""
+        for action in actions:
+            self._handlers[type(action)](action)
+
+    def close(self) -> None:
+        """Wait for what is running, then end the threads."""
+        for workers in (self._gpu, self._cpu, self._pool):
+            workers.close()
+
+    # --- main thread -----------------------------------------------------------------
+
+    def _on_prepare(self, action: Prepare) -> None:
+        if action.stage == 0:
+            options = self.options.get(action.dnn, {})
+            now_ns = time.perf_counter_ns()
+            self._runs[action.job] = _Run(action.dnn, self._newest(), options, now_ns)
+        self._pool.submit(self._prepare, action)
+
+    def _on_run_chunk(self, action: RunChunk) -> None:
+        worker = self._gpu if action.processor == GPU else self._cpu
+        worker.submit(self._run_chunk, action)
+
+    def _on_finish(self, action: Finish) -> None:
+        run = self._runs.pop(action.job)
+        self._pool.submit(self._finish, action, run)
+
+    # --- pool ------------------------------------------------------------------------
+
+    def _prepare(self, action: Prepare) -> None:
+        run = self._runs.get(action.job)
+        if run is None:  # dropped meanwhile
+            return
+        pipeline = self._deployments[action.dnn].pipeline
+        start_ns = time.perf_counter_ns()
+        try:
+            difference = 0.0
+            if action.stage == 0:
+                run.image = self._app.input_image(action.dnn, run.frame, run.options)
+                difference = self._luminance(action.dnn, run.frame.image)
+                previous: list[Any] = []
+            else:
+                previous = self._decode_stage(run)
+            run.tasks = pipeline.prepare(action.stage, run.image, previous, run.options)
+            run.outputs = {}
+        except Exception as error:
+            self._failed(action.job, action.dnn, "preprocess", error)
+            return
+        self._span("pool", f"{action.dnn} preprocess", start_ns, stage=action.stage)
+        self._inbox.put(InputReady(action.job, len(run.tasks), difference))
+
+    def _luminance(self, dnn: str, image: np.ndarray) -> float:
+        grid = luminance_grid(image)
+        last = self._grids.get(dnn)
+        self._grids[dnn] = grid
+        return 0.0 if last is None else luminance_difference(grid, last)
+
+    def _decode_stage(self, run: _Run) -> list[Any]:
+        pipeline = self._deployments[run.dnn].pipeline
+        stage = len(run.results)
+        results = [
+            pipeline.decode(stage, run.outputs[task], prepared.context)
+            for task, prepared in enumerate(run.tasks)
+        ]
+        run.results.append(results)
+        return results
+
+    def _run_fallback(self, action: RunFallback) -> None:
+        start_ns = time.perf_counter_ns()
+        try:
+            self._run_range(action, GPU, fallback=True)
+        except Exception as error:
+            self._failed(action.job, action.dnn, "fallback op", error)
+            return
+        elapsed_ns = time.perf_counter_ns() - start_ns
+        self._span("pool", f"{action.dnn} fallback", start_ns, start=action.start_op,
+                   end=action.end_op)
+        self._inbox.put(FallbackFinished(action.job, action.end_op, elapsed_ns))
+
+    def _finish(self, action: Finish, run: _Run) -> None:
+        start_ns = time.perf_counter_ns()
+        try:
+            self._decode_stage(run)
+            assert run.image is not None
+            value = self._deployments[run.dnn].pipeline.combine(run.results, run.image)
+        except Exception as error:
+            self._report(action.dnn, "decode", error)
+            return
+        self._span("pool", f"{action.dnn} decode", start_ns)
+        self._inbox.put(
+            Result(run.dnn, value, run.frame, action, run.requested_ns, time.perf_counter_ns())
+        )
+
+    # --- GPU and CPU workers -----------------------------------------------------------
+
+    def _run_chunk(self, action: RunChunk) -> None:
+        start_ns = time.perf_counter_ns()
+        try:
+            self._run_range(action, action.processor)
+        except Exception as error:
+            self._failed(action.job, action.dnn, f"{action.processor} inference", error)
+            if action.processor == GPU:
+                self._count_gpu_failure()
+            return
+        elapsed_ns = time.perf_counter_ns() - start_ns
+        if action.processor == GPU:
+            self._gpu_failures = 0
+        self._span(action.processor, action.dnn, start_ns, ops=f"{action.start_op}-{action.end_op}",
+                   stage=action.stage, task=action.task, reason=action.reason,
+                   expected_ms=action.expected_ns / 1e6)
+        self._inbox.put(
+            ChunkFinished(
+                action.job, action.processor, action.start_op, action.end_op, elapsed_ns
+            )
+        )
+
+    def _run_range(
+        self, action: RunChunk | RunFallback, processor: str, fallback: bool = False
+    ) -> None:
+        """Run a range of ops, with the input copied in before the first and the output out
+        after the last."""
+        run = self._runs.get(action.job)
+        if run is None:  # dropped meanwhile
+            return
+        network, state = self._deployments[action.dnn].network(action.stage, processor)
+        end = len(network.ops) if processor == CPU else action.end_op
+        if action.start_op == 0:
+            network.write(state, run.tasks[action.task].inputs)
+        (network.run_fallback if fallback else network.run)(state, action.start_op, end)
+        if end == len(network.ops):
+            run.outputs[action.task] = network.read(state)
+
+    def _move(self, action: Move) -> None:
+        start_ns = time.perf_counter_ns()
+        try:
+            self._deployments[action.dnn].load(action.processor)
+        except Exception as error:
+            self._report(action.dnn, f"move to {action.processor}", error)
+            return
+        self._span("cpu", f"{action.dnn} moves to {action.processor}", start_ns,
+                   reason=action.reason)
+        self._inbox.put(DnnMoved(action.dnn, action.processor))
+
+    # --- failures and trace ------------------------------------------------------------
+
+    def _count_gpu_failure(self) -> None:
+        self._gpu_failures += 1
+        if self._gpu_failures == GPU_FAILURES_UNTIL_LOST:
+            self.errors.append("the GPU failed repeatedly: its DNNs move to the CPU")
+            self._inbox.put(ProcessorLost(GPU))
+
+    def _failed(self, job: int, dnn: str, step: str, error: Exception) -> None:
+        self._report(dnn, step, error)
+        self._inbox.put(JobFailed(job, f"{step}: {error}"))
+
+    def _report(self, dnn: str, step: str, error: Exception) -> None:
+        message = f"{dnn}: {step} failed: {type(error).__name__}: {error}"
+        log.error("%s\n%s", message, traceback.format_exc())
+        self.errors.append(message)
+
+    def _span(self, lane: str, name: str, start_ns: int, **details: Any) -> None:
+        if self._tracer:
+            self._tracer.span(lane, name, start_ns, time.perf_counter_ns(), details)

@@ -1,0 +1,135 @@
+"""The trace of a run: a Chrome/Perfetto timeline, and the recording that can be replayed.
+
+One file holds both: ``traceEvents`` for https://ui.perfetto.dev or chrome://tracing, and
+``heimdall`` with the coordinator's configuration and every event it received, so that
+``heimdall trace`` can feed them to a fresh coordinator and compare its actions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from heimdall.coordinator.events import Action, Event
+from heimdall.coordinator.replay import to_dict
+from heimdall.errors import ConfigError
+
+SCHEMA = 1
+LANES = ("render", "gpu", "cpu", "pool-0", "pool-1")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a replay needs: the configuration, and ``(now_ns, event, actions)`` as plain data.
+
+    An entry whose event is None is a timer: ``Coordinator.wake(now_ns)``.
+    """
+
+    config: Mapping[str, Any]
+    steps: Sequence[tuple[int, Mapping[str, Any] | None, Sequence[Mapping[str, Any]]]]
+
+
+@dataclass
+class Tracer:
+    """Collects spans from all threads and the coordinator's events from the main thread.
+
+    Appending to a list is all that happens during the run; ``save`` does the rest.
+    """
+
+    start_ns: int
+    spans: list[tuple[str, str, int, int, Mapping[str, Any]]] = field(default_factory=list)
+    steps: list[tuple[int, Event | None, Sequence[Action]]] = field(default_factory=list)
+
+    def span(
+        self, lane: str, name: str, start_ns: int, end_ns: int, details: Mapping[str, Any]
+    ) -> None:
+        """A piece of work in a lane; the pool has a lane a thread."""
+        if lane == "pool":
+            lane = threading.current_thread().name
+        self.spans.append((lane, name, start_ns, end_ns, details))
+
+    def step(self, now_ns: int, event: Event | None, actions: Sequence[Action]) -> None:
+        """What the coordinator was told, and what it answered."""
+        self.steps.append((now_ns, event, actions))
+
+    def save(self, path: str | Path, config: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+        """Write the file, replacing an old one only when the new one is complete.
+
+        Raises ConfigError when it cannot be written.
+        """
+        content = {
+            "traceEvents": self._lanes() + [self._event(*span) for span in self.spans],
+            "displayTimeUnit": "ms",
+            "otherData": dict(about),
+            "heimdall": {
+                "schema": SCHEMA,
+                "config": dict(config),
+                "steps": [
+                    [now, to_dict(event) if event else None, [to_dict(item) for item in actions]]
+                    for now, event, actions in self.steps
+                ],
+            },
+        }
+        write_atomically(path, json.dumps(content), "trace")
+
+    def _lanes(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "ph": "M",
+                "pid": 1,
+                "tid": index,
+                "name": "thread_name",
+                "args": {"name": lane},
+            }
+            for index, lane in enumerate(LANES)
+        ]
+
+    def _event(
+        self, lane: str, name: str, start_ns: int, end_ns: int, details: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        return {
+            "ph": "X",
+            "pid": 1,
+            "tid": LANES.index(lane),
+            "name": name,
+            "ts": (start_ns - self.start_ns) / 1e3,
+            "dur": (end_ns - start_ns) / 1e3,
+            "args": dict(details),
+        }
+
+
+def read_recording(path: str | Path) -> Recording:
+    """The recording in a trace file. Raises ConfigError when it has none or is damaged."""
+    try:
+        content = json.loads(Path(path).read_text())
+        data = content["heimdall"]
+        if data["schema"] != SCHEMA:
+            raise ConfigError(
+                f"trace {path} has schema {data['schema']}, this version reads {SCHEMA}: record anew"
+            )
+        steps = [(int(now), event, actions) for now, event, actions in data["steps"]]
+        return Recording(data["config"], steps)
+    except OSError as error:
+        raise ConfigError(f"cannot read trace {path}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"{path} is not a trace written by `heimdall run --trace`: {error}"
+        ) from error
+
+
+def write_atomically(path: str | Path, text: str, what: str) -> None:
+    """Write a text file beside ``path`` and rename it: readers see the old file or the new."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text)
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise ConfigError(f"cannot write {what} {path}: {error.strerror or error}") from error

@@ -1,0 +1,54 @@
+"""Threads that take work from one queue each: the GPU worker, the CPU worker and the pool."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from heimdall.softgpu import lower_priority
+
+log = logging.getLogger(__name__)
+
+
+class Workers:
+    """``count`` threads that run submitted calls in order of arrival.
+
+    Calls report what they did themselves (they post events); one that raises is logged and
+    the thread goes on. ``nice`` puts the threads below the main thread where the system can.
+    """
+
+    def __init__(self, name: str, count: int = 1, nice: int = 0) -> None:
+        self.name = name
+        self._nice = nice
+        self._queue: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]] | None]
+        self._queue = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._run, name=f"{name}-{index}", daemon=True)
+            for index in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, call: Callable[..., None], *args: Any) -> None:
+        """Queue ``call(*args)``."""
+        self._queue.put((call, args))
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """Let what is queued finish, then end the threads."""
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            thread.join(timeout_s)
+
+    def _run(self) -> None:
+        if self._nice:
+            lower_priority(self._nice)
+        while (work := self._queue.get()) is not None:
+            call, args = work
+            try:
+                call(*args)
+            except Exception:
+                log.exception("%s: %s failed", self.name, getattr(call, "__name__", call))
