@@ -1,0 +1,79 @@
+"""Activations that kernels apply to a value they are about to store.
+
+The two parameters are kernel arguments, not part of the source, so that for example ReLU,
+ReLU6 and Clip share one kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["none", "clip", "prelu", "hard_sigmoid", "hard_swish", "sigmoid", "silu", "tanh"]
+
+# V is the vector (or scalar) type, v the value, p and q the parameters, s the slopes of its lanes.
+# The comparisons let NaN through, as onnxruntime does; fmax on vectors is slow on PoCL.
+_GATE = "(v * (V)(p) + (V)(q))"
+_UNIT = f"({_GATE} < (V)(0.0f) ? (V)(0.0f) : ({_GATE} > (V)(1.0f) ? (V)(1.0f) : {_GATE}))"
+_CODE: dict[str, str] = {
+    "none": "v",
+    "clip": "(v < (V)(p) ? (V)(p) : (v > (V)(q) ? (V)(q) : v))",
+    "prelu": "(v < (V)(0.0f) ? v * s : v)",
+    "hard_sigmoid": _UNIT,
+    "hard_swish": f"v * {_UNIT}",
+    "sigmoid": "(V)(1.0f) / ((V)(1.0f) + exp(-v))",
+    "silu": "v / ((V)(1.0f) + exp(-v))",
+    "tanh": "tanh(v)",
+}
+
+
+@dataclass(frozen=True)
+class Activation:
+    """``kind`` with parameters ``p`` and ``q``; ``slopes`` (one, or one a channel) for prelu."""
+
+    kind: Kind = "none"
+    p: float = 0.0
+    q: float = 0.0
+    slopes: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in _CODE:
+            raise ValueError(f"unknown activation {self.kind!r}; choose one of {sorted(_CODE)}")
+        if (self.kind == "prelu") != bool(self.slopes):
+            raise ValueError("prelu, and only prelu, needs slopes")
+
+    @property
+    def macro(self) -> str:
+        """``#define ACT(V, v, p, q, s)``: the activation as an OpenCL C expression of v."""
+        return f"#define ACT(V, v, p, q, s) ({_CODE[self.kind]})"
+
+
+NONE = Activation()
+
+
+def relu() -> Activation:
+    return Activation("clip", 0.0, math.inf)
+
+
+def clip(low: float = -math.inf, high: float = math.inf) -> Activation:
+    return Activation("clip", low, high)
+
+
+def leaky(alpha: float) -> Activation:
+    return Activation("prelu", slopes=(alpha,))
+
+
+def prelu(slopes: tuple[float, ...]) -> Activation:
+    """One slope for all channels, or one a channel."""
+    return Activation("prelu", slopes=slopes)
+
+
+def hard_sigmoid(alpha: float = 0.2, beta: float = 0.5) -> Activation:
+    """clip(alpha * x + beta, 0, 1)"""
+    return Activation("hard_sigmoid", alpha, beta)
+
+
+def hard_swish(alpha: float = 1 / 6, beta: float = 0.5) -> Activation:
+    """x * clip(alpha * x + beta, 0, 1)"""
+    return Activation("hard_swish", alpha, beta)

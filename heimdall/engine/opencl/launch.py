@@ -1,0 +1,70 @@
+"""What the planners hand to the engine: kernels to build and launches to enqueue, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What kernels need to know about a device.
+
+    ``block`` is the lane count of NCHWc tensors: 16 with AVX-512, 8 with AVX2, 4 with NEON and
+    on GPUs. ``registers`` vectors of that width fit in the register file (32 with AVX-512 and
+    NEON, 16 with AVX2): it bounds the register tiles.
+    """
+
+    kind: Literal["cpu", "gpu"]
+    block: int = 16
+    compute_units: int = 1
+    registers: int = 32
+
+    def __post_init__(self) -> None:
+        if self.block not in (4, 8, 16):
+            raise ValueError(f"block width must be 4, 8 or 16, not {self.block}")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """OpenCL C source and the entry point in it. Equal kernels are built once."""
+
+    source: str = field(repr=False)
+    name: str
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A buffer bound when the network is loaded: "x", "y", "w", "b", "residual", "scratch"..."""
+
+    name: str
+
+
+Arg = Ref | np.int32 | np.float32
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One enqueue of a kernel. ``global_size`` is a multiple of ``local_size``."""
+
+    kernel: Kernel
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...]
+    args: tuple[Arg, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The launches of one op, in order, and what they need beside its inputs and outputs.
+
+    ``constants`` maps Ref names to arrays uploaded once and shared by all jobs.
+    ``scratch_floats`` is the size of the buffer behind ``Ref("scratch")``, private to a job
+    and free again after the op; its contents are undefined before.
+    """
+
+    launches: tuple[Launch, ...]
+    constants: dict[str, np.ndarray] = field(default_factory=dict)
+    scratch_floats: int = 0

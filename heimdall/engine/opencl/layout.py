@@ -1,0 +1,117 @@
+"""Where each number of a tensor lies in its device buffer.
+
+Image tensors (batch 1, float32) are stored in *blocks* of neighbouring channels: pixel by pixel,
+``block`` channels side by side (NCHWc), so that one vector load brings one pixel of a block.
+Around the picture a *halo* of zeros may be stored, so that convolutions read their padding
+instead of testing bounds. The same description covers the plain layouts: ``block=1`` is planar
+NCHW, ``block=channels`` is NHWC, and a matrix is an NHWC picture of one row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+Halo = tuple[int, int, int, int]  # top, left, bottom, right
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One float32 tensor of ``channels x height x width`` in a device buffer.
+
+    Lanes beyond ``channels`` in the last block hold any finite value: readers ignore them
+    (packed weights are zero there). The halo holds zeros: kernels never write it, so a buffer
+    is zeroed once, and again when its memory goes to a tensor of another shape.
+
+    ``offset`` floats of the buffer lie before this tensor: a channel slice on a block boundary
+    is a view with the same rows and planes (a free Concat or Split). It is a multiple of
+    ``block``, which keeps vector loads aligned.
+    """
+
+    channels: int
+    height: int
+    width: int
+    block: int = 16
+    halo: Halo = (0, 0, 0, 0)
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.channels, self.height, self.width, self.block) < 1 or min(self.halo) < 0:
+            raise ValueError(f"a layout needs positive sizes and a non-negative halo: {self}")
+        if self.offset < 0 or self.offset % self.block:
+            raise ValueError(f"offset must be a multiple of the block width: {self}")
+
+    @classmethod
+    def matrix(cls, rows: int, columns: int) -> Layout:
+        """A row-major matrix: one picture row of ``rows`` pixels with ``columns`` channels."""
+        return cls(columns, 1, rows, block=columns)
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.channels // self.block)
+
+    @property
+    def stored_height(self) -> int:
+        return self.halo[0] + self.height + self.halo[2]
+
+    @property
+    def stored_width(self) -> int:
+        return self.halo[1] + self.width + self.halo[3]
+
+    @property
+    def row(self) -> int:
+        """Floats from one stored row to the next."""
+        return self.stored_width * self.block
+
+    @property
+    def plane(self) -> int:
+        """Floats from one block of channels to the next."""
+        return self.stored_height * self.row
+
+    @property
+    def origin(self) -> int:
+        """Index in the buffer of channel 0 at pixel (0, 0)."""
+        return self.offset + self.halo[0] * self.row + self.halo[1] * self.block
+
+    @property
+    def floats(self) -> int:
+        """Floats stored for this tensor, halo and padding lanes included."""
+        return self.blocks * self.plane
+
+    @property
+    def bytes(self) -> int:
+        """Bytes its buffer must have (``offset`` included)."""
+        return 4 * (self.offset + self.floats)
+
+    @property
+    def dense(self) -> bool:
+        """True when the rows follow each other without a halo."""
+        return self.halo == (0, 0, 0, 0)
+
+    def slice(self, start: int, channels: int) -> Layout:
+        """The view of ``channels`` channels from ``start``, which must be on a block boundary."""
+        if start % self.block or not 0 <= start <= start + channels <= self.channels:
+            raise ValueError(f"channels {start}..{start + channels} are no view of {self}")
+        offset = self.offset + start // self.block * self.plane
+        return Layout(channels, self.height, self.width, self.block, self.halo, offset)
+
+    def pack(self, array: np.ndarray) -> np.ndarray:
+        """A CHW array as stored: ``floats`` float32 values, zeros in halo and padding lanes."""
+        if array.shape != (self.channels, self.height, self.width):
+            raise ValueError(f"array of shape {array.shape} does not fit {self}")
+        top, left, bottom, right = self.halo
+        lanes = self.blocks * self.block - self.channels
+        padded = np.pad(np.asarray(array, np.float32), ((0, lanes), (top, bottom), (left, right)))
+        blocked = padded.reshape(self.blocks, self.block, self.stored_height, self.stored_width)
+        return np.ascontiguousarray(blocked.transpose(0, 2, 3, 1)).reshape(-1)
+
+    def unpack(self, flat: np.ndarray) -> np.ndarray:
+        """The CHW array inside ``floats`` stored values (the inverse of ``pack``)."""
+        top, left, _, _ = self.halo
+        stored = flat[: self.floats].reshape(
+            self.blocks, self.stored_height, self.stored_width, self.block
+        )
+        inner = stored[:, top : top + self.height, left : left + self.width]
+        chw = inner.transpose(0, 3, 1, 2).reshape(-1, self.height, self.width)
+        return np.ascontiguousarray(chw[: self.channels])
