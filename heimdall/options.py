@@ -1,0 +1,88 @@
+"""What a user may ask of one run, checked once: the options of ``heimdall run``, as a value."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from heimdall.errors import ConfigError
+
+MODES = ("elastic", "static")  # how the end of a chunk is chosen: at run time, or beforehand
+CONTENT = ("aging", "paper")  # how a changing scene enters a DNN's utility
+MAX_FPS = 1000.0
+MAX_SIDE = 16384  # the largest texture that common GPUs draw to
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of one run. None means: as the app declares, or Heimdall's own default.
+
+    Raises ConfigError on a value outside its range, naming the option.
+    """
+
+    source: str | int | None = None  # camera index, file, stream URL or image; None: the app's clip
+    fps: float | None = None  # target frame rate
+    size: tuple[int, int] | None = None  # width, height in pixels of the picture drawn
+    scheduler: str | None = None
+    mode: str = "elastic"
+    offload: bool = True  # may DNNs move between GPU and CPU
+    content: str | None = None
+    device: str | None = None  # OpenCL device: a part of its name, or its number
+    headless: bool = False
+    frames: int | None = None  # stop after so many frames
+    seconds: float | None = None  # stop after so much time
+    record: Path | None = None
+    screenshot: Path | None = None  # the last frame
+    trace: Path | None = None
+    json: bool = False
+    seed: int = 0
+    gpu_cores: int | None = None  # cores of the software GPU
+    realtime: bool | None = None  # real-time software GPU; None: where permitted
+
+    def __post_init__(self) -> None:
+        if self.fps is not None and not 0 < self.fps <= MAX_FPS:
+            raise ConfigError(f"--fps {self.fps:g}: must be above 0 and at most {MAX_FPS:g}")
+        if self.seconds is not None and not (self.seconds > 0 and math.isfinite(self.seconds)):
+            raise ConfigError(f"--seconds {self.seconds:g}: must be above 0")
+        if self.frames is not None and self.frames < 1:
+            raise ConfigError(f"--frames {self.frames}: must be at least 1")
+        if self.gpu_cores is not None and self.gpu_cores < 1:
+            raise ConfigError(f"--gpu-cores {self.gpu_cores}: must be at least 1")
+        if self.size is not None and not all(1 <= side <= MAX_SIDE for side in self.size):
+            width, height = self.size
+            raise ConfigError(f"--size {width}x{height}: sides must be from 1 to {MAX_SIDE} pixels")
+        _one_of("mode", self.mode, MODES)
+        if self.content is not None:
+            _one_of("content", self.content, CONTENT)
+        for name in ("record", "screenshot", "trace"):
+            _writable(name, getattr(self, name))
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """``"1280x720"`` to ``(1280, 720)``; ConfigError when it is not WIDTHxHEIGHT."""
+    match = re.fullmatch(r"([0-9]{1,6})[xX×]([0-9]{1,6})", text.strip())
+    if match is None:
+        raise ConfigError(f"size {text!r}: expected WIDTHxHEIGHT in pixels, such as 1280x720")
+    return int(match[1]), int(match[2])
+
+
+def parse_source(text: str | None) -> str | int | None:
+    """A camera's number as an int; a file, image or stream URL as it stands."""
+    return int(text) if text is not None and re.fullmatch(r"[0-9]{1,3}", text) else text
+
+
+def _one_of(name: str, value: str, valid: tuple[str, ...]) -> None:
+    if value not in valid:
+        raise ConfigError(f"unknown {name} {value!r}; choose one of: {', '.join(sorted(valid))}")
+
+
+def _writable(name: str, path: Path | None) -> None:
+    """Find out before a long run, not after it, that its result has nowhere to go."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise ConfigError(f"--{name} {path}: is a folder; give a file name")
+    if not path.parent.is_dir():
+        raise ConfigError(f"--{name} {path}: the folder {path.parent} does not exist; create it")

@@ -1,0 +1,344 @@
+"""The software GPU: PoCL and llvmpipe play the GPU on a fixed share of the CPU's cores.
+
+Both draw and compute with worker threads of their own. A thread inherits affinity and
+scheduling policy from the thread that creates it, so the calling thread is confined to the
+GPU's cores while the two libraries start, and goes back to the other cores afterwards. From
+then on GPU work and everything else contend as on a device with a GPU of its own.
+
+The policy decides how true to a GPU it is. Under the normal one (*time-sliced*) the system
+favours short work, rendering, and hides the contention that this framework is about. Under
+SCHED_RR at one priority (*real-time*) nothing preempts running GPU work, and contexts take
+turns in slices of 100 ms, as on a phone. SCHED_FIFO was tried and rejected: four free-running
+networks left rendering 3.3 fps where a phone has 12 and SCHED_RR 10.3 (two cores, 720p).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from heimdall.errors import ConfigError, DeviceError
+
+REALTIME = "real-time"  # confined, SCHED_RR
+TIME_SLICED = "time-sliced"  # confined, the system's normal policy
+SHARED = "shared"  # one core only: GPU and all else take turns on it
+UNCONFINED = "unconfined"  # the system cannot confine threads (macOS, Windows)
+
+RT_PRIORITY = 1
+_TASKS = Path("/proc/self/task")
+_PR_SET_TIMERSLACK = 29
+_gpu_tids: set[int] = set()  # threads that ``confined`` has given to the GPU
+
+
+@dataclass(frozen=True)
+class Thread:
+    """One thread of this process: where and how the system schedules it."""
+
+    tid: int
+    name: str
+    cores: tuple[int, ...]
+    realtime: bool
+
+
+@dataclass(frozen=True)
+class SoftwareGpu:
+    """A division of the cores between the software GPU and everything else."""
+
+    gpu_cores: tuple[int, ...]
+    cpu_cores: tuple[int, ...]
+    mode: str
+
+    @property
+    def realtime(self) -> bool:
+        return self.mode == REALTIME
+
+    def describe(self) -> str:
+        """One line for people: mode and cores."""
+        gpu, rest = _span(self.gpu_cores), _span(self.cpu_cores)
+        return {
+            REALTIME: f"real-time (SCHED_RR) on {gpu}, everything else on {rest}",
+            TIME_SLICED: f"time-sliced by the system on {gpu}, everything else on {rest}"
+            " (real-time scheduling is not permitted or was declined)",
+            SHARED: f"time-sliced by the system: shares its only core ({gpu}) with everything else",
+            UNCONFINED: f"time-sliced by the system: no core of its own ({sys.platform} cannot"
+            f" confine threads), {len(self.gpu_cores)} worker threads",
+        }[self.mode]
+
+    @property
+    def load_limit(self) -> float:
+        """The share of a second that GPU work may take before the system throttles it.
+
+        Linux up to 6.11 stops real-time threads for the rest of a period once they have used
+        ``sched_rt_runtime_us`` of it (usually 95%); 0.94 stays clear of that. Later kernels
+        reserve the same share for normal threads of that core only, of which there are none.
+        """
+        return 0.94 if self.realtime and _throttled() else 1.0
+
+    @contextlib.contextmanager
+    def confined(self) -> Iterator[SoftwareGpu]:
+        """Create the OpenCL and GL contexts, and run first work in them, inside this block.
+
+        The threads they create become the GPU's. Threads that exist already, and the calling
+        thread when the block ends, even by an exception, belong to ``cpu_cores`` under the
+        normal policy. The environment variables that size both libraries stay set: they are
+        read when the libraries load. Import numpy, cv2 and onnxruntime before, so that threads
+        of their own do not become GPU threads.
+        """
+        self._set_environment()
+        if self.mode == UNCONFINED:
+            yield self
+            return
+        before = _threads()
+        _gpu_tids.intersection_update(before)
+        try:
+            for tid in before - _gpu_tids:
+                _confine(tid, self.cpu_cores, realtime=False)
+            for tid in _gpu_tids:  # of an earlier block
+                _confine(tid, self.gpu_cores, self.realtime)
+            self._confine_caller()
+            yield self
+        finally:
+            _confine(0, self.cpu_cores, realtime=False)
+            self._claim(_threads() - before)
+
+    def release(self) -> None:
+        """Undo ``confined``: a real GPU was found, and every thread may run on every core."""
+        if self.mode != UNCONFINED:
+            for tid in _threads():
+                _confine(tid, self.gpu_cores + self.cpu_cores, realtime=False)
+            _gpu_tids.clear()
+
+    def threads(self) -> list[Thread]:
+        """The threads that play the GPU now (where threads can be confined; else none)."""
+        return [thread for thread in list_threads() if thread.tid in _gpu_tids]
+
+    def _confine_caller(self) -> None:
+        os.sched_setaffinity(0, self.gpu_cores)
+        if self.realtime:
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(RT_PRIORITY))
+
+    def _claim(self, created: set[int]) -> None:
+        """Make new threads the GPU's, except Python's and those for background work.
+
+        Mesa's shader cache writes its files in a thread that, as soon as it first runs, puts
+        itself on all cores with a background policy: let it do so, then overrule the cores.
+        """
+        _wait_until_idle(created)
+        python = {thread.native_id for thread in threading.enumerate()}
+        for tid in created:
+            if tid in python or _policy(tid) in (os.SCHED_BATCH, os.SCHED_IDLE):
+                _confine(tid, self.cpu_cores, realtime=False)
+            else:
+                _gpu_tids.add(tid)
+                _confine(tid, self.gpu_cores, self.realtime)
+
+    def _set_environment(self) -> None:
+        workers = str(len(self.gpu_cores))
+        os.environ["LP_NUM_THREADS"] = workers
+        os.environ["POCL_MAX_PTHREAD_COUNT"] = workers
+        os.environ["POCL_CPU_MAX_CU_COUNT"] = workers  # its name since PoCL 4
+        os.environ.pop("POCL_AFFINITY", None)  # would pin workers to cores of PoCL's choice
+
+
+def plan(
+    share: float | None = None, realtime: bool | None = None, cores: int | None = None
+) -> SoftwareGpu:
+    """Divide the cores this process may use: the GPU gets ``share`` of them, at least one.
+
+    ``cores`` is a number instead of a share; without either the environment variable
+    ``HEIMDALL_GPU_CORES`` (a number) decides, then one half. ``realtime`` None: where
+    permitted (``HEIMDALL_REALTIME=0`` declines); True: insist (DeviceError when it is not
+    permitted); False: never. Raises ConfigError on a share or number that leaves the GPU or
+    the rest without a core.
+    """
+    allowed = _allowed_cores()
+    wanted = _wanted_cores(len(allowed), share, cores)
+    if not _can_confine():
+        if realtime:
+            raise DeviceError(f"{sys.platform} has no real-time software GPU; leave it out")
+        return SoftwareGpu(allowed[:wanted], allowed, UNCONFINED)
+    if len(allowed) == 1:  # under a real-time policy the GPU would starve the rest
+        if realtime:
+            raise DeviceError("a real-time software GPU needs two cores; this process has one")
+        return SoftwareGpu(allowed, allowed, SHARED)
+    if realtime is None:
+        realtime = os.environ.get("HEIMDALL_REALTIME", "1") != "0" and _realtime_permitted()
+    elif realtime and not _realtime_permitted():
+        raise DeviceError(
+            "real-time scheduling is not permitted here: run as root, grant CAP_SYS_NICE, or"
+            " raise the rtprio limit (ulimit -r 1)"
+        )
+    mode = REALTIME if realtime else TIME_SLICED
+    return SoftwareGpu(tuple(sorted(allowed[:wanted])), tuple(sorted(allowed[wanted:])), mode)
+
+
+def lower_priority(nice: int) -> None:
+    """Give the calling thread the nice level ``nice`` (Linux, where it belongs to threads)."""
+    if sys.platform == "linux":
+        with contextlib.suppress(PermissionError):  # lowering the level again needs privileges
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
+
+
+def precise_timers(switch_interval_s: float = 0.0005) -> None:
+    """Let waits of the calling thread, and of threads it creates, end when they should.
+
+    Linux rounds a wait up by 50 us (the timer slack) so as to wake less often. The interpreter
+    lets a thread compute for 5 ms before another may run: too long within a 33 ms frame.
+    """
+    sys.setswitchinterval(switch_interval_s)
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
+
+
+def list_threads() -> list[Thread]:
+    """Every thread of this process, by id (Linux; elsewhere an empty list)."""
+    found = []
+    for tid in sorted(_threads()):
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+            name = (_TASKS / str(tid) / "comm").read_text().strip()
+            cores = tuple(sorted(os.sched_getaffinity(tid)))
+            found.append(Thread(tid, name, cores, _is_realtime(tid)))
+    return found
+
+
+def _can_confine() -> bool:
+    return hasattr(os, "sched_setaffinity") and _TASKS.is_dir()
+
+
+def _allowed_cores() -> tuple[int, ...]:
+    """The cores this process may use, hyperthreads of one physical core next to each other."""
+    if hasattr(os, "sched_getaffinity"):
+        # Not thread 0's own mask: an earlier plan may have confined the calling thread.
+        mask = set().union(*(_affinity(tid) for tid in _threads())) or os.sched_getaffinity(0)
+        return tuple(sorted(mask, key=_physical_core))
+    return tuple(range(os.cpu_count() or 1))
+
+
+def _affinity(tid: int) -> set[int]:
+    try:
+        return os.sched_getaffinity(tid)
+    except ProcessLookupError:  # the thread has ended
+        return set()
+
+
+def _physical_core(core: int) -> tuple[int, int]:
+    siblings = Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")
+    try:
+        first = siblings.read_text().replace("-", ",").split(",")[0]
+        return int(first), core
+    except (OSError, ValueError):
+        return core, core
+
+
+def _wanted_cores(allowed: int, share: float | None, cores: int | None) -> int:
+    text = os.environ.get("HEIMDALL_GPU_CORES")
+    origin = f"{cores} GPU cores"
+    if share is None and cores is None and text:
+        origin = f"HEIMDALL_GPU_CORES={text}"
+        if not text.isascii() or not text.isdigit():
+            raise ConfigError(f"{origin}: must be a number of cores, such as 1")
+        cores = int(text)
+    if cores is None:
+        share = 0.5 if share is None else share
+        if not (math.isfinite(share) and 0 < share < 1):
+            raise ConfigError(f"share {share:g} of the cores: must be between 0 and 1")
+        return min(max(1, math.floor(allowed * share)), max(1, allowed - 1))
+    most = max(1, allowed - 1)
+    if not 1 <= cores <= most:
+        raise ConfigError(
+            f"{origin}: this process may use {allowed} cores and needs one for itself;"
+            f" give the software GPU 1 to {most}"
+        )
+    return cores
+
+
+def _realtime_permitted() -> bool:
+    """Whether the system lets a thread become real-time: asked with a thread made for it.
+
+    No rule predicts the answer: root, CAP_SYS_NICE, the rtprio limit and the control group
+    all have a say.
+    """
+    answer = []
+
+    def ask() -> None:
+        try:
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(RT_PRIORITY))
+            answer.append(True)
+        except OSError:
+            answer.append(False)
+
+    thread = threading.Thread(target=ask, name="realtime?")
+    thread.start()
+    thread.join()
+    return answer == [True]
+
+
+def _throttled() -> bool:
+    version = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    if version and (int(version[1]), int(version[2])) >= (6, 12):
+        return False
+    try:
+        return int(Path("/proc/sys/kernel/sched_rt_runtime_us").read_text()) >= 0
+    except (OSError, ValueError):
+        return True
+
+
+def _threads() -> set[int]:
+    try:
+        return {int(entry) for entry in os.listdir(_TASKS)}
+    except OSError:
+        return set()
+
+
+def _wait_until_idle(tids: set[int], timeout_s: float = 0.2) -> None:
+    """Wait until the threads sleep, that is, have come through their own start-up."""
+    end = time.monotonic() + timeout_s
+    while any(_state(tid) == "R" for tid in tids) and time.monotonic() < end:
+        time.sleep(0.001)
+
+
+def _state(tid: int) -> str:
+    try:
+        return (_TASKS / str(tid) / "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:  # the thread has ended
+        return "X"
+
+
+def _policy(tid: int) -> int:
+    try:
+        return os.sched_getscheduler(tid) & ~os.SCHED_RESET_ON_FORK
+    except ProcessLookupError:  # the thread has ended
+        return os.SCHED_OTHER
+
+
+def _is_realtime(tid: int) -> bool:
+    return _policy(tid) in (os.SCHED_RR, os.SCHED_FIFO)
+
+
+def _confine(tid: int, cores: tuple[int, ...], realtime: bool) -> None:
+    """Place a thread (0: the calling one); one that has just ended is no error.
+
+    With SCHED_RESET_ON_FORK a compiler or linker that PoCL starts from a GPU thread does not
+    run in real time.
+    """
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(tid, cores)
+        if realtime:
+            policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK
+            os.sched_setscheduler(tid, policy, os.sched_param(RT_PRIORITY))
+        elif _is_realtime(tid):
+            os.sched_setscheduler(tid, os.SCHED_OTHER, os.sched_param(0))
+
+
+def _span(cores: tuple[int, ...]) -> str:
+    return ("core " if len(cores) == 1 else "cores ") + ", ".join(str(core) for core in cores)
