@@ -1,0 +1,29 @@
+"""The catalogue of networks: each turns a frame into input tensors, and outputs into a result.
+
+``catalog`` lists them, ``base`` is their contract, ``results`` what apps receive; then one task
+a file: ``detect segment hand style face pose text``, and ``custom`` for your own ONNX file.
+"""
+
+from heimdall.models.base import Network, Pipeline, Prepared
+from heimdall.models.catalog import CATALOG, ModelEntry, open_pipeline
+from heimdall.models.custom import OnnxPipeline
+from heimdall.models.luminance import luminance_difference, luminance_grid
+from heimdall.models.results import Body, Detection, Hand, Mask, Picture, TextRegion
+
+__all__ = [
+    "CATALOG",
+    "Body",
+    "Detection",
+    "Hand",
+    "Mask",
+    "ModelEntry",
+    "Network",
+    "OnnxPipeline",
+    "Picture",
+    "Pipeline",
+    "Prepared",
+    "TextRegion",
+    "luminance_difference",
+    "luminance_grid",
+    "open_pipeline",
+]

@@ -5,9 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from heimdall.paths import ASSETS
 
 
 @dataclass(frozen=True)
@@ -20,10 +23,18 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Network:
-    """One ONNX file of a pipeline and the input shapes it is run at."""
+    """One ONNX file of a pipeline and the input shapes it is run at.
+
+    ``file`` is a bundled file's name, or an absolute path.
+    """
 
     file: str
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return ASSETS / "models" / self.file
 
 
 class Pipeline(ABC):

@@ -1,0 +1,54 @@
+"""A pipeline of your own: any single-network ONNX file with two functions around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heimdall.errors import AppError, ModelError
+from heimdall.models.base import Network, Pipeline, Prepared
+
+Preprocess = Callable[[np.ndarray], "Mapping[str, np.ndarray] | Prepared"]
+Decode = Callable[[Mapping[str, np.ndarray], Any], Any]
+
+
+class OnnxPipeline(Pipeline):
+    """Run the ONNX file at ``path`` between ``preprocess`` and ``decode``.
+
+    ``preprocess(image)`` gets a BGR frame and returns the input tensors by name, or a Prepared
+    that carries a context as well; ``decode(outputs, context)`` turns the output tensors into
+    the result. Without a context of its own, decode gets the frame's (height, width).
+    ``shapes`` fixes free input dimensions by input name. Both are called from pool threads.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        preprocess: Preprocess,
+        decode: Decode,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
+        path = Path(path).absolute()
+        if not path.is_file():
+            raise ModelError(f"no model file at {path}; check the path")
+        self.networks = (Network(str(path), dict(shapes or {})),)
+        self._preprocess, self._decode = preprocess, decode
+
+    def prepare(
+        self, stage: int, image: np.ndarray, previous: Sequence[Any], options: Mapping[str, Any]
+    ) -> list[Prepared]:
+        made = self._preprocess(image)
+        if isinstance(made, Prepared):
+            return [made]
+        if not isinstance(made, Mapping):
+            raise AppError(
+                f"preprocess of {self.networks[0].path.name} must return a mapping of input "
+                f"tensors or a Prepared, not {type(made).__name__}"
+            )
+        return [Prepared(made, image.shape[:2])]
+
+    def decode(self, stage: int, outputs: Mapping[str, np.ndarray], context: Any) -> Any:
+        return self._decode(outputs, context)

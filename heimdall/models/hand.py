@@ -1,0 +1,138 @@
+"""Hands in two stages: MediaPipe's palm detector, then 21 points of each hand from a crop.
+
+The crop is turned so that wrist to middle knuckle points up, as the landmark network expects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+
+from heimdall.models.base import Network, Pipeline, Prepared
+from heimdall.models.letterbox import Letterbox, letterbox, unit_rgb
+from heimdall.models.nms import nms, pairwise_iou
+from heimdall.models.results import Hand
+
+PALM_SIDE = 192
+HAND_SIDE = 224
+ANCHORS_PER_CELL = ((8, 2), (16, 6))  # stride, anchors of every cell
+WRIST, MIDDLE_KNUCKLE = 0, 2  # key points of a palm
+REACH = 2.6  # side of the crop over that of the palm's box
+LIFT = 0.5  # the crop's centre lies this many box heights towards the fingers
+
+
+@dataclass(frozen=True)
+class Palm:
+    """A palm in frame pixels: box (left, top, right, bottom), key points (7, 2), score."""
+
+    box: np.ndarray
+    points: np.ndarray
+    score: float
+
+
+def _anchors() -> np.ndarray:
+    """Cell centres (2016, 2) in 0..1, as often as each cell has anchors."""
+    levels = []
+    for stride, count in ANCHORS_PER_CELL:
+        cells = PALM_SIDE // stride
+        rows, columns = np.mgrid[0:cells, 0:cells]
+        centres = (np.stack([columns, rows], axis=-1).reshape(-1, 2) + 0.5) / cells
+        levels.append(np.repeat(centres, count, axis=0))
+    return np.concatenate(levels).astype(np.float32)
+
+
+_ANCHORS = _anchors()
+
+
+class Hands(Pipeline):
+    """Result: list[Hand], at most ``most``, best palm first.
+
+    ``score`` is the smallest palm score, ``presence`` the smallest score of the landmarks.
+    """
+
+    networks = (Network("hand_palm_lite_192.onnx"), Network("hand_landmark_lite_224.onnx"))
+
+    def __init__(self, most: int = 2, score: float = 0.5, presence: float = 0.5) -> None:
+        self.most, self.score, self.presence = most, score, presence
+        # scores come as logits: comparing there saves a sigmoid over every anchor
+        self._logit = float(np.log(score / (1 - score)))
+
+    def prepare(
+        self, stage: int, image: np.ndarray, previous: Sequence[Any], options: Mapping[str, Any]
+    ) -> list[Prepared]:
+        if stage == 0:
+            canvas, placement = letterbox(image, PALM_SIDE, PALM_SIDE, centred=True)
+            return [Prepared({"input_1": unit_rgb(canvas)}, placement)]
+        crops = []
+        for palm in previous[0]:
+            to_crop = crop_transform(palm)
+            crop = cv2.warpAffine(image, to_crop, (HAND_SIDE, HAND_SIDE), flags=cv2.INTER_LINEAR)
+            crops.append(Prepared({"input_1": unit_rgb(crop)}, cv2.invertAffineTransform(to_crop)))
+        return crops
+
+    def decode(self, stage: int, outputs: Mapping[str, np.ndarray], context: Any) -> Any:
+        """Stage 0: list[Palm]; stage 1: a Hand, or None where the crop shows none."""
+        return self._palms(outputs, context) if stage == 0 else self._hand(outputs, context)
+
+    def combine(self, results: Sequence[Sequence[Any]], image: np.ndarray) -> list[Hand]:
+        hands = [hand for hand in results[1] if hand is not None] if len(results) > 1 else []
+        return _distinct(hands)
+
+    def _palms(self, outputs: Mapping[str, np.ndarray], placement: Letterbox) -> list[Palm]:
+        logits = outputs["Identity_1"][0, :, 0]
+        chosen = np.flatnonzero(logits > self._logit)
+        raw = outputs["Identity"][0, chosen].reshape(-1, 9, 2) / PALM_SIDE
+        raw[:, 0] += _ANCHORS[chosen]  # centre
+        raw[:, 2:] += _ANCHORS[chosen, None]  # key points; row 1 is width and height
+        half = raw[:, 1] / 2
+        boxes = np.concatenate([raw[:, 0] - half, raw[:, 0] + half], axis=1)
+        kept = nms(boxes, logits[chosen], 0.3)[: self.most]
+        # not cut at the frame's edge: the crop of a palm that leaves it is still centred on it
+        corners = placement.to_frame(boxes[kept].reshape(-1, 2, 2) * PALM_SIDE).reshape(-1, 4)
+        points = placement.to_frame(raw[kept, 2:] * PALM_SIDE)
+        scores = 1 / (1 + np.exp(-logits[chosen[kept]]))
+        return [
+            Palm(box, point, float(score))
+            for box, point, score in zip(corners, points, scores, strict=True)
+        ]
+
+    def _hand(self, outputs: Mapping[str, np.ndarray], to_frame: np.ndarray) -> Hand | None:
+        presence = float(outputs["Identity_1"][0, 0])
+        if presence < self.presence:
+            return None
+        points = outputs["Identity"][0].reshape(21, 3).astype(np.float32)
+        scale = float(np.hypot(to_frame[0, 0], to_frame[1, 0]))
+        points[:, :2] = points[:, :2] @ to_frame[:, :2].T.astype(np.float32) + to_frame[:, 2]
+        points[:, 2] *= scale
+        # the network was trained on mirrored selfies, where a right hand looks like a left one
+        side = "left" if outputs["Identity_2"][0, 0] > 0.5 else "right"
+        return Hand(points, presence, side)
+
+
+def crop_transform(palm: Palm) -> np.ndarray:
+    """The affine map (2, 3) from frame pixels to the upright 224 x 224 crop around a hand."""
+    up = palm.points[MIDDLE_KNUCKLE] - palm.points[WRIST]
+    length = float(np.hypot(up[0], up[1]))
+    up = up / length if length > 1e-6 else np.array([0.0, -1.0], np.float32)
+    width, height = palm.box[2:] - palm.box[:2]
+    centre = (palm.box[:2] + palm.box[2:]) / 2 + up * LIFT * height
+    scale = HAND_SIDE / max(REACH * float(max(width, height)), 1.0)
+    across = np.array([-up[1], up[0]])  # a quarter turn clockwise on the screen: the crop's x
+    turn = scale * np.stack([across, -up])
+    shift = HAND_SIDE / 2 - turn @ centre
+    return np.column_stack([turn, shift])
+
+
+def _distinct(hands: Sequence[Hand]) -> list[Hand]:
+    """Two palms found on one hand give the same points twice: keep the first."""
+    if len(hands) < 2:
+        return list(hands)
+    boxes = np.stack(
+        [np.concatenate([h.points[:, :2].min(axis=0), h.points[:, :2].max(axis=0)]) for h in hands]
+    )
+    overlaps = pairwise_iou(boxes) > 0.5
+    return [hand for index, hand in enumerate(hands) if not overlaps[index, :index].any()]

@@ -1,0 +1,103 @@
+"""Shared geometry: fit a picture into a network's input, and lead points back to the frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from heimdall.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Letterbox:
+    """How a frame was placed into an input: ``input = frame * scale + (left, top)``.
+
+    ``width`` and ``height`` are the frame's, for clipping.
+    """
+
+    scale: float
+    left: int
+    top: int
+    width: int
+    height: int
+
+    def to_frame(self, points: np.ndarray) -> np.ndarray:
+        """Input pixels (..., 2) as frame pixels (..., 2), float32."""
+        return (np.asarray(points, np.float32) - (self.left, self.top)) / np.float32(self.scale)
+
+    def to_input(self, points: np.ndarray) -> np.ndarray:
+        """Frame pixels (..., 2) as input pixels (..., 2), float32."""
+        return np.asarray(points, np.float32) * np.float32(self.scale) + (self.left, self.top)
+
+    def boxes_to_frame(self, boxes: np.ndarray) -> np.ndarray:
+        """Input boxes (n, 4: left, top, right, bottom) as frame boxes, cut at the frame's edge."""
+        corners = self.to_frame(np.asarray(boxes, np.float32).reshape(-1, 2, 2))
+        return corners.clip(0, (self.width, self.height)).reshape(-1, 4)
+
+
+def fit(
+    width: int, height: int, target_width: int, target_height: int, *, centred: bool = False
+) -> Letterbox:
+    """The largest placement of a ``width`` x ``height`` frame in the target, aspect kept."""
+    scale = min(target_width / width, target_height / height)
+    left = top = 0
+    if centred:
+        inner = _inner_size(scale, width, height)
+        left, top = (target_width - inner[0]) // 2, (target_height - inner[1]) // 2
+    return Letterbox(scale, left, top, width, height)
+
+
+def letterbox(
+    image: np.ndarray, width: int, height: int, *, centred: bool = False
+) -> tuple[np.ndarray, Letterbox]:
+    """``image`` (h, w, 3) scaled into a black (height, width, 3) canvas, aspect kept.
+
+    The picture sits in the top left corner, or in the middle when ``centred``.
+    """
+    placement = fit(image.shape[1], image.shape[0], width, height, centred=centred)
+    inner = _inner_size(placement.scale, image.shape[1], image.shape[0])
+    if inner == (width, height):
+        return shrink(image, width, height), placement
+    canvas = np.zeros((height, width, 3), np.uint8)
+    top, left = placement.top, placement.left
+    canvas[top : top + inner[1], left : left + inner[0]] = shrink(image, *inner)
+    return canvas, placement
+
+
+def shrink(image: np.ndarray, width: int, height: int) -> np.ndarray:
+    """``image`` resized to (height, width), without the aliasing of one bilinear step.
+
+    A bilinear resize to twice the size and an exact halving cost 0.2-0.5 ms from any size;
+    INTER_AREA alone took 2-8 ms from 640x480-1080p to 416x416 (one x86 core).
+    """
+    if image.shape[1] > 2 * width and image.shape[0] > 2 * height:
+        image = cv2.resize(image, (2 * width, 2 * height), interpolation=cv2.INTER_LINEAR)
+    return cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
+
+
+def planes(image: np.ndarray, *, rgb: bool, scale: float = 1.0) -> np.ndarray:
+    """BGR uint8 (h, w, 3) as a float32 (1, 3, h, w) tensor times ``scale``, RGB or BGR."""
+    return cv2.dnn.blobFromImage(image, scalefactor=scale, swapRB=rgb)
+
+
+def unit_rgb(image: np.ndarray) -> np.ndarray:
+    """BGR uint8 (h, w, 3) as a float32 RGB (1, h, w, 3) tensor in 0..1."""
+    rgb = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+    return np.multiply(rgb, np.float32(1 / 255), dtype=np.float32)[None]
+
+
+def sides(what: str, size: tuple[int, int], multiple: int) -> tuple[int, int]:
+    """``size`` as (height, width), checked to be positive multiples of ``multiple``."""
+    try:
+        height, width = (int(side) for side in size)
+    except (TypeError, ValueError):
+        raise ConfigError(f"{what} must be (height, width), not {size!r}") from None
+    if min(height, width) < multiple or height % multiple or width % multiple:
+        raise ConfigError(f"{what} {height}x{width}: both sides must be multiples of {multiple}")
+    return height, width
+
+
+def _inner_size(scale: float, width: int, height: int) -> tuple[int, int]:
+    return max(1, round(width * scale)), max(1, round(height * scale))

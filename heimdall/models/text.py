@@ -1,0 +1,74 @@
+"""Text regions by PP-OCR's detector (differentiable binarisation)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import cv2
+import numpy as np
+
+from heimdall.models.base import Network, Pipeline, Prepared
+from heimdall.models.letterbox import Letterbox, letterbox, planes, sides
+from heimdall.models.results import TextRegion
+
+INK = 0.3  # probability above which a pixel belongs to a text's core
+UNCLIP = 1.6  # the network draws shrunken texts: grow each by area * UNCLIP / perimeter
+SMALLEST = 3.0  # input pixels
+MOST = 200  # a page of noise must not cost more than this many regions
+
+
+class PPOCR(Pipeline):
+    """Result: list[TextRegion], one a text line, from top to bottom.
+
+    ``size`` = (height, width) of the input, multiples of 32: larger finds smaller text.
+    """
+
+    def __init__(self, size: tuple[int, int] = (480, 640), score: float = 0.4) -> None:
+        self.height, self.width = sides("ppocr size", size, 32)
+        self.score = score
+        self.networks = (
+            Network("ppocrv4_det_dynamic.onnx", {"x": (1, 3, self.height, self.width)}),
+        )
+
+    def prepare(
+        self, stage: int, image: np.ndarray, previous: Sequence[Any], options: Mapping[str, Any]
+    ) -> list[Prepared]:
+        canvas, placement = letterbox(image, self.width, self.height)
+        tensor = planes(canvas, rgb=False, scale=1 / 127.5)
+        tensor -= 1.0
+        return [Prepared({"x": tensor}, placement)]
+
+    def decode(
+        self, stage: int, outputs: Mapping[str, np.ndarray], context: Letterbox
+    ) -> list[TextRegion]:
+        ink = outputs["sigmoid_0.tmp_0"][0, 0]
+        core = (ink > INK).view(np.uint8)
+        contours, _ = cv2.findContours(core, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
+        contours = sorted(contours, key=len, reverse=True)[:MOST]
+        found = []
+        for contour in contours:
+            middle, extent, angle = cv2.minAreaRect(contour)
+            score = _mean_inside(ink, contour)
+            if min(extent) < SMALLEST or score < self.score:
+                continue
+            grow = 2 * extent[0] * extent[1] * UNCLIP / (2 * (extent[0] + extent[1]))
+            grown = (middle, (extent[0] + grow, extent[1] + grow), angle)
+            corners = context.to_frame(clockwise(cv2.boxPoints(grown)))
+            corners = corners.clip(0, (context.width, context.height))
+            found.append(TextRegion(corners, score))
+        return sorted(found, key=lambda region: float(region.corners[0, 1]))
+
+
+def clockwise(corners: np.ndarray) -> np.ndarray:
+    """Corners (4, 2) of a rectangle in clockwise order on the screen from the top left one."""
+    around = corners - corners.mean(axis=0)
+    ordered = corners[np.argsort(np.arctan2(around[:, 1], around[:, 0]), kind="stable")]
+    return np.roll(ordered, -int(ordered.sum(axis=1).argmin()), axis=0)
+
+
+def _mean_inside(ink: np.ndarray, contour: np.ndarray) -> float:
+    left, top, width, height = cv2.boundingRect(contour)
+    inside = np.zeros((height, width), np.uint8)
+    cv2.fillPoly(inside, [contour - (left, top)], 1)
+    return float(cv2.mean(ink[top : top + height, left : left + width], inside)[0])
