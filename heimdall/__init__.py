@@ -1,0 +1,21 @@
+"""Heimdall: augmented-reality apps that run several neural networks and draw every frame on one GPU.
+
+A frame flows through these modules, in this order:
+
+``app``          what a scenario declares: its DNNs, how it reacts and draws
+``runtime``      the main thread: capture, coordinate, render at the target frame rate
+``capture``      camera, video file, stream or image -> Frame
+``models``       the catalogue of networks: preprocess and decode, one task a file
+``coordinator``  the pure state machine: which chunk of which network runs in this gap
+``schedulers``   the policies it asks, one paper's idea a file
+``analyzer``     ONNX graph -> ops, their profile, and the partition into chunks
+``execution``    what the coordinator's actions become on the worker threads
+``engine``       OpenCL, onnxruntime and null behind one small contract
+``render``       window and headless surfaces, scene, overlay
+"""
+
+from heimdall.app import DNN, App
+from heimdall.errors import AppError, ConfigError, DeviceError, HeimdallError, ModelError
+
+__all__ = ["DNN", "App", "AppError", "ConfigError", "DeviceError", "HeimdallError", "ModelError"]
+__version__ = "0.1.0"

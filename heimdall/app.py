@@ -1,14 +1,14 @@
 """What a scenario declares: its DNNs, its rates, and how it reacts and draws.
 
 A scenario is a subclass of App; class attributes declare, methods react. All methods run on
-the main thread, except ``input_image``, which is called from the pool.
+the main thread.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -18,8 +18,6 @@ from heimdall import paths
 from heimdall.errors import AppError, ConfigError, HeimdallError, unknown
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from heimdall.capture import Frame
     from heimdall.models.base import Pipeline
     from heimdall.render import Key, Pointer, Scene, Scroll
@@ -88,6 +86,7 @@ class App:
     size: ClassVar[tuple[int, int]] = (1280, 720)
     scheduler: ClassVar[str] = "max-total"
     render_priority: ClassVar[str] = "top"  # "equal": rendering waits its turn (section 6.1)
+    content: ClassVar[str] = "aging"  # or "paper": how content variation (Eq. 4) enters utility
     clip: ClassVar[str] = "box.mp4"  # in assets/media: played when there is no camera
     dnns: ClassVar[Sequence[DNN]] = ()
 
@@ -109,13 +108,6 @@ class App:
 
     def start(self) -> None:
         """Called once, before the first frame."""
-
-    def input_image(self, dnn: str, frame: Frame, options: Mapping[str, Any]) -> np.ndarray:
-        """The picture that ``dnn`` sees, BGR uint8 (h, w, 3): the frame itself, or anything else.
-
-        Called from a pool thread.
-        """
-        return frame.image
 
     def on_result(self, dnn: str, result: Any, frame: Frame) -> None:
         """A DNN has finished; ``result`` is in pixels of ``frame``."""
@@ -220,6 +212,3 @@ def validate(app: type[App]) -> None:
             raise ConfigError(f"{app.__name__}.dnns has two DNNs named {dnn.name!r}")
     if app.render_priority not in ("top", "equal"):
         raise ConfigError(unknown("render_priority", app.render_priority, ("top", "equal")))
-
-
-Callback = Callable[..., Any]

@@ -39,7 +39,6 @@ from heimdall.workers import Workers
 if TYPE_CHECKING:
     import numpy as np
 
-    from heimdall.app import App
     from heimdall.capture import Frame
     from heimdall.deployment import Deployment
     from heimdall.trace import Tracer
@@ -69,7 +68,6 @@ class _Run:
     frame: Frame
     options: Mapping[str, Any]
     requested_ns: int
-    image: np.ndarray | None = None
     tasks: list[Prepared] = field(default_factory=list)
     outputs: dict[int, Mapping[str, np.ndarray]] = field(default_factory=dict)
     results: list[list[Any]] = field(default_factory=list)
@@ -80,13 +78,11 @@ class Executor:
 
     def __init__(
         self,
-        app: App,
         deployments: Mapping[str, Deployment],
         newest: Callable[[], Frame],
         inbox: queue.SimpleQueue[Event | Result],
         tracer: Tracer | None = None,
     ) -> None:
-        self._app = app
         self._deployments = deployments
         self._newest = newest
         self._inbox = inbox
@@ -146,12 +142,11 @@ class Executor:
         try:
             difference = 0.0
             if action.stage == 0:
-                run.image = self._app.input_image(action.dnn, run.frame, run.options)
                 difference = self._luminance(action.dnn, run.frame.image)
                 previous: list[Any] = []
             else:
                 previous = self._decode_stage(run)
-            run.tasks = pipeline.prepare(action.stage, run.image, previous, run.options)
+            run.tasks = pipeline.prepare(action.stage, run.frame.image, previous, run.options)
             run.outputs = {}
         except Exception as error:
             self._failed(action.job, action.dnn, "preprocess", error)
@@ -191,8 +186,7 @@ class Executor:
         start_ns = time.perf_counter_ns()
         try:
             self._decode_stage(run)
-            assert run.image is not None
-            value = self._deployments[run.dnn].pipeline.combine(run.results, run.image)
+            value = self._deployments[run.dnn].pipeline.combine(run.results, run.frame.image)
         except Exception as error:
             self._report(action.dnn, "decode", error)
             return

@@ -6,9 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from heimdall import paths
 
 from heimdall.paths import ASSETS
 
@@ -30,6 +33,11 @@ class Network:
 
     file: str
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        """Where the file is; relative names are those of assets/models."""
+        return paths.ASSETS / "models" / self.file
 
     @property
     def path(self) -> Path:

@@ -1,0 +1,74 @@
+"""One DNN of an app, ready to run: its pipeline, its networks on both processors, its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from heimdall.analyzer.graph import Graph
+from heimdall.app import DNN
+from heimdall.coordinator.events import CPU, GPU, DnnPlan, StagePlan
+from heimdall.engine.base import Engine, Network, State
+from heimdall.models.base import Pipeline
+from heimdall.schedulers.utility import utility_for
+
+
+class Deployment:
+    """A DNN's networks, one a stage and processor, each with one state.
+
+    One state is enough because a DNN has at most one inference in flight. The CPU's networks
+    are loaded when the DNN first moves there.
+    """
+
+    def __init__(self, dnn: DNN, pipeline: Pipeline, graphs: Sequence[Graph], cpu: Engine) -> None:
+        self.dnn = dnn
+        self.pipeline = pipeline
+        self.graphs = graphs
+        self.plan = DnnPlan(dnn.name, (), round(dnn.constraint_ms * 1e6))
+        self._cpu = cpu
+        self._loaded: dict[str, list[tuple[Network, State]]] = {}
+
+    def place(self, processor: str, networks: Sequence[Network]) -> None:
+        """Keep these networks, one a stage, for ``processor``."""
+        self._loaded[processor] = [(network, network.new_state()) for network in networks]
+
+    def load(self, processor: str) -> None:
+        """Make sure the DNN can run on ``processor``; loads on the CPU the first time."""
+        if processor == CPU and CPU not in self._loaded:
+            self.place(CPU, [self._cpu.load(graph) for graph in self.graphs])
+
+    def network(self, stage: int, processor: str) -> tuple[Network, State]:
+        """The network of a stage on a processor, and its state."""
+        self.load(processor)
+        return self._loaded[processor][stage]
+
+    def complete(self, stages: Sequence[StagePlan]) -> None:
+        """Make the plan, now that the stages are profiled."""
+        dnn = self.dnn
+        overrides = {
+            name: value
+            for name in ("beta", "gamma", "l0", "alpha")
+            if (value := getattr(dnn, name)) is not None
+        }
+        self.plan = DnnPlan(
+            name=dnn.name,
+            stages=tuple(stages),
+            constraint_ns=round(dnn.constraint_ms * 1e6),
+            utility=utility_for(dnn.priority, dnn.constraint_ms, **overrides),
+            min_interval_ns=round(1e9 / dnn.max_rate_hz) if dnn.max_rate_hz else 0,
+            continuous=not dnn.on_event,
+            priority=dnn.priority,
+        )
+
+    @property
+    def fallback_ops(self) -> int:
+        return sum(op.fallback for network, _ in self._loaded[GPU] for op in network.ops)
+
+    @property
+    def whole_ns(self) -> int:
+        """All stages alone on the GPU, once each, as profiled."""
+        return sum(sum(stage.op_ns) for stage in self.plan.stages)
+
+    def close(self) -> None:
+        for loaded in self._loaded.values():
+            for network, _ in loaded:
+                network.close()

@@ -1,0 +1,91 @@
+"""What a run shows of itself: the overlay's status while it lasts, and the summary at its end."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from heimdall.app import App
+from heimdall.coordinator import Coordinator
+from heimdall.render import DnnStatus, Status
+from heimdall.startup import Stage
+from heimdall.stats import SCHEMA, Figures
+
+RATE_WINDOW_NS = 3_000_000_000
+
+
+class Reporter:
+    """Reads the figures and the coordinator; changes neither."""
+
+    def __init__(
+        self,
+        app: App,
+        stage: Stage,
+        coordinator: Coordinator,
+        figures: Figures,
+        *,
+        scheduler: str,
+        mode: str,
+    ) -> None:
+        self._app = app
+        self._stage = stage
+        self._coordinator = coordinator
+        self._figures = figures
+        self._scheduler = scheduler
+        self._mode = mode
+        self._results_ns: dict[str, deque[int]] = {name: deque(maxlen=256) for name in figures.dnns}
+
+    def result(self, dnn: str, now_ns: int) -> None:
+        """A result of ``dnn`` has reached the app."""
+        self._results_ns[dnn].append(now_ns)
+
+    def status(self, now_ns: int, reason: str, message: str) -> Status:
+        """What the overlay shows."""
+        figures = self._figures
+        snapshot = self._coordinator.snapshot(now_ns)
+        return Status(
+            app=self._app.title or self._app.name,
+            fps=figures.recent_fps(),
+            fps_target=figures.fps_target,
+            frame_ms=tuple(figures.recent_ms),
+            late_frames=figures.late_frames,
+            scheduler=self._scheduler,
+            mode=self._mode,
+            device=self._stage.gpu_name,
+            dnns=tuple(self._dnn_status(item, now_ns) for item in snapshot.dnns),
+            gap_utilization=snapshot.gap.utilization,
+            reason=reason,
+            message=message or self._stage.source.error or "",
+        )
+
+    def _dnn_status(self, item: Any, now_ns: int) -> DnnStatus:
+        results = self._results_ns[item.name]
+        while results and results[0] < now_ns - RATE_WINDOW_NS:
+            results.popleft()
+        deployment = self._stage.deployments[item.name]
+        return DnnStatus(
+            name=item.name,
+            latency_ms=item.last_latency_ns / 1e6,
+            constraint_ms=deployment.plan.constraint_ns / 1e6,
+            processor=item.processor,
+            rate_hz=len(results) / (RATE_WINDOW_NS / 1e9),
+            age_ms=(now_ns - results[-1]) / 1e6 if results else 0.0,
+            misses=item.misses,
+            active=item.state != "idle",
+        )
+
+    def summary(self, startup_s: float, gap_utilization: float) -> dict[str, Any]:
+        """The run summary, all but its errors."""
+        stage = self._stage
+        return {
+            "schema": SCHEMA,
+            "app": self._app.name,
+            "wall_s": 0.0,
+            "startup_s": round(startup_s, 3),
+            "source": stage.source.describe(),
+            "scheduler": self._scheduler,
+            "mode": self._mode,
+            "device": stage.describe_devices(),
+            "size": list(stage.surface.size),
+            **self._figures.summary(stage.lone_render_ns, gap_utilization),
+        }

@@ -1,0 +1,361 @@
+"""The main thread: draw the newest frame on an absolute deadline, coordinate in the gaps.
+
+One turn of ``Runtime._turn`` is the life of a frame: serve the inbox until the frame's start,
+draw, tell the coordinator that the gap is open, carry out its answer. This is the only thread
+that touches the coordinator, the window and GL.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import queue
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import psutil
+
+from heimdall.app import App, load_app, validate
+from heimdall.callbacks import Callbacks
+from heimdall.capture import Frame
+from heimdall.coordinator import Coordinator
+from heimdall.coordinator.events import (
+    CPU,
+    GPU,
+    Action,
+    ChunkFinished,
+    Drop,
+    Event,
+    Finish,
+    FrameRendered,
+    InferenceRequested,
+    RenderStarted,
+)
+from heimdall.errors import ConfigError
+from heimdall.execution import Executor, Result
+from heimdall.options import RunOptions
+from heimdall.pacing import SPIN_NS, Pacer, spin_until
+from heimdall.render import Close, InputEvent, Key, Pointer, Recorder, Scroll, Status
+from heimdall.report import Reporter
+from heimdall.startup import Stage, start
+from heimdall.stats import DnnFigures, Figures
+from heimdall.trace import Tracer
+
+log = logging.getLogger(__name__)
+
+WARM_UP_FRAMES = 20
+WARM_UP_LIMIT_S = 5.0
+# The gap closes a little before rendering starts: waking the GPU worker, and what its
+# expected latency is off by, must fit in between.
+GAP_GUARD_NS = 400_000
+STATUS_INTERVAL_NS = 200_000_000
+
+
+def run_app(target: str, options: RunOptions) -> dict[str, Any]:
+    """Run an app until its window closes or ``frames`` / ``seconds`` are over.
+
+    Returns the run summary of ``--json``. Raises HeimdallError when it cannot start.
+    """
+    entered_s = time.perf_counter()
+    app_class = load_app(target)
+    validate(app_class)
+    app = app_class()
+    with start(app, options) as stage:
+        runtime = Runtime(app, options, stage)
+        try:
+            summary = runtime.run()
+        finally:
+            runtime.close()
+    return {**summary, "wall_s": round(time.perf_counter() - entered_s, 3)}
+
+
+class Runtime:
+    """One run of one app on an opened stage (devices, networks, source)."""
+
+    def __init__(self, app: App, options: RunOptions, stage: Stage) -> None:
+        self._app = app
+        self._options = options
+        self._stage = stage
+        self._source = stage.source
+        self._frame = stage.first_frame
+        self._interval_ns = round(1e9 / stage.fps)
+        self._inbox: queue.SimpleQueue[Event | Result] = queue.SimpleQueue()
+        self._callbacks = Callbacks()
+        self._tracer = Tracer(time.perf_counter_ns()) if options.trace else None
+        self._coordinator = Coordinator(
+            [deployment.plan for deployment in stage.deployments.values()],
+            scheduler=options.scheduler or app.scheduler,
+            frame_interval_ns=self._interval_ns,
+            mode=options.mode,
+            offload=options.offload,
+            content=options.content or app.content,
+            render_priority=app.render_priority,
+        )
+        self._figures = Figures(
+            stage.fps,
+            {
+                name: DnnFigures(
+                    fallback_ops=deployment.fallback_ops,
+                    whole_ns=deployment.whole_ns,
+                    stages=len(deployment.plan.stages),
+                )
+                for name, deployment in stage.deployments.items()
+            },
+        )
+        self._reporter = Reporter(
+            app,
+            stage,
+            self._coordinator,
+            self._figures,
+            scheduler=options.scheduler or app.scheduler,
+            mode=options.mode,
+        )
+        self._executor = Executor(stage.deployments, self._newest, self._inbox, self._tracer)
+        self._recorder = (
+            Recorder(options.record, stage.surface.size, stage.fps) if options.record else None
+        )
+        self._script: Iterator[float] = app.script() if options.headless else iter(())
+        self._script_due_ns = 0
+        self._status: Status | None = None
+        self._status_due_ns = 0
+        self._reason = ""
+        self._overlay_on = True
+        self._stopping = False
+        self._warm = False
+        self._startup_s = 0.0
+        self._frame_count = 0
+        self._deadline_after_ns = stage.lone_render_ns  # a frame's deadline, after its start
+
+    def run(self) -> dict[str, Any]:
+        """Loop until the end, and return the summary."""
+        self._callbacks.call(self._app.start)
+        # What is alive now stays alive: keep the collector from walking it within a frame.
+        gc.collect()
+        gc.freeze()
+        self._began_ns = time.perf_counter_ns()
+        self._pacer = Pacer(self._interval_ns, self._began_ns)
+        self._request()
+        try:
+            while not self._finished():
+                self._turn()
+        except KeyboardInterrupt:
+            log.warning("interrupted: ending the run")
+        return self._finish()
+
+    # --- one frame -----------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        start_ns = self._pacer.next_ns
+        self._serve_until(start_ns)
+        self._receive(RenderStarted(self._frame_count))
+        completed_ns, render_ns = self._draw(start_ns)
+        self._count_frame(start_ns, completed_ns, render_ns)
+        gap_end_ns = self._pacer.next_ns - GAP_GUARD_NS
+        self._receive(FrameRendered(self._frame_count, gap_end_ns, render_ns))
+        self._frame_count += 1
+        self._react()
+
+    def _serve_until(self, deadline_ns: int) -> None:
+        """Handle what workers report until the next frame starts; never past it."""
+        while True:
+            now_ns = time.perf_counter_ns()
+            wake_ns = self._coordinator.next_wakeup_ns()
+            if wake_ns is not None and wake_ns <= now_ns:
+                self._wake(now_ns)
+                continue
+            until_ns = deadline_ns - SPIN_NS
+            if now_ns >= until_ns:
+                break
+            if wake_ns is not None:
+                until_ns = min(until_ns, wake_ns)
+            try:
+                message = self._inbox.get(timeout=(until_ns - now_ns) / 1e9)
+            except queue.Empty:
+                continue
+            self._handle(message)
+        spin_until(deadline_ns)
+
+    def _draw(self, start_ns: int) -> tuple[int, int]:
+        """Draw and present the newest frame; return (completion time, duration) in ns."""
+        stage = self._stage
+        frame = self._newest()
+        began_ns = time.perf_counter_ns()
+        stage.scene.begin(frame.image, frame.sequence)
+        self._callbacks.call(self._app.draw, stage.scene)
+        stage.scene.render()
+        if self._overlay_on:
+            stage.overlay.draw(self._current_status(began_ns))
+        stage.surface.finish()
+        completed_ns = time.perf_counter_ns()
+        stage.surface.present()
+        if self._recorder:
+            self._recorder.add(stage.surface)
+        if self._tracer:
+            self._tracer.span("render", f"frame {self._frame_count}", began_ns, completed_ns,
+                              {"after_start_ms": (completed_ns - start_ns) / 1e6})
+        return completed_ns, completed_ns - began_ns
+
+    def _count_frame(self, start_ns: int, completed_ns: int, render_ns: int) -> None:
+        if not self._startup_s:
+            self._startup_s = time.time() - psutil.Process().create_time()
+        self._figures.frame(completed_ns, start_ns + self._deadline_after_ns, render_ns)
+        self._figures.skipped_frames += self._pacer.advance(completed_ns)
+        if not self._warm and self._is_warm(completed_ns):
+            self._warm = True
+            # The app's content is there by now: what a frame takes, nine times out of ten.
+            self._deadline_after_ns = int(np.percentile(self._figures.render_ns, 90))
+            self._figures.restart(completed_ns)
+            self._coordinator.restart_statistics(completed_ns)
+
+    def _is_warm(self, now_ns: int) -> bool:
+        if self._frame_count < WARM_UP_FRAMES:
+            return False
+        seen = all(
+            dnn.latencies_ns
+            for name, dnn in self._figures.dnns.items()
+            if not self._stage.deployments[name].dnn.on_event
+        )
+        return seen or now_ns - self._began_ns > WARM_UP_LIMIT_S * 1e9
+
+    # --- the coordinator -------------------------------------------------------------------
+
+    def _receive(self, event: Event) -> None:
+        now_ns = time.perf_counter_ns()
+        decisions = self._coordinator.decisions
+        actions = self._coordinator.receive(event, now_ns)
+        if self._coordinator.decisions != decisions:
+            self._figures.decision_ns.append(time.perf_counter_ns() - now_ns)
+        self._carry_out(event, actions, now_ns)
+
+    def _wake(self, now_ns: int) -> None:
+        self._carry_out(None, self._coordinator.wake(now_ns), now_ns)
+
+    def _carry_out(self, event: Event | None, actions: list[Action], now_ns: int) -> None:
+        if self._tracer:
+            self._tracer.step(now_ns, event, actions)
+        if not actions:
+            return
+        self._executor.execute(actions)
+        for action in actions:
+            if isinstance(action, Finish):
+                self._count_finish(action)
+            elif isinstance(action, Drop):
+                self._figures.dnns[action.dnn].dropped += 1
+            elif reason := getattr(action, "reason", ""):
+                self._reason = f"{action.dnn}: {reason}"
+
+    def _count_finish(self, finish: Finish) -> None:
+        figures = self._figures.dnns[finish.dnn]
+        figures.latencies_ns.append(finish.latency_ns)
+        figures.deadline_misses += finish.missed
+        if finish.processor == GPU:
+            figures.gpu += 1
+            figures.chunks.append(finish.chunks)
+        else:
+            figures.cpu += 1
+
+    # --- what workers, the user and the script report ----------------------------------------
+
+    def _handle(self, message: Event | Result) -> None:
+        if isinstance(message, Result):
+            figures = self._figures.dnns[message.dnn]
+            figures.end_to_end_ns.append(message.decoded_ns - message.requested_ns)
+            self._reporter.result(message.dnn, time.perf_counter_ns())
+            self._callbacks.call(self._app.on_result, message.dnn, message.value, message.frame)
+            self._request()
+            return
+        if isinstance(message, ChunkFinished) and message.processor == GPU:
+            self._figures.gpu_chunk_ns += message.elapsed_ns
+        self._receive(message)
+
+    def _react(self) -> None:
+        """Window input, then the headless script, then what the app has requested."""
+        for event in self._stage.surface.poll():
+            self._on_input(event)
+        now_ns = time.perf_counter_ns()
+        if self._warm and self._script_due_ns <= now_ns:
+            wait_s = self._callbacks.call(self._script_step)
+            self._script_due_ns = now_ns + round(float(wait_s or 3600.0) * 1e9)
+        self._request()
+
+    def _script_step(self) -> float | None:
+        return next(self._script, None)
+
+    def _request(self) -> None:
+        requests, self._app.requests = self._app.requests, []
+        for dnn, options in requests:
+            self._executor.options[dnn] = options
+            self._receive(InferenceRequested(dnn))
+
+    def _on_input(self, event: InputEvent) -> None:
+        if isinstance(event, Close) or (isinstance(event, Key) and event.name == "escape"):
+            self._stopping = True
+        elif isinstance(event, Key):
+            if event.pressed and event.name == "o":
+                self._overlay_on = not self._overlay_on
+            self._callbacks.call(self._app.on_key, event)
+        elif isinstance(event, Pointer):
+            self._callbacks.call(self._app.on_pointer, event, self._stage.scene)
+        elif isinstance(event, Scroll):
+            self._callbacks.call(self._app.on_scroll, event)
+
+    def _newest(self) -> Frame:
+        self._frame = self._source.latest() or self._frame
+        return self._frame
+
+    def _current_status(self, now_ns: int) -> Status:
+        """What the overlay shows; its words change a few times a second, its graph every frame."""
+        if self._status is None or now_ns >= self._status_due_ns:
+            self._status_due_ns = now_ns + STATUS_INTERVAL_NS
+            self._status = self._reporter.status(now_ns, self._reason, self._callbacks.message)
+        return replace(
+            self._status, fps=self._figures.recent_fps(), frame_ms=tuple(self._figures.recent_ms)
+        )
+
+    # --- end ---------------------------------------------------------------------------------
+
+    def _finished(self) -> bool:
+        options, figures = self._options, self._figures
+        if self._stopping or self._source.ended:
+            return True
+        if not self._warm:
+            return False
+        if options.frames is not None and len(figures.completions_ns) >= options.frames:
+            return True
+        elapsed_ns = time.perf_counter_ns() - figures.started_ns
+        return options.seconds is not None and elapsed_ns >= options.seconds * 1e9
+
+    def _finish(self) -> dict[str, Any]:
+        """Save what was asked for, and sum up."""
+        snapshot = self._coordinator.snapshot(time.perf_counter_ns())
+        summary = self._reporter.summary(self._startup_s, snapshot.gap.utilization)
+        if self._options.screenshot:
+            save_picture(self._options.screenshot, self._stage.surface.read())
+        if self._tracer and self._options.trace:
+            about = {"app": self._app.name, "device": self._stage.gpu_name}
+            self._tracer.save(self._options.trace, self._coordinator.config(), about)
+        errors = [*self._executor.errors, *self._callbacks.errors]
+        if self._source.error:
+            errors.append(self._source.error)
+        return {**summary, "errors": errors}
+
+    def close(self) -> None:
+        """End the threads and finish the recording."""
+        self._executor.close()
+        if self._recorder:
+            self._recorder.close()
+
+
+def save_picture(path: Path, rgb: np.ndarray) -> None:
+    """Write an RGB picture; ConfigError when the file type or place does not allow it."""
+    try:
+        written = cv2.imwrite(str(path), rgb[..., ::-1])
+    except cv2.error:
+        written = False
+    if not written:
+        raise ConfigError(f"cannot write picture {path}: use a .png or .jpg in an existing folder")
