@@ -51,12 +51,13 @@ _ANCHORS = _anchors()
 class Hands(Pipeline):
     """Result: list[Hand], at most ``most``, best palm first.
 
-    ``score`` is the smallest palm score, ``presence`` the smallest score of the landmarks.
+    ``score`` is the smallest palm score, ``presence`` the smallest score of the landmarks: a hand
+    that holds something hides half its fingers and scores 0.3-0.6 though its points sit right.
     """
 
     networks = (Network("hand_palm_lite_192.onnx"), Network("hand_landmark_lite_224.onnx"))
 
-    def __init__(self, most: int = 2, score: float = 0.5, presence: float = 0.5) -> None:
+    def __init__(self, most: int = 2, score: float = 0.5, presence: float = 0.3) -> None:
         self.most, self.score, self.presence = most, score, presence
         # scores come as logits: comparing there saves a sigmoid over every anchor
         self._logit = float(np.log(score / (1 - score)))

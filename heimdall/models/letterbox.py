@@ -23,6 +23,11 @@ class Letterbox:
     width: int
     height: int
 
+    @property
+    def inner(self) -> tuple[int, int]:
+        """Width and height of the picture inside the input."""
+        return max(1, round(self.width * self.scale)), max(1, round(self.height * self.scale))
+
     def to_frame(self, points: np.ndarray) -> np.ndarray:
         """Input pixels (..., 2) as frame pixels (..., 2), float32."""
         return (np.asarray(points, np.float32) - (self.left, self.top)) / np.float32(self.scale)
@@ -42,10 +47,11 @@ def fit(
 ) -> Letterbox:
     """The largest placement of a ``width`` x ``height`` frame in the target, aspect kept."""
     scale = min(target_width / width, target_height / height)
-    left = top = 0
-    if centred:
-        inner = _inner_size(scale, width, height)
-        left, top = (target_width - inner[0]) // 2, (target_height - inner[1]) // 2
+    placement = Letterbox(scale, 0, 0, width, height)
+    if not centred:
+        return placement
+    inner = placement.inner
+    left, top = (target_width - inner[0]) // 2, (target_height - inner[1]) // 2
     return Letterbox(scale, left, top, width, height)
 
 
@@ -57,7 +63,7 @@ def letterbox(
     The picture sits in the top left corner, or in the middle when ``centred``.
     """
     placement = fit(image.shape[1], image.shape[0], width, height, centred=centred)
-    inner = _inner_size(placement.scale, image.shape[1], image.shape[0])
+    inner = placement.inner
     if inner == (width, height):
         return shrink(image, width, height), placement
     canvas = np.zeros((height, width, 3), np.uint8)
@@ -97,7 +103,3 @@ def sides(what: str, size: tuple[int, int], multiple: int) -> tuple[int, int]:
     if min(height, width) < multiple or height % multiple or width % multiple:
         raise ConfigError(f"{what} {height}x{width}: both sides must be multiples of {multiple}")
     return height, width
-
-
-def _inner_size(scale: float, width: int, height: int) -> tuple[int, int]:
-    return max(1, round(width * scale)), max(1, round(height * scale))
