@@ -6,14 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from heimdall import paths
-
-from heimdall.paths import ASSETS
 
 
 @dataclass(frozen=True)
@@ -38,11 +35,6 @@ class Network:
     def path(self) -> Path:
         """Where the file is; relative names are those of assets/models."""
         return paths.ASSETS / "models" / self.file
-
-    @property
-    def path(self) -> Path:
-        """Where the file is."""
-        return ASSETS / "models" / self.file
 
 
 class Pipeline(ABC):
