@@ -1,0 +1,51 @@
+"""The checks that every engine makes before it computes, with the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from heimdall.analyzer.graph import Graph, Node
+from heimdall.engine.base import Op
+from heimdall.errors import ModelError
+
+
+def check_inputs(graph: Graph, given: Mapping[str, np.ndarray]) -> None:
+    """Raise ModelError unless ``given`` has exactly the graph's inputs: names, shapes, types."""
+    names = [tensor.name for tensor in graph.inputs]
+    if set(given) != set(names):
+        raise ModelError(f"{graph.name} has inputs {names}; given were {list(given)}")
+    for tensor in graph.inputs:
+        array = np.asarray(given[tensor.name])
+        if array.shape != tensor.shape or array.dtype != tensor.dtype:
+            raise ModelError(
+                f"input {tensor.name!r} of {graph.name} must be {tensor.dtype} of shape "
+                f"{tensor.shape}; given was {array.dtype} of shape {array.shape}"
+            )
+
+
+def check_range(
+    ops: Sequence[Op], position: int, start: int, end: int, *, fallback: bool = False
+) -> None:
+    """Raise ValueError unless ``[start, end)`` continues at ``position`` and holds only ops of
+    the wanted kind."""
+    if not 0 <= start <= end <= len(ops):
+        raise ValueError(f"range [{start}, {end}) is outside the {len(ops)} ops")
+    if start != position:
+        raise ValueError(f"op {position} is next; the range [{start}, {end}) is out of order")
+    for op in ops[start:end]:
+        if op.fallback != fallback:
+            kind, call = ("a fallback", "run_fallback") if op.fallback else ("a GPU", "run")
+            raise ValueError(f"op {op.name!r} is {kind} op: use {call}")
+
+
+def is_forced(node: Node, forced: Collection[str]) -> bool:
+    """Does ``force_fallback`` name this node, or its op type?"""
+    return node.op_type in forced or node.name in forced
+
+
+def check_forced(graph: Graph, forced: Collection[str]) -> None:
+    """Raise ModelError when ``force_fallback`` is a lone string, which would match letters."""
+    if isinstance(forced, str):
+        raise ModelError(f"force_fallback for {graph.name} must be a list of names, not {forced!r}")

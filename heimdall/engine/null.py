@@ -1,0 +1,111 @@
+"""An engine that computes nothing: for tests of everything around the networks.
+
+Outputs are zeros of the right shapes; elapsed times come from given costs, so that a
+coordinator driven by it behaves the same on every machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+
+import numpy as np
+
+from heimdall.analyzer.costs import node_bytes, node_flops
+from heimdall.analyzer.graph import Graph
+from heimdall.engine.base import Engine, Network, Op, State
+from heimdall.engine.checks import check_forced, check_inputs, check_range, is_forced
+
+OpCost = int | Callable[[Op], int]  # ns: the same for every op, or computed from the op
+
+
+class NullEngine(Engine):
+    """Costs instead of computation.
+
+    ``op_ns`` is the cost of one op in ns (a number, or a function of the op) and
+    ``chunk_cost_ns`` that of each call. ``sleep`` makes calls take that long for real.
+    """
+
+    name = "null"
+
+    def __init__(
+        self,
+        processor: str = "gpu",
+        op_ns: OpCost = 100_000,
+        chunk_cost_ns: int = 0,
+        sleep: bool = False,
+    ) -> None:
+        self.processor = processor
+        self.chunk_cost_ns = chunk_cost_ns
+        self.sleep = sleep
+        self._op_ns = op_ns
+
+    def op_ns(self, op: Op) -> int:
+        """The cost of one op in ns."""
+        return self._op_ns(op) if callable(self._op_ns) else self._op_ns
+
+    def load(self, graph: Graph, *, force_fallback: Collection[str] = ()) -> NullNetwork:
+        check_forced(graph, force_fallback)
+        ops = tuple(
+            Op(
+                name=node.name,
+                kind=node.op_type,
+                nodes=(node.name,),
+                fallback=is_forced(node, force_fallback),
+                flops=node_flops(graph, node),
+                bytes=node_bytes(graph, node),
+            )
+            for node in graph.nodes
+        )
+        return NullNetwork(self, graph, ops)
+
+    def describe(self) -> Mapping[str, str]:
+        return {"device": "none", "driver": "none", "version": "1", "mode": "null"}
+
+
+class NullState(State):
+    """How far one job is; before ``write`` no op may run."""
+
+    def __init__(self) -> None:
+        self.position = -1
+
+
+class NullNetwork(Network):
+    """The ops are the graph's nodes."""
+
+    def __init__(self, engine: NullEngine, graph: Graph, ops: tuple[Op, ...]) -> None:
+        self.graph = graph
+        self.ops = ops
+        self._engine = engine
+
+    def new_state(self) -> NullState:
+        return NullState()
+
+    def write(self, state: State, inputs: Mapping[str, np.ndarray]) -> None:
+        assert isinstance(state, NullState)
+        check_inputs(self.graph, inputs)
+        state.position = 0
+
+    def run(self, state: State, start: int, end: int) -> int:
+        return self._advance(state, start, end, fallback=False)
+
+    def run_fallback(self, state: State, start: int, end: int) -> int:
+        return self._advance(state, start, end, fallback=True)
+
+    def read(self, state: State) -> dict[str, np.ndarray]:
+        assert isinstance(state, NullState)
+        check_range(self.ops, state.position, len(self.ops), len(self.ops))
+        return {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in self.outputs}
+
+    def op_times(self, state: State) -> list[int] | None:
+        assert isinstance(state, NullState)
+        return [self._engine.op_ns(op) for op in self.ops[: max(state.position, 0)]]
+
+    def _advance(self, state: State, start: int, end: int, *, fallback: bool) -> int:
+        assert isinstance(state, NullState)
+        check_range(self.ops, state.position, start, end, fallback=fallback)
+        state.position = end
+        elapsed_ns = self._engine.chunk_cost_ns + sum(map(self._engine.op_ns, self.ops[start:end]))
+        if self._engine.sleep:
+            time.sleep(elapsed_ns / 1e9)
+        return elapsed_ns

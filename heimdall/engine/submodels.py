@@ -1,0 +1,103 @@
+"""Parts of an ONNX model: a range of its nodes as a model of its own.
+
+onnxruntime cannot run part of a graph, but it runs a part that is cut out. A cut of its own
+optimised graph, loaded without further optimisation, keeps all fusions and layouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import onnx
+import onnxruntime as ort
+
+PROVIDERS = ["CPUExecutionProvider"]
+_ELEMENT_TYPES = {
+    "float": onnx.TensorProto.FLOAT,
+    "double": onnx.TensorProto.DOUBLE,
+    "float16": onnx.TensorProto.FLOAT16,
+    "bfloat16": onnx.TensorProto.BFLOAT16,
+    "int64": onnx.TensorProto.INT64,
+    "int32": onnx.TensorProto.INT32,
+    "int16": onnx.TensorProto.INT16,
+    "int8": onnx.TensorProto.INT8,
+    "uint64": onnx.TensorProto.UINT64,
+    "uint32": onnx.TensorProto.UINT32,
+    "uint16": onnx.TensorProto.UINT16,
+    "uint8": onnx.TensorProto.UINT8,
+    "bool": onnx.TensorProto.BOOL,
+    "string": onnx.TensorProto.STRING,
+}
+
+
+def session_options(
+    threads: int, level: ort.GraphOptimizationLevel, optimised_path: str | None = None
+) -> ort.SessionOptions:
+    """Options of every session: ``threads`` workers that never spin (spinning starves
+    rendering), one op at a time, no messages on the terminal."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = level
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # errors arrive as exceptions
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if optimised_path is not None:
+        options.optimized_model_filepath = optimised_path
+    return options
+
+
+class Splitter:
+    """Cuts ranges of nodes out of one model whose nodes are in topological order."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._model = model
+        self._nodes: Sequence[onnx.NodeProto] = model.graph.node
+        self._constants = {item.name: item for item in model.graph.initializer}
+        self._last_use = {
+            name: index for index, node in enumerate(self._nodes) for name in node.input
+        }
+        for value in model.graph.output:
+            self._last_use[value.name] = len(self._nodes)
+
+    def cut(self, start: int, end: int) -> onnx.ModelProto:
+        """Nodes ``[start, end)``: inputs are what they read from before, outputs what is
+        still needed after them."""
+        nodes = self._nodes[start:end]
+        made = dict.fromkeys(name for node in nodes for name in node.output if name)
+        used = dict.fromkeys(name for node in nodes for name in node.input if name)
+        graph = onnx.GraphProto(name=f"{self._model.graph.name}[{start}:{end}]")
+        graph.node.extend(nodes)
+        graph.initializer.extend(self._constants[name] for name in used if name in self._constants)
+        for name in used:
+            if name not in made and name not in self._constants:
+                kind = self._types[name]
+                graph.input.append(onnx.helper.make_tensor_value_info(name, kind, None))
+        for name in made:
+            if self.needed(name, end):
+                graph.output.append(onnx.ValueInfoProto(name=name))
+        return onnx.ModelProto(
+            ir_version=self._model.ir_version,
+            opset_import=self._model.opset_import,
+            graph=graph,
+        )
+
+    def needed(self, name: str, end: int) -> bool:
+        """Does a node from ``end`` on, or the caller, read this tensor?"""
+        return self._last_use.get(name, -1) >= end
+
+    @cached_property
+    def _types(self) -> Mapping[str, int]:
+        """Element type of every tensor, asked of onnxruntime: ONNX's own inference does not
+        know the ops that its optimiser introduces."""
+        model = onnx.ModelProto()
+        model.CopyFrom(self._model)
+        declared = {value.name for value in model.graph.output}
+        for node in model.graph.node:
+            for name in node.output:
+                if name and name not in declared:
+                    model.graph.output.append(onnx.ValueInfoProto(name=name))
+        options = session_options(1, ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
+        session = ort.InferenceSession(model.SerializeToString(), options, PROVIDERS)
+        values = [*session.get_inputs(), *session.get_outputs()]
+        return {value.name: _ELEMENT_TYPES[value.type[7:-1]] for value in values}
