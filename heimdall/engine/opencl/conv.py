@@ -1,0 +1,328 @@
+"""Plans Conv, ConvTranspose and fully connected layers: which kernel, which tile, which weights.
+
+Three kernels cover all of them (kernels/conv_*.cl): *depthwise*; *few*, for up to four output
+channels, whose lanes are input channels; and *dense* for everything else, grouped or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from heimdall.engine.opencl import conv_pack
+from heimdall.engine.opencl.conv_pass import Pass, passes
+from heimdall.engine.opencl.conv_source import render
+from heimdall.engine.opencl.conv_spec import ConvSpec
+from heimdall.engine.opencl.conv_tiles import Split, Tile, dense_tiles, depthwise_tile, few_tile
+from heimdall.engine.opencl.launch import Arg, Launch, Plan, Ref, Traits
+from heimdall.engine.opencl.layout import Layout
+from heimdall.errors import ModelError
+
+__all__ = ["ConvSpec", "Plan", "plan_conv"]
+
+_FEW = 4  # at most this many outputs go to the few-outputs kernel
+
+
+def plan_conv(
+    spec: ConvSpec,
+    x: Layout,
+    y: Layout,
+    weights: np.ndarray,
+    bias: np.ndarray | None,
+    traits: Traits,
+    *,
+    residual: Layout | None = None,
+    tuned: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Launches and packed constants of one convolution.
+
+    ``weights`` are ONNX's: [oc, ic/groups, kh, kw], or [ic, oc/groups, kh, kw] when
+    ``spec.transposed``. Refs: "x", "y", "residual" when given, and the names in
+    ``Plan.constants``. ``tuned`` may force ``{"tile": (blocks, width, height)}`` where it fits.
+
+    Any layouts work: x and y are fastest with ``block == traits.block`` (x also planar or NHWC
+    with few channels). The halo of x must hold at least ``spec.required_halo`` zeros. Only the
+    pixels of y are written (and the padding lanes of their blocks, with finite values), so its
+    halo stays as it was: zero it once, and again if its memory held something else meanwhile.
+    y must not share memory with x or the residual (tiles overlap and are computed twice); x
+    and the residual may be the same tensor.
+
+    Raises ModelError when sizes, halo or layouts do not fit each other.
+    """
+    weights = np.asarray(weights, np.float32)
+    _check(spec, x, y, weights, bias, residual, traits)
+    build = _Builder(spec, x, y, bias, traits, residual, dict(tuned or {}))
+    for part in passes(spec, weights, (y.height, y.width)):
+        build.add(part)
+    return Plan(tuple(build.launches), build.constants)
+
+
+class _Builder:
+    """Collects launches and constants; packed weights of all passes share one buffer."""
+
+    def __init__(
+        self,
+        spec: ConvSpec,
+        x: Layout,
+        y: Layout,
+        bias: np.ndarray | None,
+        traits: Traits,
+        residual: Layout | None,
+        tuned: dict[str, Any],
+    ) -> None:
+        self.spec, self.x, self.y, self.residual = spec, x, y, residual
+        self.traits, self.tuned = traits, tuned
+        self.launches: list[Launch] = []
+        lanes = traits.block
+        self.blocks = -(-y.channels // lanes)
+        self.constants = {"b": conv_pack.pack_channels(bias, y.channels, lanes)}
+        slopes = spec.activation.slopes
+        if slopes:
+            values = np.broadcast_to(np.array(slopes, np.float32), y.channels)
+            self.constants["slope"] = conv_pack.pack_channels(values, y.channels, lanes)
+
+    def add(self, part: Pass) -> None:
+        """Plan one pass with the kernel that suits it."""
+        lanes, channels = self.traits.block, self.x.channels
+        blocked = self.x.block == lanes
+        if self.spec.groups == channels == self.y.channels > 1 and blocked:
+            self._add_depthwise(part)
+        elif self.spec.groups == 1 and self.y.channels <= _FEW and blocked and channels >= lanes:
+            self._add_few(part)
+        else:
+            self._add_dense(part)
+
+    def _add_depthwise(self, part: Pass) -> None:
+        taps = _window(part)
+        height, width = part.out_size
+        tile = self._forced(width, height, (1,))
+        tile = tile or depthwise_tile(taps, part.stride[1], width, height, self.traits)
+        name = self._store("w", conv_pack.pack_depthwise(part.weights, self.traits.block))
+        kernel = {"taps": taps, "stride": part.stride[1]}
+        split = Split(tile, 0, self.blocks)
+        self._launch("conv_depthwise", part, split, name, kernel, (self._x_pixel(part),))
+
+    def _add_few(self, part: Pass) -> None:
+        outputs = self.y.channels
+        tile = few_tile(outputs, self._grid(part, flatten=True)[1], self.traits)
+        name = self._store("w", conv_pack.pack_few(part.weights, self.traits.block))
+        blocks = self.x.blocks if part.weights.size else 0
+        extra = (self._x_pixel(part), np.int32(blocks))
+        self._launch(
+            "conv_few", part, Split(tile, 0, 1), name, {"outputs": outputs}, extra, flatten=True
+        )
+
+    def _add_dense(self, part: Pass) -> None:
+        x, lanes, groups = self.x, self.traits.block, self.spec.groups
+        height, width = self._grid(part, flatten=True)
+        taps = part.taps[0] * part.taps[1]
+        depth = max(1, part.weights.shape[1] * taps)
+        widths = self._widths()
+        splits = dense_tiles(self.blocks, width, height, depth, self.traits, widths)
+        if forced := self._forced(width, height, widths):
+            splits = (Split(forced, 0, self.blocks // forced.blocks),)
+        unroll = _unroll(x.block)
+        for split in splits:
+            first, count = split.first * lanes, split.tile.blocks * lanes
+            rows = part.weights[first : first + split.groups * count]
+            blocks, last = x.blocks, x.channels - (x.blocks - 1) * x.block
+            extra: tuple[Arg, ...] = ()
+            if groups > 1:
+                rows, starts = conv_pack.spread_groups(
+                    part.weights, groups, count, x.block, x.blocks
+                )
+                extra = (Ref(self._store("starts", starts)),)
+                blocks, last = rows.shape[1] // x.block, x.block
+            last = -(-last // unroll)
+            packed = conv_pack.pack_dense(rows, count, x.block, unroll, last)
+            if not part.weights.size:
+                blocks = 0
+            counts = (blocks, x.block // unroll, last)
+            kernel = {
+                "out_blocks": split.tile.blocks,
+                "unroll": unroll,
+                "grouped": groups > 1,
+            }
+            group = np.int32(packed.size // split.groups)
+            args = (self._x_pixel(part), group, *extra, *(np.int32(value) for value in counts))
+            name = self._store("w", packed)
+            self._launch("conv_dense", part, split, name, kernel, args, flatten=True)
+
+    def _launch(
+        self,
+        name: str,
+        part: Pass,
+        split: Split,
+        weights: str,
+        variables: dict[str, Any],
+        extra: tuple[Arg, ...],
+        flatten: bool = False,
+    ) -> None:
+        """Append a launch: the arguments that all kernels share (conv_common.cl), then its own."""
+        spec, x, y, residual = self.spec, self.x, self.y, self.residual
+        scatter = y.block != self.traits.block
+        mode = "none"
+        if residual is not None:
+            mode = "before" if spec.residual_before_activation else "after"
+        height, width = self._grid(part, flatten)
+
+        args: list[Arg | int] = [Ref("x"), Ref(weights), Ref("b")]
+        if spec.activation.slopes:
+            args.append(Ref("slope"))
+        if residual is not None:
+            args += [Ref("residual"), *_target(residual, part)]
+        args += [Ref("y"), *_target(y, part)]
+        if scatter:
+            args += [y.channels, _lane_step(y)]
+            if residual is not None:
+                args.append(_lane_step(residual))
+        args += [width, height, np.float32(spec.activation.p), np.float32(spec.activation.q)]
+        args += [split.first, *self._source(part), *part.taps]
+        args += [part.tap_step[0] * x.row, part.tap_step[1] * x.block, *extra]
+        tile = split.tile
+        kernel = render(
+            name,
+            block=self.traits.block,
+            tile_w=tile.width,
+            tile_h=tile.height,
+            activation=spec.activation.macro,
+            slopes=bool(spec.activation.slopes),
+            residual=mode,
+            scatter=scatter,
+            device=self.traits.kind,
+            pixel=_pixel(x, part, self.traits),
+            **variables,
+        )
+        tiles = (-(-width // tile.width), -(-height // tile.height), split.groups)
+        local = _local_size(tiles, self.traits)
+        size = tuple(-(-count // side) * side for count, side in zip(tiles, local, strict=True))
+        whole = tuple(np.int32(arg) if isinstance(arg, int) else arg for arg in args)
+        self.launches.append(Launch(kernel, size, local, whole))
+
+    def _source(self, part: Pass) -> tuple[int, int, int]:
+        """x_base, x_plane, x_row."""
+        x = self.x
+        base = x.origin + part.first[0] * x.row + part.first[1] * x.block
+        return base, x.plane, part.stride[0] * x.row
+
+    def _x_pixel(self, part: Pass) -> np.int32:
+        return np.int32(part.stride[1] * self.x.block)
+
+    def _grid(self, part: Pass, flatten: bool) -> tuple[int, int]:
+        """(height, width) of the outputs of a pass; a pointwise layer without halos is one
+        long row, which leaves fewer cut tiles."""
+        height, width = part.out_size
+        tensors = [self.x, self.y, *([self.residual] if self.residual else [])]
+        plain = part.stride == part.out_step == part.taps == (1, 1) and part.first == (0, 0)
+        if flatten and plain and all(tensor.dense for tensor in tensors):
+            return 1, height * width
+        return height, width
+
+    def _widths(self) -> tuple[int, ...]:
+        """How many output blocks a tile of the dense kernel may hold: all of one group."""
+        if self.spec.groups == 1:
+            return 1, 2, 3, 4
+        blocks, rest = divmod(self.y.channels // self.spec.groups, self.traits.block)
+        return tuple(wide for wide in (1, 2, 3, 4) if wide == 1 or not (rest or blocks % wide))
+
+    def _forced(self, width: int, height: int, widths: tuple[int, ...]) -> Tile | None:
+        """The tile that ``tuned`` asks for, if it can be used here."""
+        if "tile" not in self.tuned:
+            return None
+        tile = Tile(*self.tuned["tile"])
+        fits = tile.width <= width and tile.height <= height and tile.blocks in widths
+        return tile if fits and self.blocks % tile.blocks == 0 else None
+
+    def _store(self, name: str, array: np.ndarray) -> str:
+        """Add a constant under ``name`` or, when that is taken, ``name2``, ``name3``..."""
+        key, number = name, 1
+        while key in self.constants:
+            number += 1
+            key = f"{name}{number}"
+        # a pass without taps (stride beyond the kernel) still needs a buffer to bind
+        self.constants[key] = array if array.size else np.zeros(self.traits.block, np.float32)
+        return key
+
+
+def _target(layout: Layout, part: Pass) -> tuple[int, int, int, int]:
+    """Base, plane, row and pixel steps of the outputs of a pass in a tensor like y."""
+    base = layout.origin + part.out_start[0] * layout.row + part.out_start[1] * layout.block
+    return base, layout.plane, part.out_step[0] * layout.row, part.out_step[1] * layout.block
+
+
+def _lane_step(layout: Layout) -> int:
+    """Floats from one channel to the next in planar and NHWC tensors."""
+    return layout.plane if layout.block == 1 else 1
+
+
+def _pixel(x: Layout, part: Pass, traits: Traits) -> int | str:
+    """Distance of the inputs of neighbouring outputs: a number in the source where it is
+    common (addresses become constants), an argument where each layer would be a new variant."""
+    common = x.block in (1, 3, traits.block) and part.stride[1] in (1, 2)
+    return x.block * part.stride[1] if common else "x_pixel"
+
+
+def _unroll(x_block: int) -> int:
+    """Channels per step of the inner loop; x_block is a multiple of it."""
+    if x_block <= 4:
+        return x_block
+    return 4 if x_block % 4 == 0 else 1
+
+
+def _window(part: Pass) -> int:
+    """Side of a kernel that the depthwise kernel unrolls, or 0."""
+    side = part.taps[0]
+    square = part.taps == (side, side) and part.stride[0] == part.stride[1]
+    return side if square and 1 < side <= 7 and part.tap_step == (1, 1) else 0
+
+
+def _local_size(tiles: tuple[int, int, int], traits: Traits) -> tuple[int, int, int]:
+    """One work-item a group on CPUs; a patch of tiles on GPUs."""
+    if traits.kind == "cpu":
+        return 1, 1, 1
+    wide = next(size for size in (16, 8, 4, 2, 1) if size <= tiles[0])
+    high = next(size for size in (64 // wide, 8, 4, 2, 1) if size <= tiles[1])
+    return wide, high, 1
+
+
+def _check(
+    spec: ConvSpec,
+    x: Layout,
+    y: Layout,
+    weights: np.ndarray,
+    bias: np.ndarray | None,
+    residual: Layout | None,
+    traits: Traits,
+) -> None:
+    """Refuse what the kernels would silently compute wrong."""
+    if x.channels % spec.groups or y.channels % spec.groups:
+        raise ModelError(f"{spec.groups} groups do not divide {x.channels} -> {y.channels}")
+    ends = (x.channels, y.channels) if spec.transposed else (y.channels, x.channels)
+    expected = (ends[0], ends[1] // spec.groups, *spec.kernel)
+    if weights.shape != expected:
+        raise ModelError(f"convolution weights of shape {weights.shape}, expected {expected}")
+    if bias is not None and np.shape(bias) != (y.channels,):
+        raise ModelError(f"bias of shape {np.shape(bias)}, expected ({y.channels},)")
+    if len(spec.activation.slopes) not in (0, 1, y.channels):
+        raise ModelError(f"{len(spec.activation.slopes)} PRelu slopes for {y.channels} channels")
+    size = spec.output_size(x.height, x.width)
+    extra = (y.height - size[0], y.width - size[1])
+    room = max(spec.strides[0], spec.dilations[0]), max(spec.strides[1], spec.dilations[1])
+    fits = extra == (0, 0)
+    if spec.transposed:
+        fits = all(0 <= more < limit for more, limit in zip(extra, room, strict=True))
+    if not fits:
+        raise ModelError(f"output {(y.height, y.width)} of a convolution that computes {size}")
+    halo = spec.required_halo((x.height, x.width), (y.height, y.width))
+    if any(have < need for have, need in zip(x.halo, halo, strict=True)):
+        raise ModelError(f"convolution input has a halo of {x.halo} but reads {halo}")
+    if residual is not None:
+        same = (residual.channels, residual.height, residual.width, residual.block)
+        if same != (y.channels, y.height, y.width, y.block):
+            raise ModelError(f"residual {residual} does not lie like the output {y}")
+    for layout in (y, residual):
+        planar = layout is None or layout.block in (1, traits.block, layout.channels)
+        if not planar:
+            raise ModelError(f"output block of {layout} must be 1, {traits.block} or all channels")

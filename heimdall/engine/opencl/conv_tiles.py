@@ -1,0 +1,142 @@
+"""Which register tile a convolution gets: a small table of measured speeds and a cost model.
+
+A tile is (output blocks, pixels wide, pixels high). Its accumulators, the weight vectors and
+one broadcast value must fit in the registers. Measured with one PoCL thread on an AVX-512
+core; some tiles that fit are slow for no visible reason, so only good ones are listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from heimdall.engine.opencl.launch import Traits
+
+
+class Tile(NamedTuple):
+    """Output blocks x pixels wide x pixels high."""
+
+    blocks: int
+    width: int
+    height: int
+
+
+# Relative speed of each tile with 32 registers.
+_DENSE_32 = {
+    Tile(2, 13, 1): 1.00, Tile(2, 10, 1): 0.97, Tile(2, 8, 1): 0.95, Tile(2, 7, 1): 0.93,
+    Tile(2, 6, 1): 0.90, Tile(2, 5, 1): 0.85, Tile(2, 4, 1): 0.80, Tile(2, 4, 2): 0.97,
+    Tile(2, 2, 2): 0.75, Tile(2, 2, 1): 0.45, Tile(2, 1, 1): 0.25,
+    Tile(3, 8, 1): 0.98, Tile(3, 5, 1): 0.90, Tile(3, 4, 1): 0.85,
+    Tile(4, 6, 1): 0.95, Tile(4, 4, 1): 0.9, Tile(4, 1, 1): 0.45,
+    Tile(1, 13, 1): 0.80, Tile(1, 8, 1): 0.70, Tile(1, 4, 1): 0.5, Tile(1, 4, 2): 0.70,
+    Tile(1, 2, 1): 0.25, Tile(1, 1, 1): 0.13,
+}  # fmt: skip
+# 16 registers (AVX2), from the same model of loads against multiply-adds; not measured.
+_DENSE_16 = {
+    Tile(2, 6, 1): 1.0, Tile(2, 5, 1): 0.95, Tile(2, 4, 1): 0.9, Tile(2, 3, 1): 0.8,
+    Tile(2, 2, 1): 0.6, Tile(2, 1, 1): 0.35, Tile(3, 4, 1): 1.0, Tile(3, 2, 1): 0.75,
+    Tile(1, 8, 1): 0.8, Tile(1, 4, 1): 0.6, Tile(1, 2, 1): 0.3, Tile(1, 1, 1): 0.15,
+    Tile(4, 2, 1): 0.8, Tile(4, 1, 1): 0.5,
+}  # fmt: skip
+_DENSE_GPU = {Tile(2, 4, 1): 1.0, Tile(1, 4, 1): 0.8, Tile(2, 1, 1): 0.5, Tile(1, 1, 1): 0.3}
+
+_WORK_ITEM = 300.0  # cost of starting and ending a work-item, in multiply-adds of a vector
+_LAUNCH = 15_000.0  # cost of one more launch
+
+
+class Split(NamedTuple):
+    """Output blocks ``first`` .. ``first + tile.blocks * groups - 1`` use ``tile``."""
+
+    tile: Tile
+    first: int
+    groups: int
+
+
+def dense_tiles(
+    blocks: int, width: int, height: int, depth: int, traits: Traits, widths: tuple[int, ...]
+) -> tuple[Split, ...]:
+    """The cheapest way to cover ``blocks`` output blocks of a picture, with one launch or two.
+
+    ``depth`` is the multiply-adds behind each output (input channels x taps); ``widths`` are
+    the numbers of output blocks that a tile may hold. When widths do not divide the blocks,
+    a second launch does the rest.
+    """
+    table = _dense_table(traits)
+    fits = [
+        tile
+        for tile in table
+        if tile.width <= width and tile.height <= height and tile.blocks <= blocks
+    ]
+
+    def best(wide: int, groups: int) -> tuple[float, Tile | None]:
+        options = (
+            (_cost(tile, groups, width, height, depth, table[tile], traits), tile)
+            for tile in fits
+            if tile.blocks == wide
+        )
+        return min(options, default=(float("inf"), None))
+
+    choices: list[tuple[float, tuple[Split, ...]]] = []
+    for wide in sorted({tile.blocks for tile in fits} & set(widths)):
+        groups, rest = divmod(blocks, wide)
+        cost, tile = best(wide, groups)
+        if tile is None:
+            continue
+        splits: tuple[Split, ...] = (Split(tile, 0, groups),)
+        if rest:
+            more, other = best(rest, 1)
+            if other is None:
+                continue
+            cost += more + _LAUNCH
+            splits += (Split(other, groups * wide, 1),)
+        choices.append((cost, splits))
+    return min(choices)[1]
+
+
+def few_tile(outputs: int, width: int, traits: Traits) -> Tile:
+    """Tile of the few-outputs kernel: ``outputs`` accumulators a pixel."""
+    if traits.kind == "gpu":
+        return Tile(1, min(2, width), 1)
+    room = max(1, (traits.registers - outputs - 2) // outputs)
+    choices = [size for size in (8, 6, 5, 4, 3, 2, 1) if size <= min(room, width)]
+    return Tile(1, min(choices, key=lambda size: (-(-width // size)) * (size + 0.5)), 1)
+
+
+def depthwise_tile(taps: int, stride: int, width: int, height: int, traits: Traits) -> Tile:
+    """Tile of the depthwise kernel; ``taps`` 0 is the kernel that loops over its taps."""
+    if traits.kind == "gpu":
+        shapes: Iterable[tuple[int, int]] = ((2, 1), (1, 1))
+    elif traits.registers < 32:
+        shapes = ((4, 2), (4, 1), (2, 2), (2, 1), (1, 1))
+    elif taps > 3:
+        shapes = ((6, 2), (4, 2), (6, 1), (4, 1), (2, 2), (2, 1), (1, 2), (1, 1))
+    elif taps == 0:
+        shapes = ((8, 1), (4, 2), (4, 1), (2, 1), (1, 1))
+    else:
+        shapes = ((4, 4), (8, 2), (5, 2), (4, 2), (3, 3), (4, 1), (2, 2), (2, 1), (1, 2), (1, 1))
+
+    def cost(shape: tuple[int, int]) -> float:
+        wide, high = shape
+        loads = ((wide - 1) * stride + max(taps, 1)) * ((high - 1) * stride + max(taps, 1))
+        work = loads + wide * high * max(taps, 1) ** 2 + 20
+        return -(-width // wide) * -(-height // high) * work
+
+    fits = [shape for shape in shapes if shape[0] <= width and shape[1] <= height]
+    wide, high = min(fits, key=cost)
+    return Tile(1, wide, high)
+
+
+def _dense_table(traits: Traits) -> dict[Tile, float]:
+    if traits.kind == "gpu":
+        return _DENSE_GPU
+    return _DENSE_32 if traits.registers >= 32 else _DENSE_16
+
+
+def _cost(
+    tile: Tile, groups: int, width: int, height: int, depth: int, speed: float, traits: Traits
+) -> float:
+    """Vector multiply-adds on the busiest compute unit, at the speed of the best tile."""
+    items = -(-width // tile.width) * -(-height // tile.height) * groups
+    share = -(-items // traits.compute_units)
+    work = tile.blocks * tile.width * tile.height * depth / speed
+    return share * (work + _WORK_ITEM)

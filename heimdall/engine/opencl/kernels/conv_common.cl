@@ -1,0 +1,98 @@
+{# What all convolution kernels share: the vector type, the place of a work-item's tile, and the
+    epilogue (bias is already in the accumulators).
+
+    Template variables: block (lanes of the output vector), tile_w, tile_h (pixels a work-item
+    computes), activation (its ACT macro), slopes (True when ACT reads them), residual ("none",
+    "before" or "after" the activation), scatter (output is not NCHWc: store lane by lane),
+    device ("cpu": one work-item a work-group; "gpu": several, some beyond the picture). #}
+
+{% macro preamble() %}
+typedef float{{ block }} V;
+{{ activation }}
+{% if scatter %}
+static void scatter(__global float *to, V v, int lanes, int step) {
+    float part[{{ block }}];
+    vstore{{ block }}(v, 0, part);
+    for (int i = 0; i < lanes && i < {{ block }}; i++) to[i * step] = part[i];
+}
+{% if residual != "none" %}
+static V gather(__global const float *from, int lanes, int step) {
+    float part[{{ block }}];
+    for (int i = 0; i < {{ block }}; i++) part[i] = i < lanes ? from[i * step] : 0.0f;
+    return vload{{ block }}(0, part);
+}
+{% endif %}
+{% endif %}
+{% if device == "cpu" %}
+__attribute__((reqd_work_group_size(1, 1, 1)))
+{% endif %}
+{% endmacro %}
+
+{# Arguments of every convolution kernel. Strides and bases count floats. #}
+{% macro arguments() %}
+    __global const float *restrict x,
+    __global const float *restrict weights,
+    __global const float *restrict bias,
+{% if slopes %}
+    __global const float *restrict slope,
+{% endif %}
+{% if residual != "none" %}
+    __global const float *restrict added,
+    int r_base, int r_plane, int r_row, int r_pixel,
+{% endif %}
+    __global float *restrict y,
+    int y_base, int y_plane, int y_row, int y_pixel,
+{% if scatter %}
+    int channels, int y_lane,
+{% if residual != "none" %}
+    int r_lane,
+{% endif %}
+{% endif %}
+    int width, int height,  // pixels to compute, at least one tile
+    float p, float q,       // parameters of the activation
+    int first_block,        // of output channels, when a layer is split over launches
+    int x_base, int x_plane, int x_row,  // x_row: from the input of one output row to the next
+    int taps_y, int taps_x, int tap_row, int tap_col,
+{% endmacro %}
+
+{# The last tile is shifted back into the picture and recomputes a few pixels: no masks. #}
+{% macro place(blocks_per_item) %}
+    const int g = get_global_id(2);
+{% if device == "gpu" %}
+    if ((int)get_global_id(0) * {{ tile_w }} >= width || (int)get_global_id(1) * {{ tile_h }} >= height) return;
+{% endif %}
+    const int x0 = min((int)get_global_id(0) * {{ tile_w }}, width - {{ tile_w }});
+    const int y0 = min((int)get_global_id(1) * {{ tile_h }}, height - {{ tile_h }});
+    const int ob = first_block + g * {{ blocks_per_item }};  // first output block of this item
+{% endmacro %}
+
+{# Finish and store accumulator `acc`: output block ob + j, row y0 + r, pixel x0 + t. #}
+{% macro store(acc, j, r, t) %}
+{
+        V v = {{ acc }};
+{% if residual != "none" %}
+{% set at = "r_base + (y0 + %d) * r_row + (x0 + %d) * r_pixel"|format(r, t) %}
+{% if scatter %}
+        const V a = gather(added + ({{ at }}) + (ob + {{ j }}) * {{ block }} * r_lane, channels - (ob + {{ j }}) * {{ block }}, r_lane);
+{% else %}
+        const V a = *(__global const V *)(added + ({{ at }}) + (ob + {{ j }}) * r_plane);
+{% endif %}
+{% endif %}
+{% if slopes %}
+        const V s = *(__global const V *)(slope + (ob + {{ j }}) * {{ block }});
+{% endif %}
+{% if residual == "before" %}
+        v += a;
+{% endif %}
+        v = ACT(V, v, p, q, s);
+{% if residual == "after" %}
+        v += a;
+{% endif %}
+{% set to = "y_base + (y0 + %d) * y_row + (x0 + %d) * y_pixel"|format(r, t) %}
+{% if scatter %}
+        scatter(y + ({{ to }}) + (ob + {{ j }}) * {{ block }} * y_lane, v, channels - (ob + {{ j }}) * {{ block }}, y_lane);
+{% else %}
+        *(__global V *)(y + ({{ to }}) + (ob + {{ j }}) * y_plane) = v;
+{% endif %}
+    }
+{% endmacro %}

@@ -1,0 +1,77 @@
+{# Direct convolution. One work-item owns a register tile of out_blocks x block output channels
+    by tile_w x tile_h pixels. For every input channel and tap it loads the packed weights of all
+    its output channels (out_blocks vectors), broadcasts one input value a pixel, and issues
+    out_blocks x tile_w x tile_h multiply-adds: few loads, no masks, no shuffles.
+
+    Input channels come in blocks of x_plane floats; inside a block they are neighbours and are
+    unrolled by `unroll`. Planar input is a block of one channel. Weights are packed in the
+    order of reading: [group of output blocks][input block][ky][kx][channel][out_blocks][block].
+
+    Template variables beside conv_common.cl: out_blocks, unroll, pixel (floats between the
+    inputs of neighbouring output pixels, or "x_pixel" when not known at build time), grouped
+    (each group of output blocks reads its own range of input blocks). #}
+{% import "conv_common.cl" as common with context %}
+{{ common.preamble() }}
+__kernel void conv_dense(
+{{ common.arguments() }}    int x_pixel, int w_group,  // w_group: packed weights of one work-item
+{% if grouped %}
+    __global const int *restrict starts,  // first input block of each group of output blocks
+{% endif %}
+    int blocks, int steps, int last_steps)  // input blocks; unrolled steps in each and in the last
+{
+{{ common.place(out_blocks) }}
+    __global const float *tile = x + x_base + y0 * x_row + x0 * {{ pixel }};
+{% if grouped %}
+    tile += starts[g] * x_plane;
+{% endif %}
+    __global const V *w = (__global const V *)(weights + (size_t)g * w_group);
+    __global const V *b = (__global const V *)bias + ob;
+{% for j in range(out_blocks) %}
+{% for r in range(tile_h) %}
+{% for t in range(tile_w) %}
+    V c{{ j }}_{{ r }}_{{ t }} = b[{{ j }}];
+{% endfor %}
+{% endfor %}
+{% endfor %}
+
+    for (int ib = 0; ib < blocks; ib++) {
+        const int count = ib == blocks - 1 ? last_steps : steps;
+        for (int ky = 0; ky < taps_y; ky++)
+            for (int kx = 0; kx < taps_x; kx++) {
+                __global const float *x_0 = tile + ib * x_plane + ky * tap_row + kx * tap_col;
+{% for r in range(1, tile_h) %}
+                __global const float *x_{{ r }} = x_0 + {{ r }} * x_row;
+{% endfor %}
+                for (int c = 0; c < count; c++) {
+{% for u in range(unroll) %}
+                    {
+{% for j in range(out_blocks) %}
+                        const V w{{ j }} = w[{{ u * out_blocks + j }}];
+{% endfor %}
+{% for r in range(tile_h) %}
+{% for t in range(tile_w) %}
+                        {
+                            const V a = (V)(x_{{ r }}[{{ t }} * {{ pixel }} + {{ u }}]);
+{% for j in range(out_blocks) %}
+                            c{{ j }}_{{ r }}_{{ t }} = fma(a, w{{ j }}, c{{ j }}_{{ r }}_{{ t }});
+{% endfor %}
+                        }
+{% endfor %}
+{% endfor %}
+                    }
+{% endfor %}
+                    w += {{ unroll * out_blocks }};
+{% for r in range(tile_h) %}
+                    x_{{ r }} += {{ unroll }};
+{% endfor %}
+                }
+            }
+    }
+{% for j in range(out_blocks) %}
+{% for r in range(tile_h) %}
+{% for t in range(tile_w) %}
+    {{ common.store("c%d_%d_%d"|format(j, r, t), j, r, t) }}
+{% endfor %}
+{% endfor %}
+{% endfor %}
+}

@@ -1,0 +1,59 @@
+{# Convolution with few output channels (at most `outputs`). Lanes hold neighbouring *input*
+    channels, so none is wasted however few the outputs: each accumulator is a vector of partial
+    sums, added up across its lanes once at the end. Each input vector is loaded once a tap and
+    used for every output channel. Weights: [input block][ky][kx][output][block]. #}
+{% import "conv_common.cl" as common with context %}
+static float lane_sum(float{{ block }} v) {
+{% if block == 16 %}
+    const float8 e = v.lo + v.hi;
+    const float4 f = e.lo + e.hi;
+{% elif block == 8 %}
+    const float4 f = v.lo + v.hi;
+{% else %}
+    const float4 f = v;
+{% endif %}
+    return (f.x + f.z) + (f.y + f.w);
+}
+
+{{ common.preamble() }}
+__kernel void conv_few(
+{{ common.arguments() }}    int x_pixel, int blocks)
+{
+{{ common.place(1) }}
+    __global const float *tile = x + x_base + y0 * x_row + x0 * {{ pixel }};
+    __global const V *w = (__global const V *)weights;
+{% for o in range(outputs) %}
+{% for t in range(tile_w) %}
+    V c{{ o }}_{{ t }} = (V)(0.0f);
+{% endfor %}
+{% endfor %}
+
+    for (int ib = 0; ib < blocks; ib++)
+        for (int ky = 0; ky < taps_y; ky++)
+            for (int kx = 0; kx < taps_x; kx++) {
+                __global const float *from = tile + ib * x_plane + ky * tap_row + kx * tap_col;
+{% for o in range(outputs) %}
+                const V w{{ o }} = w[{{ o }}];
+{% endfor %}
+{% for t in range(tile_w) %}
+                {
+                    const V a = *(__global const V *)(from + {{ t }} * {{ pixel }});
+{% for o in range(outputs) %}
+                    c{{ o }}_{{ t }} = fma(a, w{{ o }}, c{{ o }}_{{ t }});
+{% endfor %}
+                }
+{% endfor %}
+                w += {{ outputs }};
+            }
+
+    const V b = *(__global const V *)bias;
+{% for t in range(tile_w) %}
+    {
+        V sums = b;
+{% for o in range(outputs) %}
+        sums.s{{ o }} += lane_sum(c{{ o }}_{{ t }});
+{% endfor %}
+        {{ common.store("sums", 0, 0, t) }}
+    }
+{% endfor %}
+}
