@@ -8,42 +8,12 @@ from collections.abc import Callable
 from heimdall.analyzer.graph import Graph, Node
 
 # Ops that a good engine does without touching the data.
-_FREE = frozenset(
-    [
-        "Reshape",
-        "Squeeze",
-        "Unsqueeze",
-        "Flatten",
-        "Identity",
-        "Dropout",
-        "Shape",
-        "Constant",
-        "ConstantOfShape",
-    ]
-)
+_FREE = {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"}
+_FREE |= {"Shape", "Constant", "ConstantOfShape"}
 # Ops that only move data.
-_MOVES = frozenset(
-    [
-        "Transpose",
-        "Concat",
-        "Split",
-        "Slice",
-        "Pad",
-        "Gather",
-        "GatherElements",
-        "GatherND",
-        "Cast",
-        "CastLike",
-        "Expand",
-        "Tile",
-        "DepthToSpace",
-        "SpaceToDepth",
-        "ReverseSequence",
-        "Where",
-        "ScatterND",
-        "ScatterElements",
-    ]
-)
+_MOVES = {"Transpose", "Concat", "Split", "Slice", "Pad", "Gather", "GatherElements", "GatherND"}
+_MOVES |= {"Cast", "CastLike", "Expand", "Tile", "DepthToSpace", "SpaceToDepth", "Where"}
+_MOVES |= {"ReverseSequence", "ScatterND", "ScatterElements"}
 # Passes over the data that an op needs: operations per input element.
 _PER_INPUT = {
     "Softmax": 5,
