@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,5 +85,6 @@ def _writable(name: str, path: Path | None) -> None:
         return
     if path.is_dir():
         raise ConfigError(f"--{name} {path}: is a folder; give a file name")
-    if not path.parent.is_dir():
-        raise ConfigError(f"--{name} {path}: the folder {path.parent} does not exist; create it")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ConfigError(f"--{name} {path}: cannot write to {folder}")

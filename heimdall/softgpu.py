@@ -30,7 +30,7 @@ from heimdall.errors import ConfigError, DeviceError
 
 REALTIME = "real-time"  # confined, SCHED_RR
 TIME_SLICED = "time-sliced"  # confined, the system's normal policy
-SHARED = "shared"  # one core only: GPU and all else take turns on it
+SHARED = "shared"  # GPU and all else take turns on the same cores: there is only one, say
 UNCONFINED = "unconfined"  # the system cannot confine threads (macOS, Windows)
 
 RT_PRIORITY = 1
@@ -68,7 +68,7 @@ class SoftwareGpu:
             REALTIME: f"real-time (SCHED_RR) on {gpu}, everything else on {rest}",
             TIME_SLICED: f"time-sliced by the system on {gpu}, everything else on {rest}"
             " (real-time scheduling is not permitted or was declined)",
-            SHARED: f"time-sliced by the system: shares its only core ({gpu}) with everything else",
+            SHARED: f"time-sliced by the system: shares {gpu} with everything else",
             UNCONFINED: f"time-sliced by the system: no core of its own ({sys.platform} cannot"
             f" confine threads), {len(self.gpu_cores)} worker threads",
         }[self.mode]
@@ -179,6 +179,20 @@ def plan(
         )
     mode = REALTIME if realtime else TIME_SLICED
     return SoftwareGpu(tuple(sorted(allowed[:wanted])), tuple(sorted(allowed[wanted:])), mode)
+
+
+def together(cores: int | None = None) -> SoftwareGpu:
+    """GPU and everything else on the same ``cores`` cores (default: as many as ``plan`` gives
+    the GPU), without real time: for comparing engines on equal terms.
+
+    Raises ConfigError when this process may not use so many.
+    """
+    allowed = _allowed_cores()
+    wanted = _wanted_cores(len(allowed), None, None) if cores is None else cores
+    if not 1 <= wanted <= len(allowed):
+        raise ConfigError(f"{wanted} cores: this process may use 1 to {len(allowed)}")
+    chosen = tuple(sorted(allowed[:wanted]))
+    return SoftwareGpu(chosen, chosen, SHARED if _can_confine() else UNCONFINED)
 
 
 def lower_priority(nice: int) -> None:

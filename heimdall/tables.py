@@ -1,0 +1,163 @@
+"""The results of commands as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+NONE = "-"
+WIDE = 160
+
+
+def show(*parts: Table | str) -> None:
+    """Print on standard output; plain, wide text where that is no terminal."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDE)
+    for part in parts:
+        console.print(Text(part) if isinstance(part, str) else part)
+
+
+def _table(title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """A table whose cells are right-aligned where the column's name begins with ``>``."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        right = column.startswith(">")
+        table.add_column(column.lstrip(">"), justify="right" if right else "left")
+    for row in rows:
+        table.add_row(*(Text(cell if isinstance(cell, str) else str(cell)) for cell in row))
+    return table
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts:
+        table.add_row(Text(name, style="bold"), Text(value))
+    return table
+
+
+def _ms(value: float | None, digits: int = 1) -> str:
+    return NONE if value is None else f"{value:.{digits}f}"
+
+
+def run_summary(summary: Mapping[str, Any]) -> list[Table | str]:
+    """What a run did: frames, then one line a DNN, then errors."""
+    fps, interval = summary["fps"], summary["frame_interval_ms"]
+    device = summary["device"]
+    memory = summary["memory_mb"]
+    facts = [
+        ("app", f"{summary['app']} on {summary['source']}"),
+        ("GPU", f"{device['gpu']} ({device.get('mode', 'hardware')})"),
+        ("scheduler", f"{summary['scheduler']}, {summary.get('mode', 'elastic')}"),
+        (
+            "frames",
+            f"{summary['frames']} in {summary['seconds']:.1f} s:"
+            f" {_ms(fps['mean'], 2)} fps of {summary['fps_target']:g}"
+            f" (windows of 1/3 s: {_ms(fps['min'])} to {_ms(fps['max'])}),"
+            f" {summary['late_frames']} late",
+        ),
+        (
+            "interval",
+            f"{_ms(interval['p50'], 2)} ms p50, {_ms(interval['p99'], 2)} ms p99,"
+            f" {_ms(interval['max'], 2)} ms longest",
+        ),
+        (
+            "rendering",
+            f"{_ms(summary['render_ms']['p50'], 2)} ms p50,"
+            f" {_ms(summary['render_ms']['p99'], 2)} ms p99",
+        ),
+        ("gaps", f"{100 * (summary['gap_utilization'] or 0):.0f}% used while work was waiting"),
+        (
+            "decisions",
+            f"{_ms(summary['decision_us']['p50'])} us p50,"
+            f" {_ms(summary['decision_us']['p99'])} us p99",
+        ),
+        ("memory", f"{_ms(memory['end'], 0)} MB at the end, {_ms(memory['peak'], 0)} MB at most"),
+    ]
+    columns = ("DNN", ">inferences", ">mean ms", ">p99", ">end to end", ">GPU", ">CPU")
+    columns += (">chunks", ">fallback ops", ">missed")
+    rows = [_dnn_row(name, dnn) for name, dnn in summary["dnns"].items()]
+    parts: list[Table | str] = [_facts(facts), "", _table(None, columns, rows)]
+    errors = [f"error: {error}" for error in summary.get("errors", ())]
+    return parts + (["", *errors] if errors else [])
+
+
+def _dnn_row(name: str, dnn: Mapping[str, Any]) -> list[object]:
+    latency, whole = dnn["latency_ms"], dnn["end_to_end_ms"]
+    counts = [dnn["gpu"], dnn["cpu"], dnn["chunks"], dnn["fallback_ops"], dnn["deadline_misses"]]
+    times = [_ms(latency.get("mean")), _ms(latency.get("p99")), _ms(whole.get("mean"))]
+    return [name, dnn["inferences"], *times, *counts]
+
+
+def device_report(report: Mapping[str, Any]) -> list[Table | str]:
+    """What ``list_devices`` found."""
+    gpu, software, gl = report["gpu"], report["software_gpu"], report["gl"]
+    runtime = report["onnxruntime"]
+    opencl = [
+        f"{index}: {each['name']} ({each['platform']}, {each['version']},"
+        f" {each['compute_units']} compute units)"
+        for index, each in enumerate(report["opencl"])
+    ]
+    cameras = [
+        f"{camera['index']}: {camera['name']}"
+        + (f" (unusable: {camera['error']})" if camera["error"] else "")
+        for camera in report["cameras"]
+    ]
+    facts = [
+        ("GPU", _gpu_line(gpu, software) if gpu else f"none: {report['opencl_error']}"),
+        ("driver", f"{gpu['platform']}, {gpu['driver']}, {gpu['version']}" if gpu else NONE),
+        ("software GPU", software["description"] if software else "not needed: a real GPU"),
+        ("OpenCL", "\n".join(opencl) or "no device"),
+        ("OpenGL", f"{gl['renderer']}, {gl['version']}" if gl["renderer"] else gl["error"]),
+        ("CPU", f"{report['cpu']['name']}, cores {_list(report['cpu']['cores'])} for the rest"),
+        (
+            "onnxruntime",
+            runtime.get("error") or f"{runtime['version']}, {_list(runtime['providers'])}",
+        ),
+        ("cameras", "\n".join(cameras) or "none: apps play their clips"),
+    ]
+    return [_facts(facts)]
+
+
+def _gpu_line(gpu: Mapping[str, Any], software: Mapping[str, Any] | None) -> str:
+    kind = f"software GPU, {software['mode']}" if software else gpu["type"]
+    return f"{gpu['name']} ({kind}, {gpu['compute_units']} compute units)"
+
+
+def _list(items: Iterable[object]) -> str:
+    return ", ".join(str(item) for item in items)
+
+
+def model_list(models: Sequence[Mapping[str, Any]]) -> list[Table | str]:
+    """The catalogue."""
+    rows = [[m["name"], m["title"], m["task"], f"{m['size_mb']:.1f}", m["licence"]] for m in models]
+    return [_table(None, ("model", "network", "gives", ">MB", "licence"), rows)]
+
+
+def check_report(results: Sequence[Mapping[str, Any]]) -> list[Table | str]:
+    """One line a model; what could not be checked below."""
+    columns = ("model", ">ops", ">fallback", ">rel. error", ">GPU ms", ">chunked", ">chunks")
+    columns += (">onnxruntime ms", ">cores")
+    rows = [
+        [
+            result["model"],
+            result["ops"],
+            len(result["fallback_ops"]),
+            f"{result['max_rel_error']:.1e}",
+            _ms(result["gpu_ms"], 2),
+            _ms(result["chunked_ms"], 2),
+            result["chunks"],
+            _ms(result["onnxruntime_ms"], 2),
+            result["cores"],
+        ]
+        for result in results
+        if not result["error"]
+    ]
+    failed = [f"{result['model']}: {result['error']}" for result in results if result["error"]]
+    return ([_table(None, columns, rows)] if rows else []) + failed
