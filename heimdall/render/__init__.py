@@ -1,0 +1,24 @@
+"""Draws every frame: surface (where), scene (what), overlay (how it is going), recorder."""
+
+from heimdall.render.events import Close, InputEvent, Key, Pointer, Resize, Scroll
+from heimdall.render.overlay import Overlay
+from heimdall.render.recorder import Recorder
+from heimdall.render.scene import Scene
+from heimdall.render.status import DnnStatus, Status
+from heimdall.render.surface import Surface, open_surface
+
+__all__ = [
+    "Close",
+    "DnnStatus",
+    "InputEvent",
+    "Key",
+    "Overlay",
+    "Pointer",
+    "Recorder",
+    "Resize",
+    "Scene",
+    "Scroll",
+    "Status",
+    "Surface",
+    "open_surface",
+]

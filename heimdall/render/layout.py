@@ -1,0 +1,44 @@
+"""The one mapping between camera picture and screen that every layer and the mouse share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Letterbox:
+    """A picture centred on a surface, as large as fits, aspect ratio kept.
+
+    ``picture`` and ``surface`` are (width, height) in pixels; ``zoom`` is surface pixels a
+    picture pixel; ``left`` and ``top`` are the widths of the dark bars. All y go down.
+    """
+
+    picture: tuple[int, int]
+    surface: tuple[int, int]
+    zoom: float
+    left: float
+    top: float
+
+    @staticmethod
+    def fit(picture: tuple[int, int], surface: tuple[int, int]) -> Letterbox:
+        zoom = min(surface[0] / picture[0], surface[1] / picture[1])
+        left = (surface[0] - picture[0] * zoom) / 2
+        top = (surface[1] - picture[1] * zoom) / 2
+        return Letterbox(picture, surface, zoom, left, top)
+
+    def to_screen(self, points: np.ndarray) -> np.ndarray:
+        """Picture points (..., 2) to surface pixels."""
+        return np.asarray(points, np.float32) * self.zoom + np.array(
+            [self.left, self.top], np.float32
+        )
+
+    def to_picture(self, x: float, y: float) -> tuple[float, float]:
+        """A surface point to picture pixels; outside the picture it lies beyond its size."""
+        return (x - self.left) / self.zoom, (y - self.top) / self.zoom
+
+    def gl_box(self) -> tuple[int, int, int, int]:
+        """The picture's (x, y, width, height) in whole pixels, y up, as GL counts."""
+        width, height = round(self.picture[0] * self.zoom), round(self.picture[1] * self.zoom)
+        return round(self.left), self.surface[1] - round(self.top) - height, width, height

@@ -1,0 +1,210 @@
+"""The panel in the corner: frame rate, frame times, and what each network is doing.
+
+Its text is laid out five times a second and kept in GPU buffers; between those a frame draws
+one quad for the panel, one batch of bars, one of glyphs and one of graph columns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import moderngl
+import numpy as np
+
+from heimdall.render import shapes
+from heimdall.render.glyphs import Glyphs, glyph_instances
+from heimdall.render.programs import Programs
+from heimdall.render.shapes import Instances
+from heimdall.render.status import DnnStatus, Status
+from heimdall.render.surface import Surface
+
+GRAPH_FRAMES = 120
+_REFRESH_S = 0.2
+_PANEL, _TRACK = "#0b0e13c8", "#ffffff26"
+_INK, _DIM = "#f4f6f8", "#aeb6c0"
+_GOOD, _WARN, _BAD = "#4ade80", "#fbbf24", "#f87171"
+_PROCESSOR = {"gpu": "#34d399", "cpu": "#fb923c"}
+
+
+class Overlay:
+    """Draws the status over the top left corner. Main thread only."""
+
+    def __init__(self, surface: Surface, clock: Callable[[], float] = time.monotonic):
+        self._surface, self._clock = surface, clock
+        programs = Programs(surface.ctx)
+        self._programs = programs
+        self._glyphs = Glyphs(surface.ctx)
+        self._bars = shapes.bars(surface.ctx, programs)
+        self._text = glyph_instances(surface.ctx, programs)
+        self._graph = Instances(surface.ctx, programs["graph"], "1f /i", "in_height")
+        self._laid_out: tuple[float, str, tuple[int, int]] | None = None
+        self._page = _Page(1.0, self._glyphs)
+
+    def draw(self, status: Status) -> None:
+        """Draw over what is on the framebuffer; call after ``Scene.render``."""
+        ctx, target = self._surface.ctx, self._surface.framebuffer
+        target.use()
+        target.scissor = (0, 0, *self._surface.size)
+        target.viewport = (0, 0, *self._surface.size)
+        ctx.enable_only(moderngl.BLEND)
+        ctx.blend_func = (moderngl.SRC_ALPHA, moderngl.ONE_MINUS_SRC_ALPHA)
+        self._refresh(status)
+        self._bars.draw(self._page.bar_count)
+        self._draw_graph(status)
+        self._glyphs.use(0)
+        self._text.draw(self._page.glyph_count)
+
+    def _refresh(self, status: Status) -> None:
+        now, key = self._clock(), (status.message, self._surface.size)
+        if self._laid_out and self._laid_out[1:] == key and now - self._laid_out[0] < _REFRESH_S:
+            return
+        self._laid_out = (now, *key)
+        # 720 lines are the design size; denser displays and larger windows get larger letters.
+        unit = max(self._surface.size[1] / 720, 0.75 * self._surface.scale, 0.6)
+        self._page = _Page(unit, self._glyphs)
+        bars, glyphs = self._page.lay_out(status)
+        self._bars.write(bars)
+        self._text.write(glyphs)
+        for name in ("bars", "glyphs", "graph"):
+            self._programs[name]["u_surface"] = self._surface.size
+        self._programs["graph"]["u_place"] = self._page.graph
+
+    def _draw_graph(self, status: Status) -> None:
+        """Columns of the last frame intervals; the line across them is the target."""
+        recent = np.asarray(status.frame_ms[-GRAPH_FRAMES:], np.float32)
+        if not len(recent):
+            return
+        # Half height is the target interval, so a missed frame fills the graph.
+        self._graph.write(np.clip(recent * status.fps_target / 2000, 0.02, 1).reshape(-1, 1))
+        self._programs["graph"]["u_first"] = GRAPH_FRAMES - len(recent)
+        self._graph.draw(len(recent))
+
+
+class _Page:
+    """One layout of the panel. ``unit`` is surface pixels a design pixel."""
+
+    def __init__(self, unit: float, glyphs: Glyphs):
+        self._unit, self._glyphs = unit, glyphs
+        self._left, self._y = self._px(12), self._px(12)
+        # A whole number of pixels a column keeps the graph crisp.
+        column = max(1, self._px(2))
+        self._width = GRAPH_FRAMES * column
+        self._column = column
+        self._bars: list[np.ndarray] = []
+        self._rows: list[np.ndarray] = []
+        self.graph = (0.0, 0.0, 0.0, 0.0)  # left, top, column width, height
+        self.bar_count = self.glyph_count = 0
+
+    def lay_out(self, status: Status) -> tuple[np.ndarray, np.ndarray]:
+        """Bar rows and glyph rows of the whole panel."""
+        self._y += self._px(8)
+        self._head(status)
+        self._frame_times()
+        for dnn in status.dnns:
+            self._dnn(dnn)
+        self._foot(status)
+        pad = self._px(10)
+        panel = shapes.panel(
+            self._left, self._px(12), self._left + self._width + 2 * pad, self._y, pad, _PANEL
+        )
+        bars = np.concatenate([panel, *self._bars])
+        glyphs = np.concatenate(self._rows)
+        self.bar_count, self.glyph_count = len(bars), len(glyphs)
+        return bars, glyphs
+
+    def _px(self, design: float) -> int:
+        return round(design * self._unit)
+
+    @property
+    def _inner(self) -> int:
+        return self._left + self._px(10)
+
+    def _put(self, text: str, x: float, size: int, color: str, bold: bool = False) -> int:
+        """Text at x on the current line; returns the x after it."""
+        self._rows.append(self._glyphs.rows(text, x, self._y, self._px(size), color, bold))
+        return round(x) + self._glyphs.width(text, self._px(size), bold)
+
+    def _put_right(self, text: str, size: int, color: str, room: float | None = None) -> None:
+        text = self._fitted(text, size, self._width if room is None else room)
+        width = self._glyphs.width(text, self._px(size))
+        self._put(text, self._inner + self._width - width, size, color)
+
+    def _fitted(self, text: str, size: int, room: float) -> str:
+        """The text, cut with an ellipsis if it is wider than ``room``."""
+        if self._glyphs.width(text, self._px(size)) <= room:
+            return text
+        while text and self._glyphs.width(text + "…", self._px(size)) > room:
+            text = text[:-1]
+        return text + "…"
+
+    def _head(self, status: Status) -> None:
+        share = status.fps / status.fps_target if status.fps_target else 1.0
+        tint = _GOOD if share > 0.97 else _WARN if share > 0.85 else _BAD
+        after = self._put(f"{status.fps:.1f}", self._inner, 30, tint, bold=True)
+        top = self._y
+        room = self._inner + self._width - after - self._px(30)
+        self._y = top + self._px(4)
+        self._put_right(status.app, 13, _INK, room)
+        self._y = top + self._px(20)
+        self._put("fps", after + self._px(4), 11, _DIM)
+        self._put_right(f"target {status.fps_target:g} · late {status.late_frames}", 11, _DIM, room)
+        self._y = top + self._px(40)
+
+    def _frame_times(self) -> None:
+        height = self._px(30)
+        self.graph = (self._inner, self._y, self._column, height)
+        left, right = self._inner, self._inner + self._width
+        self._bars.append(shapes.panel(left, self._y, right, self._y + height, 0, "#ffffff12"))
+        self._y += height + self._px(8)
+
+    def _dnn(self, dnn: DnnStatus) -> None:
+        """Name and processor, rate, latency against its constraint as numbers and as a meter."""
+        top, left = self._y, self._inner
+        mark = self._px(9)
+        dot = [[left + self._px(3), top + mark]]
+        self._bars.append(shapes.discs(np.array(dot), self._px(3), _GOOD if dnn.active else _TRACK))
+        name = self._fitted(dnn.name, 13, self._px(70))
+        self._put(name, left + self._px(12), 13, _INK)
+        self._y = top + self._px(3)
+        tag = _PROCESSOR.get(dnn.processor, _DIM)
+        self._put(dnn.processor.upper(), left + self._px(84), 10, tag, bold=True)
+        self._put(f"{dnn.rate_hz:.1f}/s", left + self._px(114), 11, _DIM)
+        late = dnn.latency_ms is not None and dnn.latency_ms > dnn.constraint_ms
+        latency = "–" if dnn.latency_ms is None else f"{dnn.latency_ms:.0f}"
+        self._put_right(f"{latency} / {dnn.constraint_ms:.0f} ms", 11, _BAD if late else _INK)
+        self._y = top + self._px(19)
+        self._meter((dnn.latency_ms or 0.0) / max(dnn.constraint_ms, 1e-3))
+        self._y += self._px(9)
+
+    def _meter(self, share: float) -> None:
+        left, right = self._inner + self._px(12), self._inner + self._width
+        height = max(2, self._px(3))
+        self._bars.append(shapes.panel(left, self._y, right, self._y + height, height / 2, _TRACK))
+        end = left + (right - left) * min(share, 1.0)
+        if end - left >= height:
+            tint = _GOOD if share < 0.8 else _WARN if share <= 1 else _BAD
+            self._bars.append(shapes.panel(left, self._y, end, self._y + height, height / 2, tint))
+
+    def _foot(self, status: Status) -> None:
+        policy = f"{status.scheduler} · {status.mode}"
+        if status.gap_utilization is not None:
+            policy += f" · gaps {status.gap_utilization:.0%} used"
+        for text, tint in ((policy, _DIM), (status.device, _DIM), (status.reason, _INK)):
+            if text:
+                self._put(self._fitted(text, 11, self._width), self._inner, 11, tint)
+                self._y += self._px(15)
+        for line in self._wrapped(status.message, 12)[:3]:
+            self._put(line, self._inner, 12, _BAD)
+            self._y += self._px(16)
+        self._y += self._px(5)
+
+    def _wrapped(self, text: str, size: int) -> list[str]:
+        lines: list[str] = []
+        for word in text.split():
+            joined = f"{lines[-1]} {word}" if lines else word
+            if lines and self._glyphs.width(joined, self._px(size)) <= self._width:
+                lines[-1] = joined
+            else:
+                lines.append(self._fitted(word, size, self._width))
+        return lines

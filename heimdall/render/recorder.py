@@ -1,0 +1,121 @@
+"""Records what was drawn, without making the frames wait.
+
+The main thread asks the GPU to copy a frame into a pixel buffer and takes the copy of two
+frames ago, which is ready; a thread of its own, below the others in priority, encodes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+from collections import deque
+from pathlib import Path
+
+import cv2
+import moderngl
+import numpy as np
+
+from heimdall.errors import ConfigError, DeviceError
+from heimdall.render.surface import Surface
+
+_IN_FLIGHT = 2  # frames between asking for a copy and taking it
+_QUEUE = 48  # frames that wait for the encoder; then the main thread waits: none is dropped
+_NICE = 10
+
+
+class Recorder:
+    """Writes an MP4 of ``size`` at a constant ``fps``: one frame a call of ``add``.
+
+    Raises ConfigError where the path cannot be written, DeviceError where OpenCV cannot encode
+    MPEG-4; both at once, not at the end. A frame of another size (a resized window) is scaled.
+    """
+
+    def __init__(self, path: str | Path, size: tuple[int, int], fps: float):
+        self._path, self._size = Path(path), size
+        self._writer = _open_writer(self._path, size, fps)
+        self._buffers: list[moderngl.Buffer] = []
+        self._pending: deque[tuple[moderngl.Buffer, tuple[int, int]]] = deque()
+        self._frames: queue.Queue[np.ndarray | None] = queue.Queue(_QUEUE)
+        self._error: BaseException | None = None
+        self._written = 0
+        self._closed = False
+        self._thread = threading.Thread(target=self._encode, name="recorder", daemon=True)
+        self._thread.start()
+
+    def add(self, surface: Surface) -> None:
+        """Record the surface's framebuffer as it will be when the GPU has drawn it."""
+        if self._closed:
+            raise ConfigError(f"recording {self._path} is closed: no frame can be added")
+        w, h = surface.size
+        buffer = self._buffer(surface.ctx, w * h * 4)
+        surface.framebuffer.read_into(buffer, components=4)
+        self._pending.append((buffer, (w, h)))
+        if len(self._pending) > _IN_FLIGHT:
+            self._take()
+
+    def close(self) -> int:
+        """Write what is under way; returns how many frames the file has. Call it while the
+        surface is open. Raises DeviceError if encoding failed."""
+        if not self._closed:
+            self._closed = True
+            while self._pending:
+                self._take()
+            self._frames.put(None)
+            self._thread.join()
+            for buffer in self._buffers:
+                buffer.release()
+        if self._error is not None:
+            raise DeviceError(f"recording {self._path} failed: {self._error}") from self._error
+        return self._written
+
+    def _buffer(self, ctx: moderngl.Context, size: int) -> moderngl.Buffer:
+        for position, buffer in enumerate(self._buffers):
+            if buffer.size == size:
+                return self._buffers.pop(position)
+        return ctx.buffer(reserve=size)
+
+    def _take(self) -> None:
+        """Move the oldest copy from its pixel buffer to the encoder."""
+        buffer, (w, h) = self._pending.popleft()
+        pixels = np.empty((h, w, 4), np.uint8)
+        buffer.read_into(pixels)
+        self._buffers.append(buffer)
+        self._frames.put(pixels)
+
+    def _encode(self) -> None:
+        with contextlib.suppress(OSError, AttributeError):  # threads have a niceness on Linux
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        while (pixels := self._frames.get()) is not None:
+            if self._error is not None:
+                continue  # keep emptying the queue, so that the main thread never waits for it
+            try:
+                self._write(pixels)
+            except Exception as error:
+                self._error = error
+        self._writer.release()
+
+    def _write(self, pixels: np.ndarray) -> None:
+        picture = cv2.flip(cv2.cvtColor(pixels, cv2.COLOR_RGBA2BGR), 0)  # GL counts rows upwards
+        if picture.shape[1::-1] != self._size:
+            picture = cv2.resize(picture, self._size, interpolation=cv2.INTER_AREA)
+        self._writer.write(picture)
+        self._written += 1
+
+
+def _open_writer(path: Path, size: tuple[int, int], fps: float) -> cv2.VideoWriter:
+    if path.suffix.lower() != ".mp4":
+        raise ConfigError(f"recording to {path}: the name must end in .mp4")
+    if not fps > 0:
+        raise ConfigError(f"recording at {fps} frames a second: give a number above 0")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab"):
+            pass
+    except OSError as error:
+        raise ConfigError(f"recording to {path}: it cannot be written ({error})") from error
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"mp4v"), fps, size)
+    if not writer.isOpened():
+        raise DeviceError(f"recording to {path}: OpenCV has no MPEG-4 encoder here")
+    return writer

@@ -1,0 +1,8 @@
+#version 330
+uniform sampler2D u_picture;
+noperspective in vec2 v_uv;
+out vec4 f_color;
+
+void main() {
+    f_color = texture(u_picture, v_uv);
+}

@@ -1,0 +1,11 @@
+#version 330
+// The camera picture again, where the mask says that something real is in front.
+uniform sampler2D u_picture;
+uniform sampler2D u_mask;
+noperspective in vec2 v_uv;
+out vec4 f_color;
+
+void main() {
+    float inside = smoothstep(0.35, 0.65, texture(u_mask, v_uv).r);
+    f_color = vec4(texture(u_picture, v_uv).rgb, inside);
+}

@@ -1,0 +1,38 @@
+"""What the overlay shows: plain values, filled in by the runtime for every frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class DnnStatus:
+    """One network: expected latency, what it may take, where it runs and how it keeps up."""
+
+    name: str
+    latency_ms: float | None  # None before the first result
+    constraint_ms: float
+    processor: str  # "gpu" or "cpu"
+    rate_hz: float
+    age_ms: float | None  # of the result on screen
+    misses: int
+    active: bool  # has the processor now
+
+
+@dataclass(frozen=True)
+class Status:
+    """One frame's numbers. ``frame_ms``: the last frame intervals, newest last."""
+
+    app: str
+    fps: float
+    fps_target: float
+    frame_ms: Sequence[float]
+    late_frames: int
+    scheduler: str
+    mode: str
+    device: str
+    dnns: tuple[DnnStatus, ...]
+    gap_utilization: float | None
+    reason: str
+    message: str = ""  # an error to show until it is gone

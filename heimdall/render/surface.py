@@ -1,0 +1,102 @@
+"""Where frames are drawn: one contract, met by a window and by a headless surface."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import moderngl
+import numpy as np
+
+from heimdall.errors import ConfigError
+from heimdall.render.events import InputEvent
+from heimdall.render.fence import Fence, Loader
+
+NEEDS_GL = (
+    "OpenGL 3.3 is not available ({error}); on Debian or Ubuntu install it with "
+    "`sudo apt-get install libegl1 libgl1-mesa-dri libgl1`"
+)
+_LARGEST = 16384
+
+
+class Surface(ABC):
+    """A target for drawing: 8-bit RGBA colour with 24-bit depth, of ``size`` pixels.
+
+    Both kinds draw into an own framebuffer object, which ``present`` shows: so a picture can
+    be read back or recorded at any time, also while the window is covered by another one.
+    Everything here belongs to the main thread.
+    """
+
+    ctx: moderngl.Context
+    framebuffer: moderngl.Framebuffer
+    scale: float = 1.0  # framebuffer pixels a point, above 1 on high-density displays
+
+    def _start(self, ctx: moderngl.Context, size: tuple[int, int], loader: Loader | None) -> None:
+        self.ctx = ctx
+        self.renderer: str = ctx.info["GL_RENDERER"]
+        self._fence = Fence(loader, ctx.finish)
+        self._allocate(size)
+
+    def _allocate(self, size: tuple[int, int]) -> None:
+        colour = self.ctx.renderbuffer(size, 4)
+        self.framebuffer = self.ctx.framebuffer([colour], self.ctx.depth_renderbuffer(size))
+        self.framebuffer.use()
+        self.framebuffer.clear()
+
+    def _resize(self, size: tuple[int, int]) -> None:
+        old = self.framebuffer
+        self._allocate(size)
+        for attachment in (*old.color_attachments, old.depth_attachment):
+            attachment.release()
+        old.release()
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Framebuffer width and height in pixels."""
+        return self.framebuffer.size
+
+    def finish(self) -> None:
+        """Return when the GPU has drawn everything submitted; other threads run meanwhile."""
+        self._fence.wait()
+
+    @abstractmethod
+    def present(self) -> None:
+        """Show the framebuffer, at once: deadlines pace the frames, not the display."""
+
+    @abstractmethod
+    def poll(self) -> list[InputEvent]:
+        """What the user did since the last call."""
+
+    def read(self) -> np.ndarray:
+        """A screenshot: (h, w, 3) RGB uint8, top row first. Waits for the GPU."""
+        w, h = self.size
+        pixels = np.empty((h, w, 4), np.uint8)
+        # Four channels: Mesa copies those, but converts three (0.1 against 0.9 ms at 720p).
+        self.framebuffer.read_into(pixels, components=4)
+        return np.ascontiguousarray(pixels[::-1, :, :3])
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the context and the window; closing twice is allowed."""
+
+    def __enter__(self) -> Surface:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_surface(size: tuple[int, int], headless: bool = False, title: str = "Heimdall") -> Surface:
+    """A window of ``size`` pixels titled ``title``, or a headless surface of that size.
+
+    Raises ConfigError for an impossible size and DeviceError without OpenGL 3.3 or a display.
+    """
+    width, height = size
+    if not (1 <= width <= _LARGEST and 1 <= height <= _LARGEST):
+        raise ConfigError(f"size {width}x{height}: each side must be 1 to {_LARGEST} pixels")
+    if headless:
+        from heimdall.render.headless import HeadlessSurface
+
+        return HeadlessSurface((width, height))
+    from heimdall.render.window import WindowSurface
+
+    return WindowSurface((width, height), title)

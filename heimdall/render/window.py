@@ -1,0 +1,152 @@
+"""A surface in a window, by GLFW."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import warnings
+from typing import Any
+
+import glfw
+import moderngl
+
+from heimdall.errors import DeviceError
+from heimdall.render.events import Close, InputEvent, Key, Pointer, Resize, Scroll
+from heimdall.render.surface import NEEDS_GL, Surface
+
+_NAMES = {
+    getattr(glfw, f"KEY_{name.upper()}"): name
+    for name in (
+        "space escape enter tab backspace insert delete left right up down home end page_up "
+        "page_down " + " ".join(f"f{number}" for number in range(1, 13))
+    ).split()
+}
+_BUTTONS = {
+    glfw.MOUSE_BUTTON_LEFT: "left",
+    glfw.MOUSE_BUTTON_RIGHT: "right",
+    glfw.MOUSE_BUTTON_MIDDLE: "middle",
+}
+_MODS = {
+    glfw.MOD_SHIFT: "shift",
+    glfw.MOD_CONTROL: "control",
+    glfw.MOD_ALT: "alt",
+    glfw.MOD_SUPER: "super",
+}
+
+
+class WindowSurface(Surface):
+    """A resizable window; ``present`` copies the framebuffer to it without waiting for vsync."""
+
+    def __init__(self, size: tuple[int, int], title: str):
+        _start_glfw()
+        self._window: Any = _open_window(size, title)
+        glfw.make_context_current(self._window)
+        glfw.swap_interval(0)
+        try:
+            ctx = moderngl.create_context(require=330)
+        except Exception as error:
+            self.close()
+            raise DeviceError(NEEDS_GL.format(error=error)) from error
+        self._events: list[InputEvent] = []
+        self._pointer = (0.0, 0.0)
+        self._buttons: frozenset[str] = frozenset()
+        self._screen = ctx.detect_framebuffer(0)
+        self.scale = max(glfw.get_window_content_scale(self._window)[0], 1.0)
+        self._start(ctx, glfw.get_framebuffer_size(self._window), _address)
+        self._listen()
+
+    def present(self) -> None:
+        self.ctx.copy_framebuffer(self._screen, self.framebuffer)
+        glfw.swap_buffers(self._window)
+        self.framebuffer.use()
+
+    def poll(self) -> list[InputEvent]:
+        glfw.poll_events()
+        events, self._events = self._events, []
+        return events
+
+    def close(self) -> None:
+        if self._window is not None:
+            glfw.destroy_window(self._window)
+            self._window = None
+            glfw.terminate()
+
+    def _listen(self) -> None:
+        glfw.set_key_callback(self._window, self._on_key)
+        glfw.set_cursor_pos_callback(self._window, self._on_move)
+        glfw.set_mouse_button_callback(self._window, self._on_button)
+        glfw.set_scroll_callback(
+            self._window, lambda _, dx, dy: self._events.append(Scroll(dx, dy))
+        )
+        glfw.set_framebuffer_size_callback(self._window, self._on_resize)
+        glfw.set_window_close_callback(self._window, lambda _: self._events.append(Close()))
+
+    def _on_key(self, _: object, key: int, scancode: int, action: int, mods: int) -> None:
+        name = _NAMES.get(key) or glfw.get_key_name(key, scancode)
+        if name and action != glfw.REPEAT:
+            held = frozenset(word for bit, word in _MODS.items() if mods & bit)
+            self._events.append(Key(name.lower(), action == glfw.PRESS, held))
+
+    def _on_move(self, window: Any, x: float, y: float) -> None:
+        # GLFW counts window points; the framebuffer has more pixels on dense displays.
+        points_w, points_h = glfw.get_window_size(window)
+        w, h = self.size
+        self._pointer = (x * w / max(points_w, 1), y * h / max(points_h, 1))
+        self._events.append(Pointer(*self._pointer, self._buttons))
+
+    def _on_button(self, _: object, button: int, action: int, mods: int) -> None:
+        name = _BUTTONS.get(button)
+        if name is None:
+            return
+        pressed = action == glfw.PRESS
+        self._buttons = self._buttons | {name} if pressed else self._buttons - {name}
+        self._events.append(Pointer(*self._pointer, self._buttons))
+
+    def _on_resize(self, _: object, w: int, h: int) -> None:
+        if w < 1 or h < 1 or (w, h) == self.size:  # minimised: keep the last size
+            return
+        self._resize((w, h))
+        self._screen = self.ctx.detect_framebuffer(0)
+        self._events.append(Resize(w, h))
+
+
+def _address(name: str) -> int | None:
+    return ctypes.cast(glfw.get_proc_address(name), ctypes.c_void_p).value
+
+
+def _start_glfw() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if glfw.init():
+            return
+        reason = glfw.get_error()[1]
+    if sys.platform.startswith("linux") and not (
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    ):
+        raise DeviceError("no display (DISPLAY is not set): use --headless")
+    raise DeviceError(f"no display: GLFW could not start ({_text(reason)}): use --headless")
+
+
+def _open_window(size: tuple[int, int], title: str) -> Any:
+    glfw.default_window_hints()
+    for hint, value in (
+        (glfw.CONTEXT_VERSION_MAJOR, 3),
+        (glfw.CONTEXT_VERSION_MINOR, 3),
+        (glfw.OPENGL_PROFILE, glfw.OPENGL_CORE_PROFILE),
+        (glfw.OPENGL_FORWARD_COMPAT, True),  # macOS gives a core profile only with it
+        (glfw.DEPTH_BITS, 0),  # depth belongs to the framebuffer that is drawn to
+    ):
+        glfw.window_hint(hint, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        window = glfw.create_window(*size, title, None, None)
+        reason = glfw.get_error()[1]
+    if not window:
+        glfw.terminate()
+        raise DeviceError(NEEDS_GL.format(error=_text(reason)))
+    return window
+
+
+def _text(reason: bytes | str | None) -> str:
+    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason or "?")
