@@ -1,0 +1,120 @@
+"""Cutting networks into chunks (Heimdall, section 5.3)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heimdall.analyzer.partition import Chunk, OpCosts, partition, strategies
+from heimdall.errors import ConfigError
+
+MS = 1_000_000
+
+
+def costs(*op_ms, fallback=(), chunk_cost_ns=0):
+    marked = tuple(index in fallback for index in range(len(op_ms)))
+    return OpCosts(tuple(round(ms * MS) for ms in op_ms), marked, chunk_cost_ns)
+
+
+def ranges(chunks):
+    return [(chunk.start, chunk.end) for chunk in chunks]
+
+
+def test_ops_are_packed_until_the_gap_is_full():
+    chunks = partition(costs(10, 10, 10, 10, 5), 30 * MS, margin_ns=0)
+    assert chunks == [Chunk(0, 3, 30 * MS), Chunk(3, 5, 15 * MS)]
+
+
+def test_margin_lets_a_chunk_exceed_the_gap_by_5_ms():
+    assert ranges(partition(costs(20, 15, 20), 30 * MS)) == [(0, 2), (2, 3)]
+    assert ranges(partition(costs(20, 15, 20), 30 * MS, margin_ns=4 * MS)) == [
+        (0, 1),
+        (1, 2),
+        (2, 3),
+    ]
+
+
+def test_cost_of_a_chunk_counts_against_the_gap():
+    network = costs(10, 10, 10, chunk_cost_ns=MS)
+    assert ranges(partition(network, 30 * MS, margin_ns=0)) == [(0, 2), (2, 3)]
+    assert ranges(partition(network, 31 * MS, margin_ns=0)) == [(0, 3)]
+
+
+def test_op_longer_than_the_gap_is_a_chunk_by_itself():
+    assert ranges(partition(costs(1, 50, 1), 30 * MS)) == [(0, 1), (1, 2), (2, 3)]
+    assert ranges(partition(costs(50), 30 * MS)) == [(0, 1)]
+
+
+def test_fallback_ops_end_a_chunk_and_form_a_range_of_their_own():
+    chunks = partition(costs(1, 1, 9, 9, 1, fallback={2, 3}, chunk_cost_ns=5), 30 * MS)
+    assert chunks == [
+        Chunk(0, 2, 2 * MS + 5),
+        Chunk(2, 4, 18 * MS, fallback=True),
+        Chunk(4, 5, MS + 5),
+    ]
+
+
+def test_network_of_fallback_ops_only_has_no_gpu_chunk():
+    chunks = partition(costs(1, 1, fallback={0, 1}), 30 * MS)
+    assert chunks == [Chunk(0, 2, 2 * MS, fallback=True)]
+
+
+def test_fixed_strategy_counts_ops_not_time():
+    assert ranges(partition(costs(*[50] * 12), 30 * MS, "fixed")) == [(0, 5), (5, 10), (10, 12)]
+    two = partition(costs(*[50] * 3, fallback={1}), 30 * MS, "fixed", ops_per_chunk=2)
+    assert ranges(two) == [(0, 1), (1, 2), (2, 3)]
+
+
+def test_whole_strategy_cuts_only_at_fallback_ops():
+    assert ranges(partition(costs(*[50] * 4), MS, "whole")) == [(0, 4)]
+    assert ranges(partition(costs(*[50] * 4, fallback={3}), MS, "whole")) == [(0, 3), (3, 4)]
+
+
+def test_unknown_strategy_lists_the_valid_ones():
+    with pytest.raises(ConfigError, match="fixed, heimdall, whole"):
+        partition(costs(1), MS, "optimal")
+
+
+@pytest.mark.parametrize(
+    ("gap_ns", "options"), [(0, {}), (-5, {}), (MS, {"margin_ns": -1}), (MS, {"ops_per_chunk": 0})]
+)
+def test_impossible_options_are_refused(gap_ns, options):
+    with pytest.raises(ConfigError):
+        partition(costs(1), gap_ns, **options)
+
+
+def fewest(op_ns, limit):
+    """The least number of chunks, by dynamic programming; a lone op always fits."""
+    best = [0] + [len(op_ns)] * len(op_ns)
+    for end in range(1, len(op_ns) + 1):
+        for start in range(end):
+            if end - start == 1 or sum(op_ns[start:end]) <= limit:
+                best[end] = min(best[end], best[start] + 1)
+    return best[-1]
+
+
+@given(
+    op_ns=st.lists(st.integers(0, 40), min_size=1, max_size=25),
+    gap_ns=st.integers(1, 60),
+    margin_ns=st.integers(0, 10),
+    chunk_cost_ns=st.integers(0, 5),
+)
+def test_greedy_packing_gives_the_fewest_chunks(op_ns, gap_ns, margin_ns, chunk_cost_ns):
+    network = OpCosts(tuple(op_ns), (False,) * len(op_ns), chunk_cost_ns)
+    chunks = partition(network, gap_ns, margin_ns=margin_ns)
+    assert len(chunks) == fewest(op_ns, gap_ns + margin_ns - chunk_cost_ns)
+
+
+@given(
+    ops=st.lists(st.tuples(st.integers(0, 40), st.booleans()), min_size=1, max_size=30),
+    gap_ns=st.integers(1, 60),
+    strategy=st.sampled_from(strategies()),
+)
+def test_chunks_cover_all_ops_in_order_and_never_mix_processors(ops, gap_ns, strategy):
+    network = OpCosts(tuple(ns for ns, _ in ops), tuple(mark for _, mark in ops))
+    chunks = partition(network, gap_ns, strategy, margin_ns=0)
+    covered = [op for chunk in chunks for op in range(chunk.start, chunk.end)]
+    assert covered == list(range(len(ops)))
+    for chunk in chunks:
+        assert chunk.start < chunk.end
+        assert set(network.fallback[chunk.start : chunk.end]) == {chunk.fallback}
+        assert chunk.ns == sum(network.op_ns[chunk.start : chunk.end])
