@@ -35,18 +35,13 @@ _MEAN = np.array([103.53, 116.28, 123.675], np.float32).reshape(1, 3, 1, 1)
 _SCALE = 1 / np.array([57.375, 57.12, 58.395], np.float32).reshape(1, 3, 1, 1)
 
 
-def _cells() -> tuple[np.ndarray, np.ndarray]:
-    """Centre (n, 2) and stride (n, 1) of every cell, in the order of the levels."""
-    centres, strides = [], []
-    for stride, _, _ in LEVELS:
-        rows, columns = np.mgrid[0 : SIDE // stride, 0 : SIDE // stride]
-        centre = (np.stack([columns, rows], axis=-1).reshape(-1, 2) + 0.5) * stride
-        centres.append(centre.astype(np.float32))
-        strides.append(np.full((len(centre), 1), stride, np.float32))
-    return np.concatenate(centres), np.concatenate(strides)
+def _centres(stride: int) -> np.ndarray:
+    """Centre (n, 2) of every cell, in input pixels."""
+    rows, columns = np.mgrid[0 : SIDE // stride, 0 : SIDE // stride]
+    return (np.stack([columns, rows], axis=-1).reshape(-1, 2).astype(np.float32) + 0.5) * stride
 
 
-_CENTRES, _STRIDES = _cells()
+_CENTRES = {stride: _centres(stride) for stride, _, _ in LEVELS}
 _DISTANCES = np.arange(BINS, dtype=np.float32)
 
 
@@ -76,26 +71,32 @@ class NanoDet(Pipeline):
     def decode(
         self, stage: int, outputs: Mapping[str, np.ndarray], context: Letterbox
     ) -> list[Detection]:
-        scores = np.concatenate([outputs[name][0] for _, name, _ in LEVELS])
-        best = scores.max(axis=1)
-        chosen = np.flatnonzero(best > self.score)
-        bins = np.concatenate([outputs[name][0] for _, _, name in LEVELS])[chosen]
-        boxes = _boxes(bins.reshape(-1, 4, BINS), chosen)
-        classes = scores[chosen].argmax(axis=1)
-        kept = nms(boxes, best[chosen], self.iou, classes=classes)
+        levels = [self._level(outputs, level) for level in LEVELS]
+        boxes, scores, classes = (np.concatenate(parts) for parts in zip(*levels, strict=True))
+        kept = nms(boxes, scores, self.iou, classes=classes)
         found = []
         for index, box in zip(kept, context.boxes_to_frame(boxes[kept]), strict=True):
             label = COCO[classes[index]]
             if self.labels is None or label in self.labels:
                 left, top, right, bottom = map(float, box)
-                score = float(best[chosen[index]])
-                found.append(Detection(label, score, (left, top, right, bottom)))
+                found.append(Detection(label, float(scores[index]), (left, top, right, bottom)))
         return found
 
+    def _level(
+        self, outputs: Mapping[str, np.ndarray], level: tuple[int, str, str]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Boxes (n, 4) in input pixels, scores and classes of one stride's cells."""
+        stride, score_name, bin_name = level
+        scores = outputs[score_name][0]
+        best = scores.max(axis=1)
+        chosen = np.flatnonzero(best > self.score)
+        bins = outputs[bin_name][0, chosen].reshape(-1, 4, BINS)
+        boxes = _boxes(bins, _CENTRES[stride][chosen], stride)
+        return boxes, best[chosen], scores[chosen].argmax(axis=1)
 
-def _boxes(bins: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """Bins (n, 4, 11) of cells ``chosen`` -> boxes (n, 4) in input pixels."""
+
+def _boxes(bins: np.ndarray, centres: np.ndarray, stride: int) -> np.ndarray:
+    """Bins (n, 4, 11) of the cells at ``centres`` (n, 2) -> boxes (n, 4) in input pixels."""
     weights = np.exp(bins - bins.max(axis=2, keepdims=True))
-    distances = (weights @ _DISTANCES) / weights.sum(axis=2) * _STRIDES[chosen]
-    centres = _CENTRES[chosen]
+    distances = (weights @ _DISTANCES) / weights.sum(axis=2) * stride
     return np.concatenate([centres - distances[:, :2], centres + distances[:, 2:]], axis=1)

@@ -48,7 +48,7 @@ class MoveNet(Pipeline):
         shifts = outputs[_HEAD + "kpt_regress_0/conv2d_6/BiasAdd"][0]
         offsets = outputs[_HEAD + "kpt_offset_0/conv2d_7/BiasAdd"][0].reshape(CELLS, CELLS, -1, 2)
         row, column = np.unravel_index(int(centre.argmax()), centre.shape)
-        guess = shifts[row, column].reshape(-1, 2) + np.array([row, column])
+        guess = shifts[row, column].reshape(-1, 2) + np.array([row, column], np.float32)
         far = np.hypot(_ROWS[..., None] - guess[:, 0], _COLUMNS[..., None] - guess[:, 1])
         peaks = (heat / (far + NEAR)).reshape(-1, len(JOINTS)).argmax(axis=0)
         rows, columns = np.unravel_index(peaks, (CELLS, CELLS))
