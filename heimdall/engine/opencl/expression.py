@@ -1,0 +1,150 @@
+"""Chains of elementwise operators as one expression, and its OpenCL C.
+
+``sigmoid(x * scale + y)`` is three steps over two operands. Fusing such chains into one kernel
+saves a pass over memory for each step. Scalars become kernel arguments, so that layers which
+differ in them only share one kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Operand:
+    """The n-th tensor of an expression."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """The value of the n-th step."""
+
+    index: int
+
+
+Value = Operand | Result | float
+
+
+@dataclass(frozen=True)
+class Step:
+    """One function of the table below applied to operands, earlier results and scalars."""
+
+    function: str
+    args: tuple[Value, ...]
+
+
+# {0}, {1}, {2}: the arguments; V: the vector type. Comparisons instead of fmin and fmax: PoCL
+# splits those into 128-bit pieces, and a NaN passes through as it does in onnxruntime.
+_FUNCTIONS = {
+    "identity": "{0}",
+    "add": "{0} + {1}",
+    "sub": "{0} - {1}",
+    "mul": "{0} * {1}",
+    "div": "{0} / {1}",
+    "pow": "pow({0}, {1})",
+    "square": "{0} * {0}",
+    "min": "({1} < {0} ? {1} : {0})",
+    "max": "({1} > {0} ? {1} : {0})",
+    "relu": "({0} < (V)(0.0f) ? (V)(0.0f) : {0})",
+    "prelu": "({0} < (V)(0.0f) ? {0} * {1} : {0})",
+    "clip": "({0} < {1} ? {1} : ({0} > {2} ? {2} : {0}))",
+    "sigmoid": "(V)(1.0f) / ((V)(1.0f) + exp(-{0}))",
+    "silu": "{0} / ((V)(1.0f) + exp(-{0}))",
+    "hard_sigmoid": "UNIT({0} * {1} + {2})",
+    "hard_swish": "{0} * UNIT({0} * {1} + {2})",
+    "tanh": "tanh({0})",
+    "abs": "fabs({0})",
+    "neg": "-{0}",
+    "sqrt": "sqrt({0})",
+    "exp": "exp({0})",
+    "log": "log({0})",
+    "erf": "erf({0})",
+    "floor": "floor({0})",
+    "ceil": "ceil({0})",
+    "round": "rint({0})",
+    "sin": "sin({0})",
+    "cos": "cos({0})",
+    "reciprocal": "(V)(1.0f) / {0}",
+    "softplus": "log1p(exp(-fabs({0}))) + ({0} > (V)(0.0f) ? {0} : (V)(0.0f))",
+    "elu": "({0} < (V)(0.0f) ? {1} * expm1({0}) : {0})",
+    "softsign": "{0} / ((V)(1.0f) + fabs({0}))",
+}
+FUNCTIONS = frozenset(_FUNCTIONS)
+# These keep zeros and any finite value finite, so padding lanes need no mask after them.
+_FINITE = {
+    *("identity", "add", "sub", "mul", "square", "min", "max", "relu", "prelu", "clip"),
+    *("sigmoid", "silu", "hard_sigmoid", "hard_swish", "tanh", "abs", "neg", "erf"),
+    *("floor", "ceil", "round", "sin", "cos", "softsign"),
+}
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Steps in order; the last one is the value. ``arity`` tensors are read."""
+
+    steps: tuple[Step, ...]
+    arity: int
+
+    @classmethod
+    def of(cls, function: str, *args: Value) -> Expression:
+        """A single step."""
+        arity = len({arg.index for arg in args if isinstance(arg, Operand)})
+        return cls((Step(function, args),), arity)
+
+    @property
+    def scalars(self) -> tuple[float, ...]:
+        """The scalar arguments in the order of ``code``."""
+        return tuple(arg for step in self.steps for arg in step.args if isinstance(arg, float))
+
+    @property
+    def may_overflow(self) -> bool:
+        """True when padding lanes may become infinite or NaN and must be masked."""
+        return any(step.function not in _FINITE for step in self.steps)
+
+    @property
+    def code(self) -> str:
+        """OpenCL C that declares ``t0..tn`` from vectors ``v0..`` and scalars ``s0..``."""
+        lines, scalars = [], 0
+        for index, step in enumerate(self.steps):
+            names = []
+            for arg in step.args:
+                if isinstance(arg, Operand):
+                    names.append(f"v{arg.index}")
+                elif isinstance(arg, Result):
+                    names.append(f"t{arg.index}")
+                else:
+                    names.append(f"(V)(s{scalars})")
+                    scalars += 1
+            lines.append(f"V t{index} = {_FUNCTIONS[step.function].format(*names)};")
+        return " ".join(lines)
+
+    def renumbered(self, operands: dict[int, Value], offset: int) -> tuple[Step, ...]:
+        """The steps with operands replaced and results shifted by ``offset``."""
+
+        def moved(arg: Value) -> Value:
+            if isinstance(arg, Operand):
+                return operands[arg.index]
+            return Result(arg.index + offset) if isinstance(arg, Result) else arg
+
+        return tuple(Step(step.function, tuple(map(moved, step.args))) for step in self.steps)
+
+
+def compose(
+    outer: Expression,
+    outer_inputs: tuple[str, ...],
+    name: str,
+    inner: Expression,
+    inner_inputs: tuple[str, ...],
+) -> tuple[Expression, tuple[str, ...]]:
+    """Replace operand ``name`` of ``outer`` by ``inner``; return the expression and its inputs."""
+    inputs = tuple(dict.fromkeys([*inner_inputs, *(i for i in outer_inputs if i != name)]))
+    index = {tensor: Operand(i) for i, tensor in enumerate(inputs)}
+    first = inner.renumbered({i: index[t] for i, t in enumerate(inner_inputs)}, 0)
+    inner_value = Result(len(first) - 1)
+    operands: dict[int, Value] = {
+        i: inner_value if tensor == name else index[tensor] for i, tensor in enumerate(outer_inputs)
+    }
+    second = outer.renumbered(operands, len(first))
+    return Expression(first + second, len(inputs)), inputs

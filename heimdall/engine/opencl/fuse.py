@@ -1,0 +1,326 @@
+"""Rewrites of a lowered module: fewer ops, the same numbers.
+
+Networks arrive with hard-swish, instance norm and fully connected layers spelled out in small
+operators. The passes find these, and join what is left of elementwise chains into one kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from heimdall.engine.opencl.expression import Expression, Operand, Step, compose
+from heimdall.engine.opencl.lowered import (
+    Conv,
+    Elementwise,
+    Fallback,
+    FillHalo,
+    Lowered,
+    Module,
+    Moments,
+    Pad,
+    Reduce,
+    Reshape,
+    Transpose,
+)
+from heimdall.engine.opencl.operators import gather_of
+
+_MAX_OPERANDS = 8  # of a fused expression: each costs a kernel argument and registers
+
+
+def simplify_reshapes(module: Module) -> None:
+    """Move reshapes behind the elementwise op that reads them, and merge chains of them."""
+    changed = True
+    while changed:
+        changed = _sink_reshape(module) or _merge_reshape(module)
+
+
+def _sink_reshape(module: Module) -> bool:
+    consumers = module.consumers()
+    for index, op in enumerate(module.ops):
+        readers = consumers.get(op.output, [])
+        if not isinstance(op.spec, Reshape) or len(readers) != 1 or op.output in module.outputs:
+            continue
+        reader = readers[0]
+        if not isinstance(reader.spec, Elementwise) or len(reader.inputs) != 1:
+            continue
+        if op.inputs[0] in module.inputs:
+            continue
+        flat = f"{reader.output}/before"
+        module.shapes[flat] = module.shapes[op.inputs[0]]
+        module.ops[module.ops.index(reader)] = replace(op, inputs=(flat,), outputs=reader.outputs)
+        module.ops[index] = replace(reader, inputs=op.inputs, outputs=(flat,))
+        return True
+    return False
+
+
+def _merge_reshape(module: Module) -> bool:
+    producers = module.producers()
+    for index, op in enumerate(module.ops):
+        if not isinstance(op.spec, Reshape):
+            continue
+        before = producers.get(op.inputs[0])
+        if before is not None and isinstance(before.spec, Reshape):
+            nodes = before.nodes + op.nodes
+            module.ops[index] = replace(op, inputs=before.inputs, nodes=nodes)
+            module.drop_unused()
+            return True
+        same = module.shapes[op.inputs[0]] == module.shapes[op.output]
+        if same and op.output not in module.outputs:
+            del module.ops[index]
+            _rename(module, op.output, op.inputs[0])
+            return True
+    return False
+
+
+def _rename(module: Module, old: str, new: str) -> None:
+    for index, op in enumerate(module.ops):
+        if old in op.inputs:
+            inputs = tuple(new if name == old else name for name in op.inputs)
+            module.ops[index] = replace(op, inputs=inputs)
+
+
+def hoist_transposes(module: Module) -> None:
+    """NHWC input -> scale and shift -> NCHW: transpose first, which costs nothing at the edge."""
+    changed = True
+    while changed:
+        changed = False
+        consumers = module.consumers()
+        for index, op in enumerate(module.ops):
+            readers = consumers.get(op.output, [])
+            if not isinstance(op.spec, Elementwise) or len(readers) != 1:
+                continue
+            reader, spec = readers[0], readers[0].spec
+            variables = [name for name in op.inputs if name not in module.constants]
+            if not isinstance(spec, Transpose) or spec.perm != (0, 3, 1, 2) or len(variables) != 1:
+                continue
+            x = variables[0]
+            if module.shapes[x] != module.shapes[op.output] or op.output in module.outputs:
+                continue
+            moved = f"{reader.output}/before"
+            module.shapes[moved] = module.shapes[reader.output]
+            inputs = tuple(
+                moved if name == x else _transposed(module, name, spec.perm) for name in op.inputs
+            )
+            module.ops[module.ops.index(reader)] = replace(
+                op, inputs=inputs, outputs=reader.outputs
+            )
+            module.ops[index] = replace(reader, inputs=(x,), outputs=(moved,))
+            changed = True
+            break
+
+
+def _transposed(module: Module, name: str, perm: tuple[int, ...]) -> str:
+    array = module.constants[name]
+    moved = f"{name}/transposed"
+    padded = array.reshape((1,) * (len(perm) - array.ndim) + array.shape)
+    module.constants[moved] = np.ascontiguousarray(padded.transpose(perm))
+    module.shapes[moved] = module.constants[moved].shape
+    return moved
+
+
+def _step(op: Lowered | None, *functions: str) -> Step | None:
+    """The single step of an elementwise op, where it is one of ``functions``."""
+    if op is None or not isinstance(op.spec, Elementwise) or len(op.spec.expression.steps) != 1:
+        return None
+    step = op.spec.expression.steps[0]
+    return step if step.function in functions else None
+
+
+def _scalar(step: Step) -> float | None:
+    """The scalar of a two-argument step whose other argument is a tensor."""
+    numbers = [arg for arg in step.args if isinstance(arg, float)]
+    return numbers[0] if len(step.args) == 2 and len(numbers) == 1 else None
+
+
+def fuse_moments(module: Module) -> None:
+    """Instance norm spelled out: (x - mean) / sqrt(mean((x - mean)^2) + eps)."""
+    for _ in range(len(module.ops)):
+        if not any(_fuse_one_moments(module, op) for op in list(module.ops)):
+            break
+    module.drop_unused()
+
+
+def _fuse_one_moments(module: Module, division: Lowered) -> bool:
+    producers = module.producers()
+    if _step(division, "div") is None or len(division.inputs) != 2:
+        return False
+    centred, root = (producers.get(name) for name in division.inputs)
+    shifted = producers.get(root.inputs[0]) if root and _step(root, "sqrt") else None
+    step = _step(shifted, "add")
+    epsilon = _scalar(step) if step else None
+    variance = producers.get(shifted.inputs[0]) if shifted else None
+    square = producers.get(variance.inputs[0]) if variance else None
+    if (
+        epsilon is None
+        or centred is None
+        or not _step(centred, "sub")
+        or not _step(square, "square")
+    ):
+        return False
+    assert variance is not None and square is not None and root is not None
+    mean = producers.get(centred.inputs[1]) if len(centred.inputs) == 2 else None
+    x = centred.inputs[0]
+    if mean is None or mean.inputs[0] != x or square.inputs[0] != centred.output:
+        return False
+    picture = len(module.shapes[x]) == 4 and module.shapes[x][0] == 1
+    over_picture = Reduce("mean", (2, 3))
+    if not picture or mean.spec != over_picture or variance.spec != over_picture:
+        return False
+    nodes = mean.nodes + square.nodes + variance.nodes + root.nodes
+    deviation = f"{root.output}/deviation"
+    module.shapes[deviation] = module.shapes[mean.output]
+    moments = Lowered(Moments(epsilon), (x,), (mean.output, deviation), nodes)
+    module.ops[module.ops.index(mean)] = moments
+    multiply = Elementwise(Expression.of("mul", Operand(0), Operand(1)))
+    module.ops[module.ops.index(division)] = replace(
+        division, spec=multiply, inputs=(centred.output, deviation)
+    )
+    return True
+
+
+def fuse_gates(module: Module) -> None:
+    """x * clip(x + 3, 0, 6) / 6, x * sigmoid(x) and relatives become single steps."""
+    _find_hard_sigmoids(module)
+    producers = module.producers()
+    for index, op in enumerate(module.ops):
+        if not _step(op, "mul") or len(op.inputs) != 2:
+            continue
+        (a, scale_a), (b, scale_b) = (_unscaled(producers, name) for name in op.inputs)
+        for x, gate in ((a, producers.get(b)), (b, producers.get(a))):
+            step = _step(gate, "hard_sigmoid", "sigmoid")
+            if gate is None or step is None or gate.inputs[0] != x:
+                continue
+            function = "silu" if step.function == "sigmoid" else "hard_swish"
+            product = Expression.of(function, *step.args)
+            steps = (*product.steps,)
+            inner = f"{op.output}/gated"
+            module.shapes[inner] = module.shapes[op.output]
+            gated = Lowered(
+                Elementwise(Expression(steps, 1)), (x,), (inner,), gate.nodes + op.nodes
+            )
+            scaled = Expression.of("mul", Operand(0), scale_a * scale_b)
+            module.ops[index : index + 1] = [
+                gated,
+                replace(op, spec=Elementwise(scaled), inputs=(inner,)),
+            ]
+            module.drop_unused()
+            fuse_gates(module)
+            return
+    module.drop_unused()
+
+
+def _find_hard_sigmoids(module: Module) -> None:
+    """clip(x + b, 0, h) = h * hard_sigmoid(x / h + b / h)."""
+    producers = module.producers()
+    for index, op in enumerate(module.ops):
+        step = _step(op, "clip")
+        shifted = producers.get(op.inputs[0]) if step and op.inputs else None
+        add = _step(shifted, "add")
+        shift = _scalar(add) if add else None
+        if step is None or shifted is None or shift is None:
+            continue
+        low, high = step.args[1:]
+        if low != 0.0 or not isinstance(high, float) or not 0.0 < high < 1e30:
+            continue
+        unit = f"{op.output}/unit"
+        module.shapes[unit] = module.shapes[op.output]
+        gate = Expression.of("hard_sigmoid", Operand(0), 1.0 / high, shift / high)
+        scaled = Expression.of("mul", Operand(0), high)
+        module.ops[index : index + 1] = [
+            Lowered(Elementwise(gate), shifted.inputs, (unit,), shifted.nodes + op.nodes),
+            replace(op, spec=Elementwise(scaled), inputs=(unit,)),
+        ]
+        _find_hard_sigmoids(module)
+        return
+
+
+def _unscaled(producers: dict[str, Lowered], name: str) -> tuple[str, float]:
+    """The tensor behind multiplications by scalars, and their product."""
+    factor = 1.0
+    while (step := _step(producers.get(name), "mul")) and (scale := _scalar(step)) is not None:
+        factor *= scale
+        name = producers[name].inputs[0]
+    return name, factor
+
+
+def place_pads(module: Module) -> None:
+    """A border that only convolutions read is written into the halo of the tensor itself; any
+    other Pad becomes a Gather."""
+    consumers = module.consumers()
+    for index, op in enumerate(module.ops):
+        spec = op.spec
+        if not isinstance(spec, Pad):
+            continue
+        readers = consumers.get(op.output, [])
+        shape = module.shapes[op.inputs[0]]
+        in_place = (
+            not any(spec.channels)
+            and min(spec.pads) >= 0
+            and op.output not in module.outputs
+            and all(_pads_itself_not(reader, op.output) for reader in readers)
+        )
+        if not in_place:
+            module.ops[index] = replace(op, spec=gather_of(spec, shape[2], shape[3]))
+            continue
+        module.ops[index] = replace(op, spec=FillHalo(spec.mode, spec.pads, spec.fill))
+        module.shapes[op.output] = shape
+        for reader in readers:
+            assert isinstance(reader.spec, Conv)
+            padded = replace(reader.spec, spec=replace(reader.spec.spec, pads=spec.pads))
+            module.ops[module.ops.index(reader)] = replace(reader, spec=padded)
+
+
+def _pads_itself_not(reader: Lowered, x: str) -> bool:
+    spec = reader.spec
+    if not isinstance(spec, Conv) or spec.spec.transposed or any(spec.spec.pads):
+        return False
+    return x not in reader.inputs[1:]
+
+
+def group_elementwise(module: Module) -> None:
+    """Join an elementwise op with the only op that reads it, where the shapes are the same."""
+    position = 0
+    while position < len(module.ops):
+        op = module.ops[position]
+        readers = module.consumers().get(op.output, [])
+        joined = _joined(module, op, readers[0]) if len(readers) == 1 else None
+        if joined is None:
+            position += 1
+            continue
+        module.ops[module.ops.index(readers[0])] = joined
+        del module.ops[position]
+
+
+def _joined(module: Module, op: Lowered, reader: Lowered) -> Lowered | None:
+    if not isinstance(op.spec, Elementwise) or not isinstance(reader.spec, Elementwise):
+        return None
+    same = module.shapes[op.output] == module.shapes[reader.output]
+    if not same or op.output in module.outputs:
+        return None
+    expression, inputs = compose(
+        reader.spec.expression, reader.inputs, op.output, op.spec.expression, op.inputs
+    )
+    if len(inputs) > _MAX_OPERANDS:
+        return None
+    return Lowered(Elementwise(expression), inputs, reader.outputs, op.nodes + reader.nodes)
+
+
+def merge_fallbacks(module: Module) -> None:
+    """Consecutive fallback nodes become one op: one trip to the CPU instead of several."""
+    merged: list[Lowered] = []
+    for op in module.ops:
+        if merged and isinstance(op.spec, Fallback) and isinstance(merged[-1].spec, Fallback):
+            last = merged[-1]
+            inputs = (*last.inputs, *(name for name in op.inputs if name not in last.outputs))
+            outputs, nodes = last.outputs + op.outputs, last.nodes + op.nodes
+            merged[-1] = Lowered(op.spec, tuple(dict.fromkeys(inputs)), outputs, nodes)
+        else:
+            merged.append(op)
+    module.ops = merged
+    consumers = module.consumers()
+    for index, op in enumerate(module.ops):
+        if isinstance(op.spec, Fallback):
+            read = tuple(n for n in op.outputs if consumers.get(n) or n in module.outputs)
+            module.ops[index] = replace(op, outputs=read)

@@ -1,0 +1,241 @@
+"""Fold what follows a convolution into it: scales, biases, the activation, a residual, and the
+zero padding in front.
+
+Every step below takes the convolution and the one op that reads its result, and returns the
+convolution that does both, or None. The fused op takes the place of the reader, which is always
+legal because nobody else waits for the convolution.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from heimdall.engine.opencl import activation
+from heimdall.engine.opencl.activation import Activation
+from heimdall.engine.opencl.expression import Operand, Step
+from heimdall.engine.opencl.lowered import Conv, Elementwise, Lowered, Module, Pad
+
+
+def fuse_convolutions(module: Module) -> None:
+    """Fuse in place until nothing more fits."""
+    position = 0
+    while position < len(module.ops):
+        op = module.ops[position]
+        consumers = module.consumers()
+        reader = _only_reader(module, consumers, op)
+        fused = _absorb(module, consumers, op, reader) if reader else None
+        if reader is None or fused is None:
+            position += 1
+            continue
+        module.ops[module.ops.index(reader)] = fused
+        del module.ops[position]
+
+
+def fuse_zero_pads(module: Module) -> None:
+    """A Pad of zeros that only convolutions read becomes their padding."""
+    producers, consumers = module.producers(), module.consumers()
+    for index, op in enumerate(module.ops):
+        pad = producers.get(op.inputs[0]) if isinstance(op.spec, Conv) and op.inputs else None
+        if pad is None or not isinstance(pad.spec, Pad) or not isinstance(op.spec, Conv):
+            continue
+        spec, conv = pad.spec, op.spec.spec
+        if spec.mode != "constant" or spec.fill or any(spec.channels) or min(spec.pads) < 0:
+            continue
+        readers = consumers[pad.output]
+        if pad.output in module.outputs or conv.transposed or pad.output in op.inputs[1:]:
+            continue
+        if not all(isinstance(reader.spec, Conv) for reader in readers):
+            continue
+        pads = tuple(a + b for a, b in zip(conv.pads, spec.pads, strict=True))
+        wider = replace(op.spec, spec=replace(conv, pads=pads))
+        inputs = (pad.inputs[0], *op.inputs[1:])
+        module.ops[index] = replace(op, spec=wider, inputs=inputs, nodes=pad.nodes + op.nodes)
+    module.drop_unused()
+
+
+def _only_reader(
+    module: Module, consumers: dict[str, list[Lowered]], op: Lowered
+) -> Lowered | None:
+    if not isinstance(op.spec, Conv) or op.output in module.outputs:
+        return None
+    readers = consumers.get(op.output, [])
+    return readers[0] if len(readers) == 1 else None
+
+
+def _absorb(
+    module: Module, consumers: dict[str, list[Lowered]], op: Lowered, reader: Lowered
+) -> Lowered | None:
+    if not isinstance(reader.spec, Elementwise) or len(reader.spec.expression.steps) != 1:
+        return None
+    if module.shapes[reader.output] != module.shapes[op.output] or op.output in op.inputs:
+        return None
+    step = reader.spec.expression.steps[0]
+    conv = op.spec
+    assert isinstance(conv, Conv)
+    sides = [_side(reader, op.output, arg) for arg in step.args]
+    if sides.count("x") != 1:
+        return None
+    linear = conv.spec.activation.kind == "none"
+    inputs = op.inputs
+    fused = _scaled(module, conv, step, sides, len(inputs) > 1) if linear else None
+    if fused is None and linear:
+        fused = _activated(module, conv, step, sides)
+    if fused is None and not linear and len(inputs) == 1:
+        fused = _scaled_after(conv, step, sides)
+    if fused is None:
+        other = _residual(module, consumers, op, step, sides)
+        if other is None:
+            return None
+        fused = replace(conv, spec=replace(conv.spec, residual_before_activation=linear))
+        inputs = (*inputs, other)
+    return Lowered(fused, inputs, reader.outputs, op.nodes + reader.nodes)
+
+
+def _side(reader: Lowered, x: str, arg: object) -> str | float:
+    """ "x" for the convolution's result, the name of another tensor, or a scalar."""
+    if isinstance(arg, Operand):
+        name = reader.inputs[arg.index]
+        return "x" if name == x else name
+    assert isinstance(arg, float)
+    return arg
+
+
+def _channels(module: Module, conv: Conv, side: str | float) -> np.ndarray | None:
+    """A scalar or a constant with one value a channel, as (channels,)."""
+    if isinstance(side, str) and side not in module.constants:
+        return None
+    count = out_channels(conv)
+    array = np.asarray(module.constants[side] if isinstance(side, str) else side, np.float32)
+    if array.size == 1:
+        return np.full(count, array.reshape(-1)[0], np.float32)
+    channel_axis = 1 if conv.matrix else 3
+    per_channel = array.ndim >= channel_axis and array.shape[-channel_axis] == array.size
+    return array.reshape(-1) if per_channel and array.size == count else None
+
+
+def out_channels(conv: Conv) -> int:
+    """Output channels of a convolution, from its weights."""
+    if conv.spec.transposed:
+        return int(conv.weights.shape[1]) * conv.spec.groups
+    return int(conv.weights.shape[0])
+
+
+def _rescale(conv: Conv, factor: np.ndarray, shift: np.ndarray | float = 0.0) -> Conv:
+    """conv(x) * factor + shift, one value a channel."""
+    weights = conv.weights
+    if conv.spec.transposed:
+        groups = conv.spec.groups
+        split = weights.reshape(groups, -1, *weights.shape[1:])
+        weights = (split * factor.reshape(groups, 1, -1, 1, 1)).reshape(weights.shape)
+    else:
+        weights = weights * factor.reshape(-1, 1, 1, 1)
+    bias = (conv.bias if conv.bias is not None else 0.0) * factor + shift
+    return replace(conv, weights=weights.astype(np.float32), bias=bias.astype(np.float32))
+
+
+def _scaled(
+    module: Module, conv: Conv, step: Step, sides: list[str | float], has_residual: bool
+) -> Conv | None:
+    """+ - * / by a constant. After a residual only an addition still commutes."""
+    if step.function not in ("add", "sub", "mul", "div"):
+        return None
+    first = sides[0] == "x"
+    value = _channels(module, conv, sides[1] if first else sides[0])
+    if value is None:
+        return None
+    one = np.ones_like(value)
+    if step.function == "add":
+        return _rescale(conv, one, value)
+    if step.function == "sub" and first:
+        return _rescale(conv, one, -value)
+    if has_residual:
+        return None
+    if step.function == "sub":
+        return _rescale(conv, -one, value)
+    if step.function == "mul":
+        return _rescale(conv, value)
+    return _rescale(conv, one / value) if first and np.all(value) else None
+
+
+def _activated(module: Module, conv: Conv, step: Step, sides: list[str | float]) -> Conv | None:
+    kind = _activation(module, conv, step.function, sides)
+    return None if kind is None else replace(conv, spec=replace(conv.spec, activation=kind))
+
+
+def _activation(
+    module: Module, conv: Conv, function: str, sides: list[str | float]
+) -> Activation | None:
+    if sides[0] != "x":
+        return None
+    numbers = [side for side in sides[1:] if isinstance(side, float)]
+    if function == "prelu":
+        slopes = _channels(module, conv, sides[1])
+        if slopes is None:
+            return None
+        same = bool(np.all(slopes == slopes[0]))
+        return activation.prelu(tuple(float(s) for s in (slopes[:1] if same else slopes)))
+    match function, numbers:
+        case "relu", []:
+            return activation.relu()
+        case "clip", [low, high]:
+            return activation.clip(low, high)
+        case "hard_sigmoid", [alpha, beta]:
+            return activation.hard_sigmoid(alpha, beta)
+        case "hard_swish", [alpha, beta]:
+            return activation.hard_swish(alpha, beta)
+        case (("sigmoid" | "silu" | "tanh"), []):
+            return Activation(function)
+    return None
+
+
+def _scaled_after(conv: Conv, step: Step, sides: list[str | float]) -> Conv | None:
+    """act(conv) * s: ReLU and its kin are homogeneous, and x * gate(a * x + b) takes s into x
+    with a / s in the gate. Exporters write hard-swish with 0.1666 for 1/6; this keeps it exact.
+    """
+    scale = next((side for side in sides if isinstance(side, float)), None)
+    if scale is None or step.function not in ("mul", "div"):
+        return None
+    if step.function == "div":
+        if sides[0] != "x" or scale == 0.0:
+            return None
+        scale = 1.0 / scale
+    if scale <= 0.0 or not math.isfinite(scale):
+        return None
+    act = conv.spec.activation
+    if act.kind == "clip":
+        act = replace(act, p=act.p * scale, q=act.q * scale)
+    elif act.kind == "hard_swish":
+        act = replace(act, p=act.p / scale)
+    elif act.kind != "prelu":
+        return None
+    scaled = _rescale(conv, np.full(out_channels(conv), scale, np.float32))
+    return replace(scaled, spec=replace(conv.spec, activation=act))
+
+
+def _residual(
+    module: Module,
+    consumers: dict[str, list[Lowered]],
+    op: Lowered,
+    step: Step,
+    sides: list[str | float],
+) -> str | None:
+    """The other tensor of an addition, where it has the same shape."""
+    conv = op.spec
+    assert isinstance(conv, Conv)
+    if step.function != "add" or len(op.inputs) > 1 or conv.matrix:
+        return None
+    other = sides[1] if sides[0] == "x" else sides[0]
+    if not isinstance(other, str) or other in module.constants:
+        return None
+    if module.shapes[other] != module.shapes[op.output]:
+        return None
+    # of two convolutions that meet in the addition the later one takes it: shorter lifetimes
+    rival = module.producers().get(other)
+    if rival and isinstance(rival.spec, Conv) and len(rival.inputs) == 1:
+        later = module.ops.index(rival) > module.ops.index(op)
+        if later and len(consumers[other]) == 1 and other not in module.outputs:
+            return None
+    return other

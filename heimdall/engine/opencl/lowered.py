@@ -1,0 +1,236 @@
+"""The ops between an ONNX graph and kernels: what is computed, not yet where or how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from heimdall.analyzer.graph import Graph
+from heimdall.engine.opencl.conv_spec import ConvSpec
+from heimdall.engine.opencl.expression import Expression
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Conv:
+    """A convolution with everything fused into it. Inputs: x and, optionally, the residual."""
+
+    spec: ConvSpec
+    weights: np.ndarray
+    bias: np.ndarray | None = None
+    matrix: bool = False  # a 1x1 convolution over row-major matrices (Gemm of several rows)
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """One expression over operands that broadcast to the output."""
+
+    expression: Expression
+
+
+@dataclass(frozen=True)
+class Pool:
+    """MaxPool or AveragePool; ``pads`` are (top, left, bottom, right)."""
+
+    mode: Literal["max", "average"]
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    pads: tuple[int, int, int, int]
+    dilations: tuple[int, int] = (1, 1)
+    count_pads: bool = False
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Mean and 1 / sqrt(variance + epsilon) of each channel over the picture: two outputs."""
+
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """Sum, mean, max, min or product over ``axes`` (kept as size one or dropped by shape)."""
+
+    mode: Literal["sum", "mean", "max", "min", "prod"]
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Gather:
+    """Rows and columns picked by index, channels from ``channel`` on.
+
+    ``rows[y]`` is the source row of output row y, or -1 where ``fill`` is stored: nearest-neighbour
+    Resize, spatial Slice and Pad are all this.
+    """
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    channel: int = 0
+    fill: float = 0.0
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Bilinear resize: each output row mixes rows ``low`` and ``high`` by ``weight`` of high."""
+
+    rows: tuple[tuple[int, int, float], ...]
+    columns: tuple[tuple[int, int, float], ...]
+
+
+@dataclass(frozen=True)
+class Pad:
+    """A border of (top, left, bottom, right) pixels and (before, after) channels."""
+
+    mode: Literal["constant", "reflect", "edge"]
+    pads: tuple[int, int, int, int]
+    channels: tuple[int, int] = (0, 0)
+    fill: float = 0.0
+
+
+@dataclass(frozen=True)
+class FillHalo:
+    """Pad in front of a convolution, by writing the halo of the tensor in place."""
+
+    mode: Literal["constant", "reflect", "edge"]
+    pads: tuple[int, int, int, int]
+    fill: float = 0.0
+
+
+@dataclass(frozen=True)
+class Concat:
+    axis: int
+
+
+@dataclass(frozen=True)
+class Slice:
+    """``starts`` and ``steps`` of every axis; the output's shape gives the sizes."""
+
+    starts: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Transpose:
+    perm: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Reshape:
+    """The same numbers in row-major order under another shape."""
+
+
+@dataclass(frozen=True)
+class Expand:
+    """Broadcast to the output's shape."""
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Integers to float32; only on graph inputs, done while they are written."""
+
+
+@dataclass(frozen=True)
+class Softmax:
+    axis: int
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class MatMul:
+    """Product of two computed matrices (batched over leading axes)."""
+
+    transpose_a: bool = False
+    transpose_b: bool = False
+
+
+@dataclass(frozen=True)
+class Lrn:
+    """Local response normalisation across ``size`` channels."""
+
+    size: int
+    alpha: float
+    beta: float
+    bias: float
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """ONNX nodes that run on the CPU."""
+
+
+Spec = (
+    Conv
+    | Elementwise
+    | Pool
+    | Moments
+    | Reduce
+    | Gather
+    | Linear
+    | Pad
+    | FillHalo
+    | Concat
+    | Slice
+    | Transpose
+    | Reshape
+    | Expand
+    | Cast
+    | Softmax
+    | MatMul
+    | Lrn
+    | Fallback
+)
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """One lowered op. ``nodes`` are the ONNX nodes it stands for."""
+
+    spec: Spec
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        return type(self.spec).__name__.lower()
+
+    @property
+    def output(self) -> str:
+        return self.outputs[0]
+
+
+@dataclass
+class Module:
+    """Lowered ops in order, with the shapes and constants they name."""
+
+    ops: list[Lowered]
+    shapes: dict[str, Shape]
+    constants: dict[str, np.ndarray]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    graph: Graph = field(repr=False)
+
+    def consumers(self) -> dict[str, list[Lowered]]:
+        """Tensor -> the ops that read it."""
+        found: dict[str, list[Lowered]] = {}
+        for op in self.ops:
+            for name in dict.fromkeys(op.inputs):
+                found.setdefault(name, []).append(op)
+        return found
+
+    def producers(self) -> dict[str, Lowered]:
+        """Tensor -> the op that writes it."""
+        return {name: op for op in self.ops for name in op.outputs}
+
+    def drop_unused(self) -> None:
+        """Remove ops whose outputs nobody reads."""
+        needed = set(self.outputs)
+        kept = []
+        for op in reversed(self.ops):
+            if needed.intersection(op.outputs):
+                kept.append(op)
+                needed.update(op.inputs)
+        self.ops = kept[::-1]
