@@ -1,0 +1,99 @@
+"""How far a job runs once it has the GPU: the paper's static partition, or elastic chunks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from heimdall.coordinator.expected import StageCosts
+from heimdall.coordinator.gap import Gap
+
+
+class Chunking(ABC):
+    """Decides when the GPU may start a chunk, and where the chunk ends."""
+
+    margin_ns: int
+
+    @abstractmethod
+    def may_start(self, gap: Gap, opening: bool) -> bool:
+        """Whether this gap has room for another chunk (``opening``: it has just opened)."""
+
+    @abstractmethod
+    def end_op(
+        self, costs: StageCosts, next_op: int, left_ns: int, usual_ns: int, fresh: bool
+    ) -> int:
+        """Where the chunk from ``next_op`` ends; ``next_op`` when nothing should start.
+
+        ``left_ns`` is the time before rendering takes the GPU back, ``usual_ns`` a usual gap,
+        ``fresh`` whether this gap is still whole.
+        """
+
+    @abstractmethod
+    def gaps(self, chunks_left: int, left_ns: int, gap_ns: int) -> int:
+        """How many gaps work of ``left_ns`` in ``chunks_left`` static chunks needs, at least 1."""
+
+    @abstractmethod
+    def lone_ns(self, gaps: int, work_ns: int, gap_ns: int, interval_ns: int) -> int:
+        """Latency of that work when nothing but rendering competes for the GPU."""
+
+
+class Elastic(Chunking):
+    """The longest run of ops that fits the time left; several chunks of several DNNs a gap.
+
+    An op longer than a usual gap would never fit. It runs alone at the start of a gap, the whole
+    of which it gets, and makes that frame late: better once than never (counted as an overrun).
+    """
+
+    def __init__(self, margin_ns: int = 0) -> None:
+        self.margin_ns = margin_ns
+
+    def may_start(self, gap: Gap, opening: bool) -> bool:
+        return True
+
+    def end_op(
+        self, costs: StageCosts, next_op: int, left_ns: int, usual_ns: int, fresh: bool
+    ) -> int:
+        end = costs.longest(next_op, left_ns + self.margin_ns)
+        if end == next_op:
+            longest_ns = usual_ns + self.margin_ns
+            oversized = fresh and costs.gpu_ns(next_op, next_op + 1) > longest_ns
+            return next_op + 1 if oversized else next_op
+        if end < costs.run_end[next_op] and not fresh:
+            # The tail of a gap is worth a chunk only if more of it is work than cutting.
+            whole_ns = costs.gpu_ns(next_op, end)
+            if whole_ns < 2 * costs.chunk_cost_ns * costs.gpu_ratio.value:
+                return next_op
+        return end
+
+    def gaps(self, chunks_left: int, left_ns: int, gap_ns: int) -> int:
+        return max(1, -(-left_ns // max(gap_ns, 1)))
+
+    def lone_ns(self, gaps: int, work_ns: int, gap_ns: int, interval_ns: int) -> int:
+        return work_ns + gaps * max(interval_ns - gap_ns, 0)
+
+
+class Static(Chunking):
+    """Section 5.3: the partition's chunks, exactly one a gap, chosen when the gap opens.
+
+    A chunk may exceed the gap by the relaxation margin, as the partition allows. When a chunk of
+    the gap before still ran at the opening, its end is when this gap's chunk is chosen, and that
+    chunk must fit what is left plus the margin.
+    """
+
+    def __init__(self, margin_ns: int = 5_000_000) -> None:
+        self.margin_ns = margin_ns
+
+    def may_start(self, gap: Gap, opening: bool) -> bool:
+        return gap.chunks == 0 and (opening or gap.busy_at_opening)
+
+    def end_op(
+        self, costs: StageCosts, next_op: int, left_ns: int, usual_ns: int, fresh: bool
+    ) -> int:
+        end = costs.chunk_end[next_op]
+        fits = fresh or costs.gpu_ns(next_op, end) <= left_ns + self.margin_ns
+        return end if fits else next_op
+
+    def gaps(self, chunks_left: int, left_ns: int, gap_ns: int) -> int:
+        return max(1, chunks_left)
+
+    def lone_ns(self, gaps: int, work_ns: int, gap_ns: int, interval_ns: int) -> int:
+        return gaps * interval_ns

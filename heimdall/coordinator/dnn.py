@@ -1,0 +1,163 @@
+"""What the coordinator keeps of a DNN: its plan, where it runs, and what it has seen of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from heimdall.coordinator.events import CPU, GPU, DnnPlan
+from heimdall.coordinator.expected import StageCosts
+from heimdall.coordinator.job import Job
+from heimdall.errors import ConfigError
+
+_SMOOTHING = 0.2
+MAX_RETRY_NS = 1_000_000_000
+
+
+class Window:
+    """What happened to a DNN since the last placement step."""
+
+    __slots__ = ("gpu_ns", "inferences", "latency_ns")
+
+    def __init__(self) -> None:
+        self.inferences = self.latency_ns = self.gpu_ns = 0
+
+
+class Dnn:
+    """A declared DNN while it runs. At most one job in flight; ``pending`` requests wait."""
+
+    __slots__ = (
+        "constraint_ns",
+        "costs",
+        "failures",
+        "failures_in_row",
+        "inferences",
+        "job",
+        "last_latency_ns",
+        "last_prepare_ns",
+        "last_reason",
+        "misses",
+        "name",
+        "pending",
+        "plan",
+        "prepare_ns",
+        "processor",
+        "start_ns",
+        "window",
+    )
+
+    def __init__(self, plan: DnnPlan) -> None:
+        _validate(plan)
+        self.plan, self.name, self.constraint_ns = plan, plan.name, plan.constraint_ns
+        self.costs = tuple(StageCosts(stage) for stage in plan.stages)
+        self.processor = GPU
+        self.job: Job | None = None
+        self.pending = 0
+        self.start_ns: int | None = None  # when the next job may start, while it must wait
+        self.last_prepare_ns: int | None = None
+        self.prepare_ns = [0] * len(plan.stages)  # expected preprocessing time of each stage
+        self.failures_in_row = self.failures = self.misses = 0
+        self.inferences = {GPU: 0, CPU: 0}
+        self.last_latency_ns: int | None = None
+        self.last_reason = ""
+        self.window = Window()
+
+    @property
+    def greedy(self) -> bool:
+        """Whether it takes whatever processor time it is given: continuous, without a cap."""
+        return self.plan.continuous and self.plan.min_interval_ns == 0
+
+    def expected_gpu(self) -> tuple[int, int, int]:
+        """One whole inference: (GPU ns, ns off the GPU, static chunks)."""
+        gpu_ns = other_ns = chunks = 0.0
+        for stage, costs in enumerate(self.costs):
+            tasks = costs.tasks if stage else 1.0
+            gpu_ns += tasks * costs.gpu_left_ns(0)
+            other_ns += tasks * costs.fallback_ns(0, costs.ops)
+            other_ns += self.prepare_ns[stage] if stage else 0
+            chunks += tasks * costs.chunks_left[0]
+        return int(gpu_ns), int(other_ns), max(1, round(chunks))
+
+    def expected_cpu_ns(self) -> int:
+        """One whole inference alone on a CPU core."""
+        later = zip(self.costs[1:], self.prepare_ns[1:], strict=True)
+        return self.costs[0].cpu_ns() + sum(int(c.tasks * c.cpu_ns()) + ns for c, ns in later)
+
+    def learn_prepare(self, stage: int, elapsed_ns: int) -> None:
+        """Preprocessing of a stage took ``elapsed_ns``."""
+        known = self.prepare_ns[stage]
+        self.prepare_ns[stage] = int(known + _SMOOTHING * (elapsed_ns - known)) or elapsed_ns
+
+    def latency_now_ns(self, now_ns: int) -> int:
+        """The latency it experiences: the mean since the last step, or longer when the job in
+        flight already waits longer. Zero for one that has been idle."""
+        job, window = self.job, self.window
+        age_ns = now_ns - job.enqueued_ns if job is not None and job.enqueued else 0
+        if window.inferences:
+            return max(window.latency_ns // window.inferences, age_ns)
+        return max(age_ns, self.last_latency_ns or 0 if self.plan.continuous else 0)
+
+    def finished(self, latency_ns: int, processor: str, missed: bool) -> None:
+        """Count an inference."""
+        self.inferences[processor] += 1
+        self.misses += missed
+        self.last_latency_ns = latency_ns
+        self.failures_in_row = 0
+        self.window.inferences += 1
+        self.window.latency_ns += latency_ns
+
+    def failed(self, now_ns: int, interval_ns: int) -> int:
+        """Count a failure; returns when to try again: later and later, one second at most."""
+        self.failures += 1
+        self.failures_in_row += 1
+        doublings = min(self.failures_in_row - 1, 10)
+        return now_ns + min(interval_ns << doublings, MAX_RETRY_NS)
+
+
+def remaining(dnn: Dnn, job: Job) -> tuple[int, int, int]:
+    """What a GPU job still needs in all its stages: (GPU ns, ns off the GPU, static chunks)."""
+    costs: Sequence[StageCosts] = dnn.costs
+    here = costs[job.stage]
+    more = job.tasks - job.task - 1
+    gpu_ns = here.gpu_left_ns(job.next_op)
+    other_ns = here.fallback_ns(job.next_op, here.ops)
+    chunks = here.chunks_left[job.next_op]
+    if more:
+        gpu_ns += more * here.gpu_left_ns(0)
+        other_ns += more * here.fallback_ns(0, here.ops)
+        chunks += more * here.chunks_left[0]
+    for stage in range(job.stage + 1, len(costs)):
+        later = costs[stage]
+        gpu_ns += int(later.tasks * later.gpu_left_ns(0))
+        other_ns += int(later.tasks * later.fallback_ns(0, later.ops)) + dnn.prepare_ns[stage]
+        chunks += round(later.tasks * later.chunks_left[0])
+    return gpu_ns, other_ns, chunks
+
+
+def _validate(plan: DnnPlan) -> None:
+    """Raise ConfigError for a plan that cannot be scheduled."""
+    if not plan.stages:
+        raise ConfigError(f"DNN {plan.name!r} has no network: give it at least one stage")
+    if plan.constraint_ns <= 0:
+        raise ConfigError(
+            f"DNN {plan.name!r} has a latency constraint of {plan.constraint_ns} ns; "
+            "it must be above zero"
+        )
+    for index, stage in enumerate(plan.stages):
+        where = f"stage {index} of DNN {plan.name!r}"
+        if not stage.op_ns:
+            raise ConfigError(f"{where} has no ops; profile its network again")
+        if len(stage.op_ns) != len(stage.fallback):
+            raise ConfigError(
+                f"{where} has {len(stage.op_ns)} op latencies but {len(stage.fallback)} "
+                "fallback marks; profile its network again"
+            )
+        times = (*stage.op_ns, stage.cpu_ns, stage.chunk_cost_ns)
+        if min(times) < 0:
+            raise ConfigError(f"{where} has a negative latency; profile its network again")
+        ends = [0, *(end for _, end in stage.chunks)]
+        starts = [*(start for start, _ in stage.chunks), len(stage.op_ns)]
+        if stage.chunks and (ends != starts or any(a >= b for a, b in stage.chunks)):
+            raise ConfigError(
+                f"the static chunks of {where} do not cover ops 0..{len(stage.op_ns)} in order: "
+                f"{list(stage.chunks)}"
+            )

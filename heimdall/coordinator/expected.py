@@ -1,0 +1,149 @@
+"""Expected latencies: the profile to begin with, then whatever really happens.
+
+Every (DNN, stage, processor) has one ratio of actual to profiled time, smoothed exponentially,
+so an op range never run before is expected as slow as the ranges around it proved to be. Sums
+over op ranges are differences of prefix sums.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate
+
+from heimdall.coordinator.events import CPU, GPU, StagePlan
+
+# An expectation that is too low costs a late frame, one that is too high some idle GPU time: so
+# it rises faster than it falls. One measurement counts at most _OUTLIER times the expectation.
+_RISE, _FALL, _OUTLIER = 0.3, 0.1, 3.0
+
+
+class Ratio:
+    """A smoothed ratio of actual to profiled time."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 1.0
+
+    def learn(self, actual_ns: int, profiled_ns: int, weight: float = 1.0) -> None:
+        """``weight`` 0..1: how much of the whole this measurement covers."""
+        if profiled_ns <= 0 or actual_ns < 0:
+            return
+        seen = min(actual_ns / profiled_ns, _OUTLIER * self.value)
+        rate = _RISE if seen > self.value else _FALL
+        self.value = max(self.value + rate * weight * (seen - self.value), 0.01)
+
+
+class StageCosts:
+    """Expected times of one network: any op range on the GPU, fallback ops, the CPU.
+
+    ``run_end[i]``: where the run of ops of op i's kind (GPU or fallback) ends, for chunks may
+    not cross it. ``chunk_end[i]``: where the static chunk that holds op i ends.
+    """
+
+    __slots__ = (
+        "_fallback_sums",
+        "_gpu_sums",
+        "chunk_cost_ns",
+        "chunk_end",
+        "chunks_left",
+        "cpu_ratio",
+        "fallback",
+        "fallback_ratio",
+        "gpu_ratio",
+        "ops",
+        "plan",
+        "run_end",
+        "runs_left",
+        "tasks",
+    )
+
+    def __init__(self, plan: StagePlan) -> None:
+        self.plan = plan
+        self.ops = len(plan.op_ns)
+        self.fallback = plan.fallback
+        self.chunk_cost_ns = plan.chunk_cost_ns
+        self.tasks = float(plan.tasks)
+        self.gpu_ratio, self.cpu_ratio, self.fallback_ratio = Ratio(), Ratio(), Ratio()
+        pairs = list(zip(plan.op_ns, plan.fallback, strict=True))
+        self._gpu_sums = list(accumulate((0 if off else ns for ns, off in pairs), initial=0))
+        self._fallback_sums = list(accumulate((ns if off else 0 for ns, off in pairs), initial=0))
+        self.run_end, self.runs_left = _runs(plan.fallback)
+        self.chunk_end, self.chunks_left = _static_chunks(plan, self.run_end)
+
+    def gpu_ns(self, start: int, end: int) -> int:
+        """One chunk: the difference of prefix sums plus the cost of cutting."""
+        work_ns = self._gpu_sums[end] - self._gpu_sums[start] + self.chunk_cost_ns
+        return int(work_ns * self.gpu_ratio.value)
+
+    def fallback_ns(self, start: int, end: int) -> int:
+        """The fallback ops of a range, in the pool."""
+        work_ns = self._fallback_sums[end] - self._fallback_sums[start]
+        return int(work_ns * self.fallback_ratio.value)
+
+    def cpu_ns(self) -> int:
+        """The whole network on one CPU core."""
+        return int(self.plan.cpu_ns * self.cpu_ratio.value)
+
+    def expected_ns(self, processor: str, start: int, end: int) -> int:
+        """Any range on a processor; a part of the network on the CPU takes its part of the time."""
+        if processor == CPU:
+            return self.cpu_ns() * (end - start) // self.ops
+        return self.gpu_ns(start, end)
+
+    def gpu_left_ns(self, next_op: int) -> int:
+        """All GPU ops from ``next_op`` on, in as few chunks as fallback ops allow."""
+        cutting_ns = self.chunk_cost_ns * self.runs_left[next_op]
+        work_ns = self._gpu_sums[self.ops] - self._gpu_sums[next_op] + cutting_ns
+        return int(work_ns * self.gpu_ratio.value)
+
+    def longest(self, start: int, left_ns: int) -> int:
+        """The end of the longest chunk from ``start`` that is expected to fit ``left_ns``."""
+        budget = left_ns / self.gpu_ratio.value - self.chunk_cost_ns
+        if budget < 0:
+            return start
+        fits = bisect_right(self._gpu_sums, self._gpu_sums[start] + budget, lo=start) - 1
+        return min(fits, self.run_end[start])
+
+    def learn_gpu(self, start: int, end: int, elapsed_ns: int) -> None:
+        profiled_ns = self._gpu_sums[end] - self._gpu_sums[start] + self.chunk_cost_ns
+        share = profiled_ns / max(self._gpu_sums[self.ops], 1)
+        self.gpu_ratio.learn(elapsed_ns, profiled_ns, min(1.0, max(share, 0.1)))
+
+    def learn_fallback(self, start: int, end: int, elapsed_ns: int) -> None:
+        self.fallback_ratio.learn(elapsed_ns, self._fallback_sums[end] - self._fallback_sums[start])
+
+    def learn(self, processor: str, start: int, end: int, elapsed_ns: int) -> None:
+        """A chunk took ``elapsed_ns`` on ``processor``."""
+        if processor == GPU:
+            self.learn_gpu(start, end, elapsed_ns)
+        else:
+            self.cpu_ratio.learn(elapsed_ns, self.plan.cpu_ns)
+
+    def learn_tasks(self, tasks: int) -> None:
+        """How many inputs this stage really got (hands, faces)."""
+        self.tasks += 0.2 * (tasks - self.tasks)
+
+
+def _runs(fallback: tuple[bool, ...]) -> tuple[list[int], list[int]]:
+    """For each op: where the run of its kind ends, and how many GPU runs are left from it."""
+    count = len(fallback)
+    ends, left = [count] * count, [0] * (count + 1)
+    for i in range(count - 1, -1, -1):
+        opens = i + 1 == count or fallback[i] != fallback[i + 1]
+        ends[i] = i + 1 if opens else ends[i + 1]
+        left[i] = left[i + 1] + (1 if opens and not fallback[i] else 0)
+    return ends, left
+
+
+def _static_chunks(plan: StagePlan, run_end: list[int]) -> tuple[list[int], list[int]]:
+    """For each op: where its chunk of the partition ends, and how many GPU chunks are left."""
+    count = len(plan.op_ns)
+    ends, left = list(run_end), [0] * (count + 1)
+    for start, end in plan.chunks:
+        for i in range(start, end):
+            ends[i] = min(end, run_end[i])
+    for i in range(count - 1, -1, -1):
+        closes = ends[i] == i + 1
+        left[i] = left[i + 1] + (1 if closes and not plan.fallback[i] else 0)
+    return ends, left

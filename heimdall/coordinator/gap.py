@@ -1,0 +1,93 @@
+"""The gap between two frames, and how well the GPU was used in it."""
+
+from __future__ import annotations
+
+_SMOOTHING = 0.1
+_WHOLE = 0.9  # a gap counts as whole while at least this part of a usual one is left
+
+
+class Gap:
+    """Open from FrameRendered to RenderStarted, meant to end at ``end_ns``.
+
+    Statistics are sums since the start: ``opened_ns`` of gaps, ``runnable_ns`` of them with work
+    to run, ``busy_ns`` of them with a chunk on the GPU (its measured time), ``overruns``: chunks
+    that ended after their gap.
+    """
+
+    __slots__ = (
+        "_at_ns",
+        "_chunk_gap",
+        "_chunk_start_ns",
+        "busy_at_opening",
+        "busy_ns",
+        "chunks",
+        "end_ns",
+        "is_open",
+        "opened",
+        "opened_ns",
+        "overruns",
+        "runnable",
+        "runnable_ns",
+        "start_ns",
+        "usual_ns",
+    )
+
+    def __init__(self, interval_ns: int) -> None:
+        self.is_open = False
+        self.start_ns = self.end_ns = self._at_ns = 0
+        self.usual_ns = interval_ns  # until the first gap is seen
+        self.chunks = 0  # started in this gap
+        self.busy_at_opening = False
+        self.runnable = False
+        self.opened = self.opened_ns = self.runnable_ns = self.busy_ns = self.overruns = 0
+        self._chunk_start_ns = 0
+        self._chunk_gap = (0, 0)
+
+    def advance(self, now_ns: int) -> None:
+        """Account for the time since the last event."""
+        until_ns = min(now_ns, self.end_ns)
+        if self.is_open and until_ns > self._at_ns:
+            passed_ns = until_ns - self._at_ns
+            self.opened_ns += passed_ns
+            if self.runnable:
+                self.runnable_ns += passed_ns
+            self._at_ns = until_ns
+
+    def open(self, now_ns: int, end_ns: int, busy: bool) -> None:
+        """A frame is on screen. ``busy``: a chunk still runs."""
+        length_ns = max(end_ns - now_ns, 0)
+        rate = _SMOOTHING if self.opened else 1.0
+        self.usual_ns += int(rate * (length_ns - self.usual_ns))
+        self.is_open, self.start_ns, self.end_ns = True, now_ns, max(end_ns, now_ns)
+        self._at_ns = now_ns
+        self.chunks, self.busy_at_opening = 0, busy
+        self.opened += 1
+
+    def close(self, now_ns: int) -> None:
+        """Rendering takes the GPU."""
+        self.is_open = False
+        self.end_ns = min(self.end_ns, now_ns)
+
+    def left_ns(self, now_ns: int) -> int:
+        """Time before rendering takes the GPU back."""
+        return max(self.end_ns - now_ns, 0)
+
+    def fresh(self, now_ns: int) -> bool:
+        """Whether (nearly) a whole gap is left, with no chunk in it yet."""
+        return self.chunks == 0 and self.left_ns(now_ns) >= _WHOLE * self.usual_ns
+
+    def chunk_started(self, now_ns: int) -> None:
+        self.chunks += 1
+        self._chunk_start_ns = now_ns
+        self._chunk_gap = (self.start_ns, self.end_ns)
+
+    def chunk_ended(self, elapsed_ns: int) -> None:
+        """A chunk had the GPU for ``elapsed_ns`` from its start on."""
+        start_ns, (gap_start_ns, gap_end_ns) = self._chunk_start_ns, self._chunk_gap
+        end_ns = start_ns + elapsed_ns
+        if gap_start_ns == self.start_ns:
+            gap_end_ns = self.end_ns
+        elif end_ns > self.start_ns:  # it ran on into the present gap
+            self.busy_ns += min(end_ns, self.end_ns) - self.start_ns
+        self.busy_ns += max(min(end_ns, gap_end_ns) - start_ns, 0)
+        self.overruns += end_ns > gap_end_ns

@@ -1,0 +1,134 @@
+"""Opportunistic CPU offload and reload (Heimdall, sections 6.3.2 and 6.4, Eq. 7).
+
+Pure arithmetic on what is known of each DNN at one moment; ``placement`` gathers it and carries
+the proposal out. One DNN moves a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from heimdall.coordinator.events import CPU, GPU, Utility
+from heimdall.schedulers.utility import latency_loss
+
+# A GPU latency below this multiple of the lone latency is no contention: nothing to relieve.
+_CONTENDED = 1.5
+# With less than this part of the gaps free, a DNN would get no turn on the GPU.
+_LEAST_FREE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One DNN at the moment of a step. Times in ns, expected latencies of one inference.
+
+    ``latency_ns``: what it experiences now (0: idle). ``lone_gpu_ns``: on the GPU, between the
+    frames, without other DNNs. ``gpu_share``: part of the gap time it took since the last step.
+    ``cpu_duty``: part of the time it keeps a CPU worker busy when it runs there. ``greedy``: it
+    takes what it gets (continuous, uncapped), so it shares with equals rather than blocks them.
+    """
+
+    name: str
+    processor: str
+    utility: Utility
+    constraint_ns: int
+    latency_ns: int
+    lone_gpu_ns: int
+    cpu_ns: int
+    gpu_share: float
+    cpu_duty: float
+    greedy: bool
+    held: bool = False  # moved lately: leave it where it is
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Move ``dnn`` to ``processor``."""
+
+    dnn: str
+    processor: str
+    reason: str
+
+
+def step(
+    loads: Sequence[Load], *, margin: float, move_ns: int, interval_ns: int
+) -> Proposal | None:
+    """The one move that pays now, or None.
+
+    ``margin`` is m of section 6.4. A move costs ``move_ns`` and lasts one step (``interval_ns``)
+    at least, so each inference bears its part of it: predictions grow by move_ns / interval_ns.
+    """
+    factor = (1.0 + margin) * (1.0 + move_ns / interval_ns)
+    return _offload(loads, factor) or _reload(loads, factor)
+
+
+def predict_cpu_ns(load: Load, loads: Sequence[Load]) -> float:
+    """Latency on the CPU worker, which serves one job after the other: its own time plus its
+    wait for the DNNs already there (for two that never pause, twice the time)."""
+    others = (o for o in loads if o.processor == CPU and o.name != load.name)
+    return load.cpu_ns + sum(other.cpu_ns * other.cpu_duty for other in others)
+
+
+def predict_gpu_ns(load: Load, loads: Sequence[Load]) -> float | None:
+    """Latency on the GPU under its *present* load; None when no share of it is free.
+
+    The last GPU latency says nothing: it was measured under the contention that made the DNN
+    leave. Demand that goes first (larger beta) or is fixed (on event, capped) takes its measured
+    share of the gaps away; greedy DNNs of the same or a lower priority take turns with it.
+    """
+    others = [o for o in loads if o.processor == GPU and o.name != load.name]
+    sharing = [o for o in others if _shares(o, load)]
+    free = 1.0 - sum(o.gpu_share for o in others if not _shares(o, load))
+    if free < _LEAST_FREE:
+        return None
+    return (load.lone_gpu_ns + sum(o.lone_gpu_ns for o in sharing)) / free
+
+
+def _shares(other: Load, load: Load) -> bool:
+    return other.greedy and other.utility.beta <= load.utility.beta
+
+
+def _offload(loads: Sequence[Load], factor: float) -> Proposal | None:
+    """The DNN of the highest latency first (ties: the one nearest to its constraint)."""
+    movable = [load for load in loads if load.processor == GPU and load.latency_ns]
+    movable.sort(key=lambda o: (-o.latency_ns, o.constraint_ns, o.name))
+    for load in movable:
+        if load.held or load.latency_ns <= _CONTENDED * load.lone_gpu_ns:
+            continue
+        cpu_ns = predict_cpu_ns(load, loads)
+        if cpu_ns * factor >= load.latency_ns:
+            continue
+        waiting_ns = load.cpu_ns * load.cpu_duty
+        there = [o for o in loads if o.processor == CPU and o.latency_ns]
+        if _gain(load, cpu_ns) >= sum(_loss(o, waiting_ns) for o in there):
+            return Proposal(load.name, CPU, f"GPU {_ms(load.latency_ns)}, CPU {_ms(cpu_ns)}")
+    return None
+
+
+def _reload(loads: Sequence[Load], factor: float) -> Proposal | None:
+    """The DNN of the highest CPU latency first."""
+    movable = [load for load in loads if load.processor == CPU and load.latency_ns]
+    movable.sort(key=lambda o: (-o.latency_ns, o.constraint_ns, o.name))
+    for load in movable:
+        gpu_ns = predict_gpu_ns(load, loads)
+        if load.held or gpu_ns is None or load.latency_ns <= factor * gpu_ns:
+            continue
+        there = [o for o in loads if o.processor == GPU and o.latency_ns and _shares(o, load)]
+        if _gain(load, gpu_ns) >= sum(_loss(o, load.lone_gpu_ns) for o in there):
+            return Proposal(load.name, GPU, f"CPU {_ms(load.latency_ns)}, GPU {_ms(gpu_ns)}")
+    return None
+
+
+def _gain(load: Load, latency_ns: float) -> float:
+    """How much utility a DNN wins when its latency becomes ``latency_ns`` (Eq. 3)."""
+    now = latency_loss(load.utility, load.latency_ns / 1e6)
+    return now - latency_loss(load.utility, latency_ns / 1e6)
+
+
+def _loss(load: Load, more_ns: float) -> float:
+    """How much utility a DNN loses when it waits ``more_ns`` longer."""
+    return -_gain(load, load.latency_ns + more_ns)
+
+
+def _ms(ns: float) -> str:
+    return f"{ns / 1e6:.0f} ms"

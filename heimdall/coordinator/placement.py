@@ -1,0 +1,129 @@
+"""Where each DNN runs: moves in flight, lost processors, and the offload step each second."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from heimdall.coordinator.chunking import Chunking
+from heimdall.coordinator.dnn import Dnn, Window
+from heimdall.coordinator.events import CPU, GPU, Action, Move
+from heimdall.coordinator.gap import Gap
+from heimdall.coordinator.offload import Load, step
+
+_MOVE_NS = 50_000_000  # section 6.3.2; then as measured
+_LONGEST_HOLD = 32  # offload intervals
+
+
+class Placement:
+    """Decides moves; a DNN keeps running where it is until its DnnMoved arrives.
+
+    After a move a DNN stays where it is for two steps; every move soon after the last doubles
+    that, so two processors that look equally good are not swapped for ever.
+    """
+
+    def __init__(
+        self, dnns: Mapping[str, Dnn], *, enabled: bool, margin: float, interval_ns: int
+    ) -> None:
+        self.enabled, self.margin, self.interval_ns = enabled, margin, interval_ns
+        self.next_step_ns: int | None = None
+        self.lost: set[str] = set()
+        self.moving: dict[str, tuple[str, int]] = {}  # DNN -> (target, when asked)
+        self._dnns = dnns
+        self._move_ns = _MOVE_NS
+        self._hold: dict[str, tuple[int, int]] = {}  # DNN -> (until, length)
+        self._gap_ns_before = 0
+
+    def started(self, now_ns: int) -> None:
+        if self.enabled:
+            self.next_step_ns = now_ns + self.interval_ns
+
+    def step(
+        self, now_ns: int, gap: Gap, chunking: Chunking, frame_interval_ns: int, out: list[Action]
+    ) -> None:
+        """The periodic step: at most one move."""
+        assert self.next_step_ns is not None
+        while self.next_step_ns <= now_ns:
+            self.next_step_ns += self.interval_ns
+        opened_ns = gap.opened_ns - self._gap_ns_before
+        self._gap_ns_before = gap.opened_ns
+        if not self.moving and not self.lost:
+            loads = [
+                self._load(dnn, now_ns, opened_ns, gap.usual_ns, chunking, frame_interval_ns)
+                for dnn in self._dnns.values()
+            ]
+            proposal = step(
+                loads, margin=self.margin, move_ns=self._move_ns, interval_ns=self.interval_ns
+            )
+            if proposal is not None:
+                self._move(
+                    self._dnns[proposal.dnn], proposal.processor, proposal.reason, now_ns, out
+                )
+        for dnn in self._dnns.values():
+            dnn.window = Window()
+
+    def moved(self, dnn: Dnn, processor: str, now_ns: int, out: list[Action]) -> None:
+        """A DNN is loaded on ``processor`` (after a failed move, where it was)."""
+        asked = self.moving.pop(dnn.name, None)
+        if asked is not None:
+            self._move_ns += int(0.3 * (now_ns - asked[1] - self._move_ns))
+        if processor != dnn.processor:
+            dnn.window = Window()
+        dnn.processor = processor
+        until_ns, length = self._hold.get(dnn.name, (0, 1))
+        soon = until_ns and now_ns < until_ns + 4 * length * self.interval_ns
+        length = min(2 * length, _LONGEST_HOLD) if soon else 2
+        self._hold[dnn.name] = (now_ns + length * self.interval_ns, length)
+        if processor in self.lost:
+            self._evacuate(dnn, now_ns, out)
+
+    def processor_lost(self, processor: str, now_ns: int, out: list[Action]) -> None:
+        """All DNNs on it, or on their way to it, move away."""
+        self.lost.add(processor)
+        for dnn in self._dnns.values():
+            if dnn.processor == processor:
+                self._evacuate(dnn, now_ns, out)
+
+    def processor_back(self, processor: str, now_ns: int, out: list[Action]) -> None:
+        """Stranded DNNs come at once; others return by the step, or now when it is off."""
+        self.lost.discard(processor)
+        self._hold.clear()
+        for dnn in self._dnns.values():
+            if dnn.processor in self.lost:
+                self._evacuate(dnn, now_ns, out)
+            elif not self.enabled and processor == GPU and dnn.processor != GPU:
+                self._move(dnn, GPU, "GPU is back", now_ns, out)
+
+    def runs_on(self, dnn: Dnn) -> bool:
+        """Whether the processor a DNN is loaded on works."""
+        return dnn.processor not in self.lost
+
+    def _evacuate(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
+        target = CPU if dnn.processor == GPU else GPU
+        if target in self.lost or self.moving.get(dnn.name, ("", 0))[0] == target:
+            return
+        self._move(dnn, target, f"{dnn.processor.upper()} lost", now_ns, out)
+
+    def _move(self, dnn: Dnn, target: str, reason: str, now_ns: int, out: list[Action]) -> None:
+        self.moving[dnn.name] = (target, now_ns)
+        out.append(Move(dnn.name, target, reason))
+
+    def _load(
+        self, dnn: Dnn, now_ns: int, opened_ns: int, gap_ns: int, chunking: Chunking, frame_ns: int
+    ) -> Load:
+        gpu_ns, other_ns, chunks = dnn.expected_gpu()
+        gaps = chunking.gaps(chunks, gpu_ns, gap_ns)
+        cpu_ns = dnn.expected_cpu_ns()
+        duty = 1.0 if dnn.greedy else min(1.0, dnn.window.inferences * cpu_ns / self.interval_ns)
+        return Load(
+            name=dnn.name,
+            processor=dnn.processor,
+            utility=dnn.plan.utility,
+            constraint_ns=dnn.constraint_ns,
+            latency_ns=dnn.latency_now_ns(now_ns),
+            lone_gpu_ns=chunking.lone_ns(gaps, gpu_ns, gap_ns, frame_ns) + other_ns,
+            cpu_ns=cpu_ns,
+            gpu_share=min(1.0, dnn.window.gpu_ns / max(opened_ns, 1)),
+            cpu_duty=duty,
+            greedy=dnn.greedy,
+            held=now_ns < self._hold.get(dnn.name, (0, 0))[0],
+        )

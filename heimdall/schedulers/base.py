@@ -1,0 +1,123 @@
+"""What a scheduling policy sees, and what it answers.
+
+A policy is asked at scheduling events (``Scheduler.triggers``) which of the jobs that could run
+on a processor runs next. It reads the view, mutates nothing, and returns a ``Choice``. The
+objects of a view belong to the coordinator and are current only during the call.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from heimdall.coordinator.events import GPU, Event, Utility
+
+if TYPE_CHECKING:
+    from heimdall.coordinator.expected import StageCosts
+
+GAP_OPENED = "gap opened"
+JOB_ARRIVED = "job arrived"
+CHUNK_ENDED = "chunk ended"
+FALLBACK_ENDED = "fallback ended"
+TRIGGERS = frozenset({GAP_OPENED, JOB_ARRIVED, CHUNK_ENDED, FALLBACK_ENDED})
+
+NS_PER_MS = 1e6
+
+
+@dataclass(slots=True, eq=False)
+class JobView:
+    """One job in flight: who it is, how urgent, how far, and what it may still cost.
+
+    Not frozen, because the coordinator keeps one object a job and refreshes it in place (a new
+    object for each job and decision would cost more than the decision); policies only read it.
+    Ops count within the current task of the current stage.
+    """
+
+    id: int
+    dnn: str
+    priority: str
+    utility: Utility
+    constraint_ns: int
+    costs: Sequence[StageCosts]  # one a stage: expected time of any op range, GPU and CPU
+    arrival_ns: int  # when it was admitted, before preprocessing
+    processor: str = GPU
+    enqueued_ns: int = 0  # t_start of Eq. 3: its first input was ready
+    deadline_ns: int = 0  # enqueued + constraint
+    stage: int = 0
+    task: int = 0
+    tasks: int = 1
+    next_op: int = 0
+    end_op: int = 0  # the chunk proposed for this decision is [next_op, end_op)
+    executed_ns: int = 0  # processor time it has had
+    remaining_ns: int = 0  # expected processor time of everything left, later stages included
+    other_ns: int = 0  # expected time left off the processor: fallback ops, preparing crops
+    gaps: int = 1  # in how many gaps the remaining work fits (static: chunks left)
+    beta: float = 1.0  # Eq. 3's beta; under "aging" scaled by content variation
+    bonus: float = 0.0  # alpha * C of Eq. 2; zero under "aging"
+    variants: tuple[str, ...] = ()  # early-exit alternatives, where a network has them
+
+    def utility_at(self, now_ns: int) -> float:
+        """U(t) of Eq. 2: falls from l0 as the job's latency grows."""
+        loss = self.beta * ((now_ns - self.enqueued_ns) / NS_PER_MS) ** self.utility.gamma
+        return self.utility.l0 - loss * loss + self.bonus
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The moment of a decision, for one idle processor.
+
+    ``jobs`` could run on it now, each for the chunk ``[next_op, end_op)`` that fits; ``in_flight``
+    are all jobs admitted (running, preparing and in fallback too); ``waiting`` counts requests
+    not admitted yet, by DNN.
+    """
+
+    processor: str
+    trigger: str
+    jobs: Sequence[JobView]
+    in_flight: Collection[JobView]
+    waiting: Mapping[str, int]
+    gap_end_ns: int  # when rendering takes the GPU back; never before now
+    gap_ns: int  # length of a usual gap
+    interval_ns: int  # from one frame to the next
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Run ``[next_op, end_op)`` of a job on ``processor`` (``variant``: an early exit)."""
+
+    job: int
+    end_op: int
+    processor: str = GPU
+    variant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to start now, and why ("deadline", "lowest utility", ...)."""
+
+    assignments: tuple[Assignment, ...]
+    reason: str
+
+
+def run(job: JobView, reason: str) -> Choice:
+    """The usual choice: this job, for the whole chunk that was proposed."""
+    return Choice((Assignment(job.id, job.end_op, job.processor),), reason)
+
+
+class Scheduler(ABC):
+    """One policy. ``triggers``: the scheduling events at which it wants to be asked;
+    ``processors``: those it decides for (the coordinator serves others first come first served).
+    """
+
+    name: str
+    triggers: frozenset[str] = TRIGGERS
+    processors: frozenset[str] = frozenset({GPU})
+
+    @abstractmethod
+    def select(self, view: View, now_ns: int) -> Choice | None:
+        """Choose among ``view.jobs`` (never empty), or None to leave the processor idle."""
+
+    def observe(self, event: Event) -> None:  # noqa: B027 - optional
+        """Hear every event, for policies that learn."""

@@ -1,0 +1,270 @@
+"""A tiny deterministic world around a coordinator: virtual clock, null GPU, CPU and pool."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import pytest
+
+from heimdall.coordinator import Coordinator
+from heimdall.coordinator.events import (
+    CPU,
+    GPU,
+    Action,
+    ChunkFinished,
+    DnnMoved,
+    DnnPlan,
+    Drop,
+    Event,
+    FallbackFinished,
+    Finish,
+    FrameRendered,
+    InferenceRequested,
+    InputReady,
+    Move,
+    Prepare,
+    RenderStarted,
+    RunChunk,
+    RunFallback,
+    StagePlan,
+)
+from heimdall.schedulers import utility_for
+
+MS = 1_000_000
+START_NS = 7_777 * MS  # nobody may take the clock to begin at zero
+
+
+def make_stage(
+    ops_ms: Iterable[float],
+    *,
+    cpu_ms: float | None = None,
+    fallback: Iterable[int] = (),
+    chunk_cost_ms: float = 0.0,
+    chunks: Iterable[tuple[int, int]] = (),
+    tasks: int = 1,
+) -> StagePlan:
+    """A network of these ops; on the CPU it takes three times as long unless said otherwise."""
+    op_ns = tuple(int(ms * MS) for ms in ops_ms)
+    off = set(fallback)
+    return StagePlan(
+        op_ns=op_ns,
+        fallback=tuple(i in off for i in range(len(op_ns))),
+        cpu_ns=3 * sum(op_ns) if cpu_ms is None else int(cpu_ms * MS),
+        chunk_cost_ns=int(chunk_cost_ms * MS),
+        chunks=tuple(chunks),
+        tasks=tasks,
+    )
+
+
+def make_plan(
+    name: str,
+    *stages: StagePlan,
+    constraint_ms: float = 1000,
+    priority: str = "normal",
+    continuous: bool = True,
+    min_interval_ms: float = 0,
+    **utility: float,
+) -> DnnPlan:
+    return DnnPlan(
+        name=name,
+        stages=stages,
+        constraint_ns=int(constraint_ms * MS),
+        utility=utility_for(priority, constraint_ms, **utility),
+        min_interval_ns=int(min_interval_ms * MS),
+        continuous=continuous,
+        priority=priority,
+    )
+
+
+@dataclass
+class World:
+    """Runs a coordinator on a virtual clock and checks physics on the way.
+
+    Rendering takes the GPU every ``interval_ms`` for ``render_ms`` (after a chunk that overran).
+    ``speed`` scales the real time of a chunk against its plan, ``tasks`` says how many inputs a
+    stage gets, ``luminance`` the content variation of a DNN's inputs.
+    """
+
+    coordinator: Coordinator
+    plans: list[DnnPlan]
+    interval_ms: float = 33.333
+    render_ms: float = 6.0
+    prepare_ms: float = 2.0
+    move_ms: float = 50.0
+    speed: Callable[[str, str], float] = lambda dnn, processor: 1.0
+    tasks: Callable[[str, int], int] = lambda dnn, stage: 1
+    luminance: Callable[[str], float] = lambda dnn: 0.0
+    now_ns: int = START_NS
+    log: list[tuple[int, Event | None, list[Action]]] = field(default_factory=list)
+    late_frames: int = 0
+
+    def __post_init__(self) -> None:
+        self._heap: list[tuple[int, int, Event | str]] = []
+        self._sequence = 0
+        self._frame = 0
+        self._busy: dict[str, int | None] = {GPU: None, CPU: None}
+        self._render_waits = False
+        self._stages = {plan.name: plan.stages for plan in self.plans}
+        self.at(0, "render")
+
+    def at(self, after_ms: float, event: Event | str) -> None:
+        self.at_ns(self.now_ns + int(after_ms * MS), event)
+
+    def at_ns(self, time_ns: int, event: Event | str) -> None:
+        heapq.heappush(self._heap, (time_ns, self._sequence, event))
+        self._sequence += 1
+
+    def request(self, dnn: str, every_ms: float, from_ms: float, to_ms: float) -> None:
+        after = from_ms
+        while after < to_ms:
+            self.at(after, InferenceRequested(dnn))
+            after += every_ms
+
+    def run(self, seconds: float) -> World:
+        end_ns = self.now_ns + int(seconds * 1000 * MS)
+        while True:
+            wake_ns = self.coordinator.next_wakeup_ns()
+            event_ns = self._heap[0][0]
+            if min(event_ns, end_ns if wake_ns is None else wake_ns) >= end_ns:
+                self.now_ns = end_ns
+                return self
+            if wake_ns is not None and wake_ns < event_ns:
+                self.now_ns = max(self.now_ns, wake_ns)
+                self._answer(None, self.coordinator.wake(self.now_ns))
+                continue
+            self.now_ns, _, event = heapq.heappop(self._heap)
+            if event == "render":
+                self._render()
+            elif not isinstance(event, str):
+                self.tell(event)
+
+    def tell(self, event: Event) -> list[Action]:
+        if isinstance(event, ChunkFinished) and self._busy[event.processor] == event.job:
+            self._busy[event.processor] = None
+        actions = self.coordinator.receive(event, self.now_ns)
+        self._answer(event, actions)
+        if isinstance(event, ChunkFinished) and event.processor == GPU and self._render_waits:
+            self._render_waits = False
+            self._draw()
+        return actions
+
+    def _render(self) -> None:
+        self.tell(RenderStarted(self._frame))
+        if self._busy[GPU] is not None:
+            self._render_waits = True
+        else:
+            self._draw()
+
+    def _draw(self) -> None:
+        due_ns = START_NS + int((self._frame + 1) * self.interval_ms * MS)
+        done_ns = self.now_ns + int(self.render_ms * MS)
+        self.late_frames += done_ns > due_ns - int((self.interval_ms - self.render_ms - 1) * MS)
+        self.at_ns(done_ns, FrameRendered(self._frame, due_ns, int(self.render_ms * MS)))
+        self._frame += 1
+        self.at_ns(max(due_ns, done_ns), "render")
+
+    def _answer(self, event: Event | None, actions: list[Action]) -> None:
+        self.log.append((self.now_ns, event, actions))
+        for action in actions:
+            self._execute(action)
+
+    def _execute(self, action: Action) -> None:
+        if isinstance(action, Prepare):
+            ready = InputReady(
+                action.job, self.tasks(action.dnn, action.stage), self.luminance(action.dnn)
+            )
+            self.at(self.prepare_ms, ready)
+        elif isinstance(action, RunChunk):
+            assert self._busy[action.processor] is None, "two chunks at once on a processor"
+            self._busy[action.processor] = action.job
+            plan = self._stages[action.dnn][action.stage]
+            profiled = plan.cpu_ns
+            if action.processor == GPU:
+                profiled = sum(plan.op_ns[action.start_op : action.end_op]) + plan.chunk_cost_ns
+            elapsed = int(profiled * self.speed(action.dnn, action.processor))
+            done = ChunkFinished(
+                action.job, action.processor, action.start_op, action.end_op, elapsed
+            )
+            self.at_ns(self.now_ns + elapsed, done)
+        elif isinstance(action, RunFallback):
+            ops = self._stages[action.dnn][action.stage].op_ns
+            elapsed = sum(ops[action.start_op : action.end_op])
+            self.at_ns(
+                self.now_ns + elapsed, FallbackFinished(action.job, action.end_op, elapsed)
+            )
+        elif isinstance(action, Move):
+            self.at(self.move_ms, DnnMoved(action.dnn, action.processor))
+
+    def forget(self, processor: str) -> None:
+        """The processor failed: what it ran never reports back."""
+        job = self._busy[processor]
+        self._busy[processor] = None
+        self._heap = [
+            entry
+            for entry in self._heap
+            if not (isinstance(entry[2], ChunkFinished) and entry[2].job == job)
+        ]
+        heapq.heapify(self._heap)
+
+    def actions(self, kind: type) -> list:
+        return [action for _, _, actions in self.log for action in actions if type(action) is kind]
+
+    def timed(self, kind: type) -> list:
+        """(ms since the start, action) of one kind."""
+        return [
+            ((now_ns - START_NS) / MS, action)
+            for now_ns, _, actions in self.log
+            for action in actions
+            if type(action) is kind
+        ]
+
+    def finishes(self, dnn: str) -> list[Finish]:
+        return [action for action in self.actions(Finish) if action.dnn == dnn]
+
+    def latencies_ms(self, dnn: str) -> list[float]:
+        return [finish.latency_ns / MS for finish in self.finishes(dnn)]
+
+
+def make_world(plans: list[DnnPlan], *, world: dict | None = None, **options) -> World:
+    settings = dict(world or {})
+    interval_ms = settings.get("interval_ms", 33.333)
+    options.setdefault("scheduler", "max-min")
+    coordinator = Coordinator(plans, frame_interval_ns=int(interval_ms * MS), **options)
+    return World(coordinator, plans, **settings)
+
+
+def check_jobs(world: World) -> None:
+    """Every job runs its ops in order, each once, and ends once; one job a DNN in flight."""
+    flying: dict[str, int] = {}
+    progress: dict[int, tuple[int, int, int]] = {}
+    for _, _, actions in world.log:
+        for action in actions:
+            if isinstance(action, Prepare):
+                assert (action.stage == 0) == (action.dnn not in flying), "one job in flight"
+                flying[action.dnn] = action.job
+                progress[action.job] = (action.stage, 0, 0)
+            elif isinstance(action, (RunChunk, RunFallback)):
+                stage, task, op = progress[action.job]
+                ops = len(world._stages[action.dnn][stage].op_ns)
+                if op == ops:
+                    task, op = task + 1, 0
+                assert (action.stage, action.task, action.start_op) == (stage, task, op)
+                assert op < action.end_op <= ops
+                progress[action.job] = (stage, task, action.end_op)
+            elif isinstance(action, (Finish, Drop)):
+                assert flying.pop(action.dnn) == action.job
+                if isinstance(action, Finish):
+                    stages = world._stages[action.dnn]
+                    stage, _, op = progress[action.job]
+                    assert stage == len(stages) - 1
+                    assert op in (0, len(stages[stage].op_ns))
+
+
+@pytest.fixture(scope="session")
+def sim() -> SimpleNamespace:
+    return SimpleNamespace(
+        stage=make_stage, plan=make_plan, world=make_world, check=check_jobs, ms=MS, start=START_NS
+    )
