@@ -14,7 +14,7 @@ import numpy as np
 from heimdall import DNN, App
 from heimdall.models.results import Detection, Hand, Mask
 from heimdall.render import Key, Pointer, Scene, Scroll
-from heimdall.render.mesh import fabric
+from heimdall.render.mesh import weave
 
 STYLES = (0, 7, 12, 19)
 SURFACES = ("dining table", "bed", "bench")
@@ -32,8 +32,14 @@ class Shopping(App):
         DNN("detect", model="nanodet", rate_hz=1),
         DNN("segment", model="selfie", rate_hz=1),
         DNN("hand", model="hand", rate_hz=2),
-        DNN("style", model="multistyle", on_event=True, latency_constraint_ms=100,
-            priority="high", options={"size": (240, 320)}),
+        DNN(
+            "style",
+            model="multistyle",
+            on_event=True,
+            latency_constraint_ms=100,
+            priority="high",
+            options={"size": (240, 320)},
+        ),
     )
 
     def __init__(self) -> None:
@@ -42,7 +48,7 @@ class Shopping(App):
         self.placed_by_hand = False
         self.yaw = -20.0
         self.scale = 0.42  # couch width over picture width
-        self.swatch = fabric()
+        self.swatch = np.ascontiguousarray(weave()[..., ::-1])  # BGR, as pictures come in
         self.texture: np.ndarray | None = None
         self.style = -1
         self.objects: list[Detection] = []

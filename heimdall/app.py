@@ -160,8 +160,9 @@ def load_app(target: str) -> type[App]:
         return classes[wanted]
     if len(classes) != 1:
         found = ", ".join(classes) or "none"
-        raise AppError(f"{path} must define one App subclass (found: {found}); else name it: "
-                       f"{path}:Class")
+        raise AppError(
+            f"{path} must define one App subclass (found: {found}); else name it: {path}:Class"
+        )
     return next(iter(classes.values()))
 
 

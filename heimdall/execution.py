@@ -178,8 +178,9 @@ class Executor:
             self._failed(action.job, action.dnn, "fallback op", error)
             return
         elapsed_ns = time.perf_counter_ns() - start_ns
-        self._span("pool", f"{action.dnn} fallback", start_ns, start=action.start_op,
-                   end=action.end_op)
+        self._span(
+            "pool", f"{action.dnn} fallback", start_ns, start=action.start_op, end=action.end_op
+        )
         self._inbox.put(FallbackFinished(action.job, action.end_op, elapsed_ns))
 
     def _finish(self, action: Finish, run: _Run) -> None:
@@ -209,13 +210,18 @@ class Executor:
         elapsed_ns = time.perf_counter_ns() - start_ns
         if action.processor == GPU:
             self._gpu_failures = 0
-        self._span(action.processor, action.dnn, start_ns, ops=f"{action.start_op}-{action.end_op}",
-                   stage=action.stage, task=action.task, reason=action.reason,
-                   expected_ms=action.expected_ns / 1e6)
+        self._span(
+            action.processor,
+            action.dnn,
+            start_ns,
+            ops=f"{action.start_op}-{action.end_op}",
+            stage=action.stage,
+            task=action.task,
+            reason=action.reason,
+            expected_ms=action.expected_ns / 1e6,
+        )
         self._inbox.put(
-            ChunkFinished(
-                action.job, action.processor, action.start_op, action.end_op, elapsed_ns
-            )
+            ChunkFinished(action.job, action.processor, action.start_op, action.end_op, elapsed_ns)
         )
 
     def _run_range(
@@ -241,8 +247,9 @@ class Executor:
         except Exception as error:
             self._report(action.dnn, f"move to {action.processor}", error)
             return
-        self._span("cpu", f"{action.dnn} moves to {action.processor}", start_ns,
-                   reason=action.reason)
+        self._span(
+            "cpu", f"{action.dnn} moves to {action.processor}", start_ns, reason=action.reason
+        )
         self._inbox.put(DnnMoved(action.dnn, action.processor))
 
     # --- failures and trace ------------------------------------------------------------

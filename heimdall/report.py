@@ -6,7 +6,8 @@ from collections import deque
 from typing import Any
 
 from heimdall.app import App
-from heimdall.coordinator import Coordinator
+from heimdall.coordinator.coordinator import Coordinator
+from heimdall.coordinator.snapshot import Snapshot
 from heimdall.render import DnnStatus, Status
 from heimdall.startup import Stage
 from heimdall.stats import SCHEMA, Figures
@@ -33,11 +34,22 @@ class Reporter:
         self._figures = figures
         self._scheduler = scheduler
         self._mode = mode
+        self._before = coordinator.snapshot(0)
         self._results_ns: dict[str, deque[int]] = {name: deque(maxlen=256) for name in figures.dnns}
 
     def result(self, dnn: str, now_ns: int) -> None:
         """A result of ``dnn`` has reached the app."""
         self._results_ns[dnn].append(now_ns)
+
+    def warm(self, now_ns: int) -> None:
+        """Warm-up is over: gaps count from here."""
+        self._before = self._coordinator.snapshot(now_ns)
+
+    def _utilization(self, snapshot: Snapshot) -> float:
+        """Chunk GPU time / gap time while work was runnable, since warm-up."""
+        runnable_ns = snapshot.gap.runnable_ns - self._before.gap.runnable_ns
+        busy_ns = snapshot.gap.busy_ns - self._before.gap.busy_ns
+        return busy_ns / runnable_ns if runnable_ns else 1.0
 
     def status(self, now_ns: int, reason: str, message: str) -> Status:
         """What the overlay shows."""
@@ -52,8 +64,8 @@ class Reporter:
             scheduler=self._scheduler,
             mode=self._mode,
             device=self._stage.gpu_name,
-            dnns=tuple(self._dnn_status(item, now_ns) for item in snapshot.dnns),
-            gap_utilization=snapshot.gap.utilization,
+            dnns=tuple(self._dnn_status(item, now_ns) for item in snapshot.dnns.values()),
+            gap_utilization=self._utilization(snapshot),
             reason=reason,
             message=message or self._stage.source.error or "",
         )
@@ -65,18 +77,19 @@ class Reporter:
         deployment = self._stage.deployments[item.name]
         return DnnStatus(
             name=item.name,
-            latency_ms=item.last_latency_ns / 1e6,
+            latency_ms=None if item.latency_ns is None else item.latency_ns / 1e6,
             constraint_ms=deployment.plan.constraint_ns / 1e6,
             processor=item.processor,
             rate_hz=len(results) / (RATE_WINDOW_NS / 1e9),
-            age_ms=(now_ns - results[-1]) / 1e6 if results else 0.0,
+            age_ms=(now_ns - results[-1]) / 1e6 if results else None,
             misses=item.misses,
-            active=item.state != "idle",
+            active=item.state == "running",
         )
 
-    def summary(self, startup_s: float, gap_utilization: float) -> dict[str, Any]:
+    def summary(self, now_ns: int, startup_s: float) -> dict[str, Any]:
         """The run summary, all but its errors."""
         stage = self._stage
+        gap = self._utilization(self._coordinator.snapshot(now_ns))
         return {
             "schema": SCHEMA,
             "app": self._app.name,
@@ -87,5 +100,5 @@ class Reporter:
             "mode": self._mode,
             "device": stage.describe_devices(),
             "size": list(stage.surface.size),
-            **self._figures.summary(stage.lone_render_ns, gap_utilization),
+            **self._figures.summary(stage.lone_render_ns, gap),
         }

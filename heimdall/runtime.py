@@ -23,9 +23,8 @@ import psutil
 from heimdall.app import App, load_app, validate
 from heimdall.callbacks import Callbacks
 from heimdall.capture import Frame
-from heimdall.coordinator import Coordinator
+from heimdall.coordinator.coordinator import Coordinator
 from heimdall.coordinator.events import (
-    CPU,
     GPU,
     Action,
     ChunkFinished,
@@ -42,7 +41,7 @@ from heimdall.options import RunOptions
 from heimdall.pacing import SPIN_NS, Pacer, spin_until
 from heimdall.render import Close, InputEvent, Key, Pointer, Recorder, Scroll, Status
 from heimdall.report import Reporter
-from heimdall.startup import Stage, start
+from heimdall.startup import Progress, Stage, no_progress, start
 from heimdall.stats import DnnFigures, Figures
 from heimdall.trace import Tracer
 
@@ -56,16 +55,16 @@ GAP_GUARD_NS = 400_000
 STATUS_INTERVAL_NS = 200_000_000
 
 
-def run_app(target: str, options: RunOptions) -> dict[str, Any]:
+def run_app(target: str, options: RunOptions, progress: Progress = no_progress) -> dict[str, Any]:
     """Run an app until its window closes or ``frames`` / ``seconds`` are over.
 
-    Returns the run summary of ``--json``. Raises HeimdallError when it cannot start.
+    ``progress(what, done, total)`` hears of loading and profiling. Returns the run summary of ``--json``. Raises HeimdallError when it cannot start.
     """
     entered_s = time.perf_counter()
     app_class = load_app(target)
     validate(app_class)
     app = app_class()
-    with start(app, options) as stage:
+    with start(app, options, progress) as stage:
         runtime = Runtime(app, options, stage)
         try:
             summary = runtime.run()
@@ -196,8 +195,13 @@ class Runtime:
         if self._recorder:
             self._recorder.add(stage.surface)
         if self._tracer:
-            self._tracer.span("render", f"frame {self._frame_count}", began_ns, completed_ns,
-                              {"after_start_ms": (completed_ns - start_ns) / 1e6})
+            self._tracer.span(
+                "render",
+                f"frame {self._frame_count}",
+                began_ns,
+                completed_ns,
+                {"after_start_ms": (completed_ns - start_ns) / 1e6},
+            )
         return completed_ns, completed_ns - began_ns
 
     def _count_frame(self, start_ns: int, completed_ns: int, render_ns: int) -> None:
@@ -210,7 +214,7 @@ class Runtime:
             # The app's content is there by now: what a frame takes, nine times out of ten.
             self._deadline_after_ns = int(np.percentile(self._figures.render_ns, 90))
             self._figures.restart(completed_ns)
-            self._coordinator.restart_statistics(completed_ns)
+            self._reporter.warm(completed_ns)
 
     def _is_warm(self, now_ns: int) -> bool:
         if self._frame_count < WARM_UP_FRAMES:
@@ -332,8 +336,7 @@ class Runtime:
 
     def _finish(self) -> dict[str, Any]:
         """Save what was asked for, and sum up."""
-        snapshot = self._coordinator.snapshot(time.perf_counter_ns())
-        summary = self._reporter.summary(self._startup_s, snapshot.gap.utilization)
+        summary = self._reporter.summary(time.perf_counter_ns(), self._startup_s)
         if self._options.screenshot:
             save_picture(self._options.screenshot, self._stage.surface.read())
         if self._tracer and self._options.trace:

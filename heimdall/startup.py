@@ -51,7 +51,6 @@ class Stage:
     software: softgpu.SoftwareGpu | None  # None: a real GPU
     deployments: dict[str, Deployment]
     lone_render_ns: int  # one frame of this app, nothing else running
-'''
 
     @property
     def gpu_name(self) -> str:
@@ -99,7 +98,16 @@ def start(app: App, options: RunOptions, progress: Progress = no_progress) -> It
             deployments[dnn.name] = deployment
         _place(deployments, gpu, cpu, round(1e9 / fps) - lone_render_ns, progress)
         yield Stage(
-            fps, source, first_frame, surface, scene, overlay, gpu, cpu, software, deployments,
+            fps,
+            source,
+            first_frame,
+            surface,
+            scene,
+            overlay,
+            gpu,
+            cpu,
+            software,
+            deployments,
             lone_render_ns,
         )
 
@@ -111,7 +119,10 @@ def _pipeline(dnn: DNN) -> Pipeline:
 
 
 def _open_source(app: App, options: RunOptions) -> Source:
-    return open_source(options.source, default=paths.ASSETS / "media" / app.clip)
+    clip = paths.ASSETS / "media" / app.clip
+    if options.source is None and options.headless:
+        return open_source(str(clip))  # reproducible, and nobody's camera goes on unasked
+    return open_source(options.source, size=options.size or app.size, default=clip)
 
 
 def _first_frame(source: Source) -> Frame:
@@ -124,9 +135,7 @@ def _first_frame(source: Source) -> Frame:
     return frame
 
 
-def _load_graphs(
-    pipelines: Mapping[str, Pipeline], progress: Progress
-) -> dict[str, list[Graph]]:
+def _load_graphs(pipelines: Mapping[str, Pipeline], progress: Progress) -> dict[str, list[Graph]]:
     total = sum(len(pipeline.networks) for pipeline in pipelines.values())
     graphs: dict[str, list[Graph]] = {}
     done = 0

@@ -110,7 +110,7 @@ def read_recording(path: str | Path) -> Recording:
         data = content["heimdall"]
         if data["schema"] != SCHEMA:
             raise ConfigError(
-                f"trace {path} has schema {data['schema']}, this version reads {SCHEMA}: record anew"
+                f"trace {path} has schema {data['schema']}, this version reads {SCHEMA}"
             )
         steps = [(int(now), event, actions) for now, event, actions in data["steps"]]
         return Recording(data["config"], steps)
