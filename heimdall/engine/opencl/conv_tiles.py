@@ -1,13 +1,14 @@
-"""Which register tile a convolution gets: a small table of measured speeds and a cost model.
+"""Which register tile a convolution gets: small tables of speeds and a cost model.
 
 A tile is (output blocks, pixels wide, pixels high). Its accumulators, the weight vectors and
-one broadcast value must fit in the registers. Measured with one PoCL thread on an AVX-512
-core; some tiles that fit are slow for no visible reason, so only good ones are listed.
+one broadcast value must fit in the registers; on a core with two fused multiply-add units at
+least eight accumulators hide the latency. Relative speeds were measured with one PoCL thread on
+two AVX-512 cores (one unit, 117 GFLOP/s, and two units, 283 GFLOP/s) and averaged. Some tiles that
+would fit (2x14, 3x9, 4x7) are slow on one of them, so only good ones are listed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from heimdall.engine.opencl.launch import Traits
@@ -21,15 +22,15 @@ class Tile(NamedTuple):
     height: int
 
 
-# Relative speed of each tile with 32 registers.
+# Relative speed with 32 registers.
 _DENSE_32 = {
-    Tile(2, 13, 1): 1.00, Tile(2, 10, 1): 0.97, Tile(2, 8, 1): 0.95, Tile(2, 7, 1): 0.93,
-    Tile(2, 6, 1): 0.90, Tile(2, 5, 1): 0.85, Tile(2, 4, 1): 0.80, Tile(2, 4, 2): 0.97,
-    Tile(2, 2, 2): 0.75, Tile(2, 2, 1): 0.45, Tile(2, 1, 1): 0.25,
-    Tile(3, 8, 1): 0.98, Tile(3, 5, 1): 0.90, Tile(3, 4, 1): 0.85,
-    Tile(4, 6, 1): 0.95, Tile(4, 4, 1): 0.9, Tile(4, 1, 1): 0.45,
-    Tile(1, 13, 1): 0.80, Tile(1, 8, 1): 0.70, Tile(1, 4, 1): 0.5, Tile(1, 4, 2): 0.70,
-    Tile(1, 2, 1): 0.25, Tile(1, 1, 1): 0.13,
+    Tile(2, 13, 1): 1.00, Tile(2, 10, 1): 0.97, Tile(2, 8, 1): 0.97, Tile(2, 7, 1): 0.95,
+    Tile(2, 6, 1): 0.95, Tile(2, 5, 1): 0.92, Tile(2, 4, 1): 0.90, Tile(2, 2, 1): 0.65,
+    Tile(2, 1, 1): 0.35, Tile(2, 4, 2): 1.00, Tile(2, 2, 2): 0.90,
+    Tile(3, 8, 1): 0.98, Tile(3, 5, 1): 0.95, Tile(3, 4, 1): 0.93, Tile(3, 1, 1): 0.40,
+    Tile(4, 6, 1): 0.95, Tile(4, 4, 1): 0.95, Tile(4, 1, 1): 0.45,
+    Tile(1, 13, 1): 0.90, Tile(1, 8, 1): 0.85, Tile(1, 4, 2): 0.85, Tile(1, 4, 1): 0.65,
+    Tile(1, 2, 1): 0.35, Tile(1, 1, 1): 0.18,
 }  # fmt: skip
 # 16 registers (AVX2), from the same model of loads against multiply-adds; not measured.
 _DENSE_16 = {
@@ -39,6 +40,30 @@ _DENSE_16 = {
     Tile(4, 2, 1): 0.8, Tile(4, 1, 1): 0.5,
 }  # fmt: skip
 _DENSE_GPU = {Tile(2, 4, 1): 1.0, Tile(1, 4, 1): 0.8, Tile(2, 1, 1): 0.5, Tile(1, 1, 1): 0.3}
+
+# Depthwise tiles (wide, high) by kernel side and stride; (5, ..) serves larger kernels, 0 is the
+# kernel that loops over its taps.
+_DEPTHWISE_32 = {
+    (3, 1): {
+        (8, 2): 1.0, (6, 2): 0.98, (4, 3): 0.95, (4, 4): 0.92, (4, 2): 0.9, (3, 3): 0.85,
+        (13, 1): 0.7, (4, 1): 0.6, (2, 2): 0.65, (2, 1): 0.4, (1, 2): 0.35, (1, 1): 0.25,
+    },
+    (3, 2): {
+        (6, 2): 1.0, (4, 2): 0.98, (4, 3): 0.98, (8, 2): 0.95, (3, 3): 0.93, (13, 1): 0.85,
+        (4, 1): 0.75, (2, 2): 0.75, (2, 1): 0.5, (1, 2): 0.4, (1, 1): 0.3,
+    },
+    (5, 1): {
+        (4, 4): 1.0, (13, 1): 0.98, (8, 1): 0.96, (6, 2): 0.95, (8, 2): 0.9, (4, 3): 0.9,
+        (4, 1): 0.87, (3, 3): 0.85, (2, 2): 0.75, (2, 1): 0.5, (1, 2): 0.4, (1, 1): 0.25,
+    },
+    (5, 2): {
+        (4, 3): 1.0, (8, 2): 0.95, (4, 4): 0.93, (3, 3): 0.97, (13, 1): 0.9, (8, 1): 0.8,
+        (4, 1): 0.8, (2, 2): 0.8, (2, 1): 0.5, (1, 2): 0.4, (1, 1): 0.25,
+    },
+    (0, 1): {(8, 1): 1.0, (4, 2): 1.0, (4, 1): 0.85, (2, 1): 0.6, (1, 1): 0.4},
+}  # fmt: skip
+_DEPTHWISE_SMALL = {(4, 2): 1.0, (4, 1): 0.9, (2, 2): 0.9, (2, 1): 0.7, (1, 1): 0.4}
+_DEPTHWISE_GPU = {(2, 1): 1.0, (1, 1): 0.8}
 
 _WORK_ITEM = 300.0  # cost of starting and ending a work-item, in multiply-adds of a vector
 _LAUNCH = 15_000.0  # cost of one more launch
@@ -105,24 +130,20 @@ def few_tile(outputs: int, width: int, traits: Traits) -> Tile:
 def depthwise_tile(taps: int, stride: int, width: int, height: int, traits: Traits) -> Tile:
     """Tile of the depthwise kernel; ``taps`` 0 is the kernel that loops over its taps."""
     if traits.kind == "gpu":
-        shapes: Iterable[tuple[int, int]] = ((2, 1), (1, 1))
+        table = _DEPTHWISE_GPU
     elif traits.registers < 32:
-        shapes = ((4, 2), (4, 1), (2, 2), (2, 1), (1, 1))
-    elif taps > 3:
-        shapes = ((6, 2), (4, 2), (6, 1), (4, 1), (2, 2), (2, 1), (1, 2), (1, 1))
+        table = _DEPTHWISE_SMALL
     elif taps == 0:
-        shapes = ((8, 1), (4, 2), (4, 1), (2, 1), (1, 1))
+        table = _DEPTHWISE_32[0, 1]
     else:
-        shapes = ((4, 4), (8, 2), (5, 2), (4, 2), (3, 3), (4, 1), (2, 2), (2, 1), (1, 2), (1, 1))
+        table = _DEPTHWISE_32[3 if taps <= 3 else 5, min(stride, 2)]
+    depth = max(taps, 2) ** 2
 
     def cost(shape: tuple[int, int]) -> float:
         wide, high = shape
-        loads = ((wide - 1) * stride + max(taps, 1)) * ((high - 1) * stride + max(taps, 1))
-        work = loads + wide * high * max(taps, 1) ** 2 + 20
-        return -(-width // wide) * -(-height // high) * work
+        return -(-width // wide) * -(-height // high) * (wide * high * depth / table[shape] + 20)
 
-    fits = [shape for shape in shapes if shape[0] <= width and shape[1] <= height]
-    wide, high = min(fits, key=cost)
+    wide, high = min((s for s in table if s[0] <= width and s[1] <= height), key=cost)
     return Tile(1, wide, high)
 
 
