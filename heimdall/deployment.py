@@ -36,6 +36,10 @@ class Deployment:
         if processor == CPU and CPU not in self._loaded:
             self.place(CPU, [self._cpu.load(graph) for graph in self.graphs])
 
+    def networks(self, processor: str) -> list[Network]:
+        """The networks of all stages on a processor."""
+        return [network for network, _ in self._loaded[processor]]
+
     def network(self, stage: int, processor: str) -> tuple[Network, State]:
         """The network of a stage on a processor, and its state."""
         self.load(processor)
@@ -61,7 +65,7 @@ class Deployment:
 
     @property
     def fallback_ops(self) -> int:
-        return sum(op.fallback for network, _ in self._loaded[GPU] for op in network.ops)
+        return sum(op.fallback for network in self.networks(GPU) for op in network.ops)
 
     @property
     def whole_ns(self) -> int:

@@ -24,7 +24,7 @@ class Pacer:
         self.next_ns = start_ns
 
     def advance(self, now_ns: int) -> int:
-        """Move to the next start that is still ahead of ``now_ns``; return how many were skipped."""
+        """Move to the next start still ahead of ``now_ns``; return how many were skipped."""
         self.next_ns += self.interval_ns
         behind = now_ns - self.next_ns
         if behind <= 0:

@@ -58,7 +58,8 @@ STATUS_INTERVAL_NS = 200_000_000
 def run_app(target: str, options: RunOptions, progress: Progress = no_progress) -> dict[str, Any]:
     """Run an app until its window closes or ``frames`` / ``seconds`` are over.
 
-    ``progress(what, done, total)`` hears of loading and profiling. Returns the run summary of ``--json``. Raises HeimdallError when it cannot start.
+    ``progress(what, done, total)`` hears of loading and profiling. Returns the run summary of
+    ``--json``. Raises HeimdallError when it cannot start.
     """
     entered_s = time.perf_counter()
     app_class = load_app(target)

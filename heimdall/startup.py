@@ -18,6 +18,8 @@ import cv2  # noqa: F401  (imported before confinement, so that its threads are 
 
 from heimdall import paths, softgpu
 from heimdall.analyzer.graph import Graph, load_graph
+from heimdall.analyzer.profile import to_stage_plan
+from heimdall.analyzer.store import load_or_measure
 from heimdall.app import DNN, App
 from heimdall.capture import Frame, Source, open_source
 from heimdall.coordinator.events import GPU
@@ -96,7 +98,8 @@ def start(app: App, options: RunOptions, progress: Progress = no_progress) -> It
             deployment = Deployment(dnn, pipelines[dnn.name], graphs[dnn.name], cpu)
             stack.callback(deployment.close)
             deployments[dnn.name] = deployment
-        _place(deployments, gpu, cpu, round(1e9 / fps) - lone_render_ns, progress)
+        mode = software.describe() if software else "hardware"
+        _place(deployments, gpu, cpu, mode, round(1e9 / fps) - lone_render_ns, progress)
         yield Stage(
             fps,
             source,
@@ -203,3 +206,42 @@ def _measure_render(app: App, surface: Surface, scene: Scene, frame: Frame) -> i
         surface.finish()
         times.append(time.perf_counter_ns() - began_ns)
     return round(statistics.median(times[RENDER_RUNS // 3 :]))
+
+
+def _place(
+    deployments: Mapping[str, Deployment],
+    gpu: Engine,
+    cpu: Engine,
+    mode: str,
+    gap_ns: int,
+    progress: Progress,
+) -> None:
+    """Load every network on the GPU, profile what is not profiled yet, and make the plans."""
+    total = sum(len(deployment.graphs) for deployment in deployments.values())
+    done = 0
+    for deployment in deployments.values():
+        forced = deployment.dnn.force_fallback
+        networks = []
+        for graph in deployment.graphs:
+            progress("compiling networks", done, total)
+            networks.append(gpu.load(graph, force_fallback=forced))
+            done += 1
+        deployment.place(GPU, networks)
+    progress("compiling networks", total, total)
+    for deployment in deployments.values():
+        stages = [
+            to_stage_plan(
+                load_or_measure(
+                    network.graph,
+                    gpu,
+                    cpu,
+                    network=network,
+                    mode=mode,
+                    force_fallback=deployment.dnn.force_fallback,
+                    progress=progress,
+                ),
+                gap_ns,
+            )
+            for network in deployment.networks(GPU)
+        ]
+        deployment.complete(stages)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from heimdall.coordinator.events import Action, Event
-from heimdall.coordinator.replay import to_dict
+from heimdall.coordinator.replay import record
 from heimdall.errors import ConfigError
 
 SCHEMA = 1
@@ -25,13 +25,10 @@ LANES = ("render", "gpu", "cpu", "pool-0", "pool-1")
 
 @dataclass(frozen=True)
 class Recording:
-    """What a replay needs: the configuration, and ``(now_ns, event, actions)`` as plain data.
-
-    An entry whose event is None is a timer: ``Coordinator.wake(now_ns)``.
-    """
+    """What ``replay`` needs: the coordinator's configuration, and its records as plain data."""
 
     config: Mapping[str, Any]
-    steps: Sequence[tuple[int, Mapping[str, Any] | None, Sequence[Mapping[str, Any]]]]
+    records: Sequence[Mapping[str, Any]]
 
 
 @dataclass
@@ -69,10 +66,7 @@ class Tracer:
             "heimdall": {
                 "schema": SCHEMA,
                 "config": dict(config),
-                "steps": [
-                    [now, to_dict(event) if event else None, [to_dict(item) for item in actions]]
-                    for now, event, actions in self.steps
-                ],
+                "records": [record(*step) for step in self.steps],
             },
         }
         write_atomically(path, json.dumps(content), "trace")
@@ -112,8 +106,7 @@ def read_recording(path: str | Path) -> Recording:
             raise ConfigError(
                 f"trace {path} has schema {data['schema']}, this version reads {SCHEMA}"
             )
-        steps = [(int(now), event, actions) for now, event, actions in data["steps"]]
-        return Recording(data["config"], steps)
+        return Recording(data["config"], data["records"])
     except OSError as error:
         raise ConfigError(f"cannot read trace {path}: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError) as error:
