@@ -30,6 +30,8 @@ CATCH_UP = 4  # frames a clip may be behind before its schedule starts afresh
 NICE = 5  # below the main thread, which may share its core
 PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
 
+PLAYLISTS = {".m3u8", ".m3u", ".mpd", ".sdp"}  # videos that are text
+
 
 @dataclass(frozen=True, eq=False)
 class Frame:
@@ -135,7 +137,7 @@ class Source:
         shape = f", {frame.image.shape[1]}x{frame.image.shape[0]}" if frame else ""
         return self.name + shape + self._pace_text
 
-    def close(self, timeout_s: float = 1.0) -> None:
+    def close(self, timeout_s: float = 0.5) -> None:
         """Stop. A read that hangs is left to the daemon thread, which then cleans up itself."""
         self._stop.set()
         self._wanted.set()
@@ -377,12 +379,14 @@ def _open_default(
 def _open_file(path: Path, fps: float | None, loop: bool) -> Source:
     try:
         with path.open("rb") as file:
-            empty = not file.read(1)
+            head = file.read(4096)
     except OSError as error:
         reason = error.strerror or str(error)
         raise ConfigError(f"cannot read source {path}: {reason}; check the path") from error
-    if empty:
+    if not head:
         raise ConfigError(f"source {path} is empty; give a video or image file")
+    if _is_text(head) and path.suffix.lower() not in PLAYLISTS:
+        raise ConfigError(f"source {path} is a text file; give a video or image file")
     if path.suffix.lower() in PICTURES:
         return Source(lambda: _still(path), f"image {path.name}")
     # one decoding thread: 0.83 instead of 1.10 ms of CPU a 640x480 frame (2 x86 cores)
@@ -393,6 +397,12 @@ def _open_file(path: Path, fps: float | None, loop: bool) -> Source:
         return _Capture(str(path), f"{name} ({path})", False, cv2.CAP_ANY, settings)
 
     return Source(clip, name, loop=loop, fps=fps or 0)
+
+
+def _is_text(head: bytes) -> bool:
+    """libav has a demuxer that plays any text as a film of a terminal."""
+    control = set(head) & (set(range(32)) - set(b"\t\n\f\r\x1b"))
+    return not control
 
 
 def _still(path: Path) -> Reader:

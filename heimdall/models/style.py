@@ -51,17 +51,23 @@ def style_weights(options: Mapping[str, Any], default: np.ndarray | None = None)
     Raises ConfigError for a style outside 0..25 and for weights that are not 26 finite,
     non-negative numbers with a positive sum.
     """
-    weights = options.get("weights")
-    if weights is not None:
-        weights = np.asarray(weights, np.float32)
-        if weights.shape != (STYLES,) or not np.isfinite(weights).all() or weights.min() < 0:
-            raise ConfigError(f"style weights must be {STYLES} finite numbers >= 0")
-        if weights.sum() <= 0:
-            raise ConfigError("style weights are all zero; give at least one style a weight")
-        return weights / weights.sum()
+    if options.get("weights") is not None:
+        return _scaled(options["weights"])
     style = options.get("style")
     if style is None and default is not None:
         return default
     if not isinstance(style, (int, np.integer)) or not 0 <= style < STYLES:
         raise ConfigError(f"style must be a whole number from 0 to {STYLES - 1}, not {style!r}")
     return np.eye(STYLES, dtype=np.float32)[style]
+
+
+def _scaled(weights: Any) -> np.ndarray:
+    try:
+        values = np.asarray(weights, np.float32)
+    except (TypeError, ValueError):
+        values = np.empty(0, np.float32)
+    if values.shape != (STYLES,) or not np.isfinite(values).all() or values.min() < 0:
+        raise ConfigError(f"style weights must be {STYLES} finite numbers >= 0")
+    if values.sum() <= 0:
+        raise ConfigError("style weights are all zero; give at least one style a weight")
+    return values / values.sum()

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import hashlib
+import re
+
+import numpy as np
+import pytest
+
+from heimdall import paths
+from heimdall.analyzer.graph import load_graph
+from heimdall.errors import ConfigError, ModelError
+from heimdall.models import CATALOG, open_pipeline
+
+NAMES = ["centerface", "hand", "movenet", "multistyle", "nanodet", "ppocr", "selfie"]
+
+
+def _notice() -> dict[str, str]:
+    text = (paths.ASSETS.parent / "NOTICE.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^### (\S+)\n.*?^- sha256: `(\w{64})`", text, re.M | re.S))
+
+
+def test_the_catalogue_holds_the_bundled_networks() -> None:
+    assert sorted(CATALOG) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_file_of_an_entry_is_bundled_and_used(name: str) -> None:
+    pipeline = open_pipeline(name)
+    assert tuple(network.file for network in pipeline.networks) == CATALOG[name].files
+    assert all(network.path.is_file() for network in pipeline.networks)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_prepared_inputs_fit_the_network(name: str) -> None:
+    pipeline = open_pipeline(name)
+    network = pipeline.networks[0]
+    (task,) = pipeline.prepare(0, np.zeros((360, 640, 3), np.uint8), [], {})
+    declared = {t.name: t for t in load_graph(network.path, network.shapes or None).inputs}
+    assert set(task.inputs) == set(declared)
+    for key, array in task.inputs.items():
+        assert array.shape == declared[key].shape
+        assert array.dtype == declared[key].dtype
+        assert array.flags.c_contiguous
+
+
+def test_every_bundled_file_has_a_notice_with_its_digest() -> None:
+    notice = _notice()
+    for folder in ("models", "media"):
+        for path in sorted((paths.ASSETS / folder).iterdir()):
+            key = f"assets/{folder}/{path.name}"
+            assert notice.get(key) == hashlib.sha256(path.read_bytes()).hexdigest(), key
+
+
+def test_an_unknown_name_lists_the_valid_ones() -> None:
+    with pytest.raises(ConfigError, match=r"'yolo'.*centerface, hand, movenet"):
+        open_pipeline("yolo")
+
+
+def test_an_unknown_option_lists_the_valid_ones() -> None:
+    with pytest.raises(ConfigError, match=r"'colour'.*iou, labels, score"):
+        open_pipeline("nanodet", colour="red")
+
+
+def test_a_path_needs_functions_around_it() -> None:
+    with pytest.raises(ConfigError, match="needs preprocess and decode"):
+        open_pipeline("my/model.onnx")
+
+
+def test_a_missing_file_of_ones_own_is_named() -> None:
+    with pytest.raises(ModelError, match=r"nowhere\.onnx"):
+        open_pipeline("nowhere.onnx", preprocess=dict, decode=dict)

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from heimdall.errors import AppError
+from heimdall.models import OnnxPipeline, Prepared, open_pipeline
+
+
+@pytest.fixture
+def selfie_file() -> str:
+    return str(open_pipeline("selfie").networks[0].path)
+
+
+def test_a_file_of_ones_own_runs_between_two_functions(run, selfie_file) -> None:
+    def preprocess(image: np.ndarray) -> dict[str, np.ndarray]:
+        return {"input_1:0": np.full((1, 256, 256, 3), image.mean() / 255, np.float32)}
+
+    def decode(outputs, context) -> tuple[float, tuple[int, int]]:
+        return float(outputs["activation_10:0"].mean()), context
+
+    pipeline = open_pipeline(selfie_file, preprocess=preprocess, decode=decode)
+    mean, size = run(pipeline, np.zeros((48, 64, 3), np.uint8))
+    assert 0 <= mean <= 1
+    assert size == (48, 64)
+
+
+def test_a_prepared_value_carries_its_own_context(selfie_file) -> None:
+    pipeline = OnnxPipeline(selfie_file, lambda image: Prepared({}, "mine"), lambda o, c: c)
+    (task,) = pipeline.prepare(0, np.zeros((4, 4, 3), np.uint8), [], {})
+    assert pipeline.decode(0, {}, task.context) == "mine"
+
+
+def test_a_preprocess_that_returns_something_else_is_named(selfie_file) -> None:
+    pipeline = OnnxPipeline(selfie_file, lambda image: image, lambda outputs, context: None)
+    with pytest.raises(AppError, match="preprocess of seg_selfie_256"):
+        pipeline.prepare(0, np.zeros((4, 4, 3), np.uint8), [], {})
