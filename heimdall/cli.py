@@ -6,15 +6,20 @@ are inside them, so that ``heimdall --help`` answers at once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from heimdall import console
-from heimdall.errors import ConfigError
+from heimdall.errors import ConfigError, HeimdallError, unknown
 from heimdall.options import CONTENT, MODES, RunOptions, parse_size, parse_source
+
+if TYPE_CHECKING:
+    from heimdall.analyzer.profile import NetworkProfile
+    from heimdall.trace import Recording
 
 
 class Size(click.ParamType):
@@ -34,6 +39,32 @@ json_option = click.option("as_json", "--json", is_flag=True, help="Print one JS
 device_option = click.option(
     "--device", metavar="NAME", help="OpenCL device: a part of its name, or its number."
 )
+cores_option = click.option("--gpu-cores", type=int, metavar="N", help="Cores of the software GPU.")
+shape_option = click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="INPUT=1x3xHxW",
+    callback=lambda ctx, param, values: dict(_parse_shape(value) for value in values),
+    help="Fix the shape of an input; repeat for more.",
+)
+fallback_option = click.option(
+    "--fallback",
+    "force_fallback",
+    multiple=True,
+    metavar="OP",
+    help="Run this op type or node on the CPU; repeat for more.",
+)
+remeasure_option = click.option(
+    "--remeasure", is_flag=True, help="Measure even where a profile is saved."
+)
+
+
+def _parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, _, sides = text.rpartition("=")
+    if not name or not re.fullmatch(r"[1-9][0-9]{0,5}([x,][1-9][0-9]{0,5}){0,4}", sides):
+        raise click.BadParameter(f"{text!r}: expected INPUT=SHAPE, such as input=1x3x480x640")
+    return name, tuple(int(side) for side in re.split("[x,]", sides))
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -66,7 +97,7 @@ def main(debug: bool) -> None:
     click.option("--no-offload", is_flag=True, help="Keep every DNN on the GPU."),
     click.option("--content", type=click.Choice(CONTENT), help="How a changing scene counts."),
     device_option,
-    click.option("--gpu-cores", type=int, metavar="N", help="Cores of the software GPU."),
+    cores_option,
     click.option(
         "--realtime/--no-realtime", default=None, help="Insist on, or decline, real time."
     ),
@@ -137,6 +168,174 @@ def models(as_json: bool) -> None:
         console.print_json({"schema": 1, "models": found})
     else:
         _show(False, found, "model_list")
+
+
+@main.command()
+@click.argument("model")
+@options(shape_option, device_option, cores_option, fallback_option, remeasure_option, json_option)
+def profile(
+    model: str,
+    shapes: dict[str, tuple[int, ...]],
+    device: str | None,
+    gpu_cores: int | None,
+    force_fallback: tuple[str, ...],
+    remeasure: bool,
+    as_json: bool,
+) -> None:
+    """Measure every op of MODEL: a name of `heimdall models`, or an .onnx file.
+
+    Saved profiles are used where they are still valid.
+    """
+    with console.work(as_json):
+        from heimdall import inspection
+
+        found = _profiles(model, shapes, device, gpu_cores, force_fallback, remeasure)
+        networks = [inspection.describe_profile(each) for each in found]
+    _show(as_json, {"schema": 1, "model": model, "networks": networks}, "profile_report")
+
+
+def _profiles(
+    model: str,
+    shapes: dict[str, tuple[int, ...]],
+    device: str | None,
+    gpu_cores: int | None,
+    force_fallback: tuple[str, ...],
+    remeasure: bool,
+) -> list[NetworkProfile]:
+    """The model's networks, profiled where they would run."""
+    from heimdall import inspection, softgpu
+
+    graphs = inspection.load_networks(model, shapes)
+    software = softgpu.plan(cores=gpu_cores)
+    with console.Progress() as progress, inspection.open_processors(device, software) as there:
+        return inspection.profile_model(
+            graphs,
+            there,
+            force_fallback=force_fallback,
+            remeasure=remeasure,
+            progress=progress,
+        )
+
+
+@main.command()
+@click.argument("model")
+@options(
+    click.option(
+        "--gap-ms",
+        type=click.FloatRange(0, min_open=True),
+        default=28.0,
+        show_default=True,
+        help="Time between rendering and the next frame.",
+    ),
+    click.option("--strategy", default="heimdall", show_default=True, help="How to cut."),
+    click.option("--margin-ms", type=click.FloatRange(0), help="Relaxation of Eq. 1 [default: 5]."),
+    click.option("--ops", type=click.IntRange(1), help="Ops a chunk, for --strategy fixed."),
+    click.option("--png", type=FILE, help="Draw the chunks against the gap."),
+    shape_option,
+    device_option,
+    cores_option,
+    fallback_option,
+    remeasure_option,
+    json_option,
+)
+def partition(
+    model: str,
+    gap_ms: float,
+    strategy: str,
+    margin_ms: float | None,
+    ops: int | None,
+    png: Path | None,
+    shapes: dict[str, tuple[int, ...]],
+    device: str | None,
+    gpu_cores: int | None,
+    force_fallback: tuple[str, ...],
+    remeasure: bool,
+    as_json: bool,
+) -> None:
+    """Cut MODEL into chunks that fit the gap between two frames (static mode)."""
+    with console.work(as_json):
+        from heimdall import inspection
+        from heimdall.analyzer.partition import strategies
+
+        if strategy not in strategies():
+            raise ConfigError(unknown("partition strategy", strategy, strategies()))
+        found = _profiles(model, shapes, device, gpu_cores, force_fallback, remeasure)
+        chunks: list[dict[str, Any]] = []
+        drawn = []
+        for each in found:
+            cuts = inspection.cut(each, gap_ms, strategy, margin_ms, ops)
+            chunks += inspection.describe_chunks(each, cuts)
+            if png is not None:
+                drawn.append(inspection.draw(each, cuts, gap_ms, png, alone=len(found) == 1))
+    result = {
+        "schema": 1,
+        "model": model,
+        "strategy": strategy,
+        "gap_ms": gap_ms,
+        "chunks": chunks,
+        "pictures": [str(path) for path in drawn],
+    }
+    _show(as_json, result, "partition_report")
+
+
+@main.command()
+@click.argument("model", nargs=-1)
+@options(
+    click.option("--all", "every", is_flag=True, help="Every bundled model."),
+    click.option("--cores", type=click.IntRange(1), help="Cores for both sides."),
+    device_option,
+    json_option,
+)
+def check(
+    model: tuple[str, ...], every: bool, cores: int | None, device: str | None, as_json: bool
+) -> None:
+    """Compare each MODEL on the GPU engine, chunk by chunk, with onnxruntime.
+
+    Both sides compute on the same number of cores.
+    """
+    if not model and not every:
+        raise click.UsageError("Missing argument 'MODEL...', or --all.")
+    with console.work(as_json), console.Progress() as progress:
+        from heimdall import inspection
+
+        results = inspection.check([*model], every, device, cores, progress)
+    _show(as_json, results, "check_report")
+
+
+@main.command()
+@click.argument("file", type=FILE)
+@json_option
+def trace(file: Path, as_json: bool) -> None:
+    """Replay a run recorded with `run --trace` and show where a fresh coordinator differs."""
+    with console.work(as_json):
+        from heimdall.trace import read_recording
+
+        result = _replay(read_recording(file))
+    _show(as_json, result, "replay_report")
+
+
+def _replay(recording: Recording) -> dict[str, Any]:
+    """The differences; ``stopped`` is why the replay could not go on, or None."""
+    from heimdall.coordinator.replay import replay
+
+    found: list[dict[str, Any]] = []
+    stopped = None
+    try:
+        for each in replay(recording.config, recording.records):
+            found.append(
+                {
+                    "step": each.index,
+                    "now_ms": each.now_ns / 1e6,
+                    "recorded": [str(action) for action in each.recorded],
+                    "replayed": [str(action) for action in each.replayed],
+                }
+            )
+    except ConfigError:
+        raise
+    except HeimdallError as error:  # it has gone another way, and an event cannot happen there
+        stopped = str(error)
+    steps = len(recording.records)
+    return {"schema": 1, "steps": steps, "differences": found, "stopped": stopped}
 
 
 def _show(as_json: bool, result: Any, table: str) -> None:

@@ -33,10 +33,11 @@ class Commands(click.Group):
     """A group whose errors are one clear line on standard error, with one set of statuses."""
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        extra["standalone_mode"] = False  # raise errors instead of printing them
         if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **extra)
+            return super().main(*args, **extra)
         try:
-            status = super().main(*args, standalone_mode=False, **extra)
+            status = super().main(*args, **extra)
         except click.UsageError as error:
             status = _misused(error)
         except click.ClickException as error:
@@ -93,7 +94,8 @@ def work(as_json: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _descriptor_redirected() -> Iterator[None]:
-    sys.__stdout__ and sys.__stdout__.flush()
+    if sys.__stdout__ is not None:
+        sys.__stdout__.flush()
     try:
         kept = os.dup(1)
     except OSError:  # standard output is closed

@@ -44,21 +44,21 @@ def list_devices(software: softgpu.SoftwareGpu | None = None) -> dict[str, Any]:
         devices, chosen, problem = _opencl()
         gl = _gl()
     is_software = chosen is None or chosen["type"] == "CPU"
-    report = {
+    cores = software.cpu_cores
+    if not is_software:
+        software.release()
+        cores = tuple(sorted({*software.gpu_cores, *software.cpu_cores}))
+    return {
         "schema": SCHEMA,
         "gpu": chosen,
         "opencl": devices,
         "opencl_error": problem,
         "software_gpu": _describe_software(software) if is_software else None,
         "gl": gl,
-        "cpu": {"name": cpu_name(), "cores": list(software.cpu_cores)},
+        "cpu": {"name": cpu_name(), "cores": list(cores)},
         "onnxruntime": _onnxruntime(),
         "cameras": list_cameras(),
     }
-    if not is_software:
-        software.release()
-        report["cpu"]["cores"] = sorted({*software.gpu_cores, *software.cpu_cores})
-    return report
 
 
 def cpu_name() -> str:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 NONE = "-"
 WIDE = 160
+MOST_DIFFERENCES = 20
 
 
 def show(*parts: Table | str) -> None:
@@ -80,8 +81,8 @@ def run_summary(summary: Mapping[str, Any]) -> list[Table | str]:
         ),
         ("memory", f"{_ms(memory['end'], 0)} MB at the end, {_ms(memory['peak'], 0)} MB at most"),
     ]
-    columns = ("DNN", ">inferences", ">mean ms", ">p99", ">end to end", ">GPU", ">CPU")
-    columns += (">chunks", ">fallback ops", ">missed")
+    columns = ["DNN", ">inferences", ">mean ms", ">p99", ">end to end", ">GPU", ">CPU"]
+    columns += [">chunks", ">fallback ops", ">missed"]
     rows = [_dnn_row(name, dnn) for name, dnn in summary["dnns"].items()]
     parts: list[Table | str] = [_facts(facts), "", _table(None, columns, rows)]
     errors = [f"error: {error}" for error in summary.get("errors", ())]
@@ -142,8 +143,8 @@ def model_list(models: Sequence[Mapping[str, Any]]) -> list[Table | str]:
 
 def check_report(results: Sequence[Mapping[str, Any]]) -> list[Table | str]:
     """One line a model; what could not be checked below."""
-    columns = ("model", ">ops", ">fallback", ">rel. error", ">GPU ms", ">chunked", ">chunks")
-    columns += (">onnxruntime ms", ">cores")
+    columns = ["model", ">ops", ">fallback", ">rel. error", ">GPU ms", ">chunked", ">chunks"]
+    columns += [">onnxruntime ms", ">cores"]
     rows = [
         [
             result["model"],
@@ -161,3 +162,74 @@ def check_report(results: Sequence[Mapping[str, Any]]) -> list[Table | str]:
     ]
     failed = [f"{result['model']}: {result['error']}" for result in results if result["error"]]
     return ([_table(None, columns, rows)] if rows else []) + failed
+
+
+def profile_report(result: Mapping[str, Any]) -> list[Table | str]:
+    """Each network's ops, the longest marked, and its totals."""
+    parts: list[Table | str] = []
+    for network in result["networks"]:
+        total = sum(op["ms"] for op in network["ops"]) or 1.0
+        rows = [
+            [
+                op["index"],
+                op["kind"] + (" (fallback)" if op["fallback"] else ""),
+                op["name"],
+                _ms(op["ms"], 3),
+                f"{100 * op['ms'] / total:.1f}",
+                f"{op['flops'] / max(op['ms'], 1e-6) / 1e6:.1f}",
+                _bar(op["ms"], max(other["ms"] for other in network["ops"])),
+            ]
+            for op in network["ops"]
+        ]
+        columns = (">op", "kind", "name", ">ms", ">%", ">GFLOP/s", "")
+        parts += [
+            _table(network["network"], columns, rows),
+            f"{network['device']} ({network['mode']}): whole network {network['gpu_ms']:.2f} ms,"
+            f" on one CPU core {network['cpu_ms']:.2f} ms,"
+            f" one more chunk costs {network['chunk_cost_ms']:.3f} ms",
+            "",
+        ]
+    return parts[:-1]
+
+
+def partition_report(result: Mapping[str, Any]) -> list[Table | str]:
+    """Chunks against the gap."""
+    gap = result["gap_ms"]
+    rows = [
+        [
+            number,
+            chunk["network"],
+            f"{chunk['start']}-{chunk['end'] - 1}",
+            chunk["end"] - chunk["start"],
+            _ms(chunk["ms"], 2),
+            f"{100 * chunk['ms'] / gap:.0f}",
+            "fallback" if chunk["fallback"] else _bar(chunk["ms"], gap),
+        ]
+        for number, chunk in enumerate(result["chunks"], 1)
+    ]
+    columns = (">chunk", "network", "ops", ">count", ">ms", ">% of the gap", "")
+    title = f"{result['model']}: {result['strategy']}, gap {gap:g} ms"
+    parts: list[Table | str] = [_table(title, columns, rows)]
+    return parts + [f"drawn: {path}" for path in result["pictures"]]
+
+
+def replay_report(result: Mapping[str, Any]) -> list[Table | str]:
+    """Where a replay differs."""
+    differences = result["differences"]
+    if not differences and not result["stopped"]:
+        return [f"{result['steps']} steps replayed: every action is as recorded"]
+    lines = [f"{result['steps']} steps replayed, {len(differences)} differ:"]
+    for each in differences[:MOST_DIFFERENCES]:
+        lines.append(f"step {each['step']} at {each['now_ms']:.3f} ms")
+        lines += [f"  recorded {action}" for action in each["recorded"] or ["nothing"]]
+        lines += [f"  replayed {action}" for action in each["replayed"] or ["nothing"]]
+    if len(differences) > MOST_DIFFERENCES:
+        lines.append(f"... and {len(differences) - MOST_DIFFERENCES} more")
+    if result["stopped"]:
+        lines.append(f"stopped: {result['stopped']}")
+    return list(lines)
+
+
+def _bar(value: float, most: float, width: int = 24) -> str:
+    filled = round(width * min(value / most, 1.0)) if most > 0 else 0
+    return "#" * filled + (">" if value > most else "")

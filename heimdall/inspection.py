@@ -1,0 +1,190 @@
+"""Looking at a model on this machine without an app: behind profile, partition and check."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heimdall import softgpu
+from heimdall.analyzer.graph import Graph, load_graph
+from heimdall.analyzer.partition import MARGIN_NS, Chunk
+from heimdall.analyzer.profile import NetworkProfile
+from heimdall.analyzer.profiler import Progress, no_progress
+from heimdall.analyzer.store import load_or_measure
+from heimdall.engine import open_engine
+from heimdall.engine.base import Engine
+from heimdall.errors import ConfigError, unknown
+from heimdall.models.catalog import CATALOG
+
+Shapes = Mapping[str, Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Processors:
+    """The two engines a run would use, and how the software GPU is confined."""
+
+    gpu: Engine
+    cpu: Engine
+    mode: str  # "hardware", or the software GPU's description
+
+
+@contextlib.contextmanager
+def open_processors(
+    device: str | None = None, software: softgpu.SoftwareGpu | None = None
+) -> Iterator[Processors]:
+    """Open both engines as a run does; ``software`` defaults to ``softgpu.plan()``.
+
+    Raises DeviceError when the device asked for is not there.
+    """
+    import cv2  # noqa: F401  (its threads, and numpy's, must not become the GPU's)
+
+    from heimdall.startup import open_gpu
+
+    software = software or softgpu.plan()
+    with contextlib.ExitStack() as stack:
+        with software.confined():
+            gpu = stack.enter_context(contextlib.closing(open_gpu(device)))
+        mode = software.describe()
+        if gpu.describe()["mode"] == "hardware":
+            software.release()
+            mode = "hardware"
+        cpu = stack.enter_context(contextlib.closing(open_engine("onnxruntime")))
+        yield Processors(gpu, cpu, mode)
+
+
+def load_networks(model: str, shapes: Shapes | None = None) -> list[Graph]:
+    """The networks of a catalogue name (several for a DNN of stages), or of an ONNX file.
+
+    ``shapes`` fixes input shapes. Raises ConfigError for an unknown name, ModelError for a bad
+    file.
+    """
+    if model in CATALOG:
+        pipeline = CATALOG[model].make()
+        return [
+            load_graph(each.path, {**each.shapes, **(shapes or {})}) for each in pipeline.networks
+        ]
+    path = Path(model)
+    if not path.exists() and not model.endswith(".onnx"):
+        raise ConfigError(unknown("model", model, CATALOG) + "; or give the path of an .onnx file")
+    return [load_graph(path, shapes or None)]
+
+
+def profile_model(
+    graphs: Sequence[Graph],
+    processors: Processors,
+    *,
+    force_fallback: Collection[str] = (),
+    remeasure: bool = False,
+    progress: Progress = no_progress,
+) -> list[NetworkProfile]:
+    """One profile a network, measured where there is no valid one yet."""
+    return [
+        load_or_measure(
+            graph,
+            processors.gpu,
+            processors.cpu,
+            mode=processors.mode,
+            force_fallback=force_fallback,
+            remeasure=remeasure,
+            progress=progress,
+        )
+        for graph in graphs
+    ]
+
+
+def describe_profile(profile: NetworkProfile) -> dict[str, Any]:
+    """A profile as ``--json`` prints it, times in ms."""
+    return {
+        "network": profile.model,
+        "device": profile.key.device,
+        "driver": profile.key.driver,
+        "mode": profile.key.mode,
+        "gpu_ms": profile.whole_ns / 1e6,
+        "cpu_ms": profile.cpu_ns / 1e6,
+        "chunk_cost_ms": profile.chunk_cost_ns / 1e6,
+        "ops": [
+            {
+                "index": index,
+                "name": op.name,
+                "kind": op.kind,
+                "ms": op.ns / 1e6,
+                "fallback": op.fallback,
+                "flops": op.flops,
+                "bytes": op.bytes,
+            }
+            for index, op in enumerate(profile.ops)
+        ],
+    }
+
+
+def cut(
+    profile: NetworkProfile,
+    gap_ms: float,
+    strategy: str,
+    margin_ms: float | None = None,
+    ops_per_chunk: int | None = None,
+) -> list[Chunk]:
+    """Partition a profiled network (Eq. 1 of the paper for ``heimdall``)."""
+    options = {"margin_ns": MARGIN_NS if margin_ms is None else round(margin_ms * 1e6)}
+    if ops_per_chunk is not None:
+        options["ops_per_chunk"] = ops_per_chunk
+    return profile.partition(round(gap_ms * 1e6), strategy, **options)
+
+
+def describe_chunks(profile: NetworkProfile, chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
+    """Chunks as ``--json`` prints them; ``end`` is the op after the last."""
+    return [
+        {
+            "network": profile.model,
+            "start": chunk.start,
+            "end": chunk.end,
+            "ms": chunk.ns / 1e6,
+            "fallback": chunk.fallback,
+        }
+        for chunk in chunks
+    ]
+
+
+def draw(
+    profile: NetworkProfile, chunks: Sequence[Chunk], gap_ms: float, png: Path, *, alone: bool
+) -> Path:
+    """Draw the chunks into ``png``; for one of several networks, its name is added to the file's.
+
+    Raises ConfigError when the picture cannot be written.
+    """
+    from heimdall.analyzer.plot import plot_partition
+
+    path = png if alone else png.with_name(f"{png.stem}-{profile.model}{png.suffix}")
+    try:
+        path.absolute().parent.mkdir(parents=True, exist_ok=True)
+        plot_partition(profile, chunks, gap_ms, path)
+    except (OSError, ValueError) as error:  # ValueError: matplotlib does not know the suffix
+        raise ConfigError(f"cannot write the picture {path}: {error}") from error
+    return path
+
+
+def check(
+    models: Sequence[str],
+    every: bool,
+    device: str | None,
+    cores: int | None,
+    progress: Progress = no_progress,
+) -> list[dict[str, Any]]:
+    """Check models against onnxruntime, with GPU and CPU side on the same cores, in turn."""
+    from heimdall.check import check_models
+
+    names = [*models, *(CATALOG if every else ())]
+    files = [path for name in names for path in _files(name)]
+    software = softgpu.together(cores)
+    with open_processors(device, software) as processors:
+        return check_models(files, processors.gpu, len(software.gpu_cores))
+
+
+def _files(model: str) -> list[Path]:
+    """What to check for a name; a path that is no file is reported in the list, not here."""
+    if model in CATALOG:
+        return [network.path for network in CATALOG[model].make().networks]
+    return [Path(model)]

@@ -1,0 +1,38 @@
+"""Imports are a boundary: the coordinator and the policies need no device library."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("cv2", "moderngl", "glfw", "pyopencl", "onnxruntime", "onnx", "matplotlib")
+
+
+def loaded_by(statement: str) -> set[str]:
+    code = f"{statement}\nimport sys, json; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "heimdall",
+        "heimdall.coordinator",
+        "heimdall.schedulers",
+        "heimdall.engine",
+        "heimdall.softgpu",
+        "heimdall.options",
+        "heimdall.trace",
+    ],
+)
+def test_importing_it_loads_no_device_library(module):
+    assert loaded_by(f"import {module}").isdisjoint(HEAVY)
+
+
+def test_the_command_line_loads_nothing_heavy_before_a_command_needs_it():
+    assert loaded_by("import heimdall.cli").isdisjoint({*HEAVY, "numpy", "rich", "pydantic"})
