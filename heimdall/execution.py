@@ -189,7 +189,7 @@ class Executor:
             self._decode_stage(run)
             value = self._deployments[run.dnn].pipeline.combine(run.results, run.frame.image)
         except Exception as error:
-            self._report(action.dnn, "decode", error)
+            self._failed(action.job, action.dnn, "decode", error)
             return
         self._span("pool", f"{action.dnn} decode", start_ns)
         self._inbox.put(

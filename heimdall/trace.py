@@ -7,6 +7,7 @@ One file holds both: ``traceEvents`` for https://ui.perfetto.dev or chrome://tra
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -124,5 +125,6 @@ def write_atomically(path: str | Path, text: str, what: str) -> None:
         temporary.write_text(text)
         os.replace(temporary, path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise ConfigError(f"cannot write {what} {path}: {error.strerror or error}") from error

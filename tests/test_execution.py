@@ -1,0 +1,168 @@
+"""Actions become work on threads, and come back as events."""
+
+from __future__ import annotations
+
+import queue
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from heimdall.analyzer.graph import graph_from_model
+from heimdall.app import DNN
+from heimdall.capture import Frame
+from heimdall.coordinator.events import (
+    CPU,
+    GPU,
+    ChunkFinished,
+    DnnMoved,
+    FallbackFinished,
+    Finish,
+    InputReady,
+    JobFailed,
+    Move,
+    Prepare,
+    ProcessorLost,
+    RunChunk,
+    RunFallback,
+)
+from heimdall.deployment import Deployment
+from heimdall.engine.null import NullEngine
+from heimdall.engine.onnxruntime import OnnxRuntimeEngine
+from heimdall.execution import GPU_FAILURES_UNTIL_LOST, Executor, Result
+from heimdall.models.base import Network, Pipeline, Prepared
+
+IMAGE = np.full((4, 4, 3), 7, np.uint8)
+
+
+def doubling_graph():
+    """y = relu(x + x): two nodes."""
+    model = helper.make_model(
+        helper.make_graph(
+            [
+                helper.make_node("Add", ["x", "x"], ["s"], name="add"),
+                helper.make_node("Relu", ["s"], ["y"], name="relu"),
+            ],
+            "double",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3])],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    return graph_from_model(model)
+
+
+class Mean(Pipeline):
+    """Stage 0 doubles the picture's mean; stage 1 doubles each of two crops of the result."""
+
+    networks = (Network("none.onnx"), Network("none.onnx"))
+    broken = ""
+
+    def prepare(self, stage, image, previous, options):
+        if self.broken == "prepare":
+            raise ValueError("no such picture")
+        if stage == 0:
+            start = float(image.mean()) + options.get("more", 0)
+            return [Prepared({"x": np.full((1, 3), start, np.float32)}, "whole")]
+        return [Prepared({"x": np.full((1, 3), previous[0] + i, np.float32)}, i) for i in (0, 1)]
+
+    def decode(self, stage, outputs, context):
+        if self.broken == "decode":
+            raise ValueError("no such output")
+        return float(outputs["y"][0, 0])
+
+    def combine(self, results, image):
+        return results
+
+
+class Bench:
+    """An executor with one DNN on null or real engines, and its inbox."""
+
+    def __init__(self, gpu, pipeline=None, forced=()):
+        self.inbox: queue.SimpleQueue = queue.SimpleQueue()
+        graphs = [doubling_graph(), doubling_graph()]
+        dnn = DNN("twice", model=pipeline or Mean())
+        deployment = Deployment(dnn, dnn.model, graphs, OnnxRuntimeEngine())
+        deployment.place(GPU, [gpu.load(graph, force_fallback=forced) for graph in graphs])
+        self.executor = Executor({"twice": deployment}, lambda: Frame(IMAGE, 1, 0), self.inbox)
+
+    def do(self, action):
+        self.executor.execute([action])
+        return self.inbox.get(timeout=20)
+
+    def chunk(self, start, end, stage=0, task=0, processor=GPU):
+        return self.do(RunChunk(5, "twice", stage, task, processor, start, end, 0, "test"))
+
+
+@pytest.fixture
+def bench():
+    made = []
+
+    def make(*arguments, **options):
+        made.append(Bench(*arguments, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.executor.close()
+
+
+def test_a_job_of_two_stages_runs_chunk_by_chunk_to_its_result(bench):
+    b = bench(OnnxRuntimeEngine(processor=GPU), forced=("Relu",))
+    assert b.do(Prepare(5, "twice", 0)) == InputReady(5, 1, 0.0)
+    assert isinstance(b.chunk(0, 1), ChunkFinished)
+    assert isinstance(b.do(RunFallback(5, "twice", 0, 0, 1, 2)), FallbackFinished)
+    assert b.do(Prepare(5, "twice", 1)) == InputReady(5, 2, 0.0)
+    for task in (0, 1):
+        b.chunk(0, 1, stage=1, task=task)
+        b.do(RunFallback(5, "twice", 1, task, 1, 2))
+    result = b.do(Finish(5, "twice", GPU, 1, False, 3, 2))
+    assert isinstance(result, Result)
+    assert result.value == [[14.0], [28.0, 30.0]]
+    assert result.frame.image is IMAGE
+
+
+def test_options_of_the_newest_request_reach_the_pipeline(bench):
+    b = bench(OnnxRuntimeEngine(processor=GPU))
+    b.executor.options["twice"] = {"more": 3}
+    b.do(Prepare(5, "twice", 0))
+    ops = len(b.executor._deployments["twice"].networks(GPU)[0].ops)
+    b.chunk(0, ops)
+    assert b.do(Finish(5, "twice", GPU, 1, False, 1)).value[0] == [20.0]
+
+
+def test_on_the_cpu_the_whole_network_runs_whatever_the_gpus_ops_are(bench):
+    b = bench(NullEngine())
+    assert b.do(Move("twice", CPU, "test")) == DnnMoved("twice", CPU)
+    b.do(Prepare(5, "twice", 0))
+    event = b.chunk(0, 2, processor=CPU)
+    assert (event.processor, event.end_op) == (CPU, 2)
+    assert b.do(Finish(5, "twice", CPU, 1, False, 1)).value[0] == [14.0]
+
+
+def test_a_pipeline_that_raises_fails_its_job_and_is_reported(bench):
+    pipeline = Mean()
+    pipeline.broken = "prepare"
+    b = bench(NullEngine(), pipeline)
+    event = b.do(Prepare(5, "twice", 0))
+    assert event == JobFailed(5, "preprocess: no such picture")
+    assert b.executor.errors == ["twice: preprocess failed: ValueError: no such picture"]
+
+
+def test_a_result_that_cannot_be_decoded_is_reported_to_the_coordinator(bench):
+    pipeline = Mean()
+    pipeline.broken = "decode"
+    b = bench(NullEngine(), pipeline)
+    b.do(Prepare(5, "twice", 0))
+    b.chunk(0, 2)
+    assert b.do(Finish(5, "twice", GPU, 1, False, 1)) == JobFailed(5, "decode: no such output")
+
+
+def test_a_gpu_that_fails_again_and_again_is_given_up(bench):
+    b = bench(NullEngine())
+    for _ in range(GPU_FAILURES_UNTIL_LOST):
+        b.do(Prepare(5, "twice", 0))
+        assert isinstance(b.chunk(1, 2), JobFailed)  # op 0 has not run: the engine refuses
+    assert b.inbox.get(timeout=20) == ProcessorLost(GPU)
+    assert "the GPU failed repeatedly" in b.executor.errors[-1]
