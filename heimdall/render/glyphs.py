@@ -8,6 +8,7 @@ corner in the atlas in texels (2), and RGBA.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import moderngl
 import numpy as np
@@ -46,6 +47,7 @@ class Glyphs:
         self._atlas = np.zeros((256, _WIDTH), np.uint8)
         self._texture: moderngl.Texture | None = None
         self._fresh = False
+        self._line = lru_cache(maxsize=512)(self._lay_out)  # labels repeat from frame to frame
         self._pen = [0, 0, 0]  # x, y and height of the shelf being filled
 
     def line_height(self, size: int, bold: bool = False) -> int:
@@ -61,16 +63,21 @@ class Glyphs:
         self, text: str, x: float, y: float, size: int, color: Color, bold: bool = False
     ) -> np.ndarray:
         """Glyph rows of one line of text whose top left corner is (x, y)."""
-        pen, base = round(x), round(y)
-        tint = rgba(color)
+        rows = self._line(text, size, bold).copy()
+        rows[:, 0] += round(x)
+        rows[:, 1] += round(y)
+        rows[:, 6:] = rgba(color)
+        return rows
+
+    def _lay_out(self, text: str, size: int, bold: bool) -> np.ndarray:
+        """Rows of a line at (0, 0), without colour."""
         rows = []
         advance = 0.0
         for letter in text:
             glyph = self._glyph(letter, size, bold)
             if glyph.width:
-                left = pen + round(advance) + glyph.left
-                place = (left, base + glyph.top, glyph.width, glyph.height)
-                rows.append((*place, glyph.x, glyph.y, *tint))
+                place = (round(advance) + glyph.left, glyph.top, glyph.width, glyph.height)
+                rows.append((*place, glyph.x, glyph.y, 0, 0, 0, 0))
             advance += glyph.advance
         return np.array(rows, np.float32).reshape(-1, FLOATS)
 

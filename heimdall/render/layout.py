@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+Extent = tuple[float, float, float, float]  # left, top, right, bottom; shares of the picture
+
 
 @dataclass(frozen=True)
 class Letterbox:
@@ -37,6 +39,21 @@ class Letterbox:
     def to_picture(self, x: float, y: float) -> tuple[float, float]:
         """A surface point to picture pixels; outside the picture it lies beyond its size."""
         return (x - self.left) / self.zoom, (y - self.top) / self.zoom
+
+    def extent(self, points: np.ndarray) -> Extent:
+        """The part of the picture that holds these surface points (n, 2)."""
+        shares = (points - (self.left, self.top)) / self.zoom / self.picture
+        left, top = shares.min(axis=0)
+        right, bottom = shares.max(axis=0)
+        return float(left), float(top), float(right), float(bottom)
+
+    def gl_part(self, extent: Extent) -> tuple[int, int, int, int]:
+        """A part of the picture as ``gl_box`` gives the whole, at least those pixels."""
+        x, y, width, height = self.gl_box()
+        left, top, right, bottom = (min(max(share, 0.0), 1.0) for share in extent)
+        start, end = int(left * width), min(int(right * width) + 1, width)
+        low, high = int((1 - bottom) * height), min(int((1 - top) * height) + 1, height)
+        return x + start, y + low, max(end - start, 0), max(high - low, 0)
 
     def gl_box(self) -> tuple[int, int, int, int]:
         """The picture's (x, y, width, height) in whole pixels, y up, as GL counts."""

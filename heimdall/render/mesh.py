@@ -16,8 +16,6 @@ import numpy as np
 
 from heimdall.errors import AppError, unknown
 
-FABRIC, WOOD = 0.0, 1.0
-
 
 @dataclass(frozen=True)
 class Mesh:
@@ -27,8 +25,8 @@ class Mesh:
     normals: np.ndarray  # (n, 3) float32, unit
     uvs: np.ndarray  # (n, 2) float32, metres on the cloth
     openness: np.ndarray  # (n,) float32, 1 in the open to 0 in a fold
-    materials: np.ndarray  # (n,) float32, FABRIC or WOOD
-    triangles: np.ndarray  # (m, 3) uint32, counter-clockwise from outside
+    triangles: np.ndarray  # (m, 3) uint32, counter-clockwise from outside: cloth, then wood
+    cloth_triangles: int
     width: float
     half_size: tuple[float, float]
     height: float
@@ -42,9 +40,10 @@ class Part:
     size: tuple[float, float, float]
     radius: float
     puff: float = 0.0
-    material: float = FABRIC
+    wood: bool = False
     tilt: float = 0.0  # degrees its top leans back
-    flat: int = 3  # mesh cells across the flat of a face
+    cells: tuple[int, int, int] = (2, 2, 2)  # across the flat of a side, along x, y and z
+    bends: int = 1  # cells from a flat to the middle of an edge
 
     def rotation(self) -> np.ndarray:
         angle = np.radians(self.tilt)
@@ -60,26 +59,31 @@ class Part:
 
 
 def couch_parts() -> list[Part]:
-    """A three-seat couch, 2.1 m wide."""
-    parts = [Part((0, 0.235, 0.0), (1.90, 0.19, 0.84), 0.04, flat=4)]  # frame
-    parts.append(Part((0, 0.50, -0.375), (1.90, 0.62, 0.19), 0.08, tilt=7, flat=6))  # back
-    for side in (-1, 1):
-        parts.append(Part((side * 0.945, 0.395, 0.0), (0.21, 0.51, 0.90), 0.085, 0.008, flat=4))
+    """A three-seat couch, 2.1 m wide. What hides the rest comes first, so that most hidden
+    pixels fail the depth test before they are shaded."""
+    parts = []
+    for x in (-0.561, 0, 0.561):
+        parts.append(
+            Part((x, 0.66, -0.215), (0.545, 0.42, 0.18), 0.075, 0.030, tilt=14, cells=(3, 3, 1))
+        )
+        parts.append(Part((x, 0.395, 0.055), (0.555, 0.16, 0.76), 0.055, 0.022, cells=(3, 1, 3)))
+    for x in (-0.945, 0.945):
+        parts.append(
+            Part((x, 0.395, 0.0), (0.21, 0.51, 0.90), 0.085, 0.008, cells=(1, 3, 3), bends=2)
+        )
+    parts.append(Part((0, 0.235, 0.0), (1.90, 0.19, 0.84), 0.04, cells=(6, 1, 1)))  # frame
+    parts.append(Part((0, 0.50, -0.375), (1.90, 0.62, 0.19), 0.08, tilt=7, cells=(6, 3, 1)))
+    for x in (-0.90, 0.90):
         for z in (-0.36, 0.36):
             parts.append(
-                Part((side * 0.90, 0.075, z), (0.055, 0.15, 0.055), 0.015, 0, WOOD, flat=1)
+                Part((x, 0.075, z), (0.055, 0.15, 0.055), 0.015, wood=True, cells=(1, 1, 1))
             )
-    for place in (-1, 0, 1):
-        x = place * 0.561
-        parts.append(Part((x, 0.395, 0.055), (0.555, 0.16, 0.76), 0.055, 0.022, flat=4))  # seat
-        parts.append(
-            Part((x, 0.66, -0.215), (0.545, 0.42, 0.18), 0.075, 0.035, tilt=14, flat=4)
-        )  # cushion
     return parts
 
 
 def build(parts: list[Part]) -> Mesh:
     """The visible triangles of all parts as one mesh."""
+    parts = sorted(parts, key=lambda part: part.wood)
     pieces = [_visible(index, parts) for index in range(len(parts))]
     sizes = [len(piece[0]) for piece in pieces]
     starts = np.cumsum([0, *sizes[:-1]])
@@ -95,8 +99,8 @@ def build(parts: list[Part]) -> Mesh:
         normals.astype(np.float32),
         uvs.astype(np.float32),
         _openness(positions, normals, parts).astype(np.float32),
-        np.repeat([part.material for part in parts], sizes).astype(np.float32),
         triangles.astype(np.uint32),
+        sum(len(piece[3]) for part, piece in zip(parts, pieces, strict=True) if not part.wood),
         width=2 * float(half[0]),
         half_size=(float(half[0]), float(half[1])),
         height=float(positions[:, 1].max()),
@@ -104,11 +108,16 @@ def build(parts: list[Part]) -> Mesh:
 
 
 def _visible(index: int, parts: list[Part]) -> tuple[np.ndarray, ...]:
-    """One part's positions, normals, uvs and triangles, without those inside other parts."""
+    """One part's positions, normals, uvs and triangles, without those inside another part.
+
+    Parts are convex: a triangle is inside one if its three corners are.
+    """
     positions, normals, uvs, triangles = _rounded_box(parts[index])
-    others = [part.distance(positions) for part in parts[:index] + parts[index + 1 :]]
-    hidden = (np.min(others, axis=0) < -0.004) | (positions[:, 1] < 0.004)
-    triangles = triangles[~hidden[triangles].all(axis=1)]
+    for other in parts[:index] + parts[index + 1 :]:
+        inside = other.distance(positions) < -0.004
+        triangles = triangles[~inside[triangles].all(axis=1)]
+    on_floor = positions[:, 1] < 0.004
+    triangles = triangles[~on_floor[triangles].all(axis=1)]
     used, triangles = np.unique(triangles, return_inverse=True)
     return positions[used], normals[used], uvs[used], triangles.reshape(-1, 3)
 
@@ -131,8 +140,8 @@ def _face(part: Part, half: np.ndarray, axis: int, sign: float) -> tuple[np.ndar
     # (axis, across, up) is a right-handed triple, so u x v points along +axis.
     across, up = (axis + 1) % 3, (axis + 2) % 3
     inner = half - part.radius
-    u = _ticks(inner[across], part.radius, part.flat)
-    v = _ticks(inner[up], part.radius, part.flat)
+    u = _ticks(inner[across], part.radius, part.cells[across], part.bends)
+    v = _ticks(inner[up], part.radius, part.cells[up], part.bends)
     grid_u, grid_v = np.meshgrid(u, v, indexing="ij")
     points = np.zeros((grid_u.size, 3))
     points[:, axis] = sign * half[axis]
@@ -152,10 +161,10 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def _ticks(inner: float, radius: float, flat: int) -> np.ndarray:
-    """Grid lines across one side of a face: evenly over the flat, and two around each edge."""
-    edge = inner + radius * np.tan(np.radians([22.0, 45.0]))
-    return np.concatenate([-edge[::-1], np.linspace(-inner, inner, flat + 1), edge])
+def _ticks(inner: float, radius: float, cells: int, bends: int) -> np.ndarray:
+    """Grid lines across one side of a face: evenly over the flat, then around each edge."""
+    edge = inner + radius * np.tan(np.radians(45.0) * np.arange(1, bends + 1) / bends)
+    return np.concatenate([-edge[::-1], np.linspace(-inner, inner, cells + 1), edge])
 
 
 def _puff(puff: float, u: np.ndarray, v: np.ndarray, inner: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -1,7 +1,7 @@
 """The panel in the corner: frame rate, frame times, and what each network is doing.
 
 Its text is laid out five times a second and kept in GPU buffers; between those a frame draws
-one quad for the panel, one batch of bars, one of glyphs and one of graph columns.
+one batch of rectangles (panel, meters, graph) and one of glyphs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 from heimdall.render import shapes
 from heimdall.render.glyphs import Glyphs, glyph_instances
 from heimdall.render.programs import Programs
-from heimdall.render.shapes import Instances
 from heimdall.render.status import DnnStatus, Status
 from heimdall.render.surface import Surface
 
@@ -24,6 +23,7 @@ _REFRESH_S = 0.2
 _PANEL, _TRACK = "#0b0e13c8", "#ffffff26"
 _INK, _DIM = "#f4f6f8", "#aeb6c0"
 _GOOD, _WARN, _BAD = "#4ade80", "#fbbf24", "#f87171"
+_ON_TIME, _SLOW, _MISSED = (shapes.rgba(color) for color in ("#33b873e0", _WARN, _BAD))
 _PROCESSOR = {"gpu": "#34d399", "cpu": "#fb923c"}
 
 
@@ -32,12 +32,10 @@ class Overlay:
 
     def __init__(self, surface: Surface, clock: Callable[[], float] = time.monotonic):
         self._surface, self._clock = surface, clock
-        programs = Programs(surface.ctx)
-        self._programs = programs
+        self._programs = Programs(surface.ctx)
         self._glyphs = Glyphs(surface.ctx)
-        self._bars = shapes.bars(surface.ctx, programs)
-        self._text = glyph_instances(surface.ctx, programs)
-        self._graph = Instances(surface.ctx, programs["graph"], "1f /i", "in_height")
+        self._rects = shapes.rects(surface.ctx, self._programs)
+        self._text = glyph_instances(surface.ctx, self._programs)
         self._laid_out: tuple[float, str, tuple[int, int]] | None = None
         self._page = _Page(1.0, self._glyphs)
 
@@ -45,13 +43,13 @@ class Overlay:
         """Draw over what is on the framebuffer; call after ``Scene.render``."""
         ctx, target = self._surface.ctx, self._surface.framebuffer
         target.use()
-        target.scissor = (0, 0, *self._surface.size)
-        target.viewport = (0, 0, *self._surface.size)
+        target.scissor = target.viewport = (0, 0, *self._surface.size)
         ctx.enable_only(moderngl.BLEND)
         ctx.blend_func = (moderngl.SRC_ALPHA, moderngl.ONE_MINUS_SRC_ALPHA)
         self._refresh(status)
-        self._bars.draw(self._page.bar_count)
-        self._draw_graph(status)
+        rects = np.concatenate([self._page.rects, self._page.columns(status)])
+        self._rects.write(rects)
+        self._rects.draw(len(rects))
         self._glyphs.use(0)
         self._text.draw(self._page.glyph_count)
 
@@ -63,22 +61,9 @@ class Overlay:
         # 720 lines are the design size; denser displays and larger windows get larger letters.
         unit = max(self._surface.size[1] / 720, 0.75 * self._surface.scale, 0.6)
         self._page = _Page(unit, self._glyphs)
-        bars, glyphs = self._page.lay_out(status)
-        self._bars.write(bars)
-        self._text.write(glyphs)
-        for name in ("bars", "glyphs", "graph"):
+        self._text.write(self._page.lay_out(status))
+        for name in ("rects", "glyphs"):
             self._programs[name]["u_surface"] = self._surface.size
-        self._programs["graph"]["u_place"] = self._page.graph
-
-    def _draw_graph(self, status: Status) -> None:
-        """Columns of the last frame intervals; the line across them is the target."""
-        recent = np.asarray(status.frame_ms[-GRAPH_FRAMES:], np.float32)
-        if not len(recent):
-            return
-        # Half height is the target interval, so a missed frame fills the graph.
-        self._graph.write(np.clip(recent * status.fps_target / 2000, 0.02, 1).reshape(-1, 1))
-        self._programs["graph"]["u_first"] = GRAPH_FRAMES - len(recent)
-        self._graph.draw(len(recent))
 
 
 class _Page:
@@ -91,27 +76,58 @@ class _Page:
         column = max(1, self._px(2))
         self._width = GRAPH_FRAMES * column
         self._column = column
-        self._bars: list[np.ndarray] = []
+        self._boxes: list[tuple[float, ...]] = []
         self._rows: list[np.ndarray] = []
-        self.graph = (0.0, 0.0, 0.0, 0.0)  # left, top, column width, height
-        self.bar_count = self.glyph_count = 0
+        self._graph = (0, 0)  # top and height
+        self.rects = np.zeros((0, 8), np.float32)
+        self.glyph_count = 0
 
-    def lay_out(self, status: Status) -> tuple[np.ndarray, np.ndarray]:
-        """Bar rows and glyph rows of the whole panel."""
+    def lay_out(self, status: Status) -> np.ndarray:
+        """Glyph rows of the whole panel; its rectangles are in ``rects``."""
         self._y += self._px(8)
         self._head(status)
         self._frame_times()
         for dnn in status.dnns:
             self._dnn(dnn)
         self._foot(status)
-        pad = self._px(10)
-        panel = shapes.panel(
-            self._left, self._px(12), self._left + self._width + 2 * pad, self._y, pad, _PANEL
-        )
-        bars = np.concatenate([panel, *self._bars])
+        self.rects = np.array(self._panel() + self._boxes, np.float32)
         glyphs = np.concatenate(self._rows)
-        self.bar_count, self.glyph_count = len(bars), len(glyphs)
-        return bars, glyphs
+        self.glyph_count = len(glyphs)
+        return glyphs
+
+    def columns(self, status: Status) -> np.ndarray:
+        """The graph: a column each of the last frame intervals, as rectangles."""
+        recent = np.asarray(status.frame_ms[-GRAPH_FRAMES:], np.float32)
+        top, height = self._graph
+        # The line at half height is the target: a missed frame fills the graph.
+        share = recent * status.fps_target / 2000
+        tall = np.clip(np.round(share * height), 1, height)
+        rows = np.empty((len(recent), 8), np.float32)
+        first = GRAPH_FRAMES - len(recent)
+        rows[:, 0] = self._inner + self._column * np.arange(first, GRAPH_FRAMES)
+        rows[:, 1] = top + height - tall
+        rows[:, 2], rows[:, 3] = self._column, tall
+        rows[:, 4:] = np.select(
+            [share[:, None] < 0.55, share[:, None] < 0.75], [_ON_TIME, _SLOW], _MISSED
+        )
+        return rows
+
+    def _panel(self) -> list[tuple[float, ...]]:
+        """The translucent ground, its corners rounded by a few shorter rows."""
+        top, radius = self._px(12), self._px(7)
+        left, width = self._left, self._width + 2 * self._px(10)
+        tint = shapes.rgba(_PANEL)
+        rows: list[tuple[float, ...]] = []
+        for row in range(radius):
+            inset = round(radius - (radius**2 - (radius - row - 0.5) ** 2) ** 0.5)
+            for y in (top + row, self._y - 1 - row):
+                rows.append((left + inset, y, width - 2 * inset, 1, *tint))
+        rows.append((left, top + radius, width, self._y - top - 2 * radius, *tint))
+        return rows
+
+    def _box(self, left: float, top: float, right: float, bottom: float, color: str) -> None:
+        place = (round(left), round(top), round(right) - round(left), round(bottom) - round(top))
+        self._boxes.append((*place, *shapes.rgba(color)))
 
     def _px(self, design: float) -> int:
         return round(design * self._unit)
@@ -152,18 +168,19 @@ class _Page:
         self._y = top + self._px(40)
 
     def _frame_times(self) -> None:
-        height = self._px(30)
-        self.graph = (self._inner, self._y, self._column, height)
+        height = self._px(15) * 2
+        self._graph = (self._y, height)
         left, right = self._inner, self._inner + self._width
-        self._bars.append(shapes.panel(left, self._y, right, self._y + height, 0, "#ffffff12"))
+        self._box(left, self._y, right, self._y + height, "#ffffff12")
+        middle = self._y + height // 2
+        self._box(left, middle, right, middle + 1, "#ffffff60")
         self._y += height + self._px(8)
 
     def _dnn(self, dnn: DnnStatus) -> None:
         """Name and processor, rate, latency against its constraint as numbers and as a meter."""
         top, left = self._y, self._inner
-        mark = self._px(9)
-        dot = [[left + self._px(3), top + mark]]
-        self._bars.append(shapes.discs(np.array(dot), self._px(3), _GOOD if dnn.active else _TRACK))
+        if dnn.active:
+            self._put("●", left - self._px(1), 10, _GOOD)
         name = self._fitted(dnn.name, 13, self._px(70))
         self._put(name, left + self._px(12), 13, _INK)
         self._y = top + self._px(3)
@@ -179,12 +196,11 @@ class _Page:
 
     def _meter(self, share: float) -> None:
         left, right = self._inner + self._px(12), self._inner + self._width
-        height = max(2, self._px(3))
-        self._bars.append(shapes.panel(left, self._y, right, self._y + height, height / 2, _TRACK))
+        bottom = self._y + max(2, self._px(3))
         end = left + (right - left) * min(share, 1.0)
-        if end - left >= height:
-            tint = _GOOD if share < 0.8 else _WARN if share <= 1 else _BAD
-            self._bars.append(shapes.panel(left, self._y, end, self._y + height, height / 2, tint))
+        self._box(end, self._y, right, bottom, _TRACK)
+        tint = _GOOD if share < 0.8 else _WARN if share <= 1 else _BAD
+        self._box(left, self._y, end, bottom, tint)
 
     def _foot(self, status: Status) -> None:
         policy = f"{status.scheduler} · {status.mode}"

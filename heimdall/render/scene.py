@@ -19,13 +19,13 @@ from heimdall.errors import AppError, ConfigError
 from heimdall.models.results import Detection, Hand, Mask
 from heimdall.render import shapes
 from heimdall.render.glyphs import Glyphs, glyph_instances
-from heimdall.render.layout import Letterbox
+from heimdall.render.layout import Extent, Letterbox
 from heimdall.render.mesh import load
 from heimdall.render.programs import Programs
 from heimdall.render.shapes import Color
 from heimdall.render.stage import Piece, Stage
 from heimdall.render.surface import Surface
-from heimdall.render.textures import TextureCache, smooth
+from heimdall.render.textures import MaskTexture, TextureCache, smooth
 
 HAND_BONES = tuple(
     bone
@@ -78,7 +78,7 @@ class Scene:
         self._text = glyph_instances(ctx, self._programs)
         self._glyphs = Glyphs(ctx)
         self._stage = Stage(ctx, self._programs)
-        self._masks = TextureCache(lambda values: _mask_texture(ctx, values))
+        self._masks = TextureCache(lambda values: MaskTexture(ctx, values))
         self._images = TextureCache(lambda pixels: smooth(ctx, pixels, 3))
         self._quads = {
             name: ctx.vertex_array(self._programs[name], [])
@@ -291,9 +291,12 @@ class Scene:
                     self._text.write(rows)
                     self._text.draw(len(rows))
                 case _Tint(values, color):
-                    self._masks.get(values).use(0)
+                    mask = self._masks.get(values)
+                    mask.use(0)
+                    target.scissor = self._box.gl_part(mask.extent)
                     self._programs["mask"]["u_color"] = color
                     self._over_picture("mask", target)
+                    target.scissor = self._box.gl_box()
                 case _Image(pixels, homography):
                     self._images.get(pixels).use(0)
                     self._programs["quad"]["u_homography"] = tuple(homography.T.ravel())
@@ -308,9 +311,12 @@ class Scene:
     ) -> None:
         if not covered or self._picture is None:
             return
-        target.scissor = _scissor(np.concatenate(covered), self._box)
+        mask = self._masks.get(values)
+        meshes = self._box.extent(np.concatenate(covered))
+        # Only where there is both a mesh and a mask: the picture is costly to draw twice.
+        target.scissor = self._box.gl_part(_overlap(meshes, mask.extent))
         self._picture.use(0)
-        self._masks.get(values).use(1)
+        mask.use(1)
         self._over_picture("occlude", target)
         target.scissor = self._box.gl_box()
 
@@ -363,13 +369,8 @@ def _merged(layers: Sequence[_Layer]) -> list[_Layer]:
     return merged
 
 
-def _scissor(points: np.ndarray, box: Letterbox) -> tuple[int, int, int, int]:
-    """The part of the picture that holds these surface points, as GL counts (y up)."""
-    x, y, width, height = box.gl_box()
-    up = box.surface[1] - points[:, 1]
-    left, right = np.clip([points[:, 0].min() - 1, points[:, 0].max() + 1], x, x + width)
-    low, high = np.clip([up.min() - 1, up.max() + 1], y, y + height)
-    return int(left), int(low), int(right - left) + 1, int(high - low) + 1
+def _overlap(a: Extent, b: Extent) -> Extent:
+    return max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])
 
 
 def _checked_mask(mask: Mask) -> np.ndarray:
@@ -383,7 +384,3 @@ def _check_image(image: np.ndarray) -> None:
         raise AppError(
             f"image of shape {image.shape}, {image.dtype}: give RGB uint8 of shape (h, w, 3)"
         )
-
-
-def _mask_texture(ctx: moderngl.Context, values: np.ndarray) -> moderngl.Texture:
-    return smooth(ctx, (np.clip(values, 0, 1) * 255).astype(np.uint8), 1)

@@ -103,6 +103,11 @@ class Instances:
         self._array.render(moderngl.TRIANGLE_STRIP, vertices=4, instances=count)
 
 
+def rects(ctx: moderngl.Context, programs: Programs) -> Instances:
+    """A drawer of plain rectangles: rows of left, top, width, height and RGBA."""
+    return Instances(ctx, programs["rects"], "4f 4f /i", "in_place in_color")
+
+
 def bars(ctx: moderngl.Context, programs: Programs) -> Instances:
     """A drawer of bars."""
     return Instances(

@@ -23,7 +23,9 @@ FIELD_OF_VIEW = 60.0
 PITCH = 24.0
 _NEAR, _FAR = 0.05, 500.0  # metres
 _KEY = np.array([-0.45, 0.80, 0.55])  # towards the key light, in the room: left, above, front
-_CLOTH = 256  # texels a side: more would cost mipmap time and not be seen
+_CLOTH = 192  # texels a side: about one a pixel, so that no mipmaps are needed
+_WOOD = (82, 60, 44)  # RGB
+_TILE, _WEAVE_TILE = 0.62, 0.5  # metres a texture covers: one picture for each cushion
 _SHADOW_MARGIN = 0.55  # metres beyond the base
 
 
@@ -97,65 +99,89 @@ class Stage:
         self._ctx = ctx
         self._lit, self._shadow = programs["mesh"], programs["shadow"]
         self._arrays: dict[str, moderngl.VertexArray] = {}
-        self._floor = ctx.vertex_array(self._shadow, [])
+        floor = [(ctx.buffer(_floor_grid()), "2f 2f", "in_side", "in_spread")]
+        self._floor = ctx.vertex_array(self._shadow, floor)
         self._cloths = TextureCache(lambda image: _cloth(ctx, image))
-        self._own_cloth = smooth(ctx, weave(), 3, mipmaps=True)
+        self._weave = _cloth(ctx, weave())
+        self._wood = smooth(ctx, np.full((2, 2, 3), _WOOD, np.uint8), 3)
 
     def draw(self, piece: Piece, box: Letterbox, target: moderngl.Framebuffer) -> np.ndarray:
-        """Draw the shadow, then the piece. Returns its corners on the surface, (n, 2) pixels."""
+        """Draw the piece, then its shadow where the piece does not hide it: shading hidden
+        pixels would cost a software GPU as much as visible ones. Returns the piece's corners on
+        the surface, (n, 2) pixels."""
         mesh = load(piece.name)
         where = pose(piece, mesh, box)
         self._ctx.enable(moderngl.DEPTH_TEST)
-        self._draw_shadow(mesh, where, box, target)
         self._ctx.enable(moderngl.CULL_FACE)
         self._draw_mesh(piece, mesh, where)
-        self._ctx.disable(moderngl.CULL_FACE | moderngl.DEPTH_TEST)
+        self._ctx.disable(moderngl.CULL_FACE)
+        self._draw_shadow(mesh, where, target)
+        self._ctx.disable(moderngl.DEPTH_TEST)
         return _extent(mesh, where, box)
 
     def trim(self) -> None:
         """Forget cloths that have not been used lately."""
         self._cloths.trim()
 
-    def _draw_shadow(
-        self, mesh: Mesh, where: Pose, box: Letterbox, target: moderngl.Framebuffer
-    ) -> None:
+    def _draw_shadow(self, mesh: Mesh, where: Pose, target: moderngl.Framebuffer) -> None:
         program = self._shadow
         program["u_clip"] = _floor_clip(where)
         program["u_half"] = mesh.half_size
         program["u_margin"] = _SHADOW_MARGIN + where.lift
         program["u_lift"] = where.lift
         target.depth_mask = False
-        self._floor.render(moderngl.TRIANGLE_STRIP, vertices=4)
+        self._floor.render()
         target.depth_mask = True
 
     def _draw_mesh(self, piece: Piece, mesh: Mesh, where: Pose) -> None:
         program = self._lit
-        own = piece.texture is None
-        cloth = self._own_cloth if piece.texture is None else self._cloths.get(piece.texture)
-        cloth.use(0)
         program["u_clip"] = _columns(where.clip)
         # Lights stand in the room: turn them into the model's own space instead of every normal.
         program["u_key"] = tuple(_yaw(-piece.yaw) @ (_KEY / np.linalg.norm(_KEY)))
         eye = -where.turn.T @ (where.base + where.turn[:, 1] * where.lift)
         program["u_eye"] = tuple(eye)
-        program["u_tile"] = 0.5 if own else 1.0
-        self._array(piece.name, mesh).render()
+        program["u_tile"] = _WEAVE_TILE if piece.texture is None else _TILE
+        array, cloth_end = self._array(piece.name, mesh), 3 * mesh.cloth_triangles
+        cloth = self._weave if piece.texture is None else self._cloths.get(piece.texture)
+        cloth.use(0)
+        array.render(vertices=cloth_end)
+        self._wood.use(0)
+        array.render(first=cloth_end, vertices=array.vertices - cloth_end)
 
     def _array(self, name: str, mesh: Mesh) -> moderngl.VertexArray:
         if name not in self._arrays:
-            columns = (mesh.positions, mesh.normals, mesh.uvs, mesh.openness, mesh.materials)
+            columns = (mesh.positions, mesh.normals, mesh.uvs, mesh.openness)
             rows = np.column_stack(columns).astype(np.float32)
-            names = ("in_position", "in_normal", "in_uv", "in_openness", "in_material")
-            content = [(self._ctx.buffer(rows), "3f 3f 2f 1f 1f", *names)]
+            names = ("in_position", "in_normal", "in_uv", "in_openness")
+            content = [(self._ctx.buffer(rows), "3f 3f 2f 1f", *names)]
             index = self._ctx.buffer(mesh.triangles)
             self._arrays[name] = self._ctx.vertex_array(self._lit, content, index)
         return self._arrays[name]
 
 
 def _cloth(ctx: moderngl.Context, image: np.ndarray) -> moderngl.Texture:
+    """The image with its mirror images beside and above it: it repeats without seams."""
     small = cv2.resize(image, (_CLOTH, _CLOTH), interpolation=cv2.INTER_AREA)
-    # Image rows go down, cloth coordinates go up.
-    return smooth(ctx, small[::-1], 3, mipmaps=True)
+    row = np.hstack([small, small[:, ::-1]])
+    texture = smooth(ctx, np.vstack([row[::-1], row]), 3)  # cloth coordinates go up
+    texture.repeat_x = texture.repeat_y = True
+    return texture
+
+
+def _floor_grid() -> np.ndarray:
+    """Triangles of the patch under a piece: each vertex is a corner of the base (-1, 0 or 1 each
+    way) and how far beyond it, in shares of the shadow's reach. Dense where the shadow fades."""
+    spread = np.array([-0.25, -0.12, 0.0, 0.12, 0.25, 0.45, 0.7, 1.0])
+    side = np.concatenate([-np.ones(8), [0], np.ones(8)])
+    reach = np.concatenate([-spread[::-1], [0], spread])
+    lines = np.stack([side, reach], axis=1)
+    n = len(lines)
+    i, j = (index.ravel() for index in np.mgrid[0 : n - 1, 0 : n - 1])
+    cells = [(i, j), (i + 1, j), (i + 1, j + 1), (i, j), (i + 1, j + 1), (i, j + 1)]
+    vertices = [
+        np.stack([lines[a, 0], lines[b, 0], lines[a, 1], lines[b, 1]], axis=1) for a, b in cells
+    ]
+    return np.stack(vertices, axis=1).reshape(-1, 4).astype(np.float32)
 
 
 def _floor_clip(where: Pose) -> tuple[float, ...]:

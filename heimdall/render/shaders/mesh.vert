@@ -4,15 +4,13 @@
 uniform mat4 u_clip;
 uniform vec3 u_key;   // towards the key light, model space
 uniform vec3 u_eye;   // the camera, model space
-uniform float u_tile; // metres of cloth a texture covers
+uniform float u_tile; // metres a picture covers; a texture holds two by two, mirrored
 in vec3 in_position;
 in vec3 in_normal;
 in vec2 in_uv;
 in float in_openness;
-in float in_material;
 out vec2 v_uv;
 out vec3 v_light;
-out float v_wood;
 
 void main() {
     vec3 sky = vec3(0.66, 0.72, 0.80), ground = vec3(0.30, 0.26, 0.22);
@@ -23,7 +21,6 @@ void main() {
     vec3 view = normalize(u_eye - in_position);
     float grazing = pow(1.0 - clamp(dot(in_normal, view), 0.0, 1.0), 3.0);
     v_light = around + key + 0.30 * grazing * in_openness;
-    v_uv = in_uv / u_tile + 0.5;
-    v_wood = in_material;
+    v_uv = (in_uv / u_tile + 0.5) * 0.5;
     gl_Position = u_clip * vec4(in_position, 1.0);
 }

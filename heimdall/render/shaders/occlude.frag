@@ -6,6 +6,6 @@ noperspective in vec2 v_uv;
 out vec4 f_color;
 
 void main() {
-    float inside = smoothstep(0.35, 0.65, texture(u_mask, v_uv).r);
+    float inside = clamp((texture(u_mask, v_uv).r - 0.35) / 0.3, 0.0, 1.0);
     f_color = vec4(texture(u_picture, v_uv).rgb, inside);
 }
