@@ -1,0 +1,172 @@
+"""Profiles: what was measured, of what, and on what, as values that can be saved."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
+
+from heimdall.analyzer.graph import Graph
+from heimdall.analyzer.partition import MARGIN_NS, Chunk, OpCosts, partition
+from heimdall.analyzer.profiler import Measurement
+from heimdall.coordinator.events import StagePlan
+from heimdall.engine.base import Engine, Network
+
+log = logging.getLogger(__name__)
+
+SCHEMA = 1
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ProfileKey(_Record):
+    """Everything that makes a profile stale when it changes."""
+
+    sha256: str  # of the model file and its input shapes
+    engine: str
+    version: str  # of the engine and its kernels
+    device: str
+    driver: str
+    mode: str  # hardware, or how and on which cores the software GPU runs
+    cpu: str
+    onnxruntime: str
+    forced_fallback: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        gpu: Engine,
+        cpu: Engine,
+        *,
+        mode: str | None = None,
+        force_fallback: Collection[str] = (),
+    ) -> ProfileKey:
+        """The key of ``graph`` on these engines; ``mode`` replaces what the GPU's engine says
+        (it cannot know how the software GPU is confined)."""
+        there, here = gpu.describe(), cpu.describe()
+        return cls(
+            sha256=graph.sha256,
+            engine=gpu.name,
+            version=there["version"],
+            device=there["device"],
+            driver=there["driver"],
+            mode=there["mode"] if mode is None else mode,
+            cpu=f"{here['device']}, {here['mode']}",
+            onnxruntime=here["driver"],
+            forced_fallback=tuple(sorted(force_fallback)),
+        )
+
+    def differences(self, other: ProfileKey) -> str:
+        """The fields that differ, as ``name: this -> other``."""
+        return ", ".join(
+            f"{name}: {value} -> {getattr(other, name)}"
+            for name, value in self
+            if value != getattr(other, name)
+        )
+
+
+class OpProfile(_Record):
+    """One op: its share of a run of many ops on the GPU (fallback: on the CPU)."""
+
+    name: str
+    kind: str
+    ns: NonNegativeInt
+    fallback: bool = False
+    flops: NonNegativeInt = 0
+    bytes: NonNegativeInt = 0
+
+
+class NetworkProfile(_Record):
+    """One network on one device. See ``profiler.Measurement`` for how the figures relate."""
+
+    schema_version: int = SCHEMA
+    model: str
+    key: ProfileKey
+    ops: tuple[OpProfile, ...]
+    chunk_cost_ns: NonNegativeInt
+    whole_ns: PositiveInt  # in as few chunks as possible on the GPU
+    cpu_ns: PositiveInt  # in one call on one CPU core
+    write_ns: NonNegativeInt = 0
+    read_ns: NonNegativeInt = 0
+
+    @classmethod
+    def from_measurement(
+        cls, key: ProfileKey, network: Network, measured: Measurement, cpu_ns: int
+    ) -> NetworkProfile:
+        ops = tuple(
+            OpProfile(
+                name=op.name,
+                kind=op.kind,
+                ns=ns,
+                fallback=op.fallback,
+                flops=op.flops,
+                bytes=op.bytes,
+            )
+            for op, ns in zip(network.ops, measured.op_ns, strict=True)
+        )
+        return cls(
+            model=network.graph.name,
+            key=key,
+            ops=ops,
+            chunk_cost_ns=measured.chunk_cost_ns,
+            whole_ns=max(measured.whole_ns, 1),
+            cpu_ns=max(cpu_ns, 1),
+            write_ns=measured.write_ns,
+            read_ns=measured.read_ns,
+        )
+
+    @property
+    def costs(self) -> OpCosts:
+        """What partitioners know, input and output copies included in the outermost ops."""
+        op_ns = [op.ns for op in self.ops]
+        op_ns[0] += self.write_ns
+        op_ns[-1] += self.read_ns
+        return OpCosts(tuple(op_ns), tuple(op.fallback for op in self.ops), self.chunk_cost_ns)
+
+    def partition(self, gap_ns: int, strategy: str = "heimdall", **options: int) -> list[Chunk]:
+        """Chunks for a gap; options as in ``partition.partition``."""
+        return partition(self.costs, gap_ns, strategy, **options)
+
+
+class RenderProfile(_Record):
+    """T_render of one scene at one size on one renderer."""
+
+    schema_version: int = SCHEMA
+    renderer: str
+    mode: str
+    scene: str
+    width: PositiveInt
+    height: PositiveInt
+    render_ns: PositiveInt
+
+
+def to_stage_plan(
+    profile: NetworkProfile,
+    gap_ns: int,
+    strategy: str = "heimdall",
+    *,
+    margin_ns: int = MARGIN_NS,
+    tasks: int = 1,
+) -> StagePlan:
+    """What the coordinator must know of one network.
+
+    ``chunks`` holds the ranges of fallback ops too. A gap that is not positive (rendering
+    alone is too slow for the frame rate) is logged, and every op becomes a chunk.
+    """
+    if gap_ns <= 0:
+        log.warning("rendering leaves no gap (%.1f ms): one op a chunk", gap_ns / 1e6)
+        gap_ns, margin_ns = 1, 0
+    costs = profile.costs
+    chunks = partition(costs, gap_ns, strategy, margin_ns=margin_ns)
+    return StagePlan(
+        op_ns=costs.op_ns,
+        fallback=costs.fallback,
+        cpu_ns=profile.cpu_ns,
+        chunk_cost_ns=profile.chunk_cost_ns,
+        chunks=tuple((chunk.start, chunk.end) for chunk in chunks),
+        tasks=tasks,
+    )

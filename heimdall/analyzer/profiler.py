@@ -1,0 +1,239 @@
+"""Measuring a network's ops on the GPU engine, the whole of it on a CPU core, and rendering.
+
+Section 5.2 of the paper. Each figure is the least of a few medians: a median drops single
+disturbances, the least of several drops a disturbed second. Latencies are what a caller waits
+for, so that the cost of enqueueing and of waking up counts as it does at run time.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from heimdall.analyzer.partition import OpCosts, partition
+from heimdall.analyzer.samples import sample_inputs
+from heimdall.engine.base import Network, State
+
+BATCHES = 3
+WARM_UPS = 2
+PIECES = 16  # runs of consecutive ops that are timed as one
+BUDGET_S = 2.0  # for all runs of one network on one processor, about
+
+Progress = Callable[[str, int, int], None]  # what is done, steps done, steps in all
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Latencies of one network in ns.
+
+    ``op_ns[i]`` is op i's share of a run of many ops (of a fallback op: on the CPU, copies
+    included). A GPU chunk [i, j) takes ``sum(op_ns[i:j]) + chunk_cost_ns``; the whole network
+    in as few chunks as its fallback ops allow takes ``whole_ns``. Copying the input in before
+    the first op and the output out after the last is apart: ``write_ns`` and ``read_ns``.
+    """
+
+    op_ns: tuple[int, ...]
+    chunk_cost_ns: int
+    whole_ns: int
+    write_ns: int = 0
+    read_ns: int = 0
+
+
+def no_progress(what: str, done: int, total: int) -> None:
+    """Report nothing."""
+
+
+def measure_ops(network: Network, progress: Progress = no_progress) -> Measurement:
+    """Profile every op of a loaded network.
+
+    Ops are timed by the engine's own events within a run of the whole network, where it has
+    them, else one by one. Those figures are then corrected by timing runs of consecutive ops
+    and the whole network, because a run saves launches that lone ops pay for.
+    """
+    inputs = sample_inputs(network.graph)
+    state = network.new_state()
+    whole = _segments(network)
+    pieces = [piece for segment in whole for piece in _pieces(network, segment)]
+    lone = [(op, op + 1) for op in range(len(network.ops))]
+    runner = _Runner(network, state, inputs, progress)
+    has_events = runner.warm_up(whole)
+    runner.warm_up(pieces)
+    if not has_events:
+        runner.warm_up(lone)
+    whole_ns, piece_ns, lone_ns = runner.measure([whole, pieces, [] if has_events else lone])
+    cuts = len(pieces) - len(whole)
+    extra_ns = sum(piece_ns) - sum(whole_ns)
+    cost_ns = max(0, round(extra_ns / cuts)) if cuts else 0
+    # Without a cut the cost is unknown: it is then part of the lone ops' time.
+    op_ns: Sequence[float]
+    op_ns = runner.op_ns if has_events else _without(cost_ns, network, lone, lone_ns)
+    op_ns = _fit(op_ns, pieces, _without(cost_ns, network, pieces, piece_ns))
+    op_ns = _fit(op_ns, whole, _without(cost_ns, network, whole, whole_ns))
+    return Measurement(
+        op_ns=tuple(op_ns),
+        chunk_cost_ns=cost_ns,
+        whole_ns=round(sum(whole_ns)),
+        write_ns=round(min(runner.write_ns)),
+        read_ns=_measure_read(network, state),
+    )
+
+
+def measure_whole(network: Network, progress: Progress = no_progress) -> int:
+    """The latency of a whole network in one call, in ns."""
+    everything = [(0, len(network.ops))]
+    runner = _Runner(network, network.new_state(), sample_inputs(network.graph), progress)
+    runner.warm_up(everything)
+    return round(sum(runner.measure([everything])[0]))
+
+
+def measure_render(draw: Callable[[], None], runs: int = 15) -> int:
+    """T_render in ns: ``draw`` renders one frame and waits until it is complete."""
+    for _ in range(WARM_UPS):
+        draw()
+    medians = []
+    for _ in range(BATCHES):
+        times = []
+        for _ in range(max(1, runs // BATCHES)):
+            began_ns = time.perf_counter_ns()
+            draw()
+            times.append(time.perf_counter_ns() - began_ns)
+        medians.append(statistics.median(times))
+    return round(min(medians))
+
+
+Range = tuple[int, int]
+
+
+class _Runner:
+    """Runs a network cut in given ways, in turn, and keeps the least of the medians."""
+
+    def __init__(
+        self,
+        network: Network,
+        state: State,
+        inputs: Mapping[str, np.ndarray],
+        progress: Progress,
+    ) -> None:
+        self._network = network
+        self._state = state
+        self._inputs = inputs
+        self._progress = progress
+        self._pass_s = 0.0
+        self.op_ns: list[float] = []  # by the engine's events, once measured
+        self.write_ns: list[float] = []
+
+    def warm_up(self, ranges: Sequence[Range]) -> bool:
+        """Run a few times; true if the engine times single ops."""
+        for _ in range(WARM_UPS):
+            began_s = time.perf_counter()
+            self._once(ranges)
+            self._pass_s = time.perf_counter() - began_s
+        return self._events() is not None
+
+    def measure(self, ways: Sequence[Sequence[Range]]) -> list[list[float]]:
+        """For each way of cutting, the latency of each of its ranges in ns."""
+        wanted = [ranges for ranges in ways if ranges]
+        runs = round(BUDGET_S / max(self._pass_s, 1e-4) / BATCHES / len(wanted))
+        runs = min(max(runs, 3), 9)
+        best: list[list[list[float]]] = [[] for _ in ways]
+        events = []
+        for batch in range(BATCHES):
+            self._progress(f"profiling {self._network.graph.name}", batch, BATCHES)
+            times: list[list[list[int]]] = [[] for _ in ways]
+            by_event = []
+            for _ in range(runs):  # interleaved: a disturbance hits all ways alike
+                for way, ranges in enumerate(ways):
+                    if ranges:
+                        times[way].append(self._once(ranges))
+                        if way == 0:
+                            by_event.append(self._events())
+            for way, samples in enumerate(times):
+                best[way].append(_medians(samples))
+            events.append(_medians([sample for sample in by_event if sample is not None]))
+        self._progress(f"profiling {self._network.graph.name}", BATCHES, BATCHES)
+        self.op_ns = _least(events)
+        return [_least(samples) for samples in best]
+
+    def _once(self, ranges: Sequence[Range]) -> list[int]:
+        network, state = self._network, self._state
+        began_ns = time.perf_counter_ns()
+        network.write(state, self._inputs)
+        self.write_ns.append(time.perf_counter_ns() - began_ns)
+        times = []
+        for start, end in ranges:
+            run = network.run_fallback if network.ops[start].fallback else network.run
+            began_ns = time.perf_counter_ns()
+            reported_ns = run(state, start, end)
+            # What the caller waited for; an engine that does not compute only reports.
+            times.append(max(reported_ns, time.perf_counter_ns() - began_ns))
+        return times
+
+    def _events(self) -> list[int] | None:
+        times = self._network.op_times(self._state)
+        return times if times is not None and len(times) == len(self._network.ops) else None
+
+
+def _segments(network: Network) -> list[Range]:
+    """As few ranges as fallback ops allow."""
+    marks = tuple(op.fallback for op in network.ops)
+    chunks = partition(OpCosts((0,) * len(marks), marks), 1, "whole")
+    return [(chunk.start, chunk.end) for chunk in chunks]
+
+
+def _pieces(network: Network, segment: Range) -> list[Range]:
+    start, end = segment
+    if network.ops[start].fallback:
+        return [segment]
+    size = max(1, -(-len(network.ops) // PIECES))
+    return [(op, min(op + size, end)) for op in range(start, end, size)]
+
+
+def _fit(op_ns: Sequence[float], ranges: Sequence[Range], targets: Sequence[float]) -> list[int]:
+    """Op times whose sums over ``ranges`` are ``targets``, to the nanosecond.
+
+    What is missing are gaps between launches, which every op has alike; what is too much is
+    taken from each in proportion.
+    """
+    fitted: list[int] = []
+    for (start, end), target in zip(ranges, targets, strict=True):
+        times = list(op_ns[start:end])
+        missing = target - sum(times)
+        if missing >= 0:
+            times = [ns + missing / len(times) for ns in times]
+        else:
+            times = [ns * target / sum(times) for ns in times]
+        edges = [0, *(round(edge) for edge in accumulate(times))]
+        fitted += [after - before for before, after in pairwise(edges)]
+    return fitted
+
+
+def _without(
+    cost_ns: int, network: Network, ranges: Sequence[Range], times: Sequence[float]
+) -> list[float]:
+    """Latencies of ranges less the cost of a chunk, which fallback ops do not have."""
+    return [
+        ns if network.ops[start].fallback else max(ns - cost_ns, 0)
+        for (start, _), ns in zip(ranges, times, strict=True)
+    ]
+
+
+def _measure_read(network: Network, state: State) -> int:
+    times = []
+    for _ in range(BATCHES):
+        began_ns = time.perf_counter_ns()
+        network.read(state)
+        times.append(time.perf_counter_ns() - began_ns)
+    return min(times)
+
+
+def _medians(samples: Sequence[Sequence[float]]) -> list[float]:
+    return [statistics.median(values) for values in zip(*samples, strict=True)]
+
+
+def _least(samples: Sequence[Sequence[float]]) -> list[float]:
+    return [min(values) for values in zip(*samples, strict=True)]

@@ -1,0 +1,163 @@
+"""The profile files: shipped ones are read, the user's are read, renewed and written.
+
+A profile that does not belong to what runs now, or cannot be read, is never used: the reason
+is logged, and it is measured again and replaced in one step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import tempfile
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from heimdall import paths
+from heimdall.analyzer.graph import Graph
+from heimdall.analyzer.profile import SCHEMA, NetworkProfile, ProfileKey, RenderProfile
+from heimdall.analyzer.profiler import (
+    Progress,
+    measure_ops,
+    measure_render,
+    measure_whole,
+    no_progress,
+)
+from heimdall.engine.base import Engine, Network
+
+log = logging.getLogger(__name__)
+
+Record = TypeVar("Record", NetworkProfile, RenderProfile)
+
+
+def load_or_measure(
+    graph: Graph,
+    gpu: Engine,
+    cpu: Engine,
+    *,
+    network: Network | None = None,
+    mode: str | None = None,
+    force_fallback: Collection[str] = (),
+    remeasure: bool = False,
+    progress: Progress = no_progress,
+) -> NetworkProfile:
+    """The profile of ``graph`` on these engines, measured now if there is no valid one.
+
+    ``network`` is the graph as it is loaded on ``gpu``, if it is (else it is loaded for the
+    measurement); ``mode`` says how the software GPU is confined.
+    """
+    key = ProfileKey.of(graph, gpu, cpu, mode=mode, force_fallback=force_fallback)
+    name = f"{graph.name}-{_digest(key.sha256, key.mode, *key.forced_fallback)}.json"
+    names = [op.name for op in network.ops] if network is not None else None
+
+    def reason(profile: NetworkProfile) -> str:
+        if profile.key != key:
+            return profile.key.differences(key)
+        if names is not None and [op.name for op in profile.ops] != names:
+            return "its ops are not those of the loaded network"
+        return ""
+
+    def measure() -> NetworkProfile:
+        loaded = network or gpu.load(graph, force_fallback=force_fallback)
+        alone = cpu.load(graph)
+        try:
+            measured = measure_ops(loaded, progress)
+            return NetworkProfile.from_measurement(
+                key, loaded, measured, measure_whole(alone, progress)
+            )
+        finally:
+            alone.close()
+            if network is None:
+                loaded.close()
+
+    return _load_or(measure, NetworkProfile, slug(key.device), name, reason, remeasure)
+
+
+def load_or_measure_render(
+    draw: Callable[[], None],
+    size: tuple[int, int],
+    *,
+    renderer: str,
+    mode: str = "hardware",
+    scene: str = "camera",
+    remeasure: bool = False,
+) -> RenderProfile:
+    """T_render of ``scene`` at ``size`` (width, height); ``draw`` renders one frame and waits."""
+    width, height = size
+    name = f"render-{width}x{height}-{_digest(scene, mode)}.json"
+    wanted = {"renderer": renderer, "mode": mode, "scene": scene, "width": width, "height": height}
+
+    def reason(profile: RenderProfile) -> str:
+        found = profile.model_dump(include=set(wanted))
+        return ", ".join(f"{k}: {found[k]} -> {v}" for k, v in wanted.items() if found[k] != v)
+
+    def measure() -> RenderProfile:
+        return RenderProfile.model_validate({**wanted, "render_ns": measure_render(draw)})
+
+    return _load_or(measure, RenderProfile, slug(renderer), name, reason, remeasure)
+
+
+def slug(device: str) -> str:
+    """A device's name as a folder name."""
+    return re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")[:80] or "device"
+
+
+def _load_or(
+    measure: Callable[[], Record],
+    kind: type[Record],
+    folder: str,
+    name: str,
+    reason: Callable[[Record], str],
+    remeasure: bool,
+) -> Record:
+    """The user's file first: it may be a newer measurement of what is shipped."""
+    own = paths.cache_dir() / "profiles" / folder / name
+    for path in () if remeasure else (own, paths.PROFILES / folder / name):
+        if (profile := _read(path, kind)) is None:
+            continue
+        if not (why := reason(profile)):
+            return profile
+        log.warning("profile %s is stale (%s): measuring again", path, why)
+    profile = measure()
+    _write(own, profile)
+    return profile
+
+
+def _read(path: Path, kind: type[Record]) -> Record | None:
+    try:
+        profile = kind.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError, ValueError) as error:
+        detail = "; ".join(str(error).splitlines()[:3])
+        log.warning("profile %s cannot be used (%s): measuring again", path, detail)
+        return None
+    if profile.schema_version != SCHEMA:
+        log.warning("profile %s is of schema %d: measuring again", path, profile.schema_version)
+        return None
+    return profile
+
+
+def _write(path: Path, profile: BaseModel) -> None:
+    """Replace the file in one step: a reader sees the old one or the new one, never half."""
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False) as file:
+            temporary = file.name
+            file.write(profile.model_dump_json(indent=1).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        log.warning("profile %s cannot be saved (%s): it will be measured again", path, error)
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
