@@ -115,7 +115,8 @@ def run(
 ) -> None:
     """Run APP: the name of a bundled app, or path/to/file.py[:Class].
 
-    Without --source an app uses its own clip, in a loop.
+    Without --source an app uses the camera; where there is none, and with --headless, its own
+    clip in a loop.
     """
     chosen = RunOptions(
         source=parse_source(source),

@@ -29,8 +29,26 @@ FAILED = 2  # a HeimdallError, or a command line that cannot be understood
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
+class Command(click.Command):
+    """A command that takes ``--debug`` as the group does: people add it at the end."""
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.params.append(
+            click.Option(
+                ["--debug"],
+                is_flag=True,
+                expose_value=False,
+                help="Show tracebacks and what happens inside.",
+                callback=lambda ctx, param, value: set_up_logging(True) if value else None,
+            )
+        )
+
+
 class Commands(click.Group):
     """A group whose errors are one clear line on standard error, with one set of statuses."""
+
+    command_class = Command
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         extra["standalone_mode"] = False  # raise errors instead of printing them

@@ -180,7 +180,7 @@ def check(
     files = [path for name in names for path in _files(name)]
     software = softgpu.together(cores)
     with open_processors(device, software) as processors:
-        return check_models(files, processors.gpu, len(software.gpu_cores))
+        return check_models(files, processors.gpu, len(software.gpu_cores), progress=progress)
 
 
 def _files(model: str) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -147,7 +148,7 @@ def check_report(results: Sequence[Mapping[str, Any]]) -> list[Table | str]:
     columns += [">onnxruntime ms", ">cores"]
     rows = [
         [
-            result["model"],
+            Path(result["model"]).name,
             result["ops"],
             len(result["fallback_ops"]),
             f"{result['max_rel_error']:.1e}",

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -91,8 +92,11 @@ def test_an_unknown_app_is_an_error_without_traceback():
     assert "Traceback" not in result.stderr
 
 
-def test_debug_shows_where_an_error_was_raised():
-    result = heimdall("--debug", "trace", "/nonexistent.json")
+@pytest.mark.parametrize(
+    "args", [("--debug", "trace", "/nonexistent.json"), ("trace", "/nonexistent.json", "--debug")]
+)
+def test_debug_shows_where_an_error_was_raised(args):
+    result = heimdall(*args)
     assert result.returncode == 2
     assert "Traceback" in result.stderr
     assert result.stderr.splitlines()[-1].startswith("error: ")
@@ -240,3 +244,105 @@ def test_devices_for_people_names_gpu_and_renderer():
     assert result.returncode == 0, result.stderr
     assert "OpenGL" in result.stdout
     assert "software GPU" in result.stdout
+
+
+@pytest.fixture(scope="module")
+def small_model(tmp_path_factory) -> Path:
+    """Three convolutions on 1x3xHx32, the height free."""
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(0)
+    nodes, weights, before = [], [], "image"
+    for index in range(3):
+        weight = rng.normal(0, 0.2, (3, 3, 3, 3)).astype(np.float32)
+        weights.append(numpy_helper.from_array(weight, f"w{index}"))
+        nodes.append(
+            helper.make_node("Conv", [before, f"w{index}"], [f"c{index}"], pads=[1, 1, 1, 1])
+        )
+        nodes.append(helper.make_node("Relu", [f"c{index}"], [f"r{index}"]))
+        before = f"r{index}"
+    shape = (1, 3, "height", 32)
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("image", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(before, TensorProto.FLOAT, shape)],
+        weights,
+    )
+    path = tmp_path_factory.mktemp("models") / "small.onnx"
+    opset = [helper.make_opsetid("", 13)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+    return path
+
+
+ON_ONNXRUNTIME = ("--device", "onnxruntime", "--shape", "image=1x3x32x32", "--json")
+
+
+def test_profile_measures_once_and_then_reads(small_model, tmp_path):
+    cache = {"HEIMDALL_CACHE": str(tmp_path)}
+    first = heimdall("profile", str(small_model), *ON_ONNXRUNTIME, **cache)
+    assert first.returncode == 0, first.stderr
+    (network,) = json.loads(first.stdout)["networks"]
+    assert network["ops"]
+    assert all(op["ms"] >= 0 for op in network["ops"])
+    assert "profiling" in first.stderr
+    second = heimdall("profile", str(small_model), *ON_ONNXRUNTIME, **cache)
+    assert json.loads(second.stdout) == json.loads(first.stdout)
+    assert "profiling" not in second.stderr
+
+
+def test_profile_for_people_lists_the_ops(small_model, tmp_path):
+    args = ("--device", "onnxruntime", "--shape", "image=1x3x32x32")
+    result = heimdall("profile", str(small_model), *args, HEIMDALL_CACHE=str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    assert "GFLOP/s" in result.stdout
+    assert "whole network" in result.stdout
+
+
+def test_partition_covers_every_op_and_draws(small_model, tmp_path):
+    png = tmp_path / "new" / "chunks.png"
+    args = ("--strategy", "fixed", "--ops", "2", "--png", str(png), *ON_ONNXRUNTIME)
+    result = heimdall("partition", str(small_model), *args, HEIMDALL_CACHE=str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    chunks = json.loads(result.stdout)["chunks"]
+    assert chunks[0]["start"] == 0
+    for before, after in pairwise(chunks):
+        assert before["end"] == after["start"]
+    assert all(chunk["end"] - chunk["start"] <= 2 for chunk in chunks)
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_check_goes_on_after_a_model_that_cannot_be_checked(tmp_path):
+    broken = tmp_path / "broken.onnx"
+    broken.write_bytes(b"not a model")
+    result = heimdall("check", str(broken), "selfie", "--device", "onnxruntime", "--json")
+    assert result.returncode == 0, result.stderr
+    first, second = json.loads(result.stdout)
+    assert first["error"]
+    assert second["error"] is None
+    assert second["max_rel_error"] <= 1e-3
+    assert second["cores"] >= 1
+
+
+@pytest.mark.parametrize(
+    "shape", ["image", "image=", "image=0x3", "=1x3", "image=1xx3", "image=1x2x3x4x5x6"]
+)
+def test_a_malformed_shape_is_refused(shape):
+    result = invoke("profile", "nanodet", "--shape", shape)
+    assert result.exit_code == 2
+    assert "INPUT=SHAPE" in result.stderr
+
+
+def test_an_unknown_strategy_lists_the_valid_ones(small_model):
+    result = invoke("partition", str(small_model), "--strategy", "best")
+    assert result.exit_code == 2
+    assert "heimdall" in result.stderr
+
+
+def test_a_file_that_is_no_trace_is_refused(tmp_path):
+    (tmp_path / "t.json").write_text("[1, 2")
+    result = invoke("trace", str(tmp_path / "t.json"))
+    assert result.exit_code == 2
+    assert "is not a trace" in result.stderr
