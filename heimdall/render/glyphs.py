@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 from heimdall.errors import ConfigError
 from heimdall.paths import ASSETS
 from heimdall.render.programs import Programs
-from heimdall.render.shapes import Color, Instances, rgba
+from heimdall.render.shapes import Color, Quads, rgba
 
 _FILES = {False: "DejaVuSans.ttf", True: "DejaVuSans-Bold.ttf"}
 _WIDTH = 512
@@ -139,6 +139,6 @@ class Glyphs:
         return x, y
 
 
-def glyph_instances(ctx: moderngl.Context, programs: Programs) -> Instances:
+def glyph_quads(ctx: moderngl.Context, programs: Programs) -> Quads:
     """A drawer of glyph rows."""
-    return Instances(ctx, programs["glyphs"], "4f 2f 4f /i", "in_place in_texel in_color")
+    return Quads(ctx, programs["glyphs"], "4f 2f 4f", "in_place in_texel in_color")

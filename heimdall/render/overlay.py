@@ -13,7 +13,7 @@ import moderngl
 import numpy as np
 
 from heimdall.render import shapes
-from heimdall.render.glyphs import Glyphs, glyph_instances
+from heimdall.render.glyphs import Glyphs, glyph_quads
 from heimdall.render.programs import Programs
 from heimdall.render.status import DnnStatus, Status
 from heimdall.render.surface import Surface
@@ -35,7 +35,7 @@ class Overlay:
         self._programs = Programs(surface.ctx)
         self._glyphs = Glyphs(surface.ctx)
         self._rects = shapes.rects(surface.ctx, self._programs)
-        self._text = glyph_instances(surface.ctx, self._programs)
+        self._text = glyph_quads(surface.ctx, self._programs)
         self._laid_out: tuple[float, str, tuple[int, int]] | None = None
         self._page = _Page(1.0, self._glyphs)
 
@@ -47,7 +47,7 @@ class Overlay:
         ctx.enable_only(moderngl.BLEND)
         ctx.blend_func = (moderngl.SRC_ALPHA, moderngl.ONE_MINUS_SRC_ALPHA)
         self._refresh(status)
-        rects = np.concatenate([self._page.rects, self._page.columns(status)])
+        rects = np.concatenate([self._page.rects, self._page.columns(status)], dtype=np.float32)
         self._rects.write(rects)
         self._rects.draw(len(rects))
         self._glyphs.use(0)
@@ -84,7 +84,7 @@ class _Page:
 
     def lay_out(self, status: Status) -> np.ndarray:
         """Glyph rows of the whole panel; its rectangles are in ``rects``."""
-        self._y += self._px(8)
+        self._y += self._px(6)
         self._head(status)
         self._frame_times()
         for dnn in status.dnns:
@@ -102,15 +102,18 @@ class _Page:
         # The line at half height is the target: a missed frame fills the graph.
         share = recent * status.fps_target / 2000
         tall = np.clip(np.round(share * height), 1, height)
-        rows = np.empty((len(recent), 8), np.float32)
-        first = GRAPH_FRAMES - len(recent)
-        rows[:, 0] = self._inner + self._column * np.arange(first, GRAPH_FRAMES)
-        rows[:, 1] = top + height - tall
-        rows[:, 2], rows[:, 3] = self._column, tall
-        rows[:, 4:] = np.select(
+        left = self._inner + self._column * (GRAPH_FRAMES - len(recent))
+        # Neighbours of one height are one rectangle: a steady frame rate draws hardly any.
+        starts = np.flatnonzero(np.diff(tall, prepend=-1))
+        widths = np.diff(starts, append=len(recent)) * self._column
+        tall, share = tall[starts], share[starts]
+        levels = [share[:, None] < 0.55, share[:, None] < 0.75]
+        tints = np.select(levels, [_ON_TIME, _SLOW], _MISSED)
             [share[:, None] < 0.55, share[:, None] < 0.75], [_ON_TIME, _SLOW], _MISSED
         )
-        return rows
+        return np.column_stack(
+            [left + starts * self._column, top + height - tall, widths, tall, tints]
+        )
 
     def _panel(self) -> list[tuple[float, ...]]:
         """The translucent ground, its corners rounded by a few shorter rows."""
@@ -168,7 +171,7 @@ class _Page:
         self._y = top + self._px(40)
 
     def _frame_times(self) -> None:
-        height = self._px(15) * 2
+        height = self._px(13) * 2
         self._graph = (self._y, height)
         left, right = self._inner, self._inner + self._width
         self._box(left, self._y, right, self._y + height, "#ffffff12")
@@ -190,9 +193,9 @@ class _Page:
         late = dnn.latency_ms is not None and dnn.latency_ms > dnn.constraint_ms
         latency = "–" if dnn.latency_ms is None else f"{dnn.latency_ms:.0f}"
         self._put_right(f"{latency} / {dnn.constraint_ms:.0f} ms", 11, _BAD if late else _INK)
-        self._y = top + self._px(19)
+        self._y = top + self._px(18)
         self._meter((dnn.latency_ms or 0.0) / max(dnn.constraint_ms, 1e-3))
-        self._y += self._px(9)
+        self._y += self._px(7)
 
     def _meter(self, share: float) -> None:
         left, right = self._inner + self._px(12), self._inner + self._width
@@ -209,11 +212,11 @@ class _Page:
         for text, tint in ((policy, _DIM), (status.device, _DIM), (status.reason, _INK)):
             if text:
                 self._put(self._fitted(text, 11, self._width), self._inner, 11, tint)
-                self._y += self._px(15)
+                self._y += self._px(14)
         for line in self._wrapped(status.message, 12)[:3]:
             self._put(line, self._inner, 12, _BAD)
             self._y += self._px(16)
-        self._y += self._px(5)
+        self._y += self._px(4)
 
     def _wrapped(self, text: str, size: int) -> list[str]:
         lines: list[str] = []

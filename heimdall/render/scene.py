@@ -18,7 +18,7 @@ import numpy as np
 from heimdall.errors import AppError, ConfigError
 from heimdall.models.results import Detection, Hand, Mask
 from heimdall.render import shapes
-from heimdall.render.glyphs import Glyphs, glyph_instances
+from heimdall.render.glyphs import Glyphs, glyph_quads
 from heimdall.render.layout import Extent, Letterbox
 from heimdall.render.mesh import load
 from heimdall.render.programs import Programs
@@ -75,7 +75,7 @@ class Scene:
         ctx = self._ctx = surface.ctx
         self._programs = Programs(ctx)
         self._bars = shapes.bars(ctx, self._programs)
-        self._text = glyph_instances(ctx, self._programs)
+        self._text = glyph_quads(ctx, self._programs)
         self._glyphs = Glyphs(ctx)
         self._stage = Stage(ctx, self._programs)
         self._masks = TextureCache(lambda values: MaskTexture(ctx, values))

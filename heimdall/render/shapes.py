@@ -2,7 +2,7 @@
 
 A bar is one row of ten floats in surface pixels, y down: centre (2), half of its long axis as a
 vector (2), half its width, its corner radius, and RGBA. A line with round caps, a disc (zero
-axis) and a panel are bars, so one instanced draw shows them all, and its fragment shader
+axis) and a panel are bars, so one draw shows them all, and its fragment shader
 smooths the edges from the distance to them: no multisampling, which costs a software GPU four
 times the memory traffic.
 """
@@ -74,8 +74,12 @@ def panel(
     return np.array([row], np.float32)
 
 
-class Instances:
-    """Draws rows of floats as instanced quads; the buffer grows as needed and is reused."""
+class Quads:
+    """Draws rows of floats as quads, every row repeated for its four corners.
+
+    Instanced drawing would send a quarter of the data, but software GPUs run their vertex
+    pipeline once an instance.
+    """
 
     def __init__(self, ctx: moderngl.Context, program: moderngl.Program, layout: str, names: str):
         self._ctx, self._program = ctx, program
@@ -83,33 +87,34 @@ class Instances:
         self._reserve(64)
 
     def _reserve(self, rows: int) -> None:
-        floats = sum(int(part[:-1]) for part in self._layout.split() if part != "/i")
+        floats = sum(int(part[:-1]) for part in self._layout.split())
         self._rows = rows
-        self._buffer = self._ctx.buffer(reserve=rows * floats * 4, dynamic=True)
+        self._buffer = self._ctx.buffer(reserve=rows * floats * 16, dynamic=True)
+        corners = 4 * np.arange(rows, dtype=np.uint32)[:, None]
+        self._index = self._ctx.buffer(corners + np.array([0, 1, 2, 2, 1, 3], np.uint32))
         content = [(self._buffer, self._layout, *self._names)]
-        self._array = self._ctx.vertex_array(self._program, content)
+        self._array = self._ctx.vertex_array(self._program, content, self._index)
 
     def write(self, rows: np.ndarray) -> None:
-        """Keep these rows for the next draws."""
+        """Keep these rows for the next draws; the buffers grow as needed."""
         if len(rows) > self._rows:
-            self._array.release()
-            self._buffer.release()
+            for used in (self._array, self._buffer, self._index):
+                used.release()
             self._reserve(max(len(rows), 2 * self._rows))
         self._buffer.orphan()
-        self._buffer.write(np.ascontiguousarray(rows, np.float32))
+        self._buffer.write(np.repeat(rows.astype(np.float32, copy=False), 4, axis=0))
 
     def draw(self, count: int) -> None:
-        """Draw the first ``count`` rows, each a quad of four vertices."""
-        self._array.render(moderngl.TRIANGLE_STRIP, vertices=4, instances=count)
+        """Draw the first ``count`` rows."""
+        if count:
+            self._array.render(vertices=6 * count)
 
 
-def rects(ctx: moderngl.Context, programs: Programs) -> Instances:
+def rects(ctx: moderngl.Context, programs: Programs) -> Quads:
     """A drawer of plain rectangles: rows of left, top, width, height and RGBA."""
-    return Instances(ctx, programs["rects"], "4f 4f /i", "in_place in_color")
+    return Quads(ctx, programs["rects"], "4f 4f", "in_place in_color")
 
 
-def bars(ctx: moderngl.Context, programs: Programs) -> Instances:
+def bars(ctx: moderngl.Context, programs: Programs) -> Quads:
     """A drawer of bars."""
-    return Instances(
-        ctx, programs["bars"], "2f 2f 2f 4f /i", "in_centre in_axis in_width_radius in_color"
-    )
+    return Quads(ctx, programs["bars"], "2f 2f 2f 4f", "in_centre in_axis in_width_radius in_color")

@@ -12,7 +12,7 @@ flat out vec4 v_color;
 void main() {
     float along = length(in_axis);
     vec2 unit = along > 0.0 ? in_axis / along : vec2(1.0, 0.0);
-    vec2 side = vec2(gl_VertexID & 1, gl_VertexID >> 1) * 2.0 - 1.0;
+    vec2 side = vec2(gl_VertexID & 1, (gl_VertexID >> 1) & 1) * 2.0 - 1.0;
     v_place = side * (vec2(along, in_width_radius.x) + 1.0);
     v_half = vec3(vec2(along, in_width_radius.x) - in_width_radius.y, in_width_radius.y);
     v_color = in_color;

@@ -7,7 +7,7 @@ noperspective out vec2 v_texel;
 flat out vec4 v_color;
 
 void main() {
-    vec2 offset = vec2(gl_VertexID & 1, gl_VertexID >> 1) * in_place.zw;
+    vec2 offset = vec2(gl_VertexID & 1, (gl_VertexID >> 1) & 1) * in_place.zw;
     v_texel = in_texel + offset;
     v_color = in_color;
     vec2 clip = (in_place.xy + offset) / u_surface * 2.0 - 1.0;

@@ -6,7 +6,7 @@ in vec4 in_color;
 flat out vec4 v_color;
 
 void main() {
-    vec2 pixel = in_place.xy + vec2(gl_VertexID & 1, gl_VertexID >> 1) * in_place.zw;
+    vec2 pixel = in_place.xy + vec2(gl_VertexID & 1, (gl_VertexID >> 1) & 1) * in_place.zw;
     v_color = in_color;
     vec2 clip = pixel / u_surface * 2.0 - 1.0;
     gl_Position = vec4(clip.x, -clip.y, 0.0, 1.0);
