@@ -109,11 +109,8 @@ class _Page:
         tall, share = tall[starts], share[starts]
         levels = [share[:, None] < 0.55, share[:, None] < 0.75]
         tints = np.select(levels, [_ON_TIME, _SLOW], _MISSED)
-            [share[:, None] < 0.55, share[:, None] < 0.75], [_ON_TIME, _SLOW], _MISSED
-        )
-        return np.column_stack(
-            [left + starts * self._column, top + height - tall, widths, tall, tints]
-        )
+        lefts = left + starts * self._column
+        return np.column_stack([lefts, top + height - tall, widths, tall, tints])
 
     def _panel(self) -> list[tuple[float, ...]]:
         """The translucent ground, its corners rounded by a few shorter rows."""
