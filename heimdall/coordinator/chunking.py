@@ -11,7 +11,8 @@ from heimdall.coordinator.gap import Gap
 class Chunking(ABC):
     """Decides when the GPU may start a chunk, and where the chunk ends."""
 
-    margin_ns: int
+    def __init__(self, margin_ns: int) -> None:
+        self.margin_ns = margin_ns
 
     @abstractmethod
     def may_start(self, gap: Gap, opening: bool) -> bool:
@@ -42,9 +43,6 @@ class Elastic(Chunking):
     An op longer than a usual gap would never fit. It runs alone at the start of a gap, the whole
     of which it gets, and makes that frame late: better once than never (counted as an overrun).
     """
-
-    def __init__(self, margin_ns: int = 0) -> None:
-        self.margin_ns = margin_ns
 
     def may_start(self, gap: Gap, opening: bool) -> bool:
         return True
@@ -79,9 +77,6 @@ class Static(Chunking):
     chunk must fit what is left plus the margin.
     """
 
-    def __init__(self, margin_ns: int = 5_000_000) -> None:
-        self.margin_ns = margin_ns
-
     def may_start(self, gap: Gap, opening: bool) -> bool:
         return gap.chunks == 0 and (opening or gap.busy_at_opening)
 
@@ -97,3 +92,7 @@ class Static(Chunking):
 
     def lone_ns(self, gaps: int, work_ns: int, gap_ns: int, interval_ns: int) -> int:
         return gaps * interval_ns
+
+
+MODES: dict[str, type[Chunking]] = {"elastic": Elastic, "static": Static}
+DEFAULT_MARGIN_NS = {"elastic": 0, "static": 5_000_000}  # 5 ms: section 5.3

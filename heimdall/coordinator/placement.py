@@ -10,6 +10,8 @@ from heimdall.coordinator.events import CPU, GPU, Action, Move
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.offload import Load, step
 
+PROCESSORS = (GPU, CPU)
+
 _MOVE_NS = 50_000_000  # section 6.3.2; then as measured
 _LONGEST_HOLD = 32  # offload intervals
 

@@ -60,7 +60,8 @@ class JobView:
 
     def utility_at(self, now_ns: int) -> float:
         """U(t) of Eq. 2: falls from l0 as the job's latency grows."""
-        loss = self.beta * ((now_ns - self.enqueued_ns) / NS_PER_MS) ** self.utility.gamma
+        age_ms = max(now_ns - self.enqueued_ns, 0) / NS_PER_MS
+        loss = self.beta * age_ms**self.utility.gamma
         return self.utility.l0 - loss * loss + self.bonus
 
 

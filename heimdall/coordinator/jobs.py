@@ -1,0 +1,141 @@
+"""Jobs in flight: admitted one a DNN, moved along their ops, tasks and stages, and ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from heimdall.coordinator.chunking import Chunking
+from heimdall.coordinator.dnn import Dnn, remaining
+from heimdall.coordinator.events import CPU, GPU, Action, Drop, Finish, Prepare, RunFallback
+from heimdall.coordinator.gap import Gap
+from heimdall.coordinator.job import CoordinationError, Job, State, check
+from heimdall.coordinator.placement import Placement
+
+_REMEMBERED = 256  # ended jobs whose late events are still understood
+
+
+class Jobs:
+    """``in_flight``: jobs by number, oldest first; ``running``: the job on each processor."""
+
+    def __init__(
+        self,
+        dnns: Mapping[str, Dnn],
+        placement: Placement,
+        chunking: Chunking,
+        gap: Gap,
+        interval_ns: int,
+    ) -> None:
+        self.in_flight: dict[int, Job] = {}
+        self.running: dict[str, Job | None] = {GPU: None, CPU: None}
+        self.started = False
+        self._dnns, self._placement = dnns, placement
+        self._chunking, self._gap, self._interval_ns = chunking, gap, interval_ns
+        self._ended: dict[int, tuple[str, State]] = {}
+        self._next = 0
+
+    def find(self, job_id: int, event: str) -> Job | None:
+        """The job in flight that ``event`` may happen to; None for a late event of an ended job."""
+        job = self.in_flight.get(job_id)
+        if job is not None:
+            check(job.id, job.dnn, job.state, event)
+            return job
+        if job_id not in self._ended:
+            raise CoordinationError(f"job {job_id} is not known: {event} cannot happen to it")
+        name, state = self._ended[job_id]
+        check(job_id, name, state, event)
+        if event == "JobFailed" and state is State.FINISHED:
+            self._dnns[name].failures += 1  # its result could not be decoded
+        return None
+
+    def begin(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
+        """Admit the next job of a DNN, now or when its rate cap (or a failure) allows."""
+        wanted = dnn.pending > 0 or (dnn.plan.continuous and self.started)
+        if dnn.job is not None or not wanted or not self._placement.runs_on(dnn):
+            return
+        due_ns = dnn.start_ns or 0
+        if dnn.last_prepare_ns is not None:
+            due_ns = max(due_ns, dnn.last_prepare_ns + dnn.plan.min_interval_ns)
+        if due_ns > now_ns:
+            dnn.start_ns = due_ns
+            return
+        plan = dnn.plan
+        job = Job(
+            id=self._next,
+            dnn=dnn.name,
+            priority=plan.priority,
+            utility=plan.utility,
+            constraint_ns=plan.constraint_ns,
+            costs=dnn.costs,
+            arrival_ns=now_ns,
+            owner=dnn,
+            prepare_ns=now_ns,
+        )
+        self._next += 1
+        dnn.pending = max(dnn.pending - 1, 0)
+        dnn.job, dnn.last_prepare_ns, dnn.start_ns = job, now_ns, None
+        self.in_flight[job.id] = job
+        out.append(Prepare(job.id, job.dnn, 0))
+
+    def ready(self, job: Job, event: str, out: list[Action]) -> None:
+        """The job could go on: to the pool for fallback ops, else it waits for its processor."""
+        costs = job.owner.costs[job.stage]
+        if job.processor == GPU and costs.fallback[job.next_op]:
+            job.to(State.FALLBACK, event)
+            end_op = costs.run_end[job.next_op]
+            out.append(RunFallback(job.id, job.dnn, job.stage, job.task, job.next_op, end_op))
+        else:
+            job.to(State.READY, event)
+        self._estimate(job)
+
+    def progress(self, job: Job, end_op: int, event: str, now_ns: int, out: list[Action]) -> None:
+        """Ops up to ``end_op`` are done: on with the task, the next one, the next stage, or end."""
+        job.next_op, job.last_op_ns = end_op, now_ns
+        if end_op == job.owner.costs[job.stage].ops:
+            if job.task + 1 < job.tasks:
+                job.task, job.next_op = job.task + 1, 0
+            elif job.stage + 1 < len(job.owner.costs):
+                job.to(State.PREPARING, event)
+                job.stage, job.task, job.tasks, job.next_op = job.stage + 1, 0, 1, 0
+                job.prepare_ns = now_ns
+                out.append(Prepare(job.id, job.dnn, job.stage))
+                return
+            else:
+                self.finish(job, event, now_ns, out)
+                return
+        self.ready(job, event, out)
+
+    def _estimate(self, job: Job) -> None:
+        """What is left, as the policies see it."""
+        if job.processor == GPU:
+            job.remaining_ns, job.other_ns, chunks = remaining(job.owner, job)
+            job.gaps = self._chunking.gaps(chunks, job.remaining_ns, self._gap.usual_ns)
+        else:
+            stages = job.owner.costs[job.stage :]
+            job.remaining_ns = sum(costs.cpu_ns() for costs in stages)
+            job.other_ns, job.gaps = 0, max(1, -(-job.remaining_ns // self._interval_ns))
+
+    def finish(self, job: Job, event: str, now_ns: int, out: list[Action]) -> None:
+        job.to(State.FINISHED, event)
+        latency_ns = job.last_op_ns - job.enqueued_ns
+        missed = latency_ns > job.constraint_ns
+        job.owner.finished(latency_ns, job.processor, missed)
+        stages = len(job.owner.costs)
+        out.append(Finish(job.id, job.dnn, job.processor, latency_ns, missed, job.chunks, stages))
+        self._end(job, now_ns, out)
+
+    def drop(self, job: Job, event: str, reason: str, now_ns: int, out: list[Action]) -> None:
+        job.to(State.DROPPED, event)
+        if self.running[job.processor] is job:
+            self.running[job.processor] = None
+        if event == "ProcessorLost" and not job.owner.plan.continuous:
+            job.owner.pending = max(job.owner.pending, 1)  # the request is not to blame
+        out.append(Drop(job.id, job.dnn, reason))
+        self._end(job, now_ns, out)
+
+    def _end(self, job: Job, now_ns: int, out: list[Action]) -> None:
+        del self.in_flight[job.id]
+        self._ended[job.id] = (job.dnn, job.state)
+        if len(self._ended) > _REMEMBERED:
+            del self._ended[next(iter(self._ended))]
+        job.owner.job = None
+        self.begin(job.owner, now_ns, out)
