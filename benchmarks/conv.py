@@ -103,7 +103,7 @@ def _report(
     plan = plan_conv(spec, x, y, weights, None, traits)
     grid = height * width if spec.transposed else out[0] * out[1]
     flops = 2 * weights.size * grid
-    repeats = max(1, int(1e8 / flops))
+    repeats = max(1, int(1e9 / flops))
     run = _ours(context, plan, x.pack(picture), y.floats, repeats)
     with tempfile.TemporaryDirectory() as folder:
         session = _onnxruntime(spec, weights, picture, threads, Path(folder))
