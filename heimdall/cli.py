@@ -229,8 +229,20 @@ def _profiles(
         help="Time between rendering and the next frame.",
     ),
     click.option("--strategy", default="heimdall", show_default=True, help="How to cut."),
-    click.option("--margin-ms", type=click.FloatRange(0), help="Relaxation of Eq. 1 [default: 5]."),
-    click.option("--ops", type=click.IntRange(1), help="Ops a chunk, for --strategy fixed."),
+    click.option(
+        "--margin-ms",
+        type=click.FloatRange(0),
+        default=5.0,
+        show_default=True,
+        help="What a chunk may exceed the gap by (Eq. 1).",
+    ),
+    click.option(
+        "--ops",
+        type=click.IntRange(1),
+        default=5,
+        show_default=True,
+        help="Ops a chunk, for --strategy fixed.",
+    ),
     click.option("--png", type=FILE, help="Draw the chunks against the gap."),
     shape_option,
     device_option,
@@ -243,8 +255,8 @@ def partition(
     model: str,
     gap_ms: float,
     strategy: str,
-    margin_ms: float | None,
-    ops: int | None,
+    margin_ms: float,
+    ops: int,
     png: Path | None,
     shapes: dict[str, tuple[int, ...]],
     device: str | None,
@@ -263,11 +275,13 @@ def partition(
         found = _profiles(model, shapes, device, gpu_cores, force_fallback, remeasure)
         chunks: list[dict[str, Any]] = []
         drawn = []
+        alone = len(found) == 1
         for each in found:
             cuts = inspection.cut(each, gap_ms, strategy, margin_ms, ops)
             chunks += inspection.describe_chunks(each, cuts)
             if png is not None:
-                drawn.append(inspection.draw(each, cuts, gap_ms, png, alone=len(found) == 1))
+                limit = (gap_ms, margin_ms if strategy == "heimdall" else 0.0)
+                drawn.append(inspection.draw(each, cuts, *limit, png, alone=alone))
     result = {
         "schema": 1,
         "model": model,

@@ -10,7 +10,7 @@ from typing import Any
 
 from heimdall import softgpu
 from heimdall.analyzer.graph import Graph, load_graph
-from heimdall.analyzer.partition import MARGIN_NS, Chunk
+from heimdall.analyzer.partition import Chunk
 from heimdall.analyzer.profile import NetworkProfile
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.analyzer.store import load_or_measure
@@ -124,14 +124,16 @@ def cut(
     profile: NetworkProfile,
     gap_ms: float,
     strategy: str,
-    margin_ms: float | None = None,
-    ops_per_chunk: int | None = None,
+    margin_ms: float,
+    ops_per_chunk: int,
 ) -> list[Chunk]:
     """Partition a profiled network (Eq. 1 of the paper for ``heimdall``)."""
-    options = {"margin_ns": MARGIN_NS if margin_ms is None else round(margin_ms * 1e6)}
-    if ops_per_chunk is not None:
-        options["ops_per_chunk"] = ops_per_chunk
-    return profile.partition(round(gap_ms * 1e6), strategy, **options)
+    return profile.partition(
+        round(gap_ms * 1e6),
+        strategy,
+        margin_ns=round(margin_ms * 1e6),
+        ops_per_chunk=ops_per_chunk,
+    )
 
 
 def describe_chunks(profile: NetworkProfile, chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
@@ -149,7 +151,13 @@ def describe_chunks(profile: NetworkProfile, chunks: Sequence[Chunk]) -> list[di
 
 
 def draw(
-    profile: NetworkProfile, chunks: Sequence[Chunk], gap_ms: float, png: Path, *, alone: bool
+    profile: NetworkProfile,
+    chunks: Sequence[Chunk],
+    gap_ms: float,
+    margin_ms: float,
+    png: Path,
+    *,
+    alone: bool,
 ) -> Path:
     """Draw the chunks into ``png``; for one of several networks, its name is added to the file's.
 
@@ -160,9 +168,9 @@ def draw(
     path = png if alone else png.with_name(f"{png.stem}-{profile.model}{png.suffix}")
     try:
         path.absolute().parent.mkdir(parents=True, exist_ok=True)
-        plot_partition(profile, chunks, gap_ms, path)
-    except (OSError, ValueError) as error:  # ValueError: matplotlib does not know the suffix
+    except OSError as error:
         raise ConfigError(f"cannot write the picture {path}: {error}") from error
+    plot_partition(profile, chunks, gap_ms, path, margin_ms=margin_ms)
     return path
 
 
