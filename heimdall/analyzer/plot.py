@@ -82,7 +82,16 @@ def _draw_bar(
         cost = costs.chunk_cost_ns / 1e6
         axes.bar(index, cost, bottom=bottom, width=0.72, color=_CUT)
         bottom += cost
-    axes.text(index, bottom, f"{bottom:.1f}", ha="center", va="bottom", fontsize=8)
+    paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.8}
+    axes.annotate(
+        f"{bottom:.1f}",
+        (index, bottom),
+        (0, 3),
+        textcoords="offset points",
+        ha="center",
+        fontsize=8,
+        bbox=paper,
+    )
 
 
 def _label(
