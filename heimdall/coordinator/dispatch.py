@@ -11,7 +11,7 @@ from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.job import CoordinationError, Job, State
 from heimdall.coordinator.jobs import Jobs
 from heimdall.coordinator.placement import PROCESSORS, Placement
-from heimdall.schedulers.base import GAP_OPENED, Choice, Scheduler, View
+from heimdall.schedulers.base import GAP_OPENED, Assignment, Choice, Scheduler, View
 
 
 class Dispatcher:
@@ -105,28 +105,27 @@ class Dispatcher:
     def _apply(self, choice: Choice, now_ns: int, out: list[Action]) -> None:
         for chosen in choice.assignments:
             job = self._jobs.in_flight.get(chosen.job)
-            whose = f"scheduler {self._scheduler.name!r} chose job {chosen.job}"
             if job is None or job.state is not State.READY:
-                raise CoordinationError(f"{whose}, which could not run: choose from view.jobs")
+                raise self._wrong(chosen, "which could not run: choose from view.jobs")
+            if job.processor != chosen.processor or self._jobs.running[job.processor] is not None:
+                raise self._wrong(chosen, f"which cannot run on {chosen.processor!r} now")
             costs = job.owner.costs[job.stage]
-            if (
-                job.processor != chosen.processor
-                or self._jobs.running[chosen.processor] is not None
-            ):
-                raise CoordinationError(f"{whose} for {chosen.processor!r}, which cannot run it")
-            last = costs.run_end[job.next_op] if chosen.processor == GPU else costs.ops
+            last = costs.run_end[job.next_op] if job.processor == GPU else costs.ops
             if not job.next_op < chosen.end_op <= last:
-                raise CoordinationError(
-                    f"{whose} up to op {chosen.end_op}; its chunk from op {job.next_op} "
-                    f"may end at {last} at most"
-                )
+                may = f"a chunk from op {job.next_op} may end at {last} at most"
+                raise self._wrong(chosen, f"up to op {chosen.end_op}; {may}")
             self._start(job, chosen.end_op, choice.reason, now_ns, out)
+
+    def _wrong(self, chosen: Assignment, why: str) -> CoordinationError:
+        return CoordinationError(
+            f"scheduler {self._scheduler.name!r} chose job {chosen.job}, {why}"
+        )
 
     def _start(self, job: Job, end_op: int, reason: str, now_ns: int, out: list[Action]) -> None:
         job.to(State.RUNNING, "RunChunk")
         processor, costs = job.processor, job.owner.costs[job.stage]
         self._jobs.running[processor] = job
-        job.running_end_op, job.started_ns = end_op, now_ns
+        job.running_end_op = end_op
         job.chunks += 1
         job.owner.last_reason = reason
         if processor == GPU:

@@ -66,7 +66,6 @@ class Job(JobView):
     owner: Dnn
     state: State = State.PREPARING
     prepare_ns: int = 0  # when preprocessing of the current stage was asked for
-    started_ns: int = 0  # of the running chunk
     running_end_op: int = 0
     last_op_ns: int = 0  # when its last op so far ended
     chunks: int = 0

@@ -192,9 +192,7 @@ class World:
         elif isinstance(action, RunFallback):
             ops = self._stages[action.dnn][action.stage].op_ns
             elapsed = sum(ops[action.start_op : action.end_op])
-            self.at_ns(
-                self.now_ns + elapsed, FallbackFinished(action.job, action.end_op, elapsed)
-            )
+            self.at_ns(self.now_ns + elapsed, FallbackFinished(action.job, action.end_op, elapsed))
         elif isinstance(action, Move):
             self.at(self.move_ms, DnnMoved(action.dnn, action.processor))
 
