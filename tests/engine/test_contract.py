@@ -1,0 +1,259 @@
+"""What every engine must do: the same tests run over all of them."""
+
+import itertools
+
+import numpy as np
+import onnx.reference
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from heimdall.analyzer.graph import graph_from_model
+from heimdall.engine import ENGINES, open_engine
+from heimdall.errors import ConfigError, DeviceError, ModelError
+
+COMPUTES = ("onnxruntime", "opencl")  # the null engine does not
+TOLERANCE = 1e-3  # of the largest value; engines may fuse and reorder sums
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request):
+    try:
+        opened = open_engine(request.param)
+    except DeviceError as error:
+        pytest.skip(f"no {request.param} engine here: {error}")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def graph():
+    """Two branches, a skip connection, ops of several kinds and two outputs."""
+    random = np.random.default_rng(1)
+
+    def weights(*shape):
+        return random.standard_normal(shape).astype(np.float32) * 0.3
+
+    constants = {
+        "w1": weights(8, 3, 3, 3),
+        "b1": weights(8),
+        "w2": weights(8, 8, 1, 1),
+        "w3": weights(4, 16, 3, 3),
+        "w4": weights(5, 4),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w1", "b1"], ["c1"], "conv1", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c1"], ["r1"], "relu1"),
+        helper.make_node("MaxPool", ["r1"], ["p1"], "pool", kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Conv", ["p1", "w2"], ["c2"], "conv2"),
+        helper.make_node("Sigmoid", ["c2"], ["s2"], "sigmoid"),
+        helper.make_node("Add", ["s2", "p1"], ["a2"], "skip"),
+        helper.make_node("Concat", ["a2", "p1"], ["cat"], "concat", axis=1),
+        helper.make_node("Conv", ["cat", "w3"], ["mask"], "conv3", pads=[1, 1, 1, 1]),
+        helper.make_node("GlobalAveragePool", ["mask"], ["g"], "mean"),
+        helper.make_node("Flatten", ["g"], ["f"], "flat"),
+        helper.make_node("Gemm", ["f", "w4"], ["score"], "full", transB=1),
+    ]
+    proto = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 12, 16])],
+        [
+            helper.make_tensor_value_info("mask", TensorProto.FLOAT, [1, 4, 6, 8]),
+            helper.make_tensor_value_info("score", TensorProto.FLOAT, [1, 5]),
+        ],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    imports = [helper.make_opsetid("", 13)]
+    return graph_from_model(helper.make_model(proto, opset_imports=imports, ir_version=8), "small")
+
+
+def picture(seed):
+    return {"x": np.random.default_rng(seed).standard_normal((1, 3, 12, 16)).astype(np.float32)}
+
+
+def expected(graph, inputs):
+    values = onnx.reference.ReferenceEvaluator(graph.model).run(None, inputs)
+    return dict(zip([tensor.name for tensor in graph.outputs], values, strict=True))
+
+
+def assert_equal(engine, graph, found, inputs):
+    wanted = expected(graph, inputs)
+    assert set(found) == set(wanted)
+    for name, value in wanted.items():
+        assert found[name].shape == value.shape
+        assert found[name].dtype == value.dtype
+        if engine.name in COMPUTES:
+            assert np.abs(found[name] - value).max() <= TOLERANCE * np.abs(value).max()
+
+
+def run(network, state, start, end):
+    """The range, with fallback ops where there are some."""
+    while start < end:
+        stop = start + 1
+        while stop < end and network.ops[stop].fallback == network.ops[start].fallback:
+            stop += 1
+        call = network.run_fallback if network.ops[start].fallback else network.run
+        assert call(state, start, stop) >= 0
+        start = stop
+
+
+def infer(network, inputs, *cuts):
+    state = network.new_state()
+    network.write(state, inputs)
+    edges = [0, *cuts, len(network.ops)]
+    for start, end in itertools.pairwise(edges):
+        run(network, state, start, end)
+    return network.read(state)
+
+
+def test_engine_says_what_it_is(engine):
+    assert engine.name in ENGINES
+    assert engine.processor in ("gpu", "cpu")
+    assert {"device", "driver", "version", "mode"} <= set(engine.describe())
+
+
+def test_ops_lead_back_to_nodes_of_the_graph(engine, graph):
+    network = engine.load(graph)
+    assert network.ops
+    assert [t.name for t in network.inputs] == ["x"]
+    assert [t.name for t in network.outputs] == ["mask", "score"]
+    named = [name for op in network.ops for name in op.nodes]
+    assert len(set(named)) == len(named), "a node belongs to two ops"
+    assert set(named) <= {node.name for node in graph.nodes}
+    assert {"conv1", "conv2", "conv3", "full"} <= set(named)
+    assert not any(op.fallback for op in network.ops)
+    assert sum(op.flops for op in network.ops) > 0
+
+
+def test_whole_network_gives_the_right_outputs(engine, graph):
+    assert_equal(engine, graph, infer(engine.load(graph), picture(0)), picture(0))
+
+
+def test_any_cut_gives_exactly_what_the_whole_network_gives(engine, graph):
+    network = engine.load(graph)
+    whole = infer(network, picture(0))
+    for cut in range(1, len(network.ops)):
+        for name, value in infer(network, picture(0), cut).items():
+            np.testing.assert_array_equal(value, whole[name])
+    one_by_one = infer(network, picture(0), *range(1, len(network.ops)))
+    for name, value in one_by_one.items():
+        np.testing.assert_array_equal(value, whole[name])
+
+
+def test_two_jobs_that_take_turns_do_not_mix(engine, graph):
+    network = engine.load(graph)
+    states = [network.new_state(), network.new_state()]
+    for seed, state in enumerate(states):
+        network.write(state, picture(seed))
+    for op in range(len(network.ops)):
+        for state in states:
+            run(network, state, op, op + 1)
+    for seed, state in enumerate(states):
+        assert_equal(engine, graph, network.read(state), picture(seed))
+
+
+def test_write_rewinds_a_job_that_was_half_way(engine, graph):
+    network = engine.load(graph)
+    state = network.new_state()
+    network.write(state, picture(0))
+    run(network, state, 0, len(network.ops) // 2)
+    network.write(state, picture(1))
+    run(network, state, 0, len(network.ops))
+    assert_equal(engine, graph, network.read(state), picture(1))
+
+
+def test_state_is_used_again_for_the_next_frame(engine, graph):
+    network = engine.load(graph)
+    state = network.new_state()
+    for seed in range(3):
+        network.write(state, picture(seed))
+        run(network, state, 0, len(network.ops))
+        assert_equal(engine, graph, network.read(state), picture(seed))
+
+
+def test_input_may_change_after_write_and_outputs_survive_the_next_job(engine, graph):
+    network = engine.load(graph)
+    state = network.new_state()
+    inputs = picture(0)
+    network.write(state, inputs)
+    inputs["x"][:] = 0
+    run(network, state, 0, len(network.ops))
+    first = network.read(state)
+    network.write(state, picture(1))
+    run(network, state, 0, len(network.ops))
+    assert_equal(engine, graph, first, picture(0))
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {},
+        {"y": np.zeros((1, 3, 12, 16), np.float32)},
+        {"x": np.zeros((1, 3, 12, 16), np.float32), "y": np.zeros(1, np.float32)},
+        {"x": np.zeros((1, 3, 16, 12), np.float32)},
+        {"x": np.zeros((3, 12, 16), np.float32)},
+        {"x": np.zeros((1, 3, 12, 16), np.float64)},
+        {"x": np.zeros((1, 3, 12, 16), np.uint8)},
+    ],
+    ids=["none", "other name", "one too many", "shape", "rank", "float64", "uint8"],
+)
+def test_inputs_that_do_not_fit_are_refused(engine, graph, inputs):
+    network = engine.load(graph)
+    with pytest.raises(ModelError, match="small"):
+        network.write(network.new_state(), inputs)
+
+
+def test_forced_fallback_ops_give_the_same_outputs(engine, graph):
+    network = engine.load(graph, force_fallback=["MaxPool", "skip"])
+    marked = {name for op in network.ops if op.fallback for name in op.nodes}
+    assert {"pool", "skip"} <= marked
+    assert not {"conv1", "conv3"} & marked
+    assert_equal(engine, graph, infer(network, picture(0)), picture(0))
+    assert_equal(engine, graph, infer(network, picture(0), *range(1, len(network.ops))), picture(0))
+
+
+def test_whole_network_may_be_forced_to_fall_back(engine, graph):
+    network = engine.load(graph, force_fallback=[node.op_type for node in graph.nodes])
+    assert all(op.fallback for op in network.ops)
+    assert_equal(engine, graph, infer(network, picture(0)), picture(0))
+
+
+def test_fallback_ops_are_refused_by_run(engine, graph):
+    network = engine.load(graph, force_fallback=["MaxPool"])
+    place = next(index for index, op in enumerate(network.ops) if op.fallback)
+    state = network.new_state()
+    network.write(state, picture(0))
+    with pytest.raises(ValueError, match="fallback"):
+        network.run(state, 0, place + 1)
+
+
+def test_range_outside_the_ops_is_refused(engine, graph):
+    network = engine.load(graph)
+    state = network.new_state()
+    network.write(state, picture(0))
+    with pytest.raises(ValueError, match="range"):
+        network.run(state, 0, len(network.ops) + 1)
+
+
+def test_op_times_are_of_every_op_where_the_engine_can_tell(engine, graph):
+    network = engine.load(graph)
+    state = network.new_state()
+    network.write(state, picture(0))
+    run(network, state, 0, len(network.ops))
+    times = network.op_times(state)
+    if times is not None:
+        assert len(times) == len(network.ops)
+        assert all(ns >= 0 for ns in times)
+        assert sum(times) > 0
+
+
+def test_network_may_be_closed_twice_and_loaded_again(engine, graph):
+    network = engine.load(graph)
+    network.close()
+    network.close()
+    assert_equal(engine, graph, infer(engine.load(graph), picture(0)), picture(0))
+
+
+def test_unknown_engine_lists_the_valid_ones():
+    with pytest.raises(ConfigError, match="null, onnxruntime, opencl"):
+        open_engine("metal")

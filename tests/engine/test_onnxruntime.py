@@ -1,0 +1,78 @@
+"""onnxruntime as an engine: its own optimised graph, cut anywhere."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from heimdall import paths
+from heimdall.analyzer.graph import load_graph
+from heimdall.analyzer.samples import sample_inputs
+from heimdall.engine import onnxruntime as module
+from heimdall.engine.onnxruntime import OnnxRuntimeEngine
+from heimdall.errors import ConfigError
+
+MODELS = paths.ASSETS / "models"
+
+
+@pytest.fixture(scope="module")
+def selfie():
+    return load_graph(MODELS / "seg_selfie_256.onnx")
+
+
+def infer(network, inputs, cuts=()):
+    state = network.new_state()
+    network.write(state, inputs)
+    edges = [0, *cuts, len(network.ops)]
+    for start, end in itertools.pairwise(edges):
+        network.run(state, start, end)
+    return network.read(state)
+
+
+@pytest.mark.parametrize(
+    "name", ["detect_nanodet_416", "hand_landmark_lite_224", "pose_movenet_lightning_192"]
+)
+def test_cut_network_is_bit_identical_to_the_whole(name):
+    graph = load_graph(MODELS / f"{name}.onnx")
+    network = OnnxRuntimeEngine().load(graph)
+    inputs = sample_inputs(graph)
+    whole = infer(network, inputs)
+    count = len(network.ops)
+    for cuts in ([count // 2], [1, 2, count // 3, count - 1]):
+        for output, value in infer(network, inputs, cuts).items():
+            np.testing.assert_array_equal(value, whole[output])
+
+
+def test_ops_are_those_of_the_fused_graph(selfie):
+    network = OnnxRuntimeEngine().load(selfie)
+    nodes = {node.name: node for node in selfie.nodes}
+    convolutions = [op for op in network.ops if op.kind == "Conv"]
+    kinds = [{nodes[name].op_type for name in op.nodes} for op in convolutions]
+    assert any({"Conv", "Relu"} <= found for found in kinds)
+    assert {node.name for node in selfie.nodes} == {n for op in network.ops for n in op.nodes}
+
+
+def test_sessions_of_ranges_are_kept_up_to_a_size(selfie, monkeypatch):
+    network = OnnxRuntimeEngine().load(selfie)
+    inputs = sample_inputs(selfie)
+    infer(network, inputs, range(1, len(network.ops)))
+    assert len(network._sessions) == len(network.ops)
+    monkeypatch.setattr(module, "CACHED_BYTES", 50_000)
+    whole = infer(network, inputs)
+    for output, value in infer(network, inputs, [5, 50]).items():
+        np.testing.assert_array_equal(value, whole[output])
+    assert sum(size for _, size in network._sessions.values()) <= 400_000
+    assert len(network._sessions) < len(network.ops)
+
+
+def test_several_threads_give_the_same_answer(selfie):
+    inputs = sample_inputs(selfie)
+    one = infer(OnnxRuntimeEngine().load(selfie), inputs)
+    two = infer(OnnxRuntimeEngine(threads=2).load(selfie), inputs)
+    for name, value in one.items():
+        np.testing.assert_allclose(two[name], value, atol=1e-5)
+
+
+def test_no_thread_at_all_is_refused():
+    with pytest.raises(ConfigError, match="at least one thread"):
+        OnnxRuntimeEngine(threads=0)
