@@ -159,7 +159,9 @@ def _fuse_one_moments(module: Module, division: Lowered) -> bool:
         or not _step(square, "square")
     ):
         return False
-    assert variance is not None and square is not None and root is not None
+    assert variance is not None
+    assert square is not None
+    assert root is not None
     mean = producers.get(centred.inputs[1]) if len(centred.inputs) == 2 else None
     x = centred.inputs[0]
     if mean is None or mean.inputs[0] != x or square.inputs[0] != centred.output:

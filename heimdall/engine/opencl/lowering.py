@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 
 from heimdall.analyzer.graph import Graph, Node
+from heimdall.engine.checks import check_forced, is_forced
 from heimdall.engine.opencl import fuse
 from heimdall.engine.opencl.fuse_conv import fuse_convolutions, fuse_zero_pads
 from heimdall.engine.opencl.lowered import Fallback, Lowered, Module
 from heimdall.engine.opencl.operators import lower_node
-from heimdall.errors import ConfigError
 
 
 def lower(graph: Graph, force_fallback: Collection[str] = ()) -> Module:
     """Lower every node, then fuse.
 
     Nodes that no kernel covers, and those whose operator type or name is in ``force_fallback``,
-    become ``Fallback`` ops. Raises ConfigError for a name in ``force_fallback`` that looks like
-    neither an operator type nor a node of this graph.
+    become ``Fallback`` ops.
     """
-    _check_names(graph, force_fallback)
+    check_forced(graph, force_fallback)
     module = Module(
         ops=[],
         shapes={name: tuple(tensor.shape) for name, tensor in graph.tensors.items()},
@@ -30,8 +28,7 @@ def lower(graph: Graph, force_fallback: Collection[str] = ()) -> Module:
         graph=graph,
     )
     for node in graph.nodes:
-        forced = node.op_type in force_fallback or node.name in force_fallback
-        ops = None if forced else lower_node(module, node)
+        ops = None if is_forced(node, force_fallback) else lower_node(module, node)
         module.ops.extend([_fallback(graph, node)] if ops is None else ops)
     module.drop_unused()
     fuse.hoist_transposes(module)
@@ -44,16 +41,6 @@ def lower(graph: Graph, force_fallback: Collection[str] = ()) -> Module:
     fuse.group_elementwise(module)
     fuse.merge_fallbacks(module)
     return module
-
-
-def _check_names(graph: Graph, names: Collection[str]) -> None:
-    nodes = {node.name for node in graph.nodes}
-    for name in names:
-        if name not in nodes and not re.fullmatch(r"[A-Z][A-Za-z0-9]*", name):
-            raise ConfigError(
-                f"cannot force {name!r} to fall back: it is neither an ONNX operator type nor a "
-                f"node of {graph.name}; `heimdall partition` lists the nodes"
-            )
 
 
 def _fallback(graph: Graph, node: Node) -> Lowered:

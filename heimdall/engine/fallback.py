@@ -1,0 +1,68 @@
+"""Ops that an engine lacks, run by onnxruntime on the CPU (Heimdall paper, section 7.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+from heimdall.analyzer.graph import Graph
+from heimdall.engine.submodels import PROVIDERS, session_options
+from heimdall.errors import ModelError
+
+
+class FallbackOps:
+    """Some nodes of a graph as an onnxruntime session of one thread that never spins."""
+
+    def __init__(
+        self, graph: Graph, nodes: Collection[str], inputs: Sequence[str], outputs: Sequence[str]
+    ) -> None:
+        """``nodes`` by name, in the graph's order; ``outputs`` are what others read.
+
+        Raises ModelError when onnxruntime cannot run them either.
+        """
+        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
+        model = _submodel(graph, set(nodes), inputs, outputs)
+        level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+        try:
+            self._session = ort.InferenceSession(
+                model.SerializeToString(), session_options(1, level), providers=PROVIDERS
+            )
+        except Exception as error:  # onnxruntime raises a dozen types of its own
+            raise ModelError(
+                f"nodes {sorted(nodes)} of {graph.name} run neither on the GPU nor in "
+                f"onnxruntime: {error}"
+            ) from error
+
+    def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs by name. Callable from any thread."""
+        feeds = {name: inputs[name] for name in self.inputs}
+        return dict(zip(self.outputs, self._session.run(self.outputs, feeds), strict=True))
+
+
+def _submodel(
+    graph: Graph, names: set[str], inputs: Sequence[str], outputs: Sequence[str]
+) -> onnx.ModelProto:
+    # graph.nodes and the model's nodes are the same list in the same order
+    pairs = zip(graph.nodes, graph.model.graph.node, strict=True)
+    nodes = [proto for node, proto in pairs if node.name in names]
+    used = {name for proto in nodes for name in proto.input}
+    constants = [item for item in graph.model.graph.initializer if item.name in used]
+    part = onnx.helper.make_graph(
+        nodes,
+        f"{graph.name}-fallback",
+        [_value(graph, name) for name in inputs],
+        [_value(graph, name) for name in outputs],
+        constants,
+    )
+    return onnx.helper.make_model(
+        part, opset_imports=graph.model.opset_import, ir_version=graph.model.ir_version
+    )
+
+
+def _value(graph: Graph, name: str) -> onnx.ValueInfoProto:
+    tensor = graph.tensors[name]
+    kind = onnx.helper.np_dtype_to_tensor_dtype(tensor.dtype)
+    return onnx.helper.make_tensor_value_info(name, kind, tensor.shape)

@@ -1,0 +1,26 @@
+"""What a lowered op must at least compute and move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from heimdall.engine.opencl.lowered import Conv, Elementwise, Fallback, Linear, Lowered, Pool, Shape
+
+
+def cost(op: Lowered, shapes: Mapping[str, Shape]) -> tuple[int, int]:
+    """(operations, bytes): a multiply-add counts as two; every tensor is touched once."""
+    read = sum(prod(shapes[name]) for name in op.inputs)
+    written = sum(prod(shapes[name]) for name in op.outputs)
+    spec = op.spec
+    if isinstance(spec, Conv):
+        taps = prod(spec.weights.shape[1:])
+        points = prod(shapes[op.inputs[0] if spec.spec.transposed else op.output])
+        return 2 * taps * points, 4 * (read + written + spec.weights.size)
+    if isinstance(spec, Elementwise):
+        return written * len(spec.expression.steps), 4 * (read + written)
+    if isinstance(spec, Pool):
+        return written * prod(spec.kernel), 4 * (read + written)
+    if isinstance(spec, Linear):
+        return written * 6, 4 * (read + written)
+    return (0 if isinstance(spec, Fallback) else max(read, written)), 4 * (read + written)

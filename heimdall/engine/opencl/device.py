@@ -1,0 +1,88 @@
+"""Which OpenCL device to use, and what kernels must know about it."""
+
+from __future__ import annotations
+
+import platform
+
+import pyopencl as cl
+
+from heimdall.engine.opencl.launch import Traits
+from heimdall.errors import DeviceError
+
+_NO_PLATFORM = (
+    "no OpenCL platform found: install a driver for your GPU, or PoCL to compute on the CPU "
+    "(Debian and Ubuntu: sudo apt install pocl-opencl-icd)"
+)
+
+
+def devices() -> list[cl.Device]:
+    """Every OpenCL device of the machine, GPUs first. The index is what ``select`` accepts."""
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:  # the loader reports PLATFORM_NOT_FOUND_KHR when no driver is installed
+        return []
+    found = []
+    for item in platforms:
+        try:
+            found += item.get_devices()
+        except cl.Error:
+            continue  # a driver without a device is no device
+    return sorted(found, key=lambda device: not is_gpu(device))
+
+
+def select(wanted: str | int | None = None) -> cl.Device:
+    """The device with this index or name part (any case); by default the first GPU, else CPU.
+
+    Raises DeviceError when there is none, listing the devices that exist.
+    """
+    found = devices()
+    if not found:
+        raise DeviceError(_NO_PLATFORM)
+    if wanted is None or wanted == "":
+        return found[0]
+    text = str(wanted)
+    if text.isdigit() and int(text) < len(found):
+        return found[int(text)]
+    for device in found:
+        if text.lower() in label(device).lower():
+            return device
+    names = ", ".join(f"{index}: {label(device)}" for index, device in enumerate(found))
+    raise DeviceError(f"no OpenCL device matches {text!r}; there are {names}")
+
+
+def is_gpu(device: cl.Device) -> bool:
+    return bool(device.type & cl.device_type.GPU)
+
+
+def label(device: cl.Device) -> str:
+    """A readable name with the platform's."""
+    return f"{device.name.strip()} ({device.platform.name.strip()})"
+
+
+def traits_of(device: cl.Device) -> Traits:
+    """Vector width, registers and kind, for the kernel planners."""
+    units = max(1, int(device.max_compute_units))
+    if is_gpu(device):
+        return Traits("gpu", 4, units, 32)
+    width = int(device.native_vector_width_float or 4)
+    block = 16 if width >= 16 else 8 if width >= 8 else 4
+    arm = platform.machine().lower() in ("aarch64", "arm64")
+    return Traits("cpu", block, units, 32 if block == 16 or arm else 16)
+
+
+def driver(device: cl.Device) -> str:
+    """Platform and driver versions: what decides how fast compiled kernels are."""
+    return f"{device.platform.version.strip()} / {device.driver_version.strip()}"
+
+
+def explain(error: cl.Error, doing: str) -> DeviceError:
+    """A DeviceError for an OpenCL error code."""
+    code = getattr(error, "code", None)
+    name = cl.status_code.to_string(code) if code is not None else str(error)
+    hints = {
+        "MEM_OBJECT_ALLOCATION_FAILURE": "; the device is out of memory: load fewer networks "
+        "or smaller inputs",
+        "OUT_OF_RESOURCES": "; the device is out of memory or was reset",
+        "OUT_OF_HOST_MEMORY": "; the machine is out of memory",
+    }
+    return DeviceError(f"OpenCL error {name} while {doing}{hints.get(name, '')}")

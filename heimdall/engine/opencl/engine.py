@@ -1,0 +1,75 @@
+"""The OpenCL engine: float32 networks on any OpenCL 1.2 device, GPU or PoCL."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path
+
+import pyopencl as cl
+
+from heimdall.analyzer.graph import Graph
+from heimdall.engine.base import Engine
+from heimdall.engine.opencl.device import driver, explain, is_gpu, label, select, traits_of
+from heimdall.engine.opencl.network import OpenCLNetwork, Progress
+from heimdall.engine.opencl.program import Programs
+from heimdall.engine.opencl.transfer import Transfer
+
+
+class OpenCLEngine(Engine):
+    """One device with one in-order queue for chunks and one for copies.
+
+    ``device``: an index or part of a name as ``heimdall devices`` prints them; by default the
+    first GPU, else the CPU. Raises DeviceError when there is no such device.
+    """
+
+    name = "opencl"
+    processor = "gpu"
+
+    def __init__(self, device: str | int | None = None) -> None:
+        self.device = select(device)
+        self.traits = traits_of(self.device)
+        try:
+            self.context = cl.Context([self.device])
+            self.queue = cl.CommandQueue(
+                self.context, self.device, cl.command_queue_properties.PROFILING_ENABLE
+            )
+            self.transfer = Transfer(self.context, self.device)
+        except cl.Error as error:
+            raise explain(error, f"opening {label(self.device)}") from error
+        self.shares_memory = bool(self.device.host_unified_memory)
+        self.programs = Programs(self.context)
+
+    def load(
+        self,
+        graph: Graph,
+        *,
+        force_fallback: Collection[str] = (),
+        on_progress: Progress | None = None,
+    ) -> OpenCLNetwork:
+        """Place a graph on the device. ``on_progress(done, total)`` is told while kernels
+        compile, which takes a second or more for a network that this machine never ran."""
+        return OpenCLNetwork(self, graph, force_fallback, on_progress)
+
+    def describe(self) -> Mapping[str, str]:
+        kind = "GPU" if is_gpu(self.device) else f"{self.traits.compute_units} compute units"
+        return {
+            "device": label(self.device),
+            "driver": driver(self.device),
+            "version": _version(),
+            "mode": kind,
+        }
+
+    def close(self) -> None:
+        self.queue.finish()
+
+
+@cache
+def _version() -> str:
+    """Changes with every edit of this package's code and kernels: old profiles then expire."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*")):
+        if path.suffix in (".py", ".cl"):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]

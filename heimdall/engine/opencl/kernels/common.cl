@@ -1,0 +1,27 @@
+{# What the kernels over pictures share. Template variables: block (lanes of a vector), device
+    ("cpu": one work-item a work-group; "gpu": several, some beyond the picture).
+    A work-item handles chunk_w x chunk_h pixels of one channel block. #}
+
+{% macro vector() %}
+{% if block == 1 %}
+typedef float V;
+{% else %}
+typedef float{{ block }} V;
+{% endif %}
+#define AT(p) (*(__global V *)(p))
+#define GET(p) (*(__global const V *)(p))
+{% endmacro %}
+
+{% macro group() %}
+{% if device == "cpu" %}
+__attribute__((reqd_work_group_size(1, 1, 1)))
+{% endif %}
+{% endmacro %}
+
+{% macro grid() %}int width, int height, int chunk_w, int chunk_h{% endmacro %}
+
+{% macro place() %}
+    const int b = get_global_id(2);
+    const int x0 = (int)get_global_id(0) * chunk_w, x1 = min(x0 + chunk_w, width);
+    const int y0 = (int)get_global_id(1) * chunk_h, y1 = min(y0 + chunk_h, height);
+{% endmacro %}

@@ -1,0 +1,27 @@
+{# Local response normalisation across channels. #}
+{% import "common.cl" as common with context %}
+{{ common.vector() }}
+
+{{ common.group() }}
+__kernel void lrn(
+    __global const float *restrict x, int x_base, int x_plane, int x_row, int channels,
+    int before, int after, float alpha, float beta, float bias,
+    __global float *restrict y, int y_base, int y_plane, int y_row, {{ common.grid() }}) {
+{{ common.place() }}
+    for (int py = y0; py < y1; py++) {
+        for (int px = x0; px < x1; px++) {
+            __global const float *pixel = x + x_base + py * x_row + px * {{ block }};
+            __global float *to = y + y_base + b * y_plane + py * y_row + px * {{ block }};
+            for (int lane = 0; lane < {{ block }}; lane++) {
+                const int c = b * {{ block }} + lane;
+                float sum = 0.0f;
+                for (int k = max(0, c - before); k <= min(channels - 1, c + after); k++) {
+                    const float v = pixel[k / {{ block }} * x_plane + k % {{ block }}];
+                    sum = fma(v, v, sum);
+                }
+                const float v = c < channels ? pixel[b * x_plane + lane] : 0.0f;
+                to[lane] = v / pow(bias + alpha * sum, beta);
+            }
+        }
+    }
+}

@@ -1,0 +1,28 @@
+{# Between arrays and channel blocks. Variable: unpack (True: picture to array).
+    The array's strides are given along channels, rows and columns. #}
+{% import "common.cl" as common with context %}
+{{ common.vector() }}
+
+{{ common.group() }}
+__kernel void pack(
+    __global {{ "" if unpack else "const " }}float *restrict array,
+    int base, int step_c, int step_y, int step_x, int channels,
+    __global {{ "const " if unpack else "" }}float *restrict picture, int p_base, int p_plane, int p_row,
+    {{ common.grid() }}) {
+{{ common.place() }}
+    const int lanes = min({{ block }}, channels - b * {{ block }});
+    for (int py = y0; py < y1; py++) {
+        for (int px = x0; px < x1; px++) {
+            __global {{ "" if unpack else "const " }}float *a =
+                array + base + b * {{ block }} * step_c + py * step_y + px * step_x;
+            __global {{ "const " if unpack else "" }}float *p =
+                picture + p_base + b * p_plane + py * p_row + px * {{ block }};
+{% if unpack %}
+            for (int lane = 0; lane < lanes; lane++) a[lane * step_c] = p[lane];
+{% else %}
+            for (int lane = 0; lane < {{ block }}; lane++)
+                p[lane] = lane < lanes ? a[lane * step_c] : 0.0f;
+{% endif %}
+        }
+    }
+}

@@ -1,0 +1,129 @@
+"""Plans of fused elementwise expressions, over pictures in channel blocks and over arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from heimdall.engine.opencl.expression import Expression
+from heimdall.engine.opencl.grid import Grid, chunked, ints, line_launch, source
+from heimdall.engine.opencl.launch import Arg, Plan, Ref, Traits
+from heimdall.engine.opencl.layout import Layout
+from heimdall.engine.opencl.strided import Strided, collapse
+
+
+def plan_elementwise_picture(
+    expression: Expression,
+    inputs: Sequence[Layout | np.ndarray],
+    y: Layout,
+    traits: Traits,
+) -> Plan:
+    """``inputs`` are pictures of the device or constants, each of y's size or 1 along every axis.
+
+    Refs: "i0".. for pictures, "y".
+    """
+    operands = [_operand(index, value, y, traits) for index, value in enumerate(inputs)]
+    flat = y.dense and all(operand.flat for operand in operands)
+    width, height = (y.width * y.height, 1) if flat else (y.width, y.height)
+    grid = Grid.over(width, height, y.blocks, traits)
+    args: list[Arg] = []
+    for operand in operands:
+        args += [Ref(operand.ref), *ints(*operand.steps)]
+    args += [np.float32(value) for value in expression.scalars]
+    lanes = y.channels - (y.blocks - 1) * y.block
+    args += [Ref("y"), *ints(y.origin, y.plane, y.row, lanes, y.blocks), *grid.args]
+    kernel = source(
+        "elementwise_picture",
+        traits,
+        y.block,
+        code=expression.code,
+        result=f"t{len(expression.steps) - 1}",
+        modes=tuple(operand.mode for operand in operands),
+        scalars=len(expression.scalars),
+        mask=expression.may_overflow and lanes < y.block,
+    )
+    constants = {op.ref: op.constant for op in operands if op.constant is not None}
+    return Plan((grid.launch(kernel, args),), constants)
+
+
+class _Operand:
+    """How the kernel reads one input: base, plane, row and pixel steps."""
+
+    def __init__(
+        self,
+        ref: str,
+        mode: str,
+        steps: tuple[int, int, int, int],
+        flat: bool,
+        constant: np.ndarray | None = None,
+    ) -> None:
+        self.ref, self.mode, self.steps, self.flat = ref, mode, steps, flat
+        self.constant = constant
+
+
+def _operand(index: int, value: Layout | np.ndarray, y: Layout, traits: Traits) -> _Operand:
+    constant = None
+    if isinstance(value, np.ndarray):
+        shape = (1,) * (4 - value.ndim) + value.shape
+        _, channels, height, width = shape
+        layout = Layout(channels, height, width, traits.block)
+        constant = layout.pack(value.reshape(channels, height, width))
+        # one in the padding lanes: a division by them stays finite
+        constant = np.where(layout.pack(np.ones(shape[1:], np.float32)) == 0, 1, constant)
+        ref = f"c{index}"
+    else:
+        layout, ref = value, f"i{index}"
+    plane = layout.plane if layout.channels == y.channels else 0
+    row = layout.row if layout.height > 1 else 0
+    pixel = layout.block if layout.width > 1 else 0
+    steps = (layout.origin, plane, row, pixel)
+    if layout.channels == 1 and y.channels > 1:
+        mode = "splat"
+    elif row or pixel or layout.halo != (0, 0, 0, 0):
+        mode = "pixel"
+    else:
+        mode = "channel"
+    if (layout.height, layout.width) == (y.height, y.width) == (1, 1) and mode == "channel":
+        return _Operand(ref, mode, steps, True, constant)
+    same = (layout.height, layout.width) == (y.height, y.width) and layout.dense
+    return _Operand(ref, mode, steps, same or mode == "channel", constant)
+
+
+def plan_elementwise_array(
+    expression: Expression,
+    inputs: Sequence[Strided | np.ndarray],
+    y: Strided,
+    traits: Traits,
+) -> Plan:
+    """``inputs`` broadcast to y's shape. Refs: "i0".. for arrays of the device, "y"."""
+    views, refs, constants = [], [], {}
+    for index, value in enumerate(inputs):
+        if isinstance(value, np.ndarray):
+            refs.append(f"c{index}")
+            constants[f"c{index}"] = np.ascontiguousarray(value, np.float32).reshape(-1)
+            value = Strided.contiguous(value.shape)
+        else:
+            refs.append(f"i{index}")
+        views.append(value.broadcast(y.shape))
+    sizes, steps = collapse(y.shape, y.strides, *(view.strides for view in views))
+    args: list[Arg] = []
+    for ref, view, own in zip(refs, views, steps[1:], strict=True):
+        args += [Ref(ref), *ints(view.offset, *own)]
+    args += [np.float32(value) for value in expression.scalars]
+    args += [Ref("y"), np.int32(y.offset)]
+    for step, size in zip(steps[0], sizes, strict=True):
+        args += ints(step, size)
+    outer = int(np.prod(sizes[:-1], dtype=np.int64))
+    chunk, items = chunked(outer, sizes[-1], traits)
+    kernel = source(
+        "elementwise_array",
+        traits,
+        1,
+        code=expression.code,
+        result=f"t{len(expression.steps) - 1}",
+        operands=len(inputs),
+        scalars=len(expression.scalars),
+        axes=len(sizes),
+    )
+    return Plan((line_launch(kernel, items, args + ints(outer, chunk), traits),), constants)

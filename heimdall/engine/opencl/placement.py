@@ -1,0 +1,588 @@
+"""Where every tensor of a network lives: which storage, in which layout, as whose view.
+
+Pictures (batch 1, four axes) are stored in channel blocks with the halo that their readers ask
+for; everything else is row-major. A tensor that is needed in both forms is converted by the op
+that needs the other one. Slices on block boundaries, reshapes and transposes are views; the
+inputs of a Concat are computed directly into its storage where they fit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from heimdall.engine.opencl.edges import Edges
+from heimdall.engine.opencl.expression import Expression, Operand
+from heimdall.engine.opencl.launch import Traits
+from heimdall.engine.opencl.layout import Halo, Layout
+from heimdall.engine.opencl.lowered import (
+    Concat,
+    Conv,
+    Elementwise,
+    Fallback,
+    FillHalo,
+    Gather,
+    Linear,
+    Lowered,
+    Lrn,
+    Module,
+    Moments,
+    Pool,
+    Reduce,
+    Slice,
+)
+from heimdall.engine.opencl.strided import Strided
+
+ALIGN = 32  # floats: storages start on cache lines, and rows of views stay vector-aligned
+COPY = Elementwise(Expression.of("identity", Operand(0)))
+
+
+@dataclass(eq=False)
+class Storage:
+    """A piece of device memory, live from op ``first`` to op ``last``."""
+
+    name: str
+    picture: tuple[int, int, int] | None  # channels, height, width
+    size: int = 0  # floats, of an array
+    block: int = 1
+    halo: Halo = (0, 0, 0, 0)
+    frozen: bool = False  # an array aliases it: no halo may be added any more
+    filled: bool = False  # the halo holds a border, not zeros
+    shared: bool = False  # several tensors are views of it
+    dedicated: bool = False  # a buffer of its own instead of a place in the arena
+    first: int | None = None
+    last: int = -1
+    offset: int = 0
+
+    @property
+    def layout(self) -> Layout:
+        channels, height, width = self.picture or (self.size, 1, 1)
+        return Layout(channels, height, width, self.block, self.halo, self.offset)
+
+    @property
+    def floats(self) -> int:
+        floats = self.layout.floats if self.picture else self.size
+        return -(-floats // ALIGN) * ALIGN
+
+    def touch(self, index: int) -> None:
+        self.first = index if self.first is None else min(self.first, index)
+        self.last = max(self.last, index)
+
+    def widen(self, halo: Halo) -> None:
+        self.halo = tuple(max(a, b) for a, b in zip(self.halo, halo, strict=True))  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Channels ``start`` .. ``start + channels`` of a picture storage."""
+
+    storage: Storage
+    channels: int
+    height: int
+    width: int
+    start: int = 0
+
+    @property
+    def layout(self) -> Layout:
+        if self.storage.picture is None:
+            return Layout(self.channels, 1, 1, self._lanes, offset=self.storage.offset)
+        whole = self.storage.layout
+        return (
+            whole.slice(self.start, self.channels)
+            if self.start
+            else Layout(
+                self.channels, self.height, self.width, whole.block, whole.halo, whole.offset
+            )
+        )
+
+    @property
+    def _lanes(self) -> int:
+        return self.storage.block
+
+    @property
+    def whole(self) -> bool:
+        return self.storage.picture == (self.channels, self.height, self.width)
+
+
+@dataclass(frozen=True)
+class Array:
+    """A view of a storage; ``view.offset`` counts from the start of the storage."""
+
+    storage: Storage
+    view: Strided
+
+    @property
+    def strided(self) -> Strided:
+        return self.view.moved(self.storage.offset)
+
+
+Value = Picture | Array | np.ndarray
+
+
+@dataclass
+class Step:
+    """One kernel plan to be: what to compute from which values."""
+
+    spec: Any
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+
+
+@dataclass
+class PlacedOp:
+    """One schedulable op: the lowered op and its steps (conversions first)."""
+
+    op: Lowered
+    steps: list[Step] = field(default_factory=list)
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Array to picture."""
+
+
+@dataclass(frozen=True)
+class Unpack:
+    """Picture to array; ``perm`` are the axes of the picture in the order of the array."""
+
+    perm: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class MoveChannels:
+    """Copy all channels of a picture to channels of another one, from ``target`` on."""
+
+    source: int
+    target: int
+    count: int
+
+
+class Placer:
+    """Walks the ops in order and places their tensors. Use ``place``."""
+
+    def __init__(self, module: Module, edges: Edges, traits: Traits) -> None:
+        self.module, self.edges, self.traits = module, edges, traits
+        self.consumers = {
+            name: [op for op in ops if id(op) not in edges.absorbed]
+            for name, ops in module.consumers().items()
+        }
+        self.left = self._left_for_host()
+        self.pictures: dict[str, Picture] = {}
+        self.arrays: dict[str, Array] = {}
+        self.host: set[str] = set(module.inputs)  # tensors that (also) exist in host memory
+        self.storages: list[Storage] = []
+        self.ops: list[PlacedOp] = []
+        self.parents = self._concat_parents()
+        self._pending: tuple[str, ...] = ()
+        self._current = PlacedOp(Lowered(Fallback(), (), (), ()))
+
+    # --- storages and conversions ---
+
+    def place(self) -> None:
+        for tensor, _ in self.edges.heads.values():
+            self._place_input(tensor)
+        absorbed = self.edges.absorbed
+        for op in self.module.ops:
+            if id(op) in absorbed:
+                continue
+            self._current = PlacedOp(op)
+            getattr(self, f"_place_{op.kind}")(op)
+            if self._current.steps:
+                self._current.nodes = self._pending + op.nodes
+                self._pending = ()
+                self.ops.append(self._current)
+            else:
+                self._pending += op.nodes
+        for name in self.left:
+            for value in (self.pictures.get(name), self.arrays.get(name)):
+                if value is not None:
+                    value.storage.touch(len(self.ops))
+
+    def _left_for_host(self) -> list[str]:
+        """Tensors that the host reads after the last op."""
+        made = {name for op in self.edges.tails for name in op.outputs}
+        names = [name for op in self.edges.tails for name in op.inputs if name not in made]
+        names += [name for name in self.module.outputs if name not in made]
+        return list(dict.fromkeys(names))
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        return self.module.shapes[name]
+
+    def _emit(self, spec: Any, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> None:
+        index = len(self.ops)
+        for value in (*inputs, *outputs):
+            if isinstance(value, (Picture, Array)):
+                value.storage.touch(index)
+        self._current.steps.append(Step(spec, inputs, outputs))
+
+    def _new_picture(self, name: str, shape: tuple[int, ...], block: int = 0) -> Picture:
+        _, channels, height, width = shape
+        if name in self.parents and not block:
+            parent, start = self.parents[name]
+            picture = Picture(self._parent_storage(parent), channels, height, width, start)
+        else:
+            storage = Storage(name, (channels, height, width), block=block or self.traits.block)
+            self.storages.append(storage)
+            picture = Picture(storage, channels, height, width)
+        self.pictures[name] = picture
+        return picture
+
+    def _parent_storage(self, parent: str) -> Storage:
+        if parent not in self.pictures:
+            self._new_picture(parent, self._shape(parent))
+            self.pictures[parent].storage.shared = True
+        return self.pictures[parent].storage
+
+    def _new_array(self, name: str, shape: tuple[int, ...], dedicated: bool = False) -> Array:
+        size = max(1, math.prod(shape))
+        storage = Storage(name, None, size, self.traits.block, dedicated=dedicated)
+        self.storages.append(storage)
+        self.arrays[name] = Array(storage, Strided.contiguous(shape))
+        return self.arrays[name]
+
+    def picture(self, name: str) -> Picture:
+        """The tensor in channel blocks; converted when it is an array or a raw input."""
+        found = self.pictures.get(name)
+        if found is not None and found.layout.block == self.traits.block:
+            return found
+        shape = self._shape(name)
+        shape = (1,) * (4 - len(shape)) + tuple(shape)
+        if name in self.module.constants:
+            made = self._new_picture(name, shape)
+            self._emit(COPY, (self.module.constants[name].reshape(shape),), (made,))
+            return made
+        array = self.arrays[name]
+        aligned = array.view.offset % self.traits.block == 0 and not array.storage.dedicated
+        if shape[2:] == (1, 1) and array.view.is_contiguous and aligned and not array.view.offset:
+            array.storage.frozen = True
+            self.pictures[name] = Picture(array.storage, shape[1], 1, 1)
+            return self.pictures[name]
+        made = self._new_picture(name, shape)
+        view = Strided(
+            shape, (0,) * (4 - len(array.view.shape)) + array.view.strides, array.view.offset
+        )
+        self._emit(Pack(), (Array(array.storage, view),), (made,))
+        return made
+
+    def array(self, name: str, contiguous: bool = False) -> Array:
+        """The tensor as a strided array, contiguous if asked for."""
+        if name not in self.arrays:
+            self._unpack(name)
+        found = self.arrays[name]
+        if contiguous and not found.view.is_contiguous:
+            del self.arrays[name]
+            copy = self._new_array(name, self._shape(name))
+            self._emit(COPY, (found,), (copy,))
+            return copy
+        return found
+
+    def _unpack(self, name: str) -> None:
+        shape = self._shape(name)
+        if name in self.module.constants:
+            made = self._new_array(name, shape)
+            self._emit(COPY, (self.module.constants[name],), (made,))
+            return
+        source = self.pictures[name]
+        pixel = source.height == source.width == 1
+        if pixel and source.whole and source.storage.halo == (0, 0, 0, 0):
+            source.storage.frozen = True
+            self.arrays[name] = Array(source.storage, Strided.contiguous(shape))
+            return
+        self._emit(Unpack((0, 1, 2, 3)), (source,), (self._new_array(name, shape),))
+
+    def _with_halo(self, name: str, halo: Halo) -> Picture:
+        """The picture with at least this halo of zeros."""
+        source = self.pictures[name] if name in self.pictures else self.picture(name)
+        storage = source.storage
+        if not any(halo):
+            return source
+        if storage.frozen or storage.picture is None:
+            source = self._copied(name, source)
+            storage = source.storage
+        storage.widen(halo)
+        return source
+
+    def _copied(self, name: str, source: Picture) -> Picture:
+        copy = Storage(
+            f"{name}/copy", (source.channels, source.height, source.width), block=self.traits.block
+        )
+        self.storages.append(copy)
+        made = Picture(copy, source.channels, source.height, source.width)
+        self._emit(COPY, (source,), (made,))
+        return made
+
+    # --- inputs ---
+
+    def _place_input(self, name: str) -> None:
+        """Pictures that only convolutions read stay as they come: planar or NHWC, with a halo."""
+        readers = self.consumers.get(name, [])
+        if name in self.left or any(not isinstance(op.spec, Fallback) for op in readers):
+            self._place_device_input(name, readers)
+        for op in readers:
+            for other in op.inputs:
+                if other == name and isinstance(op.spec, Fallback):
+                    self.host.add(name)
+
+    def _place_device_input(self, name: str, readers: list[Lowered]) -> None:
+        shape = self._shape(name)
+        picture = len(shape) == 4 and shape[0] == 1
+        raw = picture and shape[1] <= 4 and name not in self.left
+        if raw and all(self._reads_raw(op, name) for op in readers):
+            made = self._new_picture(name, shape, block=self._source_block(name))
+            made.storage.dedicated = True
+        elif picture and any(self._wants_picture(op) for op in readers):
+            made = self._new_picture(name, shape, block=self.traits.block)
+            made.storage.dedicated = True
+        else:
+            self._new_array(name, shape, dedicated=True)
+
+    def _reads_raw(self, op: Lowered, name: str) -> bool:
+        if isinstance(op.spec, FillHalo):
+            return all(self._reads_raw(reader, op.output) for reader in self.consumers[op.output])
+        if not isinstance(op.spec, Conv) or op.spec.matrix:
+            return False
+        return op.spec.spec.groups == 1 and name not in op.inputs[1:]
+
+    def _source_block(self, name: str) -> int:
+        """NHWC inputs stay NHWC, others planar."""
+        for tensor, chain in self.edges.heads.values():
+            if tensor == name:
+                transposed = any(op.kind == "transpose" for op in chain)
+                return self._shape(name)[1] if transposed else 1
+        return 1
+
+    @staticmethod
+    def _wants_picture(op: Lowered) -> bool:
+        if isinstance(op.spec, Conv):
+            return not op.spec.matrix
+        kinds = (Pool, Moments, Linear, Gather, FillHalo, Lrn, Elementwise, Concat, Slice)
+        return isinstance(op.spec, kinds) or op.spec == Reduce("mean", (2, 3))
+
+    # --- one method a kind of op ---
+
+    def _place_conv(self, op: Lowered) -> None:
+        conv: Conv = op.spec  # type: ignore[assignment]
+        if conv.matrix:
+            self._place_matrix(op)
+            return
+        spec, shape = conv.spec, self._shape(op.output)
+        size = tuple(self._shape(op.inputs[0])[2:])
+        x = self._with_halo(
+            op.inputs[0],
+            spec.required_halo(size, tuple(shape[2:])),  # type: ignore[arg-type]
+        )
+        residual = [self.picture(name) for name in op.inputs[1:]]
+        planar = (
+            not self.consumers.get(op.output)
+            and op.output not in self.parents
+            and not residual
+            and 4 * shape[1] <= self.traits.block
+        )
+        y = self._new_picture(op.output, shape, block=1 if planar else 0)
+        self._emit(conv, (x, *residual), (y,))
+
+    def _place_matrix(self, op: Lowered) -> None:
+        """Matrix layouts start at offset 0 of a buffer of their own."""
+        x = self.array(op.inputs[0], contiguous=True)
+        if not x.storage.dedicated or x.view.offset:
+            copy = Storage(f"{op.output}/rows", None, x.view.size, 1, dedicated=True)
+            self.storages.append(copy)
+            made = Array(copy, Strided.contiguous(x.view.shape))
+            self._emit(COPY, (x,), (made,))
+            x = made
+        y = self._new_array(op.output, self._shape(op.output), dedicated=True)
+        self._emit(op.spec, (x,), (y,))
+
+    def _place_elementwise(self, op: Lowered) -> None:
+        shape = self._shape(op.output)
+        variables = [name for name in op.inputs if name not in self.module.constants]
+        pictured = any(name in self.pictures for name in variables)
+        if len(shape) == 4 and shape[0] == 1 and pictured:
+            inputs: list[Value] = []
+            for name in op.inputs:
+                constant = self.module.constants.get(name)
+                inputs.append(self.picture(name) if constant is None else constant)
+            self._emit(op.spec, tuple(inputs), (self._new_picture(op.output, shape),))
+            return
+        values = tuple(
+            self.module.constants[name] if name in self.module.constants else self.array(name)
+            for name in op.inputs
+        )
+        self._emit(op.spec, values, (self._new_array(op.output, shape),))
+
+    def _picture_to_picture(self, op: Lowered) -> None:
+        x = self.picture(op.inputs[0])
+        outputs = tuple(self._new_picture(name, self._shape(name)) for name in op.outputs)
+        self._emit(op.spec, (x,), outputs)
+
+    _place_pool = _place_moments = _place_linear = _place_gather = _picture_to_picture
+    _place_lrn = _picture_to_picture
+
+    def _place_fillhalo(self, op: Lowered) -> None:
+        spec: FillHalo = op.spec  # type: ignore[assignment]
+        name = op.inputs[0]
+        source = self.pictures[name] if name in self.pictures else self.picture(name)
+        storage = source.storage
+        others = [reader for reader in self.consumers[name] if reader is not op]
+        free = source.whole and not (storage.frozen or storage.filled or storage.shared)
+        if storage.picture is None or not free or not all(map(_ignores_halo, others)):
+            source = self._copied(name, source)
+            storage = source.storage
+        storage.widen(spec.pads)
+        storage.filled = True
+        self.pictures[op.output] = source
+        self._emit(spec, (), (source,))
+
+    def _place_reduce(self, op: Lowered) -> None:
+        spec: Reduce = op.spec  # type: ignore[assignment]
+        name, shape = op.inputs[0], self._shape(op.output)
+        if spec.axes == (2, 3) and name in self.pictures and len(shape) == 4:
+            self._picture_to_picture(op)
+            return
+        self._emit(spec, (self.array(name),), (self._new_array(op.output, shape),))
+
+    def _place_concat(self, op: Lowered) -> None:
+        axis = op.spec.axis  # type: ignore[union-attr]
+        shape = self._shape(op.output)
+        pictured = any(name in self.pictures for name in op.inputs)
+        if len(shape) == 4 and shape[0] == 1 and axis == 1 and pictured:
+            self._concat_pictures(op)
+            return
+        parent = self._new_array(op.output, shape)
+        starts = [0] * len(shape)
+        for name in op.inputs:
+            size = self._shape(name)
+            view = parent.view.sliced(starts, [1] * len(shape), size)
+            source = self.module.constants.get(name)
+            value: Value = self.array(name) if source is None else source
+            self._emit(COPY, (value,), (Array(parent.storage, view),))
+            starts[axis] += size[axis]
+
+    def _concat_pictures(self, op: Lowered) -> None:
+        storage = self._parent_storage(op.output)
+        whole = self.pictures[op.output]
+        start = 0
+        for name in op.inputs:
+            channels = self._shape(name)[1]
+            source = self.picture(name)
+            if source.storage is not storage or self.parents.get(name) != (op.output, start):
+                self._emit(MoveChannels(0, start, channels), (source,), (whole,))
+            start += channels
+
+    def _concat_parents(self) -> dict[str, tuple[str, int]]:
+        """Tensors that can be computed directly into the storage of a Concat."""
+        found: dict[str, tuple[str, int]] = {}
+        producers = self.module.producers()
+        for op in self.module.ops:
+            shape = self._shape(op.output)
+            if not isinstance(op.spec, Concat) or op.spec.axis != 1 or len(shape) != 4:
+                continue
+            if shape[0] != 1 or id(op) in self.edges.absorbed:
+                continue
+            start = 0
+            for name in op.inputs:
+                producer = producers.get(name)
+                computed = producer is not None and isinstance(
+                    producer.spec, (Conv, Elementwise, Pool, Linear, Gather, Lrn)
+                )
+                whole_blocks = start % self.traits.block == 0
+                last = start + self._shape(name)[1] == shape[1]
+                closed = last or self._shape(name)[1] % self.traits.block == 0
+                once = name not in found and list(op.inputs).count(name) == 1
+                pads = [r for r in self.consumers.get(name, []) if isinstance(r.spec, FillHalo)]
+                if computed and whole_blocks and closed and once and not pads:
+                    if name not in self.left and id(producer) not in self.edges.absorbed:
+                        found[name] = (op.output, start)
+                start += self._shape(name)[1]
+        return found
+
+    def _place_slice(self, op: Lowered) -> None:
+        spec: Slice = op.spec  # type: ignore[assignment]
+        name, shape = op.inputs[0], self._shape(op.output)
+        if name not in self.pictures or spec.steps[1] != 1:
+            source = self.array(name)
+            view = source.view.sliced(spec.starts, spec.steps, shape)
+            self.arrays[op.output] = Array(source.storage, view)
+            return
+        source = self.picture(name)
+        start = spec.starts[1]
+        plain = tuple(shape[2:]) == (source.height, source.width) and spec.steps[2:] == (1, 1)
+        rooted = source.storage.picture is not None and not source.storage.filled
+        if plain and rooted and (source.start + start) % self.traits.block == 0:
+            source.storage.shared = True
+            self.pictures[op.output] = Picture(
+                source.storage, shape[1], source.height, source.width, source.start + start
+            )
+            return
+        if plain:
+            made = self._new_picture(op.output, shape)
+            self._emit(MoveChannels(start, 0, shape[1]), (source,), (made,))
+            return
+        rows, columns = (
+            tuple(spec.starts[axis] + spec.steps[axis] * i for i in range(shape[axis]))
+            for axis in (2, 3)
+        )
+        made = self._new_picture(op.output, shape)
+        self._emit(Gather(rows, columns, start), (source,), (made,))
+
+    def _place_transpose(self, op: Lowered) -> None:
+        perm = op.spec.perm  # type: ignore[union-attr]
+        name, shape = op.inputs[0], self._shape(op.output)
+        if name in self.pictures and name not in self.arrays:
+            source = self.picture(name)
+            self._emit(Unpack(perm), (source,), (self._new_array(op.output, shape),))
+            return
+        array = self.array(name)
+        self.arrays[op.output] = Array(array.storage, array.view.transposed(perm))
+
+    def _place_reshape(self, op: Lowered) -> None:
+        array = self.array(op.inputs[0], contiguous=True)
+        view = array.view.reshaped(self._shape(op.output))
+        self.arrays[op.output] = Array(array.storage, view)
+
+    _place_cast = _place_reshape
+
+    def _place_expand(self, op: Lowered) -> None:
+        array = self.array(op.inputs[0])
+        view = array.view.broadcast(self._shape(op.output))
+        self.arrays[op.output] = Array(array.storage, view)
+
+    def _arrays_to_array(self, op: Lowered) -> None:
+        inputs = tuple(self.array(name, contiguous=True) for name in op.inputs)
+        self._emit(op.spec, inputs, (self._new_array(op.output, self._shape(op.output)),))
+
+    _place_softmax = _place_matmul = _arrays_to_array
+
+    def _place_fallback(self, op: Lowered) -> None:
+        """Inputs from the device where the host has none; outputs to it where they are read."""
+        values = []
+        for name in op.inputs:
+            if name in self.host:
+                continue
+            if name not in self.pictures and name not in self.arrays:
+                self.array(name)
+            values.append(self.pictures.get(name) or self.arrays[name])
+        made: list[Value] = []
+        for name in op.outputs:
+            self.host.add(name)
+            readers = self.consumers.get(name, [])
+            if all(isinstance(reader.spec, Fallback) for reader in readers):
+                continue
+            shape = self._shape(name)
+            if len(shape) == 4 and shape[0] == 1 and any(map(self._wants_picture, readers)):
+                made.append(self._new_picture(name, shape, block=self.traits.block))
+            else:
+                made.append(self._new_array(name, shape))
+        self._emit(op.spec, tuple(values), tuple(made))
+
+
+def _ignores_halo(op: Lowered) -> bool:
+    """True for readers that neither read the halo nor make views of the tensor."""
+    if isinstance(op.spec, Conv):
+        spec = op.spec.spec
+        return spec.kernel == (1, 1) and not any(spec.pads) and not spec.transposed
+    return isinstance(op.spec, (Elementwise, Moments, Reduce, Pool, Linear, Gather, Fallback))
