@@ -96,11 +96,11 @@ def _opencl() -> tuple[list[dict[str, Any]], dict[str, Any] | None, str | None]:
     try:
         import pyopencl as cl
 
-        from heimdall.engine.opencl.device import pick_device
+        from heimdall.engine.opencl import device
 
-        found = [device for each in cl.get_platforms() for device in each.get_devices()]
-        chosen = pick_device()
-        # The driver starts its workers with the first context, not when asked for its name.
+        found = device.devices()
+        chosen = device.select()
+        # A driver may start its workers with the first context, not when asked for its name.
         cl.CommandQueue(cl.Context([chosen])).finish()
         return [_describe_opencl(each) for each in found], _describe_opencl(chosen), None
     except HeimdallError as error:

@@ -19,6 +19,7 @@ from heimdall.engine.base import Engine
 from heimdall.errors import ConfigError, unknown
 from heimdall.models.catalog import CATALOG
 
+HARDWARE = ("hardware", "GPU")  # modes of an engine that has a real GPU
 Shapes = Mapping[str, Sequence[int]]
 
 
@@ -48,7 +49,7 @@ def open_processors(
         with software.confined():
             gpu = stack.enter_context(contextlib.closing(open_gpu(device)))
         mode = software.describe()
-        if gpu.describe()["mode"] == "hardware":
+        if gpu.describe()["mode"] in HARDWARE:
             software.release()
             mode = "hardware"
         cpu = stack.enter_context(contextlib.closing(open_engine("onnxruntime")))

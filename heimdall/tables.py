@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 NONE = "-"
-WIDE = 160
+WIDE = 240
 MOST_DIFFERENCES = 20
 
 
@@ -102,8 +102,7 @@ def device_report(report: Mapping[str, Any]) -> list[Table | str]:
     gpu, software, gl = report["gpu"], report["software_gpu"], report["gl"]
     runtime = report["onnxruntime"]
     opencl = [
-        f"{index}: {each['name']} ({each['platform']}, {each['version']},"
-        f" {each['compute_units']} compute units)"
+        f"{index}: {each['name']} ({each['platform']}, {each['version']}, {_units(each)})"
         for index, each in enumerate(report["opencl"])
     ]
     cameras = [
@@ -117,7 +116,7 @@ def device_report(report: Mapping[str, Any]) -> list[Table | str]:
         ("software GPU", software["description"] if software else "not needed: a real GPU"),
         ("OpenCL", "\n".join(opencl) or "no device"),
         ("OpenGL", f"{gl['renderer']}, {gl['version']}" if gl["renderer"] else gl["error"]),
-        ("CPU", f"{report['cpu']['name']}, cores {_list(report['cpu']['cores'])} for the rest"),
+        ("CPU", f"{report['cpu']['name']}, cores for all else: {_list(report['cpu']['cores'])}"),
         (
             "onnxruntime",
             runtime.get("error") or f"{runtime['version']}, {_list(runtime['providers'])}",
@@ -129,7 +128,12 @@ def device_report(report: Mapping[str, Any]) -> list[Table | str]:
 
 def _gpu_line(gpu: Mapping[str, Any], software: Mapping[str, Any] | None) -> str:
     kind = f"software GPU, {software['mode']}" if software else gpu["type"]
-    return f"{gpu['name']} ({kind}, {gpu['compute_units']} compute units)"
+    return f"{gpu['name']} ({kind}, {_units(gpu)})"
+
+
+def _units(device: Mapping[str, Any]) -> str:
+    count = device["compute_units"]
+    return f"{count} compute unit{'s' if count != 1 else ''}"
 
 
 def _list(items: Iterable[object]) -> str:

@@ -24,7 +24,6 @@ def loaded_by(statement: str) -> set[str]:
         "heimdall",
         "heimdall.coordinator",
         "heimdall.schedulers",
-        "heimdall.engine",
         "heimdall.softgpu",
         "heimdall.options",
         "heimdall.trace",
