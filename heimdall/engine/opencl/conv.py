@@ -120,13 +120,17 @@ class _Builder:
         taps = part.taps[0] * part.taps[1]
         depth = max(1, part.weights.shape[1] * taps)
         widths = self._widths()
-        splits = dense_tiles(self.blocks, width, height, depth, self.traits, widths)
+        half = groups == 1 and 0 < self.y.channels % lanes <= lanes // 2
+        splits = dense_tiles(self.blocks, width, height, depth, self.traits, widths, half)
         if forced := self._forced(width, height, widths):
             splits = (Split(forced, 0, self.blocks // forced.blocks),)
         unroll = _unroll(x.block)
         for split in splits:
             first, count = split.first * lanes, split.tile.blocks * lanes
             rows = part.weights[first : first + split.groups * count]
+            if split.tile.half:
+                rows = conv_pack.with_half(part.weights[first:], split.tile.blocks, lanes)
+                count += lanes
             blocks, last = x.blocks, x.channels - (x.blocks - 1) * x.block
             extra: tuple[Arg, ...] = ()
             if groups > 1:
@@ -142,6 +146,7 @@ class _Builder:
             counts = (blocks, x.block // unroll, last)
             kernel = {
                 "out_blocks": split.tile.blocks,
+                "half": split.tile.half,
                 "unroll": unroll,
                 "grouped": groups > 1,
             }

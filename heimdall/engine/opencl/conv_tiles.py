@@ -9,17 +9,19 @@ would fit (2x14, 3x9, 4x7) are slow on one of them, so only good ones are listed
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from heimdall.engine.opencl.launch import Traits
 
 
 class Tile(NamedTuple):
-    """Output blocks x pixels wide x pixels high."""
+    """Output blocks x pixels wide x pixels high; ``half``: and one block of half its lanes."""
 
     blocks: int
     width: int
     height: int
+    half: bool = False
 
 
 # Relative speed with 32 registers.
@@ -31,6 +33,10 @@ _DENSE_32 = {
     Tile(4, 6, 1): 0.95, Tile(4, 4, 1): 0.95, Tile(4, 1, 1): 0.45,
     Tile(1, 13, 1): 0.90, Tile(1, 8, 1): 0.85, Tile(1, 4, 2): 0.85, Tile(1, 4, 1): 0.65,
     Tile(1, 2, 1): 0.35, Tile(1, 1, 1): 0.18,
+    Tile(3, 4, 1, True): 0.93, Tile(3, 6, 1, True): 0.9, Tile(3, 2, 2, True): 0.85,
+    Tile(2, 4, 1, True): 0.88, Tile(2, 8, 1, True): 0.86, Tile(2, 4, 2, True): 0.85,
+    Tile(2, 2, 1, True): 0.6, Tile(0, 12, 1, True): 0.53, Tile(0, 8, 1, True): 0.52,
+    Tile(0, 8, 2, True): 0.55, Tile(0, 4, 1, True): 0.45, Tile(0, 2, 1, True): 0.3,
 }  # fmt: skip
 # 16 registers (AVX2), from the same model of loads against multiply-adds; not measured.
 _DENSE_16 = {
@@ -80,43 +86,50 @@ class Split(NamedTuple):
 
 
 def dense_tiles(
-    blocks: int, width: int, height: int, depth: int, traits: Traits, widths: tuple[int, ...]
+    blocks: int,
+    width: int,
+    height: int,
+    depth: int,
+    traits: Traits,
+    widths: tuple[int, ...],
+    half: bool = False,
 ) -> tuple[Split, ...]:
     """The cheapest way to cover ``blocks`` output blocks of a picture, with one launch or two.
 
     ``depth`` is the multiply-adds behind each output (input channels x taps); ``widths`` are
     the numbers of output blocks that a tile may hold. When widths do not divide the blocks,
-    a second launch does the rest.
+    a second launch does the rest. ``half`` says that the last block is at most half full: a
+    tile with a half block may compute it.
     """
     table = _dense_table(traits)
-    fits = [
-        tile
-        for tile in table
-        if tile.width <= width and tile.height <= height and tile.blocks <= blocks
-    ]
+    fits = [tile for tile in table if tile.width <= width and tile.height <= height]
 
-    def best(wide: int, groups: int) -> tuple[float, Tile | None]:
+    def best(wide: int, groups: int, last_half: bool = False) -> tuple[float, Tile | None]:
+        if groups == 0:
+            return 0.0, None
         options = (
             (_cost(tile, groups, width, height, depth, table[tile], traits), tile)
             for tile in fits
-            if tile.blocks == wide
+            if tile.blocks == wide and tile.half == last_half
         )
-        return min(options, default=(float("inf"), None))
+        return min(options, default=(math.inf, None))
 
+    ends = [(rest, False) for rest in range(max(widths))]
+    if half:
+        ends += [(rest, True) for rest in (0, 2, 3)]
     choices: list[tuple[float, tuple[Split, ...]]] = []
-    for wide in sorted({tile.blocks for tile in fits} & set(widths)):
-        groups, rest = divmod(blocks, wide)
-        cost, tile = best(wide, groups)
-        if tile is None:
-            continue
-        splits: tuple[Split, ...] = (Split(tile, 0, groups),)
-        if rest:
-            more, other = best(rest, 1)
-            if other is None:
+    for wide in widths:
+        for rest, last_half in ends:
+            groups, odd = divmod(blocks - rest - last_half, wide)
+            if odd or groups < 0:
                 continue
-            cost += more + _LAUNCH
-            splits += (Split(other, groups * wide, 1),)
-        choices.append((cost, splits))
+            cost, tile = best(wide, groups)
+            more, end = best(rest, int(rest + last_half > 0), last_half)
+            if math.isinf(cost + more):
+                continue
+            parts = (tile and Split(tile, 0, groups), end and Split(end, groups * wide, 1))
+            splits = tuple(part for part in parts if part)
+            choices.append((cost + more + _LAUNCH * (len(splits) - 1), splits))
     return min(choices)[1]
 
 
@@ -161,5 +174,5 @@ def _cost(
     """Vector multiply-adds on the busiest compute unit, at the speed of the best tile."""
     items = -(-width // tile.width) * -(-height // tile.height) * groups
     share = -(-items // traits.compute_units)
-    work = tile.blocks * tile.width * tile.height * depth / speed
+    work = (tile.blocks + tile.half / 2) * tile.width * tile.height * depth / speed
     return share * (work + _WORK_ITEM)

@@ -320,6 +320,14 @@ def test_plain_layouts_are_read_and_written(device, case, order, both):
     check(device, replace(case, y_block=block_out), act="prelu")
 
 
+@pytest.mark.parametrize("outputs", [8, 21, 40, 56, 72])
+@pytest.mark.parametrize("y_block", [16, 1])
+def test_half_blocks_match_onnxruntime(device, outputs, y_block):
+    spec = ConvSpec((3, 3), pads=(1, 1, 1, 1))
+    case = Case(spec, (20, outputs), (9, 14), y_block=y_block, residual=True)
+    check(device, case, act="prelu")
+
+
 @pytest.mark.parametrize("x_block", [1, 3])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_first_layers_read_camera_pictures(device, x_block, stride):

@@ -9,13 +9,25 @@ TRAITS = [Traits("cpu"), Traits("cpu", 8, 2, 16), Traits("gpu", 4, 32)]
 sides = st.integers(1, 60)
 
 
-@given(st.integers(1, 40), sides, sides, st.integers(1, 5000), st.sampled_from(TRAITS))
-def test_splits_cover_every_output_block_once(blocks, width, height, depth, traits):
+@given(
+    st.integers(1, 40),
+    sides,
+    sides,
+    st.integers(1, 5000),
+    st.sampled_from(TRAITS),
+    st.sampled_from([(1,), (1, 3), (1, 2, 3, 4)]),
+    st.booleans(),
+)
+def test_splits_cover_every_output_block_once(blocks, width, height, depth, traits, widths, half):
     covered = []
-    for split in dense_tiles(blocks, width, height, depth, traits, (1, 2, 3, 4)):
+    splits = dense_tiles(blocks, width, height, depth, traits, widths, half)
+    assert 1 <= len(splits) <= 2
+    for split in splits:
         assert split.tile.width <= width
         assert split.tile.height <= height
-        covered += range(split.first, split.first + split.tile.blocks * split.groups)
+        assert half or not split.tile.half
+        count = (split.tile.blocks + split.tile.half) * split.groups
+        covered += range(split.first, split.first + count)
     assert covered == list(range(blocks))
 
 
@@ -41,3 +53,8 @@ def test_tiles_fit_the_registers(width, traits):
 def test_wide_layers_get_a_tile_that_hides_the_latency():
     (split,) = dense_tiles(8, 52, 52, 576, Traits("cpu"), (1, 2, 3, 4))
     assert split.tile.blocks * split.tile.width * split.tile.height >= 8
+
+
+def test_half_a_block_is_not_paid_for_in_full():
+    splits = dense_tiles(3, 52, 52, 576, Traits("cpu"), (1, 2, 3, 4), half=True)
+    assert [split.tile.half for split in splits] == [True]

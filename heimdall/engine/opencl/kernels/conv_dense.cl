@@ -7,10 +7,18 @@
     unrolled by `unroll`. Planar input is a block of one channel. Weights are packed in the
     order of reading: [group of output blocks][input block][ky][kx][channel][out_blocks][block].
 
+    With `half`, one more block of at most half its lanes follows: two neighbouring pixels share
+    an accumulator (low half the first, high half the second), so that a layer of 24 channels
+    costs 1.5 blocks instead of two. Its packed weights repeat in both halves; tile_w is even.
+
     Template variables beside conv_common.cl: out_blocks, unroll, pixel (floats between the
     inputs of neighbouring output pixels, or "x_pixel" when not known at build time), grouped
     (each group of output blocks reads its own range of input blocks). #}
 {% import "conv_common.cl" as common with context %}
+{% set vectors = out_blocks + (1 if half else 0) %}
+{% if half %}
+typedef float{{ block // 2 }} H;
+{% endif %}
 {{ common.preamble() }}
 __kernel void conv_dense(
 {{ common.arguments() }}    int x_pixel, int w_group,  // w_group: packed weights of one work-item
@@ -34,6 +42,15 @@ __kernel void conv_dense(
 {% endfor %}
 {% endfor %}
 
+{% if half %}
+    const V both = (V)(b[{{ out_blocks }}].lo, b[{{ out_blocks }}].lo);
+{% for r in range(tile_h) %}
+{% for t in range(0, tile_w, 2) %}
+    V d{{ r }}_{{ t }} = both;
+{% endfor %}
+{% endfor %}
+{% endif %}
+
     for (int ib = 0; ib < blocks; ib++) {
         const int count = ib == blocks - 1 ? last_steps : steps;
         for (int ky = 0; ky < taps_y; ky++)
@@ -45,22 +62,26 @@ __kernel void conv_dense(
                 for (int c = 0; c < count; c++) {
 {% for u in range(unroll) %}
                     {
-{% for j in range(out_blocks) %}
-                        const V w{{ j }} = w[{{ u * out_blocks + j }}];
+{% for j in range(vectors) %}
+                        const V w{{ j }} = w[{{ u * vectors + j }}];
 {% endfor %}
 {% for r in range(tile_h) %}
 {% for t in range(tile_w) %}
                         {
-                            const V a = (V)(x_{{ r }}[{{ t }} * {{ pixel }} + {{ u }}]);
+                            const float a = x_{{ r }}[{{ t }} * {{ pixel }} + {{ u }}];
 {% for j in range(out_blocks) %}
-                            c{{ j }}_{{ r }}_{{ t }} = fma(a, w{{ j }}, c{{ j }}_{{ r }}_{{ t }});
+                            c{{ j }}_{{ r }}_{{ t }} = fma((V)(a), w{{ j }}, c{{ j }}_{{ r }}_{{ t }});
 {% endfor %}
+{% if half and t % 2 == 0 %}
+                            const float next = x_{{ r }}[{{ t + 1 }} * {{ pixel }} + {{ u }}];
+                            d{{ r }}_{{ t }} = fma((V)((H)(a), (H)(next)), w{{ out_blocks }}, d{{ r }}_{{ t }});
+{% endif %}
                         }
 {% endfor %}
 {% endfor %}
                     }
 {% endfor %}
-                    w += {{ unroll * out_blocks }};
+                    w += {{ unroll * vectors }};
 {% for r in range(tile_h) %}
                     x_{{ r }} += {{ unroll }};
 {% endfor %}
@@ -74,4 +95,12 @@ __kernel void conv_dense(
 {% endfor %}
 {% endfor %}
 {% endfor %}
+{% if half %}
+{% for r in range(tile_h) %}
+{% for t in range(tile_w) %}
+{% set pair = "d%d_%d"|format(r, t - t % 2) + (".hi" if t % 2 else ".lo") %}
+    {{ common.store("(V)(" ~ pair ~ ", (H)(0.0f))", out_blocks, r, t) }}
+{% endfor %}
+{% endfor %}
+{% endif %}
 }
