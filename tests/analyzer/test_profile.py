@@ -1,0 +1,63 @@
+"""Profiles as values, and what the coordinator gets from them."""
+
+import pytest
+from pydantic import ValidationError
+
+from heimdall.analyzer.profile import NetworkProfile, OpProfile, ProfileKey, to_stage_plan
+from heimdall.engine.null import NullEngine
+
+MS = 1_000_000
+
+
+def profile(graph, *op_ms, fallback=(), **fields):
+    engine = NullEngine()
+    ops = tuple(
+        OpProfile(name=f"op{i}", kind="Conv", ns=ms * MS, fallback=i in fallback)
+        for i, ms in enumerate(op_ms)
+    )
+    known = {"chunk_cost_ns": MS, "whole_ns": sum(op_ms) * MS + MS, "cpu_ns": 70 * MS}
+    key = ProfileKey.of(graph, engine, engine)
+    return NetworkProfile(model="m", key=key, ops=ops, **(known | fields))
+
+
+def test_stage_plan_carries_times_fallbacks_and_chunks(graph):
+    plan = to_stage_plan(profile(graph, 10, 10, 5, 10, fallback={2}), 15 * MS, margin_ns=0, tasks=2)
+    assert plan.op_ns == (10 * MS, 10 * MS, 5 * MS, 10 * MS)
+    assert plan.fallback == (False, False, True, False)
+    assert plan.chunks == ((0, 1), (1, 2), (2, 3), (3, 4))
+    assert (plan.cpu_ns, plan.chunk_cost_ns, plan.tasks) == (70 * MS, MS, 2)
+
+
+def test_copies_in_and_out_belong_to_the_first_and_the_last_op(graph):
+    plan = to_stage_plan(profile(graph, 10, 10, 10, write_ns=2, read_ns=3), 30 * MS)
+    assert plan.op_ns == (10 * MS + 2, 10 * MS, 10 * MS + 3)
+
+
+def test_no_gap_at_all_is_logged_and_gives_one_op_a_chunk(graph, caplog):
+    plan = to_stage_plan(profile(graph, 10, 10), -MS)
+    assert plan.chunks == ((0, 1), (1, 2))
+    assert "no gap" in caplog.text
+
+
+def test_strategies_reach_the_partitioner(graph):
+    assert len(to_stage_plan(profile(graph, *[9] * 11), 20 * MS, "whole").chunks) == 1
+    assert len(to_stage_plan(profile(graph, *[9] * 11), 20 * MS, "fixed").chunks) == 3
+    assert [c.end for c in profile(graph, *[9] * 4).partition(20 * MS, margin_ns=0)] == [2, 4]
+
+
+def test_key_names_what_differs(graph):
+    one = ProfileKey.of(graph, NullEngine(), NullEngine(), mode="real time")
+    other = one.model_copy(update={"driver": "2.0"})
+    assert one.differences(other) == "driver: none -> 2.0"
+    assert one.differences(one) == ""
+
+
+def test_profile_survives_being_saved(graph):
+    saved = profile(graph, 1, 2, fallback={1})
+    assert NetworkProfile.model_validate_json(saved.model_dump_json()) == saved
+
+
+@pytest.mark.parametrize("fields", [{"whole_ns": 0}, {"chunk_cost_ns": -1}, {"colour": 1}])
+def test_impossible_figures_are_refused(graph, fields):
+    with pytest.raises(ValidationError):
+        profile(graph, 1, **fields)

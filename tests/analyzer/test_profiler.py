@@ -1,0 +1,83 @@
+"""Measuring networks on an engine whose costs are known."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heimdall.analyzer import profiler
+from heimdall.analyzer.profiler import measure_ops, measure_render, measure_whole
+from heimdall.engine.null import NullEngine, NullNetwork
+from heimdall.engine.onnxruntime import OnnxRuntimeEngine
+
+MS = 1_000_000
+COST = 3 * MS
+
+
+def cost(op):
+    """Far above what calling the engine takes, so that the given costs are what counts."""
+    return {"Relu": 10, "Tanh": 30, "Neg": 20, "Abs": 40}[op.kind] * MS
+
+
+def test_costs_of_ops_and_of_a_chunk_are_told_apart(graph):
+    measured = measure_ops(NullEngine(op_ns=cost, chunk_cost_ns=COST).load(graph))
+    assert measured.chunk_cost_ns == COST
+    assert measured.op_ns == tuple(ms * MS for ms in (10, 30, 20, 40, 10, 20))
+    assert measured.whole_ns == sum(measured.op_ns) + COST
+
+
+def test_engine_without_event_times_is_timed_op_by_op(graph, monkeypatch):
+    monkeypatch.setattr(NullNetwork, "op_times", lambda self, state: None)
+    measured = measure_ops(NullEngine(op_ns=cost, chunk_cost_ns=COST).load(graph))
+    assert measured.chunk_cost_ns == COST
+    assert measured.op_ns == tuple(ms * MS for ms in (10, 30, 20, 40, 10, 20))
+
+
+def test_op_times_are_corrected_to_the_time_of_consecutive_ops(graph, monkeypatch):
+    """Events that are all too long, as those of lone ops are, keep their proportions."""
+    monkeypatch.setattr(
+        NullNetwork, "op_times", lambda self, state: [2 * cost(op) for op in self.ops]
+    )
+    measured = measure_ops(NullEngine(op_ns=cost, chunk_cost_ns=COST).load(graph))
+    assert sum(measured.op_ns) + measured.chunk_cost_ns == measured.whole_ns
+    assert measured.op_ns == tuple(ms * MS for ms in (10, 30, 20, 40, 10, 20))
+
+
+def test_fallback_ops_are_measured_at_their_place_without_cost_of_a_chunk(graph):
+    network = NullEngine(op_ns=cost, chunk_cost_ns=0).load(graph, force_fallback=["Abs"])
+    measured = measure_ops(network)
+    assert measured.op_ns == tuple(ms * MS for ms in (10, 30, 20, 40, 10, 20))
+    assert measured.whole_ns == 130 * MS
+
+
+def test_real_network_adds_up_to_its_whole_time(graph):
+    measured = measure_ops(OnnxRuntimeEngine(processor="gpu").load(graph))
+    assert len(measured.op_ns) == len(OnnxRuntimeEngine().load(graph).ops)
+    assert measured.whole_ns > 0
+    assert sum(measured.op_ns) <= measured.whole_ns
+
+
+def test_progress_ends_with_all_steps_done(graph):
+    seen = []
+    measure_ops(NullEngine(op_ns=cost).load(graph), lambda *step: seen.append(step))
+    assert seen[0][1:] == (0, profiler.BATCHES)
+    assert seen[-1] == ("profiling six", profiler.BATCHES, profiler.BATCHES)
+
+
+def test_whole_network_is_one_call(graph):
+    assert measure_whole(NullEngine(op_ns=cost, chunk_cost_ns=COST).load(graph)) == 133 * MS
+
+
+def test_rendering_is_drawn_a_few_times_and_takes_some_time():
+    drawn = []
+    assert measure_render(lambda: drawn.append(1), runs=9) > 0
+    assert len(drawn) == 9 + profiler.WARM_UPS
+
+
+@given(
+    op_ns=st.lists(st.integers(0, 10**7), min_size=1, max_size=30),
+    target=st.integers(0, 10**9),
+)
+def test_fitted_op_times_sum_to_the_target_and_are_never_negative(op_ns, target):
+    fitted = profiler._fit(op_ns, [(0, len(op_ns))], [target])
+    assert sum(fitted) == pytest.approx(target, abs=1)
+    assert min(fitted) >= 0
