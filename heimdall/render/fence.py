@@ -52,12 +52,27 @@ class Fence:
             self._fallback()
 
 
+def _egl() -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL("libEGL.so.1")
+    except OSError:
+        return None
+
+
+def release_egl_thread() -> None:
+    """Leave no EGL context current: a window that opens later could not make its own current
+    (GLX answers BadAccess, and Xlib ends the process)."""
+    library = _egl()
+    if library is not None:
+        library.eglReleaseThread()
+
+
 def egl_loader() -> Loader | None:
     """GL function addresses through EGL, or None where there is no EGL library."""
-    try:
-        get = ctypes.CDLL("libEGL.so.1").eglGetProcAddress
-    except (OSError, AttributeError):
+    library = _egl()
+    if library is None:
         return None
+    get = library.eglGetProcAddress
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.c_char_p]
     return lambda name: get(name.encode())
 

@@ -9,7 +9,7 @@ import moderngl
 
 from heimdall.errors import DeviceError
 from heimdall.render.events import InputEvent
-from heimdall.render.fence import egl_loader
+from heimdall.render.fence import egl_loader, release_egl_thread
 from heimdall.render.surface import NEEDS_GL, Surface
 
 
@@ -36,3 +36,4 @@ class HeadlessSurface(Surface):
         if not self._closed:
             self._closed = True
             self.ctx.release()
+            release_egl_thread()

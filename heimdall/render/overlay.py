@@ -61,7 +61,7 @@ class Overlay:
             return
         self._laid_out = (now, *key)
         # 720 lines are the design size; denser displays and larger windows get larger letters.
-        unit = max(self._surface.size[1] / 720, 0.75 * self._surface.scale, 0.6)
+        unit = max(self._surface.size[1] / 720, 0.75 * self._surface.scale)
         self._page = _Page(unit, self._glyphs)
         self._text.write(self._page.lay_out(status))
         for name in ("rects", "glyphs"):

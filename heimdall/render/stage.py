@@ -52,11 +52,12 @@ class Pose:
 
 
 def pose(piece: Piece, mesh: Mesh, box: Letterbox) -> Pose:
-    """Solve for the base centre on the ray through ``at``, as far away as makes the unturned
-    piece ``width`` pixels wide at its middle."""
+    """Solve for the base centre on the ray through ``at``, as far away as makes the front of
+    the unturned piece, at two thirds of its height, ``width`` pixels wide."""
     width, height = box.picture
     focal = height / 2 / np.tan(np.radians(FIELD_OF_VIEW / 2))
-    distance = focal * mesh.width / piece.width
+    nearer = _pitch()[2] @ (0, mesh.height * 2 / 3, mesh.half_size[1])
+    distance = focal * mesh.width / piece.width + nearer
     x, y = piece.at
     base = distance * np.array([(x - width / 2) / focal, (height / 2 - y) / focal, -1.0])
     turn = _pitch() @ _yaw(piece.yaw)

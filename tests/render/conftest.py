@@ -1,0 +1,67 @@
+"""Both surfaces, so that every contract test runs on each."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from heimdall.errors import DeviceError
+from heimdall.render import open_surface
+
+
+@pytest.fixture(scope="session")
+def display():
+    """A display for windows: the user's, else an Xvfb of our own."""
+    if os.environ.get("DISPLAY") or not sys.platform.startswith("linux"):
+        yield
+        return
+    if shutil.which("Xvfb") is None:
+        pytest.skip("no display and no Xvfb: windows cannot be tested here")
+    read, write = os.pipe()
+    server = subprocess.Popen(
+        ["Xvfb", "-displayfd", str(write), "-screen", "0", "1280x1024x24", "-noreset"],
+        pass_fds=[write],
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(write)
+    with os.fdopen(read) as answer:  # to the line's end: the server dies if we hang up earlier
+        number = answer.readline().strip()
+    if not number:
+        pytest.skip("Xvfb did not start")
+    os.environ["DISPLAY"] = f":{number}"
+    yield
+    del os.environ["DISPLAY"]
+    server.terminate()
+    server.wait()
+
+
+def _open(size, headless):
+    try:
+        return open_surface(size, headless=headless, title="test")
+    except DeviceError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(params=["headless", "window"])
+def surface(request):
+    """Each kind of surface, 320 x 180."""
+    if request.param == "window":
+        request.getfixturevalue("display")
+    with _open((320, 180), request.param == "headless") as opened:
+        yield opened
+
+
+@pytest.fixture
+def headless():
+    """A headless surface, 640 x 360."""
+    with _open((640, 360), True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def grey():
+    """A camera picture of 320 x 180, mid grey."""
+    return np.full((180, 320, 3), 128, np.uint8)

@@ -1,0 +1,38 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heimdall.render.layout import Letterbox
+
+sizes = st.tuples(st.integers(16, 4000), st.integers(16, 4000))
+
+
+@given(sizes, sizes, st.floats(0, 1), st.floats(0, 1))
+def test_screen_and_picture_are_inverse(picture, surface, u, v):
+    box = Letterbox.fit(picture, surface)
+    point = (u * picture[0], v * picture[1])
+    x, y = box.to_picture(*(float(value) for value in box.to_screen(point)))
+    assert abs(x - point[0]) < 0.01 * picture[0]
+    assert abs(y - point[1]) < 0.01 * picture[1]
+
+
+@given(sizes, sizes)
+def test_the_picture_fits_and_fills_one_side(picture, surface):
+    x, y, width, height = Letterbox.fit(picture, surface).gl_box()
+    assert x >= 0
+    assert y >= 0
+    assert x + width <= surface[0] + 1
+    assert y + height <= surface[1] + 1
+    assert width >= surface[0] - 1 or height >= surface[1] - 1
+
+
+@given(sizes, sizes, *[st.floats(-2, 3)] * 4)
+def test_a_part_stays_inside_the_picture(picture, surface, left, top, right, bottom):
+    box = Letterbox.fit(picture, surface)
+    x, y, width, height = box.gl_box()
+    px, py, pw, ph = box.gl_part((left, top, right, bottom))
+    assert x <= px
+    assert y <= py
+    assert px + pw <= x + width
+    assert py + ph <= y + height
+    assert pw >= 0
+    assert ph >= 0

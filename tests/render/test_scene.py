@@ -1,0 +1,210 @@
+"""What is on the picture, by its pixels, on every surface."""
+
+import numpy as np
+import pytest
+
+from heimdall.errors import AppError, ConfigError
+from heimdall.models.results import Detection, Hand, Mask
+from heimdall.render import Scene
+from heimdall.render.scene import HAND_BONES
+
+WHITE, RED = (255, 255, 255), (255, 0, 0)
+
+
+def drawn(surface, image, paint=lambda scene: None, sequence=0, scene=None):
+    scene = scene or Scene(surface)
+    scene.begin(image, sequence)
+    paint(scene)
+    scene.render()
+    return surface.read()
+
+
+def near(picture, color, tolerance=40):
+    return (np.abs(picture.astype(int) - color) <= tolerance).all(axis=-1)
+
+
+def test_the_camera_picture_is_upright_and_its_colours_are_right(surface):
+    image = np.zeros((180, 320, 3), np.uint8)
+    image[:90, :160] = (255, 0, 0)  # BGR: blue top left
+    image[:90, 160:] = (0, 255, 0)
+    image[90:, :160] = (0, 0, 255)
+    picture = drawn(surface, image)
+    assert tuple(picture[40, 80]) == (0, 0, 255)
+    assert tuple(picture[40, 240]) == (0, 255, 0)
+    assert tuple(picture[140, 80]) == (255, 0, 0)
+    assert tuple(picture[140, 240]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("shape", "inside"), [((120, 120), (0, 70)), ((40, 320), (70, 0))])
+def test_another_aspect_ratio_gives_dark_bars_and_no_stretching(surface, shape, inside):
+    picture = drawn(surface, np.full((*shape, 3), 255, np.uint8))
+    top, left = inside
+    bright = near(picture, WHITE)
+    rows, columns = np.flatnonzero(bright.any(axis=1)), np.flatnonzero(bright.any(axis=0))
+    assert (rows[0], rows[-1]) == (top, 179 - top)
+    assert (columns[0], columns[-1]) == (left, 319 - left)
+    assert bright[top : 180 - top, left : 320 - left].all()
+    assert picture[~bright].max() < 40
+
+
+def test_a_picture_is_sent_only_when_its_sequence_is_new(surface, grey):
+    scene = Scene(surface)
+    drawn(surface, grey, sequence=1, scene=scene)
+    assert drawn(surface, grey + 100, sequence=1, scene=scene)[90, 160, 0] == 128
+    assert drawn(surface, grey + 100, sequence=2, scene=scene)[90, 160, 0] == 228
+
+
+def test_a_picture_of_another_size_replaces_the_texture(surface, grey):
+    scene = Scene(surface)
+    drawn(surface, grey, sequence=1, scene=scene)
+    small = np.full((90, 160, 3), 60, np.uint8)
+    assert (drawn(surface, small, sequence=2, scene=scene) == 60).all()
+
+
+def test_screen_points_map_back_to_the_picture(surface):
+    scene = Scene(surface)
+    scene.begin(np.zeros((60, 60, 3), np.uint8), 0)  # 3 times as large, 70 pixels from the left
+    assert scene.to_picture(70, 0) == (0, 0)
+    assert scene.to_picture(160, 90) == (30, 30)
+    assert scene.picture_size == (60, 60)
+
+
+def test_boxes_are_where_they_were_told(surface, grey):
+    found = [Detection("cup", 0.9, (100, 60, 200, 140))]
+    picture = drawn(surface, grey, lambda scene: scene.boxes(found, "#ff0000"))
+    red = near(picture, RED)
+    assert red[100, 99:102].any()
+    assert red[100, 199:202].any()
+    assert red[139:142, 150].any()
+    assert not red[70:130, 110:190].any()  # the label stands above, the inside is free
+    assert red[45:59, 100:140].any()
+
+
+def test_labels_have_readable_letters(surface, grey):
+    found = [Detection("cup", 0.9, (100, 60, 200, 140))]
+    picture = drawn(surface, grey, lambda scene: scene.boxes(found, "#ffff00"))
+    plate = picture[45:60, 100:150]
+    assert near(plate, (255, 255, 0), 60).any()
+    assert near(plate, (16, 20, 24), 60).any()
+
+
+def test_no_detection_draws_nothing(surface, grey):
+    assert (drawn(surface, grey, lambda scene: scene.boxes([])) == 128).all()
+
+
+def test_a_mask_tints_where_it_is_likely(surface, grey):
+    values = np.zeros((18, 32), np.float32)
+    values[:, 16:] = 1
+    picture = drawn(surface, grey, lambda scene: scene.mask(Mask(values), "#00ff00", 0.5))
+    assert (picture[:, :150] == 128).all()
+    assert near(picture[:, 170:], (64, 192, 64), 3).all()
+
+
+def test_an_empty_mask_changes_nothing(surface, grey):
+    values = np.zeros((18, 32), np.float32)
+    assert (drawn(surface, grey, lambda scene: scene.mask(Mask(values), "#00ff00")) == 128).all()
+
+
+def test_a_skeleton_joins_its_points(surface, grey):
+    points = np.array([[50, 50, 0.9], [250, 50, 0.9], [250, 150, 0.9]])
+    bones = [(0, 1)]
+    picture = drawn(surface, grey, lambda scene: scene.skeleton(points, bones, (1, 0, 0)))
+    red = near(picture, RED)
+    assert red[50, 60:240].all()
+    assert red[150, 250]
+    assert not red[100, 250]
+
+
+def test_a_pinch_is_marked(surface, grey):
+    points = np.zeros((21, 3), np.float32)
+    points[:, :2] = np.linspace((100, 150), (160, 60), 21)
+    points[4, :2] = points[8, :2] = (200, 60)
+    pinching = Hand(points, 0.9, "right")
+    assert pinching.pinch < 0.35
+    picture = drawn(surface, grey, lambda scene: scene.hands([pinching]))
+    assert near(picture[45:75, 185:215], WHITE).any()
+
+
+def test_a_hand_has_twenty_bones():
+    assert len(HAND_BONES) == 20
+    assert {joint for bone in HAND_BONES for joint in bone} == set(range(21))
+
+
+def test_polygons_are_closed(surface, grey):
+    corners = np.array([[50, 50], [150, 50], [150, 120], [50, 120]])
+    picture = drawn(surface, grey, lambda scene: scene.polygons([corners], "#ff0000"))
+    red = near(picture, RED)
+    assert red[50, 100]
+    assert red[85, 50]  # the side from the last corner to the first
+    assert not red[85, 100]
+
+
+def test_text_is_on_its_plate(surface, grey):
+    def paint(scene):
+        scene.text("Hello", (40, 40), size=20, color="#ffffff", background="#000000")
+
+    picture = drawn(surface, grey, paint)
+    assert near(picture[40:65, 40:110], WHITE).sum() > 60
+    assert near(picture[40:65, 40:110], (0, 0, 0)).sum() > 300
+    assert (picture[:38] == 128).all()
+
+
+def test_a_picture_fills_its_four_corners_upright(surface, grey):
+    image = np.zeros((20, 20, 3), np.uint8)
+    image[:10] = RED
+    image[10:] = WHITE
+    corners = np.array([[100, 50], [200, 60], [200, 150], [100, 150]])
+    picture = drawn(surface, grey, lambda scene: scene.picture(image, corners))
+    assert tuple(picture[70, 150]) == RED
+    assert tuple(picture[140, 150]) == WHITE
+    assert tuple(picture[40, 150]) == (128, 128, 128)
+
+
+def test_later_layers_cover_earlier_ones(surface, grey):
+    square = np.array([[100, 50], [200, 50], [200, 150], [100, 150]])
+
+    def paint(scene):
+        scene.polygons([square], "#ff0000")
+        scene.picture(np.full((4, 4, 3), 255, np.uint8), square)
+
+    assert tuple(drawn(surface, grey, paint)[52, 150]) == WHITE
+
+
+def test_layers_stay_inside_the_camera_picture(surface):
+    image = np.full((180, 180, 3), 128, np.uint8)  # bars of 70 pixels
+    line = np.array([[-100, 90], [400, 90]])
+    picture = drawn(surface, image, lambda scene: scene.skeleton(line, [(0, 1)], "#ff0000"))
+    assert near(picture[90, 75:245], RED).all()
+    assert not near(picture[:, :70], RED).any()
+
+
+def test_nothing_of_a_frame_stays_for_the_next(surface, grey):
+    scene = Scene(surface)
+    drawn(surface, grey, lambda s: s.mesh("couch", (160, 120), 150), 1, scene)
+    assert (drawn(surface, grey, sequence=2, scene=scene) == 128).all()
+
+
+@pytest.mark.parametrize(
+    "paint",
+    [
+        lambda scene: scene.mesh("sofa", (0, 0), 10),
+        lambda scene: scene.mesh("couch", (0, 0), 0),
+        lambda scene: scene.mesh("couch", (float("nan"), 0), 10),
+        lambda scene: scene.mesh("couch", (0, 0), 10, texture=np.zeros((4, 4), np.uint8)),
+        lambda scene: scene.polygons([np.zeros(3)]),
+        lambda scene: scene.polygons([np.zeros((3, 2))], "red"),
+        lambda scene: scene.polygons([np.zeros((3, 2))], (255, 0, 0)),
+        lambda scene: scene.picture(np.zeros((4, 4, 3)), np.zeros((4, 2))),
+        lambda scene: scene.picture(np.zeros((4, 4, 3), np.uint8), np.zeros((3, 2))),
+        lambda scene: scene.mask(Mask(np.zeros(3, np.float32)), "#ffffff"),
+    ],
+)
+def test_a_wrong_layer_is_the_apps_error(headless, grey, paint):
+    with pytest.raises(AppError):
+        drawn(headless, grey, paint)
+
+
+@pytest.mark.parametrize("image", [np.zeros((4, 4), np.uint8), np.zeros((4, 4, 3), np.float32)])
+def test_a_wrong_camera_picture_is_refused(headless, image):
+    with pytest.raises(ConfigError, match="BGR"):
+        Scene(headless).begin(image, 0)

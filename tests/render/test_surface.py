@@ -1,0 +1,122 @@
+"""The contract that every surface meets."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from heimdall.errors import ConfigError, DeviceError
+from heimdall.render import open_surface
+from heimdall.render.fence import Fence
+from heimdall.render.headless import HeadlessSurface
+from heimdall.render.surface import Surface
+
+
+def test_has_the_size_it_was_opened_with(surface):
+    assert surface.size == (320, 180)
+    assert surface.framebuffer.size == (320, 180)
+    assert surface.scale >= 1
+    assert surface.renderer
+
+
+def test_reads_rgb_with_the_top_row_first(surface):
+    target = surface.framebuffer
+    target.clear(0, 0, 1, viewport=(0, 0, 320, 180))
+    target.clear(1, 0, 0, viewport=(0, 90, 320, 90))  # GL's upper half
+    picture = surface.read()
+    assert picture.shape == (180, 320, 3)
+    assert picture.dtype == np.uint8
+    assert (picture[:90] == (255, 0, 0)).all()
+    assert (picture[90:] == (0, 0, 255)).all()
+
+
+def test_a_picture_can_be_read_after_it_was_presented(surface):
+    surface.framebuffer.clear(0, 1, 0)
+    surface.finish()
+    surface.present()
+    assert (surface.read() == (0, 255, 0)).all()
+
+
+def test_depth_is_tested(surface):
+    ctx = surface.ctx
+    program = ctx.program(
+        vertex_shader="""#version 330
+            uniform float z; void main() {
+            gl_Position = vec4(vec2(gl_VertexID & 1, gl_VertexID >> 1) * 4.0 - 2.0, z, 1.0); }""",
+        fragment_shader="""#version 330
+            uniform vec3 rgb; out vec4 c; void main() { c = vec4(rgb, 1.0); }""",
+    )
+    square = ctx.vertex_array(program, [])
+    surface.framebuffer.clear()
+    ctx.enable_only(ctx.DEPTH_TEST)
+    for z, rgb in ((-0.5, (1, 0, 0)), (0.5, (0, 0, 1))):  # near first, then far
+        program["z"], program["rgb"] = z, rgb
+        square.render(ctx.TRIANGLE_STRIP, vertices=4)
+    assert (surface.read() == (255, 0, 0)).all()
+
+
+def test_poll_gives_a_list(surface):
+    assert all(event is not None for event in surface.poll())
+
+
+def test_closing_twice_is_allowed(surface):
+    surface.close()
+    surface.close()
+
+
+def test_finish_waits_through_a_fence_that_releases_the_lock(surface):
+    assert surface._fence.releases_lock
+    surface.framebuffer.clear()
+    surface.finish()
+
+
+def test_without_fences_finish_falls_back():
+    calls = []
+    for loader in (None, lambda name: None):
+        Fence(loader, lambda: calls.append("finish")).wait()
+    assert calls == ["finish", "finish"]
+
+
+def test_two_surfaces_in_turn():
+    for _ in range(2):
+        with open_surface((16, 16), headless=True) as opened:
+            opened.framebuffer.clear(1, 1, 1)
+            assert (opened.read() == 255).all()
+
+
+@pytest.mark.parametrize("size", [(0, 10), (10, -1), (100000, 10)])
+def test_an_impossible_size_is_refused(size):
+    with pytest.raises(ConfigError, match="pixels"):
+        open_surface(size, headless=True)
+
+
+def test_without_a_display_the_error_says_headless(monkeypatch):
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setattr("glfw.init", lambda: False)
+    with pytest.raises(DeviceError, match="--headless"):
+        open_surface((16, 16))
+
+
+def test_without_gl_the_error_names_the_packages(monkeypatch):
+    def fail(**_):
+        raise Exception("libEGL.so not found")
+
+    monkeypatch.setattr("moderngl.create_context", fail)
+    with pytest.raises(DeviceError, match="libegl1"):
+        HeadlessSurface((16, 16))
+
+
+def test_other_threads_run_while_the_gpu_draws(headless):
+    """A thread counts while the main thread waits in the fence; here only that both end."""
+    done = threading.Event()
+    thread = threading.Thread(target=done.set)
+    thread.start()
+    headless.finish()
+    thread.join()
+    assert done.is_set()
+
+
+def test_the_contract_is_abstract():
+    with pytest.raises(TypeError):
+        Surface()

@@ -1,0 +1,64 @@
+"""What only a window has: input, resizing, what is on the screen."""
+
+import glfw
+import numpy as np
+import pytest
+
+from heimdall.errors import DeviceError
+from heimdall.render import Close, Key, Pointer, Resize, Scroll, open_surface
+
+
+@pytest.fixture
+def window(display):
+    try:
+        opened = open_surface((320, 180), title="test")
+    except DeviceError as error:
+        pytest.skip(str(error))
+    with opened:
+        opened.poll()
+        opened._events.clear()
+        yield opened
+
+
+def test_keys_have_names_and_modifiers(window):
+    window._on_key(None, glfw.KEY_SPACE, 0, glfw.PRESS, glfw.MOD_SHIFT)
+    window._on_key(None, glfw.KEY_SPACE, 0, glfw.REPEAT, 0)
+    window._on_key(None, glfw.KEY_ESCAPE, 0, glfw.RELEASE, 0)
+    assert window.poll() == [Key("space", True, frozenset({"shift"})), Key("escape", False)]
+
+
+def test_the_pointer_is_in_framebuffer_pixels(window):
+    window._on_move(window._window, 160, 90)
+    window._on_button(None, glfw.MOUSE_BUTTON_LEFT, glfw.PRESS, 0)
+    window._on_button(None, glfw.MOUSE_BUTTON_LEFT, glfw.RELEASE, 0)
+    points_w, points_h = glfw.get_window_size(window._window)
+    x, y = 160 * window.size[0] / points_w, 90 * window.size[1] / points_h
+    held = frozenset({"left"})
+    assert window.poll() == [Pointer(x, y), Pointer(x, y, held), Pointer(x, y)]
+
+
+def test_the_framebuffer_follows_the_window(window):
+    window._on_resize(None, 200, 100)
+    assert window.size == (200, 100)
+    assert Resize(200, 100) in window.poll()
+    window.framebuffer.clear(1, 0, 0)
+    assert window.read().shape == (100, 200, 3)
+
+
+def test_a_minimised_window_keeps_its_size(window):
+    window._on_resize(None, 0, 0)
+    assert window.size == (320, 180)
+    assert window.poll() == []
+
+
+def test_events_are_values():
+    assert Scroll(0, 1) == Scroll(0, 1)
+    assert Close() == Close()
+
+
+def test_present_shows_the_framebuffer(window):
+    window.framebuffer.clear(0.2, 0.4, 0.6)
+    window.ctx.copy_framebuffer(window._screen, window.framebuffer)
+    shown = np.frombuffer(window._screen.read(components=3), np.uint8).reshape(-1, 3)
+    assert (np.abs(shown.astype(int) - (51, 102, 153)) <= 1).all()
+    window.present()
