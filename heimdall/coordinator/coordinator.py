@@ -131,7 +131,10 @@ class Coordinator:
         happen now, and leaves jobs as they were."""
         actions: list[Action] = []
         self._gap.advance(now_ns)
-        trigger = self._handlers[type(event)](event, now_ns, actions)
+        handler = self._handlers.get(type(event))
+        if handler is None:
+            raise TypeError(f"not an event: {event!r}")
+        trigger = handler(event, now_ns, actions)
         self.scheduler.observe(event)
         self._timers(now_ns, actions)
         self._dispatcher.dispatch(trigger, now_ns, actions)

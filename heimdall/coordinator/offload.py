@@ -73,19 +73,19 @@ def predict_gpu_ns(load: Load, loads: Sequence[Load]) -> float | None:
     """Latency on the GPU under its *present* load; None when no share of it is free.
 
     The last GPU latency says nothing: it was measured under the contention that made the DNN
-    leave. Demand that goes first (larger beta) or is fixed (on event, capped) takes its measured
-    share of the gaps away; greedy DNNs of the same or a lower priority take turns with it.
+    leave. DNNs of a lower priority (smaller beta) yield to it; greedy ones of the same take turns
+    with it; all other demand keeps the share of the gaps it has been measured to take.
     """
-    others = [o for o in loads if o.processor == GPU and o.name != load.name]
-    sharing = [o for o in others if _shares(o, load)]
-    free = 1.0 - sum(o.gpu_share for o in others if not _shares(o, load))
+    others = [o for o in loads if o.processor == GPU and not _yields(o, load)]
+    sharing = [o for o in others if o.greedy and o.utility.beta == load.utility.beta]
+    free = 1.0 - sum(o.gpu_share for o in others if o not in sharing)
     if free < _LEAST_FREE:
         return None
     return (load.lone_gpu_ns + sum(o.lone_gpu_ns for o in sharing)) / free
 
 
-def _shares(other: Load, load: Load) -> bool:
-    return other.greedy and other.utility.beta <= load.utility.beta
+def _yields(other: Load, load: Load) -> bool:
+    return other is load or other.utility.beta < load.utility.beta
 
 
 def _offload(loads: Sequence[Load], factor: float) -> Proposal | None:
@@ -113,7 +113,8 @@ def _reload(loads: Sequence[Load], factor: float) -> Proposal | None:
         gpu_ns = predict_gpu_ns(load, loads)
         if load.held or gpu_ns is None or load.latency_ns <= factor * gpu_ns:
             continue
-        there = [o for o in loads if o.processor == GPU and o.latency_ns and _shares(o, load)]
+        there = [o for o in loads if o.processor == GPU and o.latency_ns]
+        there = [o for o in there if o.utility.beta <= load.utility.beta]
         if _gain(load, gpu_ns) >= sum(_loss(o, load.lone_gpu_ns) for o in there):
             return Proposal(load.name, GPU, f"CPU {_ms(load.latency_ns)}, GPU {_ms(gpu_ns)}")
     return None

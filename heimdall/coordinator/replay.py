@@ -45,13 +45,14 @@ def replay(config: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> I
     coordinator = Coordinator.from_config(config)
     for index, entry in enumerate(records):
         try:
-            now_ns, data, written = int(entry["now_ns"]), entry["event"], entry["actions"]
-        except (KeyError, TypeError, ValueError) as error:
-            raise ConfigError(f"record {index} of the trace is damaged: {error}") from error
-        recorded = tuple(from_dict(action) for action in written)
-        if data is None:
-            replayed = tuple(coordinator.wake(now_ns))
-        else:
-            replayed = tuple(coordinator.receive(from_dict(data), now_ns))
+            now_ns = int(entry["now_ns"])
+            recorded = tuple(from_dict(action) for action in entry["actions"])
+            event = None if entry["event"] is None else from_dict(entry["event"])
+            if event is None:
+                replayed = tuple(coordinator.wake(now_ns))
+            else:
+                replayed = tuple(coordinator.receive(event, now_ns))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ConfigError(f"record {index} of the trace is damaged: {error!r}") from error
         if recorded != replayed:
             yield Difference(index, now_ns, recorded, replayed)

@@ -1,0 +1,384 @@
+"""The coordinator, step by step with literal times (ms after the first frame)."""
+
+from __future__ import annotations
+
+import pytest
+
+from heimdall.coordinator import Coordinator
+from heimdall.coordinator.events import (
+    ChunkFinished,
+    Drop,
+    FallbackFinished,
+    Finish,
+    FrameRendered,
+    InferenceRequested,
+    InputReady,
+    JobFailed,
+    Prepare,
+    RenderStarted,
+    RunChunk,
+    RunFallback,
+)
+from heimdall.coordinator.job import CoordinationError
+from heimdall.errors import ConfigError
+from heimdall.schedulers import Assignment, Choice, Scheduler
+
+
+class Steps:
+    """A coordinator told one event at a time, in ms; answers without their expected times."""
+
+    def __init__(self, sim, *plans, **options):
+        options.setdefault("scheduler", "max-min")
+        self.ms, self.start = sim.ms, sim.start
+        self.coordinator = Coordinator(
+            plans, frame_interval_ns=33 * sim.ms, offload=False, **options
+        )
+
+    def __call__(self, at_ms, event):
+        return self.coordinator.receive(event, self.start + int(at_ms * self.ms))
+
+    def frame(self, at_ms, until_ms, number=0):
+        return self(at_ms, FrameRendered(number, self.start + int(until_ms * self.ms)))
+
+    def done(self, at_ms, chunk, elapsed_ms, processor="gpu"):
+        elapsed_ns = int(elapsed_ms * self.ms)
+        event = ChunkFinished(chunk.job, processor, chunk.start_op, chunk.end_op, elapsed_ns)
+        return self(at_ms, event)
+
+    def gap(self):
+        return self.coordinator.snapshot(self.start).gap
+
+
+def chunk_of(actions):
+    (chunk,) = [action for action in actions if isinstance(action, RunChunk)]
+    return chunk
+
+
+def kinds(actions):
+    return [type(action).__name__ for action in actions]
+
+
+def ranges(actions):
+    return [
+        (action.dnn, action.start_op, action.end_op)
+        for action in actions
+        if isinstance(action, RunChunk)
+    ]
+
+
+# -- the life of a job --------------------------------------------------------------------------
+
+
+def test_a_job_is_prepared_run_finished_and_followed_by_the_next(sim):
+    steps = Steps(sim, sim.plan("a", sim.stage([4, 4])))
+    assert steps.frame(0, 27) == [Prepare(0, "a", 0)]
+    ready = steps(3, InputReady(0))
+    assert ready == [RunChunk(0, "a", 0, 0, "gpu", 0, 2, 8 * sim.ms, "lowest utility")]
+    done = steps.done(11, ready[0], 8)
+    assert done == [Finish(0, "a", "gpu", 8 * sim.ms, False, 1), Prepare(1, "a", 0)]
+
+
+def test_latency_counts_from_the_input_not_from_the_request(sim):
+    steps = Steps(sim, sim.plan("a", sim.stage([4]), constraint_ms=5))
+    steps.frame(0, 27)
+    chunk = chunk_of(steps(10, InputReady(0)))
+    finish = steps.done(16, chunk, 4)[0]
+    assert (finish.latency_ns, finish.missed) == (6 * sim.ms, True)
+    assert steps.coordinator.snapshot(0).dnns["a"].misses == 1
+
+
+def test_an_event_driven_dnn_waits_for_its_request(sim):
+    steps = Steps(sim, sim.plan("a", sim.stage([4]), continuous=False))
+    assert steps.frame(0, 27) == []
+    assert steps(1, InferenceRequested("a")) == [Prepare(0, "a", 0)]
+
+
+def test_requests_during_a_job_are_remembered_once(sim):
+    steps = Steps(sim, sim.plan("a", sim.stage([4]), continuous=False))
+    steps.frame(0, 27)
+    steps(1, InferenceRequested("a"))
+    assert steps(2, InferenceRequested("a")) == []
+    assert steps(3, InferenceRequested("a")) == []
+    chunk = chunk_of(steps(4, InputReady(0)))
+    assert kinds(steps.done(8, chunk, 4)) == ["Finish", "Prepare"]
+    chunk = chunk_of(steps(9, InputReady(1)))
+    assert kinds(steps.done(13, chunk, 4)) == ["Finish"]
+
+
+def test_a_queue_remembers_as_many_requests_as_it_holds(sim):
+    plan = sim.plan("a", sim.stage([1]), continuous=False)
+    steps = Steps(sim, plan, admission="queue(2)")
+    steps.frame(0, 27)
+    for _ in range(5):
+        steps(0, InferenceRequested("a"))
+    for job in range(3):  # one in flight and two waiting; the others were turned away
+        chunk = chunk_of(steps(2 * job, InputReady(job)))
+        actions = steps.done(2 * job + 1, chunk, 1)
+    assert kinds(actions) == ["Finish"]
+
+
+def test_a_capped_dnn_waits_until_its_interval_has_passed(sim):
+    steps = Steps(sim, sim.plan("a", sim.stage([4]), min_interval_ms=100))
+    steps.frame(0, 27)
+    chunk = chunk_of(steps(2, InputReady(0)))
+    assert kinds(steps.done(6, chunk, 4)) == ["Finish"]
+    assert steps.coordinator.next_wakeup_ns() == sim.start + 100 * sim.ms
+    assert steps.coordinator.wake(sim.start + 99 * sim.ms) == []
+    assert steps.coordinator.wake(sim.start + 100 * sim.ms) == [Prepare(1, "a", 0)]
+    assert steps.coordinator.next_wakeup_ns() is None
+
+
+def test_a_failed_job_is_dropped_and_tried_again_later_and_later(sim):
+    steps = Steps(sim, sim.plan("a", sim.stage([4])))
+    steps.frame(0, 27)
+    assert steps(1, JobFailed(0, "no camera")) == [Drop(0, "a", "no camera")]
+    assert steps.coordinator.next_wakeup_ns() == sim.start + 34 * sim.ms
+    assert steps.coordinator.wake(sim.start + 34 * sim.ms) == [Prepare(1, "a", 0)]
+    steps(35, JobFailed(1, "no camera"))
+    assert steps.coordinator.next_wakeup_ns() == sim.start + (35 + 66) * sim.ms
+
+
+def test_a_failed_chunk_frees_its_processor(sim):
+    steps = Steps(sim, sim.plan("a", sim.stage([4])), sim.plan("b", sim.stage([4])))
+    steps.frame(0, 27)
+    steps(1, InputReady(0))
+    steps(1, InputReady(1))
+    actions = steps(3, JobFailed(0, "kernel"))
+    assert [kinds(actions), ranges(actions)] == [["Drop", "RunChunk"], [("b", 0, 1)]]
+
+
+# -- stages and tasks ---------------------------------------------------------------------------
+
+
+def test_later_stages_are_sub_jobs_with_a_task_for_each_crop(sim):
+    steps = Steps(sim, sim.plan("hand", sim.stage([4]), sim.stage([2]), constraint_ms=500))
+    steps.frame(0, 27)
+    chunk = chunk_of(steps(1, InputReady(0)))
+    assert steps.done(5, chunk, 4) == [Prepare(0, "hand", 1)]
+    first = chunk_of(steps(8, InputReady(0, tasks=2)))
+    assert (first.stage, first.task) == (1, 0)
+    second = chunk_of(steps.done(10, first, 2))
+    assert (second.stage, second.task, second.start_op) == (1, 1, 0)
+    finish, following = steps.done(12, second, 2)
+    assert finish == Finish(0, "hand", "gpu", 11 * sim.ms, False, 3, 2)
+    assert following == Prepare(1, "hand", 0)
+
+
+def test_a_stage_with_nothing_to_do_ends_the_job_at_its_last_op(sim):
+    steps = Steps(sim, sim.plan("hand", sim.stage([4]), sim.stage([2])))
+    steps.frame(0, 27)
+    chunk = chunk_of(steps(1, InputReady(0)))
+    steps.done(5, chunk, 4)
+    finish = steps(9, InputReady(0, tasks=0))[0]
+    assert (type(finish), finish.latency_ns) == (Finish, 4 * sim.ms)
+
+
+# -- fallback ops -------------------------------------------------------------------------------
+
+
+def test_a_fallback_op_ends_a_chunk_and_lends_the_gpu_to_another_dnn(sim):
+    a = sim.plan("a", sim.stage([4, 6, 4], fallback=[1]), constraint_ms=300)
+    steps = Steps(sim, a, sim.plan("b", sim.stage([3])))
+    steps.frame(0, 27)
+    chunk = chunk_of(steps(1, InputReady(0)))
+    assert (chunk.dnn, chunk.end_op) == ("a", 1)
+    steps(2, InputReady(1))
+    actions = steps.done(5, chunk, 4)
+    assert actions[0] == RunFallback(0, "a", 0, 0, 1, 2)
+    assert ranges(actions) == [("b", 0, 1)]
+    steps.done(8, actions[1], 3)
+    # its end is a scheduling event within the same gap
+    assert ranges(steps(11, FallbackFinished(0, 2, 6 * sim.ms))) == [("a", 2, 3)]
+
+
+def test_a_network_may_begin_and_end_with_fallback_ops(sim):
+    steps = Steps(sim, sim.plan("a", sim.stage([1, 2, 3], fallback=[0, 2])))
+    steps.frame(0, 27)
+    assert kinds(steps(1, InputReady(0))) == ["RunFallback"]
+    chunk = chunk_of(steps(2, FallbackFinished(0, 1, sim.ms)))
+    assert kinds(steps.done(4, chunk, 2)) == ["RunFallback"]
+    assert kinds(steps(7, FallbackFinished(0, 3, 3 * sim.ms))) == ["Finish", "Prepare"]
+
+
+# -- gaps ---------------------------------------------------------------------------------------
+
+
+def test_nothing_starts_while_rendering_holds_the_gpu(sim):
+    steps = Steps(sim, sim.plan("a", sim.stage([4])))
+    steps.frame(0, 27)
+    steps(27, RenderStarted(1))
+    assert steps(28, InputReady(0)) == []
+    assert ranges(steps.frame(33, 60, 1)) == [("a", 0, 1)]
+
+
+def test_an_elastic_gap_holds_several_chunks_that_fit(sim):
+    plans = [sim.plan(name, sim.stage([4] * 5)) for name in "ab"]
+    steps = Steps(sim, *plans)
+    steps.frame(0, 27)
+    first = chunk_of(steps(1, InputReady(0)))
+    assert (first.dnn, first.end_op) == ("a", 5)
+    steps(2, InputReady(1))
+    actions = steps.done(21, first, 20)
+    assert ranges(actions) == [("b", 0, 1)]  # 6 ms left
+    assert ranges(steps.done(25, chunk_of(actions), 4)) == []
+    assert steps.gap().overruns == 0
+    assert ranges(steps.frame(33, 60)) == [("b", 1, 5)]
+
+
+def test_overruns_teach(sim):
+    steps = Steps(sim, sim.plan("a", sim.stage([4] * 7)))
+    steps.frame(0, 27)
+    chunk = chunk_of(steps(0, InputReady(0)))
+    assert (chunk.end_op, chunk.expected_ns) == (6, 24 * sim.ms)
+    steps(27, RenderStarted(1))
+    steps.done(36, chunk, 36)
+    assert steps.gap().overruns == 1
+    steps.done(47, chunk_of(steps.frame(42, 69)), 5)
+    steps(70, InputReady(1))
+    chunk = chunk_of(steps.frame(75, 102))
+    assert chunk.end_op == 5  # six such ops are expected to take longer than the gap now
+
+
+def test_an_op_longer_than_the_gap_runs_at_its_start(sim):
+    steps = Steps(sim, sim.plan("big", sim.stage([40])), sim.plan("b", sim.stage([4])))
+    steps.frame(0, 27)
+    assert ranges(steps(10, InputReady(0))) == []
+    assert ranges(steps.frame(33, 60)) == [("big", 0, 1)]
+
+
+def test_static_mode_runs_one_chunk_of_the_partition_a_gap(sim):
+    stage = sim.stage([4] * 10, chunks=[(0, 7), (7, 10)])
+    steps = Steps(sim, sim.plan("a", stage), sim.plan("b", sim.stage([3])), mode="static")
+    steps.frame(0, 27)
+    assert steps(1, InputReady(0)) == []  # the paper decides after a rendering event only
+    assert steps(1, InputReady(1)) == []
+    chunk = chunk_of(steps.frame(33, 60))
+    assert (chunk.dnn, chunk.end_op, chunk.expected_ns) == ("a", 7, 28 * sim.ms)
+    assert ranges(steps.done(61, chunk, 28)) == []
+    assert steps.gap().overruns == 1  # the relaxation margin makes a frame late, by design
+
+
+def test_static_mode_decides_at_a_late_chunks_end_when_the_gap_opened_busy(sim):
+    plans = [sim.plan(name, sim.stage([10])) for name in "ab"]
+    steps = Steps(sim, *plans, mode="static")
+    steps.frame(0, 27)
+    steps(1, InputReady(0))
+    steps(1, InputReady(1))
+    chunk = chunk_of(steps.frame(33, 60))
+    assert steps.frame(66, 93) == []
+    assert ranges(steps.done(70, chunk, 37)) == [("b", 0, 1)]
+
+
+def test_equal_priority_starts_chunks_without_regard_to_rendering(sim):
+    steps = Steps(sim, sim.plan("a", sim.stage([4] * 20)), render_priority="equal")
+    steps.frame(0, 27)
+    steps(27, RenderStarted(1))
+    assert ranges(steps(28, InputReady(0))) == [("a", 0, 6)]
+
+
+# -- policies -----------------------------------------------------------------------------------
+
+
+def test_a_dnn_that_would_miss_its_constraint_runs_now(sim):
+    urgent = sim.plan("urgent", sim.stage([8]), constraint_ms=70)
+    steps = Steps(sim, sim.plan("a", sim.stage([8])), urgent, scheduler="max-total")
+    steps.frame(0, 27)
+    steps(27, RenderStarted(1))
+    steps(28, InputReady(0))
+    steps(28, InputReady(1))
+    chunk = chunk_of(steps.frame(33, 60))  # waiting: 60 + 33 ms is after 28 + 70 ms? no: 93 < 98
+    assert (chunk.dnn, chunk.reason) == ("a", "largest total utility")
+    steps.done(41, chunk, 8)
+    steps = Steps(sim, sim.plan("a", sim.stage([8])), urgent, scheduler="max-total")
+    steps.frame(0, 27)
+    steps(20, RenderStarted(1))
+    steps(22, InputReady(0))
+    steps(22, InputReady(1))
+    chunk = chunk_of(steps.frame(33, 60))  # 93 > 22 + 70
+    assert (chunk.dnn, chunk.reason) == ("urgent", "deadline")
+
+
+class Wrong(Scheduler):
+    name = "wrong"
+
+    def __init__(self, assignment):
+        self.assignment = assignment
+
+    def select(self, view, now_ns):
+        return Choice((self.assignment,), "a bug")
+
+
+@pytest.mark.parametrize(
+    ("assignment", "says"),
+    [
+        (Assignment(7, 1), "'wrong' chose job 7, which could not run"),
+        (Assignment(0, 3), r"up to op 3; a chunk from op 0 may end at 2 at most"),
+        (Assignment(0, 0), "up to op 0"),
+        (Assignment(0, 2, "cpu"), "cannot run on 'cpu' now"),
+    ],
+)
+def test_a_policy_that_chooses_wrongly_is_named(sim, assignment, says):
+    steps = Steps(sim, sim.plan("a", sim.stage([1, 1])), scheduler=Wrong(assignment))
+    steps.frame(0, 27)
+    with pytest.raises(CoordinationError, match=says):
+        steps(1, InputReady(0))
+
+
+def test_a_policy_is_asked_only_at_its_triggers_and_only_when_it_has_a_choice(sim):
+    class AfterFrames(Wrong):
+        triggers = frozenset({"gap opened"})
+
+    steps = Steps(sim, sim.plan("a", sim.stage([1])), scheduler=AfterFrames(Assignment(0, 1)))
+    steps.frame(0, 27)
+    assert steps(1, InputReady(0)) == []
+    assert steps.coordinator.decisions == 0
+    assert ranges(steps.frame(33, 60)) == [("a", 0, 1)]
+    assert steps.coordinator.decisions == 1
+
+
+# -- introspection and bad input ----------------------------------------------------------------
+
+
+def test_the_snapshot_shows_each_dnn_and_the_gaps(sim):
+    steps = Steps(sim, sim.plan("a", sim.stage([10]), constraint_ms=100))
+    steps.frame(0, 27)
+    chunk = chunk_of(steps(2, InputReady(0)))
+    running = steps.coordinator.snapshot(steps.start + 12 * sim.ms).dnns["a"]
+    assert (running.state, running.utility) == ("running", 100**2 - 10**2)
+    assert (running.processor, running.reason) == ("gpu", "lowest utility")
+    steps.done(12, chunk, 9)
+    steps(27, RenderStarted(1))
+    after = steps.coordinator.snapshot(steps.start + 27 * sim.ms)
+    assert (after.dnns["a"].gpu, after.dnns["a"].cpu, after.decisions) == (1, 0, 1)
+    assert after.dnns["a"].latency_ns == 10 * sim.ms
+    assert after.gap.runnable_ns == 10 * sim.ms
+    assert after.gap.utilization == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"mode": "rubber"}, "unknown chunk mode 'rubber'; choose one of: elastic, static"),
+        ({"scheduler": "fifo"}, "unknown scheduler 'fifo'"),
+        ({"content": "none"}, "unknown content variation 'none'"),
+        ({"render_priority": "low"}, "unknown render priority 'low'"),
+        ({"admission": "queue(0)"}, r"unknown admission policy 'queue\(0\)'"),
+    ],
+)
+def test_unknown_options_list_the_valid_ones(sim, options, says):
+    with pytest.raises(ConfigError, match=says):
+        Steps(sim, sim.plan("a", sim.stage([1])), **options)
+
+
+def test_plans_that_cannot_be_scheduled_are_refused(sim):
+    for plan, says in (
+        (sim.plan("a"), "no network"),
+        (sim.plan("a", sim.stage([1]), constraint_ms=0), "must be above zero"),
+        (sim.plan("a", sim.stage([])), "no ops"),
+        (sim.plan("a", sim.stage([-1])), "negative latency"),
+        (sim.plan("a", sim.stage([1, 1], chunks=[(0, 1)])), "do not cover ops 0..2"),
+    ):
+        with pytest.raises(ConfigError, match=says):
+            Steps(sim, plan)
+    with pytest.raises(ConfigError, match="two DNNs have the same name"):
+        Steps(sim, sim.plan("a", sim.stage([1])), sim.plan("a", sim.stage([1])))

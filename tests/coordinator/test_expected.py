@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heimdall.coordinator.expected import Ratio, StageCosts
+
+
+def test_a_range_is_a_difference_of_sums_plus_the_cost_of_cutting(sim):
+    costs = StageCosts(sim.stage([1, 2, 3, 4], chunk_cost_ms=0.5))
+    assert costs.gpu_ns(1, 3) == 5.5 * sim.ms
+    assert costs.gpu_left_ns(0) == 10.5 * sim.ms
+    assert costs.expected_ns("cpu", 0, 4) == 30 * sim.ms
+    assert costs.expected_ns("cpu", 0, 2) == 15 * sim.ms
+
+
+def test_fallback_ops_end_runs_and_cost_no_gpu_time(sim):
+    costs = StageCosts(sim.stage([1, 2, 3, 4], fallback=[1], chunk_cost_ms=0.5))
+    assert costs.run_end == [1, 2, 4, 4]
+    assert costs.gpu_left_ns(0) == (1 + 7 + 2 * 0.5) * sim.ms
+    assert costs.fallback_ns(0, 4) == 2 * sim.ms
+    assert costs.longest(0, 100 * sim.ms) == 1
+
+
+def test_static_chunks_end_at_fallback_ops_too(sim):
+    costs = StageCosts(sim.stage([1] * 6, fallback=[3], chunks=[(0, 2), (2, 6)]))
+    assert costs.chunk_end == [2, 2, 3, 4, 6, 6]
+    assert costs.chunks_left == [3, 3, 2, 1, 1, 1, 0]
+
+
+@given(
+    ops=st.lists(st.integers(0, 50), min_size=1, max_size=30),
+    left=st.integers(0, 500),
+    cost=st.integers(0, 5),
+    data=st.data(),
+)
+def test_the_longest_chunk_fits_and_one_more_op_would_not(sim, ops, left, cost, data):
+    off = data.draw(st.sets(st.integers(0, len(ops) - 1)))
+    start = data.draw(st.integers(0, len(ops) - 1))
+    costs = StageCosts(sim.stage(ops, fallback=off, chunk_cost_ms=cost))
+    if start in off:
+        return
+    end = costs.longest(start, left * sim.ms)
+    assert start <= end <= costs.run_end[start]
+    if end > start:
+        assert costs.gpu_ns(start, end) <= left * sim.ms
+    if end < costs.run_end[start]:
+        assert costs.gpu_ns(start, end + 1) > left * sim.ms
+
+
+def test_expectation_follows_reality(sim):
+    costs = StageCosts(sim.stage([5, 5]))
+    for _ in range(40):
+        costs.learn("gpu", 0, 2, 20 * sim.ms)
+        costs.learn("cpu", 0, 2, 15 * sim.ms)
+    assert costs.gpu_ns(0, 1) == pytest.approx(10 * sim.ms, rel=0.01)
+    assert costs.cpu_ns() == pytest.approx(15 * sim.ms, rel=0.02)
+
+
+def test_it_rises_faster_than_it_falls_and_an_outlier_counts_little():
+    up, down, outlier = Ratio(), Ratio(), Ratio()
+    up.learn(150, 100)
+    down.learn(50, 100)
+    outlier.learn(100_000, 100)
+    assert up.value - 1 > 1 - down.value
+    assert outlier.value == pytest.approx(1.6)
+
+
+def test_a_short_chunk_teaches_less_than_a_whole_network(sim):
+    short, whole = (StageCosts(sim.stage([1] * 10)) for _ in range(2))
+    short.learn("gpu", 0, 2, 4 * sim.ms)
+    whole.learn("gpu", 0, 10, 20 * sim.ms)
+    assert 1 < short.gpu_ratio.value < whole.gpu_ratio.value

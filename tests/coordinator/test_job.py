@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from heimdall.coordinator.events import (
+    ChunkFinished,
+    FallbackFinished,
+    FrameRendered,
+    InferenceRequested,
+    InputReady,
+    JobFailed,
+    ProcessorLost,
+)
+from heimdall.coordinator.job import TRANSITIONS, CoordinationError, State, check
+
+EVENTS = {event for legal in TRANSITIONS.values() for event in legal}
+
+
+@pytest.mark.parametrize(("state", "event"), list(itertools.product(State, sorted(EVENTS))))
+def test_only_events_of_the_table_may_happen(state, event):
+    if event in TRANSITIONS[state]:
+        check(3, "detect", state, event)
+        return
+    with pytest.raises(CoordinationError) as error:
+        check(3, "detect", state, event)
+    for part in ("job 3", "'detect'", state.value, event):
+        assert part in str(error.value)
+
+
+@pytest.fixture
+def one(sim):
+    """One DNN whose first job waits for its input."""
+    world = sim.world([sim.plan("a", sim.stage([5, 5]))], offload=False)
+    world.tell(FrameRendered(0, world.now_ns + 27 * sim.ms))
+    return world
+
+
+@pytest.mark.parametrize(
+    ("event", "says"),
+    [
+        (ChunkFinished(0, "gpu", 0, 2, 1), "job 0 of 'a' is preparing: ChunkFinished cannot"),
+        (FallbackFinished(0, 2, 1), "FallbackFinished cannot happen now"),
+        (InputReady(99), "job 99 is not known: InputReady cannot happen to it"),
+        (InputReady(0, -1), "-1 inputs are ready"),
+        (InferenceRequested("b"), "unknown DNN 'b'; choose one of: a"),
+        (ProcessorLost("npu"), "unknown processor 'npu'; choose one of: cpu, gpu"),
+    ],
+)
+def test_an_event_that_cannot_happen_is_refused(one, event, says):
+    with pytest.raises(CoordinationError, match=says):
+        one.coordinator.receive(event, one.now_ns)
+
+
+def test_a_chunk_that_was_not_asked_for_is_refused(one):
+    one.tell(InputReady(0))
+    with pytest.raises(CoordinationError, match=r"runs \('gpu', 0, 2\), but ChunkFinished says"):
+        one.coordinator.receive(ChunkFinished(0, "gpu", 0, 1, 1), one.now_ns)
+
+
+def test_a_finished_job_takes_no_second_chunk_but_may_fail_to_decode(one):
+    one.tell(InputReady(0))
+    one.tell(ChunkFinished(0, "gpu", 0, 2, 10))
+    with pytest.raises(CoordinationError, match="job 0 of 'a' is finished"):
+        one.coordinator.receive(ChunkFinished(0, "gpu", 0, 2, 10), one.now_ns)
+    assert one.coordinator.receive(JobFailed(0, "decode"), one.now_ns) == []
+    assert one.coordinator.snapshot(one.now_ns).dnns["a"].failures == 1

@@ -1,0 +1,177 @@
+"""Moving between GPU and CPU, played on a virtual clock."""
+
+from __future__ import annotations
+
+import pytest
+
+from heimdall.coordinator.events import (
+    CPU,
+    GPU,
+    DnnMoved,
+    Drop,
+    FrameRendered,
+    InferenceRequested,
+    JobFailed,
+    Move,
+    Prepare,
+    ProcessorBack,
+    ProcessorLost,
+    RunChunk,
+)
+
+
+def shopping(sim, *, cpu=2.0):
+    """Four DNNs as measured on a phone: the CPU takes ``cpu`` times as long as the GPU."""
+
+    def stage(ops, op_ms):
+        return sim.stage([op_ms] * ops, cpu_ms=cpu * ops * op_ms, chunk_cost_ms=0.1)
+
+    return [
+        sim.plan("detect", stage(100, 0.17)),
+        sim.plan("segment", stage(40, 0.05)),
+        sim.plan("hand", stage(100, 0.09), constraint_ms=500),
+        sim.plan("style", stage(100, 0.22), constraint_ms=100, priority="high", continuous=False),
+    ]
+
+
+def moves(world):
+    return [(round(ms / 1000), move.dnn, move.processor) for ms, move in world.timed(Move)]
+
+
+@pytest.mark.parametrize("scheduler", ["max-min", "max-total"])
+@pytest.mark.parametrize("cpu", [1.5, 2.0, 3.0])
+def test_overload_moves_a_dnn_to_the_cpu_and_its_end_brings_one_back(sim, scheduler, cpu):
+    world = sim.world(
+        shopping(sim, cpu=cpu),
+        scheduler=scheduler,
+        world={"interval_ms": 16.667, "render_ms": 5.0},
+    )
+    world.request("style", 16.667, 4000, 14_000)
+    world.request("style", 2000, 14_000, 30_000)
+    world.run(30)
+    sim.check(world)
+    there = [move for move in moves(world) if move[2] == CPU]
+    back = [move for move in moves(world) if move[2] == GPU and move[0] >= 14]
+    assert there
+    assert back
+    assert {dnn for _, dnn, _ in back} <= {dnn for _, dnn, _ in there}
+    assert world.late_frames == 0
+    assert len(moves(world)) <= 10
+    for plan in world.plans:
+        status = world.coordinator.snapshot(world.now_ns).dnns[plan.name]
+        assert status.misses <= 0.05 * (status.gpu + status.cpu)
+
+
+@pytest.mark.parametrize("scheduler", ["max-min", "max-total"])
+def test_a_steady_load_does_not_swing_between_processors(sim, scheduler):
+    world = sim.world(shopping(sim), scheduler=scheduler)
+    world.request("style", 2000, 500, 60_000)
+    world.run(60)
+    assert len(moves(world)) <= 6
+    assert all(second < 40 for second, _, _ in moves(world))
+
+
+def test_a_lone_dnn_stays_on_the_gpu_even_when_the_cpu_is_as_fast(sim):
+    world = sim.world([sim.plan("a", sim.stage([1] * 20, cpu_ms=20))])
+    world.run(5)
+    assert moves(world) == []
+
+
+def test_nothing_moves_when_offload_is_off(sim):
+    world = sim.world(shopping(sim, cpu=0.5), offload=False)
+    world.run(5)
+    assert moves(world) == []
+
+
+def test_steps_are_a_second_apart_and_move_one_dnn(sim):
+    world = sim.world(shopping(sim, cpu=0.3))
+    world.run(6)
+    seconds = [second for second, _, _ in moves(world)]
+    assert seconds
+    assert len(seconds) == len(set(seconds))
+    assert all(step == pytest.approx(1000 * round(step / 1000), abs=10)
+               for step, _ in world.timed(Move))  # fmt: skip
+
+
+def test_a_dnn_runs_where_it_was_until_it_has_moved(sim):
+    world = sim.world([sim.plan("a", sim.stage([5]), continuous=False)])
+    world.request("a", 50, 0, 100)  # prepared at 2, run at 6, then again 50 ms later
+    world.at(8, DnnMoved("a", CPU))  # in the middle of the first job
+    world.run(0.01)
+    assert world.coordinator.snapshot(world.now_ns).dnns["a"].processor == CPU
+    world.run(0.1)
+    assert [finish.processor for finish in world.finishes("a")] == [GPU, CPU]
+
+
+def test_a_cpu_job_is_one_chunk_over_all_ops(sim):
+    world = sim.world([sim.plan("a", sim.stage([5, 5, 5], fallback=[1], cpu_ms=60))])
+    world.at(0, DnnMoved("a", CPU))
+    world.run(0.5)
+    chunks = world.actions(RunChunk)
+    assert {(c.processor, c.start_op, c.end_op) for c in chunks} == {(CPU, 0, 3)}
+    assert world.latencies_ms("a")[0] == 60
+
+
+def test_a_lost_gpu_drops_its_jobs_and_moves_its_dnns(sim):
+    plans = [sim.plan("a", sim.stage([1] * 30)), sim.plan("b", sim.stage([1] * 30))]
+    world = sim.world(plans, offload=False)
+    world.run(0.5)
+    world.forget(GPU)
+    actions = world.tell(ProcessorLost(GPU))
+    assert {(a.dnn, a.processor) for a in actions if isinstance(a, Move)} == {
+        ("a", CPU), ("b", CPU),
+    }  # fmt: skip
+    assert {a.reason for a in actions if isinstance(a, Drop)} <= {"gpu lost"}
+    before = len(world.log)
+    world.run(3)
+    sim.check(world)
+    later = [a for _, _, told in world.log[before:] for a in told if isinstance(a, RunChunk)]
+    assert {chunk.processor for chunk in later} == {CPU}
+    assert {chunk.dnn for chunk in later} == {"a", "b"}
+    world.tell(ProcessorBack(GPU))
+    world.run(1)
+    assert {s.processor for s in world.coordinator.snapshot(0).dnns.values()} == {GPU}
+
+
+def test_with_offload_dnns_return_to_a_gpu_that_is_back_one_by_one(sim):
+    plans = [sim.plan(name, sim.stage([1] * 10)) for name in "abc"]
+    world = sim.world(plans)
+    world.run(0.5)
+    world.forget(GPU)
+    world.tell(ProcessorLost(GPU))
+    world.run(2)
+    world.tell(ProcessorBack(GPU))
+    world.run(5)
+    assert GPU in {s.processor for s in world.coordinator.snapshot(0).dnns.values()}
+    sim.check(world)
+
+
+def test_a_request_lost_with_the_gpu_is_tried_again(sim):
+    world = sim.world([sim.plan("a", sim.stage([5]), continuous=False)], offload=False)
+    world.tell(FrameRendered(0, world.now_ns + 27 * sim.ms))
+    world.tell(InferenceRequested("a"))
+    world.tell(ProcessorLost(GPU))
+    world.run(0.5)
+    assert [finish.processor for finish in world.finishes("a")] == [CPU]
+
+
+def test_a_late_report_of_a_lost_processor_is_ignored(sim):
+    world = sim.world([sim.plan("a", sim.stage([5]))], offload=False)
+    world.run(0.0085)  # rendered at 6, prepared at 8 ms: its chunk runs
+    assert len(world.actions(RunChunk)) == 1
+    world.tell(ProcessorLost(GPU))
+    world.run(0.5)  # the chunk's end arrives after all
+    assert world.finishes("a")
+    assert world.coordinator.receive(JobFailed(0, "late"), world.now_ns) == []
+
+
+def test_with_no_processor_left_everything_waits_for_the_first_that_is_back(sim):
+    world = sim.world([sim.plan("a", sim.stage([5]))], offload=False)
+    world.tell(FrameRendered(0, world.now_ns + 27 * sim.ms))
+    world.tell(ProcessorLost(CPU))
+    assert world.tell(ProcessorLost(GPU)) == []
+    world.run(1)
+    assert len(world.actions(Prepare)) == 1
+    assert world.tell(ProcessorBack(CPU)) == [Move("a", CPU, "GPU lost")]
+    world.run(1)
+    assert {finish.processor for finish in world.finishes("a")} == {CPU}
