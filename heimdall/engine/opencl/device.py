@@ -75,10 +75,18 @@ def driver(device: cl.Device) -> str:
     return f"{device.platform.version.strip()} / {device.driver_version.strip()}"
 
 
+def _status_name(code: int) -> str:
+    """CL_MEM_OBJECT_ALLOCATION_FAILURE for -4, and so on."""
+    for name, value in vars(cl.status_code).items():
+        if isinstance(value, int) and value == code:
+            return name
+    return str(code)
+
+
 def explain(error: cl.Error, doing: str) -> DeviceError:
     """A DeviceError for an OpenCL error code."""
     code = getattr(error, "code", None)
-    name = cl.status_code.to_string(code) if code is not None else str(error)
+    name = _status_name(code) if isinstance(code, int) else str(error)
     hints = {
         "MEM_OBJECT_ALLOCATION_FAILURE": "; the device is out of memory: load fewer networks "
         "or smaller inputs",

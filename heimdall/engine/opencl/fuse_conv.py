@@ -49,8 +49,8 @@ def fuse_zero_pads(module: Module) -> None:
             continue
         if not all(isinstance(reader.spec, Conv) for reader in readers):
             continue
-        pads = tuple(a + b for a, b in zip(conv.pads, spec.pads, strict=True))
-        wider = replace(op.spec, spec=replace(conv, pads=pads))
+        top, left, bottom, right = (a + b for a, b in zip(conv.pads, spec.pads, strict=True))
+        wider = replace(op.spec, spec=replace(conv, pads=(top, left, bottom, right)))
         inputs = (pad.inputs[0], *op.inputs[1:])
         module.ops[index] = replace(op, spec=wider, inputs=inputs, nodes=pad.nodes + op.nodes)
     module.drop_unused()
@@ -209,7 +209,7 @@ def _scaled_after(conv: Conv, step: Step, sides: list[str | float]) -> Conv | No
         act = replace(act, p=act.p * scale, q=act.q * scale)
     elif act.kind == "hard_swish":
         act = replace(act, p=act.p / scale)
-    elif act.kind != "prelu":
+    elif act.kind not in ("relu", "prelu"):
         return None
     scaled = _rescale(conv, np.full(out_channels(conv), scale, np.float32))
     return replace(scaled, spec=replace(conv.spec, activation=act))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyopencl as cl
@@ -156,9 +155,9 @@ class OpenCLNetwork(Network):
         return spare or self._make_state()
 
     def _make_state(self) -> OpenCLState:
-        context, flags = self._engine.context, cl.mem_flags.READ_WRITE
+        context, flags = self._engine.context, int(cl.mem_flags.READ_WRITE)
         if self._engine.shares_memory:
-            flags |= cl.mem_flags.ALLOC_HOST_PTR
+            flags |= int(cl.mem_flags.ALLOC_HOST_PTR)
         scratch = max([1, *(b.plan.scratch_floats for bounds in self._bound for b in bounds)])
         try:
             buffers: dict[Storage | None, cl.Buffer] = {
@@ -189,7 +188,7 @@ class OpenCLNetwork(Network):
         buffers: dict[Storage | None, cl.Buffer],
         scratch: cl.Buffer,
     ) -> list[_READY]:
-        def resolve(arg: Arg) -> object:
+        def resolve(arg: Arg) -> Any:
             if not isinstance(arg, Ref):
                 return arg
             if arg.name in constants:
@@ -288,17 +287,9 @@ class OpenCLNetwork(Network):
         return time.perf_counter_ns() - began
 
     def _fallback_outputs(self, index: int) -> list[tuple[Picture | Array, str]]:
+        """The tensors of a fallback op that kernels read."""
         made = self._placer.ops[index].steps[-1].outputs
-        names = {
-            id(value.storage): value.storage.name
-            for value in made
-            if isinstance(value, (Picture, Array))
-        }
-        return [
-            (value, names[id(value.storage)])
-            for value in made
-            if isinstance(value, (Picture, Array))
-        ]
+        return [(v, v.storage.name) for v in made if isinstance(v, (Picture, Array))]
 
     def _on_host(self, state: OpenCLState, name: str) -> np.ndarray:
         if name in state.host:
@@ -345,7 +336,7 @@ class OpenCLNetwork(Network):
     def weight_bytes(self) -> int:
         """Device memory of the weights, shared by all states."""
         buffers = {b for op in self._constants for step in op for b in step.values()}
-        return math.fsum(buffer.size for buffer in buffers).__int__()
+        return sum(int(buffer.size) for buffer in buffers)
 
     def close(self) -> None:
         self._spare = None

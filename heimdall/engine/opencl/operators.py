@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -385,7 +385,7 @@ def _pool(context: Context) -> list[Lowered] | None:
         return None
     if average and kernel == context.x[2:] and not any(pads):
         return [context.op(Reduce("mean", (2, 3)), context.node.inputs[0])]
-    mode = "average" if average else "max"
+    mode: Literal["average", "max"] = "average" if average else "max"
     return [
         context.op(Pool(mode, kernel, strides, pads, dilations, counted), context.node.inputs[0])
     ]
@@ -395,7 +395,7 @@ def _pool(context: Context) -> list[Lowered] | None:
 def _global_pool(context: Context) -> list[Lowered] | None:
     if not context.is_picture():
         return None
-    mode = "mean" if context.node.op_type == "GlobalAveragePool" else "max"
+    mode: Literal["mean", "max"] = "mean" if context.node.op_type == "GlobalAveragePool" else "max"
     return [context.op(Reduce(mode, (2, 3)), context.node.inputs[0])]
 
 

@@ -493,10 +493,10 @@ class Placer:
                 last = start + self._shape(name)[1] == shape[1]
                 closed = last or self._shape(name)[1] % self.traits.block == 0
                 once = name not in found and list(op.inputs).count(name) == 1
-                pads = [r for r in self.consumers.get(name, []) if isinstance(r.spec, FillHalo)]
-                if computed and whole_blocks and closed and once and not pads:
-                    if name not in self.left and id(producer) not in self.edges.absorbed:
-                        found[name] = (op.output, start)
+                padded = any(isinstance(r.spec, FillHalo) for r in self.consumers.get(name, []))
+                fits = computed and whole_blocks and closed and once and not padded
+                if fits and name not in self.left:
+                    found[name] = (op.output, start)
                 start += self._shape(name)[1]
         return found
 
@@ -504,9 +504,9 @@ class Placer:
         spec: Slice = op.spec  # type: ignore[assignment]
         name, shape = op.inputs[0], self._shape(op.output)
         if name not in self.pictures or spec.steps[1] != 1:
-            source = self.array(name)
-            view = source.view.sliced(spec.starts, spec.steps, shape)
-            self.arrays[op.output] = Array(source.storage, view)
+            array = self.array(name)
+            view = array.view.sliced(spec.starts, spec.steps, shape)
+            self.arrays[op.output] = Array(array.storage, view)
             return
         source = self.picture(name)
         start = spec.starts[1]

@@ -29,7 +29,10 @@ class Programs:
                 return
             program = cl.Program(self._context, kernel.source)
             try:
-                program.build(options=[*_OPTIONS, *kernel.options], cache_dir=False)
+                program.build(
+                    options=[*_OPTIONS, *kernel.options],
+                    cache_dir=False,  # type: ignore[arg-type]
+                )
             except cl.Error as error:
                 raise DeviceError(
                     f"OpenCL kernel {kernel.name!r} does not build on this device: {error}"

@@ -7,15 +7,13 @@ thread, not the software GPU. Others get a staging array.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyopencl as cl
 
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.placement import Array, Picture
-
-BufferOf = Callable[..., cl.Buffer]
 
 
 class Transfer:
@@ -50,7 +48,8 @@ class Transfer:
             if isinstance(value, Picture) and not _plain(value.layout):
                 layout = value.layout
                 own = floats[layout.offset - storage.offset :]
-                return layout.unpack(own).reshape(shape)
+                array = layout.unpack(own).reshape(shape)
+                return array.copy() if np.may_share_memory(array, floats) else array
             return np.array(_view(floats, value), np.float32).reshape(shape)
 
     @contextlib.contextmanager
@@ -59,8 +58,9 @@ class Transfer:
     ) -> Iterator[np.ndarray]:
         if self._shared:
             flags = cl.map_flags.WRITE if write else cl.map_flags.READ
+            dtype = np.dtype(np.float32)
             array, _ = cl.enqueue_map_buffer(
-                self._queue, buffer, flags, 4 * offset, (floats,), np.float32
+                self._queue, buffer, flags, 4 * offset, (floats,), dtype
             )
             try:
                 yield array
@@ -68,12 +68,12 @@ class Transfer:
                 array.base.release(self._queue)
                 self._queue.finish()
             return
-        array = np.empty(floats, np.float32)
+        staging = np.empty(floats, np.float32)
         if not write:
-            cl.enqueue_copy(self._queue, array, buffer, src_offset=4 * offset)
-        yield array
+            cl.enqueue_copy(self._queue, staging, buffer, src_offset=4 * offset)
+        yield staging
         if write:
-            cl.enqueue_copy(self._queue, buffer, array, dst_offset=4 * offset)
+            cl.enqueue_copy(self._queue, buffer, staging, dst_offset=4 * offset)
 
 
 def write(transfer: Transfer, buffer: cl.Buffer, value: Picture | Array, array: np.ndarray) -> None:
