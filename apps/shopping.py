@@ -7,6 +7,7 @@ style network paints its fabric. Keys: S restyles, arrows turn and scale the cou
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 
 import numpy as np
@@ -17,7 +18,8 @@ from heimdall.render import Key, Pointer, Scene, Scroll
 from heimdall.render.mesh import weave
 
 STYLES = (0, 7, 12, 19)
-SURFACES = ("dining table", "bed", "bench")
+SURFACES = ("dining table", "bed")
+FURNITURE = (*SURFACES, "couch", "chair", "potted plant", "tv", "refrigerator")
 PINCH = 0.35
 
 
@@ -45,12 +47,13 @@ class Shopping(App):
     def __init__(self) -> None:
         super().__init__()
         self.place = np.array((0.46, 0.80))  # of the picture's width and height
-        self.placed_by_hand = False
+        self.placed_by_hand = self.grabbed = False
         self.yaw = -20.0
         self.scale = 0.42  # couch width over picture width
         self.swatch = np.ascontiguousarray(weave()[..., ::-1])  # BGR, as pictures come in
         self.texture: np.ndarray | None = None
         self.style = -1
+        self.far_edges: deque[float] = deque(maxlen=30)  # of the surface, over the picture height
         self.objects: list[Detection] = []
         self.hands: list[Hand] = []
         self.mask: Mask | None = None
@@ -83,18 +86,29 @@ class Shopping(App):
             self.texture = result.image
 
     def stand_on_surface(self) -> None:
-        """Until somebody moves it, the couch stands on the largest surface that was found."""
-        surfaces = [found for found in self.objects if found.label in SURFACES]
-        if surfaces and not self.placed_by_hand:
-            left, top, right, bottom = max(surfaces, key=lambda found: found.score).box
-            target = np.array(((left + right) / 2, top + 0.62 * (bottom - top))) / self.frame_size
-            self.place += 0.3 * (np.clip(target, 0.2, 0.85) - self.place)
+        """Until somebody moves it, the couch stands on the table or bed that fills the view.
+
+        What lies on a table lifts the top edge of its box, so the lowest of late counts.
+        """
+        width, height = self.frame_size
+        for found in self.objects:
+            left, top, right, bottom = found.box
+            if found.label in SURFACES and right - left > 0.8 * width and bottom > 0.9 * height:
+                self.far_edges.append(top / height)
+        if self.far_edges and not self.placed_by_hand:
+            far_edge = np.clip(max(self.far_edges), 0.35, 0.6)
+            self.place[1] += 0.2 * (far_edge + 0.65 * (1 - far_edge) - self.place[1])
 
     def follow_pinch(self) -> None:
-        pinching = [hand for hand in self.hands if hand.pinch < PINCH]
-        if pinching:
+        """A pinch on the couch grabs it; it goes with the hand until the fingers open."""
+        grips = [h.points[[4, 8], :2].mean(axis=0) for h in self.hands if h.pinch < PINCH]
+        middle = self.place * self.frame_size - (0, 0.2 * self.scale * self.frame_size[0])
+        reach = 0.5 * self.scale * self.frame_size[0]
+        near = [grip for grip in grips if self.grabbed or np.linalg.norm(grip - middle) < reach]
+        self.grabbed = bool(near)
+        if near:
             self.placed_by_hand = True
-            self.place = pinching[0].points[[4, 8], :2].mean(axis=0) / self.frame_size
+            self.place = np.clip(near[0] / self.frame_size, 0.05, 0.98)
 
     def draw(self, scene: Scene) -> None:
         x, y = self.place * self.frame_size
@@ -102,7 +116,7 @@ class Shopping(App):
         scene.mesh("couch", at=(x, y), width=width, yaw=self.yaw, texture=self.texture)
         if self.mask is not None:
             scene.occlude(self.mask)
-        scene.boxes([found for found in self.objects if found.label != "person"])
+        scene.boxes([found for found in self.objects if found.label in FURNITURE])
         scene.hands(self.hands)
 
     def on_key(self, key: Key) -> None:
