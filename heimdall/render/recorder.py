@@ -45,9 +45,11 @@ class Recorder:
         self._thread.start()
 
     def add(self, surface: Surface) -> None:
-        """Record the surface's framebuffer as it will be when the GPU has drawn it."""
+        """Record the surface's framebuffer. Best called after ``finish``; waits for it else."""
         if self._closed:
             raise ConfigError(f"recording {self._path} is closed: no frame can be added")
+        # llvmpipe waits for the frame inside the copy, holding the interpreter lock: wait first.
+        surface.finish()
         w, h = surface.size
         buffer = self._buffer(surface.ctx, w * h * 4)
         surface.framebuffer.read_into(buffer, components=4)
