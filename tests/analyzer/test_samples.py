@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
-from heimdall.analyzer.graph import Tensor
+from heimdall import paths
+from heimdall.analyzer.graph import Tensor, load_graph
 from heimdall.analyzer.samples import sample_inputs
+from heimdall.check import bundled_shapes
+from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 
 
 class Inputs:
@@ -41,6 +44,17 @@ def test_vectors_are_weights_that_sum_to_one():
     weights = sample_inputs(Inputs((26,)))["x0"]
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_pictures_make_detectors_and_masks_respond():
+    for file in ("seg_selfie_256.onnx", "ppocrv4_det_dynamic.onnx"):
+        graph = load_graph(paths.ASSETS / "models" / file, bundled_shapes().get(file))
+        network = OnnxRuntimeEngine().load(graph)
+        state = network.new_state()
+        network.write(state, sample_inputs(graph))
+        network.run(state, 0, len(network.ops))
+        (values,) = network.read(state).values()
+        assert values.max() > 0.3
 
 
 def test_inputs_of_one_network_differ():
