@@ -1,7 +1,8 @@
 """Plans Conv, ConvTranspose and fully connected layers: which kernel, which tile, which weights.
 
-Three kernels cover all of them (kernels/conv_*.cl): *depthwise*; *few*, for up to four output
-channels, whose lanes are input channels; and *dense* for everything else, grouped or not.
+Four kernels cover all of them (kernels/conv_*.cl): *depthwise*; *few*, for up to four output
+channels, whose lanes are input channels; *planar*, from NCHW to NCHW, whose lanes are pixels; and
+*dense* for everything else, grouped or not.
 """
 
 from __future__ import annotations
@@ -15,14 +16,22 @@ from heimdall.engine.opencl import conv_pack
 from heimdall.engine.opencl.conv_pass import Pass, passes
 from heimdall.engine.opencl.conv_source import render
 from heimdall.engine.opencl.conv_spec import ConvSpec
-from heimdall.engine.opencl.conv_tiles import Split, Tile, dense_tiles, depthwise_tile, few_tile
+from heimdall.engine.opencl.conv_tiles import (
+    Split,
+    Tile,
+    dense_tiles,
+    depthwise_tile,
+    few_tile,
+    planar_tile,
+)
 from heimdall.engine.opencl.launch import Arg, Launch, Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.errors import ModelError
 
-__all__ = ["ConvSpec", "Plan", "plan_conv"]
+__all__ = ["ConvSpec", "Plan", "plan_conv", "preferred_blocks"]
 
 _FEW = 4  # at most this many outputs go to the few-outputs kernel
+_PLANAR = 8  # layers with at most this many channels on both sides are best planar
 
 
 def plan_conv(
@@ -59,6 +68,20 @@ def plan_conv(
     return Plan(tuple(build.launches), build.constants)
 
 
+def preferred_blocks(spec: ConvSpec, channels: tuple[int, int], traits: Traits) -> tuple[int, int]:
+    """The block widths of input and output that suit a layer best, 1 being planar.
+
+    A planner is free to choose others: every combination is computed right. Where a tensor's
+    producer and consumer disagree, the consumer gains more.
+    """
+    inputs, outputs = channels
+    if spec.groups > 1 or spec.transposed:
+        return traits.block, traits.block
+    if max(inputs, outputs) <= _PLANAR and spec.strides[1] == 1:
+        return 1, 1
+    return (1 if inputs <= _FEW else traits.block), traits.block
+
+
 class _Builder:
     """Collects launches and constants; packed weights of all passes share one buffer."""
 
@@ -91,8 +114,25 @@ class _Builder:
             self._add_depthwise(part)
         elif self.spec.groups == 1 and self.y.channels <= _FEW and blocked and channels >= lanes:
             self._add_few(part)
+        elif self._is_planar(part):
+            self._add_planar(part)
         else:
             self._add_dense(part)
+
+    def _is_planar(self, part: Pass) -> bool:
+        plain = self.spec.groups == self.x.block == self.y.block == 1 and part.weights.size
+        unit = part.stride[1] == 1 and part.out_step == (1, 1)
+        return bool(plain) and unit and self._grid(part, flatten=True)[1] >= self.traits.block
+
+    def _add_planar(self, part: Pass) -> None:
+        height, width = self._grid(part, flatten=True)
+        outputs = self.y.channels
+        tile = planar_tile(outputs, width, height, self.traits)
+        name = self._store("w", np.ascontiguousarray(part.weights.transpose(1, 2, 3, 0)).ravel())
+        split = Split(tile, 0, -(-outputs // tile.blocks))
+        extra = (np.int32(self.x.channels), np.int32(outputs))
+        kernel = {"outputs": tile.blocks}
+        self._launch("conv_planar", part, split, name, kernel, extra, flatten=True)
 
     def _add_depthwise(self, part: Pass) -> None:
         taps = _window(part)
@@ -167,7 +207,8 @@ class _Builder:
     ) -> None:
         """Append a launch: the arguments that all kernels share (conv_common.cl), then its own."""
         spec, x, y, residual = self.spec, self.x, self.y, self.residual
-        scatter = y.block != self.traits.block
+        planar = name == "conv_planar"  # its tiles are vectors of pixels wide
+        scatter = y.block != self.traits.block and not planar
         mode = "none"
         if residual is not None:
             mode = "before" if spec.residual_before_activation else "after"
@@ -200,7 +241,8 @@ class _Builder:
             pixel=_pixel(x, part, self.traits),
             **variables,
         )
-        tiles = (-(-width // tile.width), -(-height // tile.height), split.groups)
+        step = split.tile.width * (self.traits.block if planar else 1)
+        tiles = (-(-width // step), -(-height // tile.height), split.groups)
         local = _local_size(tiles, self.traits)
         size = tuple(-(-count // side) * side for count, side in zip(tiles, local, strict=True))
         whole = tuple(np.int32(arg) if isinstance(arg, int) else arg for arg in args)

@@ -142,6 +142,27 @@ def few_tile(outputs: int, width: int, traits: Traits) -> Tile:
     return Tile(1, min(choices, key=lambda size: (-(-width // size)) * (size + 0.5)), 1)
 
 
+def planar_tile(outputs: int, width: int, height: int, traits: Traits) -> Tile:
+    """Tile of the planar kernel: (output channels, vectors wide, rows)."""
+    groups = -(-outputs // 4)
+    each = -(-outputs // groups)
+    room = 6 if traits.kind == "gpu" else traits.registers - each - 2
+
+    def cost(shape: tuple[int, int]) -> float:
+        wide, high = shape
+        cells = wide * high * each
+        items = -(-width // (wide * traits.block)) * -(-height // high)
+        return items * (max(cells, 8) + wide * high / 2 + 1)
+
+    shapes = [(1, 1), (1, 2), (1, 3), (1, 4), (1, 6), (1, 8), (2, 1), (2, 2), (2, 3), (2, 4)]
+    fits = [
+        (wide, high)
+        for wide, high in shapes
+        if wide * traits.block <= width and high <= height and wide * high * each <= room
+    ]
+    return Tile(each, *min(fits or [(1, 1)], key=cost))
+
+
 def depthwise_tile(taps: int, stride: int, width: int, height: int, traits: Traits) -> Tile:
     """Tile of the depthwise kernel; ``taps`` 0 is the kernel that loops over its taps."""
     if traits.kind == "gpu":

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.engine.opencl import activation
-from heimdall.engine.opencl.conv import ConvSpec, plan_conv
+from heimdall.engine.opencl.conv import ConvSpec, plan_conv, preferred_blocks
 from heimdall.engine.opencl.launch import Kernel, Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.errors import ModelError
@@ -320,6 +320,14 @@ def test_plain_layouts_are_read_and_written(device, case, order, both):
     check(device, replace(case, y_block=block_out), act="prelu")
 
 
+@few_builds
+@given(cases(channels=st.integers(1, 12)), st.sampled_from([AVX512, AVX2, GPU]), acts)
+def test_planar_pictures_match_onnxruntime(device, case, traits, act):
+    spec = replace(case.spec, strides=(case.spec.strides[0], 1))
+    case = replace(case, spec=spec, size=(case.size[0], case.size[1] + 30), x_block=1, y_block=1)
+    assert names(check(device, case, traits, act)) == {"conv_planar"}
+
+
 @pytest.mark.parametrize("outputs", [8, 21, 40, 56, 72])
 @pytest.mark.parametrize("y_block", [16, 1])
 def test_half_blocks_match_onnxruntime(device, outputs, y_block):
@@ -385,6 +393,14 @@ def test_a_tuned_tile_is_used_where_it_fits():
         return plan.launches[0].global_size
 
     assert grid(8) == (16, 1, 2)
+
+
+def test_layers_with_few_channels_prefer_planar_pictures():
+    spec = ConvSpec((3, 3))
+    assert preferred_blocks(spec, (3, 32), AVX512) == (1, 16)
+    assert preferred_blocks(spec, (8, 4), AVX512) == (1, 1)
+    assert preferred_blocks(spec, (32, 3), AVX512) == (16, 16)
+    assert preferred_blocks(replace(spec, groups=4), (4, 4), AVX2) == (8, 8)
 
 
 def _refused(message: str, spec: ConvSpec = ConvSpec((3, 3)), **changes) -> None:  # noqa: B008

@@ -56,12 +56,12 @@ __attribute__((reqd_work_group_size(1, 1, 1)))
 {% endmacro %}
 
 {# The last tile is shifted back into the picture and recomputes a few pixels: no masks. #}
-{% macro place(blocks_per_item) %}
+{% macro place(blocks_per_item, step=tile_w) %}
     const int g = get_global_id(2);
 {% if device == "gpu" %}
-    if ((int)get_global_id(0) * {{ tile_w }} >= width || (int)get_global_id(1) * {{ tile_h }} >= height) return;
+    if ((int)get_global_id(0) * {{ step }} >= width || (int)get_global_id(1) * {{ tile_h }} >= height) return;
 {% endif %}
-    const int x0 = min((int)get_global_id(0) * {{ tile_w }}, width - {{ tile_w }});
+    const int x0 = min((int)get_global_id(0) * {{ step }}, width - {{ step }});
     const int y0 = min((int)get_global_id(1) * {{ tile_h }}, height - {{ tile_h }});
     const int ob = first_block + g * {{ blocks_per_item }};  // first output block of this item
 {% endmacro %}

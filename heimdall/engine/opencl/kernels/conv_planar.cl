@@ -1,0 +1,66 @@
+{# Convolution from planar to planar (NCHW) tensors, for layers with few channels on either side.
+    Lanes are neighbouring pixels of a row, so no lane is wasted however few the channels are. A
+    work-item owns `outputs` channels by tile_w vectors by tile_h rows; the last group of channels
+    is shifted back like the last tile. Weights: [input channel][ky][kx][output channel]. #}
+{% import "conv_common.cl" as common with context %}
+{{ common.preamble() }}
+__kernel void conv_planar(
+{{ common.arguments() }}
+    int x_channels, int y_channels)
+{
+{{ common.place(1, tile_w * block) }}
+    const int first = min(g * {{ outputs }}, y_channels - {{ outputs }});
+    __global const float *tile = x + x_base + y0 * x_row + x0;
+    __global const float *w = weights + first;
+{% for o in range(outputs) %}
+{% for r in range(tile_h) %}
+{% for t in range(tile_w) %}
+    V c{{ o }}_{{ r }}_{{ t }} = (V)(bias[first + {{ o }}]);
+{% endfor %}
+{% endfor %}
+{% endfor %}
+
+    for (int c = 0; c < x_channels; c++)
+        for (int ky = 0; ky < taps_y; ky++)
+            for (int kx = 0; kx < taps_x; kx++) {
+                __global const float *from = tile + c * x_plane + ky * tap_row + kx * tap_col;
+{% for o in range(outputs) %}
+                const V w{{ o }} = (V)(w[{{ o }}]);
+{% endfor %}
+{% for r in range(tile_h) %}
+{% for t in range(tile_w) %}
+                {
+                    const V a = vload{{ block }}({{ t }}, from + {{ r }} * x_row);
+{% for o in range(outputs) %}
+                    c{{ o }}_{{ r }}_{{ t }} = fma(a, w{{ o }}, c{{ o }}_{{ r }}_{{ t }});
+{% endfor %}
+                }
+{% endfor %}
+{% endfor %}
+                w += y_channels;
+            }
+
+{% for o in range(outputs) %}
+{% for r in range(tile_h) %}
+{% for t in range(tile_w) %}
+    {
+        V v = c{{ o }}_{{ r }}_{{ t }};
+{% if residual != "none" %}
+        const V a = vload{{ block }}({{ t }}, added + r_base + (first + {{ o }}) * r_plane + (y0 + {{ r }}) * r_row + x0);
+{% endif %}
+{% if slopes %}
+        const V s = (V)(slope[first + {{ o }}]);
+{% endif %}
+{% if residual == "before" %}
+        v += a;
+{% endif %}
+        v = ACT(V, v, p, q, s);
+{% if residual == "after" %}
+        v += a;
+{% endif %}
+        vstore{{ block }}(v, {{ t }}, y + y_base + (first + {{ o }}) * y_plane + (y0 + {{ r }}) * y_row + x0);
+    }
+{% endfor %}
+{% endfor %}
+{% endfor %}
+}
