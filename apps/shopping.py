@@ -19,7 +19,7 @@ from heimdall.render.mesh import weave
 
 STYLES = (0, 7, 12, 19)
 SURFACES = ("dining table", "bed")
-FURNITURE = (*SURFACES, "couch", "chair", "potted plant", "tv", "refrigerator")
+FURNITURE = ("dining table", "couch", "chair", "potted plant", "tv", "refrigerator")
 PINCH = 0.35
 
 
