@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from heimdall.errors import ConfigError
+from heimdall.errors import ConfigError, unknown
 
 MODES = ("elastic", "static")  # how the end of a chunk is chosen: at run time, or beforehand
 CONTENT = ("aging", "paper")  # how a changing scene enters a DNN's utility
@@ -54,6 +54,10 @@ class RunOptions:
         if self.size is not None and not all(1 <= side <= MAX_SIDE for side in self.size):
             width, height = self.size
             raise ConfigError(f"--size {width}x{height}: sides must be from 1 to {MAX_SIDE} pixels")
+        if self.scheduler is not None:
+            from heimdall.schedulers import SCHEDULERS  # here: `heimdall --help` needs none
+
+            _one_of("scheduler", self.scheduler, tuple(SCHEDULERS))
         _one_of("mode", self.mode, MODES)
         if self.content is not None:
             _one_of("content", self.content, CONTENT)
@@ -76,7 +80,7 @@ def parse_source(text: str | None) -> str | int | None:
 
 def _one_of(name: str, value: str, valid: tuple[str, ...]) -> None:
     if value not in valid:
-        raise ConfigError(f"unknown {name} {value!r}; choose one of: {', '.join(sorted(valid))}")
+        raise ConfigError(unknown(name, value, valid))
 
 
 def _writable(name: str, path: Path | None) -> None:

@@ -64,6 +64,7 @@ def test_the_version_is_the_packages():
         (["run", "shopping", "--gpu-cores", "0"], "--gpu-cores 0"),
         (["run", "shopping", "--content", "none"], "none"),
         (["run", "shopping", "--what"], "--what"),
+        (["run", "shopping", "--scheduler", "best"], "max-total"),
         (["run"], "APP"),
         (["walk"], "walk"),
         (["check"], "MODEL"),
