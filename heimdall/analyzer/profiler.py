@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -58,26 +58,24 @@ def measure_ops(network: Network, progress: Progress = no_progress) -> Measureme
     inputs = sample_inputs(network.graph)
     state = network.new_state()
     whole = _segments(network)
-    pieces = [piece for segment in whole for piece in _pieces(network, segment)]
+    pieces = _pieces(network, whole)
     lone = [(op, op + 1) for op in range(len(network.ops))]
     runner = _Runner(network, state, inputs, progress)
     has_events = runner.warm_up(whole)
     runner.warm_up(pieces)
     if not has_events:
         runner.warm_up(lone)
-    whole_ns, piece_ns, lone_ns = runner.measure([whole, pieces, [] if has_events else lone])
+    together, cut, alone = runner.measure([whole, pieces, [] if has_events else lone])
+    # Beyond the events, so that ops that happen to run slower in one way do not count.
     cuts = len(pieces) - len(whole)
-    extra_ns = sum(piece_ns) - sum(whole_ns)
-    cost_ns = max(0, round(extra_ns / cuts)) if cuts else 0
-    # Without a cut the cost is unknown: it is then part of the lone ops' time.
-    op_ns: Sequence[float]
-    op_ns = runner.op_ns if has_events else _without(cost_ns, network, lone, lone_ns)
-    op_ns = _fit(op_ns, pieces, _without(cost_ns, network, pieces, piece_ns))
-    op_ns = _fit(op_ns, whole, _without(cost_ns, network, whole, whole_ns))
+    cost_ns = max(0, round((cut.overhead_ns - together.overhead_ns) / cuts)) if cuts else 0
+    op_ns = together.op_ns or _without(cost_ns, network, lone, alone.range_ns)
+    op_ns = _fit(op_ns, pieces, _without(cost_ns, network, pieces, cut.range_ns))
+    op_ns = _fit(op_ns, whole, _without(cost_ns, network, whole, together.range_ns))
     return Measurement(
         op_ns=tuple(op_ns),
         chunk_cost_ns=cost_ns,
-        whole_ns=round(sum(whole_ns)),
+        whole_ns=round(sum(together.range_ns)),
         write_ns=round(min(runner.write_ns)),
         read_ns=_measure_read(network, state),
     )
@@ -88,7 +86,7 @@ def measure_whole(network: Network, progress: Progress = no_progress) -> int:
     everything = [(0, len(network.ops))]
     runner = _Runner(network, network.new_state(), sample_inputs(network.graph), progress)
     runner.warm_up(everything)
-    return round(sum(runner.measure([everything])[0]))
+    return round(sum(runner.measure([everything])[0].range_ns))
 
 
 def measure_render(draw: Callable[[], None], runs: int = 15) -> int:
@@ -109,6 +107,27 @@ def measure_render(draw: Callable[[], None], runs: int = 15) -> int:
 Range = tuple[int, int]
 
 
+@dataclass(frozen=True)
+class _Timing:
+    """What a pass over a network, cut in one way, took: each range, each op by the engine's
+    events (if it has them), and all ranges beyond those events."""
+
+    range_ns: Sequence[float]
+    op_ns: Sequence[float]
+    overhead_ns: float
+
+    @classmethod
+    def each(cls, reduce: Callable[[Iterable[float]], float], passes: Sequence[_Timing]) -> _Timing:
+        """Several passes as one, figure by figure."""
+        if not passes:
+            return cls([], [], 0.0)
+        return cls(
+            [reduce(values) for values in zip(*(one.range_ns for one in passes), strict=True)],
+            [reduce(values) for values in zip(*(one.op_ns for one in passes), strict=True)],
+            reduce([one.overhead_ns for one in passes]),
+        )
+
+
 class _Runner:
     """Runs a network cut in given ways, in turn, and keeps the least of the medians."""
 
@@ -124,7 +143,6 @@ class _Runner:
         self._inputs = inputs
         self._progress = progress
         self._pass_s = 0.0
-        self.op_ns: list[float] = []  # by the engine's events, once measured
         self.write_ns: list[float] = []
 
     def warm_up(self, ranges: Sequence[Range]) -> bool:
@@ -135,29 +153,23 @@ class _Runner:
             self._pass_s = time.perf_counter() - began_s
         return self._events() is not None
 
-    def measure(self, ways: Sequence[Sequence[Range]]) -> list[list[float]]:
-        """For each way of cutting, the latency of each of its ranges in ns."""
-        wanted = [ranges for ranges in ways if ranges]
-        runs = round(BUDGET_S / max(self._pass_s, 1e-4) / BATCHES / len(wanted))
+    def measure(self, ways: Sequence[Sequence[Range]]) -> list[_Timing]:
+        """Time each way of cutting, in turn: a disturbance hits all ways alike."""
+        runs = round(BUDGET_S / max(self._pass_s, 1e-4) / BATCHES / max(1, sum(map(bool, ways))))
         runs = min(max(runs, 3), 9)
-        best: list[list[list[float]]] = [[] for _ in ways]
-        events = []
+        batches: list[list[_Timing]] = [[] for _ in ways]
         for batch in range(BATCHES):
             self._progress(f"profiling {self._network.graph.name}", batch, BATCHES)
-            times: list[list[list[int]]] = [[] for _ in ways]
-            by_event = []
-            for _ in range(runs):  # interleaved: a disturbance hits all ways alike
+            passes: list[list[_Timing]] = [[] for _ in ways]
+            for _ in range(runs):
                 for way, ranges in enumerate(ways):
                     if ranges:
-                        times[way].append(self._once(ranges))
-                        if way == 0:
-                            by_event.append(self._events())
-            for way, samples in enumerate(times):
-                best[way].append(_medians(samples))
-            events.append(_medians([sample for sample in by_event if sample is not None]))
+                        times, events = self._once(ranges), self._events() or []
+                        passes[way].append(_Timing(times, events, sum(times) - sum(events)))
+            for way, samples in enumerate(passes):
+                batches[way].append(_Timing.each(statistics.median, samples))
         self._progress(f"profiling {self._network.graph.name}", BATCHES, BATCHES)
-        self.op_ns = _least(events)
-        return [_least(samples) for samples in best]
+        return [_Timing.each(min, samples) for samples in batches]
 
     def _once(self, ranges: Sequence[Range]) -> list[int]:
         network, state = self._network, self._state
@@ -185,12 +197,16 @@ def _segments(network: Network) -> list[Range]:
     return [(chunk.start, chunk.end) for chunk in chunks]
 
 
-def _pieces(network: Network, segment: Range) -> list[Range]:
-    start, end = segment
-    if network.ops[start].fallback:
-        return [segment]
-    size = max(1, -(-len(network.ops) // PIECES))
-    return [(op, min(op + size, end)) for op in range(start, end, size)]
+def _pieces(network: Network, segments: Sequence[Range]) -> list[Range]:
+    """The GPU's segments in runs of a few ops each; the longest is cut at least once."""
+    on_gpu = [end - start for start, end in segments if not network.ops[start].fallback]
+    size = -(-len(network.ops) // PIECES)
+    size = max(1, min(size, max(on_gpu, default=1) // 2))
+    pieces = []
+    for start, end in segments:
+        step = end - start if network.ops[start].fallback else size
+        pieces += [(op, min(op + step, end)) for op in range(start, end, step)]
+    return pieces
 
 
 def _fit(op_ns: Sequence[float], ranges: Sequence[Range], targets: Sequence[float]) -> list[int]:
@@ -229,11 +245,3 @@ def _measure_read(network: Network, state: State) -> int:
         network.read(state)
         times.append(time.perf_counter_ns() - began_ns)
     return min(times)
-
-
-def _medians(samples: Sequence[Sequence[float]]) -> list[float]:
-    return [statistics.median(values) for values in zip(*samples, strict=True)]
-
-
-def _least(samples: Sequence[Sequence[float]]) -> list[float]:
-    return [min(values) for values in zip(*samples, strict=True)]
