@@ -19,7 +19,6 @@ from heimdall.engine.base import Engine
 from heimdall.errors import ConfigError, unknown
 from heimdall.models.catalog import CATALOG
 
-HARDWARE = ("hardware", "GPU")  # modes of an engine that has a real GPU
 Shapes = Mapping[str, Sequence[int]]
 
 
@@ -49,7 +48,7 @@ def open_processors(
         with software.confined():
             gpu = stack.enter_context(contextlib.closing(open_gpu(device)))
         mode = software.describe()
-        if gpu.describe()["mode"] in HARDWARE:
+        if gpu.hardware:
             software.release()
             mode = "hardware"
         cpu = stack.enter_context(contextlib.closing(open_engine("onnxruntime")))

@@ -169,7 +169,7 @@ def _open_devices(
         )
         stack.enter_context(surface)
         surface.finish()
-    if gpu.describe()["mode"] == "hardware":
+    if gpu.hardware:
         software.release()
         software = None
     return software, gpu, surface

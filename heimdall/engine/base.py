@@ -92,6 +92,7 @@ class Engine(ABC):
 
     name: str  # registered name: "opencl", "onnxruntime", "null"
     processor: str  # "gpu" or "cpu": the role it plays for the coordinator
+    hardware: bool = False  # a real GPU, which no core of the CPU has to play
 
     @abstractmethod
     def load(self, graph: Graph, *, force_fallback: Collection[str] = ()) -> Network:

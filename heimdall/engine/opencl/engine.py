@@ -29,6 +29,7 @@ class OpenCLEngine(Engine):
 
     def __init__(self, device: str | int | None = None) -> None:
         self.device = select(device)
+        self.hardware = is_gpu(self.device)
         self.traits = traits_of(self.device)
         try:
             self.context = cl.Context([self.device])
