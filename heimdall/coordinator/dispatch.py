@@ -37,19 +37,18 @@ class Dispatcher:
 
     def dispatch(self, trigger: str, now_ns: int, out: list[Action]) -> None:
         """A scheduling event for every idle processor."""
-        for processor in PROCESSORS:
-            if self._jobs.running[processor] is None and processor not in self._placement.lost:
-                jobs = [
-                    job
-                    for job in self._jobs.in_flight.values()
-                    if job.state is State.READY and job.processor == processor
-                ]
-                if jobs:
-                    self._offer(processor, jobs, trigger, now_ns, out)
-        self._gap.runnable = self._jobs.running[GPU] is not None or any(
-            job.state is State.READY and job.processor == GPU
-            for job in self._jobs.in_flight.values()
-        )
+        ready: dict[str, list[Job]] = {processor: [] for processor in PROCESSORS}
+        for job in self._jobs.in_flight.values():
+            if job.state is State.READY:
+                ready[job.processor].append(job)
+        for processor, jobs in ready.items():
+            if (
+                jobs
+                and self._jobs.running[processor] is None
+                and processor not in self._placement.lost
+            ):
+                self._offer(processor, jobs, trigger, now_ns, out)
+        self._gap.runnable = self._jobs.running[GPU] is not None or bool(ready[GPU])
 
     def _offer(
         self, processor: str, jobs: list[Job], trigger: str, now_ns: int, out: list[Action]

@@ -19,8 +19,8 @@ class CoordinationError(HeimdallError):
     scheduling policy) is at fault. The message names job, state and event."""
 
 
-class State(Enum):
-    """Where a job is."""
+class State(str, Enum):
+    """Where a job is. (Strings hash in C; a plain Enum hashes in Python at every transition.)"""
 
     PREPARING = "preparing"  # the pool makes the inputs of its current stage
     READY = "ready"  # it could run

@@ -127,5 +127,6 @@ class Placement:
             gpu_share=min(1.0, dnn.window.gpu_ns / max(opened_ns, 1)),
             cpu_duty=duty,
             greedy=dnn.greedy,
-            held=now_ns < self._hold.get(dnn.name, (0, 0))[0],
+            # no CPU latency in the profile: nobody knows whether the CPU pays
+            held=cpu_ns == 0 or now_ns < self._hold.get(dnn.name, (0, 0))[0],
         )

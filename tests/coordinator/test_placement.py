@@ -77,6 +77,12 @@ def test_a_lone_dnn_stays_on_the_gpu_even_when_the_cpu_is_as_fast(sim):
     assert moves(world) == []
 
 
+def test_a_dnn_without_a_cpu_latency_stays_on_the_gpu(sim):
+    world = sim.world(shopping(sim, cpu=0))
+    world.run(5)
+    assert moves(world) == []
+
+
 def test_nothing_moves_when_offload_is_off(sim):
     world = sim.world(shopping(sim, cpu=0.5), offload=False)
     world.run(5)
