@@ -101,7 +101,7 @@ class Executor:
             RunFallback: lambda action: self._pool.submit(self._run_fallback, action),
             Move: lambda action: self._cpu.submit(self._move, action),
             Finish: self._on_finish,
-            Drop: lambda action: self._runs.pop(action.job, None),
+            Drop: self._on_drop,
         }
 
     def execute(self, actions: Sequence[Action]) -> None:
@@ -130,6 +130,9 @@ class Executor:
     def _on_finish(self, action: Finish) -> None:
         run = self._runs.pop(action.job)
         self._pool.submit(self._finish, action, run)
+
+    def _on_drop(self, action: Drop) -> None:
+        self._runs.pop(action.job, None)
 
     # --- pool ------------------------------------------------------------------------
 
