@@ -16,7 +16,7 @@ def test_a_job_that_can_wait_one_interval_is_not_at_risk(moment):
 
 def test_time_left_counts_gaps_times_the_interval_not_gpu_time(moment):
     # 60 ms of GPU time need three gaps: the last of them ends 27 + 99 = 126 ms from now
-    job = dict(remaining_ms=60, gaps=3, constraint_ms=500)
+    job = {"remaining_ms": 60, "gaps": 3, "constraint_ms": 500}
     assert risky(moment, moment.job("a", age_ms=500 - 127, **job)) is None
     assert risky(moment, moment.job("a", age_ms=500 - 125, **job)) == "a"
 

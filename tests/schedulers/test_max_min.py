@@ -30,7 +30,7 @@ def test_the_deadline_check_comes_first(moment):
 
 def test_a_changing_scene_waits_literally(moment):
     """Eq. 2 adds alpha * C, so the DNN whose scene changed looks better off and is delayed."""
-    still, moving = dict(age_ms=100), dict(age_ms=120, difference=1e8)
+    still, moving = {"age_ms": 100}, {"age_ms": 120, "difference": 1e8}
     assert chosen(moment, moment.job("still", **still), moment.job("moving", **moving))[0] == (
         "still"
     )
