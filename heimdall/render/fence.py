@@ -1,8 +1,8 @@
 """Waits for the GPU without holding the interpreter lock.
 
-``moderngl.Context.finish`` holds the lock for the whole wait: measured on llvmpipe, a Python
-thread beside it stood still for the 5 ms of a 720p frame. ctypes releases the lock around
-foreign calls, so a fence waited on through ctypes lets completions and decoding go on.
+``moderngl.Context.finish`` holds the lock for the whole wait: a Python thread that counts beside
+it does not advance by one. ctypes releases the lock around foreign calls, so a fence waited on
+through ctypes lets completions and decoding go on.
 """
 
 from __future__ import annotations

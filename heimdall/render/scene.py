@@ -230,9 +230,10 @@ class Scene:
     ) -> None:
         """A lit 3D mesh standing on the picture point ``at`` (its base centre).
 
-        ``width`` is how wide it looks, unturned, in picture pixels; ``yaw`` turns it in degrees
-        about its vertical; ``texture`` (RGB uint8) replaces its cloth; ``lift`` raises it above
-        its shadow, in picture pixels. Camera model: module ``heimdall.render.stage``.
+        ``width`` is how wide it looks, unturned, in picture pixels; ``yaw`` turns it about its
+        vertical, in degrees, its front to the right; ``texture`` (RGB uint8) replaces its cloth
+        and is sent again only if it is another array object; ``lift`` raises it above its
+        shadow, in picture pixels. Camera model: module ``heimdall.render.stage``.
         """
         load(name)
         if not (np.isfinite([*at, width, yaw, lift]).all() and width > 0):
