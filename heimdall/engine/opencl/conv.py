@@ -75,11 +75,12 @@ def preferred_blocks(spec: ConvSpec, channels: tuple[int, int], traits: Traits) 
     producer and consumer disagree, the consumer gains more.
     """
     inputs, outputs = channels
-    if spec.groups > 1 or spec.transposed:
+    if spec.groups > 1:
         return traits.block, traits.block
-    if max(inputs, outputs) <= _PLANAR and spec.strides[1] == 1:
+    unit = not spec.transposed and spec.strides[1] == 1
+    if unit and max(inputs, outputs) <= _PLANAR:
         return 1, 1
-    return (1 if inputs <= _FEW else traits.block), traits.block
+    return (1 if inputs <= _FEW else traits.block), (1 if outputs <= _FEW else traits.block)
 
 
 class _Builder:
@@ -112,7 +113,9 @@ class _Builder:
         blocked = self.x.block == lanes
         if self.spec.groups == channels == self.y.channels > 1 and blocked:
             self._add_depthwise(part)
-        elif self.spec.groups == 1 and self.y.channels <= _FEW and blocked and channels >= lanes:
+        elif (
+            self.spec.groups == 1 and self.y.channels <= _FEW and blocked and 2 * channels >= lanes
+        ):
             self._add_few(part)
         elif self._is_planar(part):
             self._add_planar(part)

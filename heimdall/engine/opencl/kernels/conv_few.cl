@@ -46,6 +46,29 @@ __kernel void conv_few(
                 w += {{ outputs }};
             }
 
+{% if scatter %}
+{% for t in range(tile_w) %}
+{% for o in range(outputs) %}
+    {
+        float v = bias[{{ o }}] + lane_sum(c{{ o }}_{{ t }});
+{% if residual != "none" %}
+        const float a = added[r_base + y0 * r_row + (x0 + {{ t }}) * r_pixel + {{ o }} * r_lane];
+{% endif %}
+{% if slopes %}
+        const float s = slope[{{ o }}];
+{% endif %}
+{% if residual == "before" %}
+        v += a;
+{% endif %}
+        v = ACT(float, v, p, q, s);
+{% if residual == "after" %}
+        v += a;
+{% endif %}
+        y[y_base + y0 * y_row + (x0 + {{ t }}) * y_pixel + {{ o }} * y_lane] = v;
+    }
+{% endfor %}
+{% endfor %}
+{% else %}
     const V b = *(__global const V *)bias;
 {% for t in range(tile_w) %}
     {
@@ -56,4 +79,5 @@ __kernel void conv_few(
         {{ common.store("sums", 0, 0, t) }}
     }
 {% endfor %}
+{% endif %}
 }
