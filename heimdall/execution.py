@@ -249,6 +249,8 @@ class Executor:
             self._deployments[action.dnn].load(action.processor)
         except Exception as error:
             self._report(action.dnn, f"move to {action.processor}", error)
+            stays = GPU if action.processor == CPU else CPU
+            self._inbox.put(DnnMoved(action.dnn, stays))
             return
         self._span(
             "cpu", f"{action.dnn} moves to {action.processor}", start_ns, reason=action.reason
