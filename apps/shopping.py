@@ -40,7 +40,7 @@ class Shopping(App):
             on_event=True,
             latency_constraint_ms=100,
             priority="high",
-            options={"size": (240, 320)},
+            options={"size": (192, 192)},
         ),
     )
 

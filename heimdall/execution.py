@@ -34,6 +34,7 @@ from heimdall.coordinator.events import (
 )
 from heimdall.models.base import Prepared
 from heimdall.models.luminance import luminance_difference, luminance_grid
+from heimdall.softgpu import first_in_line, in_background, lower_priority
 from heimdall.workers import Workers
 
 if TYPE_CHECKING:
@@ -92,9 +93,9 @@ class Executor:
         self._gpu_failures = 0
         self.options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
         self.errors: list[str] = []
-        self._gpu = Workers("gpu")
-        self._cpu = Workers("cpu", nice=10)
-        self._pool = Workers("pool", count=2, nice=5)
+        self._gpu = Workers("gpu", urgency=first_in_line)
+        self._cpu = Workers("cpu", urgency=in_background)
+        self._pool = Workers("pool", count=2, urgency=lambda: lower_priority(5))
         self._handlers: dict[type, Callable[[Any], None]] = {
             Prepare: self._on_prepare,
             RunChunk: self._on_run_chunk,

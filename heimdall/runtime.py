@@ -41,6 +41,7 @@ from heimdall.options import RunOptions
 from heimdall.pacing import SPIN_NS, Pacer, spin_until
 from heimdall.render import Close, InputEvent, Key, Pointer, Recorder, Scroll, Status
 from heimdall.report import Reporter
+from heimdall.softgpu import first_in_line
 from heimdall.startup import Progress, Stage, no_progress, start
 from heimdall.stats import DnnFigures, Figures
 from heimdall.trace import Tracer
@@ -137,6 +138,7 @@ class Runtime:
         # What is alive now stays alive: keep the collector from walking it within a frame.
         gc.collect()
         gc.freeze()
+        first_in_line()
         self._began_ns = time.perf_counter_ns()
         self._pacer = Pacer(self._interval_ns, self._began_ns)
         self._request()

@@ -202,6 +202,28 @@ def lower_priority(nice: int) -> None:
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
 
 
+def in_background() -> None:
+    """Let the calling thread run only when no other thread wants its core (Linux).
+
+    A nice level alone is not enough beside the frame loop: the scheduler lets a running thread
+    finish its slice of about 3 ms before one that wakes up, unless it is a background thread.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
+def first_in_line() -> None:
+    """Let the calling thread run as soon as it wakes up, where real time is permitted.
+
+    For threads that work in short bursts; threads they start are normal ones.
+    """
+    if hasattr(os, "sched_setscheduler"):
+        with contextlib.suppress(OSError):
+            policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK
+            os.sched_setscheduler(0, policy, os.sched_param(RT_PRIORITY))
+
+
 def precise_timers(switch_interval_s: float = 0.0005) -> None:
     """Let waits of the calling thread, and of threads it creates, end when they should.
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import cv2  # noqa: F401  (imported before confinement, so that its threads are not the GPU's)
+import cv2  # imported before confinement, so that its threads are not the GPU's
 
 from heimdall import paths, softgpu
 from heimdall.analyzer.graph import Graph, load_graph
@@ -157,6 +157,7 @@ def _open_devices(
 ) -> tuple[softgpu.SoftwareGpu | None, Engine, Surface]:
     """The GPU engine and the surface, created where the software GPU's threads belong."""
     softgpu.precise_timers()
+    cv2.setNumThreads(1)  # pictures are small, and the cores have other work
     software: softgpu.SoftwareGpu | None = softgpu.plan(
         cores=options.gpu_cores, realtime=options.realtime
     )

@@ -8,8 +8,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from heimdall.softgpu import lower_priority
-
 log = logging.getLogger(__name__)
 
 
@@ -17,12 +15,14 @@ class Workers:
     """``count`` threads that run submitted calls in order of arrival.
 
     Calls report what they did themselves (they post events); one that raises is logged and
-    the thread goes on. ``nice`` puts the threads below the main thread where the system can.
+    the thread goes on. ``urgency`` is called first in each thread, to set its priority.
     """
 
-    def __init__(self, name: str, count: int = 1, nice: int = 0) -> None:
+    def __init__(
+        self, name: str, count: int = 1, urgency: Callable[[], None] | None = None
+    ) -> None:
         self.name = name
-        self._nice = nice
+        self._urgency = urgency
         self._queue: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]] | None]
         self._queue = queue.SimpleQueue()
         self._threads = [
@@ -44,8 +44,8 @@ class Workers:
             thread.join(timeout_s)
 
     def _run(self) -> None:
-        if self._nice:
-            lower_priority(self._nice)
+        if self._urgency:
+            self._urgency()
         while (work := self._queue.get()) is not None:
             call, args = work
             try:

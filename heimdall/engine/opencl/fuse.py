@@ -185,6 +185,13 @@ def _fuse_one_moments(module: Module, division: Lowered) -> bool:
 def fuse_gates(module: Module) -> None:
     """x * clip(x + 3, 0, 6) / 6, x * sigmoid(x) and relatives become single steps."""
     _find_hard_sigmoids(module)
+    _join_gates(module)
+    while _merge_scale(module):
+        pass
+    module.drop_unused()
+
+
+def _join_gates(module: Module) -> None:
     producers = module.producers()
     for index, op in enumerate(module.ops):
         if not _step(op, "mul") or len(op.inputs) != 2:
@@ -208,9 +215,38 @@ def fuse_gates(module: Module) -> None:
                 replace(op, spec=Elementwise(scaled), inputs=(inner,)),
             ]
             module.drop_unused()
-            fuse_gates(module)
+            _join_gates(module)
             return
-    module.drop_unused()
+
+
+def _merge_scale(module: Module) -> bool:
+    """Two scalings in a row are one, and one by 1 is none."""
+    producers, consumers = module.producers(), module.consumers()
+    for index, op in enumerate(module.ops):
+        step = _step(op, "mul", "div")
+        scale = _scalar(step) if step else None
+        before = producers.get(op.inputs[0]) if op.inputs else None
+        if step is None or scale is None or (step.function == "div" and step.args[0] == scale):
+            continue
+        factor = 1.0 / scale if step.function == "div" else scale
+        alone = before is not None and len(consumers[before.output]) == 1
+        if before is None or not alone or before.output in module.outputs:
+            continue
+        inner = _step(before, "mul")
+        inner_scale = _scalar(inner) if inner else None
+        if abs(factor - 1.0) < 1e-6 and isinstance(before.spec, Elementwise):
+            nodes = before.nodes + op.nodes
+            module.ops[index] = replace(before, outputs=op.outputs, nodes=nodes)
+        elif inner_scale is not None:
+            merged = Elementwise(Expression.of("mul", Operand(0), inner_scale * factor))
+            module.ops[index] = replace(
+                op, spec=merged, inputs=before.inputs, nodes=before.nodes + op.nodes
+            )
+        else:
+            continue
+        module.ops.remove(before)
+        return True
+    return False
 
 
 def _find_hard_sigmoids(module: Module) -> None:

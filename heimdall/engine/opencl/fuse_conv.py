@@ -18,6 +18,8 @@ from heimdall.engine.opencl.activation import Activation
 from heimdall.engine.opencl.expression import Operand, Step
 from heimdall.engine.opencl.lowered import Conv, Elementwise, Lowered, Module, Pad
 
+Side = str | float | None  # None: the convolution's result
+
 
 def fuse_convolutions(module: Module) -> None:
     """Fuse in place until nothing more fits."""
@@ -76,7 +78,7 @@ def _absorb(
     conv = op.spec
     assert isinstance(conv, Conv)
     sides = [_side(reader, op.output, arg) for arg in step.args]
-    if sides.count("x") != 1:
+    if sides.count(None) != 1:
         return None
     linear = conv.spec.activation.kind == "none"
     inputs = op.inputs
@@ -94,18 +96,18 @@ def _absorb(
     return Lowered(fused, inputs, reader.outputs, op.nodes + reader.nodes)
 
 
-def _side(reader: Lowered, x: str, arg: object) -> str | float:
-    """ "x" for the convolution's result, the name of another tensor, or a scalar."""
+def _side(reader: Lowered, x: str, arg: object) -> Side:
+    """The convolution's result, the name of another tensor, or a scalar."""
     if isinstance(arg, Operand):
         name = reader.inputs[arg.index]
-        return "x" if name == x else name
+        return None if name == x else name
     assert isinstance(arg, float)
     return arg
 
 
-def _channels(module: Module, conv: Conv, side: str | float) -> np.ndarray | None:
+def _channels(module: Module, conv: Conv, side: Side) -> np.ndarray | None:
     """A scalar or a constant with one value a channel, as (channels,)."""
-    if isinstance(side, str) and side not in module.constants:
+    if side is None or (isinstance(side, str) and side not in module.constants):
         return None
     count = out_channels(conv)
     array = np.asarray(module.constants[side] if isinstance(side, str) else side, np.float32)
@@ -137,12 +139,12 @@ def _rescale(conv: Conv, factor: np.ndarray, shift: np.ndarray | float = 0.0) ->
 
 
 def _scaled(
-    module: Module, conv: Conv, step: Step, sides: list[str | float], has_residual: bool
+    module: Module, conv: Conv, step: Step, sides: list[Side], has_residual: bool
 ) -> Conv | None:
     """+ - * / by a constant. After a residual only an addition still commutes."""
     if step.function not in ("add", "sub", "mul", "div"):
         return None
-    first = sides[0] == "x"
+    first = sides[0] is None
     value = _channels(module, conv, sides[1] if first else sides[0])
     if value is None:
         return None
@@ -160,15 +162,13 @@ def _scaled(
     return _rescale(conv, one / value) if first and np.all(value) else None
 
 
-def _activated(module: Module, conv: Conv, step: Step, sides: list[str | float]) -> Conv | None:
+def _activated(module: Module, conv: Conv, step: Step, sides: list[Side]) -> Conv | None:
     kind = _activation(module, conv, step.function, sides)
     return None if kind is None else replace(conv, spec=replace(conv.spec, activation=kind))
 
 
-def _activation(
-    module: Module, conv: Conv, function: str, sides: list[str | float]
-) -> Activation | None:
-    if sides[0] != "x":
+def _activation(module: Module, conv: Conv, function: str, sides: list[Side]) -> Activation | None:
+    if sides[0] is not None:
         return None
     numbers = [side for side in sides[1:] if isinstance(side, float)]
     if function == "prelu":
@@ -191,7 +191,7 @@ def _activation(
     return None
 
 
-def _scaled_after(conv: Conv, step: Step, sides: list[str | float]) -> Conv | None:
+def _scaled_after(conv: Conv, step: Step, sides: list[Side]) -> Conv | None:
     """act(conv) * s: ReLU and its kin are homogeneous, and x * gate(a * x + b) takes s into x
     with a / s in the gate. Exporters write hard-swish with 0.1666 for 1/6; this keeps it exact.
     """
@@ -199,7 +199,7 @@ def _scaled_after(conv: Conv, step: Step, sides: list[str | float]) -> Conv | No
     if scale is None or step.function not in ("mul", "div"):
         return None
     if step.function == "div":
-        if sides[0] != "x" or scale == 0.0:
+        if sides[0] is not None or scale == 0.0:
             return None
         scale = 1.0 / scale
     if scale <= 0.0 or not math.isfinite(scale):
@@ -220,14 +220,14 @@ def _residual(
     consumers: dict[str, list[Lowered]],
     op: Lowered,
     step: Step,
-    sides: list[str | float],
+    sides: list[Side],
 ) -> str | None:
     """The other tensor of an addition, where it has the same shape."""
     conv = op.spec
     assert isinstance(conv, Conv)
     if step.function != "add" or len(op.inputs) > 1 or conv.matrix:
         return None
-    other = sides[1] if sides[0] == "x" else sides[0]
+    other = sides[1] if sides[0] is None else sides[0]
     if not isinstance(other, str) or other in module.constants:
         return None
     if module.shapes[other] != module.shapes[op.output]:

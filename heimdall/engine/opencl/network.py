@@ -315,7 +315,7 @@ class OpenCLNetwork(Network):
             arrays[op.output] = edge_ops.apply(
                 self._module, op, [arrays[name] for name in op.inputs]
             )
-        return {name: np.ascontiguousarray(arrays[name]) for name in self._module.outputs}
+        return {name: np.asarray(arrays[name], order="C") for name in self._module.outputs}
 
     def op_times(self, state: State) -> list[int] | None:
         assert isinstance(state, OpenCLState)

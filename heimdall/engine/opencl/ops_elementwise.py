@@ -74,20 +74,17 @@ def _operand(index: int, value: Layout | np.ndarray, y: Layout, traits: Traits) 
         ref = f"c{index}"
     else:
         layout, ref = value, f"i{index}"
-    plane = layout.plane if layout.channels == y.channels else 0
+    splat = layout.channels == 1 and y.channels > 1
+    plane = 0 if splat or layout.channels == 1 else layout.plane
+    whole = (layout.height, layout.width) == (y.height, y.width)
+    if layout.dense and not whole and layout.height == layout.width == 1 and not splat:
+        return _Operand(ref, "channel", (layout.origin, plane, 0, 0), True, constant)
     row = layout.row if layout.height > 1 else 0
-    pixel = layout.block if layout.width > 1 else 0
-    steps = (layout.origin, plane, row, pixel)
-    if layout.channels == 1 and y.channels > 1:
-        mode = "splat"
-    elif row or pixel or layout.halo != (0, 0, 0, 0):
-        mode = "pixel"
-    else:
-        mode = "channel"
-    if (layout.height, layout.width) == (y.height, y.width) == (1, 1) and mode == "channel":
-        return _Operand(ref, mode, steps, True, constant)
-    same = (layout.height, layout.width) == (y.height, y.width) and layout.dense
-    return _Operand(ref, mode, steps, same or mode == "channel", constant)
+    # a picture one pixel wide is read down its column when rows are joined
+    pixel = layout.block if layout.width > 1 or whole else 0
+    flat = layout.dense and (whole or layout.height == layout.width == 1)
+    mode = "splat" if splat else "pixel"
+    return _Operand(ref, mode, (layout.origin, plane, row, pixel), flat, constant)
 
 
 def plan_elementwise_array(
