@@ -1,0 +1,195 @@
+"""What the passes make of common patterns; numbers are checked in test_operators."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from heimdall.analyzer.graph import load_graph
+from heimdall.engine.opencl.lowered import Conv, Fallback
+from heimdall.engine.opencl.lowering import lower
+
+KERNEL = np.random.default_rng(0).standard_normal((20, 20, 3, 3)).astype(np.float32)
+SHAPE = {"x": (1, 20, 8, 8)}
+
+
+def node(op, inputs, outputs="y", **attributes):
+    return helper.make_node(op, inputs.split(), outputs.split(), **attributes)
+
+
+def conv(inputs="x k", output="c"):
+    return node("Conv", inputs, output, pads=[1, 1, 1, 1])
+
+
+def kinds(module):
+    return [op.kind for op in module.ops]
+
+
+def only_conv(module):
+    assert kinds(module) == ["conv"]
+    assert isinstance(module.ops[0].spec, Conv)
+    return module.ops[0].spec
+
+
+@pytest.mark.parametrize(
+    ("nodes", "kind"),
+    [
+        ([node("Relu", "c")], "relu"),
+        ([node("Clip", "c zero six")], "clip"),
+        ([node("LeakyRelu", "c")], "prelu"),
+        ([node("PRelu", "c slope")], "prelu"),
+        ([node("Sigmoid", "c")], "sigmoid"),
+        ([node("HardSwish", "c")], "hard_swish"),
+        ([node("Sigmoid", "c", "s"), node("Mul", "c s")], "silu"),
+        ([node("HardSigmoid", "c", "s"), node("Mul", "s c")], "hard_swish"),
+        (
+            [
+                node("Add", "c three", "a"),
+                node("Clip", "a zero six", "g"),
+                node("Mul", "c g", "m"),
+                node("Div", "m six"),
+            ],
+            "hard_swish",
+        ),
+        (
+            [
+                node("Mul", "sixth c", "m"),
+                node("Add", "c three", "a"),
+                node("Clip", "a zero six", "g"),
+                node("Mul", "m g"),
+            ],
+            "hard_swish",
+        ),
+        (
+            [node("Add", "c three", "a"), node("Clip", "a zero six", "g"), node("Div", "g six")],
+            "hard_sigmoid",
+        ),
+    ],
+)
+def test_activations_become_part_of_the_convolution(build, check, nodes, kind):
+    constants = {
+        "k": KERNEL,
+        "zero": np.float32(0),
+        "three": np.float32(3),
+        "six": np.float32(6),
+        "sixth": np.float32(0.1666259765625),
+        "slope": np.linspace(-1, 1, 20, dtype=np.float32).reshape(20, 1, 1),
+    }
+    graph = build([conv(), *nodes], SHAPE, constants)
+    assert only_conv(lower(graph)).spec.activation.kind == kind
+    check(graph)
+
+
+def test_scales_and_biases_are_folded_into_the_weights(build, check):
+    random = np.random.default_rng(1)
+    constants = {"k": KERNEL} | {
+        name: random.uniform(0.5, 2, (1, 20, 1, 1)).astype(np.float32) for name in "abcd"
+    }
+    nodes = [node("Mul", "c0 a", "c1"), node("Add", "b c1", "c2"), node("Sub", "c2 c", "c3"),
+             node("Div", "c3 d")]  # fmt: skip
+    graph = build([conv(output="c0"), *nodes], SHAPE, constants)
+    assert only_conv(lower(graph)).bias is not None
+    check(graph)
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_a_residual_is_added_by_the_convolution(build, check, order):
+    if order == "before":
+        nodes = [node("Add", "x c", "s"), node("Relu", "s")]
+    else:
+        nodes = [node("Relu", "c", "s"), node("Add", "s x")]
+    graph = build([conv(), *nodes], SHAPE, {"k": KERNEL})
+    spec = only_conv(lower(graph)).spec
+    assert spec.residual_before_activation == (order == "before")
+    check(graph)
+
+
+def test_of_two_convolutions_the_later_one_adds(build, check):
+    nodes = [conv(output="c"), conv("x l", "d"), node("Add", "c d")]
+    graph = build(nodes, SHAPE, {"k": KERNEL, "l": KERNEL + 1})
+    module = lower(graph)
+    assert [len(op.inputs) for op in module.ops] == [1, 2]
+    check(graph)
+
+
+def test_a_result_that_others_read_keeps_its_own_op(build, check):
+    graph = build([conv(), node("Relu", "c")], SHAPE, {"k": KERNEL}, outputs=("c", "y"))
+    assert kinds(lower(graph)) == ["conv", "elementwise"]
+    check(graph)
+
+
+def test_zero_pads_become_padding_and_other_pads_a_halo(build, check):
+    pads = np.array([0, 0, 1, 2, 0, 0, 2, 1], np.int64)
+    for mode, wanted in (("constant", ["conv"]), ("reflect", ["fillhalo", "conv"])):
+        nodes = [node("Pad", "x p", "a", mode=mode), node("Conv", "a k")]
+        graph = build(nodes, SHAPE, {"p": pads, "k": KERNEL})
+        module = lower(graph)
+        assert kinds(module) == wanted
+        last = module.ops[-1].spec
+        assert isinstance(last, Conv)
+        assert last.spec.pads == (1, 2, 2, 1)
+        check(graph)
+
+
+def test_elementwise_chains_are_one_op(build, check):
+    nodes = [node("Exp", "x", "a"), node("Add", "a z", "b"), node("Sigmoid", "b", "c"),
+             node("Mul", "c a", "d"), node("Tanh", "d")]  # fmt: skip
+    graph = build(nodes, SHAPE | {"z": (1, 20, 1, 1)})
+    module = lower(graph)
+    assert kinds(module) == ["elementwise", "elementwise"]  # a is read twice
+    check(graph)
+
+
+def test_spelled_out_instance_norm_is_moments_and_one_pass(build, check):
+    nodes = [
+        node("ReduceMean", "x", "m", axes=[2, 3]),
+        node("Sub", "x m", "c"),
+        node("Pow", "c two", "q"),
+        node("ReduceMean", "q", "v", axes=[2, 3]),
+        node("Add", "v e", "ve"),
+        node("Sqrt", "ve", "d"),
+        node("Div", "c d", "u"),
+        node("Relu", "u"),
+    ]
+    constants = {"two": np.float32(2), "e": np.float32(1e-5)}
+    graph = build(nodes, SHAPE, constants)
+    assert kinds(lower(graph)) == ["moments", "elementwise"]
+    check(graph)
+
+
+def test_fully_connected_layers_are_convolutions(build, check):
+    constants = {
+        name: np.ones(shape, np.float32) for name, shape in (("a", (20, 9)), ("b", (9, 3)))
+    }
+    nodes = [node("Gemm", "x a", "c"), node("Relu", "c", "d"), node("Gemm", "d b")]
+    graph = build(nodes, {"x": (1, 20)}, constants)
+    assert kinds(lower(graph)) == ["reshape", "conv", "conv", "reshape"]
+    check(graph)
+
+
+@pytest.mark.parametrize("forced", ["Relu", "the_relu"])
+def test_forced_ops_fall_back_by_type_or_name(build, forced):
+    relu = helper.make_node("Relu", ["c"], ["y"], "the_relu")
+    module = lower(build([conv(), relu], SHAPE, {"k": KERNEL}), [forced])
+    assert kinds(module) == ["conv", "fallback"]
+    assert isinstance(module.ops[1].spec, Fallback)
+    assert module.ops[1].nodes == ("the_relu",)
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("centerface_dynamic", {"conv"}),
+        ("hand_palm_lite_192", {"conv", "pool", "gather", "linear"}),
+        ("hand_landmark_lite_224", {"conv", "pool", "reduce"}),
+    ],
+)
+def test_bundled_networks_are_little_but_convolutions(assets, name, allowed):
+    from heimdall.engine.opencl.edges import find_edges
+
+    shapes = [1, 3, 256, 320] if name == "centerface_dynamic" else None
+    module = lower(load_graph(assets / "models" / f"{name}.onnx", shapes))
+    absorbed = find_edges(module).absorbed
+    left = {op.kind for op in module.ops if id(op) not in absorbed}
+    assert left - {"reshape"} <= allowed

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heimdall.engine.opencl.memory import needs_clearing, plan_arena
+from heimdall.engine.opencl.placement import Storage
+
+
+def array(size, first, last):
+    return Storage("array", None, size, first=first, last=last)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 500), st.integers(0, 9), st.integers(0, 9)),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_storages_alive_together_never_share_memory(drawn):
+    storages = [array(size, min(a, b), max(a, b)) for size, a, b in drawn]
+    total = plan_arena(storages)
+    for index, one in enumerate(storages):
+        assert one.offset % 32 == 0
+        assert one.offset + one.floats <= total
+        for other in storages[:index]:
+            together = one.first <= other.last and other.first <= one.last
+            apart = (
+                one.offset + one.floats <= other.offset or other.offset + other.floats <= one.offset
+            )
+            assert apart or not together
+
+
+def test_memory_is_reused():
+    storages = [array(320, step, step + 1) for step in range(10)]
+    assert plan_arena(storages) == 2 * 320
+
+
+def picture(first, last, height=4, halo=(1, 1, 1, 1)):
+    return Storage("picture", (16, height, 4), block=16, halo=halo, first=first, last=last)
+
+
+def test_a_halo_is_cleared_only_where_something_else_was_in_it():
+    same = [picture(0, 1), picture(2, 3)]
+    plan_arena(same)
+    assert same[0].offset == same[1].offset
+    assert not needs_clearing(same[0], same)
+    mixed = [picture(0, 1), picture(2, 3, height=5)]
+    plan_arena(mixed)
+    assert all(needs_clearing(item, mixed) for item in mixed)
+    together = [picture(0, 3), picture(0, 3, height=5)]
+    plan_arena(together)
+    assert not any(needs_clearing(item, together) for item in together)

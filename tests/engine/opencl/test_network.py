@@ -1,0 +1,126 @@
+"""The bundled networks against onnxruntime: whole, cut anywhere, with ops forced to the CPU."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from heimdall.analyzer.graph import load_graph
+from heimdall.analyzer.samples import sample_inputs
+from heimdall.errors import ModelError
+
+_spec = importlib.util.spec_from_file_location("shared", Path(__file__).parent / "conftest.py")
+shared = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(shared)
+
+NETWORKS = {
+    "detect_nanodet_416": None,
+    "centerface_dynamic": [1, 3, 256, 320],
+    "seg_selfie_256": None,
+    "hand_palm_lite_192": None,
+    "hand_landmark_lite_224": None,
+    "pose_movenet_lightning_192": None,
+    "multistyle26_dynamic": {"image": [1, 3, 120, 160]},
+    "ppocrv4_det_dynamic": [1, 3, 256, 320],
+}
+TOLERANCE = 1e-3
+
+
+def load(assets, name):
+    return load_graph(assets / "models" / f"{name}.onnx", NETWORKS[name])
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_bundled_networks_agree_with_onnxruntime(engine, assets, name):
+    graph = load(assets, name)
+    inputs = sample_inputs(graph)
+    network = engine.load(graph)
+    state = network.new_state()
+    whole = shared.run(network, state, inputs)
+    assert shared.relative_error(whole, shared.reference(graph, inputs)) <= TOLERANCE
+    assert not any(op.fallback for op in network.ops)
+    cuts = np.random.default_rng(0).integers(0, len(network.ops), 12)
+    cut = shared.run(network, state, inputs, cuts.tolist())
+    assert all(np.array_equal(whole[key], cut[key]) for key in whole)
+    network.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "forced"),
+    [
+        ("seg_selfie_256", {"Resize", "AveragePool"}),
+        ("hand_palm_lite_192", {"PRelu"}),
+        ("detect_nanodet_416", {"Concat", "Split", "Transpose"}),
+        ("multistyle26_dynamic", {"ReduceMean", "Pad"}),
+        ("pose_movenet_lightning_192", {"Cast", "Sigmoid"}),
+    ],
+)
+def test_forced_fallbacks_change_nothing(engine, assets, name, forced):
+    graph = load(assets, name)
+    inputs = sample_inputs(graph)
+    network = engine.load(graph, force_fallback=forced)
+    named = {node.name: node.op_type for node in graph.nodes}
+    on_cpu = {named[node] for op in network.ops if op.fallback for node in op.nodes}
+    assert on_cpu & forced
+    found = shared.run(network, network.new_state(), inputs)
+    assert shared.relative_error(found, shared.reference(graph, inputs)) <= TOLERANCE
+    network.close()
+
+
+def test_states_are_independent(engine, assets):
+    graph = load(assets, "seg_selfie_256")
+    network = engine.load(graph)
+    states, results = [network.new_state() for _ in range(2)], []
+    inputs = [sample_inputs(graph, seed) for seed in (1, 2)]
+    for state, given in zip(states, inputs, strict=True):
+        network.write(state, given)
+    half = len(network.ops) // 2
+    for start, end in ((0, half), (half, len(network.ops))):
+        for state in states:
+            network.run(state, start, end)
+    results = [network.read(state) for state in states]
+    for given, found in zip(inputs, results, strict=True):
+        assert shared.relative_error(found, shared.reference(graph, given)) <= TOLERANCE
+
+
+def test_every_node_belongs_to_at_most_one_op(engine, assets):
+    graph = load(assets, "hand_landmark_lite_224")
+    network = engine.load(graph)
+    nodes = [node for op in network.ops for node in op.nodes]
+    assert set(nodes) <= {node.name for node in graph.nodes}
+    assert all(op.flops > 0 and op.bytes > 0 for op in network.ops)
+
+
+def test_op_times_cover_the_run(engine, assets):
+    graph = load(assets, "seg_selfie_256")
+    network = engine.load(graph)
+    state = network.new_state()
+    shared.run(network, state, sample_inputs(graph))
+    times = network.op_times(state)
+    assert len(times) == len(network.ops)
+    assert all(time > 0 for time in times)
+
+
+def test_loading_reports_progress_to_the_end(engine, assets):
+    seen = []
+    graph = load(assets, "seg_selfie_256")
+    network = engine.load(graph, on_progress=lambda done, total: seen.append((done, total)))
+    assert seen == sorted(seen)
+    assert seen[-1][0] == seen[-1][1] >= len(network.ops)
+
+
+def test_ops_run_in_order_and_reading_waits_for_the_last(engine, assets):
+    graph = load(assets, "seg_selfie_256")
+    network = engine.load(graph)
+    state = network.new_state()
+    network.write(state, sample_inputs(graph))
+    with pytest.raises(ValueError, match="out of order"):
+        network.run(state, 1, 2)
+    network.run(state, 0, 1)
+    with pytest.raises(ValueError, match="before reading"):
+        network.read(state)
+    with pytest.raises(ModelError, match="input"):
+        network.write(state, {})
