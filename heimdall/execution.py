@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -93,6 +94,8 @@ class Executor:
         self._gpu_failures = 0
         self.options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
         self.errors: list[str] = []
+        self.preloaded = threading.Event()  # no loading is under way
+        self.preloaded.set()
         self._gpu = Workers("gpu", urgency=first_in_line)
         self._cpu = Workers("cpu", urgency=in_background)
         self._pool = Workers("pool", count=2, urgency=lambda: lower_priority(5))
@@ -109,6 +112,14 @@ class Executor:
         """Dispatch ``actions``; none of them blocks."""
         for action in actions:
             self._handlers[type(action)](action)
+
+    def preload(self) -> None:
+        """Load all DNNs on the CPU too, in the background: loading holds the interpreter lock
+        for tens of ms, which frames feel. ``preloaded`` is set when that is over."""
+        self.preloaded.clear()
+        for deployment in self._deployments.values():
+            self._cpu.submit(deployment.load, CPU)
+        self._cpu.submit(self.preloaded.set)
 
     def close(self) -> None:
         """Wait for what is running, then end the threads."""

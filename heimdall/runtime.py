@@ -122,7 +122,7 @@ class Runtime:
         )
         self._script: Iterator[float] = app.script() if options.headless else iter(())
         self._script_due_ns = 0
-        self._status: Status | None = None
+        self._status = self._reporter.status(0, "", "")
         self._status_due_ns = 0
         self._reason = ""
         self._overlay_on = True
@@ -135,6 +135,8 @@ class Runtime:
     def run(self) -> dict[str, Any]:
         """Loop until the end, and return the summary."""
         self._callbacks.call(self._app.start)
+        if self._options.offload:
+            self._executor.preload()
         # What is alive now stays alive: keep the collector from walking it within a frame.
         gc.collect()
         gc.freeze()
@@ -161,6 +163,7 @@ class Runtime:
         self._receive(FrameRendered(self._frame_count, gap_end_ns, render_ns))
         self._frame_count += 1
         self._react()
+        self._refresh_status()
 
     def _serve_until(self, deadline_ns: int) -> None:
         """Handle what workers report until the next frame starts; never past it."""
@@ -191,7 +194,7 @@ class Runtime:
         self._callbacks.call(self._app.draw, stage.scene)
         stage.scene.render()
         if self._overlay_on:
-            stage.overlay.draw(self._current_status(began_ns))
+            stage.overlay.draw(self._current_status())
         stage.surface.finish()
         completed_ns = time.perf_counter_ns()
         stage.surface.present()
@@ -220,7 +223,7 @@ class Runtime:
             self._reporter.warm(completed_ns)
 
     def _is_warm(self, now_ns: int) -> bool:
-        if self._frame_count < WARM_UP_FRAMES:
+        if self._frame_count < WARM_UP_FRAMES or not self._executor.preloaded.is_set():
             return False
         seen = all(
             dnn.latencies_ns
@@ -315,11 +318,15 @@ class Runtime:
         self._frame = self._source.latest() or self._frame
         return self._frame
 
-    def _current_status(self, now_ns: int) -> Status:
-        """What the overlay shows; its words change a few times a second, its graph every frame."""
-        if self._status is None or now_ns >= self._status_due_ns:
+    def _refresh_status(self) -> None:
+        """New words for the overlay, a few times a second, while no frame is being drawn."""
+        now_ns = time.perf_counter_ns()
+        if self._overlay_on and now_ns >= self._status_due_ns:
             self._status_due_ns = now_ns + STATUS_INTERVAL_NS
             self._status = self._reporter.status(now_ns, self._reason, self._callbacks.message)
+            self._stage.overlay.prepare(self._status)
+
+    def _current_status(self) -> Status:
         return replace(
             self._status, fps=self._figures.recent_fps(), frame_ms=tuple(self._figures.recent_ms)
         )

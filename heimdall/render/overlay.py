@@ -19,7 +19,7 @@ from heimdall.render.status import DnnStatus, Status
 from heimdall.render.surface import Surface
 
 GRAPH_FRAMES = 120
-_REFRESH_S = 0.2
+_REFRESH_S = 0.25
 _PANEL, _TRACK = "#0b0e13c8", "#ffffff26"
 _INK, _DIM = "#f4f6f8", "#aeb6c0"
 _GOOD, _WARN, _BAD = "#4ade80", "#fbbf24", "#f87171"
@@ -36,8 +36,14 @@ class Overlay:
         self._glyphs = Glyphs(surface.ctx)
         self._rects = shapes.rects(surface.ctx, self._programs)
         self._text = glyph_quads(surface.ctx, self._programs)
-        self._laid_out: tuple[float, str, tuple[int, int]] | None = None
+        self._laid_out_s = float("-inf")
+        self._key: tuple[str, tuple[int, int]] = ("", (0, 0))
         self._page = _Page(1.0, self._glyphs)
+
+    def prepare(self, status: Status) -> None:
+        """Lay out new words. That takes longer than to draw them (1 ms beside busy threads), so
+        call it a few times a second between frames; else ``draw`` does it, every 0.25 s."""
+        self._lay_out(status)
 
     def draw(self, status: Status) -> None:
         """Draw over what is on the framebuffer; call after ``Scene.render``."""
@@ -45,7 +51,9 @@ class Overlay:
         target.use()
         target.scissor = target.viewport = (0, 0, *self._surface.size)
         ctx.enable_only(moderngl.BLEND)
-        self._refresh(status)
+        old = self._clock() - self._laid_out_s >= _REFRESH_S
+        if old or self._key != (status.message, self._surface.size):
+            self._lay_out(status)
         rects = np.concatenate([self._page.rects, self._page.columns(status)], dtype=np.float32)
         self._rects.write(rects)
         # Premultiplied: llvmpipe fills the panel in 0.16 instead of 0.19 ms.
@@ -55,11 +63,8 @@ class Overlay:
         self._glyphs.use(0)
         self._text.draw(self._page.glyph_count)
 
-    def _refresh(self, status: Status) -> None:
-        now, key = self._clock(), (status.message, self._surface.size)
-        if self._laid_out and self._laid_out[1:] == key and now - self._laid_out[0] < _REFRESH_S:
-            return
-        self._laid_out = (now, *key)
+    def _lay_out(self, status: Status) -> None:
+        self._laid_out_s, self._key = self._clock(), (status.message, self._surface.size)
         # 720 lines are the design size; denser displays and larger windows get larger letters.
         unit = max(self._surface.size[1] / 720, 0.75 * self._surface.scale)
         self._page = _Page(unit, self._glyphs)

@@ -12,6 +12,7 @@ import pyopencl as cl
 from heimdall.analyzer.graph import Graph
 from heimdall.engine.base import Engine
 from heimdall.engine.opencl.device import driver, explain, is_gpu, label, select, traits_of
+from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.network import OpenCLNetwork, Progress
 from heimdall.engine.opencl.program import Programs
 from heimdall.engine.opencl.transfer import Transfer
@@ -21,16 +22,17 @@ class OpenCLEngine(Engine):
     """One device with one in-order queue for chunks and one for copies.
 
     ``device``: an index or part of a name as ``heimdall devices`` prints them; by default the
-    first GPU, else the CPU. Raises DeviceError when there is no such device.
+    first GPU, else the CPU. ``traits`` replaces what is known about the device (tests run the
+    kernels for GPUs on PoCL). Raises DeviceError when there is no such device.
     """
 
     name = "opencl"
     processor = "gpu"
 
-    def __init__(self, device: str | int | None = None) -> None:
+    def __init__(self, device: str | int | None = None, traits: Traits | None = None) -> None:
         self.device = select(device)
         self.hardware = is_gpu(self.device)
-        self.traits = traits_of(self.device)
+        self.traits = traits or traits_of(self.device)
         try:
             self.context = cl.Context([self.device])
             self.queue = cl.CommandQueue(

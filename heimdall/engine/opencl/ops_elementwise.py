@@ -94,6 +94,8 @@ def plan_elementwise_array(
     traits: Traits,
 ) -> Plan:
     """``inputs`` broadcast to y's shape. Refs: "i0".. for arrays of the device, "y"."""
+    if (layouts := _as_vectors(inputs, y, traits)) is not None:
+        return plan_elementwise_picture(expression, layouts[1:], layouts[0], traits)
     views, refs, constants = [], [], {}
     for index, value in enumerate(inputs):
         if isinstance(value, np.ndarray):
@@ -124,3 +126,18 @@ def plan_elementwise_array(
         axes=len(sizes),
     )
     return Plan((line_launch(kernel, items, args + ints(outer, chunk), traits),), constants)
+
+
+def _as_vectors(
+    inputs: Sequence[Strided | np.ndarray], y: Strided, traits: Traits
+) -> list[Layout] | None:
+    """y and the inputs as rows of whole vectors, where all are contiguous and alike."""
+    layouts = []
+    for array in (y, *inputs):
+        if isinstance(array, np.ndarray) or array.shape != y.shape or not array.is_contiguous:
+            return None
+        if y.size % traits.block or array.offset % traits.block:
+            return None
+        width = y.size // traits.block
+        layouts.append(Layout(traits.block, 1, width, traits.block, offset=array.offset))
+    return layouts

@@ -9,11 +9,12 @@ inputs of a Concat are computed directly into its storage where they fit.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from heimdall.engine.opencl.activation import NONE
 from heimdall.engine.opencl.edges import Edges
 from heimdall.engine.opencl.expression import Expression, Operand
 from heimdall.engine.opencl.launch import Traits
@@ -383,6 +384,14 @@ class Placer:
             and 4 * shape[1] <= self.traits.block
         )
         y = self._new_picture(op.output, shape, block=1 if planar else 0)
+        function = conv.spec.activation.kind
+        if planar and function in ("sigmoid", "tanh") and shape[2] * shape[3] > 256:
+            # in a convolution of few channels most lanes of a costly activation are idle
+            self._emit(replace(conv, spec=replace(conv.spec, activation=NONE)), (x,), (y,))
+            whole = Array(y.storage, Strided.contiguous(shape))
+            step = Elementwise(Expression.of(function, Operand(0)))
+            self._emit(step, (whole,), (whole,))
+            return
         self._emit(conv, (x, *residual), (y,))
 
     def _place_matrix(self, op: Lowered) -> None:

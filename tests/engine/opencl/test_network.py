@@ -10,6 +10,8 @@ import pytest
 
 from heimdall.analyzer.graph import load_graph
 from heimdall.analyzer.samples import sample_inputs
+from heimdall.engine.opencl.engine import OpenCLEngine
+from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import ModelError
 
 _spec = importlib.util.spec_from_file_location("shared", Path(__file__).parent / "conftest.py")
@@ -46,6 +48,16 @@ def test_bundled_networks_agree_with_onnxruntime(engine, assets, name):
     cut = shared.run(network, state, inputs, cuts.tolist())
     assert all(np.array_equal(whole[key], cut[key]) for key in whole)
     network.close()
+
+
+@pytest.mark.parametrize("traits", [Traits("gpu", 4), Traits("cpu", 8, 2, 16)], ids=str)
+@pytest.mark.parametrize("name", ["seg_selfie_256", "multistyle26_dynamic"])
+def test_kernels_for_other_devices_agree_too(assets, name, traits):
+    graph = load(assets, name)
+    inputs = sample_inputs(graph)
+    network = OpenCLEngine(traits=traits).load(graph)
+    found = shared.run(network, network.new_state(), inputs)
+    assert shared.relative_error(found, shared.reference(graph, inputs)) <= TOLERANCE
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 {# One expression over strided arrays (also copies, transposes and slices). Variables: code,
-    result, operands and scalars (how many), axes (of the output, joined where possible). #}
+    result, operands and scalars (how many), axes (of the output, joined where possible).
+    y may be an operand: no restrict. #}
 {% import "common.cl" as common with context %}
 typedef float V;
 #define UNIT(g) ((g) < (V)(0.0f) ? (V)(0.0f) : ((g) > (V)(1.0f) ? (V)(1.0f) : (g)))
@@ -8,7 +9,7 @@ typedef float V;
 {{ common.group() }}
 __kernel void elementwise_array(
 {% for n in range(operands) %}
-    __global const float *restrict i{{ n }}, int base{{ n }},
+    __global const float *i{{ n }}, int base{{ n }},
 {% for axis in range(axes) %}
     int step{{ n }}_{{ axis }},
 {% endfor %}
@@ -16,7 +17,7 @@ __kernel void elementwise_array(
 {% for n in range(scalars) %}
     float s{{ n }},
 {% endfor %}
-    __global float *restrict y, int y_base,
+    __global float *y, int y_base,
 {% for axis in range(axes) %}
     int y_step_{{ axis }}, int size_{{ axis }},
 {% endfor %}

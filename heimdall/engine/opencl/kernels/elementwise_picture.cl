@@ -1,7 +1,7 @@
 {# One expression over pictures. Operand modes: "pixel" (a value a pixel; strides are 0 along
     broadcast axes), "channel" (one vector a block), "splat" (one channel for all lanes).
     Variables: code (declares t0..tn from v0.. and s0..), result (the last t), modes,
-    scalars (how many), mask (True: padding lanes are set to zero). #}
+    scalars (how many), mask (True: padding lanes are set to zero). y may be an operand: no restrict. #}
 {% import "common.cl" as common with context %}
 {{ common.vector() }}
 #define UNIT(g) ((g) < (V)(0.0f) ? (V)(0.0f) : ((g) > (V)(1.0f) ? (V)(1.0f) : (g)))
@@ -9,13 +9,13 @@
 {{ common.group() }}
 __kernel void elementwise_picture(
 {% for mode in modes %}
-    __global const float *restrict i{{ loop.index0 }},
+    __global const float *i{{ loop.index0 }},
     int base{{ loop.index0 }}, int plane{{ loop.index0 }}, int row{{ loop.index0 }}, int step{{ loop.index0 }},
 {% endfor %}
 {% for n in range(scalars) %}
     float s{{ n }},
 {% endfor %}
-    __global float *restrict y, int y_base, int y_plane, int y_row,
+    __global float *y, int y_base, int y_plane, int y_row,
     int lanes, int blocks,  // channels of the last block, number of blocks
     {{ common.grid() }}) {
 {{ common.place() }}
