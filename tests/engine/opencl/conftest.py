@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import onnxruntime as ort
@@ -82,6 +83,12 @@ def relative_error(found, wanted):
         scale = max(float(np.abs(value).max()), 1e-6)
         errors.append(float(np.abs(found[name] - value).max()) / scale)
     return max(errors)
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """The functions above."""
+    return SimpleNamespace(run=run, reference=reference, relative_error=relative_error)
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,10 +10,6 @@ from heimdall.analyzer.samples import sample_inputs
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import ModelError
-
-_spec = importlib.util.spec_from_file_location("shared", Path(__file__).parent / "conftest.py")
-shared = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(shared)
 
 NETWORKS = {
     "detect_nanodet_416": None,
@@ -36,7 +29,7 @@ def load(assets, name):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_bundled_networks_agree_with_onnxruntime(engine, assets, name):
+def test_bundled_networks_agree_with_onnxruntime(shared, engine, assets, name):
     graph = load(assets, name)
     inputs = sample_inputs(graph)
     network = engine.load(graph)
@@ -52,7 +45,7 @@ def test_bundled_networks_agree_with_onnxruntime(engine, assets, name):
 
 @pytest.mark.parametrize("traits", [Traits("gpu", 4), Traits("cpu", 8, 2, 16)], ids=str)
 @pytest.mark.parametrize("name", ["seg_selfie_256", "multistyle26_dynamic"])
-def test_kernels_for_other_devices_agree_too(assets, name, traits):
+def test_kernels_for_other_devices_agree_too(shared, assets, name, traits):
     graph = load(assets, name)
     inputs = sample_inputs(graph)
     network = OpenCLEngine(traits=traits).load(graph)
@@ -70,7 +63,7 @@ def test_kernels_for_other_devices_agree_too(assets, name, traits):
         ("pose_movenet_lightning_192", {"Cast", "Sigmoid"}),
     ],
 )
-def test_forced_fallbacks_change_nothing(engine, assets, name, forced):
+def test_forced_fallbacks_change_nothing(shared, engine, assets, name, forced):
     graph = load(assets, name)
     inputs = sample_inputs(graph)
     network = engine.load(graph, force_fallback=forced)
@@ -82,7 +75,7 @@ def test_forced_fallbacks_change_nothing(engine, assets, name, forced):
     network.close()
 
 
-def test_states_are_independent(engine, assets):
+def test_states_are_independent(shared, engine, assets):
     graph = load(assets, "seg_selfie_256")
     network = engine.load(graph)
     states, results = [network.new_state() for _ in range(2)], []
@@ -106,7 +99,7 @@ def test_every_node_belongs_to_at_most_one_op(engine, assets):
     assert all(op.flops > 0 and op.bytes > 0 for op in network.ops)
 
 
-def test_op_times_cover_the_run(engine, assets):
+def test_op_times_cover_the_run(shared, engine, assets):
     graph = load(assets, "seg_selfie_256")
     network = engine.load(graph)
     state = network.new_state()
