@@ -24,7 +24,7 @@ from heimdall.engine.opencl.lowered import (
     Reshape,
     Transpose,
 )
-from heimdall.engine.opencl.operators import gather_of
+from heimdall.engine.opencl.sampling import gather_of
 
 _MAX_OPERANDS = 8  # of a fused expression: each costs a kernel argument and registers
 

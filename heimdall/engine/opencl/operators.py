@@ -36,6 +36,7 @@ from heimdall.engine.opencl.lowered import (
     Softmax,
     Transpose,
 )
+from heimdall.engine.opencl.sampling import coordinates, linear_table, nearest
 
 _Lowering = Callable[["Context"], "list[Lowered] | None"]
 _TABLE: dict[str, _Lowering] = {}
@@ -510,28 +511,6 @@ def _pad(context: Context) -> list[Lowered] | None:
     return [context.op(spec, context.node.inputs[0])]
 
 
-def gather_of(pad: Pad, height: int, width: int) -> Gather:
-    """The general form of a Pad."""
-    top, left, bottom, right = pad.pads
-    rows = _padded(height, top, bottom, pad.mode)
-    return Gather(rows, _padded(width, left, right, pad.mode), -pad.channels[0], pad.fill)
-
-
-def _padded(size: int, before: int, after: int, mode: str) -> tuple[int, ...]:
-    index = np.arange(-before, size + after)
-    if mode == "constant":
-        index = np.where((index >= 0) & (index < size), index, -1)
-    elif mode == "edge":
-        index = np.clip(index, 0, size - 1)
-    elif size > 1:
-        period = 2 * (size - 1)
-        index = np.abs(index) % period
-        index = np.where(index >= size, period - index, index)
-    else:
-        index = np.zeros_like(index)
-    return tuple(int(value) for value in index)
-
-
 @_register("Resize", "Upsample")
 def _resize(context: Context) -> list[Lowered] | None:
     if not context.is_picture() or context.x[:2] != context.y[:2]:
@@ -548,13 +527,13 @@ def _resize(context: Context) -> list[Lowered] | None:
     for axis in (2, 3):
         size, out = context.x[axis], context.y[axis]
         scale = float(scales[axis]) if scales is not None and scales.size == 4 else out / size
-        source = _coordinates(where, size, out, scale)
+        source = coordinates(where, size, out, scale)
         if source is None:
             return None
         sources.append(source)
     if mode == "nearest":
         rounding = "floor" if old else context.attribute("nearest_mode", "round_prefer_floor")
-        picked = [_nearest(rounding, source) for source in sources]
+        picked = [nearest(rounding, source) for source in sources]
         rows, columns = (
             tuple(int(i) for i in np.clip(index, 0, context.x[axis + 2] - 1))
             for axis, index in enumerate(picked)
@@ -562,42 +541,5 @@ def _resize(context: Context) -> list[Lowered] | None:
         return [context.op(Gather(rows, columns), context.node.inputs[0])]
     if mode != "linear":
         return None
-    tables = [_weights(source, context.x[axis + 2]) for axis, source in enumerate(sources)]
+    tables = [linear_table(source, context.x[axis + 2]) for axis, source in enumerate(sources)]
     return [context.op(Linear(tables[0], tables[1]), context.node.inputs[0])]
-
-
-def _coordinates(mode: str, size: int, out: int, scale: float) -> np.ndarray | None:
-    """The source coordinate of every output index (ONNX Resize)."""
-    index = np.arange(out, dtype=np.float64)
-    match mode:
-        case "asymmetric":
-            return index / scale
-        case "half_pixel":
-            return (index + 0.5) / scale - 0.5
-        case "pytorch_half_pixel":
-            return (index + 0.5) / scale - 0.5 if out > 1 else index * 0
-        case "align_corners":
-            return index * ((size - 1) / (out - 1)) if out > 1 else index * 0
-        case "half_pixel_symmetric":
-            shift = size / 2 * (1 - out / (size * scale))
-            return shift + (index + 0.5) / scale - 0.5
-    return None
-
-
-def _nearest(rounding: str, source: np.ndarray) -> np.ndarray:
-    source = source.astype(np.float32).astype(np.float64)
-    match rounding:
-        case "floor":
-            return np.floor(source)
-        case "ceil":
-            return np.ceil(source)
-        case "round_prefer_ceil":
-            return np.floor(source + 0.5)
-    return np.ceil(source - 0.5)
-
-
-def _weights(source: np.ndarray, size: int) -> tuple[tuple[int, int, float], ...]:
-    clipped = np.clip(source, 0, size - 1)
-    low = np.floor(clipped).astype(int)
-    high = np.minimum(low + 1, size - 1)
-    return tuple((int(a), int(b), float(c - a)) for a, b, c in zip(low, high, clipped, strict=True))

@@ -1,0 +1,69 @@
+"""Which source pixels an output pixel of Pad and Resize takes: tables, one an axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from heimdall.engine.opencl.lowered import Gather, Pad
+
+
+def gather_of(pad: Pad, height: int, width: int) -> Gather:
+    """The general form of a Pad."""
+    top, left, bottom, right = pad.pads
+    rows = padded(height, top, bottom, pad.mode)
+    return Gather(rows, padded(width, left, right, pad.mode), -pad.channels[0], pad.fill)
+
+
+def padded(size: int, before: int, after: int, mode: str) -> tuple[int, ...]:
+    """Source index of every index of a padded axis; -1 where a constant is stored."""
+    index = np.arange(-before, size + after)
+    if mode == "constant":
+        index = np.where((index >= 0) & (index < size), index, -1)
+    elif mode == "edge":
+        index = np.clip(index, 0, size - 1)
+    elif size > 1:
+        period = 2 * (size - 1)
+        index = np.abs(index) % period
+        index = np.where(index >= size, period - index, index)
+    else:
+        index = np.zeros_like(index)
+    return tuple(int(value) for value in index)
+
+
+def coordinates(mode: str, size: int, out: int, scale: float) -> np.ndarray | None:
+    """The source coordinate of every output index (ONNX Resize)."""
+    index = np.arange(out, dtype=np.float64)
+    match mode:
+        case "asymmetric":
+            return index / scale
+        case "half_pixel":
+            return (index + 0.5) / scale - 0.5
+        case "pytorch_half_pixel":
+            return (index + 0.5) / scale - 0.5 if out > 1 else index * 0
+        case "align_corners":
+            return index * ((size - 1) / (out - 1)) if out > 1 else index * 0
+        case "half_pixel_symmetric":
+            shift = size / 2 * (1 - out / (size * scale))
+            return shift + (index + 0.5) / scale - 0.5
+    return None
+
+
+def nearest(rounding: str, source: np.ndarray) -> np.ndarray:
+    """Source coordinates to indices, by ONNX's ``nearest_mode``."""
+    source = source.astype(np.float32).astype(np.float64)
+    match rounding:
+        case "floor":
+            return np.floor(source)
+        case "ceil":
+            return np.ceil(source)
+        case "round_prefer_ceil":
+            return np.floor(source + 0.5)
+    return np.ceil(source - 0.5)
+
+
+def linear_table(source: np.ndarray, size: int) -> tuple[tuple[int, int, float], ...]:
+    """(low, high, weight of high) for every source coordinate."""
+    clipped = np.clip(source, 0, size - 1)
+    low = np.floor(clipped).astype(int)
+    high = np.minimum(low + 1, size - 1)
+    return tuple((int(a), int(b), float(c - a)) for a, b, c in zip(low, high, clipped, strict=True))
