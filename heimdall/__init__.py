@@ -1,4 +1,4 @@
-"""Heimdall: augmented-reality apps that run several neural networks and draw every frame on one GPU.
+"""Heimdall: augmented reality that runs several neural networks and draws every frame on one GPU.
 
 A frame flows through these modules, in this order:
 
@@ -14,8 +14,12 @@ A frame flows through these modules, in this order:
 ``render``       window and headless surfaces, scene, overlay
 """
 
+import time
+
 from heimdall.app import DNN, App
 from heimdall.errors import AppError, ConfigError, DeviceError, HeimdallError, ModelError
 
 __all__ = ["DNN", "App", "AppError", "ConfigError", "DeviceError", "HeimdallError", "ModelError"]
 __version__ = "0.1.0"
+
+IMPORTED_S = time.perf_counter()  # when the program began, near enough: startup_s counts from it

@@ -1,4 +1,4 @@
-"""Every error Heimdall raises on purpose. Each message says what was wrong, where, and what to do."""
+"""Every error Heimdall raises on purpose: each says what was wrong, where, and what to do."""
 
 from __future__ import annotations
 

@@ -22,6 +22,6 @@ def cache_dir() -> Path:
     ``HEIMDALL_CACHE`` overrides it (the tests use a temporary one).
     """
     chosen = os.environ.get("HEIMDALL_CACHE")
-    path = Path(chosen) if chosen else Path(platformdirs.user_cache_dir("heimdall", appauthor=False))
+    path = Path(chosen or platformdirs.user_cache_dir("heimdall", appauthor=False))
     path.mkdir(parents=True, exist_ok=True)
     return path

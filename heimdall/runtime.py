@@ -18,8 +18,8 @@ from typing import Any
 
 import cv2
 import numpy as np
-import psutil
 
+from heimdall import IMPORTED_S
 from heimdall.app import App, load_app, validate
 from heimdall.callbacks import Callbacks
 from heimdall.capture import Frame
@@ -212,7 +212,7 @@ class Runtime:
 
     def _count_frame(self, start_ns: int, completed_ns: int, render_ns: int) -> None:
         if not self._startup_s:
-            self._startup_s = time.time() - psutil.Process().create_time()
+            self._startup_s = completed_ns / 1e9 - IMPORTED_S
         self._figures.frame(completed_ns, start_ns + self._deadline_after_ns, render_ns)
         self._figures.skipped_frames += self._pacer.advance(completed_ns)
         if not self._warm and self._is_warm(completed_ns):

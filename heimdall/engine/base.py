@@ -33,7 +33,7 @@ class Op:
     bytes: int = 0
 
 
-class State(ABC):
+class State(ABC):  # noqa: B024  (engines keep what they need)
     """The activations of one job in flight. They survive between calls of ``Network.run``."""
 
 
@@ -83,7 +83,7 @@ class Network(ABC):
         """Device time in ns of each op since ``write``, where the engine can tell."""
         return None
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  (optional)
         """Free device memory."""
 
 
@@ -103,5 +103,5 @@ class Engine(ABC):
     def describe(self) -> Mapping[str, str]:
         """What identifies it in a profile: ``device``, ``driver``, ``version``, ``mode``."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  (optional)
         """Free the device."""

@@ -1,0 +1,66 @@
+"""Compiled kernels are kept as binaries; a damaged or foreign one is compiled again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from heimdall.engine.opencl.device import select
+from heimdall.engine.opencl.launch import Kernel
+from heimdall.engine.opencl.program import Programs
+from heimdall.errors import DeviceError
+
+TRIPLE = Kernel("__kernel void triple(__global float* x) { x[get_global_id(0)] *= 3; }", "triple")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HEIMDALL_CACHE", str(tmp_path))
+    return tmp_path / "kernels"
+
+
+def tripled(context: cl.Context) -> list[float]:
+    queue = cl.CommandQueue(context)
+    values = np.array([1, 2], np.float32)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    buffer = cl.Buffer(context, flags, hostbuf=values)
+    kernel = Programs(context).kernel(TRIPLE)
+    kernel(queue, (2,), (1,), buffer)
+    cl.enqueue_copy(queue, values, buffer)
+    return values.tolist()
+
+
+def test_a_second_context_uses_the_binary_of_the_first(cache, monkeypatch):
+    context = cl.Context([select()])
+    assert tripled(context) == [3, 6]
+    assert len(list(cache.iterdir())) == 1
+    monkeypatch.setattr(Programs, "_compile", None)  # whoever compiles now fails
+    assert tripled(cl.Context([select()])) == [3, 6]
+
+
+@pytest.mark.parametrize("damage", [lambda b: b"", lambda b: b[:-9], lambda b: b[:40] + b"x" * 99])
+def test_a_damaged_binary_is_compiled_again_and_replaced(cache, damage, caplog):
+    context = cl.Context([select()])
+    assert tripled(context) == [3, 6]
+    (file,) = cache.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    assert tripled(context) == [3, 6]
+    assert "is damaged: compiling again" in caplog.text
+    assert len(file.read_bytes()) == len(whole)
+
+
+def test_a_kernel_that_does_not_build_is_named_and_leaves_nothing(cache):
+    broken = Kernel("__kernel void broken( {", "broken")
+    with pytest.raises(DeviceError, match="'broken' does not build"):
+        Programs(cl.Context([select()])).build(broken)
+    assert not cache.exists()
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(cache, caplog):
+    cache.write_text("a file where the folder should be")
+    assert tripled(cl.Context([select()])) == [3, 6]
+    assert "cannot be saved" in caplog.text
