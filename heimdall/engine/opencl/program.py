@@ -60,7 +60,8 @@ class Programs:
             raise DeviceError(
                 f"OpenCL kernel {kernel.name!r} does not build on this device: {error}"
             ) from error
-        _write(path, program.get_info(cl.program_info.BINARIES)[0])
+        binaries: list[bytes] = program.get_info(cl.program_info.BINARIES)  # type: ignore[assignment]
+        _write(path, binaries[0])
         return program
 
     def _path(self, kernel: Kernel) -> Path:
