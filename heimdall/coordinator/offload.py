@@ -14,6 +14,10 @@ from heimdall.schedulers.utility import latency_loss
 
 # A GPU latency below this multiple of the lone latency is no contention: nothing to relieve.
 _CONTENDED = 1.5
+# Offloading is for when the work exceeds the GPU (section 6.3.2). With less than this part of the
+# gaps used a DNN gets its turn, and the CPU, which also feeds the GPU, is better left alone.
+_BUSY = 0.85
+_ROOM = 0.75  # well below: what comes back must not make the GPU busy again
 # With less than this part of the gaps free, a DNN would get no turn on the GPU.
 _LEAST_FREE = 0.05
 
@@ -38,6 +42,7 @@ class Load:
     gpu_share: float
     cpu_duty: float
     greedy: bool
+    gpu_demand: float = 1.0  # part of the gap time it would take on the GPU at its present rate
     held: bool = False  # moved lately: leave it where it is
 
 
@@ -59,7 +64,10 @@ def step(
     at least, so each inference bears its part of it: predictions grow by move_ns / interval_ns.
     """
     factor = (1.0 + margin) * (1.0 + move_ns / interval_ns)
-    return _offload(loads, factor) or _reload(loads, factor)
+    contended = sum(load.gpu_share for load in loads) >= _BUSY
+    return (
+        (_offload(loads, factor) if contended else None) or _reload(loads, factor) or _return(loads)
+    )
 
 
 def predict_cpu_ns(load: Load, loads: Sequence[Load]) -> float:
@@ -117,6 +125,22 @@ def _reload(loads: Sequence[Load], factor: float) -> Proposal | None:
         there = [o for o in there if o.utility.beta <= load.utility.beta]
         if _gain(load, gpu_ns) >= sum(_loss(o, load.lone_gpu_ns) for o in there):
             return Proposal(load.name, GPU, f"CPU {_ms(load.latency_ns)}, GPU {_ms(gpu_ns)}")
+    return None
+
+
+def _return(loads: Sequence[Load]) -> Proposal | None:
+    """Bring a DNN home when the contention that drove it away is over, even if one CPU core is
+    as fast: the GPU must have room for all it asks, and let it end in half its constraint.
+
+    The paper's margin rule alone never brings it back where CPU and GPU are equally fast.
+    """
+    for load in loads:
+        taken = sum(o.gpu_share for o in loads if o.processor == GPU and not _yields(o, load))
+        if load.processor != CPU or load.held or taken + load.gpu_demand > _ROOM:
+            continue
+        gpu_ns = predict_gpu_ns(load, loads)
+        if gpu_ns is not None and 2 * gpu_ns <= load.constraint_ns:
+            return Proposal(load.name, GPU, f"GPU {taken:.0%} taken")
     return None
 
 

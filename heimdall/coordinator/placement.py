@@ -34,6 +34,7 @@ class Placement:
         self._move_ns = _MOVE_NS
         self._hold: dict[str, tuple[int, int]] = {}  # DNN -> (until, length)
         self._gap_ns_before = 0
+        self._settled = False  # in the first interval all DNNs start at once: no sign of load
 
     def started(self, now_ns: int) -> None:
         if self.enabled:
@@ -48,7 +49,8 @@ class Placement:
             self.next_step_ns += self.interval_ns
         opened_ns = gap.opened_ns - self._gap_ns_before
         self._gap_ns_before = gap.opened_ns
-        if not self.moving and not self.lost:
+        settled, self._settled = self._settled, True
+        if settled and not self.moving and not self.lost:
             loads = [
                 self._load(dnn, now_ns, opened_ns, gap.usual_ns, chunking, frame_interval_ns)
                 for dnn in self._dnns.values()
@@ -125,6 +127,9 @@ class Placement:
             lone_gpu_ns=chunking.lone_ns(gaps, gpu_ns, gap_ns, frame_ns) + other_ns,
             cpu_ns=cpu_ns,
             gpu_share=min(1.0, dnn.window.gpu_ns / max(opened_ns, 1)),
+            gpu_demand=1.0
+            if dnn.greedy
+            else min(1.0, dnn.window.inferences * gpu_ns / max(opened_ns, 1)),
             cpu_duty=duty,
             greedy=dnn.greedy,
             # no CPU latency in the profile: nobody knows whether the CPU pays

@@ -26,7 +26,7 @@ _KEY = np.array([-0.45, 0.80, 0.55])  # towards the key light, in the room: left
 _CLOTH = 192  # texels a side: about one a pixel, so that no mipmaps are needed
 _WOOD = (82, 60, 44)  # RGB
 _TILE, _WEAVE_TILE = 0.62, 0.5  # metres a texture covers: one picture for each cushion
-_SHADOW_MARGIN = 0.55  # metres beyond the base
+_SHADOW_MARGIN = 0.40  # metres beyond the base
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,8 @@ def _cloth(ctx: moderngl.Context, image: np.ndarray) -> moderngl.Texture:
 def _floor_grid() -> np.ndarray:
     """Triangles of the patch under a piece: each vertex is a corner of the base (-1, 0 or 1 each
     way) and how far beyond it, in shares of the shadow's reach. Dense where the shadow fades."""
-    spread = np.array([-0.25, -0.12, 0.0, 0.12, 0.25, 0.45, 0.7, 1.0])
-    side = np.concatenate([-np.ones(8), [0], np.ones(8)])
+    spread = np.array([-0.25, 0.0, 0.2, 0.5, 1.0])
+    side = np.concatenate([-np.ones(5), [0], np.ones(5)])
     reach = np.concatenate([-spread[::-1], [0], spread])
     lines = np.stack([side, reach], axis=1)
     n = len(lines)

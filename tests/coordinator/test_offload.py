@@ -11,7 +11,7 @@ from heimdall.schedulers import utility_for
 MS = 1_000_000
 
 
-def load(name, processor=GPU, *, latency=100, lone=25, cpu=40, share=0.3, greedy=True, **other):
+def load(name, processor=GPU, *, latency=100, lone=25, cpu=40, share=0.9, greedy=True, **other):
     """Milliseconds instead of ns; 1 s constraint unless said otherwise."""
     constraint_ms = other.pop("constraint", 1000)
     return Load(
@@ -53,6 +53,11 @@ def test_without_contention_nothing_moves_even_to_a_faster_cpu():
     assert move(load("a", latency=30, lone=25, cpu=5)) is None
 
 
+def test_nothing_moves_to_the_cpu_while_the_gpu_has_time_left():
+    assert move(load("a", latency=150, share=0.4), load("b", latency=200, share=0.4)) is None
+    assert move(load("a", latency=150, share=0.4), load("b", latency=200, share=0.5)) == ("b", CPU)
+
+
 def test_dnns_already_on_the_cpu_are_waited_for():
     there = load("b", CPU, cpu=40, latency=40)
     assert predict_cpu_ns(load("a", cpu=40), [there]) == 80 * MS
@@ -91,6 +96,15 @@ def test_reload_predicts_the_gpu_under_its_present_load():
     assert predict_gpu_ns(gone, busy) == pytest.approx(250 * MS)
     assert move(*free) == ("a", GPU)
     assert move(*busy) is None
+
+
+def test_a_dnn_comes_home_once_the_gpu_has_room_even_from_an_equally_fast_cpu():
+    gone = load("a", CPU, latency=40, lone=40, greedy=False, gpu_demand=0.2)
+    assert move(gone, load("b", share=0.5)) == ("a", GPU)
+    assert move(gone, load("b", share=0.6)) is None
+    assert move(replace(gone, held=True), load("b", share=0.1)) is None
+    tight = replace(gone, constraint_ns=79 * MS)  # it needs 40 / (1 - 0.5) on the GPU
+    assert move(tight, load("b", share=0.5, greedy=False)) is None
 
 
 def test_lower_priorities_yield():
