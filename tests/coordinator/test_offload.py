@@ -99,7 +99,7 @@ def test_reload_predicts_the_gpu_under_its_present_load():
 
 
 def test_a_dnn_comes_home_once_the_gpu_has_room_even_from_an_equally_fast_cpu():
-    gone = load("a", CPU, latency=40, lone=40, greedy=False, gpu_demand=0.2)
+    gone = load("a", CPU, latency=40, lone=40, share=0, greedy=False, gpu_demand=0.2)
     assert move(gone, load("b", share=0.5)) == ("a", GPU)
     assert move(gone, load("b", share=0.6)) is None
     assert move(replace(gone, held=True), load("b", share=0.1)) is None
