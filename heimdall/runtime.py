@@ -85,6 +85,9 @@ class Runtime:
         self._source = stage.source
         self._frame = stage.first_frame
         self._interval_ns = round(1e9 / stage.fps)
+        # What the system keeps of a real-time GPU's core: taking it would stop the GPU for 50 ms.
+        reserved = 1.0 - stage.software.load_limit if stage.software else 0.0
+        self._guard_ns = max(GAP_GUARD_NS, round(reserved * self._interval_ns))
         self._inbox: queue.SimpleQueue[Event | Result] = queue.SimpleQueue()
         self._callbacks = Callbacks()
         self._tracer = Tracer(time.perf_counter_ns()) if options.trace else None
@@ -159,7 +162,7 @@ class Runtime:
         self._receive(RenderStarted(self._frame_count))
         completed_ns, render_ns = self._draw(start_ns)
         self._count_frame(start_ns, completed_ns, render_ns)
-        gap_end_ns = self._pacer.next_ns - GAP_GUARD_NS
+        gap_end_ns = self._pacer.next_ns - self._guard_ns
         self._receive(FrameRendered(self._frame_count, gap_end_ns, render_ns))
         self._frame_count += 1
         self._react()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heimdall.engine.opencl.placement import Storage
+from heimdall.engine.opencl.placed import Storage
 
 
 def plan_arena(storages: Sequence[Storage]) -> int:

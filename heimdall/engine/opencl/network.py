@@ -21,7 +21,8 @@ from heimdall.engine.opencl.launch import Arg, Ref
 from heimdall.engine.opencl.lowered import Fallback
 from heimdall.engine.opencl.lowering import lower
 from heimdall.engine.opencl.memory import needs_clearing, plan_arena
-from heimdall.engine.opencl.placement import Array, Picture, PlacedOp, Placer, Storage
+from heimdall.engine.opencl.placed import Array, Picture, PlacedOp, Storage
+from heimdall.engine.opencl.placement import Placer
 from heimdall.engine.opencl.planning import Bound, clear_halo, plan_step
 from heimdall.engine.opencl.transfer import write
 

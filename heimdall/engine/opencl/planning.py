@@ -27,7 +27,7 @@ from heimdall.engine.opencl.ops_elementwise import (
     plan_elementwise_array,
     plan_elementwise_picture,
 )
-from heimdall.engine.opencl.placement import (
+from heimdall.engine.opencl.placed import (
     Array,
     MoveChannels,
     Pack,

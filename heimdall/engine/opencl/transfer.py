@@ -13,7 +13,7 @@ import numpy as np
 import pyopencl as cl
 
 from heimdall.engine.opencl.layout import Layout
-from heimdall.engine.opencl.placement import Array, Picture
+from heimdall.engine.opencl.placed import Array, Picture
 
 
 class Transfer:

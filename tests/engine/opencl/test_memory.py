@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heimdall.engine.opencl.memory import needs_clearing, plan_arena
-from heimdall.engine.opencl.placement import Storage
+from heimdall.engine.opencl.placed import Storage
 
 
 def array(size, first, last):
