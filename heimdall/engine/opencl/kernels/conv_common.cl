@@ -66,6 +66,17 @@ __attribute__((reqd_work_group_size(1, 1, 1)))
     const int ob = first_block + g * {{ blocks_per_item }};  // first output block of this item
 {% endmacro %}
 
+{# Residual and activation of `v`, of the given type; `a` is the residual, `s` the slope. #}
+{% macro activate(type) %}
+{% if residual == "before" %}
+        v += a;
+{% endif %}
+        v = ACT({{ type }}, v, p, q, s);
+{% if residual == "after" %}
+        v += a;
+{% endif %}
+{% endmacro %}
+
 {# Finish and store accumulator `acc`: output block ob + j, row y0 + r, pixel x0 + t. #}
 {% macro store(acc, j, r, t) %}
 {
@@ -81,13 +92,7 @@ __attribute__((reqd_work_group_size(1, 1, 1)))
 {% if slopes %}
         const V s = *(__global const V *)(slope + (ob + {{ j }}) * {{ block }});
 {% endif %}
-{% if residual == "before" %}
-        v += a;
-{% endif %}
-        v = ACT(V, v, p, q, s);
-{% if residual == "after" %}
-        v += a;
-{% endif %}
+        {{ activate("V") }}
 {% set to = "y_base + (y0 + %d) * y_row + (x0 + %d) * y_pixel"|format(r, t) %}
 {% if scatter %}
         scatter(y + ({{ to }}) + (ob + {{ j }}) * {{ block }} * y_lane, v, channels - (ob + {{ j }}) * {{ block }}, y_lane);

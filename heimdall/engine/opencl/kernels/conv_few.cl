@@ -57,13 +57,7 @@ __kernel void conv_few(
 {% if slopes %}
         const float s = slope[{{ o }}];
 {% endif %}
-{% if residual == "before" %}
-        v += a;
-{% endif %}
-        v = ACT(float, v, p, q, s);
-{% if residual == "after" %}
-        v += a;
-{% endif %}
+        {{ common.activate("float") }}
         y[y_base + y0 * y_row + (x0 + {{ t }}) * y_pixel + {{ o }} * y_lane] = v;
     }
 {% endfor %}

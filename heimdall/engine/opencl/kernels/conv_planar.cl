@@ -51,13 +51,7 @@ __kernel void conv_planar(
 {% if slopes %}
         const V s = (V)(slope[first + {{ o }}]);
 {% endif %}
-{% if residual == "before" %}
-        v += a;
-{% endif %}
-        v = ACT(V, v, p, q, s);
-{% if residual == "after" %}
-        v += a;
-{% endif %}
+        {{ common.activate("V") }}
         vstore{{ block }}(v, {{ t }}, y + y_base + (first + {{ o }}) * y_plane + (y0 + {{ r }}) * y_row + x0);
     }
 {% endfor %}

@@ -1,0 +1,137 @@
+"""What placement makes: storages, the tensors that live in them, and steps between tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from heimdall.engine.opencl.expression import Expression, Operand
+from heimdall.engine.opencl.layout import Halo, Layout
+from heimdall.engine.opencl.lowered import Elementwise, Lowered
+from heimdall.engine.opencl.strided import Strided
+
+ALIGN = 32  # floats: storages start on cache lines, and rows of views stay vector-aligned
+COPY = Elementwise(Expression.of("identity", Operand(0)))
+
+
+@dataclass(eq=False)
+class Storage:
+    """A piece of device memory, live from op ``first`` to op ``last``."""
+
+    name: str
+    picture: tuple[int, int, int] | None  # channels, height, width
+    size: int = 0  # floats, of an array
+    block: int = 1
+    halo: Halo = (0, 0, 0, 0)
+    frozen: bool = False  # an array aliases it: no halo may be added any more
+    filled: bool = False  # the halo holds a border, not zeros
+    shared: bool = False  # several tensors are views of it
+    dedicated: bool = False  # a buffer of its own instead of a place in the arena
+    first: int | None = None
+    last: int = -1
+    offset: int = 0
+
+    @property
+    def layout(self) -> Layout:
+        channels, height, width = self.picture or (self.size, 1, 1)
+        return Layout(channels, height, width, self.block, self.halo, self.offset)
+
+    @property
+    def floats(self) -> int:
+        floats = self.layout.floats if self.picture else self.size
+        return -(-floats // ALIGN) * ALIGN
+
+    def touch(self, index: int) -> None:
+        self.first = index if self.first is None else min(self.first, index)
+        self.last = max(self.last, index)
+
+    def widen(self, halo: Halo) -> None:
+        self.halo = tuple(max(a, b) for a, b in zip(self.halo, halo, strict=True))  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Channels ``start`` .. ``start + channels`` of a picture storage."""
+
+    storage: Storage
+    channels: int
+    height: int
+    width: int
+    start: int = 0
+
+    @property
+    def layout(self) -> Layout:
+        if self.storage.picture is None:
+            return Layout(self.channels, 1, 1, self._lanes, offset=self.storage.offset)
+        whole = self.storage.layout
+        return (
+            whole.slice(self.start, self.channels)
+            if self.start
+            else Layout(
+                self.channels, self.height, self.width, whole.block, whole.halo, whole.offset
+            )
+        )
+
+    @property
+    def _lanes(self) -> int:
+        return self.storage.block
+
+    @property
+    def whole(self) -> bool:
+        return self.storage.picture == (self.channels, self.height, self.width)
+
+
+@dataclass(frozen=True)
+class Array:
+    """A view of a storage; ``view.offset`` counts from the start of the storage."""
+
+    storage: Storage
+    view: Strided
+
+    @property
+    def strided(self) -> Strided:
+        return self.view.moved(self.storage.offset)
+
+
+Value = Picture | Array | np.ndarray
+
+
+@dataclass
+class Step:
+    """One kernel plan to be: what to compute from which values."""
+
+    spec: Any
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+
+
+@dataclass
+class PlacedOp:
+    """One schedulable op: the lowered op and its steps (conversions first)."""
+
+    op: Lowered
+    steps: list[Step] = field(default_factory=list)
+    nodes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Array to picture."""
+
+
+@dataclass(frozen=True)
+class Unpack:
+    """Picture to array; ``perm`` are the axes of the picture in the order of the array."""
+
+    perm: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class MoveChannels:
+    """Copy all channels of a picture to channels of another one, from ``target`` on."""
+
+    source: int
+    target: int
+    count: int
