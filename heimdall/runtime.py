@@ -53,6 +53,7 @@ WARM_UP_LIMIT_S = 5.0
 # The gap closes a little before rendering starts: waking the GPU worker, and what its
 # expected latency is off by, must fit in between.
 GAP_GUARD_NS = 400_000
+LOAD_NS = 3_000_000  # before a frame starts, its camera picture is sent to the GPU
 STATUS_INTERVAL_NS = 200_000_000
 
 
@@ -158,9 +159,13 @@ class Runtime:
 
     def _turn(self) -> None:
         start_ns = self._pacer.next_ns
+        self._serve_until(start_ns - LOAD_NS)
+        frame = self._newest()
+        self._stage.scene.load(frame.image, frame.sequence)
         self._serve_until(start_ns)
+        spin_until(start_ns)
         self._receive(RenderStarted(self._frame_count))
-        completed_ns, render_ns = self._draw(start_ns)
+        completed_ns, render_ns = self._draw(frame, start_ns)
         self._count_frame(start_ns, completed_ns, render_ns)
         gap_end_ns = self._pacer.next_ns - self._guard_ns
         self._receive(FrameRendered(self._frame_count, gap_end_ns, render_ns))
@@ -186,12 +191,10 @@ class Runtime:
             except queue.Empty:
                 continue
             self._handle(message)
-        spin_until(deadline_ns)
 
-    def _draw(self, start_ns: int) -> tuple[int, int]:
+    def _draw(self, frame: Frame, start_ns: int) -> tuple[int, int]:
         """Draw and present the newest frame; return (completion time, duration) in ns."""
         stage = self._stage
-        frame = self._newest()
         began_ns = time.perf_counter_ns()
         stage.scene.begin(frame.image, frame.sequence)
         self._callbacks.call(self._app.draw, stage.scene)

@@ -196,6 +196,7 @@ def _measure_render(app: App, surface: Surface, scene: Scene, frame: Frame) -> i
     """T_render of section 5.2: one frame of this app at this size, alone (median, ns)."""
     times = []
     for run in range(RENDER_RUNS):
+        scene.load(frame.image, run)
         began_ns = time.perf_counter_ns()
         scene.begin(frame.image, run)
         try:

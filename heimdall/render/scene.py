@@ -18,6 +18,7 @@ import numpy as np
 from heimdall.errors import AppError, ConfigError
 from heimdall.models.results import Detection, Hand, Mask
 from heimdall.render import shapes
+from heimdall.render.backdrop import Copied, Sampled
 from heimdall.render.glyphs import Glyphs, glyph_quads
 from heimdall.render.layout import Extent, Letterbox
 from heimdall.render.mesh import load
@@ -33,7 +34,6 @@ HAND_BONES = tuple(
     for bone in ((0, 4 * finger + 1), *((4 * finger + k, 4 * finger + k + 1) for k in (1, 2, 3)))
 )
 _PALETTE = ("#2dd4bf", "#f59e0b", "#60a5fa", "#f472b6", "#a3e635", "#c084fc", "#fb7185", "#facc15")
-_BARS_COLOR = (0.055, 0.06, 0.07)  # letterbox
 _PINCHED = 0.35
 
 
@@ -81,42 +81,31 @@ class Scene:
         self._masks = TextureCache(lambda values: MaskTexture(ctx, values))
         self._images = TextureCache(lambda pixels: smooth(ctx, pixels, 3))
         self._quads = {
-            name: ctx.vertex_array(self._programs[name], [])
-            for name in ("background", "mask", "occlude", "quad")
+            name: ctx.vertex_array(self._programs[name], []) for name in ("mask", "occlude", "quad")
         }
         self._programs["occlude"]["u_mask"] = 1
-        self._picture: moderngl.Texture | None = None
-        self._rgba = np.empty((0, 0, 4), np.uint8)
+        self._backdrop = (Copied if surface.software else Sampled)(surface, self._programs)
         self._sequence: int | None = None
         self._layers: list[_Layer] = []
         self._box = Letterbox.fit((1, 1), surface.size)
 
     def begin(self, image: np.ndarray, sequence: int) -> None:
-        """Start a frame over ``image``, BGR uint8 (h, w, 3). The picture goes to the GPU only
-        if ``sequence`` differs from the last one."""
+        """Start a frame over ``image``, BGR uint8 (h, w, 3)."""
+        self._layers = []
+        self.load(image, sequence)
+
+    def load(self, image: np.ndarray, sequence: int) -> None:
+        """Send a picture to the GPU, unless ``sequence`` is that of the last one or the surface
+        has changed. Called before ``begin``, it takes that work out of the frame's time."""
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
             raise ConfigError(
                 f"camera picture of shape {image.shape}, {image.dtype}: "
                 "the scene draws BGR uint8 of shape (height, width, 3)"
             )
-        self._layers = []
-        self._box = Letterbox.fit((image.shape[1], image.shape[0]), self._surface.size)
-        if sequence != self._sequence or self._picture is None:
-            self._upload(image)
-            self._sequence = sequence
-
-    def _upload(self, image: np.ndarray) -> None:
-        height, width = image.shape[:2]
-        if self._picture is None or self._picture.size != (width, height):
-            if self._picture is not None:
-                self._picture.release()
-            self._picture = self._ctx.texture((width, height), 4)
-            self._picture.repeat_x = self._picture.repeat_y = False
-            self._rgba = np.empty((height, width, 4), np.uint8)
-        # OpenCV adds alpha in 0.05 ms for 640x480 and releases the interpreter lock; Mesa's own
-        # conversion of three channels takes 0.45 ms and holds it.
-        cv2.cvtColor(image, cv2.COLOR_BGR2RGBA, dst=self._rgba)
-        self._picture.write(self._rgba)
+        box = Letterbox.fit((image.shape[1], image.shape[0]), self._surface.size)
+        if sequence != self._sequence or box != self._box:
+            self._box, self._sequence = box, sequence
+            self._backdrop.load(image, box)
 
     def to_picture(self, x: float, y: float) -> tuple[float, float]:
         """Picture coordinates of a point on the surface, such as the mouse."""
@@ -253,27 +242,18 @@ class Scene:
         target.scissor = (0, 0, *self._surface.size)
         target.viewport = (0, 0, *self._surface.size)
         layers = _after_meshes(self._layers)
-        # Clearing depth too would cost a software GPU 0.2 ms more at 720p.
-        target.depth_mask = any(isinstance(layer, Piece) for layer in layers)
-        target.clear(*_BARS_COLOR)
-        target.depth_mask = True
+        self._backdrop.draw(self._box)
+        if any(isinstance(layer, Piece) for layer in layers):
+            self._surface.clear_depth()
         for name in ("bars", "glyphs"):
             self._programs[name]["u_surface"] = self._surface.size
         target.scissor = self._box.gl_box()
-        self._draw_background(target)
         self._ctx.enable_only(moderngl.BLEND)
         self._ctx.blend_func = (moderngl.SRC_ALPHA, moderngl.ONE_MINUS_SRC_ALPHA)
         self._draw_layers(layers, target)
         target.scissor = (0, 0, *self._surface.size)
         for cache in (self._masks, self._images, self._stage):
             cache.trim()
-
-    def _draw_background(self, target: moderngl.Framebuffer) -> None:
-        if self._picture is None:
-            return
-        self._ctx.enable_only(moderngl.NOTHING)
-        self._picture.use(0)
-        self._over_picture("background", target)
 
     def _over_picture(self, program: str, target: moderngl.Framebuffer) -> None:
         target.viewport = self._box.gl_box()
@@ -310,13 +290,14 @@ class Scene:
     def _draw_occlusion(
         self, values: np.ndarray, covered: list[np.ndarray], target: moderngl.Framebuffer
     ) -> None:
-        if not covered or self._picture is None:
+        picture = self._backdrop.texture
+        if not covered or picture is None:
             return
         mask = self._masks.get(values)
         meshes = self._box.extent(np.concatenate(covered))
         # Only where there is both a mesh and a mask: the picture is costly to draw twice.
         target.scissor = self._box.gl_part(_overlap(meshes, mask.extent))
-        self._picture.use(0)
+        picture.use(0)
         mask.use(1)
         self._over_picture("occlude", target)
         target.scissor = self._box.gl_box()

@@ -28,6 +28,7 @@ class Surface(ABC):
 
     ctx: moderngl.Context
     framebuffer: moderngl.Framebuffer
+    colour: moderngl.Texture  # what the framebuffer draws into
     scale: float = 1.0  # framebuffer pixels a point, above 1 on high-density displays
 
     def _start(self, ctx: moderngl.Context, size: tuple[int, int], loader: Loader | None) -> None:
@@ -37,17 +38,32 @@ class Surface(ABC):
         self._allocate(size)
 
     def _allocate(self, size: tuple[int, int]) -> None:
-        colour = self.ctx.renderbuffer(size, 4)
-        self.framebuffer = self.ctx.framebuffer([colour], self.ctx.depth_renderbuffer(size))
+        self.colour = self.ctx.texture(size, 4)
+        depth = self.ctx.depth_renderbuffer(size)
+        self.framebuffer = self.ctx.framebuffer([self.colour], depth)
+        self._depth_only = self.ctx.framebuffer(depth_attachment=depth)
         self.framebuffer.use()
         self.framebuffer.clear()
 
     def _resize(self, size: tuple[int, int]) -> None:
         old = self.framebuffer
+        self._depth_only.release()
         self._allocate(size)
         for attachment in (*old.color_attachments, old.depth_attachment):
             attachment.release()
         old.release()
+
+    def clear_depth(self) -> None:
+        """Forget how far away everything drawn so far is; colours stay."""
+        self._depth_only.clear(depth=1.0)
+        self.framebuffer.use()
+
+    @property
+    def software(self) -> bool:
+        """Whether CPU cores play the GPU."""
+        return any(
+            name in self.renderer.lower() for name in ("llvmpipe", "softpipe", "swiftshader")
+        )
 
     @property
     def size(self) -> tuple[int, int]:

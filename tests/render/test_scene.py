@@ -1,11 +1,14 @@
 """What is on the picture, by its pixels, on every surface."""
 
+import cv2
 import numpy as np
 import pytest
 
 from heimdall.errors import AppError, ConfigError
 from heimdall.models.results import Detection, Hand, Mask
 from heimdall.render import Scene
+from heimdall.render.backdrop import Copied, Sampled
+from heimdall.render.layout import Letterbox
 from heimdall.render.scene import HAND_BONES
 
 WHITE, RED = (255, 255, 255), (255, 0, 0)
@@ -208,3 +211,23 @@ def test_a_wrong_layer_is_the_apps_error(headless, grey, paint):
 def test_a_wrong_camera_picture_is_refused(headless, image):
     with pytest.raises(ConfigError, match="BGR"):
         Scene(headless).begin(image, 0)
+
+
+@pytest.mark.parametrize("kind", [Sampled, Copied])
+def test_both_backdrops_show_the_same_picture_bars_and_resized_surfaces(headless, kind):
+    """A GPU samples the picture, a software GPU gets it scaled: nobody may see which it was."""
+    rng = np.random.default_rng(5)
+    picture = cv2.resize(rng.integers(0, 255, (6, 8, 3), np.uint8), (160, 120))
+    scene = Scene(headless)
+    scene._backdrop = kind(headless, scene._programs)
+    scene.begin(picture, 1)
+    scene.render()
+    shown = headless.read().astype(int)
+    box = Letterbox.fit((160, 120), headless.size)
+    left, width = round(box.left), round(160 * box.zoom)
+    top, height = round(box.top), round(120 * box.zoom)
+    wanted = cv2.resize(picture, (width, height))[..., ::-1].astype(int)
+    assert np.abs(shown[top : top + height, left : left + width] - wanted).max() <= 3
+    outside = np.ones(shown.shape[:2], bool)
+    outside[top : top + height, left : left + width] = False
+    assert (shown[outside] < 25).all()
