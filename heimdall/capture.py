@@ -7,29 +7,34 @@ main thread nothing: it draws the last frame again while the capture thread keep
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import cv2
 import numpy as np
 
 from heimdall.errors import ConfigError, DeviceError, HeimdallError
+from heimdall.readers import (
+    Reader,
+    camera_likely,
+    open_camera,
+    open_clip,
+    open_still,
+    open_stream,
+    without_password,
+)
+from heimdall.softgpu import lower_priority
 
 OPEN_TIMEOUT_S = 15.0  # a camera takes 1-3 s; a stream's own timeouts below are shorter
-STREAM_TIMEOUT_MS = 8000
 SILENCE_S = 3.0  # a live source that gives nothing for so long is reported
 RETRY_S = (0.5, 1.0, 2.0, 4.0, 8.0)  # back-off after each failed attempt; the last one repeats
 CATCH_UP = 4  # frames a clip may be behind before its schedule starts afresh
 NICE = 5  # below the main thread, which may share its core
 PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
-
 PLAYLISTS = {".m3u8", ".m3u", ".mpd", ".sdp"}  # videos that are text
 
 
@@ -44,25 +49,6 @@ class Frame:
     image: np.ndarray
     sequence: int
     captured_ns: int
-
-
-class Reader(Protocol):
-    """A source as the capture thread sees it. Calls may block; they come from one thread."""
-
-    fps: float  # > 0: paced at this rate; 0: live, every read waits for a new frame
-    live: bool  # the end of a live source is a failure, to be retried
-
-    def read(self) -> np.ndarray | None:
-        """The next frame, BGR uint8; None at the end or on failure."""
-
-    def skip(self) -> bool:
-        """Pass over a frame as cheaply as possible."""
-
-    def rewind(self) -> bool:
-        """Back to the first frame; False where that is impossible."""
-
-    def close(self) -> None:
-        """Release the device or file."""
 
 
 class Source:
@@ -147,7 +133,7 @@ class Source:
     # --- the capture thread ------------------------------------------------------------------
 
     def _main(self) -> None:
-        _lower_priority()
+        lower_priority(NICE)
         attempt = 0
         while not self._stop.is_set():
             published = self._sequence
@@ -264,74 +250,6 @@ class Source:
             self._error = error
 
 
-class _Capture:
-    """What cv2.VideoCapture reads: a camera, a stream or a clip."""
-
-    def __init__(
-        self, target: str | int, name: str, live: bool, backend: int, settings: list[int]
-    ) -> None:
-        # else libav writes its complaints about slightly broken clips to standard error
-        os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "8")
-        self.live, self._name = live, name
-        self._open = lambda: _opened(target, backend, settings)
-        self._capture = self._open()
-        if not self._capture.isOpened():
-            self._capture.release()
-            raise DeviceError(f"cannot open {name}{_hint(target, live)}")
-        self.fps = 0.0 if live else _sane_fps(self._capture.get(cv2.CAP_PROP_FPS))
-        self._first: np.ndarray | None = None
-        if not live:
-            self._first = self._checked_first()
-
-    def read(self) -> np.ndarray | None:
-        if self._first is not None:
-            image, self._first = self._first, None
-            return image
-        ok, image = self._capture.read()
-        return image if ok else None
-
-    def skip(self) -> bool:
-        return bool(self._capture.grab())
-
-    def rewind(self) -> bool:
-        if not self._capture.set(cv2.CAP_PROP_POS_FRAMES, 0):
-            self._capture.release()
-            self._capture = self._open()
-        return self._capture.isOpened()
-
-    def close(self) -> None:
-        self._capture.release()
-
-    def _checked_first(self) -> np.ndarray:
-        ok, image = self._capture.read()
-        if not ok:
-            self._capture.release()
-            raise DeviceError(f"cannot decode {self._name}: it holds no readable frame")
-        return image
-
-
-class _Still:
-    """One decoded picture, for ever."""
-
-    fps = 0.0
-    live = False
-
-    def __init__(self, image: np.ndarray) -> None:
-        self._image = image
-
-    def read(self) -> np.ndarray | None:
-        return self._image
-
-    def skip(self) -> bool:
-        return False
-
-    def rewind(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        pass
-
-
 def open_source(
     spec: str | int | None,
     *,
@@ -354,11 +272,11 @@ def open_source(
     text = str(spec)
     if re.fullmatch(r"[0-9]{1,3}", text):
         index = int(text)
-        source = Source(lambda: _camera(index, size, fps), f"camera {index}", loop=loop)
+        source = Source(lambda: open_camera(index, size, fps), f"camera {index}", loop=loop)
     elif text.startswith("file://"):
         return open_source(text.removeprefix("file://"), size=size, fps=fps, loop=loop)
     elif "://" in text:
-        source = Source(lambda: _stream(text), f"stream {_without_password(text)}", loop=loop)
+        source = Source(lambda: open_stream(text), f"stream {without_password(text)}", loop=loop)
     else:
         source = _open_file(Path(text).expanduser(), fps, loop)
     source.wait_open()
@@ -368,7 +286,7 @@ def open_source(
 def _open_default(
     size: tuple[int, int] | None, fps: float | None, loop: bool, default: Path | None
 ) -> Source:
-    if _camera_likely(0):
+    if camera_likely(0):
         with contextlib.suppress(DeviceError):
             return open_source(0, size=size, fps=fps, loop=loop)
     if default is None:
@@ -388,15 +306,8 @@ def _open_file(path: Path, fps: float | None, loop: bool) -> Source:
     if _is_text(head) and path.suffix.lower() not in PLAYLISTS:
         raise ConfigError(f"source {path} is a text file; give a video or image file")
     if path.suffix.lower() in PICTURES:
-        return Source(lambda: _still(path), f"image {path.name}")
-    # one decoding thread: 0.83 instead of 1.10 ms of CPU a 640x480 frame (2 x86 cores)
-    settings = [cv2.CAP_PROP_N_THREADS, 1] if (os.cpu_count() or 1) <= 4 else []
-    name = f"video {path.name}"
-
-    def clip() -> Reader:
-        return _Capture(str(path), f"{name} ({path})", False, cv2.CAP_ANY, settings)
-
-    return Source(clip, name, loop=loop, fps=fps or 0)
+        return Source(lambda: open_still(path), f"image {path.name}")
+    return Source(lambda: open_clip(path), f"video {path.name}", loop=loop, fps=fps or 0)
 
 
 def _is_text(head: bytes) -> bool:
@@ -405,66 +316,6 @@ def _is_text(head: bytes) -> bool:
     return not control
 
 
-def _still(path: Path) -> Reader:
-    image = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR)
-    if image is None:
-        raise DeviceError(f"cannot decode image {path}; it is damaged or no picture")
-    return _Still(image)
-
-
-def _camera(index: int, size: tuple[int, int] | None, fps: float | None) -> Reader:
-    if not _camera_likely(index):
-        raise DeviceError(f"cannot open camera {index}: there is no /dev/video{index}")
-    settings: list[int] = []
-    if size is not None:
-        settings += [cv2.CAP_PROP_FRAME_WIDTH, size[0], cv2.CAP_PROP_FRAME_HEIGHT, size[1]]
-    if fps is not None:
-        settings += [cv2.CAP_PROP_FPS, round(fps)]
-    backend = cv2.CAP_V4L2 if sys.platform == "linux" else cv2.CAP_ANY
-    return _Capture(index, f"camera {index}", True, backend, settings)
-
-
-def _stream(url: str) -> Reader:
-    timeouts = [cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, STREAM_TIMEOUT_MS]
-    timeouts += [cv2.CAP_PROP_READ_TIMEOUT_MSEC, STREAM_TIMEOUT_MS]
-    return _Capture(url, f"stream {_without_password(url)}", True, cv2.CAP_FFMPEG, timeouts)
-
-
-def _camera_likely(index: int) -> bool:
-    """False where the system shows that there is none: opening would only print warnings."""
-    return sys.platform != "linux" or Path(f"/dev/video{index}").exists()
-
-
-def _opened(target: str | int, backend: int, settings: list[int]) -> cv2.VideoCapture:
-    capture = cv2.VideoCapture(target, backend, settings)
-    if not capture.isOpened() and not isinstance(target, str):
-        # a camera's backend may refuse a setting; a stream keeps them: they are its timeouts
-        capture.release()
-        capture = cv2.VideoCapture(target, backend)
-    return capture
-
-
-def _hint(target: str | int, live: bool) -> str:
-    if isinstance(target, int):
-        return "; is it plugged in, and free?"
-    return "; is it reachable?" if live else "; it is damaged, or no video"
-
-
-def _sane_fps(fps: float) -> float:
-    """Some containers claim 0, 1000 or 90000 frames a second."""
-    return fps if 1 <= fps <= 240 else 30.0
-
-
-def _without_password(url: str) -> str:
-    return re.sub(r"//[^/@]*@", "//", url)
-
-
 def _text(error: Exception) -> str:
     """The first line: OpenCV's messages go on with source files and conditions."""
     return str(error).partition("\n")[0].strip() or type(error).__name__
-
-
-def _lower_priority() -> None:
-    if sys.platform == "linux":  # elsewhere a thread has no nice level of its own
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)

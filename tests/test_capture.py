@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from heimdall import capture
+from heimdall import capture, readers
 from heimdall.capture import Source, open_source
 from heimdall.errors import ConfigError, DeviceError
 
@@ -299,7 +299,7 @@ def test_missing_files_and_folders_are_named(tmp_path: Path) -> None:
 
 
 def test_a_camera_that_is_not_there_is_named(monkeypatch) -> None:
-    monkeypatch.setattr(capture, "_camera_likely", lambda index: False)
+    monkeypatch.setattr(readers, "camera_likely", lambda index: False)
     with pytest.raises(DeviceError, match="camera 7"):
         open_source(7)
     with pytest.raises(DeviceError, match="camera 7"):
@@ -313,7 +313,7 @@ def test_a_stream_that_is_not_there_is_named_without_its_password() -> None:
 
 
 def test_without_a_camera_the_default_clip_plays(clip: Path, monkeypatch) -> None:
-    monkeypatch.setattr(capture, "_camera_likely", lambda index: False)
+    monkeypatch.setattr(capture, "camera_likely", lambda index: False)
     with closing(open_source(None, default=clip)) as source:
         assert source.describe().startswith("video clip.avi")
     with pytest.raises(DeviceError, match="no camera"):
