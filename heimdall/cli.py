@@ -205,10 +205,11 @@ def _profiles(
 ) -> list[NetworkProfile]:
     """The model's networks, profiled where they would run."""
     from heimdall import inspection, softgpu
+    from heimdall.processors import open_processors
 
     graphs = inspection.load_networks(model, shapes)
     software = softgpu.plan(cores=gpu_cores)
-    with console.Progress() as progress, inspection.open_processors(device, software) as there:
+    with console.Progress() as progress, open_processors(device, software) as there:
         return inspection.profile_model(
             graphs,
             there,

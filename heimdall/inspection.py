@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,45 +12,11 @@ from heimdall.analyzer.partition import Chunk
 from heimdall.analyzer.profile import NetworkProfile
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.analyzer.store import load_or_measure
-from heimdall.engine import open_engine
-from heimdall.engine.base import Engine
 from heimdall.errors import ConfigError, unknown
 from heimdall.models.catalog import CATALOG
+from heimdall.processors import Processors, open_processors
 
 Shapes = Mapping[str, Sequence[int]]
-
-
-@dataclass(frozen=True)
-class Processors:
-    """The two engines a run would use, and how the software GPU is confined."""
-
-    gpu: Engine
-    cpu: Engine
-    mode: str  # "hardware", or the software GPU's description
-
-
-@contextlib.contextmanager
-def open_processors(
-    device: str | None = None, software: softgpu.SoftwareGpu | None = None
-) -> Iterator[Processors]:
-    """Open both engines as a run does; ``software`` defaults to ``softgpu.plan()``.
-
-    Raises DeviceError when the device asked for is not there.
-    """
-    import cv2  # noqa: F401  (its threads, and numpy's, must not become the GPU's)
-
-    from heimdall.startup import open_gpu
-
-    software = software or softgpu.plan()
-    with contextlib.ExitStack() as stack:
-        with software.confined():
-            gpu = stack.enter_context(contextlib.closing(open_gpu(device)))
-        mode = software.describe()
-        if gpu.hardware:
-            software.release()
-            mode = "hardware"
-        cpu = stack.enter_context(contextlib.closing(open_engine("onnxruntime")))
-        yield Processors(gpu, cpu, mode)
 
 
 def load_networks(model: str, shapes: Shapes | None = None) -> list[Graph]:

@@ -20,6 +20,7 @@ import cv2
 import numpy as np
 
 from heimdall import IMPORTED_S
+from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import App, load_app, validate
 from heimdall.callbacks import Callbacks
 from heimdall.capture import Frame
@@ -42,7 +43,7 @@ from heimdall.pacing import SPIN_NS, Pacer, spin_until
 from heimdall.render import Close, InputEvent, Key, Pointer, Recorder, Scroll, Status
 from heimdall.report import Reporter
 from heimdall.softgpu import first_in_line
-from heimdall.startup import Progress, Stage, no_progress, start
+from heimdall.startup import Stage, start
 from heimdall.stats import DnnFigures, Figures
 from heimdall.trace import Tracer
 
@@ -87,7 +88,7 @@ class Runtime:
         self._frame = stage.first_frame
         self._interval_ns = round(1e9 / stage.fps)
         # What the system keeps of a real-time GPU's core: taking it would stop the GPU for 50 ms.
-        reserved = 1.0 - stage.software.load_limit if stage.software else 0.0
+        reserved = 1.0 - stage.processors.load_limit
         self._guard_ns = max(GAP_GUARD_NS, round(reserved * self._interval_ns))
         self._inbox: queue.SimpleQueue[Event | Result] = queue.SimpleQueue()
         self._callbacks = Callbacks()

@@ -8,34 +8,31 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import statistics
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import cv2  # imported before confinement, so that its threads are not the GPU's
+import cv2
 
 from heimdall import paths, softgpu
 from heimdall.analyzer.graph import Graph, load_graph
 from heimdall.analyzer.profile import to_stage_plan
+from heimdall.analyzer.profiler import Progress, measure_render, no_progress
 from heimdall.analyzer.store import load_or_measure
 from heimdall.app import DNN, App
 from heimdall.capture import Frame, Source, open_source
 from heimdall.coordinator.events import GPU
 from heimdall.deployment import Deployment
-from heimdall.engine import open_engine
-from heimdall.engine.base import Engine
 from heimdall.errors import DeviceError
 from heimdall.models.base import Pipeline
 from heimdall.models.catalog import open_pipeline
 from heimdall.options import RunOptions
+from heimdall.processors import Processors, open_processors
 from heimdall.render import Overlay, Scene, Surface, open_surface
 
 log = logging.getLogger(__name__)
 
 FIRST_FRAME_TIMEOUT_S = 10.0
-RENDER_RUNS = 12
 
 
 @dataclass
@@ -48,32 +45,23 @@ class Stage:
     surface: Surface
     scene: Scene
     overlay: Overlay
-    gpu: Engine
-    cpu: Engine
-    software: softgpu.SoftwareGpu | None  # None: a real GPU
+    processors: Processors
     deployments: dict[str, Deployment]
     lone_render_ns: int  # one frame of this app, nothing else running
 
     @property
     def gpu_name(self) -> str:
-        return str(self.gpu.describe()["device"])
+        return str(self.processors.gpu.describe()["device"])
 
     def describe_devices(self) -> dict[str, Any]:
         """The ``device`` entry of the run summary."""
         return {
             "gpu": self.gpu_name,
-            "cpu": self.cpu.describe()["device"],
-            "software_gpu": self.software is not None,
-            "mode": self.software.describe() if self.software else "hardware",
+            "cpu": self.processors.cpu.describe()["device"],
+            "software_gpu": self.processors.software is not None,
+            "mode": self.processors.mode,
             "renderer": self.surface.renderer,
         }
-
-
-Progress = Callable[[str, int, int], None]  # what is being done, steps done, steps in all
-
-
-def no_progress(what: str, done: int, total: int) -> None:
-    """Report nothing."""
 
 
 @contextlib.contextmanager
@@ -87,19 +75,20 @@ def start(app: App, options: RunOptions, progress: Progress = no_progress) -> It
         pipelines = {dnn.name: _pipeline(dnn) for dnn in app.dnns}
         source = stack.enter_context(contextlib.closing(_open_source(app, options)))
         graphs = _load_graphs(pipelines, progress)
-        software, gpu, surface = _open_devices(app, options, stack)
-        cpu = open_engine("onnxruntime")
-        stack.callback(cpu.close)
+        softgpu.precise_timers()
+        cv2.setNumThreads(1)  # pictures are small, and the cores have other work
+        plan = softgpu.plan(cores=options.gpu_cores, realtime=options.realtime)
+        processors = stack.enter_context(open_processors(options.device, plan))
+        surface = stack.enter_context(_open_surface(app, options, processors))
         first_frame = _first_frame(source)
         scene, overlay = Scene(surface), Overlay(surface)
         lone_render_ns = _measure_render(app, surface, scene, first_frame)
         deployments = {}
         for dnn in app.dnns:
-            deployment = Deployment(dnn, pipelines[dnn.name], graphs[dnn.name], cpu)
+            deployment = Deployment(dnn, pipelines[dnn.name], graphs[dnn.name], processors.cpu)
             stack.callback(deployment.close)
             deployments[dnn.name] = deployment
-        mode = software.describe() if software else "hardware"
-        _place(deployments, gpu, cpu, mode, round(1e9 / fps) - lone_render_ns, progress)
+        _place(deployments, processors, round(1e9 / fps) - lone_render_ns, progress)
         yield Stage(
             fps,
             source,
@@ -107,9 +96,7 @@ def start(app: App, options: RunOptions, progress: Progress = no_progress) -> It
             surface,
             scene,
             overlay,
-            gpu,
-            cpu,
-            software,
+            processors,
             deployments,
             lone_render_ns,
         )
@@ -152,53 +139,21 @@ def _load_graphs(pipelines: Mapping[str, Pipeline], progress: Progress) -> dict[
     return graphs
 
 
-def _open_devices(
-    app: App, options: RunOptions, stack: contextlib.ExitStack
-) -> tuple[softgpu.SoftwareGpu | None, Engine, Surface]:
-    """The GPU engine and the surface, created where the software GPU's threads belong."""
-    softgpu.precise_timers()
-    cv2.setNumThreads(1)  # pictures are small, and the cores have other work
-    software: softgpu.SoftwareGpu | None = softgpu.plan(
-        cores=options.gpu_cores, realtime=options.realtime
-    )
-    assert software is not None
-    with software.confined():
-        gpu = open_gpu(options.device)
-        stack.callback(gpu.close)
+def _open_surface(app: App, options: RunOptions, processors: Processors) -> Surface:
+    """Where the app is drawn: by the GPU, that is, where the software GPU's threads belong."""
+    with processors.confined():
         surface = open_surface(
             options.size or app.size, headless=options.headless, title=app.title or app.name
         )
-        stack.enter_context(surface)
         surface.finish()
-    if gpu.hardware:
-        software.release()
-        software = None
-    return software, gpu, surface
-
-
-def open_gpu(device: str | None) -> Engine:
-    """The OpenCL engine; without any OpenCL, onnxruntime takes the GPU's role too.
-
-    Raises DeviceError when a device was asked for by name and is not there.
-    """
-    if device == "onnxruntime":
-        return open_engine("onnxruntime", processor=GPU)
-    try:
-        return open_engine("opencl", device=device)
-    except DeviceError as error:
-        if device is not None:
-            raise
-        log.warning("%s. Networks run on the CPU by onnxruntime instead.", error)
-        return open_engine("onnxruntime", processor=GPU)
+    return surface
 
 
 def _measure_render(app: App, surface: Surface, scene: Scene, frame: Frame) -> int:
-    """T_render of section 5.2: one frame of this app at this size, alone (median, ns)."""
-    times = []
-    for run in range(RENDER_RUNS):
-        scene.load(frame.image, run)
-        began_ns = time.perf_counter_ns()
-        scene.begin(frame.image, run)
+    """T_render of section 5.2 in ns: one frame of this app at this size, alone."""
+
+    def draw() -> None:
+        scene.begin(frame.image, frame.sequence)
         try:
             app.draw(scene)
         except Exception as error:
@@ -206,15 +161,13 @@ def _measure_render(app: App, surface: Surface, scene: Scene, frame: Frame) -> i
             log.debug("draw failed while measuring: %s", error)
         scene.render()
         surface.finish()
-        times.append(time.perf_counter_ns() - began_ns)
-    return round(statistics.median(times[RENDER_RUNS // 3 :]))
+
+    return measure_render(draw)
 
 
 def _place(
     deployments: Mapping[str, Deployment],
-    gpu: Engine,
-    cpu: Engine,
-    mode: str,
+    processors: Processors,
     gap_ns: int,
     progress: Progress,
 ) -> None:
@@ -226,7 +179,7 @@ def _place(
         networks = []
         for graph in deployment.graphs:
             progress("compiling networks", done, total)
-            networks.append(gpu.load(graph, force_fallback=forced))
+            networks.append(processors.gpu.load(graph, force_fallback=forced))
             done += 1
         deployment.place(GPU, networks)
     progress("compiling networks", total, total)
@@ -235,10 +188,10 @@ def _place(
             to_stage_plan(
                 load_or_measure(
                     network.graph,
-                    gpu,
-                    cpu,
+                    processors.gpu,
+                    processors.cpu,
                     network=network,
-                    mode=mode,
+                    mode=processors.mode,
                     force_fallback=deployment.dnn.force_fallback,
                     progress=progress,
                 ),

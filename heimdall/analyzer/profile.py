@@ -132,18 +132,6 @@ class NetworkProfile(_Record):
         return partition(self.costs, gap_ns, strategy, **options)
 
 
-class RenderProfile(_Record):
-    """T_render of one scene at one size on one renderer."""
-
-    schema_version: int = SCHEMA
-    renderer: str
-    mode: str
-    scene: str
-    width: PositiveInt
-    height: PositiveInt
-    render_ns: PositiveInt
-
-
 def to_stage_plan(
     profile: NetworkProfile,
     gap_ns: int,

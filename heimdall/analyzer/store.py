@@ -13,25 +13,21 @@ import re
 import tempfile
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from heimdall import paths
 from heimdall.analyzer.graph import Graph
-from heimdall.analyzer.profile import SCHEMA, NetworkProfile, ProfileKey, RenderProfile
+from heimdall.analyzer.profile import SCHEMA, NetworkProfile, ProfileKey
 from heimdall.analyzer.profiler import (
     Progress,
     measure_ops,
-    measure_render,
     measure_whole,
     no_progress,
 )
 from heimdall.engine.base import Engine, Network
 
 log = logging.getLogger(__name__)
-
-Record = TypeVar("Record", NetworkProfile, RenderProfile)
 
 
 def load_or_measure(
@@ -74,31 +70,7 @@ def load_or_measure(
             if network is None:
                 loaded.close()
 
-    return _load_or(measure, NetworkProfile, slug(key.device), name, reason, remeasure)
-
-
-def load_or_measure_render(
-    draw: Callable[[], None],
-    size: tuple[int, int],
-    *,
-    renderer: str,
-    mode: str = "hardware",
-    scene: str = "camera",
-    remeasure: bool = False,
-) -> RenderProfile:
-    """T_render of ``scene`` at ``size`` (width, height); ``draw`` renders one frame and waits."""
-    width, height = size
-    name = f"render-{width}x{height}-{_digest(scene, mode)}.json"
-    wanted = {"renderer": renderer, "mode": mode, "scene": scene, "width": width, "height": height}
-
-    def reason(profile: RenderProfile) -> str:
-        found = profile.model_dump(include=set(wanted))
-        return ", ".join(f"{k}: {found[k]} -> {v}" for k, v in wanted.items() if found[k] != v)
-
-    def measure() -> RenderProfile:
-        return RenderProfile.model_validate({**wanted, "render_ns": measure_render(draw)})
-
-    return _load_or(measure, RenderProfile, slug(renderer), name, reason, remeasure)
+    return _load_or(measure, slug(key.device), name, reason, remeasure)
 
 
 def slug(device: str) -> str:
@@ -107,17 +79,16 @@ def slug(device: str) -> str:
 
 
 def _load_or(
-    measure: Callable[[], Record],
-    kind: type[Record],
+    measure: Callable[[], NetworkProfile],
     folder: str,
     name: str,
-    reason: Callable[[Record], str],
+    reason: Callable[[NetworkProfile], str],
     remeasure: bool,
-) -> Record:
+) -> NetworkProfile:
     """The user's file first: it may be a newer measurement of what is shipped."""
     own = paths.cache_dir() / "profiles" / folder / name
     for path in () if remeasure else (own, paths.PROFILES / folder / name):
-        if (profile := _read(path, kind)) is None:
+        if (profile := _read(path)) is None:
             continue
         if not (why := reason(profile)):
             return profile
@@ -127,9 +98,9 @@ def _load_or(
     return profile
 
 
-def _read(path: Path, kind: type[Record]) -> Record | None:
+def _read(path: Path) -> NetworkProfile | None:
     try:
-        profile = kind.model_validate_json(path.read_bytes())
+        profile = NetworkProfile.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValidationError, ValueError) as error:
@@ -142,7 +113,7 @@ def _read(path: Path, kind: type[Record]) -> Record | None:
     return profile
 
 
-def _write(path: Path, profile: BaseModel) -> None:
+def _write(path: Path, profile: NetworkProfile) -> None:
     """Replace the file in one step: a reader sees the old one or the new one, never half."""
     temporary = None
     try:

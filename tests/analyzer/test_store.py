@@ -8,7 +8,7 @@ import pytest
 from heimdall import paths
 from heimdall.analyzer import store
 from heimdall.analyzer.graph import graph_from_model
-from heimdall.analyzer.store import load_or_measure, load_or_measure_render, slug
+from heimdall.analyzer.store import load_or_measure, slug
 from heimdall.engine.null import NullEngine
 
 
@@ -170,24 +170,6 @@ def test_failed_measurement_leaves_no_file(graph, gpu, places, monkeypatch):
     with pytest.raises(RuntimeError):
         load_or_measure(graph, gpu, CPU)
     assert not files(places)
-
-
-def test_rendering_is_measured_once_for_each_size_and_renderer():
-    drawn = []
-
-    def measure(size, renderer="GL"):
-        before = len(drawn)
-        render_ns = load_or_measure_render(
-            lambda: drawn.append(1), size, renderer=renderer
-        ).render_ns
-        assert render_ns > 0
-        return len(drawn) > before
-
-    assert measure((640, 480))
-    assert not measure((640, 480))
-    assert measure((1280, 720))
-    assert measure((640, 480), renderer="another GL")
-    assert not measure((1280, 720))
 
 
 @pytest.mark.parametrize(
