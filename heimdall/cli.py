@@ -107,7 +107,6 @@ def main(debug: bool) -> None:
     click.option("--record", type=FILE, help="Write a video (.mp4)."),
     click.option("--screenshot", type=FILE, help="Write the last frame (.png)."),
     click.option("--trace", type=FILE, help="Write a timeline for ui.perfetto.dev."),
-    click.option("--seed", type=int, default=0, help="Seed of every random choice."),
     json_option,
 )
 def run(
@@ -122,7 +121,6 @@ def run(
         source=parse_source(source),
         mode=MODES[1] if static else MODES[0],
         offload=not no_offload,
-        json=as_json,
         **rest,
     )
     for path in (chosen.record, chosen.screenshot, chosen.trace):

@@ -37,8 +37,6 @@ class RunOptions:
     record: Path | None = None
     screenshot: Path | None = None  # the last frame
     trace: Path | None = None
-    json: bool = False
-    seed: int = 0
     gpu_cores: int | None = None  # cores of the software GPU
     realtime: bool | None = None  # real-time software GPU; None: where permitted
 

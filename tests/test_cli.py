@@ -147,7 +147,6 @@ def test_run_passes_its_options_on(monkeypatch, tmp_path):
         headless=True,
         record=record,
         realtime=False,
-        json=True,
     )
     assert record.parent.is_dir()
 

@@ -14,7 +14,6 @@ from heimdall.models.letterbox import planes, shrink, sides
 from heimdall.models.results import Picture
 
 STYLES = 26
-RECOMMENDED = (0, 7, 12, 19)  # lively ones
 
 
 class MultiStyle(Pipeline):

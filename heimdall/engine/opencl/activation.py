@@ -63,10 +63,6 @@ def clip(low: float = -math.inf, high: float = math.inf) -> Activation:
     return Activation("clip", low, high)
 
 
-def leaky(alpha: float) -> Activation:
-    return Activation("prelu", slopes=(alpha,))
-
-
 def prelu(slopes: tuple[float, ...]) -> Activation:
     """One slope for all channels, or one a channel."""
     return Activation("prelu", slopes=slopes)

@@ -71,7 +71,6 @@ _FUNCTIONS = {
     "elu": "({0} < (V)(0.0f) ? {1} * expm1({0}) : {0})",
     "softsign": "{0} / ((V)(1.0f) + fabs({0}))",
 }
-FUNCTIONS = frozenset(_FUNCTIONS)
 # These keep zeros and any finite value finite, so padding lanes need no mask after them.
 _FINITE = {
     *("identity", "add", "sub", "mul", "square", "min", "max", "relu", "prelu", "clip"),

@@ -142,9 +142,6 @@ class Softmax:
 class MatMul:
     """Product of two computed matrices (batched over leading axes)."""
 
-    transpose_a: bool = False
-    transpose_b: bool = False
-
 
 @dataclass(frozen=True)
 class Lrn:

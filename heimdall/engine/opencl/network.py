@@ -327,18 +327,6 @@ class OpenCLNetwork(Network):
             times[index] = elapsed
         return times
 
-    @property
-    def activation_bytes(self) -> int:
-        """Device memory of one state."""
-        own = [s.floats for s in self._placer.storages if s.dedicated and s.first is not None]
-        return 4 * (self._arena_floats + sum(own))
-
-    @property
-    def weight_bytes(self) -> int:
-        """Device memory of the weights, shared by all states."""
-        buffers = {b for op in self._constants for step in op for b in step.values()}
-        return sum(int(buffer.size) for buffer in buffers)
-
     def close(self) -> None:
         self._spare = None
         self._constants = []

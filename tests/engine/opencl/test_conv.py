@@ -87,7 +87,7 @@ _ACTIVATIONS = {
     "none": (activation.NONE, None),
     "relu": (activation.relu(), ("Relu", [], {})),
     "relu6": (activation.clip(0, 6), ("Clip", [0.0, 6.0], {})),
-    "leaky": (activation.leaky(0.1), ("LeakyRelu", [], {"alpha": 0.1})),
+    "leaky": (activation.prelu((0.1,)), ("LeakyRelu", [], {"alpha": 0.1})),
     "hard_sigmoid": (activation.hard_sigmoid(), ("HardSigmoid", [], {})),
     "hard_swish": (activation.hard_swish(), ("HardSwish", [], {})),
     "sigmoid": (activation.Activation("sigmoid"), ("Sigmoid", [], {})),
