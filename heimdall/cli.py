@@ -58,6 +58,13 @@ fallback_option = click.option(
 remeasure_option = click.option(
     "--remeasure", is_flag=True, help="Measure even where a profile is saved."
 )
+measuring_options = (
+    shape_option,
+    device_option,
+    cores_option,
+    fallback_option,
+    remeasure_option,
+)
 
 
 def _parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
@@ -171,16 +178,8 @@ def models(as_json: bool) -> None:
 
 @main.command()
 @click.argument("model")
-@options(shape_option, device_option, cores_option, fallback_option, remeasure_option, json_option)
-def profile(
-    model: str,
-    shapes: dict[str, tuple[int, ...]],
-    device: str | None,
-    gpu_cores: int | None,
-    force_fallback: tuple[str, ...],
-    remeasure: bool,
-    as_json: bool,
-) -> None:
+@options(*measuring_options, json_option)
+def profile(model: str, as_json: bool, **measuring: Any) -> None:
     """Measure every op of MODEL: a name of `heimdall models`, or an .onnx file.
 
     Saved profiles are used where they are still valid.
@@ -188,7 +187,7 @@ def profile(
     with console.work(as_json):
         from heimdall import inspection
 
-        found = _profiles(model, shapes, device, gpu_cores, force_fallback, remeasure)
+        found = _profiles(model, **measuring)
         networks = [inspection.describe_profile(each) for each in found]
     _show(as_json, {"schema": 1, "model": model, "networks": networks}, "profile_report")
 
@@ -243,11 +242,7 @@ def _profiles(
         help="Ops a chunk, for --strategy fixed.",
     ),
     click.option("--png", type=FILE, help="Draw the chunks against the gap."),
-    shape_option,
-    device_option,
-    cores_option,
-    fallback_option,
-    remeasure_option,
+    *measuring_options,
     json_option,
 )
 def partition(
@@ -257,12 +252,8 @@ def partition(
     margin_ms: float,
     ops: int,
     png: Path | None,
-    shapes: dict[str, tuple[int, ...]],
-    device: str | None,
-    gpu_cores: int | None,
-    force_fallback: tuple[str, ...],
-    remeasure: bool,
     as_json: bool,
+    **measuring: Any,
 ) -> None:
     """Cut MODEL into chunks that fit the gap between two frames (static mode)."""
     with console.work(as_json):
@@ -271,7 +262,7 @@ def partition(
 
         if strategy not in strategies():
             raise ConfigError(unknown("partition strategy", strategy, strategies()))
-        found = _profiles(model, shapes, device, gpu_cores, force_fallback, remeasure)
+        found = _profiles(model, **measuring)
         chunks: list[dict[str, Any]] = []
         drawn = []
         alone = len(found) == 1

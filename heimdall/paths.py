@@ -1,8 +1,11 @@
-"""Where apps, assets and profiles are: beside the package in a checkout, inside it in a wheel."""
+"""Where files are: apps, assets and profiles beside the package (in a wheel: inside it), and
+caches; and how a file is replaced."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 from pathlib import Path
 
 import platformdirs
@@ -25,3 +28,19 @@ def cache_dir() -> Path:
     path = Path(chosen or platformdirs.user_cache_dir("heimdall", appauthor=False))
     path.mkdir(parents=True, exist_ok=True)
     return path
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write beside ``path`` and rename: readers see the old file or the whole new one.
+
+    Makes the folder. Raises OSError; the old file is untouched then.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise

@@ -7,9 +7,7 @@ One file holds both: ``traceEvents`` for https://ui.perfetto.dev or chrome://tra
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ from typing import Any
 from heimdall.coordinator.events import Action, Event
 from heimdall.coordinator.replay import record
 from heimdall.errors import ConfigError
+from heimdall.paths import replace_file
 
 SCHEMA = 1
 LANES = ("render", "gpu", "cpu", "pool-0", "pool-1")
@@ -70,7 +69,10 @@ class Tracer:
                 "records": [record(*step) for step in self.steps],
             },
         }
-        write_atomically(path, json.dumps(content), "trace")
+        try:
+            replace_file(Path(path), json.dumps(content).encode())
+        except OSError as error:
+            raise ConfigError(f"cannot write trace {path}: {error.strerror or error}") from error
 
     def _lanes(self) -> list[dict[str, Any]]:
         return [
@@ -114,17 +116,3 @@ def read_recording(path: str | Path) -> Recording:
         raise ConfigError(
             f"{path} is not a trace written by `heimdall run --trace`: {error}"
         ) from error
-
-
-def write_atomically(path: str | Path, text: str, what: str) -> None:
-    """Write a text file beside ``path`` and rename it: readers see the old file or the new."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text)
-        os.replace(temporary, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise ConfigError(f"cannot write {what} {path}: {error.strerror or error}") from error

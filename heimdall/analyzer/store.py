@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import re
-import tempfile
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -114,20 +112,11 @@ def _read(path: Path) -> NetworkProfile | None:
 
 
 def _write(path: Path, profile: NetworkProfile) -> None:
-    """Replace the file in one step: a reader sees the old one or the new one, never half."""
-    temporary = None
+    """Best effort: without the file the network is measured again next time."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("wb", dir=path.parent, delete=False) as file:
-            temporary = file.name
-            file.write(profile.model_dump_json(indent=1).encode())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        paths.replace_file(path, profile.model_dump_json(indent=1).encode())
     except OSError as error:
         log.warning("profile %s cannot be saved (%s): it will be measured again", path, error)
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
 
 
 def _digest(*parts: str) -> str:

@@ -6,8 +6,6 @@ frames ago, which is ready; a thread of its own, below the others in priority, e
 
 from __future__ import annotations
 
-import contextlib
-import os
 import queue
 import threading
 from collections import deque
@@ -19,6 +17,7 @@ import numpy as np
 
 from heimdall.errors import ConfigError, DeviceError
 from heimdall.render.surface import Surface
+from heimdall.softgpu import lower_priority
 
 _IN_FLIGHT = 2  # frames between asking for a copy and taking it
 _QUEUE = 48  # frames that wait for the encoder; then the main thread waits: none is dropped
@@ -87,8 +86,7 @@ class Recorder:
         self._frames.put(pixels)
 
     def _encode(self) -> None:
-        with contextlib.suppress(OSError, AttributeError):  # threads have a niceness on Linux
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        lower_priority(_NICE)
         while (pixels := self._frames.get()) is not None:
             if self._error is not None:
                 continue  # keep emptying the queue, so that the main thread never waits for it

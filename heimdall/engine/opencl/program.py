@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import logging
-import os
 import threading
 from pathlib import Path
 
@@ -93,12 +91,7 @@ class Programs:
 
 def _write(path: Path, binary: bytes) -> None:
     """Best effort: without the file the source is compiled again next time."""
-    temporary = path.with_suffix(f".{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(hashlib.sha256(binary).digest() + binary)
-        os.replace(temporary, path)
+        paths.replace_file(path, hashlib.sha256(binary).digest() + binary)
     except OSError as error:
         log.warning("kernel binary %s cannot be saved: %s", path, error)
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
