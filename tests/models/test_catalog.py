@@ -45,9 +45,9 @@ def test_prepared_inputs_fit_the_network(name: str) -> None:
 
 def test_every_bundled_file_has_a_notice_with_its_digest() -> None:
     notice = _notice()
-    for folder in ("models", "media"):
-        for path in sorted((paths.ASSETS / folder).iterdir()):
-            key = f"assets/{folder}/{path.name}"
+    for path in sorted(paths.ASSETS.rglob("*")):
+        if path.is_file():
+            key = path.relative_to(paths.ASSETS.parent).as_posix()
             assert notice.get(key) == hashlib.sha256(path.read_bytes()).hexdigest(), key
 
 
