@@ -13,10 +13,8 @@ import queue
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 
 from heimdall import IMPORTED_S
@@ -36,11 +34,10 @@ from heimdall.coordinator.events import (
     InferenceRequested,
     RenderStarted,
 )
-from heimdall.errors import ConfigError
 from heimdall.execution import Executor, Result
 from heimdall.options import RunOptions
 from heimdall.pacing import SPIN_NS, Pacer, spin_until
-from heimdall.render import Close, InputEvent, Key, Pointer, Recorder, Scroll, Status
+from heimdall.render import Close, InputEvent, Key, Pointer, Recorder, Scroll, Status, save_picture
 from heimdall.report import Reporter
 from heimdall.softgpu import first_in_line
 from heimdall.startup import Stage, start
@@ -102,17 +99,7 @@ class Runtime:
             content=options.content or app.content,
             render_priority=app.render_priority,
         )
-        self._figures = Figures(
-            stage.fps,
-            {
-                name: DnnFigures(
-                    fallback_ops=deployment.fallback_ops,
-                    whole_ns=deployment.whole_ns,
-                    stages=len(deployment.plan.stages),
-                )
-                for name, deployment in stage.deployments.items()
-            },
-        )
+        self._figures = _figures(stage)
         self._reporter = Reporter(
             app,
             stage,
@@ -371,11 +358,14 @@ class Runtime:
             self._recorder.close()
 
 
-def save_picture(path: Path, rgb: np.ndarray) -> None:
-    """Write an RGB picture; ConfigError when the file type or place does not allow it."""
-    try:
-        written = cv2.imwrite(str(path), rgb[..., ::-1])
-    except cv2.error:
-        written = False
-    if not written:
-        raise ConfigError(f"cannot write picture {path}: use a .png or .jpg in an existing folder")
+def _figures(stage: Stage) -> Figures:
+    """Nothing counted yet, for each DNN of the run."""
+    dnns = {
+        name: DnnFigures(
+            fallback_ops=deployment.fallback_ops,
+            whole_ns=deployment.whole_ns,
+            stages=len(deployment.plan.stages),
+        )
+        for name, deployment in stage.deployments.items()
+    }
+    return Figures(stage.fps, dnns)

@@ -1,8 +1,9 @@
-"""Draws every frame: surface (where), scene (what), overlay (how it is going), recorder."""
+"""Draws every frame: surface (where), scene (what), overlay (how it is going), recorder
+(videos and pictures of it)."""
 
 from heimdall.render.events import Close, InputEvent, Key, Pointer, Resize, Scroll
 from heimdall.render.overlay import Overlay
-from heimdall.render.recorder import Recorder
+from heimdall.render.recorder import Recorder, save_picture
 from heimdall.render.scene import Scene
 from heimdall.render.status import DnnStatus, Status
 from heimdall.render.surface import Surface, open_surface
@@ -21,4 +22,5 @@ __all__ = [
     "Status",
     "Surface",
     "open_surface",
+    "save_picture",
 ]

@@ -104,6 +104,16 @@ class Recorder:
         self._written += 1
 
 
+def save_picture(path: Path, rgb: np.ndarray) -> None:
+    """Write an RGB picture; ConfigError when the file type or place does not allow it."""
+    try:
+        written = cv2.imwrite(str(path), rgb[..., ::-1])
+    except cv2.error:
+        written = False
+    if not written:
+        raise ConfigError(f"cannot write picture {path}: use a .png or .jpg in an existing folder")
+
+
 def _open_writer(path: Path, size: tuple[int, int], fps: float) -> cv2.VideoWriter:
     if path.suffix.lower() != ".mp4":
         raise ConfigError(f"recording to {path}: the name must end in .mp4")
