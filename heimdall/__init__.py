@@ -3,6 +3,7 @@
 A frame flows through these modules, in this order:
 
 ``app``          what a scenario declares: its DNNs, how it reacts and draws
+``startup``      opens what a run needs: source, processors, surface, networks and their profiles
 ``runtime``      the main thread: capture, coordinate, render at the target frame rate
 ``capture``      camera, video file, stream or image -> Frame
 ``models``       the catalogue of networks: preprocess and decode, one task a file
@@ -12,6 +13,9 @@ A frame flows through these modules, in this order:
 ``execution``    what the coordinator's actions become on the worker threads
 ``engine``       OpenCL, onnxruntime and null behind one small contract
 ``render``       window and headless surfaces, scene, overlay
+``stats``        what is counted, and the summary; ``trace`` keeps a run to look at and to replay
+``softgpu``      on a machine without a GPU: the cores that play one
+``cli``          the commands
 """
 
 import time
