@@ -235,7 +235,7 @@ class Coordinator:
                 self._jobs.drop(job, "ProcessorLost", f"{job.processor} lost", now_ns, out)
                 return ""
         else:
-            dnn.costs[job.stage].learn_tasks(event.tasks)
+            job.stage_costs.learn_tasks(event.tasks)
         job.tasks, job.task, job.next_op = event.tasks, 0, 0
         if event.tasks == 0:
             self._jobs.finish(job, "InputReady", now_ns, out)
@@ -254,7 +254,7 @@ class Coordinator:
                 f"job {job.id} of {job.dnn!r} runs {asked}, but ChunkFinished says {told}"
             )
         self._jobs.running[event.processor] = None
-        costs = job.owner.costs[job.stage]
+        costs = job.stage_costs
         costs.learn(event.processor, event.start_op, event.end_op, event.elapsed_ns)
         job.executed_ns += event.elapsed_ns
         if event.processor == GPU:
@@ -267,7 +267,7 @@ class Coordinator:
         job = self._jobs.find(event.job, "FallbackFinished")
         if job is None:
             return ""
-        costs = job.owner.costs[job.stage]
+        costs = job.stage_costs
         if event.end_op != costs.run_end[job.next_op]:
             raise CoordinationError(
                 f"job {job.id} of {job.dnn!r} has fallback ops up to "

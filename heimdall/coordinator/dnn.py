@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from heimdall.coordinator.events import CPU, GPU, DnnPlan
 from heimdall.coordinator.expected import StageCosts
 from heimdall.coordinator.job import Job
@@ -115,21 +113,22 @@ class Dnn:
 
 def remaining(dnn: Dnn, job: Job) -> tuple[int, int, int]:
     """What a GPU job still needs in all its stages: (GPU ns, ns off the GPU, static chunks)."""
-    costs: Sequence[StageCosts] = dnn.costs
-    here = costs[job.stage]
+    here, costs, next_op = job.stage_costs, dnn.costs, job.next_op
     more = job.tasks - job.task - 1
-    gpu_ns = here.gpu_left_ns(job.next_op)
-    other_ns = here.fallback_ns(job.next_op, here.ops)
-    chunks = here.chunks_left[job.next_op]
+    gpu_ns = here.gpu_left_ns(next_op)
+    other_ns = here.fallback_ns(next_op, here.ops)
+    chunks = here.chunks_left[next_op]
     if more:
         gpu_ns += more * here.gpu_left_ns(0)
         other_ns += more * here.fallback_ns(0, here.ops)
         chunks += more * here.chunks_left[0]
-    for stage in range(job.stage + 1, len(costs)):
+    stage = job.stage + 1
+    while stage < len(costs):
         later = costs[stage]
         gpu_ns += int(later.tasks * later.gpu_left_ns(0))
         other_ns += int(later.tasks * later.fallback_ns(0, later.ops)) + dnn.prepare_ns[stage]
         chunks += round(later.tasks * later.chunks_left[0])
+        stage += 1
     return gpu_ns, other_ns, chunks
 
 

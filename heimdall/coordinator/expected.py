@@ -14,7 +14,7 @@ from heimdall.coordinator.events import CPU, GPU, StagePlan
 
 # An expectation that is too low costs a late frame, one that is too high some idle GPU time: so
 # it rises faster than it falls. One measurement counts at most _OUTLIER times the expectation.
-_RISE, _FALL, _OUTLIER = 0.3, 0.1, 3.0
+_RISE, _FALL, _OUTLIER, _LEAST = 0.3, 0.1, 3.0, 0.01
 
 
 class Ratio:
@@ -29,9 +29,13 @@ class Ratio:
         """``weight`` 0..1: how much of the whole this measurement covers."""
         if profiled_ns <= 0 or actual_ns < 0:
             return
-        seen = min(actual_ns / profiled_ns, _OUTLIER * self.value)
-        rate = _RISE if seen > self.value else _FALL
-        self.value = max(self.value + rate * weight * (seen - self.value), 0.01)
+        value, seen = self.value, actual_ns / profiled_ns
+        if seen > value:
+            seen = seen if seen < _OUTLIER * value else _OUTLIER * value
+            self.value = value + _RISE * weight * (seen - value)
+        else:
+            value += _FALL * weight * (seen - value)
+            self.value = value if value > _LEAST else _LEAST
 
 
 class StageCosts:
@@ -43,7 +47,10 @@ class StageCosts:
 
     __slots__ = (
         "_fallback_sums",
+        "_gpu_left",
         "_gpu_sums",
+        "_gpu_total",
+        "_has_fallback",
         "chunk_cost_ns",
         "chunk_end",
         "chunks_left",
@@ -54,7 +61,6 @@ class StageCosts:
         "ops",
         "plan",
         "run_end",
-        "runs_left",
         "tasks",
     )
 
@@ -67,8 +73,14 @@ class StageCosts:
         self.gpu_ratio, self.cpu_ratio, self.fallback_ratio = Ratio(), Ratio(), Ratio()
         pairs = list(zip(plan.op_ns, plan.fallback, strict=True))
         self._gpu_sums = list(accumulate((0 if off else ns for ns, off in pairs), initial=0))
+        self._gpu_total = max(self._gpu_sums[-1], 1)
         self._fallback_sums = list(accumulate((ns if off else 0 for ns, off in pairs), initial=0))
-        self.run_end, self.runs_left = _runs(plan.fallback)
+        self.run_end, runs_left = _runs(plan.fallback)
+        self._gpu_left = [
+            self._gpu_sums[-1] - done_ns + plan.chunk_cost_ns * runs
+            for done_ns, runs in zip(self._gpu_sums, runs_left, strict=True)
+        ]
+        self._has_fallback = any(plan.fallback)
         self.chunk_end, self.chunks_left = _static_chunks(plan, self.run_end)
 
     def gpu_ns(self, start: int, end: int) -> int:
@@ -78,6 +90,8 @@ class StageCosts:
 
     def fallback_ns(self, start: int, end: int) -> int:
         """The fallback ops of a range, in the pool."""
+        if not self._has_fallback:
+            return 0
         work_ns = self._fallback_sums[end] - self._fallback_sums[start]
         return int(work_ns * self.fallback_ratio.value)
 
@@ -93,22 +107,22 @@ class StageCosts:
 
     def gpu_left_ns(self, next_op: int) -> int:
         """All GPU ops from ``next_op`` on, in as few chunks as fallback ops allow."""
-        cutting_ns = self.chunk_cost_ns * self.runs_left[next_op]
-        work_ns = self._gpu_sums[self.ops] - self._gpu_sums[next_op] + cutting_ns
-        return int(work_ns * self.gpu_ratio.value)
+        return int(self._gpu_left[next_op] * self.gpu_ratio.value)
 
     def longest(self, start: int, left_ns: int) -> int:
         """The end of the longest chunk from ``start`` that is expected to fit ``left_ns``."""
         budget = left_ns / self.gpu_ratio.value - self.chunk_cost_ns
         if budget < 0:
             return start
-        fits = bisect_right(self._gpu_sums, self._gpu_sums[start] + budget, lo=start) - 1
-        return min(fits, self.run_end[start])
+        sums, end = self._gpu_sums, self.run_end[start]
+        limit = sums[start] + budget
+        return end if sums[end] <= limit else bisect_right(sums, limit, start, end) - 1
 
     def learn_gpu(self, start: int, end: int, elapsed_ns: int) -> None:
         profiled_ns = self._gpu_sums[end] - self._gpu_sums[start] + self.chunk_cost_ns
-        share = profiled_ns / max(self._gpu_sums[self.ops], 1)
-        self.gpu_ratio.learn(elapsed_ns, profiled_ns, min(1.0, max(share, 0.1)))
+        share = profiled_ns / self._gpu_total
+        weight = share if 0.1 < share < 1.0 else 0.1 if share < 1.0 else 1.0
+        self.gpu_ratio.learn(elapsed_ns, profiled_ns, weight)
 
     def learn_fallback(self, start: int, end: int, elapsed_ns: int) -> None:
         self.fallback_ratio.learn(elapsed_ns, self._fallback_sums[end] - self._fallback_sums[start])

@@ -17,6 +17,7 @@ class Gap:
     __slots__ = (
         "_at_ns",
         "_chunk_gap",
+        "_chunk_gap_end_ns",
         "_chunk_start_ns",
         "busy_at_opening",
         "busy_ns",
@@ -41,12 +42,14 @@ class Gap:
         self.runnable = False
         self.opened = self.opened_ns = self.runnable_ns = self.busy_ns = self.overruns = 0
         self._chunk_start_ns = 0
-        self._chunk_gap = (0, 0)
+        self._chunk_gap = self._chunk_gap_end_ns = 0  # the gap it started in: its number, its end
 
     def advance(self, now_ns: int) -> None:
         """Account for the time since the last event."""
-        until_ns = min(now_ns, self.end_ns)
-        if self.is_open and until_ns > self._at_ns:
+        if not self.is_open:
+            return
+        until_ns = now_ns if now_ns < self.end_ns else self.end_ns
+        if until_ns > self._at_ns:
             passed_ns = until_ns - self._at_ns
             self.opened_ns += passed_ns
             if self.runnable:
@@ -55,11 +58,11 @@ class Gap:
 
     def open(self, now_ns: int, end_ns: int, busy: bool) -> None:
         """A frame is on screen. ``busy``: a chunk still runs."""
-        length_ns = max(end_ns - now_ns, 0)
+        end_ns = end_ns if end_ns > now_ns else now_ns
         rate = _SMOOTHING if self.opened else 1.0
-        self.usual_ns += int(rate * (length_ns - self.usual_ns))
-        self.is_open, self.start_ns, self.end_ns = True, now_ns, max(end_ns, now_ns)
-        self._at_ns = now_ns
+        self.usual_ns += int(rate * (end_ns - now_ns - self.usual_ns))
+        self.is_open, self.end_ns = True, end_ns
+        self.start_ns = self._at_ns = now_ns
         self.chunks, self.busy_at_opening = 0, busy
         self.opened += 1
 
@@ -70,7 +73,7 @@ class Gap:
 
     def left_ns(self, now_ns: int) -> int:
         """Time before rendering takes the GPU back."""
-        return max(self.end_ns - now_ns, 0)
+        return self.end_ns - now_ns if self.end_ns > now_ns else 0
 
     def fresh(self, now_ns: int) -> bool:
         """Whether (nearly) a whole gap is left, with no chunk in it yet."""
@@ -79,15 +82,19 @@ class Gap:
     def chunk_started(self, now_ns: int) -> None:
         self.chunks += 1
         self._chunk_start_ns = now_ns
-        self._chunk_gap = (self.start_ns, self.end_ns)
+        self._chunk_gap, self._chunk_gap_end_ns = self.opened, self.end_ns
 
     def chunk_ended(self, elapsed_ns: int) -> None:
         """A chunk had the GPU for ``elapsed_ns`` from its start on."""
-        start_ns, (gap_start_ns, gap_end_ns) = self._chunk_start_ns, self._chunk_gap
-        end_ns = start_ns + elapsed_ns
-        if gap_start_ns == self.start_ns:
+        end_ns = self._chunk_start_ns + elapsed_ns
+        if self._chunk_gap == self.opened:
             gap_end_ns = self.end_ns
-        elif end_ns > self.start_ns:  # it ran on into the present gap
-            self.busy_ns += min(end_ns, self.end_ns) - self.start_ns
-        self.busy_ns += max(min(end_ns, gap_end_ns) - start_ns, 0)
-        self.overruns += end_ns > gap_end_ns
+        else:
+            gap_end_ns = self._chunk_gap_end_ns
+            if end_ns > self.start_ns:  # it ran on into the present gap
+                self.busy_ns += min(end_ns, self.end_ns) - self.start_ns
+        if end_ns <= gap_end_ns:
+            self.busy_ns += elapsed_ns
+        else:
+            self.overruns += 1
+            self.busy_ns += max(gap_end_ns - self._chunk_start_ns, 0)

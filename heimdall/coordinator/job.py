@@ -12,6 +12,7 @@ from heimdall.schedulers.base import JobView
 
 if TYPE_CHECKING:
     from heimdall.coordinator.dnn import Dnn
+    from heimdall.coordinator.expected import StageCosts
 
 
 class CoordinationError(HeimdallError):
@@ -30,22 +31,25 @@ class State(str, Enum):
     DROPPED = "dropped"
 
 
-_AFTER_OPS = frozenset({State.READY, State.FALLBACK, State.PREPARING, State.FINISHED})
-_DROPPED = {"JobFailed": frozenset({State.DROPPED}), "ProcessorLost": frozenset({State.DROPPED})}
+# A global is found sooner than a member of an Enum, and decisions are made of such look-ups.
+PREPARING, READY, RUNNING, FALLBACK, FINISHED, DROPPED = State
+
+_AFTER_OPS = frozenset({READY, FALLBACK, PREPARING, FINISHED})
+_DROPPED = {"JobFailed": frozenset({DROPPED}), "ProcessorLost": frozenset({DROPPED})}
 
 # state -> what happened (an event, or an action for what the coordinator itself starts) -> next
 TRANSITIONS: Mapping[State, Mapping[str, frozenset[State]]] = {
-    State.PREPARING: {
-        "InputReady": frozenset({State.READY, State.FALLBACK, State.FINISHED}),
+    PREPARING: {
+        "InputReady": frozenset({READY, FALLBACK, FINISHED}),
         **_DROPPED,
     },
-    State.READY: {"RunChunk": frozenset({State.RUNNING}), **_DROPPED},
-    State.RUNNING: {"ChunkFinished": _AFTER_OPS, **_DROPPED},
-    State.FALLBACK: {"FallbackFinished": _AFTER_OPS, **_DROPPED},
+    READY: {"RunChunk": frozenset({RUNNING}), **_DROPPED},
+    RUNNING: {"ChunkFinished": _AFTER_OPS, **_DROPPED},
+    FALLBACK: {"FallbackFinished": _AFTER_OPS, **_DROPPED},
     # Decoding of the result may still fail, and a lost processor may still report back.
-    State.FINISHED: {"JobFailed": frozenset({State.FINISHED})},
-    State.DROPPED: dict.fromkeys(
-        ("InputReady", "ChunkFinished", "FallbackFinished", "JobFailed"), frozenset({State.DROPPED})
+    FINISHED: {"JobFailed": frozenset({FINISHED})},
+    DROPPED: dict.fromkeys(
+        ("InputReady", "ChunkFinished", "FallbackFinished", "JobFailed"), frozenset({DROPPED})
     ),
 }
 
@@ -64,7 +68,8 @@ class Job(JobView):
     """What the coordinator keeps of a job beyond what policies see."""
 
     owner: Dnn
-    state: State = State.PREPARING
+    stage_costs: StageCosts  # of the current stage
+    state: State = PREPARING
     prepare_ns: int = 0  # when preprocessing of the current stage was asked for
     running_end_op: int = 0
     last_op_ns: int = 0  # when its last op so far ended
@@ -73,7 +78,7 @@ class Job(JobView):
     @property
     def enqueued(self) -> bool:
         """Whether its first input is ready: latency and utility count from then on."""
-        return self.stage > 0 or self.state is not State.PREPARING
+        return self.stage > 0 or self.state is not PREPARING
 
     def to(self, state: State, event: str) -> None:
         """Make one transition of the table; an illegal one raises CoordinationError."""

@@ -8,7 +8,17 @@ from heimdall.coordinator.chunking import Chunking
 from heimdall.coordinator.dnn import Dnn, remaining
 from heimdall.coordinator.events import CPU, GPU, Action, Drop, Finish, Prepare, RunFallback
 from heimdall.coordinator.gap import Gap
-from heimdall.coordinator.job import CoordinationError, Job, State, check
+from heimdall.coordinator.job import (
+    DROPPED,
+    FALLBACK,
+    FINISHED,
+    PREPARING,
+    READY,
+    CoordinationError,
+    Job,
+    State,
+    check,
+)
 from heimdall.coordinator.placement import Placement
 
 _REMEMBERED = 256  # ended jobs whose late events are still understood
@@ -43,7 +53,7 @@ class Jobs:
             raise CoordinationError(f"job {job_id} is not known: {event} cannot happen to it")
         name, state = self._ended[job_id]
         check(job_id, name, state, event)
-        if event == "JobFailed" and state is State.FINISHED:
+        if event == "JobFailed" and state is FINISHED:
             self._dnns[name].failures += 1  # its result could not be decoded
         return None
 
@@ -68,6 +78,7 @@ class Jobs:
             costs=dnn.costs,
             arrival_ns=now_ns,
             owner=dnn,
+            stage_costs=dnn.costs[0],
             prepare_ns=now_ns,
         )
         self._next += 1
@@ -78,24 +89,25 @@ class Jobs:
 
     def ready(self, job: Job, event: str, out: list[Action]) -> None:
         """The job could go on: to the pool for fallback ops, else it waits for its processor."""
-        costs = job.owner.costs[job.stage]
+        costs = job.stage_costs
         if job.processor == GPU and costs.fallback[job.next_op]:
-            job.to(State.FALLBACK, event)
+            job.to(FALLBACK, event)
             end_op = costs.run_end[job.next_op]
             out.append(RunFallback(job.id, job.dnn, job.stage, job.task, job.next_op, end_op))
         else:
-            job.to(State.READY, event)
+            job.to(READY, event)
         self._estimate(job)
 
     def progress(self, job: Job, end_op: int, event: str, now_ns: int, out: list[Action]) -> None:
         """Ops up to ``end_op`` are done: on with the task, the next one, the next stage, or end."""
         job.next_op, job.last_op_ns = end_op, now_ns
-        if end_op == job.owner.costs[job.stage].ops:
+        if end_op == job.stage_costs.ops:
             if job.task + 1 < job.tasks:
                 job.task, job.next_op = job.task + 1, 0
             elif job.stage + 1 < len(job.owner.costs):
-                job.to(State.PREPARING, event)
+                job.to(PREPARING, event)
                 job.stage, job.task, job.tasks, job.next_op = job.stage + 1, 0, 1, 0
+                job.stage_costs = job.owner.costs[job.stage]
                 job.prepare_ns = now_ns
                 out.append(Prepare(job.id, job.dnn, job.stage))
                 return
@@ -115,7 +127,7 @@ class Jobs:
             job.other_ns, job.gaps = 0, max(1, -(-job.remaining_ns // self._interval_ns))
 
     def finish(self, job: Job, event: str, now_ns: int, out: list[Action]) -> None:
-        job.to(State.FINISHED, event)
+        job.to(FINISHED, event)
         latency_ns = job.last_op_ns - job.enqueued_ns
         missed = latency_ns > job.constraint_ns
         job.owner.finished(latency_ns, job.processor, missed)
@@ -124,7 +136,7 @@ class Jobs:
         self._end(job, now_ns, out)
 
     def drop(self, job: Job, event: str, reason: str, now_ns: int, out: list[Action]) -> None:
-        job.to(State.DROPPED, event)
+        job.to(DROPPED, event)
         if self.running[job.processor] is job:
             self.running[job.processor] = None
         if event == "ProcessorLost" and not job.owner.plan.continuous:

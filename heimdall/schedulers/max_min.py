@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from heimdall.schedulers.base import Choice, Scheduler, View, run
 from heimdall.schedulers.deadline import at_risk
 
@@ -15,4 +17,12 @@ class MaxMin(Scheduler):
         urgent = at_risk(view, now_ns)
         if urgent is not None:
             return run(urgent, "deadline")
-        return run(min(view.jobs, key=lambda job: job.utility_at(now_ns)), "lowest utility")
+        jobs = view.jobs
+        worst = jobs[0]
+        if len(jobs) > 1:
+            lowest = inf
+            for job in jobs:
+                utility = job.utility_at(now_ns)
+                if utility < lowest:
+                    worst, lowest = job, utility
+        return run(worst, "lowest utility")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from heimdall.schedulers.base import Choice, Scheduler, View, run
 from heimdall.schedulers.deadline import at_risk
 
@@ -21,6 +23,12 @@ class MaxTotal(Scheduler):
         urgent = at_risk(view, now_ns)
         if urgent is not None:
             return run(urgent, "deadline")
-        later_ns = now_ns + view.interval_ns
-        best = max(view.jobs, key=lambda job: job.utility_at(now_ns) - job.utility_at(later_ns))
+        jobs = view.jobs
+        best = jobs[0]
+        if len(jobs) > 1:
+            most, later_ns = -inf, now_ns + view.interval_ns
+            for job in jobs:
+                lost = job.loss_at(later_ns) - job.loss_at(now_ns)
+                if lost > most:
+                    best, most = job, lost
         return run(best, "largest total utility")
