@@ -23,7 +23,7 @@ class Workers:
     ) -> None:
         self.name = name
         self._urgency = urgency
-        self._queue: queue.SimpleQueue[tuple[Callable[..., None], tuple[Any, ...]] | None]
+        self._queue: queue.SimpleQueue[tuple[Callable[..., object], tuple[Any, ...]] | None]
         self._queue = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=self._run, name=f"{name}-{index}", daemon=True)
@@ -32,7 +32,7 @@ class Workers:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, call: Callable[..., None], *args: Any) -> None:
+    def submit(self, call: Callable[..., object], *args: Any) -> None:
         """Queue ``call(*args)``."""
         self._queue.put((call, args))
 

@@ -54,7 +54,7 @@ def _until(condition: Callable[[], object]) -> None:
 
 
 @pytest.fixture
-def forever() -> Iterator[Callable[[], None]]:
+def forever() -> Iterator[Callable[[], object]]:
     """A read that hangs until the test is over."""
     over = threading.Event()
     yield lambda: over.wait() and None
@@ -112,7 +112,7 @@ def test_closing_does_not_wait_for_a_read_that_hangs(forever) -> None:
 
 def test_frames_carry_growing_sequences_and_times(clip: Path) -> None:
     with closing(open_source(str(clip))) as source:
-        seen = []
+        seen: list[capture.Frame] = []
 
         def collect() -> bool:
             frame = source.latest()

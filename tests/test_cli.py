@@ -8,6 +8,7 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -121,7 +122,7 @@ def test_run_options_refuse_a_folder_as_a_file(tmp_path):
 
 
 def test_run_passes_its_options_on(monkeypatch, tmp_path):
-    seen = {}
+    seen: dict[str, Any] = {}
 
     def run_app(target, options, *progress):
         seen.update(target=target, options=options)

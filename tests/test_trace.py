@@ -11,6 +11,7 @@ from heimdall.coordinator import Coordinator
 from heimdall.coordinator.events import (
     ChunkFinished,
     DnnPlan,
+    Event,
     FrameRendered,
     InputReady,
     RunChunk,
@@ -27,7 +28,7 @@ def small_run(tracer: Tracer) -> Coordinator:
     coordinator = Coordinator(
         [DnnPlan("eye", (stage,), 500 * MS)], scheduler="max-min", frame_interval_ns=33 * MS
     )
-    script = [
+    script: list[tuple[int, Event]] = [
         (0, FrameRendered(0, 28 * MS)),
         (2 * MS, InputReady(0)),
         (5 * MS, ChunkFinished(0, "gpu", 0, 2, 2 * MS)),

@@ -32,6 +32,6 @@ def test_a_prepared_value_carries_its_own_context(selfie_file) -> None:
 
 
 def test_a_preprocess_that_returns_something_else_is_named(selfie_file) -> None:
-    pipeline = OnnxPipeline(selfie_file, lambda image: image, lambda outputs, context: None)
+    pipeline = OnnxPipeline(selfie_file, lambda image: [image], lambda outputs, context: None)  # type: ignore
     with pytest.raises(AppError, match="preprocess of seg_selfie_256"):
         pipeline.prepare(0, np.zeros((4, 4, 3), np.uint8), [], {})

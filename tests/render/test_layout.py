@@ -1,3 +1,4 @@
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +11,7 @@ sizes = st.tuples(st.integers(16, 4000), st.integers(16, 4000))
 def test_screen_and_picture_are_inverse(picture, surface, u, v):
     box = Letterbox.fit(picture, surface)
     point = (u * picture[0], v * picture[1])
-    x, y = box.to_picture(*(float(value) for value in box.to_screen(point)))
+    x, y = box.to_picture(*(float(value) for value in box.to_screen(np.array(point))))
     assert abs(x - point[0]) < 0.01 * picture[0]
     assert abs(y - point[1]) < 0.01 * picture[1]
 

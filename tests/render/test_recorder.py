@@ -81,13 +81,15 @@ def test_adding_after_the_end_is_refused(headless, tmp_path):
         recorder.add(headless)
 
 
-def test_a_failing_encoder_is_reported_at_the_end_and_blocks_nobody(headless, tmp_path):
+def test_a_failing_encoder_is_reported_at_the_end_and_blocks_nobody(
+    headless, tmp_path, monkeypatch
+):
     recorder = Recorder(tmp_path / "a.mp4", (640, 360), 30)
 
     def fail(_):
         raise OSError("disk full")
 
-    recorder._write = fail
+    monkeypatch.setattr(recorder, "_write", fail)
     for _ in range(60):  # more than the queue holds
         recorder.add(headless)
     with pytest.raises(DeviceError, match="disk full"):

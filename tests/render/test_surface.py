@@ -135,4 +135,4 @@ def test_other_threads_run_while_the_fence_is_waited_on():
 
 def test_the_contract_is_abstract():
     with pytest.raises(TypeError):
-        Surface()
+        Surface()  # type: ignore[abstract]

@@ -6,6 +6,7 @@ import pytest
 
 from heimdall.errors import DeviceError
 from heimdall.render import Close, Key, Pointer, Resize, Scroll, open_surface
+from heimdall.render.window import WindowSurface
 
 
 @pytest.fixture
@@ -16,6 +17,7 @@ def window(display):
         pytest.skip(str(error))
     with opened:
         opened.poll()
+        assert isinstance(opened, WindowSurface)
         opened._events.clear()
         yield opened
 

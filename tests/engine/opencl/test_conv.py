@@ -1,6 +1,7 @@
 """Every convolution kernel against onnxruntime, on whatever CPU OpenCL device is here."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -41,7 +42,7 @@ class Device:
             pytest.skip("no OpenCL device")
         self.context = cl.Context(devices[:1])
         self.queue = cl.CommandQueue(self.context)
-        self.programs: dict[Kernel, cl.Program] = {}
+        self.programs: dict[Kernel, object] = {}
 
     def run(self, plan: Plan, **arrays: np.ndarray) -> np.ndarray:
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
@@ -98,7 +99,7 @@ _ACTIVATIONS = {
 def reference(case: Case, arrays: dict[str, np.ndarray], act) -> np.ndarray:
     """The same layer as an ONNX model: Conv, Add and activation in the order of the spec."""
     spec = case.spec
-    attributes = {
+    attributes: dict[str, Any] = {
         "kernel_shape": spec.kernel,
         "strides": spec.strides,
         "dilations": spec.dilations,
@@ -404,7 +405,7 @@ def test_layers_with_few_channels_prefer_planar_pictures():
 
 
 def _refused(message: str, spec: ConvSpec = ConvSpec((3, 3)), **changes) -> None:  # noqa: B008
-    given = {
+    given: dict[str, Any] = {
         "x": Layout(8, 6, 6),
         "y": Layout(8, 4, 4),
         "weights": np.zeros((8, 8, 3, 3), np.float32),

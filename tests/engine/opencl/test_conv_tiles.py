@@ -19,7 +19,7 @@ sides = st.integers(1, 60)
     st.booleans(),
 )
 def test_splits_cover_every_output_block_once(blocks, width, height, depth, traits, widths, half):
-    covered = []
+    covered: list[int] = []
     splits = dense_tiles(blocks, width, height, depth, traits, widths, half)
     assert 1 <= len(splits) <= 2
     for split in splits:

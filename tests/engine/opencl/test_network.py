@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import ModelError
 
-NETWORKS = {
+NETWORKS: dict[str, Any] = {
     "detect_nanodet_416": None,
     "centerface_dynamic": [1, 3, 256, 320],
     "seg_selfie_256": None,
