@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from heimdall import paths
 from heimdall.errors import AppError, ConfigError, HeimdallError, unknown
+from heimdall.faults import say
+from heimdall.options import CONTENT, MAX_FPS, MAX_SIDE
 
 if TYPE_CHECKING:
     from heimdall.capture import Frame
@@ -55,19 +57,15 @@ class DNN:
 
     def __post_init__(self) -> None:
         where = f"DNN {self.name!r}"
-        if not self.name:
-            raise ConfigError("a DNN needs a name")
-        if not self.rate_hz > 0:
-            raise ConfigError(f"{where}: rate_hz must be above 0, not {self.rate_hz}")
+        if not self.name or not isinstance(self.name, str):
+            raise ConfigError(f"a DNN needs a name, a text, not {self.name!r}")
+        for rate in ("rate_hz", "max_rate_hz", "latency_constraint_ms"):
+            value = getattr(self, rate)
+            if not (_positive(value) or (value is None and rate != "rate_hz")):
+                raise ConfigError(f"{where}: {rate} must be above 0, not {value}")
         if self.max_rate_hz is not None and self.max_rate_hz < self.rate_hz and not self.on_event:
             raise ConfigError(
                 f"{where}: max_rate_hz {self.max_rate_hz} is below rate_hz {self.rate_hz}"
-            )
-        if self.max_rate_hz is not None and not self.max_rate_hz > 0:
-            raise ConfigError(f"{where}: max_rate_hz must be above 0, not {self.max_rate_hz}")
-        if self.latency_constraint_ms is not None and not self.latency_constraint_ms > 0:
-            raise ConfigError(
-                f"{where}: latency_constraint_ms must be above 0, not {self.latency_constraint_ms}"
             )
         if self.priority not in PRIORITIES:
             raise ConfigError(f"{where}: {unknown('priority', self.priority, PRIORITIES)}")
@@ -90,8 +88,13 @@ class App:
     clip: ClassVar[str] = "box.mp4"  # in assets/media: played when there is no camera
     dnns: ClassVar[Sequence[DNN]] = ()
 
-    def __init__(self) -> None:
-        self.requests: list[tuple[str, dict[str, Any]]] = []
+    requests: list[tuple[str, dict[str, Any]]]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> App:
+        # Not in __init__: a scenario's own one may well forget to call this one's.
+        self = super().__new__(cls)
+        self.requests = []
+        return self
 
     @property
     def name(self) -> str:
@@ -139,6 +142,7 @@ def load_app(target: str) -> type[App]:
         path = Path(file)
         if not path.is_file():
             raise AppError(f"app file {file} does not exist")
+        path = path.absolute()
     else:
         path = paths.APPS / f"{file}.py"
         if not path.is_file() or file.startswith("_"):
@@ -156,12 +160,12 @@ def load_app(target: str) -> type[App]:
     }
     if wanted:
         if wanted not in classes:
-            raise AppError(f"{path}: {unknown('app class', wanted, classes or ['(none)'])}")
+            raise AppError(f"{file}: {unknown('app class', wanted, classes or ['(none)'])}")
         return classes[wanted]
     if len(classes) != 1:
         found = ", ".join(classes) or "none"
         raise AppError(
-            f"{path} must define one App subclass (found: {found}); else name it: {path}:Class"
+            f"{file} must define one App subclass (found: {found}); else name it: {file}:Class"
         )
     return next(iter(classes.values()))
 
@@ -180,13 +184,22 @@ def _import(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except HeimdallError:
-        raise
-    except Exception as error:
+    except HeimdallError as error:
+        raise type(error)(f"{path}{_last_line_in(error, path)}: {error}") from error
+    except (Exception, SystemExit) as error:
         # The file is the user's: whatever it raises, say where.
-        line = _last_line_in(error, path)
-        raise AppError(f"{path}{line}: {type(error).__name__}: {error}") from error
+        raise AppError(f"{path}{_last_line_in(error, path)}: {say(error)}") from error
     return module
+
+
+def create(app: type[App]) -> App:
+    """An instance of a scenario; AppError when its ``__init__`` fails."""
+    try:
+        return app()
+    except (Exception, SystemExit) as error:
+        where = sys.modules[app.__module__].__file__ if app.__module__ in sys.modules else None
+        line = _last_line_in(error, Path(where)) if where else ""
+        raise AppError(f"{where or app.__name__}{line}: {app.__name__}(): {say(error)}") from error
 
 
 def _last_line_in(error: BaseException, path: Path) -> str:
@@ -203,13 +216,44 @@ def _last_line_in(error: BaseException, path: Path) -> str:
 
 def validate(app: type[App]) -> None:
     """Check a scenario's declarations; ConfigError or AppError says what is wrong."""
-    if not app.fps > 0:
-        raise ConfigError(f"{app.__name__}.fps must be above 0, not {app.fps}")
-    names = [dnn.name for dnn in app.dnns]
-    for dnn in app.dnns:
+    from heimdall.schedulers import SCHEDULERS  # here: declaring an app needs none
+
+    where = app.__name__
+    if not (_positive(app.fps) and app.fps <= MAX_FPS):
+        raise ConfigError(f"{where}.fps must be above 0, at most {MAX_FPS:g}, not {app.fps!r}")
+    if not _is_size(app.size):
+        raise ConfigError(
+            f"{where}.size must be (width, height) in pixels, 1 to {MAX_SIDE}, not {app.size!r}"
+        )
+    for name, valid in (
+        ("scheduler", SCHEDULERS),
+        ("content", CONTENT),
+        ("render_priority", ("top", "equal")),
+    ):
+        if getattr(app, name) not in valid:
+            raise ConfigError(f"{where}: {unknown(name, getattr(app, name), valid)}")
+    _validate_dnns(where, app.dnns)
+
+
+def _validate_dnns(where: str, dnns: object) -> None:
+    if not isinstance(dnns, Sequence) or isinstance(dnns, str):
+        raise AppError(f"{where}.dnns must be a list of DNN(...) values, not {dnns!r}")
+    names = set()
+    for dnn in dnns:
         if not isinstance(dnn, DNN):
-            raise AppError(f"{app.__name__}.dnns must hold DNN(...) values, not {dnn!r}")
-        if names.count(dnn.name) > 1:
-            raise ConfigError(f"{app.__name__}.dnns has two DNNs named {dnn.name!r}")
-    if app.render_priority not in ("top", "equal"):
-        raise ConfigError(unknown("render_priority", app.render_priority, ("top", "equal")))
+            raise AppError(f"{where}.dnns must hold DNN(...) values, not {dnn!r}")
+        if dnn.name in names:
+            raise ConfigError(f"{where}.dnns has two DNNs named {dnn.name!r}")
+        names.add(dnn.name)
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, int | float) and value > 0
+
+
+def _is_size(value: object) -> bool:
+    return (
+        isinstance(value, tuple | list)
+        and len(value) == 2
+        and all(isinstance(side, int) and 1 <= side <= MAX_SIDE for side in value)
+    )

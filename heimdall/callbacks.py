@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-import traceback
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-log = logging.getLogger(__name__)
+from heimdall.faults import Faults, say
 
 FAILURES_UNTIL_DISABLED = 5
 
@@ -18,12 +16,12 @@ class Callbacks:
 
     def __init__(self) -> None:
         self._failures: Counter[str] = Counter()
-        self.errors: list[str] = []
-        self.message = ""  # the newest error, for the overlay
+        self._faults = Faults()
 
-    def call(self, method: Callable[..., Any], *args: Any) -> Any:
-        """``method(*args)``, or None when it raised or is disabled."""
-        name = method.__qualname__
+    def call(self, method: Callable[..., Any], *args: Any, name: str = "") -> Any:
+        """``method(*args)``, or None when it raised or is disabled. ``name`` is what errors
+        call it, where its own would mean nothing to the app's author."""
+        name = name or getattr(method, "__qualname__", repr(method))
         if self._failures[name] >= FAILURES_UNTIL_DISABLED:
             return None
         try:
@@ -37,10 +35,17 @@ class Callbacks:
 
     def _failed(self, name: str, error: Exception) -> None:
         self._failures[name] += 1
-        message = f"{name} raised {type(error).__name__}: {error}"
+        message = f"{name} raised {say(error)}"
         if self._failures[name] == FAILURES_UNTIL_DISABLED:
             message += f" ({FAILURES_UNTIL_DISABLED} times in a row: disabled)"
-        log.error("%s\n%s", message, traceback.format_exc())
-        if message not in self.errors:
-            self.errors.append(message)
-        self.message = message
+        self._faults.report(message, error)
+
+    @property
+    def message(self) -> str:
+        """The newest error, for the overlay."""
+        return self._faults.newest
+
+    @property
+    def errors(self) -> list[str]:
+        """What was raised, each message once."""
+        return self._faults.messages

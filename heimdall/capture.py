@@ -270,6 +270,8 @@ def open_source(
     if spec is None:
         return _open_default(size, fps, loop, default)
     text = str(spec)
+    if not text.strip():
+        raise ConfigError("the source has no name; give a camera index, file, image or stream URL")
     if re.fullmatch(r"[0-9]{1,3}", text):
         index = int(text)
         source = Source(lambda: open_camera(index, size, fps), f"camera {index}", loop=loop)
@@ -296,6 +298,8 @@ def _open_default(
 
 def _open_file(path: Path, fps: float | None, loop: bool) -> Source:
     try:
+        if path.is_fifo():  # opening it would wait for a writer, perhaps for ever
+            raise ConfigError(f"source {path} is a pipe; give a video or image file")
         with path.open("rb") as file:
             head = file.read(4096)
     except OSError as error:

@@ -15,7 +15,14 @@ import click
 
 from heimdall import console
 from heimdall.errors import ConfigError, HeimdallError, unknown
-from heimdall.options import CONTENT, MODES, RunOptions, parse_size, parse_source
+from heimdall.options import (
+    CONTENT,
+    MODES,
+    RunOptions,
+    check_writable,
+    parse_size,
+    parse_source,
+)
 
 if TYPE_CHECKING:
     from heimdall.analyzer.profile import NetworkProfile
@@ -130,9 +137,6 @@ def run(
         offload=not no_offload,
         **rest,
     )
-    for path in (chosen.record, chosen.screenshot, chosen.trace):
-        if path is not None:
-            path.absolute().parent.mkdir(parents=True, exist_ok=True)
     with console.work(as_json), console.Progress() as progress:
         from heimdall.runtime import run_app
 
@@ -260,6 +264,7 @@ def partition(
         from heimdall import inspection
         from heimdall.analyzer.partition import strategies
 
+        check_writable("--png", png, (".png",))
         if strategy not in strategies():
             raise ConfigError(unknown("partition strategy", strategy, strategies()))
         found = _profiles(model, **measuring)

@@ -11,7 +11,9 @@ import json
 import logging
 import math
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from types import TracebackType
@@ -55,7 +57,8 @@ class Commands(click.Group):
         if not standalone_mode:
             return super().main(*args, **extra)
         try:
-            status = super().main(*args, **extra)
+            with _ended_politely():
+                status = super().main(*args, **extra)
         except click.UsageError as error:
             status = _misused(error)
         except click.ClickException as error:
@@ -70,6 +73,24 @@ class Commands(click.Group):
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (flushed at exit)
             status = 1
         sys.exit(status if isinstance(status, int) else 0)
+
+
+@contextlib.contextmanager
+def _ended_politely() -> Iterator[None]:
+    """SIGTERM (`kill`, `docker stop`, a service manager) ends a run as Ctrl-C does: the video
+    is finished and the summary printed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _misused(error: click.UsageError) -> int:

@@ -6,11 +6,9 @@ inbox that the main thread reads.
 
 from __future__ import annotations
 
-import logging
 import queue
 import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -33,6 +31,9 @@ from heimdall.coordinator.events import (
     RunChunk,
     RunFallback,
 )
+from heimdall.engine.checks import check_inputs
+from heimdall.errors import AppError
+from heimdall.faults import Faults, say
 from heimdall.models.base import Prepared
 from heimdall.models.luminance import luminance_difference, luminance_grid
 from heimdall.softgpu import first_in_line, in_background, lower_priority
@@ -45,9 +46,9 @@ if TYPE_CHECKING:
     from heimdall.deployment import Deployment
     from heimdall.trace import Tracer
 
-log = logging.getLogger(__name__)
 
 GPU_FAILURES_UNTIL_LOST = 3
+APP_FAILURES = (Exception, SystemExit)  # a thread that exits would take the pool with it
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Executor:
         self._grids: dict[str, np.ndarray] = {}
         self._gpu_failures = 0
         self.options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
-        self.errors: list[str] = []
+        self._faults = Faults()
         self.preloaded = threading.Event()  # no loading is under way
         self.preloaded.set()
         self._gpu = Workers("gpu", urgency=first_in_line)
@@ -162,12 +163,21 @@ class Executor:
             else:
                 previous = self._decode_stage(run)
             run.tasks = pipeline.prepare(action.stage, run.frame.image, previous, run.options)
+            self._check(action, run.tasks)
             run.outputs = {}
-        except Exception as error:
+        except APP_FAILURES as error:
             self._failed(action.job, action.dnn, "preprocess", error)
             return
         self._span("pool", f"{action.dnn} preprocess", start_ns, stage=action.stage)
         self._inbox.put(InputReady(action.job, len(run.tasks), difference))
+
+    def _check(self, action: Prepare, tasks: Sequence[Prepared]) -> None:
+        """Tensors that do not fit are the app's fault, and must not count as the GPU's."""
+        if action.stage == 0 and len(tasks) != 1:
+            raise AppError(f"stage 0 must be given exactly one task, not {len(tasks)}")
+        graph = self._deployments[action.dnn].graphs[action.stage]
+        for task in tasks:
+            check_inputs(graph, task.inputs)
 
     def _luminance(self, dnn: str, image: np.ndarray) -> float:
         grid = luminance_grid(image)
@@ -203,7 +213,7 @@ class Executor:
         try:
             self._decode_stage(run)
             value = self._deployments[run.dnn].pipeline.combine(run.results, run.frame.image)
-        except Exception as error:
+        except APP_FAILURES as error:
             self._failed(action.job, action.dnn, "decode", error)
             return
         self._span("pool", f"{action.dnn} decode", start_ns)
@@ -274,17 +284,25 @@ class Executor:
     def _count_gpu_failure(self) -> None:
         self._gpu_failures += 1
         if self._gpu_failures == GPU_FAILURES_UNTIL_LOST:
-            self.errors.append("the GPU failed repeatedly: its DNNs move to the CPU")
+            self._faults.report("the GPU failed repeatedly: its DNNs move to the CPU")
             self._inbox.put(ProcessorLost(GPU))
 
-    def _failed(self, job: int, dnn: str, step: str, error: Exception) -> None:
-        self._report(dnn, step, error)
-        self._inbox.put(JobFailed(job, f"{step}: {error}"))
+    @property
+    def errors(self) -> list[str]:
+        """What has failed, each message once."""
+        return self._faults.messages
 
-    def _report(self, dnn: str, step: str, error: Exception) -> None:
-        message = f"{dnn}: {step} failed: {type(error).__name__}: {error}"
-        log.error("%s\n%s", message, traceback.format_exc())
-        self.errors.append(message)
+    @property
+    def message(self) -> str:
+        """The newest failure, for the overlay."""
+        return self._faults.newest
+
+    def _failed(self, job: int, dnn: str, step: str, error: BaseException) -> None:
+        self._report(dnn, step, error)
+        self._inbox.put(JobFailed(job, f"{step}: {say(error)}"))
+
+    def _report(self, dnn: str, step: str, error: BaseException) -> None:
+        self._faults.report(f"{dnn}: {step} failed: {say(error)}", error)
 
     def _span(self, lane: str, name: str, start_ns: int, **details: Any) -> None:
         if self._tracer:

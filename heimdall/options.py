@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 import re
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from heimdall.errors import ConfigError, unknown
 MODES = ("elastic", "static")  # how the end of a chunk is chosen: at run time, or beforehand
 CONTENT = ("aging", "paper")  # how a changing scene enters a DNN's utility
 MAX_FPS = 1000.0
+VIDEOS = (".mp4",)
+PICTURES = (".png", ".jpg", ".jpeg")
 MAX_SIDE = 16384  # the largest texture that common GPUs draw to
 
 
@@ -59,8 +61,8 @@ class RunOptions:
         _one_of("mode", self.mode, MODES)
         if self.content is not None:
             _one_of("content", self.content, CONTENT)
-        for name in ("record", "screenshot", "trace"):
-            _writable(name, getattr(self, name))
+        for name, endings in (("record", VIDEOS), ("screenshot", PICTURES), ("trace", ())):
+            check_writable(f"--{name}", getattr(self, name), endings)
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -81,12 +83,24 @@ def _one_of(name: str, value: str, valid: tuple[str, ...]) -> None:
         raise ConfigError(unknown(name, value, valid))
 
 
-def _writable(name: str, path: Path | None) -> None:
-    """Find out before a long run, not after it, that its result has nowhere to go."""
+def check_writable(option: str, path: Path | None, endings: tuple[str, ...] = ()) -> None:
+    """Find out before a long run, not after it, that its result has nowhere to go; makes the
+    folder. Raises ConfigError naming the option."""
     if path is None:
         return
-    if path.is_dir():
-        raise ConfigError(f"--{name} {path}: is a folder; give a file name")
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ConfigError(f"--{name} {path}: cannot write to {folder}")
+    try:
+        if path.is_dir():
+            raise ConfigError(f"{option} {path}: is a folder; give a file name")
+        if endings and path.suffix.lower() not in endings:
+            raise ConfigError(f"{option} {path}: the name must end in {' or '.join(endings)}")
+        folder = path.absolute().parent
+        folder.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            with path.open("ab"):
+                pass
+        else:
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+    except OSError as error:
+        reason = error.strerror or error
+        raise ConfigError(f"{option} {path}: cannot write there ({reason})") from error

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import platformdirs
 
+from heimdall.errors import ConfigError
+
 _PACKAGE = Path(__file__).resolve().parent
 _BUNDLED = _PACKAGE / "_bundled"
 ROOT = _BUNDLED if _BUNDLED.is_dir() else _PACKAGE.parent
@@ -22,11 +24,18 @@ PROFILES = ROOT / "profiles"
 def cache_dir() -> Path:
     """The user's cache folder for profiles, tuned kernels and optimised graphs.
 
-    ``HEIMDALL_CACHE`` overrides it (the tests use a temporary one).
+    ``HEIMDALL_CACHE`` overrides it (the tests use a temporary one). Raises ConfigError where
+    there can be no such folder.
     """
     chosen = os.environ.get("HEIMDALL_CACHE")
     path = Path(chosen or platformdirs.user_cache_dir("heimdall", appauthor=False))
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"there can be no cache folder {path} ({error.strerror or error}); "
+            "set HEIMDALL_CACHE to a folder that can be written"
+        ) from error
     return path
 
 

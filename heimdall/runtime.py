@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
 import queue
 import time
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ import numpy as np
 
 from heimdall import IMPORTED_S
 from heimdall.analyzer.profiler import Progress, no_progress
-from heimdall.app import App, load_app, validate
+from heimdall.app import App, create, load_app, validate
 from heimdall.callbacks import Callbacks
 from heimdall.capture import Frame
 from heimdall.coordinator.coordinator import Coordinator
@@ -34,6 +35,7 @@ from heimdall.coordinator.events import (
     InferenceRequested,
     RenderStarted,
 )
+from heimdall.errors import AppError
 from heimdall.execution import Executor, Result
 from heimdall.options import RunOptions
 from heimdall.pacing import SPIN_NS, Pacer, spin_until
@@ -64,7 +66,7 @@ def run_app(target: str, options: RunOptions, progress: Progress = no_progress) 
     entered_s = time.perf_counter()
     app_class = load_app(target)
     validate(app_class)
-    app = app_class()
+    app = create(app_class)
     with start(app, options, progress) as stage:
         runtime = Runtime(app, options, stage)
         try:
@@ -94,7 +96,7 @@ class Runtime:
             [deployment.plan for deployment in stage.deployments.values()],
             scheduler=options.scheduler or app.scheduler,
             frame_interval_ns=self._interval_ns,
-            mode=options.mode,
+            mode=stage.chunk_mode,
             offload=options.offload,
             content=options.content or app.content,
             render_priority=app.render_priority,
@@ -106,13 +108,13 @@ class Runtime:
             self._coordinator,
             self._figures,
             scheduler=options.scheduler or app.scheduler,
-            mode=options.mode,
+            mode=stage.chunk_mode,
         )
         self._executor = Executor(stage.deployments, self._newest, self._inbox, self._tracer)
         self._recorder = (
             Recorder(options.record, stage.surface.size, stage.fps) if options.record else None
         )
-        self._script: Iterator[float] = app.script() if options.headless else iter(())
+        self._script: Iterator[float] | None = None if options.headless else iter(())
         self._script_due_ns = 0
         self._status = self._reporter.status(0, "", "")
         self._status_due_ns = 0
@@ -217,14 +219,15 @@ class Runtime:
             self._reporter.warm(completed_ns)
 
     def _is_warm(self, now_ns: int) -> bool:
-        if self._frame_count < WARM_UP_FRAMES or not self._executor.preloaded.is_set():
+        if not self._executor.preloaded.is_set():
             return False
-        seen = all(
+        if now_ns - self._began_ns > WARM_UP_LIMIT_S * 1e9:
+            return True
+        return self._frame_count >= WARM_UP_FRAMES and all(
             dnn.latencies_ns
             for name, dnn in self._figures.dnns.items()
             if not self._stage.deployments[name].dnn.on_event
         )
-        return seen or now_ns - self._began_ns > WARM_UP_LIMIT_S * 1e9
 
     # --- the coordinator -------------------------------------------------------------------
 
@@ -283,12 +286,20 @@ class Runtime:
             self._on_input(event)
         now_ns = time.perf_counter_ns()
         if self._warm and self._script_due_ns <= now_ns:
-            wait_s = self._callbacks.call(self._script_step)
-            self._script_due_ns = now_ns + round(float(wait_s or 3600.0) * 1e9)
+            wait_s = self._callbacks.call(
+                self._script_step, name=f"{type(self._app).__name__}.script"
+            )
+            self._script_due_ns = now_ns + round((3600.0 if wait_s is None else wait_s) * 1e9)
         self._request()
 
     def _script_step(self) -> float | None:
-        return next(self._script, None)
+        """Seconds until the next step; None: the script is over (or has failed)."""
+        if self._script is None:
+            self._script = iter(self._app.script())
+        wait_s = next(self._script, None)
+        if wait_s is not None and not 0 <= wait_s < math.inf:
+            raise AppError(f"script() must yield seconds to wait, not {wait_s!r}")
+        return wait_s
 
     def _request(self) -> None:
         requests, self._app.requests = self._app.requests, []
@@ -317,7 +328,8 @@ class Runtime:
         now_ns = time.perf_counter_ns()
         if self._overlay_on and now_ns >= self._status_due_ns:
             self._status_due_ns = now_ns + STATUS_INTERVAL_NS
-            self._status = self._reporter.status(now_ns, self._reason, self._callbacks.message)
+            message = self._callbacks.message or self._executor.message
+            self._status = self._reporter.status(now_ns, self._reason, message)
             self._stage.overlay.prepare(self._status)
 
     def _current_status(self) -> Status:

@@ -82,8 +82,9 @@ class Bench:
     def __init__(self, gpu, pipeline=None, forced=()):
         self.inbox: queue.SimpleQueue = queue.SimpleQueue()
         graphs = [doubling_graph(), doubling_graph()]
-        dnn = DNN("twice", model=pipeline or Mean())
-        deployment = Deployment(dnn, dnn.model, graphs, OnnxRuntimeEngine())
+        pipeline = pipeline or Mean()
+        dnn = DNN("twice", model=pipeline)
+        deployment = Deployment(dnn, pipeline, graphs, OnnxRuntimeEngine())
         deployment.place(GPU, [gpu.load(graph, force_fallback=forced) for graph in graphs])
         self.executor = Executor({"twice": deployment}, lambda: Frame(IMAGE, 1, 0), self.inbox)
 
@@ -146,7 +147,7 @@ def test_a_pipeline_that_raises_fails_its_job_and_is_reported(bench):
     pipeline.broken = "prepare"
     b = bench(NullEngine(), pipeline)
     event = b.do(Prepare(5, "twice", 0))
-    assert event == JobFailed(5, "preprocess: no such picture")
+    assert event == JobFailed(5, "preprocess: ValueError: no such picture")
     assert b.executor.errors == ["twice: preprocess failed: ValueError: no such picture"]
 
 
@@ -156,7 +157,9 @@ def test_a_result_that_cannot_be_decoded_is_reported_to_the_coordinator(bench):
     b = bench(NullEngine(), pipeline)
     b.do(Prepare(5, "twice", 0))
     b.chunk(0, 2)
-    assert b.do(Finish(5, "twice", GPU, 1, False, 1)) == JobFailed(5, "decode: no such output")
+    assert b.do(Finish(5, "twice", GPU, 1, False, 1)) == JobFailed(
+        5, "decode: ValueError: no such output"
+    )
 
 
 def test_a_gpu_that_fails_again_and_again_is_given_up(bench):

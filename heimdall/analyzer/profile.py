@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
@@ -12,8 +11,6 @@ from heimdall.analyzer.partition import MARGIN_NS, Chunk, OpCosts, partition
 from heimdall.analyzer.profiler import Measurement
 from heimdall.coordinator.events import StagePlan
 from heimdall.engine.base import Engine, Network
-
-log = logging.getLogger(__name__)
 
 SCHEMA = 1
 
@@ -143,10 +140,9 @@ def to_stage_plan(
     """What the coordinator must know of one network.
 
     ``chunks`` holds the ranges of fallback ops too. A gap that is not positive (rendering
-    alone is too slow for the frame rate) is logged, and every op becomes a chunk.
+    alone is too slow for the frame rate) makes every op a chunk.
     """
     if gap_ns <= 0:
-        log.warning("rendering leaves no gap (%.1f ms): one op a chunk", gap_ns / 1e6)
         gap_ns, margin_ns = 1, 0
     costs = profile.costs
     chunks = partition(costs, gap_ns, strategy, margin_ns=margin_ns)

@@ -18,7 +18,7 @@ from heimdall.analyzer.costs import node_bytes, node_flops
 from heimdall.analyzer.graph import Graph
 from heimdall.engine.base import Engine, Network, Op, State
 from heimdall.engine.checks import check_forced, check_inputs, check_range, is_forced
-from heimdall.engine.submodels import PROVIDERS, Splitter, session_options
+from heimdall.engine.submodels import PROVIDERS, Splitter, in_order, session_options
 from heimdall.errors import ConfigError, ModelError
 
 # Sub-models kept for one network, by the size of their weights: enough for a network of
@@ -155,7 +155,7 @@ def _optimised(graph: Graph) -> onnx.ModelProto:
         target = Path(folder) / "optimised.onnx"
         level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
         ort.InferenceSession(graph.serialized, session_options(1, level, str(target)), PROVIDERS)
-        return onnx.load(target)
+        return in_order(onnx.load(target))
 
 
 def _plain_ops(graph: Graph, forced: Collection[str]) -> tuple[Op, ...]:

@@ -47,6 +47,45 @@ def session_options(
     return options
 
 
+def in_order(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with its nodes in an order that only its structure decides.
+
+    onnxruntime writes the same optimised graph in another order, and with other names for the
+    nodes it adds, in each process; a profile of its ops must outlive the process.
+    """
+    producers = {name: node for node in model.graph.node for name in node.output if name}
+    ordered: list[onnx.NodeProto] = []
+    seen: set[int] = set()
+    pending = [(value.name, False) for value in reversed(model.graph.output)]
+    while pending:  # depth first, each node after all that it reads
+        name, expanded = pending.pop()
+        node = producers.get(name)
+        if node is None or id(node) in seen:
+            continue
+        if expanded:
+            seen.add(id(node))
+            ordered.append(node)
+        else:
+            pending.append((name, True))
+            pending += [(read, False) for read in reversed(_reads(node))]
+    copies = []
+    for index, node in enumerate(ordered):
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        if node.op_type.startswith("Reorder"):
+            copy.name = f"{node.op_type}_{index}"
+        copies.append(copy)
+    del model.graph.node[:]
+    model.graph.node.extend(copies)
+    return model
+
+
+def _reads(node: onnx.NodeProto) -> list[str]:
+    """The tensors a node needs, those that its subgraphs (If, Loop) capture included."""
+    inner = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+    return [*node.input, *(name for graph in inner for each in graph.node for name in _reads(each))]
+
+
 class Splitter:
     """Cuts ranges of nodes out of one model whose nodes are in topological order."""
 

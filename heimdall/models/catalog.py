@@ -127,6 +127,8 @@ def _check_options(name: str, make: Callable[..., Pipeline], options: Mapping[st
     for option in options:
         if option not in signature.parameters:
             valid = [choice for choice in signature.parameters if choice != "path"]
+            if not valid:
+                raise ConfigError(f"model {name!r} takes no options; given was {option!r}")
             raise ConfigError(unknown(f"option of model {name!r}", option, valid))
     missing = [
         parameter.name

@@ -47,7 +47,7 @@ def select(wanted: str | int | None = None) -> cl.Device:
         if text.lower() in label(device).lower():
             return device
     names = ", ".join(f"{index}: {label(device)}" for index, device in enumerate(found))
-    raise DeviceError(f"no OpenCL device matches {text!r}; there are {names}")
+    raise DeviceError(f"no OpenCL device matches {text!r}; choose one of: {names}")
 
 
 def is_gpu(device: cl.Device) -> bool:

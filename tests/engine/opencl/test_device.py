@@ -21,7 +21,7 @@ def test_devices_are_chosen_by_index_or_part_of_the_name():
 def test_an_unknown_device_lists_those_that_exist():
     if not device.devices():
         pytest.skip("no OpenCL device here")
-    with pytest.raises(DeviceError, match="no OpenCL device matches 'quantum'; there are 0: "):
+    with pytest.raises(DeviceError, match="no OpenCL device matches 'quantum'; choose one of: 0: "):
         device.select("quantum")
 
 
