@@ -149,10 +149,11 @@ class Coordinator:
 
     def next_wakeup_ns(self) -> int | None:
         """When ``wake`` is due at the latest; None when only events matter."""
-        times = [dnn.start_ns for dnn in self._dnns.values() if dnn.start_ns is not None]
-        if self._placement.next_step_ns is not None:
-            times.append(self._placement.next_step_ns)
-        return min(times, default=None)
+        step_ns, resting = self._placement.next_step_ns, self._jobs.resting
+        if not resting:
+            return step_ns
+        due_ns = min(resting.values())
+        return due_ns if step_ns is None else min(due_ns, step_ns)
 
     @property
     def decisions(self) -> int:
@@ -247,19 +248,25 @@ class Coordinator:
         job = self._jobs.find(event.job, "ChunkFinished")
         if job is None:
             return ""
-        told = (event.processor, event.start_op, event.end_op)
-        asked = (job.processor, job.next_op, job.running_end_op)
-        if told != asked:
+        if (
+            event.end_op != job.running_end_op
+            or event.start_op != job.next_op
+            or event.processor != job.processor
+        ):
+            told = (event.processor, event.start_op, event.end_op)
+            asked = (job.processor, job.next_op, job.running_end_op)
             raise CoordinationError(
                 f"job {job.id} of {job.dnn!r} runs {asked}, but ChunkFinished says {told}"
             )
         self._jobs.running[event.processor] = None
-        costs = job.stage_costs
-        costs.learn(event.processor, event.start_op, event.end_op, event.elapsed_ns)
-        job.executed_ns += event.elapsed_ns
+        elapsed_ns = event.elapsed_ns
+        job.executed_ns += elapsed_ns
         if event.processor == GPU:
-            self._gap.chunk_ended(event.elapsed_ns)
-            job.owner.window.gpu_ns += event.elapsed_ns
+            job.stage_costs.learn_gpu(event.start_op, event.end_op, elapsed_ns)
+            self._gap.chunk_ended(elapsed_ns)
+            job.owner.window.gpu_ns += elapsed_ns
+        else:
+            job.stage_costs.learn_cpu(elapsed_ns)
         self._jobs.progress(job, event.end_op, "ChunkFinished", now_ns, out)
         return CHUNK_ENDED
 
@@ -288,7 +295,7 @@ class Coordinator:
         job = self._jobs.find(event.job, "JobFailed")
         if job is None:
             return ""
-        job.owner.start_ns = job.owner.failed(now_ns, self._interval_ns)
+        self._jobs.rest(job.owner, job.owner.failed(now_ns, self._interval_ns))
         self._jobs.drop(job, "JobFailed", event.error, now_ns, out)
         return CHUNK_ENDED  # its processor may be free now
 
@@ -308,10 +315,8 @@ class Coordinator:
         return CHUNK_ENDED
 
     def _timers(self, now_ns: int, out: list[Action]) -> None:
-        for dnn in self._dnns.values():
-            if dnn.start_ns is not None and now_ns >= dnn.start_ns:
-                dnn.start_ns = None
-                self._jobs.begin(dnn, now_ns, out)
+        if now_ns >= self._jobs.rest_until_ns:
+            self._jobs.resume(now_ns, out)
         step_ns = self._placement.next_step_ns
         if step_ns is not None and now_ns >= step_ns:
             self._placement.step(now_ns, self._gap, self._chunking, self._interval_ns, out)

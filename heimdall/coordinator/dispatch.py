@@ -69,7 +69,7 @@ class Dispatcher:
         if self._equal:  # rendering comes as it comes; a chunk is still as long as a gap
             left_ns, fresh = usual_ns, True
         elif gap.is_open and self._chunking.may_start(gap, trigger == GAP_OPENED):
-            left_ns, fresh = gap.left_ns(now_ns), gap.fresh(now_ns)
+            left_ns, fresh = gap.room(now_ns)
         else:
             return []
         fitting = []
@@ -128,7 +128,9 @@ class Dispatcher:
         job.owner.last_reason = reason
         if processor == GPU:
             self._gap.chunk_started(now_ns)
-        expected_ns = job.stage_costs.expected_ns(processor, next_op, end_op)
+            expected_ns = job.stage_costs.gpu_ns(next_op, end_op)
+        else:
+            expected_ns = job.stage_costs.cpu_ns(next_op, end_op)
         out.append(
             RunChunk(
                 job.id, job.dnn, job.stage, job.task, processor, next_op, end_op,

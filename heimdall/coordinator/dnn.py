@@ -39,7 +39,6 @@ class Dnn:
         "plan",
         "prepare_ns",
         "processor",
-        "start_ns",
         "window",
     )
 
@@ -50,7 +49,6 @@ class Dnn:
         self.processor = GPU
         self.job: Job | None = None
         self.pending = 0
-        self.start_ns: int | None = None  # when the next job may start, while it must wait
         self.last_prepare_ns: int | None = None
         self.prepare_ns = [0] * len(plan.stages)  # expected preprocessing time of each stage
         self.failures_in_row = self.failures = self.misses = 0
@@ -69,10 +67,11 @@ class Dnn:
         gpu_ns = other_ns = chunks = 0.0
         for stage, costs in enumerate(self.costs):
             tasks = costs.tasks if stage else 1.0
-            gpu_ns += tasks * costs.gpu_left_ns(0)
-            other_ns += tasks * costs.fallback_ns(0, costs.ops)
+            task_ns, task_other_ns, task_chunks = costs.left(0)
+            gpu_ns += tasks * task_ns
+            other_ns += tasks * task_other_ns
             other_ns += self.prepare_ns[stage] if stage else 0
-            chunks += tasks * costs.chunks_left[0]
+            chunks += tasks * task_chunks
         return int(gpu_ns), int(other_ns), max(1, round(chunks))
 
     def expected_cpu_ns(self) -> int:
@@ -111,23 +110,22 @@ class Dnn:
         return now_ns + min(interval_ns << doublings, MAX_RETRY_NS)
 
 
-def remaining(dnn: Dnn, job: Job) -> tuple[int, int, int]:
+def remaining(job: Job) -> tuple[int, int, int]:
     """What a GPU job still needs in all its stages: (GPU ns, ns off the GPU, static chunks)."""
-    here, costs, next_op = job.stage_costs, dnn.costs, job.next_op
+    gpu_ns, other_ns, chunks = job.stage_costs.left(job.next_op)
     more = job.tasks - job.task - 1
-    gpu_ns = here.gpu_left_ns(next_op)
-    other_ns = here.fallback_ns(next_op, here.ops)
-    chunks = here.chunks_left[next_op]
     if more:
-        gpu_ns += more * here.gpu_left_ns(0)
-        other_ns += more * here.fallback_ns(0, here.ops)
-        chunks += more * here.chunks_left[0]
-    stage = job.stage + 1
+        task_ns, task_other_ns, task_chunks = job.stage_costs.left(0)
+        gpu_ns += more * task_ns
+        other_ns += more * task_other_ns
+        chunks += more * task_chunks
+    costs, stage = job.owner.costs, job.stage + 1
     while stage < len(costs):
         later = costs[stage]
-        gpu_ns += int(later.tasks * later.gpu_left_ns(0))
-        other_ns += int(later.tasks * later.fallback_ns(0, later.ops)) + dnn.prepare_ns[stage]
-        chunks += round(later.tasks * later.chunks_left[0])
+        later_ns, later_other_ns, later_chunks = later.left(0)
+        gpu_ns += int(later.tasks * later_ns)
+        other_ns += int(later.tasks * later_other_ns) + job.owner.prepare_ns[stage]
+        chunks += round(later.tasks * later_chunks)
         stage += 1
     return gpu_ns, other_ns, chunks
 

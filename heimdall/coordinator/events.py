@@ -118,9 +118,13 @@ class Prepare:
     stage: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class RunChunk:
-    """Run ops ``[start_op, end_op)`` of task ``task`` of ``stage`` on ``processor``."""
+    """Run ops ``[start_op, end_op)`` of task ``task`` of ``stage`` on ``processor``.
+
+    To be left as it is, like the others, but not frozen: a decision makes one, and a frozen
+    dataclass stores its fields the slow way (9 us instead of 3 us when the caches are cold).
+    """
 
     job: int
     dnn: str

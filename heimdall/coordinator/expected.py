@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import accumulate
 
-from heimdall.coordinator.events import CPU, GPU, StagePlan
+from heimdall.coordinator.events import StagePlan
 
 # An expectation that is too low costs a late frame, one that is too high some idle GPU time: so
 # it rises faster than it falls. One measurement counts at most _OUTLIER times the expectation.
@@ -90,24 +90,20 @@ class StageCosts:
 
     def fallback_ns(self, start: int, end: int) -> int:
         """The fallback ops of a range, in the pool."""
-        if not self._has_fallback:
-            return 0
         work_ns = self._fallback_sums[end] - self._fallback_sums[start]
         return int(work_ns * self.fallback_ratio.value)
 
-    def cpu_ns(self) -> int:
-        """The whole network on one CPU core."""
-        return int(self.plan.cpu_ns * self.cpu_ratio.value)
+    def cpu_ns(self, start: int = 0, end: int | None = None) -> int:
+        """The whole network on one CPU core; a part of its ops takes its part of the time."""
+        whole_ns = int(self.plan.cpu_ns * self.cpu_ratio.value)
+        return whole_ns if end is None else whole_ns * (end - start) // self.ops
 
-    def expected_ns(self, processor: str, start: int, end: int) -> int:
-        """Any range on a processor; a part of the network on the CPU takes its part of the time."""
-        if processor == CPU:
-            return self.cpu_ns() * (end - start) // self.ops
-        return self.gpu_ns(start, end)
-
-    def gpu_left_ns(self, next_op: int) -> int:
-        """All GPU ops from ``next_op`` on, in as few chunks as fallback ops allow."""
-        return int(self._gpu_left[next_op] * self.gpu_ratio.value)
+    def left(self, next_op: int) -> tuple[int, int, int]:
+        """Everything from ``next_op`` on: (ns on the GPU, in as few chunks as fallback ops allow,
+        ns of fallback ops, static chunks)."""
+        gpu_ns = int(self._gpu_left[next_op] * self.gpu_ratio.value)
+        other_ns = self.fallback_ns(next_op, self.ops) if self._has_fallback else 0
+        return gpu_ns, other_ns, self.chunks_left[next_op]
 
     def longest(self, start: int, left_ns: int) -> int:
         """The end of the longest chunk from ``start`` that is expected to fit ``left_ns``."""
@@ -119,6 +115,7 @@ class StageCosts:
         return end if sums[end] <= limit else bisect_right(sums, limit, start, end) - 1
 
     def learn_gpu(self, start: int, end: int, elapsed_ns: int) -> None:
+        """A chunk took ``elapsed_ns`` on the GPU."""
         profiled_ns = self._gpu_sums[end] - self._gpu_sums[start] + self.chunk_cost_ns
         share = profiled_ns / self._gpu_total
         weight = share if 0.1 < share < 1.0 else 0.1 if share < 1.0 else 1.0
@@ -127,12 +124,9 @@ class StageCosts:
     def learn_fallback(self, start: int, end: int, elapsed_ns: int) -> None:
         self.fallback_ratio.learn(elapsed_ns, self._fallback_sums[end] - self._fallback_sums[start])
 
-    def learn(self, processor: str, start: int, end: int, elapsed_ns: int) -> None:
-        """A chunk took ``elapsed_ns`` on ``processor``."""
-        if processor == GPU:
-            self.learn_gpu(start, end, elapsed_ns)
-        else:
-            self.cpu_ratio.learn(elapsed_ns, self.plan.cpu_ns)
+    def learn_cpu(self, elapsed_ns: int) -> None:
+        """The whole network took ``elapsed_ns`` on the CPU."""
+        self.cpu_ratio.learn(elapsed_ns, self.plan.cpu_ns)
 
     def learn_tasks(self, tasks: int) -> None:
         """How many inputs this stage really got (hands, faces)."""

@@ -71,13 +71,11 @@ class Gap:
         self.is_open = False
         self.end_ns = min(self.end_ns, now_ns)
 
-    def left_ns(self, now_ns: int) -> int:
-        """Time before rendering takes the GPU back."""
-        return self.end_ns - now_ns if self.end_ns > now_ns else 0
-
-    def fresh(self, now_ns: int) -> bool:
-        """Whether (nearly) a whole gap is left, with no chunk in it yet."""
-        return self.chunks == 0 and self.left_ns(now_ns) >= _WHOLE * self.usual_ns
+    def room(self, now_ns: int) -> tuple[int, bool]:
+        """Time before rendering takes the GPU back, and whether the gap is fresh: (nearly) a
+        whole one is left, with no chunk in it yet."""
+        left_ns = self.end_ns - now_ns if self.end_ns > now_ns else 0
+        return left_ns, self.chunks == 0 and left_ns >= _WHOLE * self.usual_ns
 
     def chunk_started(self, now_ns: int) -> None:
         self.chunks += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 
 from heimdall.coordinator.chunking import Chunking
 from heimdall.coordinator.dnn import Dnn, remaining
@@ -14,6 +15,7 @@ from heimdall.coordinator.job import (
     FINISHED,
     PREPARING,
     READY,
+    TRANSITIONS,
     CoordinationError,
     Job,
     State,
@@ -25,7 +27,8 @@ _REMEMBERED = 256  # ended jobs whose late events are still understood
 
 
 class Jobs:
-    """``in_flight``: jobs by number, oldest first; ``running``: the job on each processor."""
+    """``in_flight``: jobs by number, oldest first; ``running``: the job on each processor;
+    ``resting``: when the next job of a DNN may start, while its rate cap or a failure delays it."""
 
     def __init__(
         self,
@@ -37,6 +40,8 @@ class Jobs:
     ) -> None:
         self.in_flight: dict[int, Job] = {}
         self.running: dict[str, Job | None] = {GPU: None, CPU: None}
+        self.resting: dict[str, int] = {}
+        self.rest_until_ns: float = inf  # none may start before
         self.started = False
         self._dnns, self._placement = dnns, placement
         self._chunking, self._gap, self._interval_ns = chunking, gap, interval_ns
@@ -47,7 +52,8 @@ class Jobs:
         """The job in flight that ``event`` may happen to; None for a late event of an ended job."""
         job = self.in_flight.get(job_id)
         if job is not None:
-            check(job.id, job.dnn, job.state, event)
+            if event not in TRANSITIONS[job.state]:
+                check(job.id, job.dnn, job.state, event)
             return job
         if job_id not in self._ended:
             raise CoordinationError(f"job {job_id} is not known: {event} cannot happen to it")
@@ -62,11 +68,11 @@ class Jobs:
         wanted = dnn.pending > 0 or (dnn.plan.continuous and self.started)
         if dnn.job is not None or not wanted or not self._placement.runs_on(dnn):
             return
-        due_ns = dnn.start_ns or 0
+        due_ns = self.resting.get(dnn.name, 0)
         if dnn.last_prepare_ns is not None:
             due_ns = max(due_ns, dnn.last_prepare_ns + dnn.plan.min_interval_ns)
         if due_ns > now_ns:
-            dnn.start_ns = due_ns
+            self.rest(dnn, due_ns)
             return
         plan = dnn.plan
         job = Job(
@@ -83,9 +89,23 @@ class Jobs:
         )
         self._next += 1
         dnn.pending = max(dnn.pending - 1, 0)
-        dnn.job, dnn.last_prepare_ns, dnn.start_ns = job, now_ns, None
+        dnn.job, dnn.last_prepare_ns = job, now_ns
+        self.resting.pop(dnn.name, None)
         self.in_flight[job.id] = job
         out.append(Prepare(job.id, job.dnn, 0))
+
+    def rest(self, dnn: Dnn, until_ns: int) -> None:
+        """The next job of a DNN starts then at the earliest."""
+        self.resting[dnn.name] = until_ns
+        self.rest_until_ns = min(self.rest_until_ns, until_ns)
+
+    def resume(self, now_ns: int, out: list[Action]) -> None:
+        """Admit jobs of the DNNs that have rested."""
+        for name, dnn in self._dnns.items():
+            if name in self.resting and now_ns >= self.resting[name]:
+                del self.resting[name]
+                self.begin(dnn, now_ns, out)
+        self.rest_until_ns = min(self.resting.values(), default=inf)
 
     def ready(self, job: Job, event: str, out: list[Action]) -> None:
         """The job could go on: to the pool for fallback ops, else it waits for its processor."""
@@ -119,7 +139,7 @@ class Jobs:
     def _estimate(self, job: Job) -> None:
         """What is left, as the policies see it."""
         if job.processor == GPU:
-            job.remaining_ns, job.other_ns, chunks = remaining(job.owner, job)
+            job.remaining_ns, job.other_ns, chunks = remaining(job)
             job.gaps = self._chunking.gaps(chunks, job.remaining_ns, self._gap.usual_ns)
         else:
             stages = job.owner.costs[job.stage :]

@@ -10,15 +10,15 @@ from heimdall.coordinator.expected import Ratio, StageCosts
 def test_a_range_is_a_difference_of_sums_plus_the_cost_of_cutting(sim):
     costs = StageCosts(sim.stage([1, 2, 3, 4], chunk_cost_ms=0.5))
     assert costs.gpu_ns(1, 3) == 5.5 * sim.ms
-    assert costs.gpu_left_ns(0) == 10.5 * sim.ms
-    assert costs.expected_ns("cpu", 0, 4) == 30 * sim.ms
-    assert costs.expected_ns("cpu", 0, 2) == 15 * sim.ms
+    assert costs.left(0)[0] == 10.5 * sim.ms
+    assert costs.cpu_ns(0, 4) == 30 * sim.ms
+    assert costs.cpu_ns(0, 2) == 15 * sim.ms
 
 
 def test_fallback_ops_end_runs_and_cost_no_gpu_time(sim):
     costs = StageCosts(sim.stage([1, 2, 3, 4], fallback=[1], chunk_cost_ms=0.5))
     assert costs.run_end == [1, 2, 4, 4]
-    assert costs.gpu_left_ns(0) == (1 + 7 + 2 * 0.5) * sim.ms
+    assert costs.left(0)[0] == (1 + 7 + 2 * 0.5) * sim.ms
     assert costs.fallback_ns(0, 4) == 2 * sim.ms
     assert costs.longest(0, 100 * sim.ms) == 1
 
@@ -52,8 +52,8 @@ def test_the_longest_chunk_fits_and_one_more_op_would_not(sim, ops, left, cost, 
 def test_expectation_follows_reality(sim):
     costs = StageCosts(sim.stage([5, 5]))
     for _ in range(40):
-        costs.learn("gpu", 0, 2, 20 * sim.ms)
-        costs.learn("cpu", 0, 2, 15 * sim.ms)
+        costs.learn_gpu(0, 2, 20 * sim.ms)
+        costs.learn_cpu(15 * sim.ms)
     assert costs.gpu_ns(0, 1) == pytest.approx(10 * sim.ms, rel=0.01)
     assert costs.cpu_ns() == pytest.approx(15 * sim.ms, rel=0.02)
 
@@ -69,6 +69,6 @@ def test_it_rises_faster_than_it_falls_and_an_outlier_counts_little():
 
 def test_a_short_chunk_teaches_less_than_a_whole_network(sim):
     short, whole = (StageCosts(sim.stage([1] * 10)) for _ in range(2))
-    short.learn("gpu", 0, 2, 4 * sim.ms)
-    whole.learn("gpu", 0, 10, 20 * sim.ms)
+    short.learn_gpu(0, 2, 4 * sim.ms)
+    whole.learn_gpu(0, 10, 20 * sim.ms)
     assert 1 < short.gpu_ratio.value < whole.gpu_ratio.value

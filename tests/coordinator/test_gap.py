@@ -49,15 +49,15 @@ def test_a_chunk_that_runs_on_into_the_next_gap_counts_in_both():
 
 def test_a_gap_is_fresh_until_a_chunk_starts_or_a_tenth_has_passed():
     gap = gap_of()
-    assert gap.fresh(10)
-    assert not gap.fresh(11)
+    assert gap.room(10)[1]
+    assert not gap.room(11)[1]
     gap.chunk_started(0)
-    assert not gap.fresh(0)
+    assert not gap.room(0)[1]
 
 
 def test_a_frame_that_is_already_late_leaves_an_empty_gap():
     gap = gap_of(start=100, end=90)
-    assert gap.left_ns(100) == 0
+    assert gap.room(100)[0] == 0
 
 
 def test_the_usual_gap_follows_what_is_seen():
