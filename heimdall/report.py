@@ -9,7 +9,7 @@ from heimdall.app import App
 from heimdall.coordinator.coordinator import Coordinator
 from heimdall.coordinator.snapshot import Snapshot
 from heimdall.render import DnnStatus, Status
-from heimdall.startup import Stage
+from heimdall.startup import Setup
 from heimdall.stats import SCHEMA, Figures
 
 RATE_WINDOW_NS = 3_000_000_000
@@ -21,7 +21,7 @@ class Reporter:
     def __init__(
         self,
         app: App,
-        stage: Stage,
+        setup: Setup,
         coordinator: Coordinator,
         figures: Figures,
         *,
@@ -29,7 +29,7 @@ class Reporter:
         mode: str,
     ) -> None:
         self._app = app
-        self._stage = stage
+        self._setup = setup
         self._coordinator = coordinator
         self._figures = figures
         self._scheduler = scheduler
@@ -63,18 +63,18 @@ class Reporter:
             late_frames=figures.late_frames,
             scheduler=self._scheduler,
             mode=self._mode,
-            device=self._stage.gpu_name,
+            device=self._setup.gpu_name,
             dnns=tuple(self._dnn_status(item, now_ns) for item in snapshot.dnns.values()),
             gap_utilization=self._utilization(snapshot),
             reason=reason,
-            message=message or self._stage.source.error or "",
+            message=message or self._setup.source.error or "",
         )
 
     def _dnn_status(self, item: Any, now_ns: int) -> DnnStatus:
         results = self._results_ns[item.name]
         while results and results[0] < now_ns - RATE_WINDOW_NS:
             results.popleft()
-        deployment = self._stage.deployments[item.name]
+        deployment = self._setup.deployments[item.name]
         return DnnStatus(
             name=item.name,
             latency_ms=None if item.latency_ns is None else item.latency_ns / 1e6,
@@ -88,17 +88,17 @@ class Reporter:
 
     def summary(self, now_ns: int, startup_s: float) -> dict[str, Any]:
         """The run summary, all but its errors."""
-        stage = self._stage
+        setup = self._setup
         gap = self._utilization(self._coordinator.snapshot(now_ns))
         return {
             "schema": SCHEMA,
             "app": self._app.name,
             "wall_s": 0.0,
             "startup_s": round(startup_s, 3),
-            "source": stage.source.describe(),
+            "source": setup.source.describe(),
             "scheduler": self._scheduler,
             "mode": self._mode,
-            "device": stage.describe_devices(),
-            "size": list(stage.surface.size),
-            **self._figures.summary(stage.lone_render_ns, gap),
+            "device": setup.describe_devices(),
+            "size": list(setup.surface.size),
+            **self._figures.summary(setup.lone_render_ns, gap),
         }

@@ -42,7 +42,7 @@ from heimdall.pacing import SPIN_NS, Pacer, spin_until
 from heimdall.render import Close, InputEvent, Key, Pointer, Recorder, Scroll, Status, save_picture
 from heimdall.report import Reporter
 from heimdall.softgpu import first_in_line
-from heimdall.startup import Stage, start
+from heimdall.startup import Setup, start
 from heimdall.stats import DnnFigures, Figures
 from heimdall.trace import Tracer
 
@@ -67,8 +67,8 @@ def run_app(target: str, options: RunOptions, progress: Progress = no_progress) 
     app_class = load_app(target)
     validate(app_class)
     app = create(app_class)
-    with start(app, options, progress) as stage:
-        runtime = Runtime(app, options, stage)
+    with start(app, options, progress) as setup:
+        runtime = Runtime(app, options, setup)
         try:
             summary = runtime.run()
         finally:
@@ -77,42 +77,42 @@ def run_app(target: str, options: RunOptions, progress: Progress = no_progress) 
 
 
 class Runtime:
-    """One run of one app on an opened stage (devices, networks, source)."""
+    """One run of one app on an opened setup (devices, networks, source)."""
 
-    def __init__(self, app: App, options: RunOptions, stage: Stage) -> None:
+    def __init__(self, app: App, options: RunOptions, setup: Setup) -> None:
         self._app = app
         self._options = options
-        self._stage = stage
-        self._source = stage.source
-        self._frame = stage.first_frame
-        self._interval_ns = round(1e9 / stage.fps)
+        self._setup = setup
+        self._source = setup.source
+        self._frame = setup.first_frame
+        self._interval_ns = round(1e9 / setup.fps)
         # What the system keeps of a real-time GPU's core: taking it would stop the GPU for 50 ms.
-        reserved = 1.0 - stage.processors.load_limit
+        reserved = 1.0 - setup.processors.load_limit
         self._guard_ns = max(GAP_GUARD_NS, round(reserved * self._interval_ns))
         self._inbox: queue.SimpleQueue[Event | Result] = queue.SimpleQueue()
         self._callbacks = Callbacks()
         self._tracer = Tracer(time.perf_counter_ns()) if options.trace else None
         self._coordinator = Coordinator(
-            [deployment.plan for deployment in stage.deployments.values()],
+            [deployment.plan for deployment in setup.deployments.values()],
             scheduler=options.scheduler or app.scheduler,
             frame_interval_ns=self._interval_ns,
-            mode=stage.chunk_mode,
+            mode=setup.chunk_mode,
             offload=options.offload,
             content=options.content or app.content,
             render_priority=app.render_priority,
         )
-        self._figures = _figures(stage)
+        self._figures = _figures(setup)
         self._reporter = Reporter(
             app,
-            stage,
+            setup,
             self._coordinator,
             self._figures,
             scheduler=options.scheduler or app.scheduler,
-            mode=stage.chunk_mode,
+            mode=setup.chunk_mode,
         )
-        self._executor = Executor(stage.deployments, self._newest, self._inbox, self._tracer)
+        self._executor = Executor(setup.deployments, self._newest, self._inbox, self._tracer)
         self._recorder = (
-            Recorder(options.record, stage.surface.size, stage.fps) if options.record else None
+            Recorder(options.record, setup.surface.size, setup.fps) if options.record else None
         )
         self._script: Iterator[float] | None = None if options.headless else iter(())
         self._script_due_ns = 0
@@ -124,7 +124,7 @@ class Runtime:
         self._warm = False
         self._startup_s = 0.0
         self._frame_count = 0
-        self._deadline_after_ns = stage.lone_render_ns  # a frame's deadline, after its start
+        self._deadline_after_ns = setup.lone_render_ns  # a frame's deadline, after its start
 
     def run(self) -> dict[str, Any]:
         """Loop until the end, and return the summary."""
@@ -151,7 +151,7 @@ class Runtime:
         start_ns = self._pacer.next_ns
         self._serve_until(start_ns - LOAD_NS)
         frame = self._newest()
-        self._stage.scene.load(frame.image, frame.sequence)
+        self._setup.scene.load(frame.image, frame.sequence)
         self._serve_until(start_ns)
         spin_until(start_ns)
         self._receive(RenderStarted(self._frame_count))
@@ -184,18 +184,18 @@ class Runtime:
 
     def _draw(self, frame: Frame, start_ns: int) -> tuple[int, int]:
         """Draw and present the newest frame; return (completion time, duration) in ns."""
-        stage = self._stage
+        setup = self._setup
         began_ns = time.perf_counter_ns()
-        stage.scene.begin(frame.image, frame.sequence)
-        self._callbacks.call(self._app.draw, stage.scene)
-        stage.scene.render()
+        setup.scene.begin(frame.image, frame.sequence)
+        self._callbacks.call(self._app.draw, setup.scene)
+        setup.scene.render()
         if self._overlay_on:
-            stage.overlay.draw(self._current_status())
-        stage.surface.finish()
+            setup.overlay.draw(self._current_status())
+        setup.surface.finish()
         completed_ns = time.perf_counter_ns()
-        stage.surface.present()
+        setup.surface.present()
         if self._recorder:
-            self._recorder.add(stage.surface)
+            self._recorder.add(setup.surface)
         if self._tracer:
             self._tracer.span(
                 "render",
@@ -226,7 +226,7 @@ class Runtime:
         return self._frame_count >= WARM_UP_FRAMES and all(
             dnn.latencies_ns
             for name, dnn in self._figures.dnns.items()
-            if not self._stage.deployments[name].dnn.on_event
+            if not self._setup.deployments[name].dnn.on_event
         )
 
     # --- the coordinator -------------------------------------------------------------------
@@ -282,7 +282,7 @@ class Runtime:
 
     def _react(self) -> None:
         """Window input, then the headless script, then what the app has requested."""
-        for event in self._stage.surface.poll():
+        for event in self._setup.surface.poll():
             self._on_input(event)
         now_ns = time.perf_counter_ns()
         if self._warm and self._script_due_ns <= now_ns:
@@ -315,7 +315,7 @@ class Runtime:
                 self._overlay_on = not self._overlay_on
             self._callbacks.call(self._app.on_key, event)
         elif isinstance(event, Pointer):
-            self._callbacks.call(self._app.on_pointer, event, self._stage.scene)
+            self._callbacks.call(self._app.on_pointer, event, self._setup.scene)
         elif isinstance(event, Scroll):
             self._callbacks.call(self._app.on_scroll, event)
 
@@ -330,7 +330,7 @@ class Runtime:
             self._status_due_ns = now_ns + STATUS_INTERVAL_NS
             message = self._callbacks.message or self._executor.message
             self._status = self._reporter.status(now_ns, self._reason, message)
-            self._stage.overlay.prepare(self._status)
+            self._setup.overlay.prepare(self._status)
 
     def _current_status(self) -> Status:
         return replace(
@@ -354,9 +354,9 @@ class Runtime:
         """Save what was asked for, and sum up."""
         summary = self._reporter.summary(time.perf_counter_ns(), self._startup_s)
         if self._options.screenshot:
-            save_picture(self._options.screenshot, self._stage.surface.read())
+            save_picture(self._options.screenshot, self._setup.surface.read())
         if self._tracer and self._options.trace:
-            about = {"app": self._app.name, "device": self._stage.gpu_name}
+            about = {"app": self._app.name, "device": self._setup.gpu_name}
             self._tracer.save(self._options.trace, self._coordinator.config(), about)
         errors = [*self._executor.errors, *self._callbacks.errors]
         if self._source.error:
@@ -370,7 +370,7 @@ class Runtime:
             self._recorder.close()
 
 
-def _figures(stage: Stage) -> Figures:
+def _figures(setup: Setup) -> Figures:
     """Nothing counted yet, for each DNN of the run."""
     dnns = {
         name: DnnFigures(
@@ -378,6 +378,6 @@ def _figures(stage: Stage) -> Figures:
             whole_ns=deployment.whole_ns,
             stages=len(deployment.plan.stages),
         )
-        for name, deployment in stage.deployments.items()
+        for name, deployment in setup.deployments.items()
     }
-    return Figures(stage.fps, dnns)
+    return Figures(setup.fps, dnns)

@@ -36,7 +36,7 @@ FIRST_FRAME_TIMEOUT_S = 10.0
 
 
 @dataclass
-class Stage:
+class Setup:
     """What a run runs on."""
 
     fps: float
@@ -66,7 +66,7 @@ class Stage:
 
 
 @contextlib.contextmanager
-def start(app: App, options: RunOptions, progress: Progress = no_progress) -> Iterator[Stage]:
+def start(app: App, options: RunOptions, progress: Progress = no_progress) -> Iterator[Setup]:
     """Open source, devices and networks for ``app``; close them when the block ends.
 
     Raises HeimdallError, saying what is missing and what to do, before anything is drawn.
@@ -98,7 +98,7 @@ def start(app: App, options: RunOptions, progress: Progress = no_progress) -> It
                 fps,
             )
         _place(deployments, processors, gap_ns, progress)
-        yield Stage(
+        yield Setup(
             fps,
             source,
             first_frame,
