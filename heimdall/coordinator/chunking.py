@@ -63,7 +63,7 @@ class Elastic(Chunking):
         return end
 
     def gaps(self, chunks_left: int, left_ns: int, gap_ns: int) -> int:
-        return -(-left_ns // max(gap_ns, 1)) if left_ns > gap_ns else 1
+        return -(-left_ns // (gap_ns or 1)) if left_ns > gap_ns else 1
 
     def lone_ns(self, gaps: int, work_ns: int, gap_ns: int, interval_ns: int) -> int:
         return work_ns + gaps * max(interval_ns - gap_ns, 0)

@@ -59,6 +59,8 @@ class Coordinator:
     changing scene counts ("paper" or "aging"). ``render_priority``: "top", or "equal" (chunks
     start without regard to rendering). ``admission``: "one-in-flight" remembers one request while
     a job runs, "queue(n)" n of them. Raises ConfigError for anything else.
+
+    ``decisions``: how often the scheduler has been asked.
     """
 
     def __init__(
@@ -90,6 +92,8 @@ class Coordinator:
         if len(self._dnns) != len(self._plans):
             raise ConfigError(f"two DNNs have the same name: {[p.name for p in self._plans]}")
         self.scheduler = schedulers.create(scheduler) if isinstance(scheduler, str) else scheduler
+        self._observed = type(self.scheduler).observe is not Scheduler.observe
+        self.decisions = 0
         self._interval_ns = frame_interval_ns
         self._mode, self._content, self._admission = mode, content, admission
         self._waiting_limit = _admission_limit(admission)
@@ -135,9 +139,10 @@ class Coordinator:
         if handler is None:
             raise TypeError(f"not an event: {event!r}")
         trigger = handler(event, now_ns, actions)
-        self.scheduler.observe(event)
+        if self._observed:
+            self.scheduler.observe(event)
         self._timers(now_ns, actions)
-        self._dispatcher.dispatch(trigger, now_ns, actions)
+        self.decisions += self._dispatcher.dispatch(trigger, now_ns, actions)
         return actions
 
     def wake(self, now_ns: int) -> list[Action]:
@@ -154,11 +159,6 @@ class Coordinator:
             return step_ns
         due_ns = min(resting.values())
         return due_ns if step_ns is None else min(due_ns, step_ns)
-
-    @property
-    def decisions(self) -> int:
-        """How often the scheduler has been asked."""
-        return self._dispatcher.decisions
 
     def config(self) -> dict[str, Any]:
         """The constructor's arguments as JSON data (the scheduler by name)."""

@@ -15,8 +15,7 @@ from heimdall.schedulers.base import GAP_OPENED, Assignment, Choice, Scheduler, 
 
 
 class Dispatcher:
-    """Keeps processors busy. ``equal``: GPU chunks start without regard to rendering.
-    ``decisions`` counts calls of the scheduler."""
+    """Keeps processors busy. ``equal``: GPU chunks start without regard to rendering."""
 
     def __init__(
         self,
@@ -30,7 +29,6 @@ class Dispatcher:
         interval_ns: int,
         equal: bool,
     ) -> None:
-        self.decisions = 0
         self._scheduler, self._jobs, self._placement = scheduler, jobs, placement
         self._chunking, self._gap, self._equal = chunking, gap, equal
         self._view = View(
@@ -44,8 +42,9 @@ class Dispatcher:
             interval_ns=interval_ns,
         )
 
-    def dispatch(self, trigger: str, now_ns: int, out: list[Action]) -> None:
-        """A scheduling event for every idle processor."""
+    def dispatch(self, trigger: str, now_ns: int, out: list[Action]) -> int:
+        """A scheduling event for every idle processor; returns how often the policy was asked."""
+        asked = 0
         on_gpu: list[Job] = []
         on_cpu: list[Job] = []
         for job in self._jobs.in_flight.values():
@@ -55,12 +54,13 @@ class Dispatcher:
         if on_gpu and running[GPU] is None and GPU not in lost:
             fitting = self._fitting(on_gpu, trigger, now_ns)
             if fitting:
-                self._offer(GPU, fitting, trigger, now_ns, out)
+                asked += self._offer(GPU, fitting, trigger, now_ns, out)
         if on_cpu and running[CPU] is None and CPU not in lost:
             for job in on_cpu:  # the system preempts on a CPU: no need to cut
                 job.end_op = job.stage_costs.ops
-            self._offer(CPU, on_cpu, trigger, now_ns, out)
+            asked += self._offer(CPU, on_cpu, trigger, now_ns, out)
         self._gap.runnable = bool(on_gpu) or running[GPU] is not None
+        return asked
 
     def _fitting(self, jobs: list[Job], trigger: str, now_ns: int) -> list[Job]:
         """The jobs that may start a GPU chunk now, each with the chunk's end proposed."""
@@ -82,16 +82,15 @@ class Dispatcher:
 
     def _offer(
         self, processor: str, jobs: list[Job], trigger: str, now_ns: int, out: list[Action]
-    ) -> None:
-        """Let the policy choose among ``jobs``, all of which can start."""
+    ) -> bool:
+        """Let the policy choose among ``jobs``, all of which can start. Whether it was asked."""
         scheduler = self._scheduler
         if processor not in scheduler.processors:
             oldest = min(jobs, key=lambda job: (job.enqueued_ns, job.id))
             self._start(oldest, oldest.end_op, "first come", now_ns, out)
-            return
+            return False
         if trigger not in scheduler.triggers:
-            return
-        self.decisions += 1
+            return False
         view, gap = self._view, self._gap
         view.processor, view.trigger, view.jobs = processor, trigger, jobs
         view.gap_ns = gap.usual_ns
@@ -99,6 +98,7 @@ class Dispatcher:
         choice = scheduler.select(view, now_ns)
         if choice is not None:
             self._apply(choice, now_ns, out)
+        return True
 
     def _apply(self, choice: Choice, now_ns: int, out: list[Action]) -> None:
         for chosen in choice.assignments:
