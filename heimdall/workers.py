@@ -37,11 +37,15 @@ class Workers:
         self._queue.put((call, args))
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Let what is queued finish, then end the threads."""
+        """Let what is queued finish, then end the threads; one that hangs is left behind."""
         for _ in self._threads:
             self._queue.put(None)
         for thread in self._threads:
             thread.join(timeout_s)
+            if thread.is_alive():
+                log.warning(
+                    "%s is still busy after %g s: it is left behind", thread.name, timeout_s
+                )
 
     def _run(self) -> None:
         if self._urgency:

@@ -131,6 +131,8 @@ def _to_graph(path: Path, model: onnx.ModelProto, opset: int, sha256: str) -> Gr
         shape = [dim.dim_value for dim in kind.shape.dim]
         if kind.HasField("shape") and all(size > 0 for size in shape):
             dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type))
+            if dtype.hasobject:
+                raise ModelError(f"tensor {value.name!r} of {path} holds text, not numbers")
             tensors[value.name] = Tensor(value.name, tuple(shape), dtype)
     nodes = []
     for proto in model.graph.node:

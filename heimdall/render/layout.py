@@ -56,6 +56,7 @@ class Letterbox:
         return x + start, y + low, max(end - start, 0), max(high - low, 0)
 
     def gl_box(self) -> tuple[int, int, int, int]:
-        """The picture's (x, y, width, height) in whole pixels, y up, as GL counts."""
-        width, height = round(self.picture[0] * self.zoom), round(self.picture[1] * self.zoom)
+        """The picture's (x, y, width, height) in whole pixels, y up, as GL counts; at least one
+        pixel, however thin the picture."""
+        width, height = (max(1, round(side * self.zoom)) for side in self.picture)
         return round(self.left), self.surface[1] - round(self.top) - height, width, height

@@ -14,6 +14,7 @@ from heimdall.engine.opencl.launch import Kernel
 from heimdall.errors import DeviceError
 
 log = logging.getLogger(__name__)
+_warned: set[tuple[str, Path]] = set()
 
 _OPTIONS = ("-cl-std=CL1.2",)
 _DIGEST_BYTES = 32  # of the binary, before it in its file: a damaged one never reaches a driver
@@ -80,13 +81,21 @@ class Programs:
             return None
         digest, binary = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
         if hashlib.sha256(binary).digest() != digest:
-            log.warning("kernel binary %s is damaged: compiling again", path)
+            _warn_once("is damaged: compiling again", path)
             return None
         try:
             return cl.Program(self._context, [self._device], [binary]).build()
         except cl.Error as error:
-            log.warning("kernel binary %s is refused (%s): compiling again", path, error)
+            _warn_once("is refused by the driver: compiling again", path, error)
             return None
+
+
+def _warn_once(what: str, path: Path, error: Exception | None = None) -> None:
+    """A network has a hundred kernels, and what is wrong with one is wrong with most."""
+    why = f" ({error})" if error else ""
+    level = logging.DEBUG if (what, path.parent) in _warned else logging.WARNING
+    log.log(level, "kernel binary %s %s%s", path, what, why)
+    _warned.add((what, path.parent))
 
 
 def _write(path: Path, binary: bytes) -> None:
@@ -94,4 +103,4 @@ def _write(path: Path, binary: bytes) -> None:
     try:
         paths.replace_file(path, hashlib.sha256(binary).digest() + binary)
     except OSError as error:
-        log.warning("kernel binary %s cannot be saved: %s", path, error)
+        _warn_once("cannot be saved: it will be compiled again next time", path, error)

@@ -1,0 +1,446 @@
+"""What a user can get wrong, through the command line: one clear error, status 2, no traceback;
+or the documented fallback, and frames go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import cv2
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import TensorProto, helper
+
+import heimdall.runtime
+from heimdall.cli import main
+from heimdall.engine.onnxruntime import OnnxRuntimeNetwork
+from heimdall.faults import MAX_DIFFERENT, Faults, say
+from heimdall.options import RunOptions
+from heimdall.runtime import run_app
+
+HEADER = "from heimdall.app import App, DNN\nfrom heimdall.models import OnnxPipeline\n"
+SMALL = RunOptions(headless=True, size=(160, 90), frames=5, device="onnxruntime")
+
+
+def refused(*args: object) -> str:
+    """The error of a command that must fail as commands should."""
+    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    (line,) = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    return line
+
+
+def app_file(folder: Path, body: str) -> Path:
+    path = folder / "mine.py"
+    path.write_text(HEADER + body)
+    return path
+
+
+def tiny_model(
+    path: Path, op: str = "Relu", kind: int = TensorProto.FLOAT, domain: str = ""
+) -> Path:
+    values = [helper.make_tensor_value_info(name, kind, (1, 3, 8, 8)) for name in ("x", "y")]
+    node = helper.make_node(op, ["x"], ["y"], domain=domain)
+    graph = helper.make_graph([node], "tiny", values[:1], values[1:])
+    opsets = [helper.make_opsetid("", 13), helper.make_opsetid("strange", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    return path
+
+
+# --- sources and results ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "said"),
+    [
+        (None, "missing.mp4", "No such file"),
+        (b"", "empty.mp4", "is empty"),
+        (b"hello\n", "text.png", "is a text file"),
+        (b"\x00\x01\xff" * 99, "noise.mp4", "no video"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "cut.png", "damaged"),
+    ],
+)
+def test_a_source_that_is_no_picture_is_refused(tmp_path, content, name, said):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    error = refused("run", "shopping", "--headless", "--source", tmp_path / name)
+    assert name in error
+    assert said in error
+
+
+def test_a_truncated_video_is_refused(tmp_path, assets):
+    (tmp_path / "cut.mp4").write_bytes((assets / "media" / "box.mp4").read_bytes()[:3000])
+    assert "cut.mp4" in refused("run", "shopping", "--headless", "--source", tmp_path / "cut.mp4")
+
+
+@pytest.mark.parametrize("source", ["rtsp://127.0.0.1:1/x", "strange://x", "999"])
+def test_a_source_that_cannot_be_opened_is_refused(source):
+    assert f" {source}" in refused("run", "shopping", "--headless", "--source", source)
+
+
+def test_a_source_without_a_name_is_refused():
+    assert "no name" in refused("run", "shopping", "--headless", "--source", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
+def test_a_pipe_without_writer_does_not_hang(tmp_path):
+    os.mkfifo(tmp_path / "pipe.mp4")
+    error = refused("run", "shopping", "--headless", "--source", tmp_path / "pipe.mp4")
+    assert "is a pipe" in error
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "said"),
+    [
+        ("--record", "out.avi", ".mp4"),
+        ("--screenshot", "out.xyz", ".png"),
+        ("--trace", "file/trace.json", "cannot write"),
+        ("--record", "file/x/clip.mp4", "cannot write"),
+        ("--trace", "n" * 300, "cannot write"),
+    ],
+)
+def test_a_result_with_nowhere_to_go_is_found_before_the_run(tmp_path, option, name, said):
+    (tmp_path / "file").write_text("kept")
+    assert said in refused("run", "shopping", "--headless", option, tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_cache_that_is_a_file_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "cache").write_text("kept")
+    monkeypatch.setenv("HEIMDALL_CACHE", str(tmp_path / "cache"))
+    model = tiny_model(tmp_path / "tiny.onnx")
+    assert "HEIMDALL_CACHE" in refused("profile", model, "--device", "onnxruntime")
+    assert (tmp_path / "cache").read_text() == "kept"
+
+
+# --- models -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("content", [None, b"", b"junk"])
+def test_a_file_that_is_no_model_is_refused(tmp_path, content):
+    if content is not None:
+        (tmp_path / "m.onnx").write_bytes(content)
+    assert "m.onnx" in refused("profile", tmp_path / "m.onnx")
+    assert "m.onnx" in refused("partition", tmp_path / "m.onnx")
+
+
+def test_a_truncated_model_is_refused(tmp_path, assets):
+    whole = (assets / "models" / "seg_selfie_256.onnx").read_bytes()
+    (tmp_path / "m.onnx").write_bytes(whole[: len(whole) // 2])
+    assert "truncated" in refused("profile", tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ({"op": "Frobnicate"}, "Frobnicate"),
+        ({"op": "Frobnicate", "domain": "strange"}, "strange"),
+        ({"op": "Identity", "kind": TensorProto.STRING}, "text"),
+    ],
+)
+def test_a_model_that_nobody_can_run_is_refused_naming_why(tmp_path, fault, said):
+    assert said in refused("profile", tiny_model(tmp_path / "m.onnx", **fault))
+
+
+def test_a_damaged_profile_is_measured_again_and_replaced(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEIMDALL_CACHE", str(tmp_path / "cache"))
+    model = tiny_model(tmp_path / "tiny.onnx")
+    args = ["profile", str(model), "--device", "onnxruntime", "--json"]
+    assert CliRunner().invoke(main, args).exit_code == 0
+    (profile,) = (tmp_path / "cache").rglob("tiny*.json")
+    for damage in ("", "[]", '{"a":', profile.read_text()[:200]):
+        profile.write_text(damage)
+        result = CliRunner().invoke(main, args)
+        assert result.exit_code == 0, result.output
+        assert "measuring again" in result.stderr
+        json.loads(profile.read_text())
+
+
+# --- app files --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("", "must define one App subclass"),
+        ("class A(App:", "line 3: SyntaxError"),
+        ("import nothing_of_that_name", "line 3: ModuleNotFoundError"),
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("class A(App):\n    dnns = 5", "must be a list"),
+        ("class A(App):\n    dnns = DNN('a', 'selfie')", "must be a list"),
+        ("class A(App):\n    dnns = ['selfie']", "must hold DNN"),
+        ("class A(App):\n    dnns = [DNN('a', 'selfie'), DNN('a', 'selfie')]", "two DNNs"),
+        ("class A(App):\n    dnns = [DNN('a', 'nothing')]", "nanodet"),
+        ("class A(App):\n    dnns = [DNN('a', 'selfie', rate_hz='x')]", "line 4: DNN 'a': rate_hz"),
+        ("class A(App):\n    dnns = [DNN('a', 'selfie', options={'x': 1})]", "no options"),
+        ("class A(App):\n    dnns = [DNN('a', 'my.onnx')]", "preprocess and decode"),
+        ("class A(App):\n    dnns = [DNN('a', OnnxPipeline('my.onnx', 1, 2))]", "no model file"),
+        ("class A(App):\n    fps = '30'", "A.fps"),
+        ("class A(App):\n    fps = 0", "A.fps"),
+        ("class A(App):\n    size = (0, 5)", "A.size"),
+        ("class A(App):\n    scheduler = 'best'", "max-total"),
+        ("class A(App):\n    content = 'best'", "aging"),
+        ("class A(App):\n    clip = 'nothing.mp4'", "nothing.mp4"),
+        ("class A(App):\n    def __init__(self):\n        raise ValueError('no')", "line 5: A()"),
+        ("class A(App):\n    def __init__(self, x):\n        pass", "missing 1 required"),
+    ],
+)
+def test_a_mistake_in_an_app_file_is_refused(tmp_path, body, said):
+    assert said in refused("run", app_file(tmp_path, body), "--headless", "--frames", "1")
+
+
+def test_an_app_class_that_is_not_there_lists_those_that_are(tmp_path):
+    path = app_file(tmp_path, "class A(App): pass\nclass B(App): pass")
+    assert "A, B" in refused("run", path, "--headless")
+    assert "choose one of: A, B" in refused("run", f"{path}:C", "--headless")
+
+
+# --- devices ----------------------------------------------------------------------------------
+
+
+def test_an_unknown_device_lists_those_that_exist():
+    assert "quantum" in refused("run", "shopping", "--headless", "--device", "quantum")
+
+
+def test_no_display_says_what_to_do(monkeypatch):
+    if not sys.platform.startswith("linux"):
+        pytest.skip("a display is part of the system")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    assert "--headless" in refused("run", "shopping", "--device", "onnxruntime")
+
+
+def test_no_opengl_names_the_package_to_install(monkeypatch):
+    import moderngl
+
+    def fail(**_: object) -> None:
+        raise Exception("libEGL.so.1: cannot open shared object file")
+
+    monkeypatch.setattr(moderngl, "create_context", fail)
+    error = refused("run", "shopping", "--headless", "--device", "onnxruntime")
+    assert "libegl1" in error
+
+
+# --- the app's own errors, while frames are drawn ------------------------------------------------
+
+
+def summary_of(path: Path, **changes: object) -> dict:
+    return run_app(str(path), RunOptions(**{**vars(SMALL), **changes}))
+
+
+def test_callbacks_that_always_raise_are_disabled_and_frames_go_on(tmp_path):
+    body = """
+class A(App):
+    dnns = [DNN("seg", "selfie")]
+    def start(self): raise KeyError("start")
+    def draw(self, scene): raise ValueError("draw")
+    def on_result(self, *args): raise RuntimeError("result")
+    def script(self): raise OSError("script")
+"""
+    summary = summary_of(app_file(tmp_path, body), frames=20)
+    assert summary["frames"] >= 20
+    assert summary["dnns"]["seg"]["inferences"] > 0
+    told = " ".join(summary["errors"])
+    for callback in ("A.start", "A.draw", "A.on_result", "A.script"):
+        assert f"{callback} raised" in told
+    assert "disabled" in told
+
+
+@pytest.mark.parametrize("wait", ["'soon'", "float('nan')", "-1", "None"])
+def test_a_script_that_yields_no_time_ends(tmp_path, wait):
+    path = app_file(tmp_path, f"class A(App):\n    def script(self):\n        yield {wait}")
+    summary = summary_of(path)
+    assert summary["frames"] >= 5
+    assert len(summary["errors"]) == (wait != "None")
+
+
+def test_a_script_may_ask_at_every_frame(tmp_path):
+    body = """
+class A(App):
+    dnns = [DNN("seg", "selfie", on_event=True)]
+    def script(self):
+        while True:
+            self.request("seg")
+            yield 0
+"""
+    summary = summary_of(app_file(tmp_path, body), frames=15)
+    assert summary["dnns"]["seg"]["inferences"] >= 2
+    assert summary["errors"] == []
+
+
+BAD_TENSORS = {
+    "None": "must return a mapping",
+    "{'y': np.zeros((1, 3, 8, 8), np.float32)}": "has inputs ['x']",
+    "{'x': np.zeros((1, 3, 8, 8))}": "must be float32",
+    "{'x': np.zeros((3, 8, 8), np.float32)}": "of shape (3, 8, 8)",
+    "exit()": "SystemExit",
+}
+
+
+def test_tensors_that_do_not_fit_are_the_apps_fault_not_the_gpus(tmp_path):
+    model = tiny_model(tmp_path / "tiny.onnx")
+    dnns = [
+        f"DNN('d{i}', OnnxPipeline({str(model)!r}, lambda image: {made}, lambda *a: 1))"
+        for i, made in enumerate(BAD_TENSORS)
+    ]
+    good = "lambda image: {'x': np.ones((1, 3, 8, 8), np.float32)}"
+    dnns.append(f"DNN('decode', OnnxPipeline({str(model)!r}, {good}, lambda *a: 1 / 0))")
+    dnns.append(f"DNN('good', OnnxPipeline({str(model)!r}, {good}, lambda *a: 1))")
+    body = f"""
+import numpy as np
+from sys import exit
+class A(App):
+    dnns = [{", ".join(dnns)}]
+"""
+    summary = summary_of(app_file(tmp_path, body))
+    told = "\n".join(summary["errors"])
+    for i, said in enumerate(BAD_TENSORS.values()):
+        (line,) = [
+            line for line in summary["errors"] if line.startswith(f"d{i}: preprocess failed")
+        ]
+        assert said in line
+    assert "decode: decode failed: ZeroDivisionError" in told
+    assert "the GPU" not in told
+    assert summary["dnns"]["good"]["gpu"] > 0
+
+
+def test_a_gpu_that_fails_loses_its_dnns_to_the_cpu(tmp_path, monkeypatch):
+    started = []
+    run, begin = OnnxRuntimeNetwork.run, heimdall.runtime.Runtime.run
+
+    def fail(self, state, start, end):
+        if started and threading.current_thread().name.startswith("gpu"):
+            raise RuntimeError("CL_OUT_OF_RESOURCES")
+        return run(self, state, start, end)
+
+    def note(self):
+        started.append(True)
+        return begin(self)
+
+    monkeypatch.setattr(OnnxRuntimeNetwork, "run", fail)
+    monkeypatch.setattr(heimdall.runtime.Runtime, "run", note)
+    path = app_file(tmp_path, "class A(App):\n    dnns = [DNN('seg', 'selfie', rate_hz=4)]")
+    summary = summary_of(path, frames=40)
+    assert summary["frames"] >= 40
+    assert summary["dnns"]["seg"]["cpu"] > 0
+    assert summary["dnns"]["seg"]["gpu"] == 0
+    assert any("its DNNs move to the CPU" in error for error in summary["errors"])
+
+
+# --- extremes that must work ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [((1, 1, 3), (1, 1)), ((48, 64), (161, 91)), ((30, 41, 4), (160, 90)), ((1, 900, 3), (90, 3))],
+)
+def test_odd_pictures_and_sizes_are_drawn(tmp_path, shape, size):
+    cv2.imwrite(str(tmp_path / "odd.png"), np.full(shape, 90, np.uint8))
+    path = app_file(tmp_path, "class A(App): pass")
+    summary = summary_of(path, source=str(tmp_path / "odd.png"), size=size, frames=1)
+    assert summary["size"] == list(size)
+    assert summary["errors"] == []
+
+
+def test_a_slow_rate_does_not_warm_up_for_twenty_frames(tmp_path, monkeypatch):
+    monkeypatch.setattr(heimdall.runtime, "WARM_UP_LIMIT_S", 0.1)
+    body = """
+class A(App):
+    drawn = 0
+    def draw(self, scene):
+        self.drawn += 1
+        if self.drawn > 25:
+            raise SystemExit("still warming up")
+"""
+    assert summary_of(app_file(tmp_path, body), fps=20.0, frames=1)["frames"] >= 1
+
+
+# --- in a process of its own ----------------------------------------------------------------------
+
+
+def start(*args: object, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "heimdall.cli", *map(str, args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+def test_without_opencl_onnxruntime_takes_over_with_a_warning(tmp_path):
+    path = app_file(tmp_path, "class A(App):\n    dnns = [DNN('seg', 'selfie', rate_hz=4)]")
+    args = ("run", path, "--headless", "--size", "160x90", "--frames", "20", "--json")
+    process = start(*args, OCL_ICD_VENDORS=str(tmp_path))
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    summary = json.loads(out)
+    assert summary["mode"] == "static"
+    assert summary["dnns"]["seg"]["inferences"] > 0
+    assert "onnxruntime instead" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are not sent to processes there")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_its_summary_and_a_video_that_plays(tmp_path, number):
+    ready = tmp_path / "ready"
+    body = f"""
+import pathlib
+class A(App):
+    frames = 0
+    def draw(self, scene):
+        self.frames += 1
+        if self.frames == 50:
+            pathlib.Path({str(ready)!r}).touch()
+"""
+    video = tmp_path / "clip.mp4"
+    args = ("--headless", "--size", "160x90", "--device", "onnxruntime", "--json")
+    process = start("run", app_file(tmp_path, body), *args, "--record", video)
+    while not ready.exists() and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert json.loads(out)["frames"] > 0
+    assert "Traceback" not in err
+    assert cv2.VideoCapture(str(video)).read()[0]
+
+
+# --- faults ---------------------------------------------------------------------------------------
+
+
+def test_a_fault_that_comes_again_is_counted_not_repeated(caplog):
+    faults = Faults()
+    for _ in range(3):
+        faults.report("no couch", ValueError("x"))
+    assert faults.messages == ["no couch (3 times)"]
+    assert len(caplog.records) == 1
+    assert faults.newest == "no couch"
+
+
+def test_faults_that_always_differ_do_not_fill_the_memory():
+    faults = Faults()
+    for index in range(MAX_DIFFERENT + 50):
+        faults.report(f"fault {index}")
+    assert len(faults.messages) == MAX_DIFFERENT + 1
+    assert faults.messages[-1] == "further faults (50 times)"
+
+
+def test_an_exception_that_cannot_say_what_it_is_has_a_name():
+    class BrokenError(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    assert say(BrokenError()) == "BrokenError"
+    assert say(ValueError("no couch")) == "ValueError: no couch"
