@@ -22,6 +22,7 @@ from heimdall.coordinator.events import (
 from heimdall.coordinator.job import CoordinationError
 from heimdall.errors import ConfigError
 from heimdall.schedulers import Assignment, Choice, Scheduler
+from heimdall.schedulers.max_min import MaxMin
 
 
 class Steps:
@@ -334,6 +335,32 @@ def test_a_policy_is_asked_only_at_its_triggers_and_only_when_it_has_a_choice(si
     assert steps.coordinator.decisions == 0
     assert ranges(steps.frame(33, 60)) == [("a", 0, 1)]
     assert steps.coordinator.decisions == 1
+
+
+def test_a_policy_hears_every_event_and_sees_the_requests_that_wait(sim):
+    class Curious(MaxMin):
+        def __init__(self):
+            self.heard, self.waiting = [], []
+
+        def observe(self, event):
+            self.heard.append(type(event))
+
+        def select(self, view, now_ns):
+            self.waiting.append((dict(view.waiting), len(view.waiting), "idle" in view.waiting))
+            return super().select(view, now_ns)
+
+    plans = [
+        sim.plan("asked", sim.stage([1]), continuous=False),
+        sim.plan("idle", sim.stage([1]), continuous=False),
+    ]
+    policy = Curious()
+    steps = Steps(sim, *plans, scheduler=policy, admission="queue(5)")
+    steps.frame(0, 27)
+    for _ in range(3):
+        steps(1, InferenceRequested("asked"))
+    steps(2, InputReady(0))
+    assert policy.waiting == [({"asked": 2}, 1, False)]
+    assert policy.heard == [FrameRendered, *3 * [InferenceRequested], InputReady]
 
 
 # -- introspection and bad input ----------------------------------------------------------------
