@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from heimdall.analyzer.graph import Graph
 from heimdall.app import DNN
 from heimdall.coordinator.events import CPU, GPU, DnnPlan, StagePlan
@@ -35,6 +37,10 @@ class Deployment:
         """Make sure the DNN can run on ``processor``; loads on the CPU the first time."""
         if processor == CPU and CPU not in self._loaded:
             self.place(CPU, [self._cpu.load(graph) for graph in self.graphs])
+            for network, state in self._loaded[CPU]:  # takes the memory it needs, and warms up
+                zeros = {each.name: np.zeros(each.shape, each.dtype) for each in network.inputs}
+                network.write(state, zeros)
+                network.run(state, 0, len(network.ops))
 
     def networks(self, processor: str) -> list[Network]:
         """The networks of all stages on a processor."""
