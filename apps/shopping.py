@@ -26,7 +26,7 @@ PINCH = 0.35
 class Shopping(App):
     """Place a virtual couch in your room and restyle it by hand."""
 
-    title = "Immersive online shopping"
+    title = "Online shopping"
     fps = 30
     scheduler = "max-total"
     clip = "box.mp4"
