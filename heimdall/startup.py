@@ -32,6 +32,7 @@ from heimdall.render import Overlay, Scene, Surface, open_surface
 
 log = logging.getLogger(__name__)
 
+_STEPS = 100  # of a progress bar, a network
 FIRST_FRAME_TIMEOUT_S = 10.0
 
 
@@ -196,17 +197,22 @@ def _place(
     progress: Progress,
 ) -> None:
     """Load every network on the GPU, profile what is not profiled yet, and make the plans."""
-    total = sum(len(deployment.graphs) for deployment in deployments.values())
+    all_steps = _STEPS * sum(len(each.graphs) for each in deployments.values())
     done = 0
     for deployment in deployments.values():
         forced = deployment.dnn.force_fallback
         networks = []
         for graph in deployment.graphs:
-            progress("compiling networks", done, total)
-            networks.append(processors.gpu.load(graph, force_fallback=forced))
+
+            def tell(part: int, parts: int, done: int = done) -> None:
+                progress("compiling networks", _STEPS * done + _STEPS * part // parts, all_steps)
+
+            tell(0, 1)
+            network = processors.gpu.load(graph, force_fallback=forced, on_progress=tell)
+            networks.append(network)
             done += 1
         deployment.place(GPU, networks)
-    progress("compiling networks", total, total)
+    progress("compiling networks", all_steps, all_steps)
     for deployment in deployments.values():
         stages = [
             to_stage_plan(

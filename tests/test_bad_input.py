@@ -315,7 +315,7 @@ class A(App):
 
 
 def test_a_gpu_that_fails_loses_its_dnns_to_the_cpu(tmp_path, monkeypatch):
-    started = []
+    started: list[bool] = []
     run, begin = OnnxRuntimeNetwork.run, heimdall.runtime.Runtime.run
 
     def fail(self, state, start, end):

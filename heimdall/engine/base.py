@@ -8,12 +8,14 @@ preemption is a chunk: the ``RunPartial(startIdx, endIdx)`` of the Heimdall pape
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from heimdall.analyzer.graph import Graph, Tensor
+
+LoadProgress = Callable[[int, int], None]  # steps done, steps in all
 
 
 @dataclass(frozen=True)
@@ -95,9 +97,16 @@ class Engine(ABC):
     hardware: bool = False  # a real GPU, which no core of the CPU has to play
 
     @abstractmethod
-    def load(self, graph: Graph, *, force_fallback: Collection[str] = ()) -> Network:
+    def load(
+        self,
+        graph: Graph,
+        *,
+        force_fallback: Collection[str] = (),
+        on_progress: LoadProgress | None = None,
+    ) -> Network:
         """Compile and place a graph. ``force_fallback`` names ONNX op types or node names
-        that must run as fallback ops (phones' GPU engines lack many: paper, Table 2)."""
+        that must run as fallback ops (phones' GPU engines lack many: paper, Table 2).
+        ``on_progress(done, total)`` is told while that takes long."""
 
     @abstractmethod
     def describe(self) -> Mapping[str, str]:

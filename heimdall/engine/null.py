@@ -13,7 +13,7 @@ import numpy as np
 
 from heimdall.analyzer.costs import node_bytes, node_flops
 from heimdall.analyzer.graph import Graph
-from heimdall.engine.base import Engine, Network, Op, State
+from heimdall.engine.base import Engine, LoadProgress, Network, Op, State
 from heimdall.engine.checks import check_forced, check_inputs, check_range, is_forced
 
 OpCost = int | Callable[[Op], int]  # ns: the same for every op, or computed from the op
@@ -44,7 +44,13 @@ class NullEngine(Engine):
         """The cost of one op in ns."""
         return self._op_ns(op) if callable(self._op_ns) else self._op_ns
 
-    def load(self, graph: Graph, *, force_fallback: Collection[str] = ()) -> NullNetwork:
+    def load(
+        self,
+        graph: Graph,
+        *,
+        force_fallback: Collection[str] = (),
+        on_progress: LoadProgress | None = None,
+    ) -> NullNetwork:
         check_forced(graph, force_fallback)
         ops = tuple(
             Op(

@@ -16,7 +16,7 @@ import onnxruntime as ort
 
 from heimdall.analyzer.costs import node_bytes, node_flops
 from heimdall.analyzer.graph import Graph
-from heimdall.engine.base import Engine, Network, Op, State
+from heimdall.engine.base import Engine, LoadProgress, Network, Op, State
 from heimdall.engine.checks import check_forced, check_inputs, check_range, is_forced
 from heimdall.engine.submodels import PROVIDERS, Splitter, in_order, session_options
 from heimdall.errors import ConfigError, ModelError
@@ -40,7 +40,13 @@ class OnnxRuntimeEngine(Engine):
         self.threads = threads
         self.processor = processor
 
-    def load(self, graph: Graph, *, force_fallback: Collection[str] = ()) -> OnnxRuntimeNetwork:
+    def load(
+        self,
+        graph: Graph,
+        *,
+        force_fallback: Collection[str] = (),
+        on_progress: LoadProgress | None = None,
+    ) -> OnnxRuntimeNetwork:
         """Ops are the nodes of onnxruntime's fully optimised graph; with ``force_fallback``
         those of the graph itself, so that no forced node disappears in a fusion."""
         check_forced(graph, force_fallback)

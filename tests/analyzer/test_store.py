@@ -20,7 +20,7 @@ class CountingEngine(NullEngine):
         self.about = about
         self.loads = 0
 
-    def load(self, graph, *, force_fallback=()):
+    def load(self, graph, *, force_fallback=(), on_progress=None):
         self.loads += 1
         return super().load(graph, force_fallback=force_fallback)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pyopencl as cl
 
 from heimdall.analyzer.graph import Graph
-from heimdall.engine.base import Engine
+from heimdall.engine.base import Engine, LoadProgress
 from heimdall.engine.opencl.device import driver, explain, is_gpu, label, select, traits_of
 from heimdall.engine.opencl.launch import Traits
-from heimdall.engine.opencl.network import OpenCLNetwork, Progress
+from heimdall.engine.opencl.network import OpenCLNetwork
 from heimdall.engine.opencl.program import Programs
 from heimdall.engine.opencl.transfer import Transfer
 
@@ -49,7 +49,7 @@ class OpenCLEngine(Engine):
         graph: Graph,
         *,
         force_fallback: Collection[str] = (),
-        on_progress: Progress | None = None,
+        on_progress: LoadProgress | None = None,
     ) -> OpenCLNetwork:
         """Place a graph on the device. ``on_progress(done, total)`` is told while kernels
         compile, which takes a second or more for a network that this machine never ran."""

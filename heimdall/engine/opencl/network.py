@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyopencl as cl
 
 from heimdall.analyzer.graph import Graph
-from heimdall.engine.base import Network, Op, State
+from heimdall.engine.base import LoadProgress, Network, Op, State
 from heimdall.engine.checks import check_inputs, check_range
 from heimdall.engine.fallback import FallbackOps
 from heimdall.engine.opencl import edges as edge_ops
@@ -29,7 +29,6 @@ from heimdall.engine.opencl.transfer import write
 if TYPE_CHECKING:
     from heimdall.engine.opencl.engine import OpenCLEngine
 
-Progress = Callable[[int, int], None]
 _READY = tuple[cl.Kernel, tuple[int, ...], tuple[int, ...]]
 
 
@@ -61,7 +60,7 @@ class OpenCLNetwork(Network):
         engine: OpenCLEngine,
         graph: Graph,
         force_fallback: Collection[str],
-        on_progress: Progress | None,
+        on_progress: LoadProgress | None,
     ) -> None:
         self.graph = graph
         self._engine = engine
@@ -131,7 +130,7 @@ class OpenCLNetwork(Network):
         except cl.Error as error:
             raise explain(error, f"uploading the weights of {self.graph.name}") from error
 
-    def _first_state(self, on_progress: Progress | None) -> OpenCLState:
+    def _first_state(self, on_progress: LoadProgress | None) -> OpenCLState:
         """Build the kernels and run every op once on zeros: drivers finish compiling then."""
         kernels = [
             launch.kernel for bounds in self._bound for b in bounds for launch in b.plan.launches
