@@ -138,7 +138,10 @@ def run_python(code: str, **kwargs) -> dict:
 
 
 CREATE_BOTH = """
-    import json, threading
+    import json, os, threading
+    # Mesa's disk cache has a thread that chooses its own cores, at a moment of its own choice.
+    os.environ["MESA_SHADER_CACHE_DISABLE"] = "true"
+    os.environ["MESA_GLSL_CACHE_DISABLE"] = "true"  # its name in older versions
     import numpy as np
     from dataclasses import asdict
     from heimdall import softgpu
