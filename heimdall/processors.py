@@ -51,7 +51,7 @@ def open_processors(
     turns out to be a real one. Raises DeviceError when the device asked for is not there.
     """
     software = software or softgpu.plan()
-    with contextlib.ExitStack() as stack:
+    with softgpu.restored_afterwards(), contextlib.ExitStack() as stack:
         with software.confined():
             gpu = stack.enter_context(contextlib.closing(_open_gpu(device)))
         if gpu.hardware:

@@ -195,6 +195,22 @@ def together(cores: int | None = None) -> SoftwareGpu:
     return SoftwareGpu(chosen, chosen, SHARED if _can_confine() else UNCONFINED)
 
 
+@contextlib.contextmanager
+def restored_afterwards() -> Iterator[None]:
+    """Give the calling thread its own cores and policy back when the block ends."""
+    if not _can_confine():
+        yield
+        return
+    cores = os.sched_getaffinity(0)
+    policy, param = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, policy, param)
+            os.sched_setaffinity(0, cores)
+
+
 def lower_priority(nice: int) -> None:
     """Give the calling thread the nice level ``nice`` (Linux, where it belongs to threads)."""
     if sys.platform == "linux":

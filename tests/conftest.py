@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,16 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
         os.environ["HEIMDALL_CACHE"] = os.environ["HEIMDALL_TEST_CACHE"]
     else:
         os.environ["HEIMDALL_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(autouse=True)
+def _own_cores() -> Iterator[None]:
+    """A test may confine threads; the next one, and the processes it starts, must not be."""
+    from heimdall import softgpu
+
+    softgpu._gpu_tids.clear()  # the GPU threads of tests before
+    with softgpu.restored_afterwards():
+        yield
 
 
 @pytest.fixture
