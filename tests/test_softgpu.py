@@ -202,7 +202,7 @@ def test_pocl_and_llvmpipe_run_on_the_gpus_cores_and_python_on_the_others():
     assert not any(thread["realtime"] for thread in rest)
 
     assert result["again"] == result["gpu"]
-    everything = sorted(plan["gpu_cores"] + plan["cpu_cores"])
+    everything = sorted({*plan["gpu_cores"], *plan["cpu_cores"]})
     assert all(thread["cores"] == everything for thread in result["released"])
     assert not any(thread["realtime"] for thread in result["released"])
 
