@@ -18,7 +18,7 @@ class Deployment:
     """A DNN's networks, one a stage and processor, each with one state.
 
     One state is enough because a DNN has at most one inference in flight. The CPU's networks
-    are loaded when the DNN first moves there.
+    are loaded in the background when a run starts, or when the DNN first needs them.
     """
 
     def __init__(self, dnn: DNN, pipeline: Pipeline, graphs: Sequence[Graph], cpu: Engine) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from heimdall.app import App
 from heimdall.coordinator.coordinator import Coordinator
+from heimdall.coordinator.snapshot import DnnStatus as DnnSnapshot
 from heimdall.coordinator.snapshot import Snapshot
 from heimdall.render import DnnStatus, Status
 from heimdall.startup import Setup
@@ -70,15 +71,14 @@ class Reporter:
             message=message or self._setup.source.error or "",
         )
 
-    def _dnn_status(self, item: Any, now_ns: int) -> DnnStatus:
+    def _dnn_status(self, item: DnnSnapshot, now_ns: int) -> DnnStatus:
         results = self._results_ns[item.name]
         while results and results[0] < now_ns - RATE_WINDOW_NS:
             results.popleft()
-        deployment = self._setup.deployments[item.name]
         return DnnStatus(
             name=item.name,
             latency_ms=None if item.latency_ns is None else item.latency_ns / 1e6,
-            constraint_ms=deployment.plan.constraint_ns / 1e6,
+            constraint_ms=item.constraint_ns / 1e6,
             processor=item.processor,
             rate_hz=len(results) / (RATE_WINDOW_NS / 1e9),
             age_ms=(now_ns - results[-1]) / 1e6 if results else None,
@@ -87,13 +87,12 @@ class Reporter:
         )
 
     def summary(self, now_ns: int, startup_s: float) -> dict[str, Any]:
-        """The run summary, all but its errors."""
+        """The run summary, all but ``wall_s`` and ``errors``, which are known after it."""
         setup = self._setup
         gap = self._utilization(self._coordinator.snapshot(now_ns))
         return {
             "schema": SCHEMA,
             "app": self._app.name,
-            "wall_s": 0.0,
             "startup_s": round(startup_s, 3),
             "source": setup.source.describe(),
             "scheduler": self._scheduler,
