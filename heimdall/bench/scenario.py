@@ -1,0 +1,215 @@
+"""Scenarios: TOML files in apps/ that name an app and override it, for comparisons.
+
+A scenario never repeats what its app declares. One without an app is simulated only and
+declares its DNNs itself.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, model_validator
+
+from heimdall import paths
+from heimdall.app import DNN, App, load_app, validate
+from heimdall.errors import ConfigError, unknown
+from heimdall.options import MAX_FPS, MAX_SIDE
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+# What a DNN declared by an app may be given instead.
+_OVERRIDES = ("rate_hz", "max_rate_hz", "latency_constraint_ms", "priority", "on_event")
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EventProcess(_Table):
+    """When an event-driven DNN is asked for: at even times, or at random ones (Poisson)."""
+
+    process: Literal["poisson", "periodic"]
+    rate_hz: PositiveFloat
+
+    def waits_s(self, seed: int) -> Iterator[float]:
+        """Seconds from each event to the next; the same for the same seed."""
+        draw = random.Random(seed)
+        while True:
+            poisson = self.process == "poisson"
+            yield draw.expovariate(self.rate_hz) if poisson else 1.0 / self.rate_hz
+
+
+class DnnSettings(_Table):
+    """What a scenario says of one DNN; None: as the app declares it.
+
+    ``reference`` is the paper's network for this task (Table 2), under which the phones' profiles
+    list it. ``max_rate_hz = inf`` lifts the app's cap. A ``model`` that is not the app's stands in
+    for its load only: its results do not reach the app.
+    """
+
+    rate_hz: PositiveFloat | None = None
+    max_rate_hz: PositiveFloat | None = None
+    latency_constraint_ms: PositiveFloat | None = None
+    priority: str | None = None
+    on_event: bool | None = None
+    model: str | None = None
+    options: Mapping[str, Any] | None = None
+    force_fallback: tuple[str, ...] | None = None
+    event: EventProcess | None = None
+    reference: str | None = None
+
+    @model_validator(mode="after")
+    def _events_make_it_event_driven(self) -> DnnSettings:
+        if self.event is not None and self.on_event is False:
+            raise ValueError("has an event process, but on_event = false")
+        return self
+
+    def applied_to(self, declared: DNN) -> DNN:
+        """``declared`` with everything that is set here."""
+        changes = {name: value for name in _OVERRIDES if (value := getattr(self, name)) is not None}
+        if self.event is not None:
+            changes["on_event"] = True
+        if self.max_rate_hz == float("inf"):
+            changes["max_rate_hz"] = None
+        if self.model is not None and self.model != declared.model:
+            changes |= {"model": self.model, "options": {}}
+        if self.options is not None:
+            changes["options"] = dict(self.options)
+        if self.force_fallback is not None:
+            changes["force_fallback"] = self.force_fallback
+        return replace(declared, **changes)
+
+
+class Scenario(_Table):
+    """A workload. ``fps``, ``size`` (width, height) and ``scheduler`` are the app's where the
+    file is silent; ``dnns`` holds what the file says, ``declared`` all DNNs as they will run."""
+
+    name: str
+    title: str
+    app: str | None = None
+    fps: float = Field(gt=0, le=MAX_FPS)
+    size: tuple[int, int]
+    scheduler: str = App.scheduler
+    seed: int = 0
+    dnns: Mapping[str, DnnSettings] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _size_can_be_drawn(self) -> Scenario:
+        if not all(1 <= side <= MAX_SIDE for side in self.size):
+            raise ValueError(f"size must be two sides of 1 to {MAX_SIDE} pixels")
+        return self
+
+    def settings(self, dnn: str) -> DnnSettings:
+        """What this scenario says of ``dnn``."""
+        return self.dnns.get(dnn, DnnSettings())
+
+    def app_class(self) -> type[App]:
+        """The app that this scenario names, unchanged. Raises ConfigError when it has none."""
+        if self.app is None:
+            raise ConfigError(
+                f"scenario {self.name!r} has no app: it can only be simulated (heimdall simulate)"
+            )
+        return load_app(self.app)
+
+    def declared(self) -> tuple[DNN, ...]:
+        """Every DNN as it will run, in the app's order (without an app: in the file's).
+
+        Raises ConfigError where an override makes a declaration impossible.
+        """
+        if self.app is None:
+            return tuple(
+                settings.applied_to(DNN(name, model=settings.model or settings.reference or name))
+                for name, settings in self.dnns.items()
+            )
+        return tuple(self.settings(dnn.name).applied_to(dnn) for dnn in self.app_class().dnns)
+
+
+def load_scenario(name_or_path: str) -> Scenario:
+    """The scenario of a bundled name, or of a ``.toml`` file.
+
+    Raises ConfigError for an unknown name (listing the valid ones), a file that cannot be read,
+    and every impossible value, naming it.
+    """
+    path = _find(name_or_path)
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"scenario {path} cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"scenario {path} is not valid TOML: {error}") from error
+    if isinstance(table.get("app"), str):
+        app = load_app(_beside(path, table["app"]))
+        validate(app)
+        table["app"] = _beside(path, table["app"])
+        table = {"fps": app.fps, "size": app.size, "scheduler": app.scheduler, **table}
+        _check_names(path, table.get("dnns"), [dnn.name for dnn in app.dnns])
+    try:
+        scenario = Scenario.model_validate({"title": path.stem, **table, "name": path.stem})
+        dnns = scenario.declared()
+    except ValidationError as error:
+        raise ConfigError(f"scenario {path}: {_first(error)}") from error
+    except ConfigError as error:
+        raise ConfigError(f"scenario {path}: {error}") from error
+    _check_whole(path, scenario, dnns)
+    return scenario
+
+
+def scenario_names() -> list[str]:
+    """The bundled scenarios."""
+    return sorted(path.stem for path in paths.APPS.glob("*.toml"))
+
+
+def _find(name_or_path: str) -> Path:
+    if name_or_path.endswith(".toml"):
+        path = Path(name_or_path)
+        if not path.is_file():
+            raise ConfigError(f"scenario file {path} does not exist")
+        return path
+    if name_or_path not in scenario_names():
+        raise ConfigError(
+            unknown("scenario", name_or_path, scenario_names())
+            + ", or give a file: path/to/scenario.toml"
+        )
+    return paths.APPS / f"{name_or_path}.toml"
+
+
+def _beside(path: Path, app: str) -> str:
+    """An app's file is looked for beside the scenario that names it."""
+    return str(path.parent / app) if ".py" in app and not Path(app).is_absolute() else app
+
+
+def _check_names(path: Path, dnns: object, declared: list[str]) -> None:
+    for name in dnns if isinstance(dnns, Mapping) else ():
+        if name not in declared:
+            raise ConfigError(f"scenario {path}: {unknown('DNN', str(name), declared)}")
+
+
+def _check_whole(path: Path, scenario: Scenario, dnns: tuple[DNN, ...]) -> None:
+    """What only shows when the app's declarations and the file's are put together."""
+    from heimdall.schedulers import SCHEDULERS
+
+    if scenario.scheduler not in SCHEDULERS:
+        message = unknown("scheduler", scenario.scheduler, SCHEDULERS)
+        raise ConfigError(f"scenario {path}: {message}")
+    if not dnns:
+        raise ConfigError(f"scenario {path}: it has no DNN; name an app, or declare [dnns.NAME]")
+    for dnn in dnns:
+        if scenario.app is None and scenario.settings(dnn.name).reference is None:
+            raise ConfigError(
+                f"scenario {path}: DNN {dnn.name!r} needs a reference, the network it stands for"
+            )
+
+
+def _first(error: ValidationError) -> str:
+    """The first of what pydantic found, as ``dnns.hand.rate_hz: Input should be ...``."""
+    found = error.errors()[0]
+    where = ".".join(str(part) for part in found["loc"])
+    return f"{where}: {found['msg']}" if where else str(found["msg"])

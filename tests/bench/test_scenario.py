@@ -1,0 +1,110 @@
+"""Scenario files: what they override, and what is refused."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from heimdall.bench.scenario import EventProcess, load_scenario, scenario_names
+from heimdall.errors import AppError, ConfigError
+
+
+@pytest.fixture
+def load(tmp_path: Path):
+    def write_and_load(text: str):
+        path = tmp_path / "mine.toml"
+        path.write_text(text, encoding="utf-8")
+        return load_scenario(str(path))
+
+    return write_and_load
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_bundled_scenarios_are_valid(name):
+    scenario = load_scenario(name)
+    assert scenario.title
+    assert scenario.declared()
+
+
+def test_what_a_scenario_is_silent_about_stays_the_apps(load):
+    scenario = load('app = "shopping"')
+    app = scenario.app_class()
+    assert (scenario.fps, scenario.size, scenario.scheduler) == (app.fps, app.size, app.scheduler)
+    assert scenario.declared() == tuple(app.dnns)
+
+
+def test_overrides_change_only_what_they_name(load):
+    scenario = load('app = "shopping"\n[dnns.hand]\nrate_hz = 4\nmax_rate_hz = inf')
+    before = {dnn.name: dnn for dnn in scenario.app_class().dnns}
+    after = {dnn.name: dnn for dnn in scenario.declared()}
+    assert (after["hand"].rate_hz, after["hand"].max_rate_hz) == (4, None)
+    assert after["hand"].model == before["hand"].model
+    assert after["detect"] == before["detect"]
+
+
+def test_another_model_does_not_inherit_the_options_of_the_first(load):
+    scenario = load('app = "shopping"\n[dnns.style]\nmodel = "nanodet"')
+    assert scenario.declared()[-1].options == {}
+
+
+def test_a_scenario_without_an_app_declares_its_dnns(load):
+    scenario = load('fps = 30\nsize = [640, 480]\n[dnns.a]\nreference = "ArcFace"\nrate_hz = 5')
+    (dnn,) = scenario.declared()
+    assert (dnn.name, dnn.rate_hz, dnn.constraint_ms) == ("a", 5, 200)
+    with pytest.raises(ConfigError, match="can only be simulated"):
+        scenario.app_class()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("fps = ", "not valid TOML"),
+        ('app = "shopping"\nfps = -1', "fps: Input should be greater than 0"),
+        ('app = "shopping"\nsize = [0, 5]', "size must be two sides of 1 to"),
+        ('app = "shopping"\nspeed = 5', "speed: Extra inputs"),
+        ('app = "shopping"\nscheduler = "max"', "unknown scheduler 'max'"),
+        ('app = "shopping"\n[dnns.hnd]\nrate_hz = 1', "unknown DNN 'hnd'; choose one of: .*hand"),
+        ('app = "shopping"\n[dnns.hand]\nrate_hz = 0', "dnns.hand.rate_hz: Input should be gr"),
+        ('app = "shopping"\n[dnns.hand]\nrate_hz = 90', "max_rate_hz 10 is below rate_hz 90"),
+        ('app = "shopping"\n[dnns.hand]\npriority = "top"', "unknown priority 'top'"),
+        (
+            'app = "shopping"\n[dnns.style]\nevent = {process = "gauss", rate_hz = 1}',
+            "event.process: Input should be 'poisson' or 'periodic'",
+        ),
+        ("fps = 30\nsize = [640, 480]", "it has no DNN"),
+        ("fps = 30\nsize = [640, 480]\n[dnns.a]\nrate_hz = 1", "needs a reference"),
+        ('fps = 30\n[dnns.a]\nreference = "ArcFace"', "size: Field required"),
+    ],
+)
+def test_impossible_scenarios_are_refused_by_file_and_field(load, text, message):
+    with pytest.raises(ConfigError, match=rf"mine\.toml.*{message}"):
+        load(text)
+
+
+def test_an_unknown_scenario_lists_the_bundled_ones():
+    with pytest.raises(ConfigError, match=r"unknown scenario 'shoping'; choose one of: .*shopping"):
+        load_scenario("shoping")
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(ConfigError, match=r"absent\.toml does not exist"):
+        load_scenario("absent.toml")
+
+
+def test_an_unknown_app_is_refused(load):
+    with pytest.raises(AppError, match="unknown app 'shoping'"):
+        load('app = "shoping"')
+
+
+def test_events_are_the_same_for_the_same_seed():
+    poisson = EventProcess(process="poisson", rate_hz=2)
+    first, again, other = (list(islice(poisson.waits_s(seed), 500)) for seed in (1, 1, 2))
+    assert first == again != other
+    assert sum(first) / len(first) == pytest.approx(0.5, rel=0.15)
+
+
+def test_periodic_events_are_evenly_spaced():
+    periodic = EventProcess(process="periodic", rate_hz=4)
+    assert list(islice(periodic.waits_s(0), 3)) == [0.25, 0.25, 0.25]
