@@ -31,6 +31,7 @@ from heimdall.coordinator.events import (
     JobFailed,
     ProcessorBack,
     ProcessorLost,
+    Reconfigured,
     RenderStarted,
 )
 from heimdall.coordinator.gap import Gap
@@ -105,16 +106,7 @@ class Coordinator:
             self._dnns, enabled=offload, margin=offload_margin, interval_ns=offload_interval_ns
         )
         self._jobs = Jobs(self._dnns, self._placement, self._chunking, self._gap, frame_interval_ns)
-        self._dispatcher = Dispatcher(
-            self.scheduler,
-            self._dnns,
-            self._jobs,
-            self._placement,
-            self._chunking,
-            self._gap,
-            interval_ns=frame_interval_ns,
-            equal=self._equal,
-        )
+        self._dispatcher = self._new_dispatcher()
         self._handlers: dict[type, Callable[[Any, int, list[Action]], str]] = {
             FrameRendered: self._frame_rendered,
             RenderStarted: self._render_started,
@@ -126,6 +118,7 @@ class Coordinator:
             JobFailed: self._failed,
             ProcessorLost: self._lost,
             ProcessorBack: self._back,
+            Reconfigured: self._reconfigured,
         }
 
     # -- the outside -----------------------------------------------------------------------
@@ -161,7 +154,7 @@ class Coordinator:
         return due_ns if step_ns is None else min(due_ns, step_ns)
 
     def config(self) -> dict[str, Any]:
-        """The constructor's arguments as JSON data (the scheduler by name)."""
+        """The constructor's arguments as JSON data (the scheduler by name), as they are now."""
         return {
             "dnns": [codec.to_dict(plan) for plan in self._plans],
             "scheduler": self.scheduler.name,
@@ -320,6 +313,36 @@ class Coordinator:
         step_ns = self._placement.next_step_ns
         if step_ns is not None and now_ns >= step_ns:
             self._placement.step(now_ns, self._gap, self._chunking, self._interval_ns, out)
+
+    def _reconfigured(self, event: Reconfigured, now_ns: int, out: list[Action]) -> str:
+        costs = [each for dnn in self._dnns.values() for each in dnn.costs]
+        if event.mode not in MODES or event.frame_interval_ns <= 0:
+            raise ConfigError(f"a coordinator cannot be set to {event}")
+        if len(costs) != len(event.chunks):
+            raise ConfigError(f"{len(costs)} networks need a partition each: {event}")
+        self.scheduler = schedulers.create(event.scheduler)
+        self._observed = type(self.scheduler).observe is not Scheduler.observe
+        if event.mode != self._mode:
+            self._mode = event.mode
+            self._chunking = MODES[event.mode](DEFAULT_MARGIN_NS[event.mode])
+        self._interval_ns = event.frame_interval_ns
+        for each, chunks in zip(costs, event.chunks, strict=True):
+            each.recut(chunks)
+        self._jobs.reconfigure(self._chunking, self._interval_ns)
+        self._dispatcher = self._new_dispatcher()
+        return ""
+
+    def _new_dispatcher(self) -> Dispatcher:
+        return Dispatcher(
+            self.scheduler,
+            self._dnns,
+            self._jobs,
+            self._placement,
+            self._chunking,
+            self._gap,
+            interval_ns=self._interval_ns,
+            equal=self._equal,
+        )
 
     # -- look-ups --------------------------------------------------------------------------
 

@@ -94,6 +94,20 @@ class ProcessorBack:
     processor: str
 
 
+@dataclass(frozen=True, slots=True)
+class Reconfigured:
+    """From now on another policy, chunk mode or frame rate; jobs in flight go on.
+
+    ``chunks``: the static partition for that rate, one entry a network: all stages of the first
+    DNN, then those of the second, and so on.
+    """
+
+    scheduler: str
+    mode: str
+    frame_interval_ns: int
+    chunks: tuple[tuple[tuple[int, int], ...], ...]
+
+
 Event = (
     FrameRendered
     | RenderStarted
@@ -105,6 +119,7 @@ Event = (
     | JobFailed
     | ProcessorLost
     | ProcessorBack
+    | Reconfigured
 )
 
 

@@ -8,6 +8,7 @@ over op ranges are differences of prefix sums.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from itertools import accumulate
 
 from heimdall.coordinator.events import StagePlan
@@ -81,7 +82,11 @@ class StageCosts:
             for done_ns, runs in zip(self._gpu_sums, runs_left, strict=True)
         ]
         self._has_fallback = any(plan.fallback)
-        self.chunk_end, self.chunks_left = _static_chunks(plan, self.run_end)
+        self.recut(plan.chunks)
+
+    def recut(self, chunks: Iterable[tuple[int, int]]) -> None:
+        """Use another static partition from now on."""
+        self.chunk_end, self.chunks_left = _static_chunks(chunks, self.fallback, self.run_end)
 
     def gpu_ns(self, start: int, end: int) -> int:
         """One chunk: the difference of prefix sums plus the cost of cutting."""
@@ -144,14 +149,16 @@ def _runs(fallback: tuple[bool, ...]) -> tuple[list[int], list[int]]:
     return ends, left
 
 
-def _static_chunks(plan: StagePlan, run_end: list[int]) -> tuple[list[int], list[int]]:
+def _static_chunks(
+    chunks: Iterable[tuple[int, int]], fallback: tuple[bool, ...], run_end: list[int]
+) -> tuple[list[int], list[int]]:
     """For each op: where its chunk of the partition ends, and how many GPU chunks are left."""
-    count = len(plan.op_ns)
+    count = len(run_end)
     ends, left = list(run_end), [0] * (count + 1)
-    for start, end in plan.chunks:
+    for start, end in chunks:
         for i in range(start, end):
             ends[i] = min(end, run_end[i])
     for i in range(count - 1, -1, -1):
         closes = ends[i] == i + 1
-        left[i] = left[i + 1] + (1 if closes and not plan.fallback[i] else 0)
+        left[i] = left[i + 1] + (1 if closes and not fallback[i] else 0)
     return ends, left

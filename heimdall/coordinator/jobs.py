@@ -48,6 +48,10 @@ class Jobs:
         self._ended: dict[int, tuple[str, State]] = {}
         self._next = 0
 
+    def reconfigure(self, chunking: Chunking, interval_ns: int) -> None:
+        """Estimate what is left for another chunk mode or frame rate."""
+        self._chunking, self._interval_ns = chunking, interval_ns
+
     def find(self, job_id: int, event: str) -> Job | None:
         """The job in flight that ``event`` may happen to; None for a late event of an ended job."""
         job = self.in_flight.get(job_id)
