@@ -5,18 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from heimdall.coordinator.expected import StageCosts
-from heimdall.coordinator.gap import Gap
 
 
 class Chunking(ABC):
-    """Decides when the GPU may start a chunk, and where the chunk ends."""
+    """Decides whether a gap takes one chunk or several, and where a chunk ends."""
+
+    one_a_gap = False
 
     def __init__(self, margin_ns: int) -> None:
         self.margin_ns = margin_ns
-
-    @abstractmethod
-    def may_start(self, gap: Gap, opening: bool) -> bool:
-        """Whether this gap has room for another chunk (``opening``: it has just opened)."""
 
     @abstractmethod
     def end_op(
@@ -43,9 +40,6 @@ class Elastic(Chunking):
     An op longer than a usual gap would never fit. It runs alone at the start of a gap, the whole
     of which it gets, and makes that frame late: better once than never (counted as an overrun).
     """
-
-    def may_start(self, gap: Gap, opening: bool) -> bool:
-        return True
 
     def end_op(
         self, costs: StageCosts, next_op: int, left_ns: int, usual_ns: int, fresh: bool
@@ -77,8 +71,7 @@ class Static(Chunking):
     chunk must fit what is left plus the margin.
     """
 
-    def may_start(self, gap: Gap, opening: bool) -> bool:
-        return gap.chunks == 0 and (opening or gap.busy_at_opening)
+    one_a_gap = True
 
     def end_op(
         self, costs: StageCosts, next_op: int, left_ns: int, usual_ns: int, fresh: bool

@@ -232,9 +232,9 @@ class Coordinator:
             job.stage_costs.learn_tasks(event.tasks)
         job.tasks, job.task, job.next_op = event.tasks, 0, 0
         if event.tasks == 0:
-            self._jobs.finish(job, "InputReady", now_ns, out)
+            self._jobs.finish(job, now_ns, out)
         else:
-            self._jobs.ready(job, "InputReady", out)
+            self._jobs.ready(job, out)
         return JOB_ARRIVED
 
     def _chunk_finished(self, event: ChunkFinished, now_ns: int, out: list[Action]) -> str:
@@ -260,7 +260,7 @@ class Coordinator:
             job.owner.window.gpu_ns += elapsed_ns
         else:
             job.stage_costs.learn_cpu(elapsed_ns)
-        self._jobs.progress(job, event.end_op, "ChunkFinished", now_ns, out)
+        self._jobs.progress(job, event.end_op, now_ns, out)
         return CHUNK_ENDED
 
     def _fallback_finished(self, event: FallbackFinished, now_ns: int, out: list[Action]) -> str:
@@ -274,7 +274,7 @@ class Coordinator:
                 f"{costs.run_end[job.next_op]}, but FallbackFinished says {event.end_op}"
             )
         costs.learn_fallback(job.next_op, event.end_op, event.elapsed_ns)
-        self._jobs.progress(job, event.end_op, "FallbackFinished", now_ns, out)
+        self._jobs.progress(job, event.end_op, now_ns, out)
         return FALLBACK_ENDED
 
     def _moved(self, event: DnnMoved, now_ns: int, out: list[Action]) -> str:

@@ -30,7 +30,8 @@ class Dispatcher:
         equal: bool,
     ) -> None:
         self._scheduler, self._jobs, self._placement = scheduler, jobs, placement
-        self._chunking, self._gap, self._equal = chunking, gap, equal
+        self._gap, self._equal = gap, equal
+        self._end_op, self._one_a_gap = chunking.end_op, chunking.one_a_gap
         self._view = View(
             processor=GPU,
             trigger="",
@@ -64,14 +65,14 @@ class Dispatcher:
 
     def _fitting(self, jobs: list[Job], trigger: str, now_ns: int) -> list[Job]:
         """The jobs that may start a GPU chunk now, each with the chunk's end proposed."""
-        gap, end_op = self._gap, self._chunking.end_op
+        gap, end_op = self._gap, self._end_op
         usual_ns = gap.usual_ns
         if self._equal:  # rendering comes as it comes; a chunk is still as long as a gap
             left_ns, fresh = usual_ns, True
-        elif gap.is_open and self._chunking.may_start(gap, trigger == GAP_OPENED):
-            left_ns, fresh = gap.room(now_ns)
-        else:
+        elif not gap.is_open or (self._one_a_gap and gap.has_its_chunk(trigger == GAP_OPENED)):
             return []
+        else:
+            left_ns, fresh = gap.room(now_ns)
         fitting = []
         for job in jobs:
             next_op = job.next_op
@@ -120,7 +121,7 @@ class Dispatcher:
         )
 
     def _start(self, job: Job, end_op: int, reason: str, now_ns: int, out: list[Action]) -> None:
-        job.to(RUNNING, "RunChunk")
+        job.state = RUNNING
         processor, next_op = job.processor, job.next_op
         self._jobs.running[processor] = job
         job.running_end_op = end_op

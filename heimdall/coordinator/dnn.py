@@ -112,14 +112,15 @@ class Dnn:
 
 def remaining(job: Job) -> tuple[int, int, int]:
     """What a GPU job still needs in all its stages: (GPU ns, ns off the GPU, static chunks)."""
-    gpu_ns, other_ns, chunks = job.stage_costs.left(job.next_op)
-    more = job.tasks - job.task - 1
+    gpu_ns, other_ns, chunks = left = job.stage_costs.left(job.next_op)
+    costs, stage, more = job.owner.costs, job.stage + 1, job.tasks - job.task - 1
+    if more == 0 and stage == len(costs):
+        return left
     if more:
         task_ns, task_other_ns, task_chunks = job.stage_costs.left(0)
         gpu_ns += more * task_ns
         other_ns += more * task_other_ns
         chunks += more * task_chunks
-    costs, stage = job.owner.costs, job.stage + 1
     while stage < len(costs):
         later = costs[stage]
         later_ns, later_other_ns, later_chunks = later.left(0)

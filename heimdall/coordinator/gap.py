@@ -71,6 +71,11 @@ class Gap:
         self.is_open = False
         self.end_ns = min(self.end_ns, now_ns)
 
+    def has_its_chunk(self, opening: bool) -> bool:
+        """Where a gap takes one chunk: that is chosen when it opens (``opening``), or when the
+        chunk that then still ran has ended."""
+        return self.chunks > 0 or not (opening or self.busy_at_opening)
+
     def room(self, now_ns: int) -> tuple[int, bool]:
         """Time before rendering takes the GPU back, and whether the gap is fresh: (nearly) a
         whole one is left, with no chunk in it yet."""

@@ -1,4 +1,4 @@
-"""The life of one inference: its states and every legal transition, in one table."""
+"""The life of one inference: its states and what may happen in each."""
 
 from __future__ import annotations
 
@@ -34,30 +34,24 @@ class State(str, Enum):
 # A global is found sooner than a member of an Enum, and decisions are made of such look-ups.
 PREPARING, READY, RUNNING, FALLBACK, FINISHED, DROPPED = State
 
-_AFTER_OPS = frozenset({READY, FALLBACK, PREPARING, FINISHED})
-_DROPPED = {"JobFailed": frozenset({DROPPED}), "ProcessorLost": frozenset({DROPPED})}
+_DROPPED = frozenset({"JobFailed", "ProcessorLost"})
 
-# state -> what happened (an event, or an action for what the coordinator itself starts) -> next
-TRANSITIONS: Mapping[State, Mapping[str, frozenset[State]]] = {
-    PREPARING: {
-        "InputReady": frozenset({READY, FALLBACK, FINISHED}),
-        **_DROPPED,
-    },
-    READY: {"RunChunk": frozenset({RUNNING}), **_DROPPED},
-    RUNNING: {"ChunkFinished": _AFTER_OPS, **_DROPPED},
-    FALLBACK: {"FallbackFinished": _AFTER_OPS, **_DROPPED},
+# What may happen to a job in each state; FINISHED and DROPPED jobs only hear of it late.
+LEGAL: Mapping[State, frozenset[str]] = {
+    PREPARING: frozenset({"InputReady"}) | _DROPPED,
+    READY: _DROPPED,
+    RUNNING: frozenset({"ChunkFinished"}) | _DROPPED,
+    FALLBACK: frozenset({"FallbackFinished"}) | _DROPPED,
     # Decoding of the result may still fail, and a lost processor may still report back.
-    FINISHED: {"JobFailed": frozenset({FINISHED})},
-    DROPPED: dict.fromkeys(
-        ("InputReady", "ChunkFinished", "FallbackFinished", "JobFailed"), frozenset({DROPPED})
-    ),
+    FINISHED: frozenset({"JobFailed"}),
+    DROPPED: frozenset({"InputReady", "ChunkFinished", "FallbackFinished", "JobFailed"}),
 }
 
 
 def check(job: int, dnn: str, state: State, event: str) -> None:
     """Raise CoordinationError unless ``event`` may happen to a job in ``state``."""
-    if event not in TRANSITIONS[state]:
-        legal = ", ".join(sorted(TRANSITIONS[state])) or "nothing"
+    if event not in LEGAL[state]:
+        legal = ", ".join(sorted(LEGAL[state])) or "nothing"
         raise CoordinationError(
             f"job {job} of {dnn!r} is {state.value}: {event} cannot happen now (only {legal})"
         )
@@ -79,13 +73,3 @@ class Job(JobView):
     def enqueued(self) -> bool:
         """Whether its first input is ready: latency and utility count from then on."""
         return self.stage > 0 or self.state is not PREPARING
-
-    def to(self, state: State, event: str) -> None:
-        """Make one transition of the table; an illegal one raises CoordinationError."""
-        if state not in TRANSITIONS[self.state].get(event, ()):
-            check(self.id, self.dnn, self.state, event)
-            raise CoordinationError(
-                f"job {self.id} of {self.dnn!r} is {self.state.value}: {event} cannot make it "
-                f"{state.value}"
-            )
-        self.state = state

@@ -13,9 +13,9 @@ from heimdall.coordinator.job import (
     DROPPED,
     FALLBACK,
     FINISHED,
+    LEGAL,
     PREPARING,
     READY,
-    TRANSITIONS,
     CoordinationError,
     Job,
     State,
@@ -56,7 +56,7 @@ class Jobs:
         """The job in flight that ``event`` may happen to; None for a late event of an ended job."""
         job = self.in_flight.get(job_id)
         if job is not None:
-            if event not in TRANSITIONS[job.state]:
+            if event not in LEGAL[job.state]:
                 check(job.id, job.dnn, job.state, event)
             return job
         if job_id not in self._ended:
@@ -111,34 +111,34 @@ class Jobs:
                 self.begin(dnn, now_ns, out)
         self.rest_until_ns = min(self.resting.values(), default=inf)
 
-    def ready(self, job: Job, event: str, out: list[Action]) -> None:
+    def ready(self, job: Job, out: list[Action]) -> None:
         """The job could go on: to the pool for fallback ops, else it waits for its processor."""
         costs = job.stage_costs
         if job.processor == GPU and costs.fallback[job.next_op]:
-            job.to(FALLBACK, event)
+            job.state = FALLBACK
             end_op = costs.run_end[job.next_op]
             out.append(RunFallback(job.id, job.dnn, job.stage, job.task, job.next_op, end_op))
         else:
-            job.to(READY, event)
+            job.state = READY
         self._estimate(job)
 
-    def progress(self, job: Job, end_op: int, event: str, now_ns: int, out: list[Action]) -> None:
+    def progress(self, job: Job, end_op: int, now_ns: int, out: list[Action]) -> None:
         """Ops up to ``end_op`` are done: on with the task, the next one, the next stage, or end."""
         job.next_op, job.last_op_ns = end_op, now_ns
         if end_op == job.stage_costs.ops:
             if job.task + 1 < job.tasks:
                 job.task, job.next_op = job.task + 1, 0
             elif job.stage + 1 < len(job.owner.costs):
-                job.to(PREPARING, event)
+                job.state = PREPARING
                 job.stage, job.task, job.tasks, job.next_op = job.stage + 1, 0, 1, 0
                 job.stage_costs = job.owner.costs[job.stage]
                 job.prepare_ns = now_ns
                 out.append(Prepare(job.id, job.dnn, job.stage))
                 return
             else:
-                self.finish(job, event, now_ns, out)
+                self.finish(job, now_ns, out)
                 return
-        self.ready(job, event, out)
+        self.ready(job, out)
 
     def _estimate(self, job: Job) -> None:
         """What is left, as the policies see it."""
@@ -150,8 +150,8 @@ class Jobs:
             job.remaining_ns = sum(costs.cpu_ns() for costs in stages)
             job.other_ns, job.gaps = 0, max(1, -(-job.remaining_ns // self._interval_ns))
 
-    def finish(self, job: Job, event: str, now_ns: int, out: list[Action]) -> None:
-        job.to(FINISHED, event)
+    def finish(self, job: Job, now_ns: int, out: list[Action]) -> None:
+        job.state = FINISHED
         latency_ns = job.last_op_ns - job.enqueued_ns
         missed = latency_ns > job.constraint_ns
         job.owner.finished(latency_ns, job.processor, missed)
@@ -160,7 +160,7 @@ class Jobs:
         self._end(job, now_ns, out)
 
     def drop(self, job: Job, event: str, reason: str, now_ns: int, out: list[Action]) -> None:
-        job.to(DROPPED, event)
+        job.state = DROPPED
         if self.running[job.processor] is job:
             self.running[job.processor] = None
         if event == "ProcessorLost" and not job.owner.plan.continuous:

@@ -70,6 +70,14 @@ class JobView:
         loss = self.beta * (age_ms if gamma == 1.0 else age_ms**gamma)
         return loss * loss
 
+    def loss_between(self, now_ns: int, later_ns: int) -> float:
+        """How much utility waiting from ``now_ns`` until ``later_ns`` costs."""
+        age_ms = (now_ns - self.enqueued_ns) / NS_PER_MS
+        if self.utility.gamma != 1.0 or age_ms < 0:
+            return self.loss_at(later_ns) - self.loss_at(now_ns)
+        more_ms = (later_ns - now_ns) / NS_PER_MS  # (age + more)^2 - age^2
+        return self.beta * self.beta * more_ms * (2 * age_ms + more_ms)
+
 
 @dataclass(slots=True)
 class View:

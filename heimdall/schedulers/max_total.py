@@ -28,7 +28,7 @@ class MaxTotal(Scheduler):
         if len(jobs) > 1:
             most, later_ns = -inf, now_ns + view.interval_ns
             for job in jobs:
-                lost = job.loss_at(later_ns) - job.loss_at(now_ns)
+                lost = job.loss_between(now_ns, later_ns)
                 if lost > most:
                     best, most = job, lost
         return run(best, "largest total utility")

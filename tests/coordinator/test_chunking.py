@@ -52,14 +52,15 @@ def test_static_takes_the_chunk_of_the_partition(sim):
 
 
 def test_static_starts_one_chunk_a_gap_when_it_opens():
-    gap, static = Gap(33 * MS), Static(5 * MS)
+    gap = Gap(33 * MS)
+    assert Static(5 * MS).one_a_gap
     gap.open(0, USUAL, busy=False)
-    assert static.may_start(gap, opening=True)
-    assert not static.may_start(gap, opening=False)
+    assert not gap.has_its_chunk(opening=True)
+    assert gap.has_its_chunk(opening=False)
     gap.chunk_started(0)
-    assert not static.may_start(gap, opening=True)
+    assert gap.has_its_chunk(opening=True)
     gap.open(33 * MS, 60 * MS, busy=True)
-    assert static.may_start(gap, opening=False)  # the last gap's chunk has ended just now
+    assert not gap.has_its_chunk(opening=False)  # the last gap's chunk has ended just now
 
 
 @pytest.mark.parametrize(("left_ms", "gaps"), [(1, 1), (27, 1), (28, 2), (81, 3)])

@@ -13,14 +13,14 @@ from heimdall.coordinator.events import (
     JobFailed,
     ProcessorLost,
 )
-from heimdall.coordinator.job import TRANSITIONS, CoordinationError, State, check
+from heimdall.coordinator.job import LEGAL, CoordinationError, State, check
 
-EVENTS = {event for legal in TRANSITIONS.values() for event in legal}
+EVENTS = {event for legal in LEGAL.values() for event in legal}
 
 
 @pytest.mark.parametrize(("state", "event"), list(itertools.product(State, sorted(EVENTS))))
 def test_only_events_of_the_table_may_happen(state, event):
-    if event in TRANSITIONS[state]:
+    if event in LEGAL[state]:
         check(3, "detect", state, event)
         return
     with pytest.raises(CoordinationError) as error:
