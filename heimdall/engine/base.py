@@ -35,6 +35,15 @@ class Op:
     bytes: int = 0
 
 
+@dataclass(frozen=True)
+class Memory:
+    """What a network takes on its device: weights, shared by all networks of one graph, and
+    the activations of each State (the peak: tensors that are not needed at once share room)."""
+
+    weights_bytes: int
+    activation_bytes: int
+
+
 class State(ABC):  # noqa: B024  (engines keep what they need)
     """The activations of one job in flight. They survive between calls of ``Network.run``."""
 
@@ -83,6 +92,16 @@ class Network(ABC):
 
     def op_times(self, state: State) -> list[int] | None:
         """Device time in ns of each op since ``write``, where the engine can tell."""
+        return None
+
+    def longest_enqueue_ns(self, state: State) -> int | None:
+        """The longest time since ``write`` that the device could not be interrupted, where the
+        engine can tell: what an urgent job waits for at worst."""
+        return None
+
+    @property
+    def memory(self) -> Memory | None:
+        """Where the engine can tell."""
         return None
 
     def close(self) -> None:  # noqa: B027  (optional)

@@ -6,11 +6,13 @@ import hashlib
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import pyopencl as cl
 
 from heimdall.analyzer.graph import Graph
 from heimdall.engine.base import Engine, LoadProgress
+from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import driver, explain, is_gpu, label, select, traits_of
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.network import OpenCLNetwork
@@ -43,6 +45,8 @@ class OpenCLEngine(Engine):
             raise explain(error, f"opening {label(self.device)}") from error
         self.shares_memory = bool(self.device.host_unified_memory)
         self.programs = Programs(self.context)
+        self._compiled: WeakValueDictionary[tuple[str, tuple[str, ...]], Compiled]
+        self._compiled = WeakValueDictionary()
 
     def load(
         self,
@@ -52,8 +56,13 @@ class OpenCLEngine(Engine):
         on_progress: LoadProgress | None = None,
     ) -> OpenCLNetwork:
         """Place a graph on the device. ``on_progress(done, total)`` is told while kernels
-        compile, which takes a second or more for a network that this machine never ran."""
-        return OpenCLNetwork(self, graph, force_fallback, on_progress)
+        compile, which takes a second or more for a network that this machine never ran.
+        Networks of the same graph share their weights."""
+        key = graph.sha256, tuple(sorted(force_fallback))
+        compiled = self._compiled.get(key)
+        if compiled is None:
+            compiled = self._compiled[key] = Compiled(self, graph, force_fallback)
+        return OpenCLNetwork(self, compiled, on_progress)
 
     def describe(self) -> Mapping[str, str]:
         kind = "GPU" if is_gpu(self.device) else f"{self.traits.compute_units} compute units"

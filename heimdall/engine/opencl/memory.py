@@ -5,7 +5,8 @@ A tight arena keeps activations in the caches: centerface went from 21.8 to 19.4
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from heimdall.engine.opencl.placed import Storage
 
@@ -13,15 +14,59 @@ from heimdall.engine.opencl.placed import Storage
 def plan_arena(storages: Sequence[Storage]) -> int:
     """Set ``offset`` of every live storage that is not dedicated; return the arena's floats.
 
-    Largest first, each at the lowest offset that is free during its whole life: within a few
-    percent of the lower bound on the bundled networks.
+    Each goes to the lowest offset that is free during its whole life. No one order of placing
+    them is best (largest first wasted 43% on selfie, and nothing on the others), so a few are
+    tried until one needs no more than what lives at once.
     """
-    placed: list[Storage] = []
     used = [item for item in storages if item.first is not None and not item.dedicated]
-    for item in sorted(used, key=lambda item: (-item.floats, item.first)):
-        item.offset = _lowest_gap(item, [other for other in placed if _overlap(item, other)])
-        placed.append(item)
-    return max((item.offset + item.floats for item in placed), default=0)
+    least = _most_alive(used)
+    best: tuple[int, list[int]] | None = None
+    for order in _ORDERS:
+        total, offsets = _place(used, sorted(range(len(used)), key=lambda i: order(used[i])))
+        if best is None or total < best[0]:
+            best = total, offsets
+        if total == least:
+            break
+    assert best is not None
+    for item, offset in zip(used, best[1], strict=True):
+        item.offset = offset
+    return best[0]
+
+
+def _life(item: Storage) -> int:
+    return item.last - (item.first or 0) + 1
+
+
+_ORDERS: tuple[Callable[[Storage], tuple[int, ...]], ...] = (
+    lambda item: (-item.floats, item.first or 0),
+    lambda item: (-item.floats * _life(item), item.first or 0),
+    lambda item: (-_life(item), -item.floats),
+    lambda item: (item.first or 0, -item.floats),
+    lambda item: (-item.last, -item.floats),
+)
+
+
+def _most_alive(storages: Sequence[Storage]) -> int:
+    """The floats that live at once at the worst moment: no arena can be smaller."""
+    changes: dict[int, int] = {}
+    for item in storages:
+        assert item.first is not None
+        changes[item.first] = changes.get(item.first, 0) + item.floats
+        changes[item.last + 1] = changes.get(item.last + 1, 0) - item.floats
+    return max(accumulate(changes[moment] for moment in sorted(changes)), default=0)
+
+
+def _place(storages: Sequence[Storage], order: Sequence[int]) -> tuple[int, list[int]]:
+    """(floats in all, offset of each) when they are placed in this order."""
+    offsets = [0] * len(storages)
+    placed: list[int] = []
+    for index in order:
+        item = storages[index]
+        taken = [(offsets[i], storages[i].floats) for i in placed if _overlap(item, storages[i])]
+        offsets[index] = _lowest_gap(item.floats, taken)
+        placed.append(index)
+    ends = (offset + item.floats for offset, item in zip(offsets, storages, strict=True))
+    return max(ends, default=0), offsets
 
 
 def _overlap(a: Storage, b: Storage) -> bool:
@@ -29,12 +74,13 @@ def _overlap(a: Storage, b: Storage) -> bool:
     return a.first <= b.last and b.first <= a.last
 
 
-def _lowest_gap(item: Storage, neighbours: list[Storage]) -> int:
+def _lowest_gap(floats: int, taken: list[tuple[int, int]]) -> int:
+    """The lowest offset of a free place, ``taken`` being (offset, floats) of the others."""
     offset = 0
-    for other in sorted(neighbours, key=lambda other: other.offset):
-        if other.offset - offset >= item.floats:
+    for start, size in sorted(taken):
+        if start - offset >= floats:
             break
-        offset = max(offset, other.offset + other.floats)
+        offset = max(offset, start + size)
     return offset
 
 

@@ -3,223 +3,74 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from itertools import count
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyopencl as cl
 
-from heimdall.analyzer.graph import Graph
-from heimdall.engine.base import LoadProgress, Network, Op, State
+from heimdall.engine.base import LoadProgress, Memory, Network, State
 from heimdall.engine.checks import check_inputs, check_range
-from heimdall.engine.fallback import FallbackOps
 from heimdall.engine.opencl import edges as edge_ops
-from heimdall.engine.opencl.cost import cost
+from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explain
-from heimdall.engine.opencl.edges import find_edges
-from heimdall.engine.opencl.launch import Arg, Ref
-from heimdall.engine.opencl.lowered import Fallback
-from heimdall.engine.opencl.lowering import lower
-from heimdall.engine.opencl.memory import needs_clearing, plan_arena
-from heimdall.engine.opencl.placed import Array, Picture, PlacedOp, Storage
-from heimdall.engine.opencl.placement import Placer
-from heimdall.engine.opencl.planning import Bound, clear_halo, plan_step
+from heimdall.engine.opencl.placed import Array, Picture
+from heimdall.engine.opencl.state import OpenCLState
 from heimdall.engine.opencl.transfer import write
 
 if TYPE_CHECKING:
     from heimdall.engine.opencl.engine import OpenCLEngine
-
-_READY = tuple[cl.Kernel, tuple[int, ...], tuple[int, ...]]
-
-
-class OpenCLState(State):
-    """The buffers of one job, and kernels whose arguments point at them."""
-
-    def __init__(
-        self,
-        buffers: dict[Storage | None, cl.Buffer],
-        launches: list[list[_READY]],
-        arguments: tuple[object, ...],
-    ) -> None:
-        self.buffers, self.launches = buffers, launches
-        self._arguments = arguments  # kernels do not keep the buffers they are bound to
-        self.position = 0
-        self.host: dict[str, np.ndarray] = {}
-        self.events: dict[int, tuple[cl.Event, cl.Event]] = {}
-        self.fallback_ns: dict[int, int] = {}
-
-    def buffer(self, storage: Storage) -> cl.Buffer:
-        return self.buffers[storage if storage.dedicated else None]
 
 
 class OpenCLNetwork(Network):
     """See ``heimdall.engine.base.Network``. Made by ``OpenCLEngine.load``."""
 
     def __init__(
-        self,
-        engine: OpenCLEngine,
-        graph: Graph,
-        force_fallback: Collection[str],
-        on_progress: LoadProgress | None,
+        self, engine: OpenCLEngine, compiled: Compiled, on_progress: LoadProgress | None
     ) -> None:
-        self.graph = graph
+        self.graph = compiled.graph
+        self.ops = compiled.ops
         self._engine = engine
-        self._module = lower(graph, force_fallback)
-        self._edges = find_edges(self._module)
-        self._placer = Placer(self._module, self._edges, engine.traits)
-        self._placer.place()
-        self._arena_floats = plan_arena(self._placer.storages)
-        placed = self._placer.ops
-        self._bound = self._plan(placed)
-        self._fallbacks = {
-            index: FallbackOps(graph, op.op.nodes, op.op.inputs, op.op.outputs)
-            for index, op in enumerate(placed)
-            if isinstance(op.op.spec, Fallback)
-        }
-        self.ops = tuple(self._op(item) for item in placed)
-        self._constants = self._upload_constants()
-        self._spare: OpenCLState | None = self._first_state(on_progress)
+        self._compiled = compiled
+        self._module, self._edges, self._placer = compiled.module, compiled.edges, compiled.placer
+        self._spare: OpenCLState | None = self._first_state(on_progress or _ignore)
 
-    # --- loading ---
+    def _first_state(self, on_progress: LoadProgress) -> OpenCLState:
+        """Build the kernels, and run every op once on zeros unless that was done before."""
+        launches = self._compiled.launches
+        total = len(launches) + len(self.ops)
+        done = count(1)
 
-    def _plan(self, placed: list[PlacedOp]) -> list[list[Bound]]:
-        traits, storages = self._engine.traits, self._placer.storages
-        bound: list[list[Bound]] = [[] for _ in placed]
-        for storage in storages:
-            if needs_clearing(storage, storages) and not self._written_by_host(storage):
-                assert storage.picture is not None
-                assert storage.first is not None
-                picture = Picture(storage, *storage.picture)
-                bound[storage.first].append(clear_halo(picture, traits))
-        for index, item in enumerate(placed):
-            for step in item.steps:
-                if not isinstance(step.spec, Fallback):
-                    bound[index].append(plan_step(step, traits))
-        return bound
+        def tell() -> None:
+            on_progress(next(done), total)
 
-    def _written_by_host(self, storage: Storage) -> bool:
-        """Outputs of fallback ops are uploaded with their halo."""
-        assert storage.first is not None
-        return isinstance(self._placer.ops[storage.first].op.spec, Fallback)
-
-    def _op(self, item: PlacedOp) -> Op:
-        flops, size = cost(item.op, self._module.shapes)
-        fallback = isinstance(item.op.spec, Fallback)
-        return Op(item.nodes[-1], item.op.kind, item.nodes, fallback, flops, size)
-
-    def _upload_constants(self) -> list[list[dict[str, cl.Buffer]]]:
-        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
-        context = self._engine.context
-        shared: dict[tuple[str, tuple[int, ...], bytes], cl.Buffer] = {}
-
-        def upload(array: np.ndarray) -> cl.Buffer:
-            wanted = np.int32 if array.dtype.kind == "i" else np.float32
-            data = np.ascontiguousarray(array, wanted)
-            if data.nbytes > 4096:
-                return cl.Buffer(context, flags, hostbuf=data)
-            key = (data.dtype.str, data.shape, data.tobytes())  # index tables repeat
-            if key not in shared:
-                shared[key] = cl.Buffer(context, flags, hostbuf=data)
-            return shared[key]
-
+        for launch in launches:
+            self._engine.programs.build(launch.kernel)
+            tell()
+        state = OpenCLState(self._engine, self._compiled)
+        if self._compiled.is_warm:
+            return state
         try:
-            return [
-                [{name: upload(a) for name, a in b.plan.constants.items()} for b in bounds]
-                for bounds in self._bound
-            ]
+            state.warm_up(tell)
         except cl.Error as error:
-            raise explain(error, f"uploading the weights of {self.graph.name}") from error
-
-    def _first_state(self, on_progress: LoadProgress | None) -> OpenCLState:
-        """Build the kernels and run every op once on zeros: drivers finish compiling then."""
-        kernels = [
-            launch.kernel for bounds in self._bound for b in bounds for launch in b.plan.launches
-        ]
-        total = len(kernels) + len(self.ops)
-        for done, kernel in enumerate(kernels):
-            self._engine.programs.build(kernel)
-            if on_progress:
-                on_progress(done, total)
-        state = self._make_state()
-        for index in range(len(self.ops)):
-            self._enqueue(state, index, index + 1)
-            if on_progress:
-                on_progress(len(kernels) + index + 1, total)
-        self._zero(state)
+            raise explain(error, f"trying the kernels of {self.graph.name}") from error
         return state
 
-    # --- states ---
+    @property
+    def memory(self) -> Memory:
+        return self._compiled.memory
+
+    # --- a job ---
 
     def new_state(self) -> OpenCLState:
         spare, self._spare = self._spare, None
-        return spare or self._make_state()
-
-    def _make_state(self) -> OpenCLState:
-        context, flags = self._engine.context, int(cl.mem_flags.READ_WRITE)
-        if self._engine.shares_memory:
-            flags |= int(cl.mem_flags.ALLOC_HOST_PTR)
-        scratch = max([1, *(b.plan.scratch_floats for bounds in self._bound for b in bounds)])
-        try:
-            buffers: dict[Storage | None, cl.Buffer] = {
-                None: cl.Buffer(context, flags, 4 * max(1, self._arena_floats))
-            }
-            for storage in self._placer.storages:
-                if storage.dedicated and storage.first is not None:
-                    buffers[storage] = cl.Buffer(context, flags, 4 * storage.floats)
-            temporary = cl.Buffer(context, flags, 4 * scratch)
-            launches = [
-                [
-                    ready
-                    for bound, constants in zip(bounds, uploaded, strict=True)
-                    for ready in self._bind(bound, constants, buffers, temporary)
-                ]
-                for bounds, uploaded in zip(self._bound, self._constants, strict=True)
-            ]
-            state = OpenCLState(buffers, launches, (temporary, self._constants))
-            self._zero(state)
-        except cl.Error as error:
-            raise explain(error, f"allocating a job of {self.graph.name}") from error
-        return state
-
-    def _bind(
-        self,
-        bound: Bound,
-        constants: dict[str, cl.Buffer],
-        buffers: dict[Storage | None, cl.Buffer],
-        scratch: cl.Buffer,
-    ) -> list[_READY]:
-        def resolve(arg: Arg) -> Any:
-            if not isinstance(arg, Ref):
-                return arg
-            if arg.name in constants:
-                return constants[arg.name]
-            if arg.name == "scratch":
-                return scratch
-            storage = bound.storages[arg.name]
-            return buffers[storage if storage.dedicated else None]
-
-        ready = []
-        for launch in bound.plan.launches:
-            kernel = self._engine.programs.kernel(launch.kernel)
-            kernel.set_args(*(resolve(arg) for arg in launch.args))
-            ready.append((kernel, launch.global_size, launch.local_size))
-        return ready
-
-    def _zero(self, state: OpenCLState) -> None:
-        queue = self._engine.queue
-        for buffer in state.buffers.values():
-            cl.enqueue_fill_buffer(queue, buffer, np.float32(0), 0, buffer.size)
-        queue.finish()
-
-    # --- a job ---
+        return spare or OpenCLState(self._engine, self._compiled)
 
     def write(self, state: State, inputs: Mapping[str, np.ndarray]) -> None:
         assert isinstance(state, OpenCLState)
         check_inputs(self.graph, inputs)
-        state.host.clear()
-        state.events.clear()
-        state.fallback_ns.clear()
-        state.position = 0
+        state.rewind()
         for name, (tensor, chain) in self._edges.heads.items():
             array = np.asarray(inputs[name])
             if self._kept_on_host(name):
@@ -233,7 +84,7 @@ class OpenCLNetwork(Network):
                 self._upload(state, value, array)
 
     def _kept_on_host(self, name: str) -> bool:
-        read = any(name in item.inputs for item in self._fallbacks.values())
+        read = any(name in item.inputs for item in self._compiled.fallbacks.values())
         return name in self._placer.host and (read or self._value(name) is None)
 
     def _value(self, name: str) -> Picture | Array | None:
@@ -258,12 +109,10 @@ class OpenCLNetwork(Network):
         last = None
         try:
             for index in range(start, end):
-                first = None
-                for kernel, size, local in state.launches[index]:
-                    last = enqueue(queue, kernel, size, local)
-                    first = first or last
-                if first is not None and last is not None:
-                    state.events[index] = (first, last)
+                made = [enqueue(queue, *launch) for launch in state.enqueues[index]]
+                if made:
+                    state.events[index] = made
+                    last = made[-1]
             if last is not None:
                 queue.flush()
                 last.wait()
@@ -276,7 +125,7 @@ class OpenCLNetwork(Network):
         began = time.perf_counter_ns()
         for index in range(start, end):
             before = time.perf_counter_ns()
-            fallback = self._fallbacks[index]
+            fallback = self._compiled.fallbacks[index]
             feeds = {name: self._on_host(state, name) for name in fallback.inputs}
             for name, array in fallback.run(feeds).items():
                 state.host[name] = array
@@ -320,13 +169,20 @@ class OpenCLNetwork(Network):
     def op_times(self, state: State) -> list[int] | None:
         assert isinstance(state, OpenCLState)
         times = [0] * len(self.ops)
-        for index, (first, last) in state.events.items():
-            times[index] = int(last.profile.end - first.profile.start)
+        for index, events in state.events.items():
+            times[index] = int(events[-1].profile.end - events[0].profile.start)
         for index, elapsed in state.fallback_ns.items():
             times[index] = elapsed
         return times
 
+    def longest_enqueue_ns(self, state: State) -> int | None:
+        assert isinstance(state, OpenCLState)
+        events = (event for made in state.events.values() for event in made)
+        return max((int(event.profile.end - event.profile.start) for event in events), default=0)
+
     def close(self) -> None:
         self._spare = None
-        self._constants = []
-        self._bound = []
+
+
+def _ignore(done: int, total: int) -> None:
+    """Nobody wants to know."""

@@ -37,6 +37,16 @@ def test_memory_is_reused():
     assert plan_arena(storages) == 2 * 320
 
 
+def test_long_lived_storages_do_not_fragment_the_arena():
+    shapes = [(320, 0, 1), (256, 1, 2), (128, 0, 2), (320, 2, 3), (64, 0, 3)]
+    storages = [array(*shape) for shape in shapes]
+    alive = [
+        sum(each.floats for each in storages if each.first <= step <= each.last)
+        for step in range(4)
+    ]
+    assert plan_arena(storages) == max(alive)
+
+
 def picture(first, last, height=4, halo=(1, 1, 1, 1)):
     return Storage("picture", (16, height, 4), block=16, halo=halo, first=first, last=last)
 

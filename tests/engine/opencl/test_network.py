@@ -111,6 +111,43 @@ def test_op_times_cover_the_run(shared, engine, assets):
     assert all(time > 0 for time in times)
 
 
+@pytest.mark.parametrize("name", ["seg_selfie_256", "multistyle26_dynamic"])
+def test_long_kernels_in_pieces_compute_the_same(shared, assets, monkeypatch, name):
+    graph = load(assets, name)
+    inputs = sample_inputs(graph)
+    monkeypatch.setattr("heimdall.engine.opencl.state.pieces_for", lambda elapsed_ns: 1)
+    whole = OpenCLEngine().load(graph)
+    monkeypatch.setattr("heimdall.engine.opencl.state.pieces_for", lambda elapsed_ns: 3)
+    cut = OpenCLEngine().load(graph)
+    states = [network.new_state() for network in (whole, cut)]
+    assert sum(map(len, states[1].enqueues)) > 2 * sum(map(len, states[0].enqueues))
+    found = [
+        shared.run(network, state, inputs)
+        for network, state in zip((whole, cut), states, strict=True)
+    ]
+    assert all(np.array_equal(found[0][key], found[1][key]) for key in found[0])
+    assert 0 < cut.longest_enqueue_ns(states[1]) < sum(cut.op_times(states[1]))
+
+
+def test_networks_of_one_graph_share_their_weights(shared, engine, assets):
+    graphs = [load(assets, "seg_selfie_256") for _ in range(2)]
+    one, other = (engine.load(graph) for graph in graphs)
+    assert one._compiled.constants is other._compiled.constants
+    forced = engine.load(graphs[0], force_fallback={"Resize"})
+    assert forced._compiled.constants is not one._compiled.constants
+    inputs = sample_inputs(graphs[0])
+    wanted = shared.run(one, one.new_state(), inputs)
+    one.close()
+    found = shared.run(other, other.new_state(), inputs)
+    assert all(np.array_equal(wanted[key], found[key]) for key in wanted)
+
+
+def test_memory_counts_weights_and_activations(engine, assets):
+    memory = engine.load(load(assets, "seg_selfie_256")).memory
+    assert 400_000 < memory.weights_bytes < 600_000
+    assert 2_000_000 < memory.activation_bytes < 5_000_000
+
+
 def test_loading_reports_progress_to_the_end(engine, assets):
     seen = []
     graph = load(assets, "seg_selfie_256")
