@@ -12,6 +12,11 @@ from collections.abc import Callable
 SPIN_NS = 300_000  # the last stretch, spent yielding: the interpreter lock is free meanwhile
 
 
+# The gap closes a little before rendering starts: waking the GPU worker, and what its
+# expected latency is off by, must fit in between.
+GAP_GUARD_NS = 400_000
+
+
 class Pacer:
     """Start times of frames, ``interval_ns`` apart.
 

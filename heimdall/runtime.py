@@ -38,7 +38,7 @@ from heimdall.coordinator.events import (
 from heimdall.errors import AppError
 from heimdall.execution import Executor, Result
 from heimdall.options import RunOptions
-from heimdall.pacing import SPIN_NS, Pacer, spin_until
+from heimdall.pacing import GAP_GUARD_NS, SPIN_NS, Pacer, spin_until
 from heimdall.render import Close, InputEvent, Key, Pointer, Recorder, Scroll, Status, save_picture
 from heimdall.report import Reporter
 from heimdall.softgpu import first_in_line
@@ -50,9 +50,6 @@ log = logging.getLogger(__name__)
 
 WARM_UP_FRAMES = 20
 WARM_UP_LIMIT_S = 5.0
-# The gap closes a little before rendering starts: waking the GPU worker, and what its
-# expected latency is off by, must fit in between.
-GAP_GUARD_NS = 400_000
 LOAD_NS = 3_000_000  # before a frame starts, its camera picture is sent to the GPU
 STATUS_INTERVAL_NS = 200_000_000
 

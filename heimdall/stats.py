@@ -17,6 +17,7 @@ import psutil
 SCHEMA = 1
 WINDOW_S = 1 / 3
 LATE_NS = 1_000_000
+NO_MEMORY = {"at_10s": None, "peak": None, "end": None}  # in a simulation
 
 
 @dataclass
@@ -81,13 +82,19 @@ class MemorySampler:
 
 
 class Figures:
-    """Everything counted during a run, after warm-up."""
+    """Everything counted during a run, after warm-up.
 
-    def __init__(self, fps_target: float, dnns: dict[str, DnnFigures]) -> None:
+    ``simulated``: times are those of a virtual clock, and this process is not what runs.
+    """
+
+    def __init__(
+        self, fps_target: float, dnns: dict[str, DnnFigures], *, simulated: bool = False
+    ) -> None:
         self.fps_target = fps_target
         self.dnns = dnns
+        self._simulated = simulated
         self.recent_ms: deque[float] = deque(maxlen=120)  # for the overlay's graph
-        self.restart(time.perf_counter_ns())
+        self.restart(0 if simulated else time.perf_counter_ns())
 
     def restart(self, now_ns: int) -> None:
         """Forget the warm-up."""
@@ -99,7 +106,7 @@ class Figures:
         self.skipped_frames = 0
         self.gpu_chunk_ns = 0
         self._cpu_s = time.process_time()
-        self.memory = MemorySampler(now_ns)
+        self.memory = None if self._simulated else MemorySampler(now_ns)
         for dnn in self.dnns.values():
             dnn.latencies_ns.clear()
             dnn.end_to_end_ns.clear()
@@ -113,16 +120,19 @@ class Figures:
         self.completions_ns.append(completed_ns)
         self.render_ns.append(render_ns)
         self.late_frames += completed_ns > deadline_ns + LATE_NS
-        self.memory.sample(completed_ns)
+        if self.memory is not None:
+            self.memory.sample(completed_ns)
 
     def recent_fps(self) -> float:
         """Frame rate over the last third of a second."""
         recent = list(self.recent_ms)[-max(1, round(self.fps_target * WINDOW_S)) :]
         return 1000.0 * len(recent) / sum(recent) if recent else 0.0
 
-    def summary(self, lone_render_ns: int, gap_utilization: float) -> dict[str, Any]:
-        """The figures part of the run summary."""
-        seconds = (time.perf_counter_ns() - self.started_ns) / 1e9
+    def summary(
+        self, lone_render_ns: int, gap_utilization: float | None, now_ns: int | None = None
+    ) -> dict[str, Any]:
+        """The figures part of the run summary, as of ``now_ns`` (None: now)."""
+        seconds = ((time.perf_counter_ns() if now_ns is None else now_ns) - self.started_ns) / 1e9
         intervals = np.diff(np.asarray(self.completions_ns, dtype=np.int64)) / 1e6
         useful_ns = len(self.render_ns) * lone_render_ns + sum(
             dnn.gpu * dnn.whole_ns for dnn in self.dnns.values()
@@ -141,10 +151,10 @@ class Figures:
                 "useful_ms": round(useful_ns / 1e6, 1),
             },
             "cpu_core_s": round(time.process_time() - self._cpu_s, 3),
-            "gap_utilization": round(gap_utilization, 4),
+            "gap_utilization": None if gap_utilization is None else round(gap_utilization, 4),
             "decision_us": percentiles(np.asarray(self.decision_ns) / 1e3, maximum=False),
             "dnns": {name: dnn.summary() for name, dnn in self.dnns.items()},
-            "memory_mb": self.memory.summary(),
+            "memory_mb": self.memory.summary() if self.memory is not None else NO_MEMORY,
         }
 
 
