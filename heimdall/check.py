@@ -43,10 +43,13 @@ def check_models(
     onnxruntime on ``cores`` cores, on the same seeded input.
 
     One entry a model, in order: ``model, ops, fallback_ops, max_abs_error, max_rel_error,
-    gpu_ms, chunked_ms, onnxruntime_ms, chunks, cores, error``. Errors are the largest over all
-    outputs and all three ways of cutting; max_rel_error is max|a - b| / max|b| of an output.
-    Times are medians of interleaved runs without input and output copies. A model that cannot
-    be checked has nulls, and the reason as ``error``; the others go on.
+    gpu_ms, chunked_ms, onnxruntime_ms, chunks, longest_enqueue_ms, weights_mb, activations_mb,
+    cores, error``. Errors are the largest over all outputs and all three ways of cutting;
+    max_rel_error is max|a - b| / max|b| of an output. Times are medians of interleaved runs
+    without input and output copies. ``longest_enqueue_ms`` is what the GPU does at most without
+    a chance to do something else, ``activations_mb`` the peak of one job; both are null where
+    the engine cannot tell. A model that cannot be checked has nulls, and the reason as
+    ``error``; the others go on.
 
     ``shapes`` gives input shapes by file name, as for ``load_graph``; the bundled models with
     free dimensions are known.
@@ -77,7 +80,8 @@ def _guarded(
 ) -> dict[str, Any]:
     entry: dict[str, Any] = {"model": str(path), "ops": None, "fallback_ops": []}
     entry |= dict.fromkeys(("max_abs_error", "max_rel_error", "gpu_ms", "chunked_ms"))
-    entry |= {"onnxruntime_ms": None, "chunks": None, "cores": reference.threads, "error": None}
+    entry |= dict.fromkeys(("onnxruntime_ms", "chunks", "longest_enqueue_ms", "weights_mb"))
+    entry |= {"activations_mb": None, "cores": reference.threads, "error": None}
     try:
         entry |= _check(load_graph(path, shapes), engine, reference, gap_ns, seed)
     except HeimdallError as error:
@@ -112,6 +116,8 @@ def _check(
             lambda: _run(network, state, inputs, chunked),
             lambda: _run(alone, other, inputs, [(0, len(alone.ops))]),
         )
+        longest_ns = _longest_enqueue_ns(network, state, inputs, whole)
+        memory = network.memory
     finally:
         network.close()
         alone.close()
@@ -124,7 +130,22 @@ def _check(
         "chunked_ms": chunked_ns / 1e6,
         "onnxruntime_ms": reference_ns / 1e6,
         "chunks": sum(not marks[start] for start, _ in chunked),
+        "longest_enqueue_ms": None if longest_ns is None else longest_ns / 1e6,
+        "weights_mb": memory.weights_bytes / 1e6 if memory else None,
+        "activations_mb": memory.activation_bytes / 1e6 if memory else None,
     }
+
+
+def _longest_enqueue_ns(
+    network: Network, state: State, inputs: Mapping[str, np.ndarray], ranges: Sequence[Range]
+) -> int | None:
+    """The least of a few runs: other work on the machine only ever lengthens it."""
+    found = []
+    for _ in range(WARM_UPS + 1):
+        _run(network, state, inputs, ranges)
+        if (longest_ns := network.longest_enqueue_ns(state)) is not None:
+            found.append(longest_ns)
+    return min(found, default=None)
 
 
 def _ranges(costs: OpCosts, gap_ns: int, strategy: str) -> list[Range]:

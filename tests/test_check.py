@@ -15,7 +15,8 @@ SELFIE = paths.ASSETS / "models" / "seg_selfie_256.onnx"
 HAND = paths.ASSETS / "models" / "hand_landmark_lite_224.onnx"
 KEYS = [
     "model", "ops", "fallback_ops", "max_abs_error", "max_rel_error", "gpu_ms", "chunked_ms",
-    "onnxruntime_ms", "chunks", "cores", "error",
+    "onnxruntime_ms", "chunks", "longest_enqueue_ms", "weights_mb", "activations_mb", "cores",
+    "error",
 ]  # fmt: skip
 
 
