@@ -76,6 +76,8 @@ class Source:
         self._opened = threading.Event()
         self._wanted = threading.Event()
         self._stop = threading.Event()
+        # Hears of each frame, on the capture thread, before anybody can see that frame.
+        self.observe: Callable[[Frame], None] | None = None
         self._thread = threading.Thread(target=self._main, name="capture", daemon=True)
         self._thread.start()
 
@@ -236,6 +238,8 @@ class Source:
         if image.ndim == 2:
             image = cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
         frame = Frame(image, self._sequence, time.perf_counter_ns())
+        if self.observe:
+            self.observe(frame)
         with self._changed:
             self.dropped += not self._delivered
             self._frame, self._delivered, self._error = frame, False, None
