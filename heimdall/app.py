@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from heimdall.capture import Frame
     from heimdall.models.base import Pipeline
     from heimdall.render import Key, Pointer, Scene, Scroll
+    from heimdall.tracking import Anchor, Tracker
 
 PRIORITIES = ("low", "normal", "high")
 DEFAULT_RATE_HZ = 1.0
@@ -89,11 +90,13 @@ class App:
     dnns: ClassVar[Sequence[DNN]] = ()
 
     requests: list[tuple[str, dict[str, Any]]]
+    tracker: Tracker | None  # of the run; None outside of one
 
     def __new__(cls, *args: Any, **kwargs: Any) -> App:
         # Not in __init__: a scenario's own one may well forget to call this one's.
         self = super().__new__(cls)
         self.requests = []
+        self.tracker = None
         return self
 
     @property
@@ -105,12 +108,34 @@ class App:
 
         While one is in flight, only the newest request is kept.
         """
-        if dnn not in {declared.name for declared in self.dnns}:
-            raise AppError(unknown("DNN", dnn, [declared.name for declared in self.dnns]))
+        self._check_declared(dnn)
         self.requests.append((dnn, options))
+
+    def carried(self, dnn: str) -> Any:
+        """The latest result of ``dnn``, moved with the picture to the frame being drawn.
+
+        Boxes, points, text regions and masks follow what they were found on, and go over to
+        each new result within a few frames; a Picture, and an app's own type, come as they are.
+        None before the first result. Pixels are those of the frame being drawn.
+        """
+        self._check_declared(dnn)
+        return self.tracker.carried(dnn) if self.tracker else None
+
+    def anchor(self, point: tuple[float, float]) -> Anchor:
+        """Pin virtual content to the world at ``point``, pixels of the frame being drawn.
+
+        The Anchor's ``at``, ``scale`` and ``roll`` follow the picture as long as it is kept.
+        """
+        if self.tracker is None:
+            raise AppError("anchor() needs a run: call it from on_result, draw or an input method")
+        return self.tracker.anchor(point)
 
     def start(self) -> None:
         """Called once, before the first frame."""
+
+    def _check_declared(self, dnn: str) -> None:
+        if dnn not in {declared.name for declared in self.dnns}:
+            raise AppError(unknown("DNN", dnn, [declared.name for declared in self.dnns]))
 
     def on_result(self, dnn: str, result: Any, frame: Frame) -> None:
         """A DNN has finished; ``result`` is in pixels of ``frame``."""

@@ -85,7 +85,10 @@ class Executor:
         newest: Callable[[], Frame],
         inbox: queue.SimpleQueue[Event | Result],
         tracer: Tracer | None = None,
+        renew: Callable[[str, Any, Frame], None] = lambda dnn, value, frame: None,
     ) -> None:
+        """``renew`` hears of each result in the pool, before the inbox does."""
+        self._renew = renew
         self._deployments = deployments
         self._newest = newest
         self._inbox = inbox
@@ -213,6 +216,7 @@ class Executor:
         try:
             self._decode_stage(run)
             value = self._deployments[run.dnn].pipeline.combine(run.results, run.frame.image)
+            self._renew(run.dnn, value, run.frame)
         except APP_FAILURES as error:
             self._failed(action.job, action.dnn, "decode", error)
             return

@@ -45,6 +45,7 @@ from heimdall.softgpu import first_in_line
 from heimdall.startup import Setup, start
 from heimdall.stats import DnnFigures, Figures
 from heimdall.trace import Tracer
+from heimdall.tracking import Tracker
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +108,11 @@ class Runtime:
             scheduler=options.scheduler or app.scheduler,
             mode=setup.chunk_mode,
         )
-        self._executor = Executor(setup.deployments, self._newest, self._inbox, self._tracer)
+        self._tracker = app.tracker = Tracker()
+        setup.source.observe = self._tracker.advance
+        self._executor = Executor(
+            setup.deployments, self._newest, self._inbox, self._tracer, self._tracker.renew
+        )
         self._recorder = (
             Recorder(options.record, setup.surface.size, setup.fps) if options.record else None
         )
@@ -184,6 +189,7 @@ class Runtime:
         setup = self._setup
         began_ns = time.perf_counter_ns()
         setup.scene.begin(frame.image, frame.sequence)
+        self._tracker.show(frame)
         self._callbacks.call(self._app.draw, setup.scene)
         setup.scene.render()
         if self._overlay_on:

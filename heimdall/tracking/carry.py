@@ -1,0 +1,176 @@
+"""A DNN's result, moved from the frame it was computed on to the newest one.
+
+A result is a list of things that move each on their own (boxes, hands, bodies), lines of text
+that move with their page, or a mask. What has no place in the picture (a Picture, an app's own
+type) is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import cv2
+import numpy as np
+
+from heimdall.models.results import Body, Detection, Hand, Mask, TextRegion
+from heimdall.tracking.flow import Tracks
+from heimdall.tracking.patch import TOLERANCE, Inside, Patch, moved
+
+Size = tuple[int, int]  # width and height of the frame in pixels
+Thing = Detection | Hand | Body | TextRegion
+
+CORE = 0.8  # of a box's sides: its corners show what is behind the thing
+KEPT = 0.6  # of the visible correction to a new result, a frame later
+NEAR = 1.0  # of its size: how far a thing may be from where the last result had it
+
+
+def outline(thing: Thing) -> np.ndarray:
+    """The points (n, 2) that say where ``thing`` is; a box's first two are its corners."""
+    if isinstance(thing, Detection):
+        corners = np.reshape(thing.box, (2, 2))
+        return corners if thing.points is None else np.vstack([corners, thing.points])
+    if isinstance(thing, Hand):
+        return thing.points[:, :2]
+    return thing.joints[:, :2] if isinstance(thing, Body) else thing.corners
+
+
+def placed(thing: Thing, points: np.ndarray) -> Thing:
+    """``thing`` with its outline at ``points``."""
+    if isinstance(thing, Detection):
+        (left, top), (right, bottom) = points[:2].tolist()
+        marks = None if thing.points is None else points[2:]
+        return replace(thing, box=(left, top, right, bottom), points=marks)
+    if isinstance(thing, Hand):
+        return replace(thing, points=np.column_stack([points, thing.points[:, 2]]))
+    if isinstance(thing, Body):
+        return replace(thing, joints=np.column_stack([points, thing.joints[:, 2]]))
+    return replace(thing, corners=points)
+
+
+def carried(thing: Thing, transform: np.ndarray) -> np.ndarray:
+    """Its outline under ``transform``; a box grows and shifts, but stays upright."""
+    points = outline(thing)
+    there = moved(transform, points)
+    if isinstance(thing, Detection):
+        middle = moved(transform, points[:2].mean(axis=0, keepdims=True))
+        half = np.hypot(*transform[:, 0]) * (points[1] - points[0]) / 2
+        there[:2] = np.vstack([middle - half, middle + half])
+    return there
+
+
+class Things:
+    """Boxes, hands, bodies or text regions, each following its own piece of the picture."""
+
+    def __init__(self, things: Sequence[Thing], tracks: Tracks, size: Size) -> None:
+        self._things = list(things)
+        tolerance = TOLERANCE * max(size)
+        if self._things and isinstance(self._things[0], TextRegion):
+            # a page moves as one, and single lines of text hold few points
+            page = np.vstack([outline(each) for each in self._things])
+            self._patches = [Patch(tracks, _within(page, 1.0), tolerance)] * len(self._things)
+        else:
+            self._patches = [
+                Patch(tracks, _within(outline(each), CORE), tolerance) for each in self._things
+            ]
+        self._corrections: list[np.ndarray | float] = [0.0] * len(self._things)
+
+    def follow(self, tracks: Tracks) -> None:
+        """Go on to the next frame."""
+        for patch in {id(patch): patch for patch in self._patches}.values():
+            patch.follow(tracks)
+        self._corrections = [correction * KEPT for correction in self._corrections]
+
+    def value(self) -> list[Thing]:
+        """The things in the newest frame, on their way to where they really are."""
+        return [
+            placed(thing, carried(thing, patch.transform) + correction)
+            for thing, patch, correction in zip(
+                self._things, self._patches, self._corrections, strict=True
+            )
+        ]
+
+    def replace(self, shown: Sequence[Thing]) -> None:
+        """Begin where ``shown``, the result before, has the same things: no jump."""
+        left = list(shown)
+        for index, (thing, patch) in enumerate(zip(self._things, self._patches, strict=True)):
+            points = carried(thing, patch.transform)
+            same = [other for other in left if _same(thing, other, points)]
+            if same:
+                nearest = min(same, key=lambda other: _distance(outline(other), points))
+                left = [other for other in left if other is not nearest]
+                self._corrections[index] = outline(nearest) - points
+
+
+class Warp:
+    """A mask that moves with what it covers."""
+
+    def __init__(self, mask: Mask, tracks: Tracks, size: Size) -> None:
+        self._mask = mask
+        rows, columns = mask.values.shape
+        self._to_cells = np.array([[columns / size[0], 0, 0], [0, rows / size[1], 0], [0, 0, 1]])
+        sure = mask.values > 0.5
+
+        def inside(points: np.ndarray) -> np.ndarray:
+            cells = (points * (columns / size[0], rows / size[1])).astype(int)
+            valid = ((cells >= 0) & (cells < (columns, rows))).all(axis=1)
+            cells = cells.clip(0, (columns - 1, rows - 1))
+            return valid & sure[cells[:, 1], cells[:, 0]]
+
+        self._patch = Patch(tracks, inside, TOLERANCE * max(size))
+        self._before: np.ndarray | None = None
+        self._share = 0.0
+
+    def follow(self, tracks: Tracks) -> None:
+        """Go on to the next frame."""
+        self._patch.follow(tracks)
+        self._share *= KEPT
+
+    def value(self) -> Mask:
+        """The mask in the newest frame."""
+        whole = np.vstack([self._patch.transform, (0, 0, 1)])
+        in_cells = (self._to_cells @ whole @ np.linalg.inv(self._to_cells))[:2]
+        values = cv2.warpAffine(
+            self._mask.values, in_cells, self._mask.values.shape[::-1],
+            flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE,
+        )  # fmt: skip
+        if self._before is not None and self._share > 0.1:
+            values = values + np.float32(self._share) * (self._before - values)
+        return Mask(values)
+
+    def replace(self, shown: Mask) -> None:
+        """Fade over from ``shown``, the result before."""
+        if shown.values.shape == self._mask.values.shape:
+            self._before, self._share = shown.values, 1.0
+
+
+def carrier(result: Any, tracks: Tracks, size: Size) -> Things | Warp | None:
+    """What carries ``result``, computed on the frame of ``tracks``; None: it has no place."""
+    if isinstance(result, Mask):
+        return Warp(result, tracks, size)
+    if isinstance(result, list) and all(isinstance(each, Thing) for each in result):
+        return Things(result, tracks, size)
+    return None
+
+
+def _within(points: np.ndarray, share: float) -> Inside:
+    """Whether a point lies in the upright box around ``points``, its sides times ``share``."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    middle, half = (low + high) / 2, share * (high - low) / 2
+    return lambda places: (np.abs(places - middle) <= half).all(axis=1)
+
+
+def _same(thing: Thing, other: Thing, points: np.ndarray) -> bool:
+    """Whether ``other`` is probably ``thing``, which is now at ``points``."""
+    theirs = outline(other)
+    if type(other) is not type(thing) or theirs.shape != points.shape:
+        return False
+    for name in ("label", "side"):
+        if getattr(thing, name, None) != getattr(other, name, None):
+            return False
+    return _distance(theirs, points) < NEAR * float(np.ptp(points, axis=0).max())
+
+
+def _distance(one: np.ndarray, other: np.ndarray) -> float:
+    return float(np.linalg.norm(one.mean(axis=0) - other.mean(axis=0)))

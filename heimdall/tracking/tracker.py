@@ -1,0 +1,152 @@
+"""Latency compensation of one run: frames and results in, what to draw on each frame out.
+
+Three threads meet here. The capture thread calls ``advance`` with each frame before anybody
+sees it; a pool thread calls ``renew`` with each result; the main thread asks, and never waits.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heimdall.tracking.carry import Things, Warp, carrier
+from heimdall.tracking.flow import Flow, Tracks
+from heimdall.tracking.patch import TOLERANCE, Anchor, Patch, chained
+
+if TYPE_CHECKING:
+    from heimdall.capture import Frame
+
+REMEMBERED = 64  # frames: how late a result may come and still be carried
+ANCHOR_REACH = 0.2  # of the picture's width: points so near say where an anchor goes
+VIEWS = 4  # frames whose carried results are kept: the one being drawn may not be the newest
+
+
+@dataclass
+class _Hold:
+    """What an anchor hangs on, and how far it had come before."""
+
+    patch: Patch
+    before: np.ndarray
+
+
+class Tracker:
+    """Follows the picture from the first question on; until then it costs nothing."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._wanted = False
+        self._flow = Flow()
+        self._history: deque[Tracks] = deque(maxlen=REMEMBERED)
+        self._size = (0, 0)
+        self._results: dict[str, Any] = {}  # the latest of each DNN, as it came
+        self._carriers: dict[str, Things | Warp | None] = {}
+        self._pinned: deque[tuple[int, weakref.ref[Anchor]]] = deque()  # not followed yet
+        self._anchors: weakref.WeakKeyDictionary[Anchor, _Hold] = weakref.WeakKeyDictionary()
+        self._views: dict[int, dict[str, Any]] = {}  # of each frame, by its sequence
+        self._drawn = -1
+
+    # --- main thread -----------------------------------------------------------------------
+
+    def show(self, frame: Frame) -> None:
+        """``frame`` is about to be drawn: answers are about it from now on."""
+        self._drawn = frame.sequence
+
+    def carried(self, dnn: str) -> Any:
+        """The latest result of ``dnn``, moved to the frame being drawn; None before the first."""
+        self._wanted = True
+        view = self._views.get(self._drawn, {})
+        return view.get(dnn, self._results.get(dnn))
+
+    def anchor(self, point: tuple[float, float]) -> Anchor:
+        """Pin ``point``, pixels of the frame being drawn, to the world."""
+        self._wanted = True
+        pinned = Anchor(point)
+        self._pinned.append((self._drawn, weakref.ref(pinned)))
+        return pinned
+
+    # --- capture thread --------------------------------------------------------------------
+
+    def advance(self, frame: Frame) -> None:
+        """Follow the picture to ``frame``, and everything on it."""
+        if not self._wanted:
+            return
+        with self._lock:
+            self._size = (frame.image.shape[1], frame.image.shape[0])
+            tracks = self._flow.advance(frame.image, frame.sequence)
+            if tracks.cut:
+                self._history.clear()
+                self._carriers = {}
+            self._history.append(tracks)
+            for each in self._carriers.values():
+                if each is not None:
+                    each.follow(tracks)
+            self._follow_anchors(tracks)
+            self._publish(frame.sequence)
+
+    # --- pool ------------------------------------------------------------------------------
+
+    def renew(self, dnn: str, result: Any, frame: Frame) -> None:
+        """``result`` was computed on ``frame``: carry it from there to the newest frame."""
+        with self._lock:
+            self._results[dnn] = result
+            path = self._path(frame.sequence)
+            self._carriers[dnn] = self._replaced(dnn, result, path) if path else None
+            if self._history:
+                self._publish(self._history[-1].sequence)
+
+    def _replaced(self, dnn: str, result: Any, path: list[Tracks]) -> Things | Warp | None:
+        new, old = carrier(result, path[0], self._size), self._carriers.get(dnn)
+        if new is not None:
+            for tracks in path[1:]:
+                new.follow(tracks)
+            if type(old) is type(new):
+                new.replace(self._views[path[-1].sequence][dnn])
+        return new
+
+    # --- with the lock held ----------------------------------------------------------------
+
+    def _follow_anchors(self, tracks: Tracks) -> None:
+        for pinned, hold in list(self._anchors.items()):
+            if tracks.cut:
+                self._anchors[pinned] = self._hold(pinned, tracks)
+                continue
+            hold.patch.follow(tracks)
+            pinned.transform = chained(hold.before, hold.patch.transform)
+        while self._pinned:
+            sequence, reference = self._pinned.popleft()
+            anchor = reference()
+            if anchor is not None:
+                path = self._path(sequence) or [tracks]
+                hold = self._anchors[anchor] = self._hold(anchor, path[0])
+                for each in path[1:]:
+                    hold.patch.follow(each)
+                anchor.transform = hold.patch.transform
+
+    def _hold(self, pinned: Anchor, tracks: Tracks) -> _Hold:
+        place, reach = np.array(pinned.at), ANCHOR_REACH * self._size[0]
+        near = Patch(
+            tracks,
+            lambda points: np.linalg.norm(points - place, axis=1) < reach,
+            TOLERANCE * max(self._size),
+        )
+        return _Hold(near, pinned.transform)
+
+    def _path(self, sequence: int) -> list[Tracks]:
+        """What is remembered from frame ``sequence`` on; nothing if that is forgotten, or was
+        another scene."""
+        path = [tracks for tracks in self._history if tracks.sequence >= sequence]
+        return path if path and path[0].sequence == sequence else []
+
+    def _publish(self, sequence: int) -> None:
+        view = {
+            dnn: self._results[dnn] if each is None else each.value()
+            for dnn, each in self._carriers.items()
+        }
+        recent = sorted(self._views)[-(VIEWS - 1) :]
+        # A new dictionary: the main thread reads the old one meanwhile, without the lock.
+        self._views = {**{known: self._views[known] for known in recent}, sequence: view}
