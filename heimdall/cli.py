@@ -44,7 +44,10 @@ class Size(click.ParamType):
 FILE = click.Path(dir_okay=False, path_type=Path)
 json_option = click.option("as_json", "--json", is_flag=True, help="Print one JSON value.")
 device_option = click.option(
-    "--device", metavar="NAME", help="OpenCL device: a part of its name, or its number."
+    "--device",
+    metavar="NAME",
+    help="The GPU: an OpenCL device by number or part of its name, onnxruntime, or one of its "
+    "providers (cuda, tensorrt, directml, openvino, coreml).",
 )
 cores_option = click.option("--gpu-cores", type=int, metavar="N", help="Cores of the software GPU.")
 shape_option = click.option(

@@ -149,9 +149,20 @@ def _onnxruntime() -> dict[str, Any]:
     try:
         import onnxruntime
     except ImportError as error:
-        return {"version": None, "providers": [], "error": f"onnxruntime: {error}"}
-    providers = onnxruntime.get_available_providers()
-    return {"version": onnxruntime.__version__, "providers": providers, "error": None}
+        return {
+            "version": None,
+            "providers": [],
+            "gpu_devices": [],
+            "error": f"onnxruntime: {error}",
+        }
+    from heimdall.engine.providers import available_providers
+
+    return {
+        "version": onnxruntime.__version__,
+        "providers": onnxruntime.get_available_providers(),
+        "gpu_devices": available_providers(),  # as --device takes them
+        "error": None,
+    }
 
 
 def _video_nodes() -> list[Path]:

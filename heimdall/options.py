@@ -32,7 +32,7 @@ class RunOptions:
     mode: str = "elastic"
     offload: bool = True  # may DNNs move between GPU and CPU
     content: str | None = None
-    device: str | None = None  # OpenCL device: a part of its name, or its number
+    device: str | None = None  # OpenCL device (part of its name, or number) or provider
     headless: bool = False
     frames: int | None = None  # stop after so many frames
     seconds: float | None = None  # stop after so much time

@@ -61,9 +61,15 @@ def open_processors(
 
 
 def _open_gpu(device: str | None) -> Engine:
-    """The OpenCL engine; without any OpenCL, onnxruntime takes the GPU's role too."""
+    """The OpenCL engine, or a provider of onnxruntime that was asked for by name; without any
+    OpenCL, onnxruntime on the CPU takes the GPU's role too."""
     if device == "onnxruntime":
         return open_engine("onnxruntime", processor=GPU)
+    if device is not None:
+        from heimdall.engine.providers import provider_named
+
+        if provider := provider_named(device):
+            return open_engine("provider", provider=provider)
     try:
         return open_engine("opencl", device=device)
     except DeviceError as error:

@@ -74,3 +74,9 @@ def test_a_device_asked_for_by_name_is_not_replaced(software, opencl):
     opencl(no_opencl)
     with pytest.raises(DeviceError, match="no OpenCL"), open_processors("Radeon", software):
         pass
+
+
+def test_a_provider_of_onnxruntime_plays_the_gpu_when_asked_for(software):
+    with open_processors("onnxruntime:cpu", software) as found:
+        assert found.gpu.describe()["mode"] == "CPUExecutionProvider"
+        assert found.mode == software.describe()

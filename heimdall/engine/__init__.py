@@ -14,6 +14,7 @@ from heimdall.errors import ConfigError, unknown
 ENGINES = {
     "opencl": "heimdall.engine.opencl.engine:OpenCLEngine",
     "onnxruntime": "heimdall.engine.onnxruntime:OnnxRuntimeEngine",
+    "provider": "heimdall.engine.providers:ProviderEngine",
     "null": "heimdall.engine.null:NullEngine",
 }
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import platform
+import itertools
 import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ import onnxruntime as ort
 
 from heimdall.analyzer.costs import node_bytes, node_flops
 from heimdall.analyzer.graph import Graph
+from heimdall.devices import cpu_name
 from heimdall.engine.base import Engine, LoadProgress, Network, Op, State
 from heimdall.engine.checks import check_forced, check_inputs, check_range, is_forced
 from heimdall.engine.submodels import PROVIDERS, Splitter, in_order, session_options
@@ -24,6 +25,8 @@ from heimdall.errors import ConfigError, ModelError
 # Sub-models kept for one network, by the size of their weights: enough for a network of
 # 100 MB op by op, and a bound for the elastic mode, which may cut anywhere.
 CACHED_BYTES = 256 << 20
+
+OpenSession = Callable[[bytes], ort.InferenceSession]  # from a serialised model
 
 
 class OnnxRuntimeEngine(Engine):
@@ -50,14 +53,29 @@ class OnnxRuntimeEngine(Engine):
         """Ops are the nodes of onnxruntime's fully optimised graph; with ``force_fallback``
         those of the graph itself, so that no forced node disappears in a fusion."""
         check_forced(graph, force_fallback)
+        levels = ort.GraphOptimizationLevel
         try:
-            return OnnxRuntimeNetwork(graph, self.threads, force_fallback)
+            model = graph.model if force_fallback else _optimised(graph)
+            # What is cut out of the plain graph is optimised by itself.
+            level = levels.ORT_ENABLE_ALL if force_fallback else levels.ORT_DISABLE_ALL
+            options = session_options(self.threads, level)
+
+            def open_session(raw: bytes) -> ort.InferenceSession:
+                return ort.InferenceSession(raw, options, PROVIDERS)
+
+            return OnnxRuntimeNetwork(
+                graph,
+                model,
+                _plain_ops(graph, force_fallback) if force_fallback else _fused_ops(graph, model),
+                whole=open_session(model.SerializeToString()),
+                open_range=open_session,
+            )
         except Exception as error:  # onnxruntime raises a dozen types of its own
             raise ModelError(f"onnxruntime cannot load {graph.name}: {error}") from error
 
     def describe(self) -> Mapping[str, str]:
         return {
-            "device": _cpu_name(),
+            "device": cpu_name(),
             "driver": f"onnxruntime {ort.__version__}",
             "version": "1",
             "mode": f"{self.threads} thread{'s' if self.threads > 1 else ''}",
@@ -73,21 +91,32 @@ class OnnxRuntimeState(State):
 
 
 class OnnxRuntimeNetwork(Network):
-    """One session for the whole network; further ones, made when first asked for, a range."""
+    """One session for the whole network; further ones, made when first asked for, a range.
 
-    def __init__(self, graph: Graph, threads: int, forced: Collection[str]) -> None:
-        self.graph = graph
-        self._threads = threads
-        self._model = graph.model if forced else _optimised(graph)
-        # What is cut out of the plain graph is optimised by itself.
-        levels = ort.GraphOptimizationLevel
-        self._level = levels.ORT_ENABLE_ALL if forced else levels.ORT_DISABLE_ALL
-        self.ops = _plain_ops(graph, forced) if forced else _fused_ops(graph, self._model)
-        self._splitter = Splitter(self._model)
+    ``sizes``: how many nodes of ``model`` each op stands for (default: one). ``memory``: where
+    tensors stay between ranges. ``open_fallback`` makes the sessions of fallback ops.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        model: onnx.ModelProto,
+        ops: tuple[Op, ...],
+        *,
+        whole: ort.InferenceSession,
+        open_range: OpenSession,
+        open_fallback: OpenSession | None = None,
+        memory: str = "cpu",
+        sizes: Sequence[int] | None = None,
+    ) -> None:
+        self.graph, self.ops = graph, ops
+        self._whole, self._memory = whole, memory
+        self._open = {False: open_range, True: open_fallback or open_range}
+        self._splitter = Splitter(model)
+        self._first_node = [0, *itertools.accumulate(sizes or [1] * len(ops))]
         self._sessions: OrderedDict[tuple[int, int], tuple[ort.InferenceSession, int]]
         self._sessions = OrderedDict()
         self._lock = threading.Lock()
-        self._whole = self._open(self._model.SerializeToString())
 
     def new_state(self) -> OnnxRuntimeState:
         return OnnxRuntimeState()
@@ -95,9 +124,9 @@ class OnnxRuntimeNetwork(Network):
     def write(self, state: State, inputs: Mapping[str, np.ndarray]) -> None:
         assert isinstance(state, OnnxRuntimeState)
         check_inputs(self.graph, inputs)
-        # Copied: an OrtValue only points to the caller's array.
+        # Copied: an OrtValue in the host's memory only points to the caller's array.
         state.values = {
-            name: ort.OrtValue.ortvalue_from_numpy(np.array(array, order="C"))
+            name: ort.OrtValue.ortvalue_from_numpy(np.array(array, order="C"), self._memory, 0)
             for name, array in inputs.items()
         }
         state.position = 0
@@ -122,24 +151,25 @@ class OnnxRuntimeNetwork(Network):
         check_range(self.ops, state.position, start, end, fallback=fallback)
         if start == end:
             return 0
-        session = self._session(start, end)
-        wanted = [value.name for value in session.get_outputs()]
-        feeds = {value.name: state.values[value.name] for value in session.get_inputs()}
+        session = self._session(start, end, fallback)
+        memory = "cpu" if fallback else self._memory
         began_ns = time.perf_counter_ns()
-        made = session.run_with_ort_values(wanted, feeds)
+        made = _run_bound(session, state.values, memory, from_host=memory != self._memory)
         elapsed_ns = time.perf_counter_ns() - began_ns
-        kept = {k: v for k, v in state.values.items() if self._splitter.needed(k, end)}
-        state.values = kept | dict(zip(wanted, made, strict=True))
+        last = self._first_node[end]
+        kept = {k: v for k, v in state.values.items() if self._splitter.needed(k, last)}
+        state.values = kept | made
         state.position = end
         return elapsed_ns
 
-    def _session(self, start: int, end: int) -> ort.InferenceSession:
-        if (start, end) == (0, len(self.ops)):
+    def _session(self, start: int, end: int, fallback: bool) -> ort.InferenceSession:
+        if (start, end) == (0, len(self.ops)) and not fallback:
             return self._whole
         with self._lock:
             if (start, end) not in self._sessions:
-                raw = self._splitter.cut(start, end).SerializeToString()
-                self._sessions[start, end] = (self._open(raw), len(raw))
+                first, last = self._first_node[start], self._first_node[end]
+                raw = self._splitter.cut(first, last).SerializeToString()
+                self._sessions[start, end] = (self._open[fallback](raw), len(raw))
                 self._forget_oldest()
             self._sessions.move_to_end((start, end))
             return self._sessions[start, end][0]
@@ -150,9 +180,27 @@ class OnnxRuntimeNetwork(Network):
             _, (_, size) = self._sessions.popitem(last=False)
             held -= size
 
-    def _open(self, raw: bytes) -> ort.InferenceSession:
-        options = session_options(self._threads, self._level)
-        return ort.InferenceSession(raw, options, PROVIDERS)
+
+def _run_bound(
+    session: ort.InferenceSession,
+    values: Mapping[str, ort.OrtValue],
+    memory: str,
+    *,
+    from_host: bool,
+) -> dict[str, ort.OrtValue]:
+    """The session's outputs by name, in ``memory``; ``from_host``: copy inputs there first."""
+    binding = session.io_binding()
+    for each in session.get_inputs():
+        value = values[each.name]
+        if from_host:
+            value = ort.OrtValue.ortvalue_from_numpy(value.numpy())
+        binding.bind_ortvalue_input(each.name, value)
+    wanted = [each.name for each in session.get_outputs()]
+    for name in wanted:
+        binding.bind_output(name, memory)
+    session.run_with_iobinding(binding)
+    binding.synchronize_outputs()
+    return dict(zip(wanted, binding.get_outputs(), strict=True))
 
 
 def _optimised(graph: Graph) -> onnx.ModelProto:
@@ -221,12 +269,3 @@ def _covered(graph: Graph, result: str, boundaries: Collection[str]) -> tuple[st
             found.add(node.name)
             pending += [name for name in node.inputs if name not in boundaries]
     return tuple(node.name for node in graph.nodes if node.name in found)
-
-
-def _cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    named: Sequence[str] = [line.split(":", 1)[1].strip() for line in lines if "model name" in line]
-    return named[0] if named else platform.processor() or platform.machine()
