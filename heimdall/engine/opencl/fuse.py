@@ -67,11 +67,16 @@ def _merge_reshape(module: Module) -> bool:
             module.drop_unused()
             return True
         same = module.shapes[op.inputs[0]] == module.shapes[op.output]
-        if same and op.output not in module.outputs:
+        if same and op.output not in module.outputs and not _read_by_fallback(module, op.output):
             del module.ops[index]
             _rename(module, op.output, op.inputs[0])
             return True
     return False
+
+
+def _read_by_fallback(module: Module, name: str) -> bool:
+    """Nodes that run in onnxruntime know their inputs by the names of the graph."""
+    return any(isinstance(op.spec, Fallback) and name in op.inputs for op in module.ops)
 
 
 def _rename(module: Module, old: str, new: str) -> None:

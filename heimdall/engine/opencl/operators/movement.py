@@ -106,6 +106,8 @@ def _resize(context: Context) -> list[Lowered] | None:
     if context.attribute("antialias", 0) or context.attribute("axes") is not None:
         return None
     scales = context.constant(1 if old else 2)
+    if scales is None and context.has(1 if old else 2):
+        return None  # they decide more than the output's size: which pixels are taken
     sources = []
     for axis in (2, 3):
         size, out = context.x[axis], context.y[axis]
