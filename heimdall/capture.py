@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import cv2
@@ -75,6 +75,8 @@ class Source:
         self._changed = threading.Condition()
         self._opened = threading.Event()
         self._wanted = threading.Event()
+        self._held: Frame | None = None
+        self._stepping = False
         self._stop = threading.Event()
         # Hears of each frame, on the capture thread, before anybody can see that frame.
         self.observe: Callable[[Frame], None] | None = None
@@ -82,11 +84,50 @@ class Source:
         self._thread.start()
 
     def latest(self) -> Frame | None:
-        """The newest frame (the same again while there is no newer); None before the first."""
-        self._wanted.set()
+        """The newest frame (the same again while there is no newer, or it is held); None before
+        the first."""
         with self._changed:
+            if self._held is not None:
+                self._take_step()
+                return self._held
+            self._wanted.set()
             self._delivered = True
             return self._frame
+
+    def hold(self) -> None:
+        """Give the present frame until ``release``; a clip waits meanwhile, a camera goes on."""
+        with self._changed:
+            self._held = self._frame
+            self._wanted.clear()
+
+    def step(self) -> None:
+        """While held: on to the next frame of a clip, the newest of a camera."""
+        self._stepping = True
+
+    def _take_step(self) -> None:
+        if self._stepping and self._frame is not self._held:
+            self._held, self._delivered, self._stepping = self._frame, True, False
+            self._wanted.set()  # wakes a clip that waits, for one frame
+            self._wanted.clear()
+
+    def release(self) -> None:
+        """End ``hold``."""
+        with self._changed:
+            self._held, self._stepping = None, False
+
+    @property
+    def held(self) -> bool:
+        """Whether ``latest`` gives the same frame for now."""
+        return self._held is not None
+
+    def number_from(self, sequence: int) -> None:
+        """Count frames from ``sequence`` on, where they follow those of another source. Called
+        once, before the first ``latest``."""
+        with self._changed:
+            if self._frame is not None:
+                self._frame = replace(self._frame, sequence=sequence)
+                sequence += 1
+            self._sequence = sequence
 
     def wait_first(self, timeout_s: float) -> Frame | None:
         """The newest frame, waiting at most ``timeout_s`` for the first one; None without any."""
@@ -118,6 +159,11 @@ class Source:
             if silence_s > SILENCE_S:
                 return f"{self.name}: no picture for {silence_s:.0f} s"
         return error
+
+    @property
+    def live(self) -> bool:
+        """Whether it is a camera or stream."""
+        return self._live
 
     def describe(self) -> str:
         """One phrase for people and reports: ``video box.mp4, 640x480 at 29.97 fps, looped``."""

@@ -318,3 +318,60 @@ def test_without_a_camera_the_default_clip_plays(clip: Path, monkeypatch) -> Non
         assert source.describe().startswith("video clip.avi")
     with pytest.raises(DeviceError, match="no camera"):
         open_source(None)
+
+
+# --- hold, step, follow another source --------------------------------------------------------
+
+
+@pytest.fixture
+def counting() -> Iterator[Source]:
+    """A clip whose frames are as bright as their number."""
+    reader = FakeReader([_picture(number) for number in range(200)], live=False, fps=200.0)
+    with closing(Source(lambda: reader, "clip")) as source:
+        assert source.wait_first(PATIENCE_S)
+        source.latest()
+        yield source
+
+
+def _level(source: Source) -> int:
+    frame = source.latest()
+    assert frame is not None
+    return int(frame.image[0, 0, 0])
+
+
+def test_a_held_clip_waits_and_steps_frame_by_frame(counting):
+    _until(lambda: _level(counting) > 3)
+    counting.hold()
+    held = _level(counting)
+    _until(lambda: counting._sequence > held + 1)  # one frame more is read, then it waits
+    assert counting.held
+    assert _level(counting) == held
+    for _ in range(3):
+        counting.step()
+        _until(lambda held=held: _level(counting) > held)
+        assert _level(counting) == held + 1
+        held += 1
+    counting.release()
+    _until(lambda: _level(counting) > held + 1)
+
+
+def test_a_held_camera_steps_to_its_newest_picture():
+    numbers = iter(range(10_000))
+    reader = FakeReader([lambda: (time.sleep(0.002), _picture(next(numbers)))[1]] * 9000)
+    with closing(Source(lambda: reader, "camera")) as source:
+        assert source.wait_first(PATIENCE_S)
+        source.hold()
+        held = source.latest()
+        _until(lambda: source._sequence > 10)
+        assert source.latest() is held
+        source.step()
+        assert source.latest().sequence >= 10
+
+
+def test_frames_can_follow_those_of_another_source(counting):
+    reader = FakeReader([_picture(7)] * 3, live=False, fps=200.0)
+    with closing(Source(lambda: reader, "next")) as source:
+        assert source.wait_first(PATIENCE_S)
+        source.number_from(500)
+        assert source.latest().sequence == 500
+        _until(lambda: source.latest().sequence > 501)

@@ -44,4 +44,11 @@ class Close:
     """The user asked the window to close."""
 
 
-InputEvent = Key | Pointer | Scroll | Resize | Close
+@dataclass(frozen=True)
+class Dropped:
+    """The user dropped a file on the window."""
+
+    path: str
+
+
+InputEvent = Key | Pointer | Scroll | Resize | Close | Dropped

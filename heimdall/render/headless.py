@@ -32,6 +32,12 @@ class HeadlessSurface(Surface):
     def poll(self) -> list[InputEvent]:
         return []
 
+    def set_title(self, title: str) -> None:
+        pass
+
+    def toggle_full_screen(self) -> None:
+        pass
+
     def close(self) -> None:
         if not self._closed:
             self._closed = True

@@ -24,6 +24,46 @@ _QUEUE = 48  # frames that wait for the encoder; then the main thread waits: non
 _NICE = 10
 
 
+class Copies:
+    """Copies of the framebuffer on their way from the GPU; nobody waits for them. Main thread."""
+
+    def __init__(self) -> None:
+        self._buffers: list[moderngl.Buffer] = []
+        self._pending: deque[tuple[moderngl.Buffer, tuple[int, int]]] = deque()
+
+    def ask(self, surface: Surface) -> None:
+        """Start copying what the surface shows. Best called after ``finish``; waits for it else."""
+        # llvmpipe waits for the frame inside the copy, holding the interpreter lock: wait first.
+        surface.finish()
+        w, h = surface.size
+        buffer = self._buffer(surface.ctx, w * h * 4)
+        surface.framebuffer.read_into(buffer, components=4)
+        self._pending.append((buffer, (w, h)))
+
+    def take(self, leave: int = 0) -> np.ndarray | None:
+        """The oldest copy, RGBA uint8 (h, w, 4), bottom row first; None while at most ``leave``
+        are under way."""
+        if len(self._pending) <= leave:
+            return None
+        buffer, (w, h) = self._pending.popleft()
+        pixels = np.empty((h, w, 4), np.uint8)
+        buffer.read_into(pixels)
+        self._buffers.append(buffer)
+        return pixels
+
+    def release(self) -> None:
+        """Free the GPU's memory."""
+        for buffer in (*self._buffers, *(buffer for buffer, _ in self._pending)):
+            buffer.release()
+        self._buffers, self._pending = [], deque()
+
+    def _buffer(self, ctx: moderngl.Context, size: int) -> moderngl.Buffer:
+        for position, buffer in enumerate(self._buffers):
+            if buffer.size == size:
+                return self._buffers.pop(position)
+        return ctx.buffer(reserve=size)
+
+
 class Recorder:
     """Writes an MP4 of ``size`` at a constant ``fps``: one frame a call of ``add``.
 
@@ -32,58 +72,44 @@ class Recorder:
     """
 
     def __init__(self, path: str | Path, size: tuple[int, int], fps: float):
-        self._path, self._size = Path(path), size
-        self._writer = _open_writer(self._path, size, fps)
-        self._buffers: list[moderngl.Buffer] = []
-        self._pending: deque[tuple[moderngl.Buffer, tuple[int, int]]] = deque()
+        self.path, self._size = Path(path), size
+        self._writer = _open_writer(self.path, size, fps)
+        self._copies = Copies()
         self._frames: queue.Queue[np.ndarray | None] = queue.Queue(_QUEUE)
         self._error: BaseException | None = None
         self._written = 0
-        self._closed = False
+        self._ended = False
         self._thread = threading.Thread(target=self._encode, name="recorder", daemon=True)
         self._thread.start()
 
     def add(self, surface: Surface) -> None:
         """Record the surface's framebuffer. Best called after ``finish``; waits for it else."""
-        if self._closed:
-            raise ConfigError(f"recording {self._path} is closed: no frame can be added")
-        # llvmpipe waits for the frame inside the copy, holding the interpreter lock: wait first.
-        surface.finish()
-        w, h = surface.size
-        buffer = self._buffer(surface.ctx, w * h * 4)
-        surface.framebuffer.read_into(buffer, components=4)
-        self._pending.append((buffer, (w, h)))
-        if len(self._pending) > _IN_FLIGHT:
-            self._take()
+        if self._ended:
+            raise ConfigError(f"recording {self.path} is closed: no frame can be added")
+        self._copies.ask(surface)
+        pixels = self._copies.take(leave=_IN_FLIGHT)
+        if pixels is not None:
+            self._frames.put(pixels)
+
+    def end(self) -> None:
+        """No more frames: what is under way is written in the background. Call it while the
+        surface is open."""
+        if self._ended:
+            return
+        self._ended = True
+        while (pixels := self._copies.take()) is not None:
+            self._frames.put(pixels)
+        self._frames.put(None)
+        self._copies.release()
 
     def close(self) -> int:
-        """Write what is under way; returns how many frames the file has. Call it while the
-        surface is open. Raises DeviceError if encoding failed."""
-        if not self._closed:
-            self._closed = True
-            while self._pending:
-                self._take()
-            self._frames.put(None)
-            self._thread.join()
-            for buffer in self._buffers:
-                buffer.release()
+        """``end``, and wait for it; returns how many frames the file has. Raises DeviceError if
+        encoding failed."""
+        self.end()
+        self._thread.join()
         if self._error is not None:
-            raise DeviceError(f"recording {self._path} failed: {self._error}") from self._error
+            raise DeviceError(f"recording {self.path} failed: {self._error}") from self._error
         return self._written
-
-    def _buffer(self, ctx: moderngl.Context, size: int) -> moderngl.Buffer:
-        for position, buffer in enumerate(self._buffers):
-            if buffer.size == size:
-                return self._buffers.pop(position)
-        return ctx.buffer(reserve=size)
-
-    def _take(self) -> None:
-        """Move the oldest copy from its pixel buffer to the encoder."""
-        buffer, (w, h) = self._pending.popleft()
-        pixels = np.empty((h, w, 4), np.uint8)
-        buffer.read_into(pixels)
-        self._buffers.append(buffer)
-        self._frames.put(pixels)
 
     def _encode(self) -> None:
         lower_priority(_NICE)
@@ -97,11 +123,16 @@ class Recorder:
         self._writer.release()
 
     def _write(self, pixels: np.ndarray) -> None:
-        picture = cv2.flip(cv2.cvtColor(pixels, cv2.COLOR_RGBA2BGR), 0)  # GL counts rows upwards
+        picture = upright_bgr(pixels)
         if picture.shape[1::-1] != self._size:
             picture = cv2.resize(picture, self._size, interpolation=cv2.INTER_AREA)
         self._writer.write(picture)
         self._written += 1
+
+
+def upright_bgr(pixels: np.ndarray) -> np.ndarray:
+    """A copy of the framebuffer as OpenCV has pictures."""
+    return cv2.flip(cv2.cvtColor(pixels, cv2.COLOR_RGBA2BGR), 0)  # GL counts rows upwards
 
 
 def save_picture(path: Path, rgb: np.ndarray) -> None:

@@ -82,6 +82,14 @@ class Surface(ABC):
     def poll(self) -> list[InputEvent]:
         """What the user did since the last call."""
 
+    @abstractmethod
+    def set_title(self, title: str) -> None:
+        """Name the window, where there is one."""
+
+    @abstractmethod
+    def toggle_full_screen(self) -> None:
+        """Fill the screen with the window, or go back."""
+
     def read(self) -> np.ndarray:
         """A screenshot: (h, w, 3) RGB uint8, top row first. Waits for the GPU."""
         w, h = self.size

@@ -12,7 +12,7 @@ import glfw
 import moderngl
 
 from heimdall.errors import DeviceError
-from heimdall.render.events import Close, InputEvent, Key, Pointer, Resize, Scroll
+from heimdall.render.events import Close, Dropped, InputEvent, Key, Pointer, Resize, Scroll
 from heimdall.render.surface import NEEDS_GL, Surface
 
 _NAMES = {
@@ -51,6 +51,7 @@ class WindowSurface(Surface):
         self._events: list[InputEvent] = []
         self._pointer = (0.0, 0.0)
         self._buttons: frozenset[str] = frozenset()
+        self._place: tuple[int, int, int, int] | None = None  # while it fills the screen
         self._screen = ctx.detect_framebuffer(0)
         self.scale = max(glfw.get_window_content_scale(self._window)[0], 1.0)
         self._start(ctx, glfw.get_framebuffer_size(self._window), _address)
@@ -65,6 +66,23 @@ class WindowSurface(Surface):
         glfw.poll_events()
         events, self._events = self._events, []
         return events
+
+    def set_title(self, title: str) -> None:
+        glfw.set_window_title(self._window, title)
+
+    def toggle_full_screen(self) -> None:
+        if self._place is not None:
+            glfw.set_window_monitor(self._window, None, *self._place, glfw.DONT_CARE)
+            self._place = None
+            return
+        place = (*glfw.get_window_pos(self._window), *glfw.get_window_size(self._window))
+        monitor = _monitor_under(place)
+        if monitor is None:
+            return
+        self._place = place
+        mode = glfw.get_video_mode(monitor)
+        size, rate = mode.size, mode.refresh_rate
+        glfw.set_window_monitor(self._window, monitor, 0, 0, size.width, size.height, rate)
 
     def close(self) -> None:
         if self._window is not None:
@@ -81,6 +99,11 @@ class WindowSurface(Surface):
         )
         glfw.set_framebuffer_size_callback(self._window, self._on_resize)
         glfw.set_window_close_callback(self._window, lambda _: self._events.append(Close()))
+        glfw.set_window_focus_callback(self._window, self._on_focus)
+        glfw.set_window_content_scale_callback(self._window, self._on_scale)
+        glfw.set_drop_callback(
+            self._window, lambda _, paths: self._events.extend(Dropped(path) for path in paths[:1])
+        )
 
     def _on_key(self, _: object, key: int, scancode: int, action: int, mods: int) -> None:
         name = _NAMES.get(key) or glfw.get_key_name(key, scancode)
@@ -102,6 +125,16 @@ class WindowSurface(Surface):
         pressed = action == glfw.PRESS
         self._buttons = self._buttons | {name} if pressed else self._buttons - {name}
         self._events.append(Pointer(*self._pointer, self._buttons))
+
+    def _on_focus(self, _: object, focused: int) -> None:
+        """Without the focus nobody tells when a button is released."""
+        if not focused and self._buttons:
+            self._buttons = frozenset()
+            self._events.append(Pointer(*self._pointer))
+
+    def _on_scale(self, _: object, x: float, y: float) -> None:
+        """The window has moved to a display of another density."""
+        self.scale = max(x, 1.0)
 
     def _on_resize(self, _: object, w: int, h: int) -> None:
         if w < 1 or h < 1 or (w, h) == self.size:  # minimised: keep the last size
@@ -146,6 +179,17 @@ def _open_window(size: tuple[int, int], title: str) -> Any:
         glfw.terminate()
         raise DeviceError(NEEDS_GL.format(error=_text(reason)))
     return window
+
+
+def _monitor_under(place: tuple[int, int, int, int]) -> Any:
+    """The monitor that shows the middle of a window (left, top, width, height)."""
+    x, y = place[0] + place[2] // 2, place[1] + place[3] // 2
+    for monitor in glfw.get_monitors():
+        left, top = glfw.get_monitor_pos(monitor)
+        size = glfw.get_video_mode(monitor).size
+        if left <= x < left + size.width and top <= y < top + size.height:
+            return monitor
+    return glfw.get_primary_monitor()
 
 
 def _text(reason: bytes | str | None) -> str:

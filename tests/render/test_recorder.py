@@ -50,7 +50,7 @@ def test_frames_of_another_size_are_scaled(tmp_path):
         with open_surface(size, headless=True) as opened:
             opened.framebuffer.clear(0, 1, 0)
             recorder.add(opened)
-            recorder._take()
+            recorder._frames.put(recorder._copies.take())
     assert recorder.close() == 2
     assert {frame.shape for frame in played(tmp_path / "a.mp4")[0]} == {(180, 320, 3)}
 
@@ -59,7 +59,7 @@ def test_buffers_are_reused(headless, tmp_path):
     recorder = Recorder(tmp_path / "a.mp4", (640, 360), 30)
     for _ in range(12):
         recorder.add(headless)
-    assert len(recorder._buffers) + len(recorder._pending) <= 4
+    assert len(recorder._copies._buffers) + len(recorder._copies._pending) <= 4
     assert recorder.close() == 12
     assert recorder.close() == 12
 

@@ -64,3 +64,27 @@ def test_present_shows_the_framebuffer(window):
     shown = np.frombuffer(window._screen.read(components=3), np.uint8).reshape(-1, 3)
     assert (np.abs(shown.astype(int) - (51, 102, 153)) <= 1).all()
     window.present()
+
+
+def test_full_screen_and_back(window):
+    before = window.size
+    window.toggle_full_screen()
+    window.poll()
+    mode = glfw.get_video_mode(glfw.get_primary_monitor()).size
+    assert window.size == (mode.width, mode.height)
+    window.toggle_full_screen()
+    window.poll()
+    assert window.size == before
+
+
+def test_a_window_without_focus_holds_no_button(window):
+    window._on_move(window._window, 10, 10)
+    window._on_button(None, glfw.MOUSE_BUTTON_LEFT, glfw.PRESS, 0)
+    window._on_focus(None, 0)
+    window._on_focus(None, 1)
+    assert [event.buttons for event in window.poll()] == [set(), {"left"}, set()]
+
+
+def test_the_title_can_change_at_any_time(window):
+    window.set_title("30 fps · paused")
+    window.set_title("")

@@ -1,0 +1,66 @@
+"""Pictures and videos taken at the press of a key."""
+
+import cv2
+import pytest
+
+from heimdall.render import Takes
+
+
+@pytest.fixture
+def takes(headless, tmp_path):
+    said = []
+    made = Takes(headless, "app", tmp_path, said.append)
+    made.said = said
+    yield made
+    made.close()
+
+
+def draw(surface, takes, count, red=0.0):
+    for number in range(count):
+        surface.framebuffer.clear(red, number / 20, 0)
+        takes.frame()
+
+
+def test_a_picture_is_of_the_frame_drawn_next(headless, takes, tmp_path):
+    draw(headless, takes, 2)
+    takes.picture()
+    draw(headless, takes, 2, red=1.0)
+    takes.close()
+    (path,) = tmp_path.iterdir()
+    assert path.match("app-*.png")
+    assert tuple(cv2.imread(str(path))[0, 0]) == (0, 0, 255)
+    assert takes.said == [f"saved {path}"]
+
+
+def test_two_pictures_in_one_second_have_names_of_their_own(headless, takes, tmp_path):
+    takes.picture()
+    takes.picture()
+    draw(headless, takes, 2)
+    takes.close()
+    assert len(list(tmp_path.glob("*.png"))) == 2
+
+
+def test_a_video_holds_every_frame_between_two_presses(headless, takes, tmp_path):
+    takes.video(30)
+    assert takes.recording
+    draw(headless, takes, 7)
+    takes.video(30)
+    assert not takes.recording
+    draw(headless, takes, 3)
+    takes.close()
+    (path,) = tmp_path.glob("*.mp4")
+    assert int(cv2.VideoCapture(str(path)).get(cv2.CAP_PROP_FRAME_COUNT)) == 7
+    assert takes.said == [f"7 frames saved in {path}"]
+
+
+def test_where_nothing_can_be_written_the_user_is_told(headless, tmp_path):
+    (tmp_path / "file").write_text("x")
+    said = []
+    takes = Takes(headless, "app", tmp_path / "file", said.append)
+    takes.video(30)
+    assert not takes.recording
+    takes.picture()
+    draw(headless, takes, 2)
+    takes.close()
+    assert len(said) == 2
+    assert all("cannot" in line for line in said)
