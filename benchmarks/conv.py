@@ -131,6 +131,7 @@ def _ours(
     queue = cl.CommandQueue(context, properties=profiled)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     arrays = plan.constants | {"x": x, "y": np.zeros(floats, np.float32)}
+    arrays["scratch"] = np.zeros(max(1, plan.scratch_floats), np.float32)
     buffers = {name: cl.Buffer(context, flags, hostbuf=array) for name, array in arrays.items()}
     ready = []
     for launch in plan.launches:

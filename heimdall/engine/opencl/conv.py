@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from heimdall.engine.opencl import conv_pack
+from heimdall.engine.opencl import conv_pack, winograd
+from heimdall.engine.opencl.conv_check import check
 from heimdall.engine.opencl.conv_pass import Pass, passes
 from heimdall.engine.opencl.conv_source import render
 from heimdall.engine.opencl.conv_spec import ConvSpec
@@ -26,7 +27,6 @@ from heimdall.engine.opencl.conv_tiles import (
 )
 from heimdall.engine.opencl.launch import Arg, Launch, Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
-from heimdall.errors import ModelError
 
 __all__ = ["ConvSpec", "Plan", "plan_conv", "preferred_blocks"]
 
@@ -61,11 +61,11 @@ def plan_conv(
     Raises ModelError when sizes, halo or layouts do not fit each other.
     """
     weights = np.asarray(weights, np.float32)
-    _check(spec, x, y, weights, bias, residual, traits)
+    check(spec, x, y, weights, bias, residual, traits)
     build = _Builder(spec, x, y, bias, traits, residual, dict(tuned or {}))
     for part in passes(spec, weights, (y.height, y.width)):
         build.add(part)
-    return Plan(tuple(build.launches), build.constants)
+    return Plan(tuple(build.launches), build.constants, build.scratch_floats)
 
 
 def preferred_blocks(spec: ConvSpec, channels: tuple[int, int], traits: Traits) -> tuple[int, int]:
@@ -99,6 +99,7 @@ class _Builder:
         self.spec, self.x, self.y, self.residual = spec, x, y, residual
         self.traits, self.tuned = traits, tuned
         self.launches: list[Launch] = []
+        self.scratch_floats = 0
         lanes = traits.block
         self.blocks = -(-y.channels // lanes)
         self.constants = {"b": conv_pack.pack_channels(bias, y.channels, lanes)}
@@ -119,6 +120,8 @@ class _Builder:
             self._add_few(part)
         elif self._is_planar(part):
             self._add_planar(part)
+        elif plan := self._winograd(part):
+            self._add_winograd(part, plan)
         else:
             self._add_dense(part)
 
@@ -198,6 +201,38 @@ class _Builder:
             name = self._store("w", packed)
             self._launch("conv_dense", part, split, name, kernel, args, flatten=True)
 
+    def _winograd(self, part: Pass) -> winograd.Winograd | None:
+        if self.spec.groups > 1 or self.tuned.get("winograd") is False:
+            return None
+        half = 0 < self.y.channels % self.traits.block <= self.traits.block // 2
+        height, width = part.out_size
+        outputs = self.blocks - half / 2
+        direct = height * width * 9 * self.x.channels * outputs / (0.95 - 0.1 * half)
+        return winograd.choose(part, self.x, self.y, direct, self.traits)
+
+    def _add_winograd(self, part: Pass, plan: winograd.Winograd) -> None:
+        x, tile, lanes = self.x, plan.tile, self.traits.block
+        height, width = part.out_size
+        packed = winograd.pack(part.weights, tile.blocks * lanes)
+        groups = self.blocks // tile.blocks
+        name = self._store("w", packed)
+        last = -(-(x.channels - (x.blocks - 1) * lanes) // winograd.UNROLL)
+        common = {"block": lanes, "tile_w": tile.width}
+        transform = render("winograd_input", **common)
+        multiply = render(
+            "winograd", **common, tile_h=1, out_blocks=tile.blocks, **self._epilogue(False)
+        )
+        windows = Ref("scratch")
+        for first, count in plan.bands:
+            into: list[Arg | int] = [Ref("x"), *self._source(part), windows, width, height]
+            into += [first, x.blocks]
+            self.launches.append(Launch(transform, (count, x.blocks, 1), (1, 1, 1), _whole(into)))
+            args: list[Arg | int] = [windows, Ref(name)]
+            args += self._results(part, (height, width), 0, False)
+            args += [first, packed.size // groups, x.blocks, last]
+            self.launches.append(Launch(multiply, (count, groups, 1), (1, 1, 1), _whole(args)))
+        self.scratch_floats = max(self.scratch_floats, plan.window_floats)
+
     def _launch(
         self,
         name: str,
@@ -209,16 +244,37 @@ class _Builder:
         flatten: bool = False,
     ) -> None:
         """Append a launch: the arguments that all kernels share (conv_common.cl), then its own."""
-        spec, x, y, residual = self.spec, self.x, self.y, self.residual
+        x, y = self.x, self.y
         planar = name == "conv_planar"  # its tiles are vectors of pixels wide
         scatter = y.block != self.traits.block and not planar
-        mode = "none"
-        if residual is not None:
-            mode = "before" if spec.residual_before_activation else "after"
         height, width = self._grid(part, flatten)
+        args: list[Arg | int] = [Ref("x"), Ref(weights)]
+        args += self._results(part, (height, width), split.first, scatter)
+        args += [*self._source(part), *part.taps]
+        args += [part.tap_step[0] * x.row, part.tap_step[1] * x.block, *extra]
+        tile = split.tile
+        kernel = render(
+            name,
+            block=self.traits.block,
+            tile_w=tile.width,
+            tile_h=tile.height,
+            **self._epilogue(scatter),
+            pixel=_pixel(x, part, self.traits),
+            **variables,
+        )
+        step = split.tile.width * (self.traits.block if planar else 1)
+        tiles = (-(-width // step), -(-height // tile.height), split.groups)
+        local = _local_size(tiles, self.traits)
+        size = tuple(-(-count // side) * side for count, side in zip(tiles, local, strict=True))
+        self.launches.append(Launch(kernel, size, local, _whole(args)))
 
-        args: list[Arg | int] = [Ref("x"), Ref(weights), Ref("b")]
-        if spec.activation.slopes:
+    def _results(
+        self, part: Pass, size: tuple[int, int], first: int, scatter: bool
+    ) -> list[Arg | int]:
+        """The arguments of the macro ``results``; ``size`` is (height, width) of the grid."""
+        act, y, residual = self.spec.activation, self.y, self.residual
+        args: list[Arg | int] = [Ref("b")]
+        if act.slopes:
             args.append(Ref("slope"))
         if residual is not None:
             args += [Ref("residual"), *_target(residual, part)]
@@ -227,29 +283,20 @@ class _Builder:
             args += [y.channels, _lane_step(y)]
             if residual is not None:
                 args.append(_lane_step(residual))
-        args += [width, height, np.float32(spec.activation.p), np.float32(spec.activation.q)]
-        args += [split.first, *self._source(part), *part.taps]
-        args += [part.tap_step[0] * x.row, part.tap_step[1] * x.block, *extra]
-        tile = split.tile
-        kernel = render(
-            name,
-            block=self.traits.block,
-            tile_w=tile.width,
-            tile_h=tile.height,
-            activation=spec.activation.macro,
-            slopes=bool(spec.activation.slopes),
-            residual=mode,
-            scatter=scatter,
-            device=self.traits.kind,
-            pixel=_pixel(x, part, self.traits),
-            **variables,
-        )
-        step = split.tile.width * (self.traits.block if planar else 1)
-        tiles = (-(-width // step), -(-height // tile.height), split.groups)
-        local = _local_size(tiles, self.traits)
-        size = tuple(-(-count // side) * side for count, side in zip(tiles, local, strict=True))
-        whole = tuple(np.int32(arg) if isinstance(arg, int) else arg for arg in args)
-        self.launches.append(Launch(kernel, size, local, whole))
+        return [*args, size[1], size[0], np.float32(act.p), np.float32(act.q), first]
+
+    def _epilogue(self, scatter: bool) -> dict[str, Any]:
+        """The template variables of conv_common.cl that say how results are stored."""
+        mode = "none"
+        if self.residual is not None:
+            mode = "before" if self.spec.residual_before_activation else "after"
+        return {
+            "activation": self.spec.activation.macro,
+            "slopes": bool(self.spec.activation.slopes),
+            "residual": mode,
+            "scatter": scatter,
+            "device": self.traits.kind,
+        }
 
     def _source(self, part: Pass) -> tuple[int, int, int]:
         """x_base, x_plane, x_row."""
@@ -302,6 +349,10 @@ def _target(layout: Layout, part: Pass) -> tuple[int, int, int, int]:
     return base, layout.plane, part.out_step[0] * layout.row, part.out_step[1] * layout.block
 
 
+def _whole(args: list[Arg | int]) -> tuple[Arg, ...]:
+    return tuple(np.int32(arg) if isinstance(arg, int) else arg for arg in args)
+
+
 def _lane_step(layout: Layout) -> int:
     """Floats from one channel to the next in planar and NHWC tensors."""
     return layout.plane if layout.block == 1 else 1
@@ -335,44 +386,3 @@ def _local_size(tiles: tuple[int, int, int], traits: Traits) -> tuple[int, int, 
     wide = next(size for size in (16, 8, 4, 2, 1) if size <= tiles[0])
     high = next(size for size in (64 // wide, 8, 4, 2, 1) if size <= tiles[1])
     return wide, high, 1
-
-
-def _check(
-    spec: ConvSpec,
-    x: Layout,
-    y: Layout,
-    weights: np.ndarray,
-    bias: np.ndarray | None,
-    residual: Layout | None,
-    traits: Traits,
-) -> None:
-    """Refuse what the kernels would silently compute wrong."""
-    if x.channels % spec.groups or y.channels % spec.groups:
-        raise ModelError(f"{spec.groups} groups do not divide {x.channels} -> {y.channels}")
-    ends = (x.channels, y.channels) if spec.transposed else (y.channels, x.channels)
-    expected = (ends[0], ends[1] // spec.groups, *spec.kernel)
-    if weights.shape != expected:
-        raise ModelError(f"convolution weights of shape {weights.shape}, expected {expected}")
-    if bias is not None and np.shape(bias) != (y.channels,):
-        raise ModelError(f"bias of shape {np.shape(bias)}, expected ({y.channels},)")
-    if len(spec.activation.slopes) not in (0, 1, y.channels):
-        raise ModelError(f"{len(spec.activation.slopes)} PRelu slopes for {y.channels} channels")
-    size = spec.output_size(x.height, x.width)
-    extra = (y.height - size[0], y.width - size[1])
-    room = max(spec.strides[0], spec.dilations[0]), max(spec.strides[1], spec.dilations[1])
-    fits = extra == (0, 0)
-    if spec.transposed:
-        fits = all(0 <= more < limit for more, limit in zip(extra, room, strict=True))
-    if not fits:
-        raise ModelError(f"output {(y.height, y.width)} of a convolution that computes {size}")
-    halo = spec.required_halo((x.height, x.width), (y.height, y.width))
-    if any(have < need for have, need in zip(x.halo, halo, strict=True)):
-        raise ModelError(f"convolution input has a halo of {x.halo} but reads {halo}")
-    if residual is not None:
-        same = (residual.channels, residual.height, residual.width, residual.block)
-        if same != (y.channels, y.height, y.width, y.block):
-            raise ModelError(f"residual {residual} does not lie like the output {y}")
-    for layout in (y, residual):
-        planar = layout is None or layout.block in (1, traits.block, layout.channels)
-        if not planar:
-            raise ModelError(f"output block of {layout} must be 1, {traits.block} or all channels")

@@ -28,10 +28,8 @@ __attribute__((reqd_work_group_size(1, 1, 1)))
 {% endif %}
 {% endmacro %}
 
-{# Arguments of every convolution kernel. Strides and bases count floats. #}
-{% macro arguments() %}
-    __global const float *restrict x,
-    __global const float *restrict weights,
+{# Arguments that every convolution kernel takes for its results. Strides and bases count floats. #}
+{% macro results() %}
     __global const float *restrict bias,
 {% if slopes %}
     __global const float *restrict slope,
@@ -51,7 +49,13 @@ __attribute__((reqd_work_group_size(1, 1, 1)))
     int width, int height,  // pixels to compute, at least one tile
     float p, float q,       // parameters of the activation
     int first_block,        // of output channels, when a layer is split over launches
-    int x_base, int x_plane, int x_row,  // x_row: from the input of one output row to the next
+{% endmacro %}
+
+{# Arguments of the kernels that walk over the taps of a window. #}
+{% macro arguments() %}
+    __global const float *restrict x,
+    __global const float *restrict weights,
+{{ results() }}    int x_base, int x_plane, int x_row,  // x_row: from the input of one output row to the next
     int taps_y, int taps_x, int tap_row, int tap_col,
 {% endmacro %}
 

@@ -1,0 +1,10 @@
+{# Which windows a group of Winograd tiles covers. Both kernels walk over them alike. #}
+{% macro group() %}
+const int across = (width + 3) / 4, tiles = across * ((height + 3) / 4);
+    const int first = min((first_group + (int)get_global_id(0)) * {{ tile_w }}, tiles - {{ tile_w }});
+{% endmacro %}
+
+{% macro tile() %}
+const int x0 = min((first + t) % across * 4, width - 4);
+        const int y0 = min((first + t) / across * 4, height - 4);
+{% endmacro %}

@@ -1,0 +1,98 @@
+"""Winograd F(4x4, 3x3): which convolutions gain by it, in which tiles, with which weights.
+
+16 outputs of a 3x3 convolution take 36 multiplications a channel instead of 144 (Lavin and Gray,
+"Fast Algorithms for Convolutional Neural Networks", section 4). Two kernels (kernels/winograd*.cl)
+take turns over bands of the picture, so that the transformed windows between them stay in the
+cache and no single launch is long. Errors are about 1e-5 of the largest output.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from heimdall.engine.opencl.conv_pass import Pass
+from heimdall.engine.opencl.conv_tiles import Tile
+from heimdall.engine.opencl.launch import Traits
+from heimdall.engine.opencl.layout import Layout
+
+UNROLL = 4  # input channels a step
+
+# Cost in multiply-adds of a vector: of transforming a window of one block of channels, and of
+# transforming products to outputs.
+_WINDOW = 250.0
+_OUTPUT = 330.0
+_GAIN = 0.85  # of the direct kernel's cost: below it the detour pays
+_BAND_BYTES = 1 << 20  # of transformed windows, which stay in the second-level cache
+
+# (output blocks, windows): relative speed by registers
+_TILES_32 = {(2, 13): 1.0, (2, 10): 0.97, (2, 8): 0.95, (3, 8): 0.98, (1, 13): 0.9, (1, 8): 0.8}
+_TILES_16 = {(2, 6): 1.0, (2, 4): 0.85, (1, 8): 0.8, (3, 4): 0.95}
+
+# G of the paper: rows are the points 0, 1, -1, 2, -2 and infinity
+_G = np.array(
+    [
+        [1 / 4, 0, 0],
+        [-1 / 6, -1 / 6, -1 / 6],
+        [-1 / 6, 1 / 6, -1 / 6],
+        [1 / 24, 1 / 12, 1 / 6],
+        [1 / 24, -1 / 12, 1 / 6],
+        [0, 0, 1],
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Winograd:
+    """``tile``: output blocks by windows of a work-item. ``bands`` of groups of windows."""
+
+    tile: Tile
+    bands: tuple[tuple[int, int], ...]  # first group, groups
+    window_floats: int  # of the transformed windows of the largest band
+
+
+def choose(part: Pass, x: Layout, y: Layout, direct: float, traits: Traits) -> Winograd | None:
+    """The cheapest way, or None where the direct kernel's cost (``direct``, multiply-adds of a
+    vector) is no worse."""
+    height, width = part.out_size
+    plain = part.weights.shape[2:] == (3, 3) and part.stride == part.tap_step == (1, 1)
+    blocked = x.block == y.block == traits.block
+    if traits.kind != "cpu" or not plain or not blocked or part.out_step != (1, 1):
+        return None
+    windows = -(-height // 4) * -(-width // 4)
+    table = _TILES_32 if traits.registers >= 32 else _TILES_16
+    fits = [(b, w) for b, w in table if w <= windows and y.blocks % b == 0]
+    if min(height, width) < 4 or not fits:
+        return None
+    depth = -(-x.channels // UNROLL) * UNROLL
+    edges = x.blocks * _WINDOW + y.blocks * _OUTPUT
+
+    def cost(shape: tuple[int, int]) -> float:
+        covered = -(-windows // shape[1]) * shape[1]
+        return covered * (36 * depth * y.blocks / table[shape] + edges)
+
+    best = min(fits, key=cost)
+    if cost(best) > _GAIN * direct:
+        return None
+    return _banded(best, windows, x.blocks * x.block)
+
+
+def _banded(shape: tuple[int, int], windows: int, depth: int) -> Winograd:
+    """Bands of equal size whose windows fit into the cache."""
+    groups = -(-windows // shape[1])
+    group_floats = 36 * depth * shape[1]
+    most = max(1, _BAND_BYTES // (4 * group_floats))
+    size = -(-groups // -(-groups // most))
+    bands = tuple((first, min(size, groups - first)) for first in range(0, groups, size))
+    return Winograd(Tile(shape[0], shape[1], 1), bands, size * group_floats)
+
+
+def pack(weights: np.ndarray, lanes: int) -> np.ndarray:
+    """[oc, ic, 3, 3] -> G w G' as [oc / lanes][36][ic][lanes], flat, padded with zeros."""
+    oc, ic = weights.shape[:2]
+    depth, groups = -(-ic // UNROLL) * UNROLL, -(-oc // lanes)
+    wide = np.zeros((groups * lanes, depth, 36), np.float32)
+    wide[:oc, :ic] = (_G @ weights.astype(np.float64) @ _G.T).reshape(oc, ic, 36)
+    grouped = wide.reshape(groups, lanes, depth, 36).transpose(0, 3, 2, 1)
+    return np.ascontiguousarray(grouped).reshape(-1)
