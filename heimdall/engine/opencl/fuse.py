@@ -148,9 +148,9 @@ def fuse_moments(module: Module) -> None:
 
 
 def _fuse_one_moments(module: Module, division: Lowered) -> bool:
-    producers = module.producers()
     if _step(division, "div") is None or len(division.inputs) != 2:
         return False
+    producers = module.producers()
     centred, root = (producers.get(name) for name in division.inputs)
     shifted = producers.get(root.inputs[0]) if root and _step(root, "sqrt") else None
     step = _step(shifted, "add")
@@ -324,16 +324,17 @@ def _pads_itself_not(reader: Lowered, x: str) -> bool:
 
 def group_elementwise(module: Module) -> None:
     """Join an elementwise op with the only op that reads it, where the shapes are the same."""
-    position = 0
+    position, consumers = 0, module.consumers()
     while position < len(module.ops):
         op = module.ops[position]
-        readers = module.consumers().get(op.output, [])
+        readers = consumers.get(op.output, [])
         joined = _joined(module, op, readers[0]) if len(readers) == 1 else None
         if joined is None:
             position += 1
             continue
         module.ops[module.ops.index(readers[0])] = joined
         del module.ops[position]
+        consumers = module.consumers()
 
 
 def _joined(module: Module, op: Lowered, reader: Lowered) -> Lowered | None:

@@ -23,10 +23,9 @@ Side = str | float | None  # None: the convolution's result
 
 def fuse_convolutions(module: Module) -> None:
     """Fuse in place until nothing more fits."""
-    position = 0
+    position, consumers = 0, module.consumers()
     while position < len(module.ops):
         op = module.ops[position]
-        consumers = module.consumers()
         reader = _only_reader(module, consumers, op)
         fused = _absorb(module, consumers, op, reader) if reader else None
         if reader is None or fused is None:
@@ -34,6 +33,7 @@ def fuse_convolutions(module: Module) -> None:
             continue
         module.ops[module.ops.index(reader)] = fused
         del module.ops[position]
+        consumers = module.consumers()
 
 
 def fuse_zero_pads(module: Module) -> None:
