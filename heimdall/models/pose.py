@@ -19,6 +19,17 @@ JOINTS = (
     "left elbow", "right elbow", "left wrist", "right wrist", "left hip", "right hip",
     "left knee", "right knee", "left ankle", "right ankle",
 )  # fmt: skip
+_BONES = (
+    ("left shoulder", "right shoulder"), ("left hip", "right hip"),
+    ("left shoulder", "left hip"), ("right shoulder", "right hip"),
+    ("left shoulder", "left elbow"), ("left elbow", "left wrist"),
+    ("right shoulder", "right elbow"), ("right elbow", "right wrist"),
+    ("left hip", "left knee"), ("left knee", "left ankle"),
+    ("right hip", "right knee"), ("right knee", "right ankle"),
+    ("nose", "left eye"), ("nose", "right eye"),
+    ("left eye", "left ear"), ("right eye", "right ear"),
+)  # fmt: skip
+BONES = tuple((JOINTS.index(start), JOINTS.index(end)) for start, end in _BONES)
 NEAR = 1.8  # cells: how sharply a joint's peak must agree with its regression
 _HEAD = "StatefulPartitionedCall/"
 _ROWS, _COLUMNS = (grid.astype(np.float32) for grid in np.mgrid[0:CELLS, 0:CELLS])
@@ -26,7 +37,11 @@ _MIDDLE = 1 / (np.hypot(_ROWS - (CELLS - 1) / 2, _COLUMNS - (CELLS - 1) / 2) + N
 
 
 class MoveNet(Pipeline):
-    """Result: list[Body], one body or none. ``score`` is the smallest mean score of its joints."""
+    """Result: list[Body], one body or none. ``score`` is the smallest mean score of its joints.
+
+    Request option ``region``, a box (left, top, right, bottom) in frame pixels: look there only,
+    such as at one person of several.
+    """
 
     networks = (Network("pose_movenet_lightning_192.onnx"),)
 
@@ -36,13 +51,19 @@ class MoveNet(Pipeline):
     def prepare(
         self, stage: int, image: np.ndarray, previous: Sequence[Any], options: Mapping[str, Any]
     ) -> list[Prepared]:
-        canvas, placement = letterbox(image, SIDE, SIDE, centred=True)
+        left, top, right, bottom = _inside(options.get("region"), image)
+        part = image[top:bottom, left:right]
+        canvas, placement = letterbox(part, SIDE, SIDE, centred=True)
         rgb = cv2.cvtColor(canvas, cv2.COLOR_BGR2RGB)
-        return [Prepared({"input:0": rgb.astype(np.int32)[None]}, placement)]
+        return [Prepared({"input:0": rgb.astype(np.int32)[None]}, (placement, (left, top)))]
 
     def decode(
-        self, stage: int, outputs: Mapping[str, np.ndarray], context: Letterbox
+        self,
+        stage: int,
+        outputs: Mapping[str, np.ndarray],
+        context: tuple[Letterbox, tuple[int, int]],
     ) -> list[Body]:
+        placement, corner = context
         heat = outputs[_HEAD + "Sigmoid"][0]
         centre = outputs[_HEAD + "Sigmoid_1"][0, :, :, 0] * _MIDDLE
         shifts = outputs[_HEAD + "kpt_regress_0/conv2d_6/BiasAdd"][0]
@@ -57,5 +78,17 @@ class MoveNet(Pipeline):
         if scores.mean() < self.score:
             return []
         exact = np.stack([columns, rows], axis=1) + offsets[rows, columns, joint][:, ::-1]
-        points = context.to_frame(exact * (SIDE / CELLS))
+        points = placement.to_frame(exact * (SIDE / CELLS)) + corner
         return [Body(np.column_stack([points, scores]).astype(np.float32))]
+
+
+def _inside(region: Sequence[float] | None, image: np.ndarray) -> tuple[int, int, int, int]:
+    """The region in whole pixels, cut at the picture's edge; all of it if nothing is left."""
+    height, width = image.shape[:2]
+    if region is None:
+        return 0, 0, width, height
+    left, top = max(int(region[0]), 0), max(int(region[1]), 0)
+    right, bottom = min(int(region[2]), width), min(int(region[3]), height)
+    if right - left < 2 or bottom - top < 2:
+        return 0, 0, width, height
+    return left, top, right, bottom

@@ -15,6 +15,7 @@ from heimdall.models.results import TextRegion
 INK = 0.3  # probability above which a pixel belongs to a text's core
 UNCLIP = 1.6  # the network draws shrunken texts: grow each by area * UNCLIP / perimeter
 SMALLEST = 3.0  # input pixels
+TALLEST = 0.25  # of the picture's height: what is taller is a dark object, not a line of text
 MOST = 200  # a page of noise must not cost more than this many regions
 
 
@@ -46,6 +47,7 @@ class PPOCR(Pipeline):
         core = (ink > INK).view(np.uint8)
         contours, _ = cv2.findContours(core, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
         contours = sorted(contours, key=len, reverse=True)[:MOST]
+        tallest = TALLEST * context.inner[1]
         found = []
         for contour in contours:
             middle, extent, angle = cv2.minAreaRect(contour)
@@ -53,6 +55,8 @@ class PPOCR(Pipeline):
             if min(extent) < SMALLEST or score < self.score:
                 continue
             grow = 2 * extent[0] * extent[1] * UNCLIP / (2 * (extent[0] + extent[1]))
+            if min(extent) + grow > tallest:
+                continue
             grown = (middle, (extent[0] + grow, extent[1] + grow), angle)
             corners = context.to_frame(clockwise(cv2.boxPoints(grown)))
             corners = corners.clip(0, (context.width, context.height))

@@ -9,7 +9,7 @@ import moderngl
 from heimdall.errors import DeviceError
 
 _SHADERS = Path(__file__).with_name("shaders")
-_VERTEX = {"mask": "background", "occlude": "background"}  # the same full-picture quad
+_VERTEX = dict.fromkeys(("mask", "occlude", "behind"), "background")  # the same full-picture quad
 
 
 class Programs:

@@ -16,9 +16,10 @@ import moderngl
 import numpy as np
 
 from heimdall.errors import AppError, ConfigError
-from heimdall.models.results import Detection, Hand, Mask
+from heimdall.models.pose import BONES
+from heimdall.models.results import Body, Detection, Hand, Mask
 from heimdall.render import shapes
-from heimdall.render.backdrop import Copied, Sampled
+from heimdall.render.backdrop import Behind, Copied, Sampled
 from heimdall.render.glyphs import Glyphs, glyph_quads
 from heimdall.render.layout import Extent, Letterbox
 from heimdall.render.mesh import load
@@ -35,6 +36,7 @@ HAND_BONES = tuple(
 )
 _PALETTE = ("#2dd4bf", "#f59e0b", "#60a5fa", "#f472b6", "#a3e635", "#c084fc", "#fb7185", "#facc15")
 _PINCHED = 0.35
+_SEEN = 0.2  # score of a joint that is drawn
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Scene:
         self._glyphs = Glyphs(ctx)
         self._stage = Stage(ctx, self._programs)
         self._masks = TextureCache(lambda values: MaskTexture(ctx, values))
-        self._images = TextureCache(lambda pixels: smooth(ctx, pixels, 3))
+        self._images = TextureCache(lambda pixels: smooth(ctx, pixels, pixels.shape[2]))
         self._quads = {
             name: ctx.vertex_array(self._programs[name], []) for name in ("mask", "occlude", "quad")
         }
@@ -87,11 +89,12 @@ class Scene:
         self._backdrop = (Copied if surface.software else Sampled)(surface, self._programs)
         self._sequence: int | None = None
         self._layers: list[_Layer] = []
+        self._behind: Behind | None = None
         self._box = Letterbox.fit((1, 1), surface.size)
 
     def begin(self, image: np.ndarray, sequence: int) -> None:
         """Start a frame over ``image``, BGR uint8 (h, w, 3)."""
-        self._layers = []
+        self._layers, self._behind = [], None
         self.load(image, sequence)
 
     def load(self, image: np.ndarray, sequence: int) -> None:
@@ -117,6 +120,12 @@ class Scene:
         return self._box.picture
 
     # Layers, in the order in which they are drawn.
+
+    def background(self, image: np.ndarray, mask: Mask) -> None:
+        """Show ``image``, RGB uint8 (h, w, 3), stretched over the picture, instead of the camera's
+        wherever the mask is unlikely. It lies behind every layer, whenever it is called."""
+        _check_image(image)
+        self._behind = Behind(image, _checked_mask(mask))
 
     def boxes(self, detections: Sequence[Detection], color: Color | None = None) -> None:
         """A rounded frame around each detection, with its label and score."""
@@ -147,6 +156,8 @@ class Scene:
     ) -> None:
         """Points (n, 2 or more; x and y first) joined by bones, pairs of point numbers."""
         places = self._screen_points(points)
+        if not len(places):
+            return
         pen = self._pen
         rows = [shapes.discs(places, 1.5 * pen, color)]
         if len(bones):
@@ -166,6 +177,14 @@ class Scene:
                     shapes.discs(tips, 3.2 * self._pen, tint),
                 ]
                 self._layers.append(_Bars(np.concatenate(ring)))
+
+    def bodies(self, bodies: Sequence[Body], color: Color = "#a3e635") -> None:
+        """Each body's skeleton, of the joints that are in sight."""
+        for body in bodies:
+            seen = body.joints[:, 2] > _SEEN
+            place = np.cumsum(seen) - 1  # of each joint among those seen
+            bones = [(place[a], place[b]) for a, b in BONES if seen[a] and seen[b]]
+            self.skeleton(body.joints[seen], bones, color)
 
     def polygons(self, polygons: Sequence[np.ndarray], color: Color = "#facc15") -> None:
         """Closed outlines through the corners (n, 2) of each polygon."""
@@ -194,9 +213,9 @@ class Scene:
             y += self._glyphs.line_height(pixels, bold)
 
     def picture(self, image: np.ndarray, corners: np.ndarray) -> None:
-        """An image, RGB uint8 (h, w, 3), on the quadrilateral ``corners`` (4, 2), clockwise from
-        the top left, in perspective. Sent to the GPU once for each array object."""
-        _check_image(image)
+        """An image, RGB or RGBA uint8 (h, w, 3 or 4), on the quadrilateral ``corners`` (4, 2),
+        clockwise from the top left, in perspective. Sent to the GPU once for each array object."""
+        _check_image(image, channels=(3, 4))
         places = self._screen_points(corners)
         if places.shape != (4, 2):
             raise AppError(f"picture corners of shape {places.shape}: give four points, (4, 2)")
@@ -242,7 +261,7 @@ class Scene:
         target.scissor = (0, 0, *self._surface.size)
         target.viewport = (0, 0, *self._surface.size)
         layers = _after_meshes(self._layers)
-        self._backdrop.draw(self._box)
+        self._backdrop.draw(self._box, self._behind)
         if any(isinstance(layer, Piece) for layer in layers):
             self._surface.clear_depth()
         for name in ("bars", "glyphs"):
@@ -361,8 +380,16 @@ def _checked_mask(mask: Mask) -> np.ndarray:
     return mask.values
 
 
-def _check_image(image: np.ndarray) -> None:
-    if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
+def _check_image(image: np.ndarray, channels: tuple[int, ...] = (3,)) -> None:
+    if (
+        image.ndim != 3
+        or image.shape[2] not in channels
+        or image.dtype != np.uint8
+        or not image.size
+    ):
+        kind = "RGB" if channels == (3,) else "RGB or RGBA"
+        depth = " or ".join(map(str, channels))
         raise AppError(
-            f"image of shape {image.shape}, {image.dtype}: give RGB uint8 of shape (h, w, 3)"
+            f"image of shape {image.shape}, {image.dtype}: give {kind} uint8 of shape (h, w, "
+            f"{depth})"
         )

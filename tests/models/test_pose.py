@@ -43,6 +43,23 @@ def test_the_input_is_whole_numbers() -> None:
     assert task.inputs["input:0"].max() == 255
 
 
+def test_a_region_is_looked_at_alone_and_led_back_to_the_frame() -> None:
+    outputs = _outputs()
+    outputs[HEAD + "Sigmoid_1"][0, 24, 24] = 0.9
+    outputs[HEAD + "Sigmoid"][0, 24, 24] = 0.6
+    image = np.zeros((400, 600, 3), np.uint8)
+    (task,) = MoveNet().prepare(0, image, [], {"region": (300.4, 100, 492, 292)})
+    (body,) = MoveNet().decode(0, outputs, task.context)
+    assert body.joints[0, :2] == pytest.approx((300 + 96, 100 + 96))
+
+
+@pytest.mark.parametrize("region", [(-50, -50, 1000, 1000), (90, 0, 90, 50), (700, 0, 800, 50)])
+def test_a_region_beyond_the_frame_is_cut_or_forgotten(region) -> None:
+    image = np.full((400, 600, 3), 200, np.uint8)
+    (task,) = MoveNet().prepare(0, image, [], {"region": region})
+    assert task.inputs["input:0"].shape == (1, 192, 192, 3)
+
+
 def test_the_mans_head_and_shoulders_are_found(run, clip_frame) -> None:
     image = clip_frame("single_face.mp4", 36)
     (body,) = run(open_pipeline("movenet"), image)

@@ -64,6 +64,14 @@ def test_specks_are_no_text() -> None:
     assert pipeline.decode(0, {"sigmoid_0.tmp_0": ink}, context) == []
 
 
+def test_a_dark_object_that_fills_the_picture_is_no_text() -> None:
+    pipeline = PPOCR(size=(64, 128))
+    ink = np.zeros((1, 1, 64, 128), np.float32)
+    ink[0, 0, 10:50, 30:100] = 0.99
+    context = pipeline.prepare(0, np.zeros((128, 256, 3), np.uint8), [], {})[0].context
+    assert pipeline.decode(0, {"sigmoid_0.tmp_0": ink}, context) == []
+
+
 def test_corners_start_at_the_top_left_and_go_clockwise() -> None:
     square = np.array([(10, 0), (0, 5), (0, 0), (10, 5)], np.float32)
     assert clockwise(square).tolist() == [[0, 0], [10, 0], [10, 5], [0, 5]]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from heimdall.errors import AppError, ConfigError
-from heimdall.models.results import Detection, Hand, Mask
+from heimdall.models.results import Body, Detection, Hand, Mask
 from heimdall.render import Scene
 from heimdall.render.backdrop import Copied, Sampled
 from heimdall.render.layout import Letterbox
@@ -126,6 +126,47 @@ def test_a_pinch_is_marked(surface, grey):
     assert pinching.pinch < 0.35
     picture = drawn(surface, grey, lambda scene: scene.hands([pinching]))
     assert near(picture[45:75, 185:215], WHITE).any()
+
+
+def test_a_body_shows_only_the_joints_in_sight(surface, grey):
+    joints = np.zeros((17, 3), np.float32)
+    joints[5], joints[6] = (60, 60, 0.9), (200, 60, 0.9)  # shoulders
+    joints[7] = (60, 150, 0.05)  # an elbow out of sight
+    picture = drawn(surface, grey, lambda scene: scene.bodies([Body(joints)], "#ff0000"))
+    red = near(picture, RED)
+    assert red[60, 70:190].all()
+    assert not red[80:].any()
+
+
+def test_a_body_out_of_sight_draws_nothing(surface, grey):
+    nobody = Body(np.zeros((17, 3), np.float32))
+    assert (drawn(surface, grey, lambda scene: scene.bodies([nobody])) == 128).all()
+
+
+@pytest.mark.parametrize("kind", [Sampled, Copied])
+def test_another_background_shows_where_the_mask_is_unlikely(headless, kind):
+    headless_scene = Scene(headless)
+    headless_scene._backdrop = kind(headless, headless_scene._programs)
+    values = np.zeros((36, 64), np.float32)
+    values[:, 32:] = 1  # somebody in the right half
+    green = np.full((20, 30, 3), (0, 255, 0), np.uint8)
+    image = np.full((360, 640, 3), 128, np.uint8)
+    picture = drawn(
+        headless, image, lambda s: s.background(green, Mask(values)), scene=headless_scene
+    )
+    assert near(picture[:, :300], (0, 255, 0), 3).all()
+    assert near(picture[:, 340:], (128, 128, 128), 3).all()
+    again = drawn(headless, image, scene=headless_scene, sequence=1)
+    assert (again == 128).all()  # only in the frame that asks for it
+
+
+def test_a_picture_with_alpha_lets_the_camera_through(surface, grey):
+    image = np.zeros((10, 10, 4), np.uint8)
+    image[:, 5:] = (255, 0, 0, 255)
+    corners = np.array([[100, 50], [200, 50], [200, 150], [100, 150]])
+    picture = drawn(surface, grey, lambda scene: scene.picture(image, corners))
+    assert (picture[60:140, 105:140] == 128).all()
+    assert near(picture[60:140, 165:195], RED).all()
 
 
 def test_a_hand_has_twenty_bones():

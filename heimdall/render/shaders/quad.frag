@@ -4,5 +4,5 @@ in vec2 v_uv;
 out vec4 f_color;
 
 void main() {
-    f_color = vec4(texture(u_image, v_uv).rgb, 1.0);
+    f_color = texture(u_image, v_uv);
 }
