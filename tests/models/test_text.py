@@ -45,10 +45,10 @@ def test_a_turned_line_gives_a_turned_region(run, page) -> None:
 
 
 def test_a_hand_made_blob_is_grown_by_its_margin() -> None:
-    pipeline = PPOCR(size=(64, 128))
-    ink = np.zeros((1, 1, 64, 128), np.float32)
+    pipeline = PPOCR(size=(128, 128))
+    ink = np.zeros((1, 1, 128, 128), np.float32)
     ink[0, 0, 20:31, 30:71] = 0.9  # 40 x 10 between pixel centres
-    context = pipeline.prepare(0, np.zeros((128, 256, 3), np.uint8), [], {})[0].context
+    context = pipeline.prepare(0, np.zeros((256, 256, 3), np.uint8), [], {})[0].context
     (region,) = pipeline.decode(0, {"sigmoid_0.tmp_0": ink}, context)
     margin = 40 * 10 * 1.6 / 100
     expected = [(30 - margin, 20 - margin), (70 + margin, 20 - margin)]
