@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from heimdall import schedulers
@@ -127,31 +128,28 @@ class Coordinator:
         """Tell what happened; get what to do. Raises CoordinationError for an event that cannot
         happen now, and leaves jobs as they were."""
         actions: list[Action] = []
-        self._gap.advance(now_ns)
         handler = self._handlers.get(type(event))
         if handler is None:
             raise TypeError(f"not an event: {event!r}")
         trigger = handler(event, now_ns, actions)
         if self._observed:
             self.scheduler.observe(event)
-        self._timers(now_ns, actions)
+        if now_ns >= self._jobs.rest_until_ns or now_ns >= self._placement.next_step_ns:
+            self._timers(now_ns, actions)
         self.decisions += self._dispatcher.dispatch(trigger, now_ns, actions)
         return actions
 
     def wake(self, now_ns: int) -> list[Action]:
         """What is due by ``now_ns`` without an event: rate caps, retries, the offload step."""
         actions: list[Action] = []
-        self._gap.advance(now_ns)
         self._timers(now_ns, actions)
         return actions
 
     def next_wakeup_ns(self) -> int | None:
         """When ``wake`` is due at the latest; None when only events matter."""
-        step_ns, resting = self._placement.next_step_ns, self._jobs.resting
-        if not resting:
-            return step_ns
-        due_ns = min(resting.values())
-        return due_ns if step_ns is None else min(due_ns, step_ns)
+        due_ns = min(self._jobs.resting.values(), default=inf)
+        due_ns = min(due_ns, self._placement.next_step_ns)
+        return None if due_ns == inf else int(due_ns)
 
     def config(self) -> dict[str, Any]:
         """The constructor's arguments as JSON data (the scheduler by name), as they are now."""
@@ -182,6 +180,7 @@ class Coordinator:
     def snapshot(self, now_ns: int) -> Snapshot:
         """What the overlay shows; changes nothing."""
         gap = self._gap
+        gap.advance(now_ns)
         stats = GapStats(
             gap.opened, gap.opened_ns, gap.runnable_ns, gap.busy_ns, gap.overruns, gap.usual_ns
         )
@@ -310,8 +309,7 @@ class Coordinator:
     def _timers(self, now_ns: int, out: list[Action]) -> None:
         if now_ns >= self._jobs.rest_until_ns:
             self._jobs.resume(now_ns, out)
-        step_ns = self._placement.next_step_ns
-        if step_ns is not None and now_ns >= step_ns:
+        if now_ns >= self._placement.next_step_ns:
             self._placement.step(now_ns, self._gap, self._chunking, self._interval_ns, out)
 
     def _reconfigured(self, event: Reconfigured, now_ns: int, out: list[Action]) -> str:

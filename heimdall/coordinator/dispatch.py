@@ -60,7 +60,10 @@ class Dispatcher:
             for job in on_cpu:  # the system preempts on a CPU: no need to cut
                 job.end_op = job.stage_costs.ops
             asked += self._offer(CPU, on_cpu, trigger, now_ns, out)
-        self._gap.runnable = bool(on_gpu) or running[GPU] is not None
+        runnable = bool(on_gpu) or running[GPU] is not None
+        if runnable is not self._gap.runnable:
+            self._gap.advance(now_ns)
+            self._gap.runnable = runnable
         return asked
 
     def _fitting(self, jobs: list[Job], trigger: str, now_ns: int) -> list[Job]:

@@ -112,12 +112,11 @@ class StageCosts:
 
     def longest(self, start: int, left_ns: int) -> int:
         """The end of the longest chunk from ``start`` that is expected to fit ``left_ns``."""
-        budget = left_ns / self.gpu_ratio.value - self.chunk_cost_ns
-        if budget < 0:
-            return start
         sums, end = self._gpu_sums, self.run_end[start]
-        limit = sums[start] + budget
-        return end if sums[end] <= limit else bisect_right(sums, limit, start, end) - 1
+        limit = sums[start] + left_ns / self.gpu_ratio.value - self.chunk_cost_ns
+        if sums[end] <= limit:
+            return end
+        return max(bisect_right(sums, limit, start, end) - 1, start)
 
     def learn_gpu(self, start: int, end: int, elapsed_ns: int) -> None:
         """A chunk took ``elapsed_ns`` on the GPU."""

@@ -45,7 +45,7 @@ class Gap:
         self._chunk_gap = self._chunk_gap_end_ns = 0  # the gap it started in: its number, its end
 
     def advance(self, now_ns: int) -> None:
-        """Account for the time since the last event."""
+        """Account for the time since the last call; due before ``runnable`` changes."""
         if not self.is_open:
             return
         until_ns = now_ns if now_ns < self.end_ns else self.end_ns
@@ -58,6 +58,7 @@ class Gap:
 
     def open(self, now_ns: int, end_ns: int, busy: bool) -> None:
         """A frame is on screen. ``busy``: a chunk still runs."""
+        self.advance(now_ns)
         end_ns = end_ns if end_ns > now_ns else now_ns
         rate = _SMOOTHING if self.opened else 1.0
         self.usual_ns += int(rate * (end_ns - now_ns - self.usual_ns))
@@ -68,6 +69,7 @@ class Gap:
 
     def close(self, now_ns: int) -> None:
         """Rendering takes the GPU."""
+        self.advance(now_ns)
         self.is_open = False
         self.end_ns = min(self.end_ns, now_ns)
 

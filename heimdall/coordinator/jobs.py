@@ -112,15 +112,22 @@ class Jobs:
         self.rest_until_ns = min(self.resting.values(), default=inf)
 
     def ready(self, job: Job, out: list[Action]) -> None:
-        """The job could go on: to the pool for fallback ops, else it waits for its processor."""
+        """The job could go on: to the pool for fallback ops, else it waits for its processor.
+        Its estimates of what is left are renewed, as policies see them."""
         costs = job.stage_costs
-        if job.processor == GPU and costs.fallback[job.next_op]:
+        if job.processor != GPU:
+            job.state = READY
+            job.remaining_ns = sum(later.cpu_ns() for later in job.owner.costs[job.stage :])
+            job.other_ns, job.gaps = 0, max(1, -(-job.remaining_ns // self._interval_ns))
+            return
+        if costs.fallback[job.next_op]:
             job.state = FALLBACK
             end_op = costs.run_end[job.next_op]
             out.append(RunFallback(job.id, job.dnn, job.stage, job.task, job.next_op, end_op))
         else:
             job.state = READY
-        self._estimate(job)
+        job.remaining_ns, job.other_ns, chunks = remaining(job)
+        job.gaps = self._chunking.gaps(chunks, job.remaining_ns, self._gap.usual_ns)
 
     def progress(self, job: Job, end_op: int, now_ns: int, out: list[Action]) -> None:
         """Ops up to ``end_op`` are done: on with the task, the next one, the next stage, or end."""
@@ -139,16 +146,6 @@ class Jobs:
                 self.finish(job, now_ns, out)
                 return
         self.ready(job, out)
-
-    def _estimate(self, job: Job) -> None:
-        """What is left, as the policies see it."""
-        if job.processor == GPU:
-            job.remaining_ns, job.other_ns, chunks = remaining(job)
-            job.gaps = self._chunking.gaps(chunks, job.remaining_ns, self._gap.usual_ns)
-        else:
-            stages = job.owner.costs[job.stage :]
-            job.remaining_ns = sum(costs.cpu_ns() for costs in stages)
-            job.other_ns, job.gaps = 0, max(1, -(-job.remaining_ns // self._interval_ns))
 
     def finish(self, job: Job, now_ns: int, out: list[Action]) -> None:
         job.state = FINISHED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 
 from heimdall.coordinator.chunking import Chunking
 from heimdall.coordinator.dnn import Dnn, Window
@@ -27,7 +28,7 @@ class Placement:
         self, dnns: Mapping[str, Dnn], *, enabled: bool, margin: float, interval_ns: int
     ) -> None:
         self.enabled, self.margin, self.interval_ns = enabled, margin, interval_ns
-        self.next_step_ns: int | None = None
+        self.next_step_ns: float = inf  # before the first frame, and without offload
         self.lost: set[str] = set()
         self.moving: dict[str, tuple[str, int]] = {}  # DNN -> (target, when asked)
         self._dnns = dnns
@@ -44,9 +45,9 @@ class Placement:
         self, now_ns: int, gap: Gap, chunking: Chunking, frame_interval_ns: int, out: list[Action]
     ) -> None:
         """The periodic step: at most one move."""
-        assert self.next_step_ns is not None
         while self.next_step_ns <= now_ns:
             self.next_step_ns += self.interval_ns
+        gap.advance(now_ns)
         opened_ns = gap.opened_ns - self._gap_ns_before
         self._gap_ns_before = gap.opened_ns
         settled, self._settled = self._settled, True
