@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
-
-import jinja2
+from typing import TYPE_CHECKING, Any
 
 from heimdall.engine.opencl.launch import Kernel
 
+if TYPE_CHECKING:
+    import jinja2
+
 KERNELS = Path(__file__).parent / "kernels"
+
+Variables = tuple[tuple[str, Any], ...]
 
 
 @cache
 def _environment() -> jinja2.Environment:
+    import jinja2  # a start that compiles nothing does without
+
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(KERNELS),
         undefined=jinja2.StrictUndefined,
@@ -26,9 +32,21 @@ def _environment() -> jinja2.Environment:
 
 
 @cache
-def _render(name: str, variables: tuple[tuple[str, Any], ...]) -> Kernel:
+def _digest() -> str:
+    """Changes with every template, and with how they are rendered."""
+    files = [*sorted(KERNELS.glob("*.cl")), Path(__file__)]
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
+
+
+def _source(name: str, variables: Variables) -> str:
     source = _environment().get_template(f"{name}.cl").render(dict(variables))
-    return Kernel(re.sub(r"\n\s*\n+", "\n", source), name)
+    return re.sub(r"\n\s*\n+", "\n", source)
+
+
+@cache
+def _render(name: str, variables: Variables) -> Kernel:
+    identity = f"{name} {variables!r} {_digest()}"
+    return Kernel(name, identity, partial(_source, name, variables))
 
 
 def render(name: str, **variables: Any) -> Kernel:

@@ -36,7 +36,7 @@ class Programs:
 
     def build(self, kernel: Kernel) -> None:
         """Compile the kernel's source unless that is done. Raises DeviceError with the log."""
-        key = (kernel.source, kernel.options)
+        key = (kernel.identity, kernel.options)
         with self._lock:
             if key not in self._built:
                 path = self._path(kernel)
@@ -45,7 +45,7 @@ class Programs:
     def kernel(self, kernel: Kernel) -> cl.Kernel:
         """A new kernel object, whose arguments are the caller's own."""
         self.build(kernel)
-        return cl.Kernel(self._built[kernel.source, kernel.options], kernel.name)
+        return cl.Kernel(self._built[kernel.identity, kernel.options], kernel.name)
 
     def __len__(self) -> int:
         return len(self._built)
@@ -67,7 +67,7 @@ class Programs:
         """Its name changes with the source, the options, the device and the driver."""
         device, platform = self._device, self._device.platform
         parts = (
-            *(kernel.source, *kernel.options, *_OPTIONS),
+            *(kernel.identity, *kernel.options, *_OPTIONS),
             *(platform.name, platform.version, device.name, device.version),
             device.driver_version,
         )

@@ -13,7 +13,9 @@ from heimdall.engine.opencl.launch import Kernel
 from heimdall.engine.opencl.program import Programs
 from heimdall.errors import DeviceError
 
-TRIPLE = Kernel("__kernel void triple(__global float* x) { x[get_global_id(0)] *= 3; }", "triple")
+TRIPLE = Kernel.of(
+    "__kernel void triple(__global float* x) { x[get_global_id(0)] *= 3; }", "triple"
+)
 
 
 @pytest.fixture
@@ -41,6 +43,16 @@ def test_a_second_context_uses_the_binary_of_the_first(cache, monkeypatch):
     assert tripled(cl.Context([select()])) == [3, 6]
 
 
+def test_a_source_is_not_even_made_where_there_is_a_binary(cache):
+    context = cl.Context([select()])
+    assert tripled(context) == [3, 6]
+
+    def fail():
+        raise AssertionError
+
+    Programs(context).build(Kernel(TRIPLE.name, TRIPLE.identity, fail))
+
+
 @pytest.mark.parametrize("damage", [lambda b: b"", lambda b: b[:-9], lambda b: b[:40] + b"x" * 99])
 def test_a_damaged_binary_is_compiled_again_and_replaced(cache, damage, caplog):
     context = cl.Context([select()])
@@ -54,7 +66,7 @@ def test_a_damaged_binary_is_compiled_again_and_replaced(cache, damage, caplog):
 
 
 def test_a_kernel_that_does_not_build_is_named_and_leaves_nothing(cache):
-    broken = Kernel("__kernel void broken( {", "broken")
+    broken = Kernel.of("__kernel void broken( {", "broken")
     with pytest.raises(DeviceError, match="'broken' does not build"):
         Programs(cl.Context([select()])).build(broken)
     assert not cache.exists()

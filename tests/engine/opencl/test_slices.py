@@ -18,7 +18,7 @@ def test_pieces_cover_every_work_item_once(sides, pieces):
     for offset, shape in cut(size, local, pieces):
         start = offset or (0,) * len(size)
         assert all(side % part == 0 for side, part in zip(shape, local, strict=True))
-        items = [()]
+        items: list[tuple[int, ...]] = [()]
         for first, side in zip(start, shape, strict=True):
             items = [(*item, index) for item in items for index in range(first, first + side)]
         assert not seen.intersection(items)
