@@ -90,15 +90,7 @@ class Runtime:
         self._inbox: queue.SimpleQueue[Event | Result] = queue.SimpleQueue()
         self._callbacks = Callbacks()
         self._tracer = Tracer(time.perf_counter_ns()) if options.trace else None
-        self._coordinator = Coordinator(
-            [deployment.plan for deployment in setup.deployments.values()],
-            scheduler=options.scheduler or app.scheduler,
-            frame_interval_ns=self._interval_ns,
-            mode=setup.chunk_mode,
-            offload=options.offload,
-            content=options.content or app.content,
-            render_priority=app.render_priority,
-        )
+        self._coordinator = self._open_coordinator()
         self._figures = _figures(setup)
         self._reporter = Reporter(
             app,
@@ -110,9 +102,7 @@ class Runtime:
         )
         self._tracker = app.tracker = Tracker()
         setup.source.observe = self._tracker.advance
-        self._executor = Executor(
-            setup.deployments, self._newest, self._inbox, self._tracer, self._tracker.renew
-        )
+        self._executor = self._open_executor()
         self._recorder = (
             Recorder(options.record, setup.surface.size, setup.fps) if options.record else None
         )
@@ -127,6 +117,24 @@ class Runtime:
         self._startup_s = 0.0
         self._frame_count = 0
         self._deadline_after_ns = setup.lone_render_ns  # a frame's deadline, after its start
+
+    def _open_coordinator(self) -> Coordinator:
+        """What decides; a baseline puts its own here, and in the executor's place."""
+        app, options, setup = self._app, self._options, self._setup
+        return Coordinator(
+            [deployment.plan for deployment in setup.deployments.values()],
+            scheduler=options.scheduler or app.scheduler,
+            frame_interval_ns=self._interval_ns,
+            mode=setup.chunk_mode,
+            offload=options.offload,
+            content=options.content or app.content,
+            render_priority=app.render_priority,
+        )
+
+    def _open_executor(self) -> Executor:
+        return Executor(
+            self._setup.deployments, self._newest, self._inbox, self._tracer, self._tracker.renew
+        )
 
     def run(self) -> dict[str, Any]:
         """Loop until the end, and return the summary."""
