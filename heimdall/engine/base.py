@@ -131,5 +131,9 @@ class Engine(ABC):
     def describe(self) -> Mapping[str, str]:
         """What identifies it in a profile: ``device``, ``driver``, ``version``, ``mode``."""
 
+    def beside(self) -> Engine:
+        """The same processor, without waiting behind what this engine has been given."""
+        return self
+
     def close(self) -> None:  # noqa: B027  (optional)
         """Free the device."""
