@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Collection, Mapping
 from functools import cache
@@ -37,16 +38,27 @@ class OpenCLEngine(Engine):
         self.traits = traits or traits_of(self.device)
         try:
             self.context = cl.Context([self.device])
-            self.queue = cl.CommandQueue(
-                self.context, self.device, cl.command_queue_properties.PROFILING_ENABLE
-            )
-            self.transfer = Transfer(self.context, self.device)
+            self._open_queues()
         except cl.Error as error:
             raise explain(error, f"opening {label(self.device)}") from error
         self.shares_memory = bool(self.device.host_unified_memory)
         self.programs = Programs(self.context)
         self._compiled: WeakValueDictionary[tuple[str, tuple[str, ...]], Compiled]
         self._compiled = WeakValueDictionary()
+
+    def _open_queues(self) -> None:
+        profiling = cl.command_queue_properties.PROFILING_ENABLE
+        self.queue = cl.CommandQueue(self.context, self.device, profiling)
+        self.transfer = Transfer(self.context, self.device)
+
+    def beside(self) -> OpenCLEngine:
+        """An engine with queues of its own, that shares everything else with this one."""
+        other = copy.copy(self)
+        try:
+            other._open_queues()
+        except cl.Error as error:
+            raise explain(error, f"opening a queue on {label(self.device)}") from error
+        return other
 
     def load(
         self,
