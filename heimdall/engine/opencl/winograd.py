@@ -92,7 +92,9 @@ def pack(weights: np.ndarray, lanes: int) -> np.ndarray:
     """[oc, ic, 3, 3] -> G w G' as [oc / lanes][36][ic][lanes], flat, padded with zeros."""
     oc, ic = weights.shape[:2]
     depth, groups = -(-ic // UNROLL) * UNROLL, -(-oc // lanes)
-    wide = np.zeros((groups * lanes, depth, 36), np.float32)
-    wide[:oc, :ic] = (_G @ weights.astype(np.float64) @ _G.T).reshape(oc, ic, 36)
-    grouped = wide.reshape(groups, lanes, depth, 36).transpose(0, 3, 2, 1)
-    return np.ascontiguousarray(grouped).reshape(-1)
+    wide = np.zeros((groups * lanes, depth, 9))
+    wide[:oc, :ic] = weights.reshape(oc, ic, 9)
+    taps = np.ascontiguousarray(wide.reshape(groups, lanes, depth, 9).transpose(0, 3, 2, 1))
+    # the nine taps are moved first: one matrix product a group, and nothing of 36 to reorder
+    full = np.kron(_G, _G) @ taps.reshape(groups, 9, depth * lanes)
+    return full.astype(np.float32).reshape(-1)
