@@ -32,10 +32,13 @@ def _environment() -> jinja2.Environment:
 
 
 @cache
-def _digest() -> str:
-    """Changes with every template, and with how they are rendered."""
-    files = [*sorted(KERNELS.glob("*.cl")), Path(__file__)]
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
+def _digest(name: str) -> str:
+    """Changes with a template, with those it imports, and with how they are rendered."""
+    template = (KERNELS / f"{name}.cl").read_text(encoding="utf-8")
+    imported = sorted(set(re.findall(r'import "(\w+\.cl)"', template)))
+    texts = [template, *((KERNELS / other).read_text(encoding="utf-8") for other in imported)]
+    texts.append(Path(__file__).read_text(encoding="utf-8"))
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 def _source(name: str, variables: Variables) -> str:
@@ -45,7 +48,7 @@ def _source(name: str, variables: Variables) -> str:
 
 @cache
 def _render(name: str, variables: Variables) -> Kernel:
-    identity = f"{name} {variables!r} {_digest()}"
+    identity = f"{name} {variables!r} {_digest(name)}"
     return Kernel(name, identity, partial(_source, name, variables))
 
 
