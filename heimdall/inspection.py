@@ -12,6 +12,7 @@ from heimdall.analyzer.partition import Chunk
 from heimdall.analyzer.profile import NetworkProfile
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.analyzer.store import load_or_measure
+from heimdall.engine.checks import check_forced_names
 from heimdall.errors import ConfigError, unknown
 from heimdall.models.catalog import CATALOG
 from heimdall.processors import Processors, open_processors
@@ -45,6 +46,7 @@ def profile_model(
     progress: Progress = no_progress,
 ) -> list[NetworkProfile]:
     """One profile a network, measured where there is no valid one yet."""
+    check_forced_names(graphs, force_fallback)
     return [
         load_or_measure(
             graph,

@@ -23,6 +23,7 @@ from heimdall.app import DNN, App
 from heimdall.capture import Frame, Source, open_source
 from heimdall.coordinator.events import GPU
 from heimdall.deployment import Deployment
+from heimdall.engine.checks import check_forced_names
 from heimdall.errors import AppError, DeviceError
 from heimdall.models.base import Pipeline
 from heimdall.models.catalog import open_pipeline
@@ -77,6 +78,8 @@ def start(app: App, options: RunOptions, progress: Progress = no_progress) -> It
         pipelines = {dnn.name: _pipeline(dnn) for dnn in app.dnns}
         source = stack.enter_context(contextlib.closing(_open_source(app, options)))
         graphs = _load_graphs(pipelines, progress)
+        for dnn in app.dnns:
+            check_forced_names(graphs[dnn.name], dnn.force_fallback)
         softgpu.precise_timers()
         cv2.setNumThreads(1)  # pictures are small, and the cores have other work
         plan = softgpu.plan(cores=options.gpu_cores, realtime=options.realtime)

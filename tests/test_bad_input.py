@@ -152,6 +152,15 @@ def test_a_model_that_nobody_can_run_is_refused_naming_why(tmp_path, fault, said
     assert said in refused("profile", tiny_model(tmp_path / "m.onnx", **fault))
 
 
+def test_a_forced_fallback_that_names_nothing_is_refused(tmp_path):
+    model = tiny_model(tmp_path / "tiny.onnx")
+    args = ("--device", "onnxruntime", "--fallback", "Rleu")
+    assert "'Rleu'" in refused("profile", model, *args)
+    dnn = "DNN('seg', 'selfie', force_fallback=('Convolution',))"
+    path = app_file(tmp_path, f"class A(App):\n    dnns = [{dnn}]")
+    assert "'Convolution'" in refused("run", path, "--headless", "--frames", "1")
+
+
 def test_a_damaged_profile_is_measured_again_and_replaced(tmp_path, monkeypatch):
     monkeypatch.setenv("HEIMDALL_CACHE", str(tmp_path / "cache"))
     model = tiny_model(tmp_path / "tiny.onnx")

@@ -181,6 +181,24 @@ def _check_weights(path: Path, node: Node, tensors: Mapping[str, Tensor]) -> Non
             f"node {node.name!r} ({node.op_type}) of {path}: weights {list(weights)} in {group} "
             f"group(s) and bias {list(bias)} do not fit an input of {channels} channels"
         )
+    if node.op_type == "Conv":
+        _check_window(path, node, tensors[node.inputs[0]].shape[2:], weights[2:])
+
+
+def _check_window(path: Path, node: Node, size: tuple[int, ...], kernel: tuple[int, ...]) -> None:
+    """With a stride above one, shape inference gives a window that is too large one pixel."""
+    get = node.attributes.get
+    if get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
+        return
+    rank = len(size)
+    pads, dilations = get("pads", [0] * (2 * rank)), get("dilations", [1] * rank)
+    for axis in range(rank):
+        reach = (kernel[axis] - 1) * dilations[axis] + 1
+        if reach > size[axis] + pads[axis] + pads[axis + rank]:
+            raise ModelError(
+                f"node {node.name!r} ({node.op_type}) of {path}: its window of {reach} is larger "
+                f"than the padded input, {list(size)}; choose a larger input shape"
+            )
 
 
 def _attribute(item: onnx.AttributeProto) -> Any:

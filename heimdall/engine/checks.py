@@ -49,3 +49,18 @@ def check_forced(graph: Graph, forced: Collection[str]) -> None:
     """Raise ModelError when ``force_fallback`` is a lone string, which would match letters."""
     if isinstance(forced, str):
         raise ModelError(f"force_fallback for {graph.name} must be a list of names, not {forced!r}")
+
+
+def check_forced_names(graphs: Sequence[Graph], forced: Collection[str]) -> None:
+    """Raise ModelError unless every name in ``force_fallback`` is an op type or a node of one of
+    a DNN's networks: a misspelt one would change nothing, and nobody would notice."""
+    nodes = [node for graph in graphs for node in graph.nodes]
+    known = {node.op_type for node in nodes} | {node.name for node in nodes}
+    missing = sorted(set(forced) - known)
+    if missing:
+        networks = ", ".join(graph.name for graph in graphs)
+        types = ", ".join(sorted({node.op_type for node in nodes}))
+        raise ModelError(
+            f"force_fallback names {missing[0]!r}, which is neither an op type nor a node of "
+            f"{networks} (after simplification); op types there: {types}"
+        )

@@ -17,6 +17,7 @@ from heimdall.engine.opencl.cost import cost
 from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.edges import find_edges
 from heimdall.engine.opencl.launch import Launch
+from heimdall.engine.opencl.limits import check_fits
 from heimdall.engine.opencl.lowered import Fallback
 from heimdall.engine.opencl.lowering import lower
 from heimdall.engine.opencl.memory import needs_clearing, plan_arena
@@ -44,6 +45,7 @@ class Compiled:
         self.placer = Placer(self.module, self.edges, engine.traits)
         self.placer.place()
         self.arena_floats = plan_arena(self.placer.storages)
+        check_fits(graph, self.placer.storages, self.arena_floats, engine.device)
         bound = self._plan(engine)
         self.scratch_floats = max([1, *(b.plan.scratch_floats for op in bound for b in op)])
         self.fallbacks = {
