@@ -388,6 +388,13 @@ def test_consecutive_fallbacks_are_one_op(check, build):
     check(build(nodes, {"x": (1, 20, 4, 5)}, {"axis": np.int64(2)}), fallbacks=1)
 
 
+def test_fallback_ops_read_what_reshapes_leave_as_it_was(check, build):
+    nodes = [node("Neg", "x", "a"), node("Reshape", "a flat", "b"), node("Exp", "b", "c"),
+             node("Reshape", "c full", "d"), node("Tan", "d")]  # fmt: skip
+    shapes = {"flat": np.array([6]), "full": np.array([2, 3])}
+    check(build(nodes, {"x": (2, 3)}, shapes), fallbacks=1)
+
+
 def test_batches_fall_back(check, build):
     kernel = np.ones((4, 3, 3, 3), np.float32)
     check(build([node("Conv", "x k")], {"x": (2, 3, 6, 6)}, {"k": kernel}), fallbacks=1)

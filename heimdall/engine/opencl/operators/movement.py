@@ -68,14 +68,18 @@ def _split(context: Context) -> list[Lowered]:
 @register("Slice")
 def _slice(context: Context) -> list[Lowered] | None:
     rank = len(context.x)
-    starts, ends = context.ints(1, "starts"), context.ints(2, "ends")
-    if starts is None or ends is None:
+    starts = context.ints(1, "starts")  # where it ends is in the output's shape
+    unknown = any(context.has(index) and context.constant(index) is None for index in (3, 4))
+    if starts is None or unknown:
         return None
     axes = context.ints(3, "axes") or list(range(len(starts)))
     steps = context.ints(4, "steps") or [1] * len(starts)
     first, step = [0] * rank, [1] * rank
-    for axis, start, end, jump in zip(axes, starts, ends, steps, strict=True):
-        first[axis], _, step[axis] = slice(start, end, jump).indices(context.x[axis])
+    for axis, start, jump in zip(axes, starts, steps, strict=True):
+        size = context.x[axis]
+        start = start + size if start < 0 else start
+        # unlike numpy, ONNX brings a start before the first index to that index
+        first[axis], step[axis] = min(max(start, 0), size - 1), jump
     return [context.op(Slice(tuple(first), tuple(step)), context.node.inputs[0])]
 
 
