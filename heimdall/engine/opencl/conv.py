@@ -172,11 +172,8 @@ class _Builder:
             splits = (Split(forced, 0, self.blocks // forced.blocks),)
         unroll = _unroll(x.block)
         for split in splits:
-            first, count = split.first * lanes, split.tile.blocks * lanes
+            first, count = split.first * lanes, (split.tile.blocks + split.tile.half) * lanes
             rows = part.weights[first : first + split.groups * count]
-            if split.tile.half:
-                rows = conv_pack.with_half(part.weights[first:], split.tile.blocks, lanes)
-                count += lanes
             blocks, last = x.blocks, x.channels - (x.blocks - 1) * x.block
             extra: tuple[Arg, ...] = ()
             if groups > 1:

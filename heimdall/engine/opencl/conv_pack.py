@@ -24,15 +24,6 @@ def pack_dense(weights: np.ndarray, lanes: int, x_block: int, unroll: int, last:
     return np.concatenate([head.reshape(groups, -1), tail.reshape(groups, -1)], axis=1).reshape(-1)
 
 
-def with_half(weights: np.ndarray, blocks: int, lanes: int) -> np.ndarray:
-    """Output channels of ``blocks`` whole blocks, then the rest (at most half a block) twice:
-    one copy for each of the two pixels that share an accumulator."""
-    rest = weights[blocks * lanes :]
-    half = np.zeros((lanes // 2, *weights.shape[1:]), np.float32)
-    half[: len(rest)] = rest
-    return np.concatenate([weights[: blocks * lanes], half, half])
-
-
 def pack_few(weights: np.ndarray, block: int) -> np.ndarray:
     """[oc, ic, kh, kw] -> [ic / block][kh][kw][oc][block], flat."""
     return _lanes(weights.transpose(1, 2, 3, 0), block)

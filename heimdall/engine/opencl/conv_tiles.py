@@ -33,10 +33,11 @@ _DENSE_32 = {
     Tile(4, 6, 1): 0.95, Tile(4, 4, 1): 0.95, Tile(4, 1, 1): 0.45,
     Tile(1, 13, 1): 0.90, Tile(1, 8, 1): 0.85, Tile(1, 4, 2): 0.85, Tile(1, 4, 1): 0.65,
     Tile(1, 2, 1): 0.35, Tile(1, 1, 1): 0.18,
-    Tile(3, 4, 1, True): 0.93, Tile(3, 6, 1, True): 0.9, Tile(3, 2, 2, True): 0.85,
-    Tile(2, 4, 1, True): 0.88, Tile(2, 8, 1, True): 0.86, Tile(2, 4, 2, True): 0.85,
-    Tile(2, 2, 1, True): 0.6, Tile(0, 12, 1, True): 0.53, Tile(0, 8, 1, True): 0.52,
-    Tile(0, 8, 2, True): 0.55, Tile(0, 4, 1, True): 0.45, Tile(0, 2, 1, True): 0.3,
+    Tile(1, 12, 1, True): 0.85, Tile(1, 8, 1, True): 0.84, Tile(1, 4, 2, True): 0.86,
+    Tile(1, 4, 1, True): 0.75, Tile(1, 2, 1, True): 0.45, Tile(2, 8, 1, True): 0.94,
+    Tile(2, 4, 1, True): 0.9, Tile(2, 2, 1, True): 0.6, Tile(3, 4, 1, True): 0.93,
+    Tile(0, 12, 1, True): 0.65, Tile(0, 8, 2, True): 0.7, Tile(0, 4, 1, True): 0.4,
+    Tile(0, 2, 1, True): 0.2,
 }  # fmt: skip
 # 16 registers (AVX2), from the same model of loads against multiply-adds; not measured.
 _DENSE_16 = {
@@ -116,7 +117,7 @@ def dense_tiles(
 
     ends = [(rest, False) for rest in range(max(widths))]
     if half:
-        ends += [(rest, True) for rest in (0, 2, 3)]
+        ends += [(rest, True) for rest in (0, 1, 2, 3)]
     choices: list[tuple[float, tuple[Split, ...]]] = []
     for wide in widths:
         for rest, last_half in ends:

@@ -7,9 +7,8 @@
     unrolled by `unroll`. Planar input is a block of one channel. Weights are packed in the
     order of reading: [group of output blocks][input block][ky][kx][channel][out_blocks][block].
 
-    With `half`, one more block of at most half its lanes follows: two neighbouring pixels share
-    an accumulator (low half the first, high half the second), so that a layer of 24 channels
-    costs 1.5 blocks instead of two. Its packed weights repeat in both halves; tile_w is even.
+    With `half`, one more block of at most half its lanes follows, in vectors of half the width: a
+    core computes two of them in the time of a whole one, or takes no longer.
 
     Template variables beside conv_common.cl: out_blocks, unroll, pixel (floats between the
     inputs of neighbouring output pixels, or "x_pixel" when not known at build time), grouped
@@ -43,10 +42,9 @@ __kernel void conv_dense(
 {% endfor %}
 
 {% if half %}
-    const V both = (V)(b[{{ out_blocks }}].lo, b[{{ out_blocks }}].lo);
 {% for r in range(tile_h) %}
-{% for t in range(0, tile_w, 2) %}
-    V d{{ r }}_{{ t }} = both;
+{% for t in range(tile_w) %}
+    H d{{ r }}_{{ t }} = b[{{ out_blocks }}].lo;
 {% endfor %}
 {% endfor %}
 {% endif %}
@@ -62,9 +60,12 @@ __kernel void conv_dense(
                 for (int c = 0; c < count; c++) {
 {% for u in range(unroll) %}
                     {
-{% for j in range(vectors) %}
+{% for j in range(out_blocks) %}
                         const V w{{ j }} = w[{{ u * vectors + j }}];
 {% endfor %}
+{% if half %}
+                        const H narrow = w[{{ u * vectors + out_blocks }}].lo;
+{% endif %}
 {% for r in range(tile_h) %}
 {% for t in range(tile_w) %}
                         {
@@ -72,9 +73,8 @@ __kernel void conv_dense(
 {% for j in range(out_blocks) %}
                             c{{ j }}_{{ r }}_{{ t }} = fma((V)(a), w{{ j }}, c{{ j }}_{{ r }}_{{ t }});
 {% endfor %}
-{% if half and t % 2 == 0 %}
-                            const float next = x_{{ r }}[{{ t + 1 }} * {{ pixel }} + {{ u }}];
-                            d{{ r }}_{{ t }} = fma((V)((H)(a), (H)(next)), w{{ out_blocks }}, d{{ r }}_{{ t }});
+{% if half %}
+                            d{{ r }}_{{ t }} = fma((H)(a), narrow, d{{ r }}_{{ t }});
 {% endif %}
                         }
 {% endfor %}
@@ -98,8 +98,7 @@ __kernel void conv_dense(
 {% if half %}
 {% for r in range(tile_h) %}
 {% for t in range(tile_w) %}
-{% set pair = "d%d_%d"|format(r, t - t % 2) + (".hi" if t % 2 else ".lo") %}
-    {{ common.store("(V)(" ~ pair ~ ", (H)(0.0f))", out_blocks, r, t) }}
+    {{ common.store("(V)(d%d_%d, (H)(0.0f))"|format(r, t), out_blocks, r, t) }}
 {% endfor %}
 {% endfor %}
 {% endif %}
