@@ -356,8 +356,11 @@ def test_a_held_clip_waits_and_steps_frame_by_frame(counting):
 
 
 def test_a_held_camera_steps_to_its_newest_picture():
-    numbers = iter(range(10_000))
-    reader = FakeReader([lambda: (time.sleep(0.002), _picture(next(numbers)))[1]] * 9000)
+    def picture() -> np.ndarray:
+        time.sleep(0.002)
+        return _picture()
+
+    reader = FakeReader([picture] * 9000)
     with closing(Source(lambda: reader, "camera")) as source:
         assert source.wait_first(PATIENCE_S)
         source.hold()

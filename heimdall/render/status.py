@@ -36,3 +36,7 @@ class Status:
     gap_utilization: float | None
     reason: str
     message: str = ""  # an error to show until it is gone
+    notice: str = ""  # what the user asked for is done
+    view: str = "panel"  # one of options.OVERLAYS
+    help: Sequence[tuple[str, str]] = ()  # keys and what they do, while the card is shown
+    now_ns: int = 0  # the right edge of the timeline, on the clock of its spans

@@ -72,7 +72,8 @@ class WindowSurface(Surface):
 
     def toggle_full_screen(self) -> None:
         if self._place is not None:
-            glfw.set_window_monitor(self._window, None, *self._place, glfw.DONT_CARE)
+            no_monitor: Any = None
+            glfw.set_window_monitor(self._window, no_monitor, *self._place, glfw.DONT_CARE)
             self._place = None
             return
         place = (*glfw.get_window_pos(self._window), *glfw.get_window_size(self._window))
@@ -101,9 +102,7 @@ class WindowSurface(Surface):
         glfw.set_window_close_callback(self._window, lambda _: self._events.append(Close()))
         glfw.set_window_focus_callback(self._window, self._on_focus)
         glfw.set_window_content_scale_callback(self._window, self._on_scale)
-        glfw.set_drop_callback(
-            self._window, lambda _, paths: self._events.extend(Dropped(path) for path in paths[:1])
-        )
+        glfw.set_drop_callback(self._window, self._on_drop)  # type: ignore[arg-type]
 
     def _on_key(self, _: object, key: int, scancode: int, action: int, mods: int) -> None:
         name = _NAMES.get(key) or glfw.get_key_name(key, scancode)
@@ -125,6 +124,9 @@ class WindowSurface(Surface):
         pressed = action == glfw.PRESS
         self._buttons = self._buttons | {name} if pressed else self._buttons - {name}
         self._events.append(Pointer(*self._pointer, self._buttons))
+
+    def _on_drop(self, _: object, paths: Any) -> None:
+        self._events.extend(Dropped(path) for path in paths[:1])
 
     def _on_focus(self, _: object, focused: int) -> None:
         """Without the focus nobody tells when a button is released."""

@@ -23,7 +23,12 @@ STATUS = Status(
 )
 
 
+EVERY_VIEW = ("panel", "timeline", "small", "off")
+NOW_NS = 5_000_000_000
+
+
 def drawn(surface, status=STATUS, grey=128, overlay=None):
+    """The picture as numbers, after one frame."""
     scene = Scene(surface)
     scene.begin(np.full((*surface.size[::-1], 3), grey, np.uint8), 0)
     scene.render()
@@ -93,3 +98,102 @@ def test_text_is_laid_out_again_only_a_few_times_a_second(headless):
 def test_long_texts_are_cut_to_the_panel(headless):
     long = replace(STATUS, reason="because " * 40, device="x" * 200, message="word " * 60)
     assert (drawn(headless, long)[:, 300:] == 128).all()
+
+
+# --- views, timeline, cards -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("view", EVERY_VIEW)
+def test_every_view_draws_something_of_its_own(headless, view):
+    others = [drawn(headless, replace(STATUS, view=other)) for other in EVERY_VIEW if other != view]
+    picture = drawn(headless, replace(STATUS, view=view))
+    assert all((picture != other).any() for other in others)
+    assert (picture != 128).any() == (view != "off")
+
+
+def test_the_timeline_shows_each_dnn_in_its_lane_and_colour(headless):
+    from heimdall.render.panel import COLORS
+    from heimdall.render.shapes import rgba
+
+    overlay = Overlay(headless)
+    status = replace(STATUS, view="timeline", now_ns=NOW_NS)
+    at_ns = NOW_NS - 500_000_000
+    overlay.add([(1, "detect", at_ns, at_ns + 200_000_000)], status)
+    picture = drawn(headless, status, overlay=overlay)
+    tint = (np.array(rgba(COLORS[0])[:3]) * 255).round()
+    found = np.argwhere((np.abs(picture - tint) < 3).all(axis=-1) & (np.arange(360) > 300)[:, None])
+    (top, left), (bottom, right) = found.min(axis=0), found.max(axis=0)
+    strip = overlay._strip
+    assert (top, bottom) == (strip.tops[1], strip.tops[1] + strip.thick - 1)
+    width = strip.right - strip.left
+    assert (left - strip.left) / width == pytest.approx(0.5, abs=0.01)
+    assert (right - left) / width == pytest.approx(0.2, abs=0.01)
+
+
+def test_spans_leave_the_timeline_at_its_left_edge(headless):
+    overlay = Overlay(headless)
+    status = replace(STATUS, view="timeline", now_ns=NOW_NS)
+    overlay.add([(0, "frame", NOW_NS - 10**8 * age, NOW_NS) for age in range(1, 9)], status)
+    overlay.prepare(status)
+    assert len(overlay._timeline.rows(overlay._strip, NOW_NS)) == 8
+    rows = overlay._timeline.rows(overlay._strip, NOW_NS + 5 * 10**8)
+    assert rows[:, 0].min() >= overlay._strip.left
+    assert len(overlay._timeline.rows(overlay._strip, NOW_NS + 10**10)) == 0
+
+
+def test_more_spans_than_there_is_room_for_are_the_newest(headless):
+    overlay = Overlay(headless)
+    status = replace(STATUS, view="timeline", now_ns=NOW_NS)
+    overlay.add([(1, "detect", NOW_NS - 10**6, NOW_NS)] * 5000, status)
+    overlay.prepare(status)
+    assert len(overlay._timeline.rows(overlay._strip, NOW_NS)) == 1024
+
+
+def test_the_help_card_lists_every_row_in_the_middle(headless):
+    rows = [(letter, f"does {letter}") for letter in "abcdefghijklmno"]
+    picture = drawn(headless, replace(STATUS, help=rows))
+    card = (picture < 60).all(axis=-1)
+    columns, lines = np.flatnonzero(card.any(axis=0)), np.flatnonzero(card.any(axis=1))
+    assert abs(columns.min() + columns.max() - 640) < 8
+    assert abs(lines.min() + lines.max() - 360) < 16
+    assert lines.max() - lines.min() > 200
+    assert (picture[:40, :100] == 128).all()  # nothing else shows meanwhile
+
+
+@pytest.mark.parametrize("size", [(1, 1), (40, 30), (200, 2000), (2000, 60)])
+@pytest.mark.parametrize("view", EVERY_VIEW)
+def test_any_size_can_be_drawn(size, view):
+    from heimdall.render import open_surface
+
+    with open_surface(size, headless=True) as opened:
+        rows = [("a", "does it")] * 20
+        drawn(opened, replace(STATUS, view=view, notice="saved", help=rows))
+        drawn(opened, replace(STATUS, view=view, notice="saved"))
+
+
+def test_a_notice_shows_at_once_and_goes(headless):
+    overlay = Overlay(headless, clock=lambda: 0.0)
+    before = drawn(headless, overlay=overlay)
+    told = drawn(headless, replace(STATUS, notice="saved a.png"), overlay=overlay)
+    assert (told[320:, 240:400] < 60).any()
+    assert (drawn(headless, overlay=overlay) == before).all()
+
+
+def test_progress_fills_its_bar(headless):
+    def bright(share):
+        headless.framebuffer.clear(0.5, 0.5, 0.5)
+        overlay.progress("app", "compiling networks", share)
+        picture = headless.read().astype(int)
+        return ((picture[..., 1] > 200) & (picture[..., 0] < 120)).sum()
+
+    overlay = Overlay(headless)
+    assert bright(0.0) < bright(0.4) < bright(1.0)
+
+
+def test_a_dense_display_gets_larger_letters(headless):
+    def panel_width():
+        return np.flatnonzero((drawn(headless) != 128).any(axis=(0, 2))).max()
+
+    normal = panel_width()
+    headless.scale = 2.0
+    assert panel_width() > 1.4 * normal

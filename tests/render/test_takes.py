@@ -7,12 +7,15 @@ from heimdall.render import Takes
 
 
 @pytest.fixture
-def takes(headless, tmp_path):
-    said = []
+def takes(headless, tmp_path, said):
     made = Takes(headless, "app", tmp_path, said.append)
-    made.said = said
     yield made
     made.close()
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
 
 
 def draw(surface, takes, count, red=0.0):
@@ -21,7 +24,7 @@ def draw(surface, takes, count, red=0.0):
         takes.frame()
 
 
-def test_a_picture_is_of_the_frame_drawn_next(headless, takes, tmp_path):
+def test_a_picture_is_of_the_frame_drawn_next(headless, takes, tmp_path, said):
     draw(headless, takes, 2)
     takes.picture()
     draw(headless, takes, 2, red=1.0)
@@ -29,7 +32,7 @@ def test_a_picture_is_of_the_frame_drawn_next(headless, takes, tmp_path):
     (path,) = tmp_path.iterdir()
     assert path.match("app-*.png")
     assert tuple(cv2.imread(str(path))[0, 0]) == (0, 0, 255)
-    assert takes.said == [f"saved {path}"]
+    assert said == [f"saved {path}"]
 
 
 def test_two_pictures_in_one_second_have_names_of_their_own(headless, takes, tmp_path):
@@ -40,7 +43,7 @@ def test_two_pictures_in_one_second_have_names_of_their_own(headless, takes, tmp
     assert len(list(tmp_path.glob("*.png"))) == 2
 
 
-def test_a_video_holds_every_frame_between_two_presses(headless, takes, tmp_path):
+def test_a_video_holds_every_frame_between_two_presses(headless, takes, tmp_path, said):
     takes.video(30)
     assert takes.recording
     draw(headless, takes, 7)
@@ -50,12 +53,11 @@ def test_a_video_holds_every_frame_between_two_presses(headless, takes, tmp_path
     takes.close()
     (path,) = tmp_path.glob("*.mp4")
     assert int(cv2.VideoCapture(str(path)).get(cv2.CAP_PROP_FRAME_COUNT)) == 7
-    assert takes.said == [f"7 frames saved in {path}"]
+    assert said == [f"7 frames saved in {path}"]
 
 
-def test_where_nothing_can_be_written_the_user_is_told(headless, tmp_path):
+def test_where_nothing_can_be_written_the_user_is_told(headless, tmp_path, said):
     (tmp_path / "file").write_text("x")
-    said = []
     takes = Takes(headless, "app", tmp_path / "file", said.append)
     takes.video(30)
     assert not takes.recording

@@ -1,0 +1,127 @@
+"""The panel in the corner: frame rate, frame times, and what each network is doing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from heimdall.render import shapes
+from heimdall.render.glyphs import Glyphs
+from heimdall.render.sheet import BAD, DIM, GOOD, INK, TRACK, WARN, Sheet
+from heimdall.render.status import DnnStatus, Status
+
+GRAPH_FRAMES = 120
+# One colour a network, in panel and timeline; told apart by eyes that confuse red and green too.
+COLORS = ("#56b4e9", "#e69f00", "#cc79a7", "#00b894", "#f0e442", "#b197fc", "#ff8787", "#a3e635")
+_SPEEDS = np.array([shapes.rgba(color) for color in ("#33b873e0", WARN, BAD)])  # of a frame
+_PROCESSOR = {"gpu": "#34d399", "cpu": "#fb923c"}
+
+
+class Panel(Sheet):
+    """One layout of the panel at the top left; ``small``: the frame rate and its graph only."""
+
+    def __init__(self, unit: float, glyphs: Glyphs, status: Status, small: bool = False):
+        super().__init__(unit, glyphs)
+        # A whole number of pixels a column keeps the graph crisp.
+        self._column = max(1, self.px(2))
+        self._wide = GRAPH_FRAMES * self._column
+        self._edge, self._left = self.px(12), self.px(22)
+        self._right = self._left + self._wide
+        self._y = self._edge + self.px(6)
+        self._head(status)
+        self._frame_times()
+        if not small:
+            for number, dnn in enumerate(status.dnns):
+                self._dnn(dnn, COLORS[number % len(COLORS)])
+            self._foot(status)
+        self._message(status.message)
+        self.ground(self._edge, self._edge, self._right + self.px(10), self._y)
+
+    def columns(self, status: Status) -> np.ndarray:
+        """The graph: a column each of the last frame intervals, as rectangles."""
+        recent = np.asarray(status.frame_ms[-GRAPH_FRAMES:], np.float32)
+        top, height = self._graph
+        # The line at half height is the target: a missed frame fills the graph.
+        share = recent * status.fps_target / 2000
+        tall = np.clip(np.round(share * height), 1, height)
+        left = self._left + self._column * (GRAPH_FRAMES - len(recent))
+        # Neighbours of one height are one rectangle: a steady frame rate draws hardly any.
+        starts = np.flatnonzero(np.diff(tall, prepend=-1))
+        widths = np.diff(starts, append=len(recent)) * self._column
+        tall, share = tall[starts], share[starts]
+        tints = _SPEEDS[(share > 0.55).astype(int) + (share > 0.75)]
+        lefts = left + starts * self._column
+        return np.column_stack([lefts, top + height - tall, widths, tall, tints])
+
+    def _head(self, status: Status) -> None:
+        share = status.fps / status.fps_target if status.fps_target else 1.0
+        tint = GOOD if share > 0.97 else WARN if share > 0.85 else BAD
+        after = self.put(f"{status.fps:.1f}", self._left, self._y, 30, tint, bold=True)
+        top, room = self._y, self._right - after - self.px(30)
+        self.put_right(status.app, self._right, top + self.px(4), 13, INK, room)
+        line = top + self.px(20)
+        self.put("fps", after + self.px(4), line, 11, DIM)
+        target = f"target {status.fps_target:g} · late {status.late_frames}"
+        self.put_right(target, self._right, line, 11, DIM, room)
+        self._y = top + self.px(40)
+
+    def _frame_times(self) -> None:
+        height = self.px(13) * 2
+        self._graph = (self._y, height)
+        self.box(self._left, self._y, self._right, self._y + height, "#ffffff12")
+        middle = self._y + height // 2
+        self.box(self._left, middle, self._right, middle + 1, "#ffffff60")
+        self._y += height + self.px(8)
+
+    def _dnn(self, dnn: DnnStatus, color: str) -> None:
+        """Its colour, name, processor and rate; latency against the constraint in numbers and as
+        a bar; below it the age of the result on screen, and deadlines missed."""
+        top, left = self._y, self._left
+        side = self.px(8 if dnn.active else 5)
+        middle = top + self.px(9)
+        self.box(left, middle - side // 2, left + side, middle - side // 2 + side, color)
+        self.put(self.fitted(dnn.name, 13, self.px(70)), left + self.px(12), top, 13, INK)
+        line = top + self.px(3)
+        tag = _PROCESSOR.get(dnn.processor, DIM)
+        self.put(dnn.processor.upper(), left + self.px(84), line, 10, tag, bold=True)
+        self.put(f"{dnn.rate_hz:.1f}/s", left + self.px(114), line, 11, DIM)
+        latency = "–" if dnn.latency_ms is None else f"{dnn.latency_ms:.0f}"
+        late = dnn.latency_ms is not None and dnn.latency_ms > dnn.constraint_ms
+        text = f"{latency} / {dnn.constraint_ms:.0f} ms"
+        self.put_right(text, self._right, line, 11, BAD if late else INK, self._wide)
+        self._y = top + self.px(18)
+        self._bar((dnn.latency_ms or 0.0) / max(dnn.constraint_ms, 1e-3))
+        age = "no result yet" if dnn.age_ms is None else f"result {_age(dnn.age_ms)} old"
+        self.put(age, left + self.px(12), self._y, 10, DIM)
+        if dnn.misses:
+            missed = f"{dnn.misses} missed"
+            self.put_right(missed, self._right, self._y, 10, WARN, self._wide)
+        self._y += self.px(16)
+
+    def _bar(self, share: float) -> None:
+        left, bottom = self._left + self.px(12), self._y + max(2, self.px(3))
+        end = left + (self._right - left) * min(share, 1.0)
+        self.box(end, self._y, self._right, bottom, TRACK)
+        tint = GOOD if share < 0.8 else WARN if share <= 1 else BAD
+        self.box(left, self._y, end, bottom, tint)
+        self._y = bottom + self.px(2)
+
+    def _foot(self, status: Status) -> None:
+        policy = f"{status.scheduler} · {status.mode}"
+        if status.gap_utilization is not None:
+            policy += f" · gaps {status.gap_utilization:.0%} used"
+        for text in (policy, status.device):
+            self.put(self.fitted(text, 11, self._wide), self._left, self._y, 11, DIM)
+            self._y += self.px(14)
+        for text in self.wrapped(status.reason, 11, self._wide)[:2]:
+            self.put(text, self._left, self._y, 11, INK)
+            self._y += self.px(14)
+
+    def _message(self, message: str) -> None:
+        for line in self.wrapped(message, 12, self._wide)[:3]:
+            self.put(line, self._left, self._y, 12, BAD)
+            self._y += self.px(16)
+        self._y += self.px(4)
+
+
+def _age(age_ms: float) -> str:
+    return f"{age_ms / 1000:.1f} s" if age_ms >= 1000 else f"{age_ms:.0f} ms"
