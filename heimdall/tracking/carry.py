@@ -15,6 +15,7 @@ import cv2
 import numpy as np
 
 from heimdall.models.results import Body, Detection, Hand, Mask, TextRegion
+from heimdall.tracking.field import Field
 from heimdall.tracking.flow import Tracks
 from heimdall.tracking.patch import TOLERANCE, Inside, Patch, moved
 
@@ -23,6 +24,7 @@ Thing = Detection | Hand | Body | TextRegion
 
 CORE = 0.8  # of a box's sides: its corners show what is behind the thing
 KEPT = 0.6  # of the visible correction to a new result, a frame later
+FADED = 0.1  # a mask's share that is not worth drawing
 NEAR = 1.0  # of its size: how far a thing may be from where the last result had it
 
 
@@ -91,9 +93,9 @@ class Things:
             )
         ]
 
-    def replace(self, shown: Sequence[Thing]) -> None:
-        """Begin where ``shown``, the result before, has the same things: no jump."""
-        left = list(shown)
+    def replace(self, before: Things) -> None:
+        """Begin where ``before``, shown so far, has the same things: no jump."""
+        left = before.value()
         for index, (thing, patch) in enumerate(zip(self._things, self._patches, strict=True)):
             points = carried(thing, patch.transform)
             same = [other for other in left if _same(thing, other, points)]
@@ -103,52 +105,42 @@ class Things:
                 self._corrections[index] = outline(nearest) - points
 
 
-class Warp:
+class Cover:
     """A mask that moves with what it covers."""
 
-    def __init__(self, mask: Mask, tracks: Tracks, size: Size) -> None:
-        self._mask = mask
-        rows, columns = mask.values.shape
-        self._to_cells = np.array([[columns / size[0], 0, 0], [0, rows / size[1], 0], [0, 0, 1]])
-        sure = mask.values > 0.5
-
-        def inside(points: np.ndarray) -> np.ndarray:
-            cells = (points * (columns / size[0], rows / size[1])).astype(int)
-            valid = ((cells >= 0) & (cells < (columns, rows))).all(axis=1)
-            cells = cells.clip(0, (columns - 1, rows - 1))
-            return valid & sure[cells[:, 1], cells[:, 0]]
-
-        self._patch = Patch(tracks, inside, TOLERANCE * max(size))
-        self._before: np.ndarray | None = None
-        self._share = 0.0
+    def __init__(self, mask: Mask) -> None:
+        self._mask, self._field = mask, Field()
+        self._before: Cover | None = None
+        self._share = 0.0  # of the result before, in what is shown
 
     def follow(self, tracks: Tracks) -> None:
         """Go on to the next frame."""
-        self._patch.follow(tracks)
+        self._field.follow(tracks)
         self._share *= KEPT
+        if self._share < FADED:
+            self._before = None
+        if self._before:
+            self._before.follow(tracks)
 
     def value(self) -> Mask:
-        """The mask in the newest frame."""
-        whole = np.vstack([self._patch.transform, (0, 0, 1)])
-        in_cells = (self._to_cells @ whole @ np.linalg.inv(self._to_cells))[:2]
-        values = cv2.warpAffine(
-            self._mask.values, in_cells, self._mask.values.shape[::-1],
-            flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE,
-        )  # fmt: skip
-        if self._before is not None and self._share > 0.1:
-            values = values + np.float32(self._share) * (self._before - values)
+        """The mask in the newest frame, fading over from the one before."""
+        values = self._field.warped(self._mask.values)
+        if self._before:
+            before = self._before._field.warped(self._before._mask.values)
+            values = cv2.addWeighted(before, self._share, values, 1 - self._share, 0)
         return Mask(values)
 
-    def replace(self, shown: Mask) -> None:
-        """Fade over from ``shown``, the result before."""
-        if shown.values.shape == self._mask.values.shape:
-            self._before, self._share = shown.values, 1.0
+    def replace(self, before: Cover) -> None:
+        """Take over from ``before``, which has been shown so far."""
+        if before._mask.values.shape == self._mask.values.shape:
+            before._before = None
+            self._before, self._share = before, KEPT
 
 
-def carrier(result: Any, tracks: Tracks, size: Size) -> Things | Warp | None:
+def carrier(result: Any, tracks: Tracks, size: Size) -> Things | Cover | None:
     """What carries ``result``, computed on the frame of ``tracks``; None: it has no place."""
     if isinstance(result, Mask):
-        return Warp(result, tracks, size)
+        return Cover(result)
     if isinstance(result, list) and all(isinstance(each, Thing) for each in result):
         return Things(result, tracks, size)
     return None

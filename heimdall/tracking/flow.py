@@ -21,6 +21,7 @@ STEPS = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 12, 0.03)
 RETURN_ERROR = 0.7  # reduced pixels: a point followed forth and back must come home
 FAINTEST = 2e-5  # smallest eigenvalue of a corner worth following
 REFILL_EVERY = 4  # frames between looks for new corners
+GRID = 2  # reduced pixels: a cell of the dense flow
 CUT_SHARE = 0.2  # fewer survivors of the points than this: another scene
 
 
@@ -29,13 +30,16 @@ class Tracks:
     """Where points are in one frame. A point keeps its id as long as it is followed.
 
     ``ids`` (n,) ascending; ``points`` (n, 2) float32 pixels of the frame. ``cut``: the scene has
-    changed, and nothing before this frame can be carried here.
+    changed, and nothing before this frame can be carried here. ``back`` (rows, columns, 2), where
+    it was asked for, is a grid over the frame: each cell's way back to where it was in the frame
+    before, in cells.
     """
 
     sequence: int
     ids: np.ndarray
     points: np.ndarray
     cut: bool = False
+    back: np.ndarray | None = None
 
 
 def common(ids: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -52,11 +56,12 @@ class Flow:
         self._shape: tuple[int, ...] = ()
         self._ids = np.empty(0, np.int64)
         self._points = np.empty((0, 2), np.float32)  # of the reduced picture
+        self._dense = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_ULTRAFAST)
         self._next_id = 0
         self._age = 0
 
-    def advance(self, image: np.ndarray, sequence: int) -> Tracks:
-        """The points in ``image``, the frame after the one given before."""
+    def advance(self, image: np.ndarray, sequence: int, *, dense: bool = False) -> Tracks:
+        """The points in ``image``, the frame after the one given before, and the dense flow."""
         height, width = image.shape[:2]
         scale = max(1.0, max(height, width) / WIDTH)
         grey = _reduced(image, scale)
@@ -65,11 +70,12 @@ class Flow:
             self._ids, self._points = self._ids[:0], self._points[:0]
         if cut or self._age % REFILL_EVERY == 0:
             self._refill(grey)
+        back = self._back(grey) if dense and not cut else None
         self._grey, self._shape = grey, image.shape
         self._age += 1
         # Pixel centres: reduced pixel 0 covers frame pixels 0 to scale - 1.
         points = (self._points + np.float32(0.5)) * np.float32(scale) - np.float32(0.5)
-        return Tracks(sequence, self._ids, points, cut)
+        return Tracks(sequence, self._ids, points, cut, back)
 
     def _follow(self, grey: np.ndarray) -> bool:
         """Move the points, dropping those that got lost; False: too many did."""
@@ -100,6 +106,11 @@ class Flow:
         kept = (found[:, 0] > 0) & (returned[:, 0] > 0) & (error < RETURN_ERROR) & inside
         self._ids, self._points = self._ids[kept], forth[kept, 0]
         return bool(kept.mean() > CUT_SHARE)
+
+    def _back(self, grey: np.ndarray) -> np.ndarray:
+        back = self._dense.calc(grey, self._grey, None)  # type: ignore[call-overload]
+        size = (grey.shape[1] // GRID, grey.shape[0] // GRID)
+        return cv2.resize(back, size, interpolation=cv2.INTER_AREA) / np.float32(GRID)
 
     def _refill(self, grey: np.ndarray) -> None:
         """Take the best corner of every cell that holds no point."""

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heimdall.tracking.carry import Things, Warp, carrier
+from heimdall.models.results import Mask
+from heimdall.tracking.carry import Cover, Things, carrier
 from heimdall.tracking.flow import Flow, Tracks
 from heimdall.tracking.patch import TOLERANCE, Anchor, Patch, chained
 
@@ -43,8 +44,9 @@ class Tracker:
         self._flow = Flow()
         self._history: deque[Tracks] = deque(maxlen=REMEMBERED)
         self._size = (0, 0)
+        self._masks = False  # some result is a mask, which needs the dense flow
         self._results: dict[str, Any] = {}  # the latest of each DNN, as it came
-        self._carriers: dict[str, Things | Warp | None] = {}
+        self._carriers: dict[str, Things | Cover | None] = {}
         self._pinned: deque[tuple[int, weakref.ref[Anchor]]] = deque()  # not followed yet
         self._anchors: weakref.WeakKeyDictionary[Anchor, _Hold] = weakref.WeakKeyDictionary()
         self._views: dict[int, dict[str, Any]] = {}  # of each frame, by its sequence
@@ -77,7 +79,7 @@ class Tracker:
             return
         with self._lock:
             self._size = (frame.image.shape[1], frame.image.shape[0])
-            tracks = self._flow.advance(frame.image, frame.sequence)
+            tracks = self._flow.advance(frame.image, frame.sequence, dense=self._masks)
             if tracks.cut:
                 self._history.clear()
                 self._carriers = {}
@@ -94,18 +96,19 @@ class Tracker:
         """``result`` was computed on ``frame``: carry it from there to the newest frame."""
         with self._lock:
             self._results[dnn] = result
+            self._masks |= isinstance(result, Mask)
             path = self._path(frame.sequence)
             self._carriers[dnn] = self._replaced(dnn, result, path) if path else None
             if self._history:
                 self._publish(self._history[-1].sequence)
 
-    def _replaced(self, dnn: str, result: Any, path: list[Tracks]) -> Things | Warp | None:
+    def _replaced(self, dnn: str, result: Any, path: list[Tracks]) -> Things | Cover | None:
         new, old = carrier(result, path[0], self._size), self._carriers.get(dnn)
         if new is not None:
             for tracks in path[1:]:
                 new.follow(tracks)
             if type(old) is type(new):
-                new.replace(self._views[path[-1].sequence][dnn])
+                new.replace(old)  # type: ignore[arg-type]
         return new
 
     # --- with the lock held ----------------------------------------------------------------

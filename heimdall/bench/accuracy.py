@@ -1,0 +1,149 @@
+"""Accuracy under contention: how well what is on screen matches what is there (section 9.6).
+
+The results of a network on every frame are the truth. A system's inferences, recorded or
+simulated, are replayed over the same frames: each result belongs to the frame at which it was
+requested and is on screen from the moment it was ready. The figure is the intersection over
+union (IoU) of what is on screen with the truth, frame by frame.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heimdall.capture import Frame
+from heimdall.errors import ConfigError
+from heimdall.models.results import Detection, Mask
+from heimdall.tracking import Tracker
+
+SURE = 0.5  # probability from which a mask's cell counts
+BOTH_EMPTY = 1.0  # nothing there and nothing shown
+
+
+@dataclass(frozen=True)
+class Inference:
+    """When one inference took its frame, and when its result could be drawn, in ms."""
+
+    requested_ms: float
+    shown_ms: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """IoU over the frames since the first result: mean, standard deviation, and how many."""
+
+    mean: float
+    std: float
+    frames: int
+
+
+def back_to_back(latency_ms: float, seconds: float) -> list[Inference]:
+    """Inferences of one constant latency, each requested when the one before is shown."""
+    count = int(1000 * seconds / latency_ms)
+    return [Inference(i * latency_ms, (i + 1) * latency_ms) for i in range(count)]
+
+
+def read_inferences(path: str | Path, dnn: str) -> list[Inference]:
+    """The inferences of ``dnn`` in a trace of ``heimdall run --trace``, from preprocessing (which
+    takes the newest frame) to the end of decoding, counted from the first.
+
+    Raises ConfigError when the file cannot be read or has none.
+    """
+    try:
+        events = json.loads(Path(path).read_text())["traceEvents"]
+        spans = sorted((e["ts"], e["dur"], e["name"]) for e in events if e["ph"] == "X")
+    except OSError as error:
+        raise ConfigError(f"cannot read trace {path}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path} is no trace of `heimdall run --trace`: {error}") from error
+    found: list[Inference] = []
+    requested_us: float | None = None
+    for start_us, duration_us, name in spans:
+        if name == f"{dnn} preprocess" and requested_us is None:
+            requested_us = start_us  # later ones are stages of the same inference
+        elif name == f"{dnn} decode" and requested_us is not None:
+            found.append(Inference(requested_us / 1e3, (start_us + duration_us) / 1e3))
+            requested_us = None
+    if not found:
+        raise ConfigError(f"trace {path} has no finished inference of DNN {dnn!r}")
+    zero = found[0].requested_ms
+    return [Inference(each.requested_ms - zero, each.shown_ms - zero) for each in found]
+
+
+def on_screen(
+    frames: Sequence[Frame], truth: Sequence[Any], inferences: Sequence[Inference], carry: bool
+) -> list[Any]:
+    """What is drawn on each frame; None before the first result.
+
+    ``carry``: moved to that frame by a Tracker, as ``App.carried`` gives it; else the latest
+    result as it came.
+    """
+    tracker, latest, shown = Tracker(), None, []
+    # A tracker follows from the first question on, densely from the first mask on.
+    tracker.carried("dnn")
+    tracker.renew("earlier", truth[0], frames[0])
+    arrivals = [(each, _newest(frames, each.requested_ms)) for each in inferences]
+    for frame in frames:
+        if carry:
+            tracker.advance(frame)
+        while arrivals and arrivals[0][0].shown_ms * 1e6 <= frame.captured_ns:
+            _, taken = arrivals.pop(0)
+            latest = truth[taken]
+            if carry:
+                tracker.renew("dnn", latest, frames[taken])
+        tracker.show(frame)
+        shown.append(tracker.carried("dnn") if carry else latest)
+    return shown
+
+
+def _newest(frames: Sequence[Frame], time_ms: float) -> int:
+    times = [frame.captured_ns for frame in frames]
+    return max(0, int(np.searchsorted(times, time_ms * 1e6 + 1)) - 1)
+
+
+def score(shown: Sequence[Any], truth: Sequence[Any]) -> Score:
+    """Mean IoU of boxes or masks on screen with the truth, since the first result."""
+    values = [
+        _iou(there)(drawn, there)
+        for drawn, there in zip(shown, truth, strict=True)
+        if drawn is not None
+    ]
+    if not values:
+        raise ConfigError("no result came within the footage: take more seconds")
+    return Score(float(np.mean(values)), float(np.std(values)), len(values))
+
+
+def _iou(result: Any) -> Callable[[Any, Any], float]:
+    return mask_iou if isinstance(result, Mask) else boxes_iou
+
+
+def mask_iou(shown: Mask, truth: Mask) -> float:
+    """IoU of the cells that are sure."""
+    one, other = shown.values > SURE, truth.values > SURE
+    union = np.count_nonzero(one | other)
+    return np.count_nonzero(one & other) / union if union else BOTH_EMPTY
+
+
+def boxes_iou(shown: Sequence[Detection], truth: Sequence[Detection]) -> float:
+    """Mean over the true boxes of the best match of their label; a box too many counts as 0."""
+    if not truth:
+        return 0.0 if shown else BOTH_EMPTY
+    best = [
+        max((box_iou(s.box, t.box) for s in shown if s.label == t.label), default=0.0)
+        for t in truth
+    ]
+    return sum(best) / max(len(truth), len(shown))
+
+
+def box_iou(one: Sequence[float], other: Sequence[float]) -> float:
+    """IoU of two boxes (left, top, right, bottom)."""
+    wide = min(one[2], other[2]) - max(one[0], other[0])
+    high = min(one[3], other[3]) - max(one[1], other[1])
+    shared = max(0.0, wide) * max(0.0, high)
+    areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other))
+    return shared / (areas - shared) if areas > shared else 0.0
