@@ -16,7 +16,7 @@ from heimdall import schedulers
 from heimdall.coordinator import codec
 from heimdall.coordinator.chunking import DEFAULT_MARGIN_NS, MODES
 from heimdall.coordinator.dispatch import Dispatcher
-from heimdall.coordinator.dnn import Dnn
+from heimdall.coordinator.dnn import MAX_FAILED_RUNS, Dnn
 from heimdall.coordinator.events import (
     CPU,
     GPU,
@@ -36,7 +36,7 @@ from heimdall.coordinator.events import (
     RenderStarted,
 )
 from heimdall.coordinator.gap import Gap
-from heimdall.coordinator.job import CoordinationError
+from heimdall.coordinator.job import FALLBACK, RUNNING, CoordinationError
 from heimdall.coordinator.jobs import Jobs
 from heimdall.coordinator.placement import PROCESSORS, Placement
 from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
@@ -287,8 +287,12 @@ class Coordinator:
         job = self._jobs.find(event.job, "JobFailed")
         if job is None:
             return ""
-        self._jobs.rest(job.owner, job.owner.failed(now_ns, self._interval_ns))
+        dnn, ran = job.owner, job.state in (RUNNING, FALLBACK)
+        self._jobs.rest(dnn, dnn.failed(now_ns, self._interval_ns, ran=ran))
         self._jobs.drop(job, "JobFailed", event.error, now_ns, out)
+        if dnn.failed_runs == MAX_FAILED_RUNS:
+            dnn.failed_runs = 0
+            self._placement.unfit(dnn, job.processor, now_ns, out)
         return CHUNK_ENDED  # its processor may be free now
 
     def _lost(self, event: ProcessorLost, now_ns: int, out: list[Action]) -> str:

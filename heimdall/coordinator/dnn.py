@@ -9,6 +9,7 @@ from heimdall.errors import ConfigError
 
 _SMOOTHING = 0.2
 MAX_RETRY_NS = 1_000_000_000
+MAX_FAILED_RUNS = 3  # in a row, then its processor is not for this DNN
 
 
 class Window:
@@ -26,6 +27,7 @@ class Dnn:
     __slots__ = (
         "constraint_ns",
         "costs",
+        "failed_runs",
         "failures",
         "failures_in_row",
         "inferences",
@@ -51,7 +53,7 @@ class Dnn:
         self.pending = 0
         self.last_prepare_ns: int | None = None
         self.prepare_ns = [0] * len(plan.stages)  # expected preprocessing time of each stage
-        self.failures_in_row = self.failures = self.misses = 0
+        self.failures_in_row = self.failed_runs = self.failures = self.misses = 0
         self.inferences = {GPU: 0, CPU: 0}
         self.last_latency_ns: int | None = None
         self.last_reason = ""
@@ -98,13 +100,15 @@ class Dnn:
         self.inferences[processor] += 1
         self.misses += missed
         self.last_latency_ns = latency_ns
-        self.failures_in_row = 0
+        self.failures_in_row = self.failed_runs = 0
         self.window.inferences += 1
         self.window.latency_ns += latency_ns
 
-    def failed(self, now_ns: int, interval_ns: int) -> int:
-        """Count a failure; returns when to try again: later and later, one second at most."""
+    def failed(self, now_ns: int, interval_ns: int, *, ran: bool) -> int:
+        """Count a failure, ``ran``: of its ops, not of the app's functions; returns when to try
+        again: later and later, one second at most."""
         self.failures += 1
+        self.failed_runs += ran
         self.failures_in_row += 1
         doublings = min(self.failures_in_row - 1, 10)
         return now_ns + min(interval_ns << doublings, MAX_RETRY_NS)

@@ -31,6 +31,7 @@ class Placement:
         self.next_step_ns: float = inf  # before the first frame, and without offload
         self.lost: set[str] = set()
         self.moving: dict[str, tuple[str, int]] = {}  # DNN -> (target, when asked)
+        self._unfit: set[tuple[str, str]] = set()  # DNN and a processor on which it only fails
         self._dnns = dnns
         self._move_ns = _MOVE_NS
         self._hold: dict[str, tuple[int, int]] = {}  # DNN -> (until, length)
@@ -95,18 +96,28 @@ class Placement:
         for dnn in self._dnns.values():
             if dnn.processor in self.lost:
                 self._evacuate(dnn, now_ns, out)
+            elif (dnn.name, GPU) in self._unfit:
+                continue
             elif not self.enabled and processor == GPU and dnn.processor != GPU:
                 self._move(dnn, GPU, "GPU is back", now_ns, out)
 
     def runs_on(self, dnn: Dnn) -> bool:
-        """Whether the processor a DNN is loaded on works."""
-        return dnn.processor not in self.lost
+        """Whether the processor a DNN is loaded on works, and for it."""
+        return dnn.processor not in self.lost and (dnn.name, dnn.processor) not in self._unfit
 
-    def _evacuate(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
+    def unfit(self, dnn: Dnn, processor: str, now_ns: int, out: list[Action]) -> None:
+        """A DNN fails on ``processor`` again and again: it runs on the other one, for good. If
+        that is no use either it does not run any more."""
+        self._unfit.add((dnn.name, processor))
+        if dnn.processor == processor:
+            self._evacuate(dnn, now_ns, out, f"keeps failing on the {processor.upper()}")
+
+    def _evacuate(self, dnn: Dnn, now_ns: int, out: list[Action], reason: str = "") -> None:
         target = CPU if dnn.processor == GPU else GPU
-        if target in self.lost or self.moving.get(dnn.name, ("", 0))[0] == target:
+        useless = target in self.lost or (dnn.name, target) in self._unfit
+        if useless or self.moving.get(dnn.name, ("", 0))[0] == target:
             return
-        self._move(dnn, target, f"{dnn.processor.upper()} lost", now_ns, out)
+        self._move(dnn, target, reason or f"{dnn.processor.upper()} lost", now_ns, out)
 
     def _move(self, dnn: Dnn, target: str, reason: str, now_ns: int, out: list[Action]) -> None:
         self.moving[dnn.name] = (target, now_ns)
@@ -134,5 +145,7 @@ class Placement:
             cpu_duty=duty,
             greedy=dnn.greedy,
             # no CPU latency in the profile: nobody knows whether the CPU pays
-            held=cpu_ns == 0 or now_ns < self._hold.get(dnn.name, (0, 0))[0],
+            held=cpu_ns == 0
+            or now_ns < self._hold.get(dnn.name, (0, 0))[0]
+            or any((dnn.name, processor) in self._unfit for processor in PROCESSORS),
         )

@@ -6,7 +6,10 @@ import pytest
 
 from heimdall.coordinator import Coordinator
 from heimdall.coordinator.events import (
+    CPU,
+    GPU,
     ChunkFinished,
+    DnnMoved,
     Drop,
     FallbackFinished,
     Finish,
@@ -14,7 +17,9 @@ from heimdall.coordinator.events import (
     InferenceRequested,
     InputReady,
     JobFailed,
+    Move,
     Prepare,
+    ProcessorBack,
     RenderStarted,
     RunChunk,
     RunFallback,
@@ -40,6 +45,9 @@ class Steps:
 
     def frame(self, at_ms, until_ms, number=0):
         return self(at_ms, FrameRendered(number, self.start + int(until_ms * self.ms)))
+
+    def wake(self, at_ms):
+        return self.coordinator.wake(self.start + int(at_ms * self.ms))
 
     def done(self, at_ms, chunk, elapsed_ms, processor="gpu"):
         elapsed_ns = int(elapsed_ms * self.ms)
@@ -146,6 +154,49 @@ def test_a_failed_chunk_frees_its_processor(sim):
     steps(1, InputReady(1))
     actions = steps(3, JobFailed(0, "kernel"))
     assert [kinds(actions), ranges(actions)] == [["Drop", "RunChunk"], [("b", 0, 1)]]
+
+
+def fail_again_and_again(steps, job, start_ms):
+    """Three failures of the DNN of ``job``, each on its retry; returns what the last one does."""
+    for _ in range(3):
+        steps.frame(start_ms, start_ms + 27)
+        steps(start_ms + 1, InputReady(job))
+        actions = steps(start_ms + 2, JobFailed(job, "kernel"))
+        start_ms += 1000
+        job += 1
+        if not any(isinstance(action, Move) for action in actions):
+            steps.wake(start_ms)
+    return actions
+
+
+def test_a_dnn_that_only_fails_on_the_gpu_moves_to_the_cpu_and_stays_there(sim):
+    steps = Steps(sim, sim.plan("a", sim.stage([4])))
+    actions = fail_again_and_again(steps, 0, 0)
+    assert [a for a in actions if isinstance(a, Move)] == [
+        Move("a", CPU, "keeps failing on the GPU")
+    ]
+    steps(2003, DnnMoved("a", CPU))
+    steps(2004, ProcessorBack(GPU))
+    assert "Move" not in kinds(steps.wake(60_000))
+
+
+def test_a_dnn_that_fails_on_both_processors_stops(sim):
+    steps = Steps(sim, sim.plan("a", sim.stage([4])))
+    fail_again_and_again(steps, 0, 0)
+    steps(2003, DnnMoved("a", CPU))
+    steps.wake(3000)
+    fail_again_and_again(steps, 3, 3000)
+    assert steps.wake(60_000) == []
+    assert steps.coordinator.snapshot(steps.start).dnns["a"].failures == 6
+
+
+def test_failures_of_the_apps_own_functions_move_nothing(sim):
+    steps = Steps(sim, sim.plan("a", sim.stage([4])))
+    steps.frame(0, 27)
+    for job in range(8):
+        at_ms = job * 1100
+        assert "Move" not in kinds(steps(at_ms + 1, JobFailed(job, "no camera")))
+        steps.wake(at_ms + 1100)
 
 
 # -- stages and tasks ---------------------------------------------------------------------------
