@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from heimdall.schedulers.base import JobView, View
 
 
-def at_risk(view: View, now_ns: int) -> JobView | None:
-    """The job that must run now, or None when all can wait one more interval.
+def at_risk(view: View, now_ns: int, jobs: Sequence[JobView]) -> JobView | None:
+    """The one of ``jobs`` that must run now, or None when all can wait one more interval.
 
     A job is at risk when it would miss its constraint if it got nothing of this gap. Time left
     is counted in gaps times the frame interval, not in GPU time: 30 ms of work is 67 ms away
     when a frame is 33 ms and its gap 27 ms. Among several, the earliest deadline goes first; jobs
-    that can no longer make it come after those that can. So that a run of tight deadlines does
+    that can no longer make it come after those that can, unless their priority is high: what
+    somebody waits for is still better soon than later. So that a run of tight deadlines does
     not hold them back for ever, a job late by its whole constraint once more competes by
     deadline again, and being the oldest it wins.
     """
     chosen, best = None, (True, 0)
     next_gap_ns, interval_ns = view.gap_end_ns, view.interval_ns
-    for job in view.jobs:
+    for job in jobs:
         deadline_ns = job.deadline_ns
         if next_gap_ns + job.gaps * interval_ns + job.other_ns <= deadline_ns:
             continue
         given_up = (
-            now_ns <= deadline_ns + job.constraint_ns
+            job.priority != "high"
+            and now_ns <= deadline_ns + job.constraint_ns
             and earliest_end_ns(job, view, now_ns) > deadline_ns
         )
         rank = (given_up, deadline_ns)

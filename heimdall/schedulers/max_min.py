@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 
-from heimdall.schedulers.base import Choice, Scheduler, View, run
+from heimdall.schedulers.base import Choice, JobView, Scheduler, View, run
 from heimdall.schedulers.deadline import at_risk
+from heimdall.schedulers.returning import meanwhile, returning
 
 
 class MaxMin(Scheduler):
@@ -14,15 +16,24 @@ class MaxMin(Scheduler):
     name = "max-min"
 
     def select(self, view: View, now_ns: int) -> Choice | None:
-        urgent = at_risk(view, now_ns)
-        if urgent is not None:
-            return run(urgent, "deadline")
-        jobs = view.jobs
-        worst = jobs[0]
-        if len(jobs) > 1:
-            lowest = inf
-            for job in jobs:
-                utility = job.utility_at(now_ns)
-                if utility < lowest:
-                    worst, lowest = job, utility
-        return run(worst, "lowest utility")
+        away = returning(view)
+        if away:
+            awaited, _ = _worst(view, now_ns, [*view.jobs, *away])
+            if awaited in away:
+                return meanwhile(_worst(view, now_ns, view.jobs)[0], awaited)
+        return run(*_worst(view, now_ns, view.jobs))
+
+
+def _worst(view: View, now_ns: int, jobs: Sequence[JobView]) -> tuple[JobView, str]:
+    """The job to run of some, and why."""
+    urgent = at_risk(view, now_ns, jobs)
+    if urgent is not None:
+        return urgent, "deadline"
+    worst = jobs[0]
+    if len(jobs) > 1:
+        lowest = inf
+        for job in jobs:
+            utility = job.utility_at(now_ns)
+            if utility < lowest:
+                worst, lowest = job, utility
+    return worst, "lowest utility"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 
-from heimdall.schedulers.base import Choice, Scheduler, View, run
+from heimdall.schedulers.base import Choice, JobView, Scheduler, View, run
 from heimdall.schedulers.deadline import at_risk
+from heimdall.schedulers.returning import meanwhile, returning
 
 
 class MaxTotal(Scheduler):
@@ -20,15 +22,24 @@ class MaxTotal(Scheduler):
     name = "max-total"
 
     def select(self, view: View, now_ns: int) -> Choice | None:
-        urgent = at_risk(view, now_ns)
-        if urgent is not None:
-            return run(urgent, "deadline")
-        jobs = view.jobs
-        best = jobs[0]
-        if len(jobs) > 1:
-            most, later_ns = -inf, now_ns + view.interval_ns
-            for job in jobs:
-                lost = job.loss_between(now_ns, later_ns)
-                if lost > most:
-                    best, most = job, lost
-        return run(best, "largest total utility")
+        away = returning(view)
+        if away:
+            awaited, _ = _best(view, now_ns, [*view.jobs, *away])
+            if awaited in away:
+                return meanwhile(_best(view, now_ns, view.jobs)[0], awaited)
+        return run(*_best(view, now_ns, view.jobs))
+
+
+def _best(view: View, now_ns: int, jobs: Sequence[JobView]) -> tuple[JobView, str]:
+    """The job to run of some, and why."""
+    urgent = at_risk(view, now_ns, jobs)
+    if urgent is not None:
+        return urgent, "deadline"
+    best = jobs[0]
+    if len(jobs) > 1:
+        most, later_ns = -inf, now_ns + view.interval_ns
+        for job in jobs:
+            lost = job.loss_at(later_ns) - job.loss_at(now_ns)
+            if lost > most:
+                best, most = job, lost
+    return best, "largest total utility"

@@ -4,7 +4,7 @@ from heimdall.schedulers.deadline import at_risk, earliest_end_ns
 
 
 def risky(moment, *jobs, **view):
-    job = at_risk(moment.view(*jobs, **view), moment.now_ns)
+    job = at_risk(moment.view(*jobs, **view), moment.now_ns, jobs)
     return job.dnn if job else None
 
 
@@ -62,3 +62,10 @@ def test_the_earliest_end_has_every_gap_for_itself(moment):
     one = earliest_end_ns(moment.job("a", remaining_ms=20), view, moment.now_ns)
     two = earliest_end_ns(moment.job("a", remaining_ms=40, gaps=2), view, moment.now_ns)
     assert (one - moment.now_ns, two - moment.now_ns) == (20 * moment.ms, 60 * moment.ms)
+
+
+def test_a_high_priority_is_not_given_up(moment):
+    late = {"age_ms": 105, "constraint_ms": 100, "remaining_ms": 60, "gaps": 3}
+    can = moment.job("can", age_ms=950)
+    assert risky(moment, moment.job("late", **late), can) == "can"
+    assert risky(moment, moment.job("late", **late, priority="high"), can) == "late"
