@@ -351,6 +351,45 @@ def _replay(recording: Recording) -> dict[str, Any]:
     return {"schema": 1, "steps": steps, "differences": found, "stopped": stopped}
 
 
+@main.command()
+@click.argument("scenario")
+@options(
+    click.option(
+        "--device",
+        default="lg-v50",
+        show_default=True,
+        metavar="NAME",
+        help="A phone's profile (a name or .toml file), or here: this machine, measured.",
+    ),
+    click.option(
+        "--system",
+        default="max-total",
+        show_default=True,
+        metavar="NAME",
+        help="multithread, fixed-5, SCHEDULER[-static][-nooffload].",
+    ),
+    click.option(
+        "--seconds",
+        type=click.FloatRange(0, min_open=True),
+        default=60.0,
+        show_default=True,
+        help="Virtual time that is counted, after the warm-up.",
+    ),
+    click.option("--seed", type=int, default=0, show_default=True, help="Of all that is random."),
+    click.option("--render-ms", type=float, metavar="MS", help="Rendering takes so long a frame."),
+    click.option("--trace", type=FILE, help="Write a timeline for ui.perfetto.dev."),
+    json_option,
+)
+def simulate(scenario: str, trace: Path | None, as_json: bool, **rest: Any) -> None:
+    """Run SCENARIO on a virtual clock: would it hold its frame rate on that device?"""
+    with console.work(as_json):
+        from heimdall.simulator.simulate import simulate as run_simulation
+
+        check_writable("--trace", trace)
+        result = run_simulation(scenario, trace=trace, **rest)
+    _show(as_json, result, "run_summary")
+
+
 def _show(as_json: bool, result: Any, table: str) -> None:
     """Print a result as JSON, or through the function of ``heimdall.tables`` named ``table``."""
     if as_json:

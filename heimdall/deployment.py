@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from heimdall.analyzer.graph import Graph
+from heimdall.analyzer.profile import recut
 from heimdall.app import DNN
 from heimdall.coordinator.events import CPU, GPU, DnnPlan, StagePlan
 from heimdall.engine.base import Engine, Network, State
@@ -53,21 +54,11 @@ class Deployment:
 
     def complete(self, stages: Sequence[StagePlan]) -> None:
         """Make the plan, now that the stages are profiled."""
-        dnn = self.dnn
-        overrides = {
-            name: value
-            for name in ("beta", "gamma", "l0", "alpha")
-            if (value := getattr(dnn, name)) is not None
-        }
-        self.plan = DnnPlan(
-            name=dnn.name,
-            stages=tuple(stages),
-            constraint_ns=round(dnn.constraint_ms * 1e6),
-            utility=utility_for(dnn.priority, dnn.constraint_ms, **overrides),
-            min_interval_ns=round(1e9 / dnn.max_rate_hz) if dnn.max_rate_hz else 0,
-            continuous=not dnn.on_event,
-            priority=dnn.priority,
-        )
+        self.plan = plan_of(self.dnn, stages)
+
+    def partition(self, gap_ns: int) -> list[tuple[tuple[int, int], ...]]:
+        """The static partition of each stage for another gap."""
+        return [recut(stage, gap_ns) for stage in self.plan.stages]
 
     @property
     def fallback_ops(self) -> int:
@@ -82,3 +73,21 @@ class Deployment:
         for loaded in self._loaded.values():
             for network, _ in loaded:
                 network.close()
+
+
+def plan_of(dnn: DNN, stages: Sequence[StagePlan]) -> DnnPlan:
+    """What the coordinator must know of a declared DNN with these profiled stages."""
+    overrides = {
+        name: value
+        for name in ("beta", "gamma", "l0", "alpha")
+        if (value := getattr(dnn, name)) is not None
+    }
+    return DnnPlan(
+        name=dnn.name,
+        stages=tuple(stages),
+        constraint_ns=round(dnn.constraint_ms * 1e6),
+        utility=utility_for(dnn.priority, dnn.constraint_ms, **overrides),
+        min_interval_ns=round(1e9 / dnn.max_rate_hz) if dnn.max_rate_hz else 0,
+        continuous=not dnn.on_event,
+        priority=dnn.priority,
+    )

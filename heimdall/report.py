@@ -8,7 +8,6 @@ from typing import Any
 from heimdall.app import App
 from heimdall.coordinator.coordinator import Coordinator
 from heimdall.coordinator.snapshot import DnnStatus as DnnSnapshot
-from heimdall.coordinator.snapshot import Snapshot
 from heimdall.render import DnnStatus, Status
 from heimdall.startup import Setup
 from heimdall.stats import SCHEMA, Figures
@@ -46,12 +45,6 @@ class Reporter:
         """Warm-up is over: gaps count from here."""
         self._before = self._coordinator.snapshot(now_ns)
 
-    def _utilization(self, snapshot: Snapshot) -> float:
-        """Chunk GPU time / gap time while work was runnable, since warm-up."""
-        runnable_ns = snapshot.gap.runnable_ns - self._before.gap.runnable_ns
-        busy_ns = snapshot.gap.busy_ns - self._before.gap.busy_ns
-        return busy_ns / runnable_ns if runnable_ns else 1.0
-
     def status(self, now_ns: int, reason: str, message: str) -> Status:
         """What the overlay shows."""
         figures = self._figures
@@ -66,7 +59,7 @@ class Reporter:
             mode=self._mode,
             device=self._setup.gpu_name,
             dnns=tuple(self._dnn_status(item, now_ns) for item in snapshot.dnns.values()),
-            gap_utilization=self._utilization(snapshot),
+            gap_utilization=snapshot.gap.utilization_since(self._before.gap),
             reason=reason,
             message=message or self._setup.source.error or "",
         )
@@ -89,7 +82,7 @@ class Reporter:
     def summary(self, now_ns: int, startup_s: float) -> dict[str, Any]:
         """The run summary, all but ``wall_s`` and ``errors``, which are known after it."""
         setup = self._setup
-        gap = self._utilization(self._coordinator.snapshot(now_ns))
+        gap = self._coordinator.snapshot(now_ns).gap.utilization_since(self._before.gap)
         return {
             "schema": SCHEMA,
             "app": self._app.name,

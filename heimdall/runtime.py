@@ -261,21 +261,11 @@ class Runtime:
         self._executor.execute(actions)
         for action in actions:
             if isinstance(action, Finish):
-                self._count_finish(action)
+                self._figures.dnns[action.dnn].finished(action)
             elif isinstance(action, Drop):
                 self._figures.dnns[action.dnn].dropped += 1
             elif reason := getattr(action, "reason", ""):
                 self._reason = f"{action.dnn}: {reason}"
-
-    def _count_finish(self, finish: Finish) -> None:
-        figures = self._figures.dnns[finish.dnn]
-        figures.latencies_ns.append(finish.latency_ns)
-        figures.deadline_misses += finish.missed
-        if finish.processor == GPU:
-            figures.gpu += 1
-            figures.chunks.append(finish.chunks)
-        else:
-            figures.cpu += 1
 
     # --- what workers, the user and the script report ----------------------------------------
 

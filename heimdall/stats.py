@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import psutil
 
+from heimdall.coordinator.events import GPU, Finish
+
 SCHEMA = 1
 WINDOW_S = 1 / 3
 LATE_NS = 1_000_000
@@ -34,6 +36,16 @@ class DnnFigures:
     deadline_misses: int = 0
     dropped: int = 0
     stages: int = 1
+
+    def finished(self, finish: Finish) -> None:
+        """Count an inference."""
+        self.latencies_ns.append(finish.latency_ns)
+        self.deadline_misses += finish.missed
+        if finish.processor == GPU:
+            self.gpu += 1
+            self.chunks.append(finish.chunks)
+        else:
+            self.cpu += 1
 
     def summary(self) -> dict[str, Any]:
         return {

@@ -52,7 +52,6 @@ def run_summary(summary: Mapping[str, Any]) -> list[Table | str]:
     """What a run did: frames, then one line a DNN, then errors."""
     fps, interval = summary["fps"], summary["frame_interval_ms"]
     device = summary["device"]
-    memory = summary["memory_mb"]
     facts = [
         ("app", f"{summary['app']} on {summary['source']}"),
         ("GPU", f"{device['gpu']} ({device.get('mode', 'hardware')})"),
@@ -74,20 +73,29 @@ def run_summary(summary: Mapping[str, Any]) -> list[Table | str]:
             f"{_ms(summary['render_ms']['p50'], 2)} ms p50,"
             f" {_ms(summary['render_ms']['p99'], 2)} ms p99",
         ),
-        ("gaps", f"{100 * (summary['gap_utilization'] or 0):.0f}% used while work was waiting"),
-        (
-            "decisions",
-            f"{_ms(summary['decision_us']['p50'])} us p50,"
-            f" {_ms(summary['decision_us']['p99'])} us p99",
-        ),
-        ("memory", f"{_ms(memory['end'], 0)} MB at the end, {_ms(memory['peak'], 0)} MB at most"),
     ]
+    if summary["gap_utilization"] is not None:
+        used = f"{100 * summary['gap_utilization']:.0f}% used while work was waiting"
+        facts.append(("gaps", used))
+    if summary.get("simulated"):
+        facts.append(("simulated", f"{summary['times_real_time']:.0f} times faster than real time"))
+    else:
+        facts += _measured(summary)
     columns = ["DNN", ">inferences", ">mean ms", ">p99", ">end to end", ">GPU", ">CPU"]
     columns += [">chunks", ">fallback ops", ">missed"]
     rows = [_dnn_row(name, dnn) for name, dnn in summary["dnns"].items()]
     parts: list[Table | str] = [_facts(facts), "", _table(None, columns, rows)]
     errors = [f"error: {error}" for error in summary.get("errors", ())]
     return parts + (["", *errors] if errors else [])
+
+
+def _measured(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What only a live run has."""
+    decision, memory = summary["decision_us"], summary["memory_mb"]
+    return [
+        ("decisions", f"{_ms(decision['p50'])} us p50, {_ms(decision['p99'])} us p99"),
+        ("memory", f"{_ms(memory['end'], 0)} MB at the end, {_ms(memory['peak'], 0)} MB at most"),
+    ]
 
 
 def _dnn_row(name: str, dnn: Mapping[str, Any]) -> list[object]:

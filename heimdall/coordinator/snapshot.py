@@ -43,6 +43,11 @@ class GapStats:
         """Chunk GPU time / gap time while work was runnable (1 when there never was any)."""
         return self.busy_ns / self.runnable_ns if self.runnable_ns else 1.0
 
+    def utilization_since(self, before: GapStats) -> float:
+        """The same, counted from an earlier moment on."""
+        runnable_ns = self.runnable_ns - before.runnable_ns
+        return (self.busy_ns - before.busy_ns) / runnable_ns if runnable_ns else 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:

@@ -1,0 +1,245 @@
+"""Phones as a paper describes them: profiles/NAME.toml, and the rules that fill its gaps.
+
+A file gives totals (Table 2 of the Heimdall paper); what the paper gives as a distribution only
+(how long single ops take, Fig. 7) is made of the totals by ``op_latencies_ns``.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from statistics import NormalDist
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+)
+
+from heimdall import paths
+from heimdall.analyzer.partition import MARGIN_NS, OpCosts, partition
+from heimdall.bench.scenario import Scenario
+from heimdall.coordinator.events import StagePlan
+from heimdall.deployment import plan_of
+from heimdall.errors import ConfigError, unknown
+from heimdall.simulator.machine import Machine, SimulatedDnn
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+HERE = "here"  # not a file: this machine, measured
+_FULL_HD = 1920 * 1080
+_NS_PER_MS = 1e6
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Gpu(_Table):
+    """``batch_ms``: the driver's turn for one queue; ``chunk_cost_ms``: one wait for the GPU."""
+
+    name: str
+    render_ms: PositiveFloat  # a frame at 1080p
+    batch_ms: PositiveFloat
+    chunk_cost_ms: NonNegativeFloat
+    launch_us: NonNegativeFloat = 0.0
+    switch_ms: NonNegativeFloat = 0.0
+    noise: NonNegativeFloat = 0.0
+
+
+class Cpu(_Table):
+    """``slowdown``: a network on one core over the same on the GPU, where no FLOPs are given;
+    ``core_gflops``: what one core sustains, for networks whose FLOPs are."""
+
+    name: str
+    cores: PositiveInt
+    core_gflops: PositiveFloat
+    slowdown: PositiveFloat
+    noise: NonNegativeFloat = 0.0
+    contention: NonNegativeFloat = 0.0
+    handoff_ms: NonNegativeFloat = 0.0
+    move_ms: NonNegativeFloat = 0.0
+    prepare_ms: NonNegativeFloat = 0.0  # a 1080p input; smaller ones in proportion
+    decode_ms: NonNegativeFloat = 0.0
+
+
+class Network(_Table):
+    """One network. ``ms`` is the whole inference on the GPU, fallback ops included, of which
+    ``cpu_ops_ms`` are theirs (None: their share by number)."""
+
+    input: tuple[PositiveInt, PositiveInt]
+    gpu_ops: PositiveInt
+    cpu_ops: NonNegativeInt = 0
+    ms: PositiveFloat
+    cpu_ops_ms: PositiveFloat | None = None
+    gflop: PositiveFloat | None = None
+
+    @property
+    def ops(self) -> int:
+        return self.gpu_ops + self.cpu_ops
+
+    @property
+    def fallback_ms(self) -> float:
+        """All ops that run on the CPU, together."""
+        if self.cpu_ops_ms is not None:
+            return self.cpu_ops_ms
+        return self.ms * self.cpu_ops / self.ops
+
+
+class Device(_Table):
+    """A device profile: one GPU, its CPU, and networks by the names of the paper's Table 2.
+
+    ``op_spread`` is the sigma of the log-normal distribution of op latencies.
+    """
+
+    name: str
+    title: str
+    gpu: Gpu
+    cpu: Cpu
+    op_spread: PositiveFloat
+    networks: Mapping[str, Network] = Field(min_length=1)
+
+    @cached_property
+    def chunk_cost_ns(self) -> int:
+        return round(self.gpu.chunk_cost_ms * _NS_PER_MS)
+
+    def machine(self, size: tuple[int, int], render_ms: float | None = None) -> Machine:
+        """This device, drawing pictures of ``size`` (render time grows with their pixels)."""
+        gpu, cpu = self.gpu, self.cpu
+        if render_ms is None:
+            render_ms = gpu.render_ms * size[0] * size[1] / _FULL_HD
+        return Machine(
+            name=self.name,
+            gpu=gpu.name,
+            cpu=cpu.name,
+            render_ns=round(render_ms * _NS_PER_MS),
+            batch_ns=round(gpu.batch_ms * _NS_PER_MS),
+            chunk_cost_ns=self.chunk_cost_ns,
+            launch_ns=round(gpu.launch_us * 1e3),
+            switch_ns=round(gpu.switch_ms * _NS_PER_MS),
+            handoff_ns=round(cpu.handoff_ms * _NS_PER_MS),
+            move_ns=round(cpu.move_ms * _NS_PER_MS),
+            gpu_noise=gpu.noise,
+            cores=cpu.cores,
+            cpu_noise=cpu.noise,
+            contention=cpu.contention,
+        )
+
+    def dnns(self, scenario: Scenario, machine: Machine) -> list[SimulatedDnn]:
+        """The scenario's DNNs, each as the network it refers to. Raises ConfigError for a
+        reference that this profile lacks."""
+        gap_ns = round(1e9 / scenario.fps) - machine.render_ns
+        found = []
+        for dnn in scenario.declared():
+            settings = scenario.settings(dnn.name)
+            if settings.reference is None:
+                raise ConfigError(
+                    f"scenario {scenario.name!r}: DNN {dnn.name!r} has no reference, the network "
+                    f"of device {self.name!r} that it stands for: {', '.join(self.networks)}"
+                )
+            network = self._network(settings.reference)
+            share = network.input[0] * network.input[1] / _FULL_HD
+            plan = plan_of(dnn, [self.stage(settings.reference, gap_ns)])
+            found.append(
+                SimulatedDnn(
+                    plan=plan,
+                    prepare_ns=(round(self.cpu.prepare_ms * share * _NS_PER_MS),),
+                    decode_ns=round(self.cpu.decode_ms * share * _NS_PER_MS),
+                    event=settings.event,
+                )
+            )
+        return found
+
+    def stage(self, reference: str, gap_ns: int) -> StagePlan:
+        """The plan of a network, cut statically for a gap."""
+        network = self._network(reference)
+        op_ns, fallback = op_latencies_ns(reference, network, self.op_spread)
+        costs = OpCosts(op_ns, fallback, self.chunk_cost_ns)
+        gap_ns, margin_ns = (gap_ns, MARGIN_NS) if gap_ns > 0 else (1, 0)
+        chunks = partition(costs, gap_ns, margin_ns=margin_ns)
+        return StagePlan(
+            op_ns=op_ns,
+            fallback=fallback,
+            cpu_ns=round(self.cpu_ms(network) * _NS_PER_MS),
+            chunk_cost_ns=self.chunk_cost_ns,
+            chunks=tuple((chunk.start, chunk.end) for chunk in chunks),
+        )
+
+    def cpu_ms(self, network: Network) -> float:
+        """The whole network on one CPU core."""
+        if network.gflop is not None:
+            return 1000 * network.gflop / self.cpu.core_gflops
+        return network.ms * self.cpu.slowdown
+
+    def _network(self, reference: str) -> Network:
+        if reference not in self.networks:
+            kind = f"network of device {self.name!r}"
+            raise ConfigError(unknown(kind, reference, self.networks))
+        return self.networks[reference]
+
+
+def op_latencies_ns(
+    reference: str, network: Network, spread: float
+) -> tuple[tuple[int, ...], tuple[bool, ...]]:
+    """(latency of each op in ns, whether it falls back to the CPU).
+
+    GPU ops are the quantiles of a log-normal distribution, scaled to the network's total and
+    shuffled by its name; fallback ops are equally long, evenly spread over the network.
+    """
+    bell, count = NormalDist(), network.gpu_ops
+    shares = [math.exp(spread * bell.inv_cdf((i + 0.5) / count)) for i in range(count)]
+    random.Random(reference).shuffle(shares)
+    scale = (network.ms - network.fallback_ms) * _NS_PER_MS / sum(shares)
+    gpu_ns = [round(share * scale) for share in shares]
+    op_ns: list[int] = []
+    fallback: list[bool] = []
+    for run in range(network.cpu_ops + 1):
+        part = gpu_ns[
+            count * run // (network.cpu_ops + 1) : count * (run + 1) // (network.cpu_ops + 1)
+        ]
+        op_ns += part
+        fallback += [False] * len(part)
+        if run < network.cpu_ops:
+            op_ns.append(round(network.fallback_ms / network.cpu_ops * _NS_PER_MS))
+            fallback.append(True)
+    return tuple(op_ns), tuple(fallback)
+
+
+def device_names() -> list[str]:
+    """The devices that can be simulated."""
+    return [HERE, *sorted(path.stem for path in paths.PROFILES.glob("*.toml"))]
+
+
+def load_device(name_or_path: str) -> Device:
+    """A bundled phone by its name, or a profile file of one's own.
+
+    Raises ConfigError for an unknown name, an unreadable file and impossible values.
+    """
+    path = Path(name_or_path)
+    if path.suffix != ".toml":
+        if name_or_path not in device_names():
+            raise ConfigError(unknown("device", name_or_path, device_names()))
+        path = paths.PROFILES / f"{name_or_path}.toml"
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Device.model_validate({**table, "name": path.stem})
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"device profile {path} cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"device profile {path} is not valid TOML: {error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"device profile {path}: {where}: {first['msg']}") from error

@@ -1,0 +1,132 @@
+"""What every simulated run has: its figures, its random numbers, and the end of its warm-up."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from heimdall.coordinator.events import Action, Event
+from heimdall.pacing import Pacer
+from heimdall.simulator.cores import Cores, noise_source
+from heimdall.simulator.machine import Machine, SimulatedDnn
+from heimdall.stats import DnnFigures, Figures
+from heimdall.trace import Tracer
+
+# A live run is warm by then at the latest (``heimdall.runtime``): the offload step has settled.
+WARM_UP_NS = 5_000_000_000
+RENDER = "frame"  # what the GPU draws
+
+
+class Arrivals:
+    """When an event-driven DNN is asked for."""
+
+    def __init__(self, waits_s: Iterator[float]) -> None:
+        self._waits_s = waits_s
+        self.next_ns = 0
+        self.next_ns = self._later()
+
+    def _later(self) -> int:
+        return self.next_ns + round(next(self._waits_s) * 1e9)
+
+    def take(self, now_ns: int) -> int:
+        """How many have come by now, and have not been taken yet."""
+        count = 0
+        while self.next_ns <= now_ns:
+            count += 1
+            self.next_ns = self._later()
+        return count
+
+
+class SimulatedRun:
+    """One run of DNNs and rendering on a machine; subclasses say how they share it."""
+
+    def __init__(
+        self,
+        dnns: Sequence[SimulatedDnn],
+        machine: Machine,
+        *,
+        fps: float,
+        seed: int,
+        tracer: Tracer | None = None,
+    ) -> None:
+        self.dnns = {dnn.name: dnn for dnn in dnns}
+        self.machine = machine
+        self.draw = random.Random(seed)
+        self.cores = Cores(
+            machine.cores, machine.contention, noise_source(self.draw, machine.cpu_noise)
+        )
+        self.gpu_noise = noise_source(self.draw, machine.gpu_noise)
+        self.tracer = tracer
+        counted = {
+            dnn.name: DnnFigures(
+                fallback_ops=dnn.fallback_ops, whole_ns=dnn.whole_ns, stages=len(dnn.plan.stages)
+            )
+            for dnn in dnns
+        }
+        self.figures = Figures(fps, counted, simulated=True)
+        self.arrivals = {
+            dnn.name: Arrivals(dnn.event.waits_s(seed)) for dnn in dnns if dnn.event is not None
+        }
+        self.interval_ns = round(1e9 / fps)
+        self.pacer = Pacer(self.interval_ns, self.interval_ns)
+        self.now_ns = 0
+        self._gpu_total_ns = self._gpu_before_ns = self._cpu_before_ns = 0
+
+    def run(self, seconds: float) -> None:
+        """Warm up, then count for ``seconds``."""
+        self.advance(WARM_UP_NS)
+        self.warm()
+        self.advance(self.now_ns + round(seconds * 1e9))
+
+    def advance(self, until_ns: int) -> None:
+        """Go on until then, and to the end of the frame that is being drawn."""
+        raise NotImplementedError
+
+    def warm(self) -> None:
+        """Figures count from here."""
+        self.figures.restart(self.now_ns)
+        self._cpu_before_ns = self.cores.busy_ns
+        self._gpu_before_ns = self._gpu_total_ns
+
+    def config(self) -> dict[str, Any]:
+        """The coordinator's configuration, for a trace; empty where there is none."""
+        return {}
+
+    def on_gpu(self, name: str, start_ns: int, end_ns: int, **details: object) -> None:
+        """The GPU works for a DNN, or draws."""
+        self._gpu_total_ns += end_ns - start_ns
+        self.span("render" if name == RENDER else "gpu", name, start_ns, end_ns, **details)
+
+    @property
+    def gpu_busy_ns(self) -> int:
+        """GPU time since the warm-up, rendering included."""
+        return self._gpu_total_ns - self._gpu_before_ns
+
+    @property
+    def cpu_core_s(self) -> float:
+        """Busy core-seconds since the warm-up."""
+        return (self.cores.busy_ns - self._cpu_before_ns) / 1e9
+
+    def gap_utilization(self) -> float | None:
+        """Chunk GPU time / gap time while work was runnable; None where nobody keeps gaps."""
+        return None
+
+    def drawn(self, start_ns: int, began_ns: int, completed_ns: int) -> None:
+        """Count a frame that was due to start at ``start_ns``."""
+        deadline_ns = start_ns + self.machine.render_ns
+        self.figures.frame(completed_ns, deadline_ns, completed_ns - began_ns)
+        self.figures.skipped_frames += self.pacer.advance(completed_ns)
+
+    def tasks(self, dnn: SimulatedDnn, stage: int) -> int:
+        """How many inputs a stage gets this time."""
+        numbers = dnn.numbers_of_tasks(stage)
+        return numbers[0] if len(numbers) == 1 else self.draw.choice(numbers)
+
+    def span(self, lane: str, name: str, start_ns: int, end_ns: int, **details: object) -> None:
+        if self.tracer is not None:
+            self.tracer.span(lane, name, start_ns, end_ns, details)
+
+    def step(self, now_ns: int, event: Event | None, actions: Sequence[Action]) -> None:
+        if self.tracer is not None:
+            self.tracer.step(now_ns, event, actions)

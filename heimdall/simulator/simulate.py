@@ -1,0 +1,129 @@
+"""A scenario on a device under a system: seconds of virtual time, and the summary of a run."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from heimdall.bench.scenario import Scenario, load_scenario
+from heimdall.bench.systems import Kind, System, parse_system
+from heimdall.errors import ConfigError
+from heimdall.simulator.coordinated import CoordinatedRun
+from heimdall.simulator.device import HERE, load_device
+from heimdall.simulator.machine import Machine, SimulatedDnn
+from heimdall.simulator.run import SimulatedRun
+from heimdall.simulator.uncoordinated import UncoordinatedRun
+from heimdall.stats import SCHEMA
+from heimdall.trace import Tracer
+
+LONGEST_S = 86_400.0
+
+
+def simulate(
+    scenario: Scenario | str,
+    device: str,
+    system: str,
+    *,
+    seconds: float = 60.0,
+    seed: int = 0,
+    render_ms: float | None = None,
+    trace: Path | None = None,
+) -> dict[str, Any]:
+    """The run summary of ``seconds`` after warm-up, with ``"simulated": true``.
+
+    ``scenario`` is one, its name or its file; ``device`` a phone's name or profile file, or
+    "here"; ``render_ms`` replaces the profile's render latency. The same seed gives the same
+    summary (but ``wall_s`` and ``times_real_time``). ``trace`` is the file for the timeline. Raises HeimdallError for names
+    that are not known, and for values out of range.
+    """
+    began_s = time.perf_counter()
+    _check(seconds, render_ms)
+    asked = parse_system(system)
+    if isinstance(scenario, str):
+        scenario = load_scenario(scenario)
+    machine, dnns = open_machine(scenario, device, render_ms)
+    tracer = Tracer(0) if trace is not None else None
+    run = simulated_run(dnns, machine, asked, fps=scenario.fps, seed=seed, tracer=tracer)
+    ran_s = time.perf_counter()
+    run.run(seconds)
+    ran_s = time.perf_counter() - ran_s
+    if tracer is not None and trace is not None:
+        about = {"app": scenario.name, "device": machine.name, "system": asked.name}
+        tracer.save(trace, run.config(), about)
+    return {
+        **summary(run, scenario, asked),
+        "seed": seed,
+        "times_real_time": round(run.now_ns / 1e9 / ran_s, 1),
+        "wall_s": round(time.perf_counter() - began_s, 3),
+    }
+
+
+def open_machine(
+    scenario: Scenario, device: str, render_ms: float | None = None
+) -> tuple[Machine, list[SimulatedDnn]]:
+    """The device and the scenario's DNNs on it."""
+    if device == HERE:
+        from heimdall.simulator.here import measure_here  # opens the GPU: not for a phone's sake
+
+        return measure_here(scenario, render_ms)
+    profile = load_device(device)
+    machine = profile.machine(scenario.size, render_ms)
+    return machine, profile.dnns(scenario, machine)
+
+
+def simulated_run(
+    dnns: Sequence[SimulatedDnn],
+    machine: Machine,
+    system: System,
+    *,
+    fps: float,
+    seed: int = 0,
+    tracer: Tracer | None = None,
+) -> SimulatedRun:
+    """A run that has not begun. Raises ConfigError where the system makes no sense."""
+    if system.kind is Kind.MULTITHREAD_ONNXRUNTIME and machine.software_gpu:
+        raise ConfigError(
+            f"{system.name} cannot be simulated on {machine.name!r}: its GPU is made of the cores "
+            "that onnxruntime would take; run it (heimdall bench)"
+        )
+    kind = CoordinatedRun if system.coordinated else UncoordinatedRun
+    return kind(dnns, machine, system, fps=fps, seed=seed, tracer=tracer)
+
+
+def summary(run: SimulatedRun, scenario: Scenario, system: System) -> dict[str, Any]:
+    """What a live run's summary holds, and ``simulated``, ``scenario`` and ``system``."""
+    machine = run.machine
+    figures = run.figures.summary(machine.render_ns, run.gap_utilization(), run.now_ns)
+    return {
+        "schema": SCHEMA,
+        "simulated": True,
+        "scenario": scenario.name,
+        "system": system.name,
+        "app": scenario.app or scenario.name,
+        "startup_s": 0.0,
+        "source": f"scenario {scenario.name}",
+        "scheduler": system.scheduler or system.name,
+        "mode": system.mode if system.coordinated else "uncoordinated",
+        "device": {
+            "gpu": machine.gpu,
+            "cpu": machine.cpu,
+            "software_gpu": machine.software_gpu,
+            "mode": f"simulated {machine.name}",
+            "renderer": machine.gpu,
+        },
+        "size": list(scenario.size),
+        **figures,
+        "gpu": {**figures["gpu"], "busy_ms": round(run.gpu_busy_ns / 1e6, 1)},
+        "cpu_core_s": round(run.cpu_core_s, 3),
+        "errors": [],
+    }
+
+
+def _check(seconds: float, render_ms: float | None) -> None:
+    if not 0 < seconds <= LONGEST_S:
+        raise ConfigError(f"--seconds {seconds:g}: must be above 0 and at most {LONGEST_S:g}")
+    if render_ms is not None and not (render_ms >= 0 and math.isfinite(render_ms)):
+        raise ConfigError(f"--render-ms {render_ms:g}: must be 0 or more")
