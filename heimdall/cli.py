@@ -316,6 +316,48 @@ def check(
 
 
 @main.command()
+@click.argument("scenario")
+@options(
+    click.option(
+        "--systems",
+        default="multithread,fixed-5,max-min,max-total",
+        show_default=True,
+        metavar="A,B,C",
+        help="What to compare: baselines, and SCHEDULER[-static][-nooffload].",
+    ),
+    click.option(
+        "--seconds",
+        type=click.FloatRange(0, min_open=True),
+        default=15.0,
+        show_default=True,
+        help="How long each system runs after its warm-up.",
+    ),
+    click.option("--size", type=Size(), help="Picture drawn, such as 1280x720."),
+    device_option,
+    cores_option,
+    click.option(
+        "--realtime/--no-realtime", default=None, help="Insist on, or decline, real time."
+    ),
+    json_option,
+)
+def bench(scenario: str, systems: str, as_json: bool, **rest: Any) -> None:
+    """Run SCENARIO live under several systems, one after the other, and compare.
+
+    SCENARIO is a bundled name or a .toml file that names an app and overrides it. Interrupted,
+    it shows the systems that have finished.
+    """
+    with console.work(as_json), console.Progress() as progress:
+        from heimdall.bench.runner import compare
+
+        result = compare(scenario, systems, progress=progress, **rest)
+    _show(as_json, result, "bench_report")
+    if result["interrupted"]:
+        raise click.Abort
+    if not result["systems"]:
+        raise HeimdallError("no system could run")
+
+
+@main.command()
 @click.argument("file", type=FILE)
 @json_option
 def trace(file: Path, as_json: bool) -> None:

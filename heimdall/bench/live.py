@@ -1,0 +1,65 @@
+"""One system, live: a scenario's app for some seconds on this machine."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from heimdall.analyzer.profiler import Progress, no_progress
+from heimdall.app import create, validate
+from heimdall.bench.scenario import Scenario
+from heimdall.bench.systems import System
+from heimdall.bench.uncoordinated import UncoordinatedRuntime
+from heimdall.bench.workload import as_app
+from heimdall.options import RunOptions
+from heimdall.runtime import Runtime
+from heimdall.startup import Setup, start
+
+log = logging.getLogger(__name__)
+
+
+def run_live(
+    scenario: Scenario, system: System, options: RunOptions, progress: Progress = no_progress
+) -> dict[str, Any]:
+    """The run summary of ``scenario`` under ``system``; ``options`` say for how long, and on
+    which device. Warns first of a DNN that cannot meet its latency constraint even alone.
+
+    Raises HeimdallError when it cannot start.
+    """
+    entered_s = time.perf_counter()
+    app_class = as_app(scenario)
+    validate(app_class)
+    app = create(app_class)
+    with start(app, options, progress) as setup:
+        for warning in hopeless(setup):
+            log.warning("%s", warning)
+        runtime = (
+            Runtime(app, options, setup)
+            if system.coordinated
+            else UncoordinatedRuntime(app, options, setup, system)
+        )
+        try:
+            summary = runtime.run()
+        finally:
+            runtime.close()
+    wall_s = round(time.perf_counter() - entered_s, 3)
+    return {**summary, "system": system.name, "wall_s": wall_s}
+
+
+def hopeless(setup: Setup) -> list[str]:
+    """A sentence for each DNN that would miss its constraint with the gaps for itself."""
+    interval_ms = 1000.0 / setup.fps
+    gap_ms = max(interval_ms - setup.lone_render_ns / 1e6, 0.0)
+    found = []
+    for name, deployment in setup.deployments.items():
+        alone_ms = deployment.whole_ns / 1e6
+        needed_ms = alone_ms * interval_ms / gap_ms if gap_ms else float("inf")
+        constraint_ms = deployment.dnn.constraint_ms
+        if needed_ms > constraint_ms:
+            found.append(
+                f"{name} cannot meet its latency constraint of {constraint_ms:.0f} ms on the GPU "
+                f"even alone: it takes {alone_ms:.0f} ms of GPU time, which is {needed_ms:.0f} ms "
+                f"in gaps of {gap_ms:.1f} ms between frames {interval_ms:.1f} ms apart"
+            )
+    return found

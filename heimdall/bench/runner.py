@@ -1,0 +1,162 @@
+"""Several systems on one scenario, live: each in a process of its own, one after the other.
+
+A fresh process for each, because threads, cores and scheduling policies of the software GPU
+belong to a process, and what one system leaves behind must not slow the next.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import psutil
+
+from heimdall.analyzer.profiler import Progress, no_progress
+from heimdall.bench.live import run_live
+from heimdall.bench.scenario import load_scenario
+from heimdall.bench.systems import System, parse_systems
+from heimdall.devices import cpu_name
+from heimdall.errors import HeimdallError
+from heimdall.options import RunOptions
+from heimdall.softgpu import plan
+
+log = logging.getLogger(__name__)
+
+SCHEMA = 1
+PATIENCE_S = 30.0  # for an interrupted system to end by itself
+
+Summary = dict[str, Any]
+
+
+class FailedSystemError(HeimdallError):
+    """One system could not run; it has said why on standard error."""
+
+
+def compare(
+    scenario: str,
+    systems: str,
+    *,
+    seconds: float,
+    size: tuple[int, int] | None = None,
+    device: str | None = None,
+    gpu_cores: int | None = None,
+    realtime: bool | None = None,
+    progress: Progress = no_progress,
+) -> dict[str, Any]:
+    """What ``heimdall bench --json`` prints. A single system runs in this process.
+
+    Raises ConfigError before anything runs when a name or value is wrong.
+    """
+    chosen = parse_systems(systems)
+    workload = load_scenario(scenario)
+    workload.app_class()
+    if size is not None:
+        workload = workload.model_copy(update={"size": size})
+    limits: dict[str, Any] = {"seconds": seconds, "size": size, "device": device}
+    limits |= {"gpu_cores": gpu_cores, "realtime": realtime}
+    options = RunOptions(headless=True, **limits)
+    plan(cores=gpu_cores, realtime=realtime)
+
+    def here(system: System) -> Summary:
+        own = replace(options, mode=system.mode, offload=system.offload, scheduler=system.scheduler)
+        return run_live(workload, system, own, progress)
+
+    def apart(system: System) -> Summary:
+        return in_own_process([scenario, *as_arguments(limits)], system)
+
+    run = here if len(chosen) == 1 else apart
+    summaries, failures, interrupted = run_all(chosen, run, progress)
+    return {
+        "schema": SCHEMA,
+        "scenario": workload.name,
+        "title": workload.title,
+        "machine": machine(),
+        "systems": summaries,
+        "failures": failures,
+        "interrupted": interrupted,
+    }
+
+
+def as_arguments(options: Mapping[str, Any]) -> list[str]:
+    """Options of ``heimdall bench`` as a command line has them; None is left out."""
+    arguments = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if isinstance(value, bool):
+            arguments.append(flag if value else flag.replace("--", "--no-"))
+        elif isinstance(value, tuple):
+            arguments += [flag, "x".join(str(side) for side in value)]
+        elif value is not None:
+            arguments += [flag, str(value)]
+    return arguments
+
+
+def run_all(
+    systems: Sequence[System], run: Callable[[System], Summary], progress: Progress
+) -> tuple[dict[str, Summary], list[str], bool]:
+    """(summaries by system, why some have none, whether the user interrupted).
+
+    ``run`` makes one summary. A system that fails does not keep the others from running, and
+    an interruption keeps those that have finished.
+    """
+    summaries: dict[str, Summary] = {}
+    failures: list[str] = []
+    try:
+        for done, system in enumerate(systems):
+            progress(f"systems ({system.name})", done, len(systems))
+            try:
+                summaries[system.name] = run(system)
+            except HeimdallError as error:
+                log.error("%s: %s", system.name, error)
+                failures.append(f"{system.name}: {error}")
+    except KeyboardInterrupt:
+        log.warning("interrupted: keeping %d of %d systems", len(summaries), len(systems))
+        return summaries, failures, True
+    return summaries, failures, False
+
+
+def in_own_process(arguments: Sequence[str], system: System) -> Summary:
+    """Run ``heimdall bench ... --systems NAME --json`` in a new process, and return its summary.
+
+    Raises FailedSystemError when it ends without one.
+    """
+    command = [sys.executable, "-m", "heimdall.cli", "bench", *arguments]
+    command += ["--systems", system.name, "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        output, _ = process.communicate()
+    except KeyboardInterrupt:
+        _end(process)
+        raise
+    try:
+        summary: Summary = json.loads(output)["systems"][system.name]
+    except (ValueError, KeyError) as error:
+        raise FailedSystemError(f"ended with status {process.returncode} and no summary") from error
+    return summary
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """The terminal has interrupted it too; a process that hangs is ended."""
+    process.terminate()
+    try:
+        process.communicate(timeout=PATIENCE_S)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        process.kill()
+        process.communicate()
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were taken on."""
+    return {
+        "platform": platform.platform(),
+        "processor": cpu_name(),
+        "cores": psutil.cpu_count(),
+        "memory_mb": round(psutil.virtual_memory().total / 1e6),
+        "python": platform.python_version(),
+    }

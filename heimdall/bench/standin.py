@@ -1,0 +1,52 @@
+"""Networks that stand in for a load: the classics that the onnx package carries for its tests.
+
+They have the right shapes and made-up weights, so what they cost is real and what they say is
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from heimdall.errors import ConfigError, unknown
+from heimdall.models.base import Pipeline
+from heimdall.models.custom import OnnxPipeline
+from heimdall.models.letterbox import planes, shrink
+
+PREFIX = "light:"  # light:resnet50
+_FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+
+
+def open_standin(model: str) -> Pipeline:
+    """The network ``light:NAME`` of the installed onnx package, fed with the shrunken frame.
+
+    Raises ConfigError for a name that the package does not carry, listing those it does.
+    """
+    name = model.removeprefix(PREFIX)
+    path = _FOLDER / f"light_{name}.onnx"
+    if not path.is_file():
+        found = [each.stem.removeprefix("light_") for each in _FOLDER.glob("*.onnx")]
+        raise ConfigError(unknown("light network of the onnx package", name, found or ["(none)"]))
+    tensor, (height, width) = _input(path)
+
+    def preprocess(image: np.ndarray) -> Mapping[str, np.ndarray]:
+        return {tensor: planes(shrink(image, width, height), rgb=True, scale=1 / 255)}
+
+    def decode(outputs: Mapping[str, np.ndarray], context: Any) -> None:
+        return None
+
+    return OnnxPipeline(path, preprocess, decode)
+
+
+def _input(path: Path) -> tuple[str, tuple[int, int]]:
+    """Name and (height, width) of the one input that is no weight."""
+    graph = onnx.load(path).graph
+    weights = {item.name for item in graph.initializer}
+    (value,) = [each for each in graph.input if each.name not in weights]
+    height, width = (axis.dim_value for axis in value.type.tensor_type.shape.dim[2:])
+    return value.name, (height, width)

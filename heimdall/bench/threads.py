@@ -1,0 +1,160 @@
+"""Uncoordinated DNNs: a thread each, which knows nothing of the others or of rendering."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from heimdall.bench.inference import Inference
+from heimdall.capture import Frame
+from heimdall.coordinator.events import Action, Event, Finish, Prepare
+from heimdall.deployment import Deployment
+from heimdall.execution import APP_FAILURES, Result
+from heimdall.faults import Faults, say
+from heimdall.trace import Tracer
+
+RETRY_S = 0.5  # after an inference that failed
+
+Renew = Callable[[str, Any, Frame], None]
+
+
+class DnnThread:
+    """Runs one DNN: preprocess, every stage, decode. A continuous one starts when it is first
+    asked, and goes on at its highest rate; another runs once after being asked."""
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        networks: Sequence[Inference],
+        newest: Callable[[], Frame],
+        inbox: queue.SimpleQueue[Event | Result],
+        faults: Faults,
+        renew: Renew,
+        tracer: Tracer | None,
+    ) -> None:
+        self._deployment = deployment
+        self._networks = networks
+        self._newest = newest
+        self._inbox = inbox
+        self._faults = faults
+        self._renew = renew
+        self._tracer = tracer
+        self._name = deployment.dnn.name
+        self._options: Mapping[str, Any] = {}
+        self._asked = threading.Event()
+        self._stopped = threading.Event()
+        self._due_ns = 0
+        self._inferences = 0
+        self._thread = threading.Thread(target=self._main, name=self._name, daemon=True)
+        self._thread.start()
+
+    def ask(self, options: Mapping[str, Any]) -> None:
+        """Wanted: an inference on the newest frame. While one runs, the newest request is kept."""
+        self._options = options
+        self._asked.set()
+
+    def stop(self) -> None:
+        """Make the inference that runs the last one."""
+        self._stopped.set()
+        self._asked.set()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for the end of the last inference, then free the networks."""
+        self._thread.join(timeout_s)
+        if not self._thread.is_alive():
+            for network in self._networks:
+                network.close()
+
+    def _main(self) -> None:
+        while self._wait():
+            self._due_ns = time.perf_counter_ns() + self._deployment.plan.min_interval_ns
+            try:
+                self._infer(self._newest(), self._options)
+            except APP_FAILURES as error:
+                self._faults.report(f"{self._name}: inference failed: {say(error)}", error)
+                self._stopped.wait(RETRY_S)
+
+    def _wait(self) -> bool:
+        """Until the next inference; False at the end."""
+        self._asked.wait()
+        if self._deployment.dnn.on_event:
+            self._asked.clear()
+        self._stopped.wait(max(0, self._due_ns - time.perf_counter_ns()) / 1e9)
+        return not self._stopped.is_set()
+
+    def _infer(self, frame: Frame, options: Mapping[str, Any]) -> None:
+        """Latency counts from the end of the first preprocessing, as in coordinated runs."""
+        pipeline = self._deployment.pipeline
+        requested_ns = time.perf_counter_ns()
+        enqueued_ns = finished_ns = 0
+        chunks = 0
+        results: list[list[Any]] = []
+        for stage, network in enumerate(self._networks):
+            previous = results[-1] if results else []
+            tasks = pipeline.prepare(stage, frame.image, previous, options)
+            enqueued_ns = enqueued_ns or time.perf_counter_ns()
+            outputs = [network(task.inputs) for task in tasks]
+            finished_ns = time.perf_counter_ns()
+            chunks += network.chunks * len(tasks)
+            results.append(
+                [
+                    pipeline.decode(stage, each, task.context)
+                    for each, task in zip(outputs, tasks, strict=True)
+                ]
+            )
+            if not tasks:
+                break
+        value = pipeline.combine(results, frame.image)
+        self._renew(self._name, value, frame)
+        if self._tracer:
+            self._tracer.span(self._name, self._name, enqueued_ns, finished_ns, {})
+        finish = self._finish(finished_ns - enqueued_ns, chunks)
+        decoded_ns = time.perf_counter_ns()
+        self._inbox.put(Result(self._name, value, frame, finish, requested_ns, decoded_ns))
+
+    def _finish(self, latency_ns: int, chunks: int) -> Finish:
+        self._inferences += 1
+        missed = latency_ns > self._deployment.plan.constraint_ns
+        processor = self._networks[0].processor
+        stages = len(self._networks)
+        return Finish(self._inferences, self._name, processor, latency_ns, missed, chunks, stages)
+
+
+class Threads:
+    """All DNNs of a run, a thread each, in the place of the Executor."""
+
+    def __init__(self, threads: Mapping[str, DnnThread], faults: Faults) -> None:
+        self._threads = threads
+        self._faults = faults
+        self.options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
+        self.preloaded = threading.Event()
+        self.preloaded.set()
+
+    def execute(self, actions: Sequence[Action]) -> None:
+        """Pass requests on; everything else a thread decides by itself."""
+        for action in actions:
+            if isinstance(action, Prepare):
+                self._threads[action.dnn].ask(self.options.get(action.dnn, {}))
+
+    def preload(self) -> None:
+        """Nothing moves between processors."""
+
+    @property
+    def errors(self) -> list[str]:
+        """What has failed, each message once."""
+        return self._faults.messages
+
+    @property
+    def message(self) -> str:
+        """The newest failure, for the overlay."""
+        return self._faults.newest
+
+    def close(self, timeout_s: float = 20.0) -> None:
+        """Let every thread finish its last inference."""
+        for thread in self._threads.values():
+            thread.stop()
+        for thread in self._threads.values():
+            thread.join(timeout_s)

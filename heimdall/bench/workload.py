@@ -1,0 +1,81 @@
+"""A scenario as an App that can run: its app, with the overrides and the event process."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from heimdall.app import DNN, App
+from heimdall.bench.scenario import EventProcess, Scenario
+from heimdall.bench.standin import PREFIX, open_standin
+from heimdall.capture import Frame
+
+
+def as_app(scenario: Scenario) -> type[App]:
+    """The scenario's app class, changed as the scenario says.
+
+    Event processes replace the app's script: an event asks for a DNN with the options of the
+    app's last request. Results of a network that only stands in for the app's do not reach the
+    app, for it could not read them. Raises ConfigError for a scenario without an app.
+    """
+    base = scenario.app_class()
+    declared = scenario.declared()
+    own = {dnn.name: dnn.model for dnn in base.dnns}
+    strangers = frozenset(dnn.name for dnn in declared if dnn.model != own[dnn.name])
+    processes = {
+        dnn.name: event for dnn in declared if (event := scenario.settings(dnn.name).event)
+    }
+
+    class Workload(base):  # type: ignore[misc, valid-type]
+        title = scenario.title
+        fps = scenario.fps
+        size = scenario.size
+        scheduler = scenario.scheduler
+        dnns = tuple(_runnable(dnn) for dnn in declared)
+
+        @property
+        def name(self) -> str:
+            return scenario.name
+
+        def request(self, dnn: str, **options: Any) -> None:
+            self.__dict__.setdefault("last_options", {})[dnn] = options
+            super().request(dnn, **options)
+
+        def on_result(self, dnn: str, result: Any, frame: Frame) -> None:
+            if dnn not in strangers:
+                super().on_result(dnn, result, frame)
+
+        def script(self) -> Iterator[float]:
+            if not processes:
+                yield from super().script()
+                return
+            for wait_s, dnn in events(processes, scenario.seed):
+                yield wait_s
+                self.request(dnn, **self.__dict__.get("last_options", {}).get(dnn, {}))
+
+    return Workload
+
+
+def events(processes: dict[str, EventProcess], seed: int) -> Iterator[tuple[float, str]]:
+    """(seconds since the one before, DNN) of all processes in the order of time; endless."""
+    streams = {
+        name: process.waits_s(seed + index)
+        for index, (name, process) in enumerate(processes.items())
+    }
+    queue = [(next(stream), name) for name, stream in streams.items()]
+    heapq.heapify(queue)
+    now_s = 0.0
+    while True:
+        due_s, name = queue[0]
+        yield due_s - now_s, name
+        now_s = due_s
+        heapq.heapreplace(queue, (due_s + next(streams[name]), name))
+
+
+def _runnable(dnn: DNN) -> DNN:
+    """The DNN with its stand-in network opened, where it has one."""
+    if isinstance(dnn.model, str) and dnn.model.startswith(PREFIX):
+        return replace(dnn, model=open_standin(dnn.model))
+    return dnn
