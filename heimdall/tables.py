@@ -105,6 +105,55 @@ def _dnn_row(name: str, dnn: Mapping[str, Any]) -> list[object]:
     return [name, dnn["inferences"], *times, *counts]
 
 
+def bench_report(result: Mapping[str, Any]) -> list[Table | str]:
+    """Systems side by side: frames, then a line for each DNN with a column a system."""
+    systems = result["systems"]
+    frames = [
+        [
+            name,
+            _ms(run["fps"]["mean"], 2),
+            f"{_ms(run['fps']['min'])} to {_ms(run['fps']['max'])}",
+            _ms(run["frame_interval_ms"]["p99"]),
+            run["late_frames"],
+            NONE if run["gap_utilization"] is None else f"{100 * run['gap_utilization']:.0f}%",
+            _overhead(run["gpu"]),
+        ]
+        for name, run in systems.items()
+    ]
+    columns = ["system", ">fps", ">windows of 1/3 s", ">interval p99 ms", ">late frames"]
+    columns += [">gaps used", ">GPU not useful"]
+    names = list(dict.fromkeys(dnn for run in systems.values() for dnn in run["dnns"]))
+    rows = [
+        [f"{dnn} {kind}", *(_ms(run["dnns"][dnn]["latency_ms"][kind]) for run in systems.values())]
+        for dnn in names
+        for kind in ("mean", "max")
+    ]
+    rows += [
+        [f"{dnn} inferences", *(run["dnns"][dnn]["inferences"] for run in systems.values())]
+        for dnn in names
+    ]
+    machine = result["machine"]
+    first = next(iter(systems.values()), None)
+    gpu = f"; {first['device']['gpu']}, {first['device']['mode']}" if first else ""
+    parts: list[Table | str] = [
+        f"{result['title']} on {machine['processor']}, {machine['cores']} cores{gpu}",
+        "",
+        _table(None, columns, frames),
+        "",
+        _table(None, ["latency, ms", *(f">{name}" for name in systems)], rows),
+    ]
+    failures = [f"failed: {failure}" for failure in result["failures"]]
+    errors = [f"{name}: {e}" for name, run in systems.items() for e in run["errors"]]
+    return parts + (["", *failures, *errors] if failures or errors else [])
+
+
+def _overhead(gpu: Mapping[str, Any]) -> str:
+    """The part of the GPU's time that rendering and each network alone would not have taken."""
+    if not gpu["busy_ms"]:
+        return NONE
+    return f"{100 * (1 - gpu['useful_ms'] / gpu['busy_ms']):.1f}%"
+
+
 def device_report(report: Mapping[str, Any]) -> list[Table | str]:
     """What ``list_devices`` found."""
     gpu, software, gl = report["gpu"], report["software_gpu"], report["gl"]
