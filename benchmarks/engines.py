@@ -1,0 +1,224 @@
+"""Every bundled network, and classics of the onnx package, on Heimdall's engine and on others.
+
+    python -m benchmarks.engines                      # prints tables, writes docs/performance.md
+    python -m benchmarks.engines --cores 1 --only nanodet --page ''
+
+One process for each number of cores; all engines compute on the same ones. They take turns, so
+that a disturbance hits all alike, and the best of ``--rounds`` counts. Engines that are not
+installed (openvino, tinygrad) are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from benchmarks import performance_page
+from benchmarks.peers import PEERS, arena_bytes, installed
+from benchmarks.roofline import copy_gbs, gemm_gflops
+from heimdall import inspection, softgpu
+from heimdall.analyzer.graph import Graph, load_graph
+from heimdall.analyzer.partition import OpCosts, partition
+from heimdall.analyzer.profiler import measure_ops
+from heimdall.analyzer.samples import sample_inputs
+from heimdall.check import GAP_NS
+from heimdall.engine.base import Network, State
+from heimdall.engine.opencl.engine import OpenCLEngine
+from heimdall.models.catalog import CATALOG
+from heimdall.processors import open_processors
+
+CLASSICS = ("resnet50", "vgg19", "inception_v1", "squeezenet", "densenet121", "shufflenet")
+PAUSE_S = 0.004  # between engines: threads that spin after their run have gone to sleep
+PAGE = Path("docs/performance.md")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    parser.add_argument("--cores", type=int, nargs="+", default=sorted({1, available or 1}))
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument(
+        "--only", nargs="+", default=[], help="networks whose names hold one of these"
+    )
+    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
+    parser.add_argument("--page", default=str(PAGE), help="file to write; '' for none")
+    parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        print(json.dumps(_measure(options.worker, options)))
+        return
+    reports = [_in_a_process(cores) for cores in options.cores]
+    for report in reports:
+        performance_page.print_tables(report)
+    if options.page:
+        print(f"wrote {performance_page.write(Path(options.page), reports)}", file=sys.stderr)
+
+
+def _in_a_process(cores: int) -> dict[str, Any]:
+    """OpenCL on a CPU fixes its threads when it starts."""
+    command = [sys.executable, "-m", "benchmarks.engines", *sys.argv[1:], "--worker", str(cores)]
+    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    report: dict[str, Any] = json.loads(found.stdout.splitlines()[-1])
+    return report
+
+
+def _measure(cores: int, options: argparse.Namespace) -> dict[str, Any]:
+    with open_processors(None, softgpu.together(cores)) as processors:
+        engine = processors.gpu
+        if not isinstance(engine, OpenCLEngine):
+            raise SystemExit("no OpenCL device: nothing to measure")
+        report: dict[str, Any] = {
+            "cores": cores,
+            "machine": performance_page.machine(),
+            "device": dict(engine.describe()),
+            "gemm_gflops": 0.0,
+            "copy_gbs": 0.0,
+            "networks": [],
+        }
+        for name, read in _graphs(options.only):
+            print(f"{cores} core(s): {name}", file=sys.stderr, flush=True)
+            # again each time, the best counting: a busy minute must not lower the limits
+            report["gemm_gflops"] = max(report["gemm_gflops"], gemm_gflops(cores))
+            report["copy_gbs"] = max(report["copy_gbs"], copy_gbs(engine))
+            report["networks"].append(_network(name, read(), engine, cores, options))
+    return report
+
+
+def _graphs(only: Sequence[str]) -> Iterator[tuple[str, Callable[[], Graph]]]:
+    """Names, and functions that read the graphs: the large ones should not be held at once."""
+
+    def wanted(name: str) -> bool:
+        return not only or any(part in name for part in only)
+
+    for model in CATALOG:
+        if wanted(model):
+            for graph in inspection.load_networks(model):
+                yield graph.name, partial(_itself, graph)
+    light = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+    for model in CLASSICS:
+        if wanted(model) and (path := light / f"light_{model}.onnx").exists():
+            yield model, partial(load_graph, path)
+
+
+def _itself(graph: Graph) -> Graph:
+    return graph
+
+
+def _network(
+    name: str,
+    graph: Graph,
+    engine: OpenCLEngine,
+    cores: int,
+    options: argparse.Namespace,
+) -> dict[str, Any]:
+    """All engines in turn on one network; times in ms."""
+    inputs = sample_inputs(graph)
+    network = engine.load(graph)
+    ours = _Ours(network, inputs)
+    ways: dict[str, Callable[[], float]] = {
+        "whole": ours.whole,
+        "chunked": ours.chunked,
+        "op by op": ours.op_by_op,
+    }
+    for peer in options.peers:
+        if not installed(peer):
+            continue
+        try:
+            run = PEERS[peer](graph, inputs, cores)
+            run()
+            ways[peer] = _timed(run)
+        except Exception as error:  # it lacks an operator, say
+            print(f"  {peer}: {type(error).__name__}: {str(error)[:100]}", file=sys.stderr)
+    best = dict.fromkeys(ways, float("inf"))
+    for _ in range(options.rounds):
+        for way, run_once in ways.items():
+            time.sleep(PAUSE_S)
+            best[way] = min(best[way], run_once())
+    memory = network.memory
+    found = {
+        "name": name,
+        "shape": [list(tensor.shape) for tensor in graph.inputs],
+        "ops": len(network.ops),
+        "fallback_ops": sum(op.fallback for op in network.ops),
+        "gflop": sum(op.flops for op in network.ops) / 1e9,
+        "costs": [(op.flops, op.bytes) for op in network.ops],
+        "ms": {way: 1e3 * seconds for way, seconds in best.items()},
+        "copies_ms": 1e3 * ours.copies_s,
+        "chunks": ours.chunk_count,
+        "longest_enqueue_ms": 1e3 * ours.longest_s,
+        "activations_mb": memory.activation_bytes / 1e6,
+        "arena_mb": arena_bytes(graph, inputs) / 1e6,
+    }
+    network.close()
+    return found
+
+
+class _Ours:
+    """Heimdall's engine on one network, whole and in the chunks of a 30 fps app at 720p."""
+
+    def __init__(self, network: Network, inputs: Mapping[str, np.ndarray]) -> None:
+        self._network, self._inputs = network, inputs
+        self._state: State = network.new_state()
+        marks = tuple(op.fallback for op in network.ops)
+        measured = measure_ops(network)
+        costs = OpCosts(measured.op_ns, marks, measured.chunk_cost_ns)
+        self._whole = [(c.start, c.end) for c in partition(costs, GAP_NS, "whole")]
+        self._chunks = [(c.start, c.end) for c in partition(costs, GAP_NS, "heimdall")]
+        self.chunk_count = sum(not marks[start] for start, _ in self._chunks)
+        self._alone = [(op, op + 1) for op in range(len(marks))]
+        self.longest_s = self.copies_s = float("inf")
+
+    def whole(self) -> float:
+        """Seconds of one inference without copies; notes the copies and the longest enqueue."""
+        began_s = time.perf_counter()
+        elapsed_s = self._run(self._whole)
+        self._network.read(self._state)
+        self.copies_s = min(self.copies_s, time.perf_counter() - began_s - elapsed_s)
+        longest_ns = self._network.longest_enqueue_ns(self._state) or 0
+        self.longest_s = min(self.longest_s, longest_ns / 1e9)
+        return elapsed_s
+
+    def chunked(self) -> float:
+        return self._run(self._chunks)
+
+    def op_by_op(self) -> float:
+        """The sum of what the device says each op took, run alone."""
+        self._run(self._alone)
+        return sum(self._network.op_times(self._state) or []) / 1e9
+
+    def _run(self, ranges: Sequence[tuple[int, int]]) -> float:
+        network, state = self._network, self._state
+        network.write(state, self._inputs)
+        elapsed_s = 0.0
+        for start, end in ranges:
+            run = network.run_fallback if network.ops[start].fallback else network.run
+            began_s = time.perf_counter()
+            run(state, start, end)
+            elapsed_s += time.perf_counter() - began_s
+        return elapsed_s
+
+
+def _timed(run: Callable[[], Any]) -> Callable[[], float]:
+    def timed() -> float:
+        began_s = time.perf_counter()
+        run()
+        return time.perf_counter() - began_s
+
+    return timed
+
+
+if __name__ == "__main__":
+    main()
