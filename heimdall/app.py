@@ -88,6 +88,7 @@ class App:
     content: ClassVar[str] = "aging"  # or "paper": how content variation (Eq. 4) enters utility
     clip: ClassVar[str] = "box.mp4"  # in assets/media: played when there is no camera
     dnns: ClassVar[Sequence[DNN]] = ()
+    keys: ClassVar[Mapping[str, str]] = {}  # the app's keys and what they do, for the help card
 
     requests: list[tuple[str, dict[str, Any]]]
     tracker: Tracker | None  # of the run; None outside of one

@@ -18,8 +18,10 @@ from heimdall.errors import ConfigError, HeimdallError, unknown
 from heimdall.options import (
     CONTENT,
     MODES,
+    OVERLAYS,
     RunOptions,
     check_writable,
+    parse_press,
     parse_size,
     parse_source,
 )
@@ -37,6 +39,18 @@ class Size(click.ParamType):
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, int]:
         try:
             return value if isinstance(value, tuple) else parse_size(value)
+        except ConfigError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Press(click.ParamType):
+    """SECONDS:KEY."""
+
+    name = "S:KEY"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[float, str]:
+        try:
+            return value if isinstance(value, tuple) else parse_press(value)
         except ConfigError as error:
             self.fail(str(error), param, ctx)
 
@@ -119,6 +133,16 @@ def main(debug: bool) -> None:
         "--realtime/--no-realtime", default=None, help="Insist on, or decline, real time."
     ),
     click.option("--headless", is_flag=True, help="Draw without a window."),
+    click.option("--full-screen", is_flag=True, help="Fill the screen."),
+    click.option(
+        "--overlay", type=click.Choice(OVERLAYS), default=OVERLAYS[0], help="What to show of it."
+    ),
+    click.option(
+        "--press",
+        type=Press(),
+        multiple=True,
+        help="Press a key so many seconds after warm-up, such as 2.5:f5; repeat for more.",
+    ),
     click.option("--frames", type=int, metavar="N", help="Stop after N frames."),
     click.option("--seconds", type=float, metavar="S", help="Stop after S seconds."),
     click.option("--record", type=FILE, help="Write a video (.mp4)."),

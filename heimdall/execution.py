@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from heimdall.capture import Frame
     from heimdall.deployment import Deployment
-    from heimdall.trace import Tracer
+    from heimdall.spans import Spans
 
 
 GPU_FAILURES_UNTIL_LOST = 3
@@ -84,15 +84,17 @@ class Executor:
         deployments: Mapping[str, Deployment],
         newest: Callable[[], Frame],
         inbox: queue.SimpleQueue[Event | Result],
-        tracer: Tracer | None = None,
+        spans: Spans | None = None,
         renew: Callable[[str, Any, Frame], None] = lambda dnn, value, frame: None,
+        clock: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         """``renew`` hears of each result in the pool, before the inbox does."""
         self._renew = renew
+        self._clock = clock
         self._deployments = deployments
         self._newest = newest
         self._inbox = inbox
-        self._tracer = tracer
+        self._spans = spans
         self._runs: dict[int, _Run] = {}
         self._grids: dict[str, np.ndarray] = {}
         self._gpu_failures = 0
@@ -135,7 +137,7 @@ class Executor:
     def _on_prepare(self, action: Prepare) -> None:
         if action.stage == 0:
             options = self.options.get(action.dnn, {})
-            now_ns = time.perf_counter_ns()
+            now_ns = self._clock()
             self._runs[action.job] = _Run(action.dnn, self._newest(), options, now_ns)
         self._pool.submit(self._prepare, action)
 
@@ -157,7 +159,7 @@ class Executor:
         if run is None:  # dropped meanwhile
             return
         pipeline = self._deployments[action.dnn].pipeline
-        start_ns = time.perf_counter_ns()
+        start_ns = self._clock()
         try:
             difference = 0.0
             if action.stage == 0:
@@ -199,20 +201,20 @@ class Executor:
         return results
 
     def _run_fallback(self, action: RunFallback) -> None:
-        start_ns = time.perf_counter_ns()
+        start_ns = self._clock()
         try:
             self._run_range(action, GPU, fallback=True)
         except Exception as error:
             self._failed(action.job, action.dnn, "fallback op", error)
             return
-        elapsed_ns = time.perf_counter_ns() - start_ns
+        elapsed_ns = self._clock() - start_ns
         self._span(
             "pool", f"{action.dnn} fallback", start_ns, start=action.start_op, end=action.end_op
         )
         self._inbox.put(FallbackFinished(action.job, action.end_op, elapsed_ns))
 
     def _finish(self, action: Finish, run: _Run) -> None:
-        start_ns = time.perf_counter_ns()
+        start_ns = self._clock()
         try:
             self._decode_stage(run)
             value = self._deployments[run.dnn].pipeline.combine(run.results, run.frame.image)
@@ -221,14 +223,12 @@ class Executor:
             self._failed(action.job, action.dnn, "decode", error)
             return
         self._span("pool", f"{action.dnn} decode", start_ns)
-        self._inbox.put(
-            Result(run.dnn, value, run.frame, action, run.requested_ns, time.perf_counter_ns())
-        )
+        self._inbox.put(Result(run.dnn, value, run.frame, action, run.requested_ns, self._clock()))
 
     # --- GPU and CPU workers -----------------------------------------------------------
 
     def _run_chunk(self, action: RunChunk) -> None:
-        start_ns = time.perf_counter_ns()
+        start_ns = self._clock()
         try:
             self._run_range(action, action.processor)
         except Exception as error:
@@ -236,7 +236,7 @@ class Executor:
             if action.processor == GPU:
                 self._count_gpu_failure()
             return
-        elapsed_ns = time.perf_counter_ns() - start_ns
+        elapsed_ns = self._clock() - start_ns
         if action.processor == GPU:
             self._gpu_failures = 0
         self._span(
@@ -270,7 +270,7 @@ class Executor:
             run.outputs[action.task] = network.read(state)
 
     def _move(self, action: Move) -> None:
-        start_ns = time.perf_counter_ns()
+        start_ns = self._clock()
         try:
             self._deployments[action.dnn].load(action.processor)
         except Exception as error:
@@ -309,5 +309,5 @@ class Executor:
         self._faults.report(f"{dnn}: {step} failed: {say(error)}", error)
 
     def _span(self, lane: str, name: str, start_ns: int, **details: Any) -> None:
-        if self._tracer:
-            self._tracer.span(lane, name, start_ns, time.perf_counter_ns(), details)
+        if self._spans:
+            self._spans.span(lane, name, start_ns, self._clock(), details)

@@ -11,6 +11,7 @@ from pathlib import Path
 from heimdall.errors import ConfigError, unknown
 
 MODES = ("elastic", "static")  # how the end of a chunk is chosen: at run time, or beforehand
+OVERLAYS = ("panel", "timeline", "small", "off")  # how much a run shows of itself
 CONTENT = ("aging", "paper")  # how a changing scene enters a DNN's utility
 MAX_FPS = 1000.0
 VIDEOS = (".mp4",)
@@ -40,6 +41,9 @@ class RunOptions:
     screenshot: Path | None = None  # the last frame
     trace: Path | None = None
     gpu_cores: int | None = None  # cores of the software GPU
+    overlay: str = "panel"
+    full_screen: bool = False
+    press: tuple[tuple[float, str], ...] = ()  # (seconds after warm-up, key): pressed by itself
     realtime: bool | None = None  # real-time software GPU; None: where permitted
 
     def __post_init__(self) -> None:
@@ -59,6 +63,7 @@ class RunOptions:
 
             _one_of("scheduler", self.scheduler, tuple(SCHEDULERS))
         _one_of("mode", self.mode, MODES)
+        _one_of("overlay", self.overlay, OVERLAYS)
         if self.content is not None:
             _one_of("content", self.content, CONTENT)
         for name, endings in (("record", VIDEOS), ("screenshot", PICTURES), ("trace", ())):
@@ -76,6 +81,14 @@ def parse_size(text: str) -> tuple[int, int]:
 def parse_source(text: str | None) -> str | int | None:
     """A camera's number as an int; a file, image or stream URL as it stands."""
     return int(text) if text is not None and re.fullmatch(r"[0-9]{1,3}", text) else text
+
+
+def parse_press(text: str) -> tuple[float, str]:
+    """``"2.5:f5"`` to ``(2.5, "f5")``; ConfigError when it is not SECONDS:KEY."""
+    match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]+)?):(\S+)", text.strip())
+    if match is None:
+        raise ConfigError(f"press {text!r}: expected SECONDS:KEY, such as 2.5:f5")
+    return float(match[1]), match[2].lower()
 
 
 def _one_of(name: str, value: str, valid: tuple[str, ...]) -> None:

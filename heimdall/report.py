@@ -41,6 +41,10 @@ class Reporter:
         """A result of ``dnn`` has reached the app."""
         self._results_ns[dnn].append(now_ns)
 
+    def reconfigured(self, scheduler: str, mode: str) -> None:
+        """From now on the run is under another policy or chunk mode."""
+        self._scheduler, self._mode = scheduler, mode
+
     def warm(self, now_ns: int) -> None:
         """Warm-up is over: gaps count from here."""
         self._before = self._coordinator.snapshot(now_ns)

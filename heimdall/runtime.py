@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import gc
 import logging
-import math
 import queue
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +20,8 @@ from heimdall import IMPORTED_S
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import App, create, load_app, validate
 from heimdall.callbacks import Callbacks
-from heimdall.capture import Frame
+from heimdall.capture import Frame, Source
+from heimdall.controls import Controls
 from heimdall.coordinator.coordinator import Coordinator
 from heimdall.coordinator.events import (
     GPU,
@@ -33,15 +32,17 @@ from heimdall.coordinator.events import (
     Finish,
     FrameRendered,
     InferenceRequested,
+    Reconfigured,
     RenderStarted,
 )
-from heimdall.errors import AppError
 from heimdall.execution import Executor, Result
 from heimdall.options import RunOptions
-from heimdall.pacing import GAP_GUARD_NS, SPIN_NS, Pacer, spin_until
-from heimdall.render import Close, InputEvent, Key, Pointer, Recorder, Scroll, Status, save_picture
+from heimdall.pacing import GAP_GUARD_NS, SPIN_NS, AwakeClock, Pacer, spin_until
+from heimdall.render import InputEvent, Key, Pointer, Recorder, Scroll, Status, save_picture
 from heimdall.report import Reporter
+from heimdall.script import Script
 from heimdall.softgpu import first_in_line
+from heimdall.spans import Spans
 from heimdall.startup import Setup, start
 from heimdall.stats import DnnFigures, Figures
 from heimdall.trace import Tracer
@@ -81,24 +82,25 @@ class Runtime:
         self._app = app
         self._options = options
         self._setup = setup
-        self._source = setup.source
         self._frame = setup.first_frame
-        self._interval_ns = round(1e9 / setup.fps)
-        # What the system keeps of a real-time GPU's core: taking it would stop the GPU for 50 ms.
-        reserved = 1.0 - setup.processors.load_limit
-        self._guard_ns = max(GAP_GUARD_NS, round(reserved * self._interval_ns))
+        self.scheduler = options.scheduler or app.scheduler
+        self.mode, self.fps = setup.chunk_mode, setup.fps
+        self._set_rate(setup.fps)
+        self._clock = AwakeClock()
         self._inbox: queue.SimpleQueue[Event | Result] = queue.SimpleQueue()
         self._callbacks = Callbacks()
         self._tracer = Tracer(time.perf_counter_ns()) if options.trace else None
+        self._spans = Spans(self._tracer)
         self._coordinator = self._open_coordinator()
+        self._config = self._coordinator.config() if self._tracer else {}
         self._figures = _figures(setup)
         self._reporter = Reporter(
             app,
             setup,
             self._coordinator,
             self._figures,
-            scheduler=options.scheduler or app.scheduler,
-            mode=setup.chunk_mode,
+            scheduler=self.scheduler,
+            mode=self.mode,
         )
         self._tracker = app.tracker = Tracker()
         setup.source.observe = self._tracker.advance
@@ -106,14 +108,14 @@ class Runtime:
         self._recorder = (
             Recorder(options.record, setup.surface.size, setup.fps) if options.record else None
         )
-        self._script: Iterator[float] | None = None if options.headless else iter(())
-        self._script_due_ns = 0
+        self._controls = Controls(app, options, setup, self)
+        self._script = Script(app, self._callbacks) if options.headless else None
         self._status = self._reporter.status(0, "", "")
         self._status_due_ns = 0
         self._reason = ""
-        self._overlay_on = True
-        self._stopping = False
+        self._title = ""
         self._warm = False
+        self._warm_ns = 0
         self._startup_s = 0.0
         self._frame_count = 0
         self._deadline_after_ns = setup.lone_render_ns  # a frame's deadline, after its start
@@ -123,9 +125,9 @@ class Runtime:
         app, options, setup = self._app, self._options, self._setup
         return Coordinator(
             [deployment.plan for deployment in setup.deployments.values()],
-            scheduler=options.scheduler or app.scheduler,
+            scheduler=self.scheduler,
             frame_interval_ns=self._interval_ns,
-            mode=setup.chunk_mode,
+            mode=self.mode,
             offload=options.offload,
             content=options.content or app.content,
             render_priority=app.render_priority,
@@ -133,7 +135,12 @@ class Runtime:
 
     def _open_executor(self) -> Executor:
         return Executor(
-            self._setup.deployments, self._newest, self._inbox, self._tracer, self._tracker.renew
+            self._setup.deployments,
+            self._newest,
+            self._inbox,
+            self._spans,
+            self._tracker.renew,
+            self._clock,
         )
 
     def run(self) -> dict[str, Any]:
@@ -145,7 +152,7 @@ class Runtime:
         gc.collect()
         gc.freeze()
         first_in_line()
-        self._began_ns = time.perf_counter_ns()
+        self._began_ns = self._clock()
         self._pacer = Pacer(self._interval_ns, self._began_ns)
         self._request()
         try:
@@ -163,7 +170,7 @@ class Runtime:
         frame = self._newest()
         self._setup.scene.load(frame.image, frame.sequence)
         self._serve_until(start_ns)
-        spin_until(start_ns)
+        spin_until(start_ns, self._clock)
         self._receive(RenderStarted(self._frame_count))
         completed_ns, render_ns = self._draw(frame, start_ns)
         self._count_frame(start_ns, completed_ns, render_ns)
@@ -176,7 +183,7 @@ class Runtime:
     def _serve_until(self, deadline_ns: int) -> None:
         """Handle what workers report until the next frame starts; never past it."""
         while True:
-            now_ns = time.perf_counter_ns()
+            now_ns = self._clock()
             wake_ns = self._coordinator.next_wakeup_ns()
             if wake_ns is not None and wake_ns <= now_ns:
                 self._wake(now_ns)
@@ -195,26 +202,25 @@ class Runtime:
     def _draw(self, frame: Frame, start_ns: int) -> tuple[int, int]:
         """Draw and present the newest frame; return (completion time, duration) in ns."""
         setup = self._setup
-        began_ns = time.perf_counter_ns()
+        began_ns = self._clock()
         setup.scene.begin(frame.image, frame.sequence)
         self._tracker.show(frame)
         self._callbacks.call(self._app.draw, setup.scene)
         setup.scene.render()
-        if self._overlay_on:
-            setup.overlay.draw(self._current_status())
+        setup.overlay.draw(self._current_status())
         setup.surface.finish()
-        completed_ns = time.perf_counter_ns()
+        completed_ns = self._clock()
         setup.surface.present()
         if self._recorder:
             self._recorder.add(setup.surface)
-        if self._tracer:
-            self._tracer.span(
-                "render",
-                f"frame {self._frame_count}",
-                began_ns,
-                completed_ns,
-                {"after_start_ms": (completed_ns - start_ns) / 1e6},
-            )
+        self._controls.frame()
+        self._spans.span(
+            "render",
+            f"frame {self._frame_count}",
+            began_ns,
+            completed_ns,
+            {"after_start_ms": (completed_ns - start_ns) / 1e6},
+        )
         return completed_ns, completed_ns - began_ns
 
     def _count_frame(self, start_ns: int, completed_ns: int, render_ns: int) -> None:
@@ -223,7 +229,7 @@ class Runtime:
         self._figures.frame(completed_ns, start_ns + self._deadline_after_ns, render_ns)
         self._figures.skipped_frames += self._pacer.advance(completed_ns)
         if not self._warm and self._is_warm(completed_ns):
-            self._warm = True
+            self._warm, self._warm_ns = True, completed_ns
             # The app's content is there by now: what a frame takes, nine times out of ten.
             self._deadline_after_ns = int(np.percentile(self._figures.render_ns, 90))
             self._figures.restart(completed_ns)
@@ -243,11 +249,11 @@ class Runtime:
     # --- the coordinator -------------------------------------------------------------------
 
     def _receive(self, event: Event) -> None:
-        now_ns = time.perf_counter_ns()
+        now_ns = self._clock()
         decisions = self._coordinator.decisions
         actions = self._coordinator.receive(event, now_ns)
         if self._coordinator.decisions != decisions:
-            self._figures.decision_ns.append(time.perf_counter_ns() - now_ns)
+            self._figures.decision_ns.append(self._clock() - now_ns)
         self._carry_out(event, actions, now_ns)
 
     def _wake(self, now_ns: int) -> None:
@@ -273,7 +279,7 @@ class Runtime:
         if isinstance(message, Result):
             figures = self._figures.dnns[message.dnn]
             figures.end_to_end_ns.append(message.decoded_ns - message.requested_ns)
-            self._reporter.result(message.dnn, time.perf_counter_ns())
+            self._reporter.result(message.dnn, self._clock())
             self._callbacks.call(self._app.on_result, message.dnn, message.value, message.frame)
             self._request()
             return
@@ -282,25 +288,16 @@ class Runtime:
         self._receive(message)
 
     def _react(self) -> None:
-        """Window input, then the headless script, then what the app has requested."""
+        """Input, then the headless script, then what the app has requested."""
         for event in self._setup.surface.poll():
             self._on_input(event)
-        now_ns = time.perf_counter_ns()
-        if self._warm and self._script_due_ns <= now_ns:
-            wait_s = self._callbacks.call(
-                self._script_step, name=f"{type(self._app).__name__}.script"
-            )
-            self._script_due_ns = now_ns + round((3600.0 if wait_s is None else wait_s) * 1e9)
+        if self._warm:
+            now_ns = self._clock()
+            for event in self._controls.presses((now_ns - self._warm_ns) / 1e9):
+                self._on_input(event)
+            if self._script:
+                self._script.play(now_ns)
         self._request()
-
-    def _script_step(self) -> float | None:
-        """Seconds until the next step; None: the script is over (or has failed)."""
-        if self._script is None:
-            self._script = iter(self._app.script())
-        wait_s = next(self._script, None)
-        if wait_s is not None and not 0 <= wait_s < math.inf:
-            raise AppError(f"script() must yield seconds to wait, not {wait_s!r}")
-        return wait_s
 
     def _request(self) -> None:
         requests, self._app.requests = self._app.requests, []
@@ -309,11 +306,9 @@ class Runtime:
             self._receive(InferenceRequested(dnn))
 
     def _on_input(self, event: InputEvent) -> None:
-        if isinstance(event, Close) or (isinstance(event, Key) and event.name == "escape"):
-            self._stopping = True
-        elif isinstance(event, Key):
-            if event.pressed and event.name == "o":
-                self._overlay_on = not self._overlay_on
+        if self._controls.handle(event):
+            return
+        if isinstance(event, Key):
             self._callbacks.call(self._app.on_key, event)
         elif isinstance(event, Pointer):
             self._callbacks.call(self._app.on_pointer, event, self._setup.scene)
@@ -321,52 +316,98 @@ class Runtime:
             self._callbacks.call(self._app.on_scroll, event)
 
     def _newest(self) -> Frame:
-        self._frame = self._source.latest() or self._frame
+        self._frame = self._setup.source.latest() or self._frame
         return self._frame
 
     def _refresh_status(self) -> None:
         """New words for the overlay, a few times a second, while no frame is being drawn."""
-        now_ns = time.perf_counter_ns()
-        if self._overlay_on and now_ns >= self._status_due_ns:
-            self._status_due_ns = now_ns + STATUS_INTERVAL_NS
-            message = self._callbacks.message or self._executor.message
-            self._status = self._reporter.status(now_ns, self._reason, message)
-            self._setup.overlay.prepare(self._status)
+        now_ns = self._clock()
+        if now_ns < self._status_due_ns:
+            return
+        self._status_due_ns = now_ns + STATUS_INTERVAL_NS
+        message = self._callbacks.message or self._executor.message
+        self._status = self._reporter.status(now_ns, self._reason, message)
+        self._setup.overlay.prepare(self._current_status())
+        title = self._controls.title(self._status)
+        if title != self._title:
+            self._title = title
+            self._setup.surface.set_title(title)
 
     def _current_status(self) -> Status:
+        controls = self._controls
+        if controls.view == "timeline":
+            self._setup.overlay.add(self._spans.fetch(), self._status)
         return replace(
-            self._status, fps=self._figures.recent_fps(), frame_ms=tuple(self._figures.recent_ms)
+            self._status,
+            fps=self._figures.recent_fps(),
+            frame_ms=tuple(self._figures.recent_ms),
+            notice=controls.notice,
+            view=controls.view,
+            help=controls.help,
+            now_ns=self._clock(),
         )
+
+    # --- what the controls change ------------------------------------------------------------
+
+    def reconfigure(self, scheduler: str, mode: str, fps: float) -> None:
+        """Go on with another policy, chunk mode or frame rate; counting starts afresh."""
+        self._set_rate(fps)
+        self._pacer.interval_ns = self._interval_ns
+        self._figures.fps_target = fps
+        gap_ns = self._interval_ns - self._setup.lone_render_ns
+        deployments = self._setup.deployments.values()
+        chunks = tuple(cut for each in deployments for cut in each.partition(gap_ns))
+        self._receive(Reconfigured(scheduler, mode, self._interval_ns, chunks))
+        self.scheduler, self.mode, self.fps = scheduler, mode, fps
+        self._reporter.reconfigured(scheduler, mode)
+        if self._warm:
+            now_ns = self._clock()
+            self._figures.restart(now_ns)
+            self._reporter.warm(now_ns)
+
+    def watch(self, source: Source) -> None:
+        """Go on with another source; its frames follow those of the last one."""
+        source.number_from(self._frame.sequence + 1)
+        self._setup.source.observe, source.observe = None, self._tracker.advance
+        self._setup.source = source
+
+    def _set_rate(self, fps: float) -> None:
+        self._interval_ns = round(1e9 / fps)
+        # What the system keeps of a real-time GPU's core: taking it would stop the GPU for 50 ms.
+        reserved = 1.0 - self._setup.processors.load_limit
+        self._guard_ns = max(GAP_GUARD_NS, round(reserved * self._interval_ns))
 
     # --- end ---------------------------------------------------------------------------------
 
     def _finished(self) -> bool:
         options, figures = self._options, self._figures
-        if self._stopping or self._source.ended:
+        if self._controls.ended or self._setup.source.ended:
             return True
         if not self._warm:
             return False
         if options.frames is not None and len(figures.completions_ns) >= options.frames:
             return True
-        elapsed_ns = time.perf_counter_ns() - figures.started_ns
+        elapsed_ns = self._clock() - figures.started_ns
         return options.seconds is not None and elapsed_ns >= options.seconds * 1e9
 
     def _finish(self) -> dict[str, Any]:
         """Save what was asked for, and sum up."""
-        summary = self._reporter.summary(time.perf_counter_ns(), self._startup_s)
+        summary = self._reporter.summary(self._clock(), self._startup_s)
         if self._options.screenshot:
             save_picture(self._options.screenshot, self._setup.surface.read())
         if self._tracer and self._options.trace:
             about = {"app": self._app.name, "device": self._setup.gpu_name}
-            self._tracer.save(self._options.trace, self._coordinator.config(), about)
+            self._tracer.save(self._options.trace, self._config, about)
         errors = [*self._executor.errors, *self._callbacks.errors]
-        if self._source.error:
-            errors.append(self._source.error)
+        if self._setup.source.error:
+            errors.append(self._setup.source.error)
         return {**summary, "errors": errors}
 
     def close(self) -> None:
-        """End the threads and finish the recording."""
+        """End the threads and finish the recordings."""
         self._executor.close()
+        self._controls.close()
+        self._setup.source.close()
         if self._recorder:
             self._recorder.close()
 

@@ -30,6 +30,7 @@ from heimdall.models.catalog import open_pipeline
 from heimdall.options import MODES, RunOptions
 from heimdall.processors import Processors, open_processors
 from heimdall.render import Overlay, Scene, Surface, open_surface
+from heimdall.splash import Splash
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,11 @@ class Setup:
     deployments: dict[str, Deployment]
     lone_render_ns: int  # one frame of this app, nothing else running
     chunk_mode: str  # one of options.MODES
+
+    @property
+    def elastic(self) -> bool:
+        """Whether chunks can end at any op."""
+        return self.processors.gpu.name != "onnxruntime"
 
     @property
     def gpu_name(self) -> str:
@@ -87,6 +93,10 @@ def start(app: App, options: RunOptions, progress: Progress = no_progress) -> It
         surface = stack.enter_context(_open_surface(app, options, processors))
         first_frame = _first_frame(source)
         scene, overlay = Scene(surface), Overlay(surface)
+        if not options.headless:
+            title = app.title or app.name
+            progress = Splash(surface, scene, overlay, first_frame, title, progress)
+            progress("measuring the renderer", 0, 1)
         lone_render_ns = _measure_render(app, surface, scene, first_frame)
         deployments = {}
         for dnn in app.dnns:

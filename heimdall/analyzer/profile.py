@@ -142,15 +142,26 @@ def to_stage_plan(
     ``chunks`` holds the ranges of fallback ops too. A gap that is not positive (rendering
     alone is too slow for the frame rate) makes every op a chunk.
     """
-    if gap_ns <= 0:
-        gap_ns, margin_ns = 1, 0
     costs = profile.costs
-    chunks = partition(costs, gap_ns, strategy, margin_ns=margin_ns)
     return StagePlan(
         op_ns=costs.op_ns,
         fallback=costs.fallback,
         cpu_ns=profile.cpu_ns,
         chunk_cost_ns=profile.chunk_cost_ns,
-        chunks=tuple((chunk.start, chunk.end) for chunk in chunks),
+        chunks=_ranges(costs, gap_ns, strategy, margin_ns),
         tasks=tasks,
     )
+
+
+def recut(plan: StagePlan, gap_ns: int) -> tuple[tuple[int, int], ...]:
+    """The chunks that ``to_stage_plan`` would choose for another gap."""
+    return _ranges(OpCosts(plan.op_ns, plan.fallback, plan.chunk_cost_ns), gap_ns)
+
+
+def _ranges(
+    costs: OpCosts, gap_ns: int, strategy: str = "heimdall", margin_ns: int = MARGIN_NS
+) -> tuple[tuple[int, int], ...]:
+    if gap_ns <= 0:
+        gap_ns, margin_ns = 1, 0
+    chunks = partition(costs, gap_ns, strategy, margin_ns=margin_ns)
+    return tuple((chunk.start, chunk.end) for chunk in chunks)
