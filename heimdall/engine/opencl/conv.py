@@ -8,6 +8,7 @@ channels, whose lanes are input channels; *planar*, from NCHW to NCHW, whose lan
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,13 @@ from heimdall.engine.opencl.conv_tiles import (
 )
 from heimdall.engine.opencl.launch import Arg, Launch, Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
+from heimdall.engine.opencl.ops_array import plan_pack
+from heimdall.engine.opencl.strided import Strided
 
 __all__ = ["ConvSpec", "Plan", "plan_conv", "preferred_blocks"]
 
 _FEW = 4  # at most this many outputs go to the few-outputs kernel
+_LARGE_WINDOW = 9  # taps from which a layer of few channels is worth a planar copy of its input
 _PLANAR = 8  # layers with at most this many channels on both sides are best planar
 
 
@@ -100,6 +104,7 @@ class _Builder:
         self.traits, self.tuned = traits, tuned
         self.launches: list[Launch] = []
         self.scratch_floats = 0
+        self.source = Ref("x")
         lanes = traits.block
         self.blocks = -(-y.channels // lanes)
         self.constants = {"b": conv_pack.pack_channels(bias, y.channels, lanes)}
@@ -114,21 +119,37 @@ class _Builder:
         blocked = self.x.block == lanes
         if self.spec.groups == channels == self.y.channels > 1 and blocked:
             self._add_depthwise(part)
+        elif self._is_planar(part, self.x):
+            self._add_planar(part)
+        elif self._is_planar(part, planar := replace(self.x, block=1, offset=0)) and _gains(part):
+            self._unpack(planar)
+            self._add_planar(part)
         elif (
             self.spec.groups == 1 and self.y.channels <= _FEW and blocked and 2 * channels >= lanes
         ):
             self._add_few(part)
-        elif self._is_planar(part):
-            self._add_planar(part)
         elif plan := self._winograd(part):
             self._add_winograd(part, plan)
         else:
             self._add_dense(part)
 
-    def _is_planar(self, part: Pass) -> bool:
-        plain = self.spec.groups == self.x.block == self.y.block == 1 and part.weights.size
+    def _is_planar(self, part: Pass, x: Layout) -> bool:
+        y = self.y
+        few = y.block == self.traits.block and y.channels <= _FEW and self.residual is None
+        plain = self.spec.groups == x.block == 1 and (y.block == 1 or few) and part.weights.size
         unit = part.stride[1] == 1 and part.out_step == (1, 1)
         return bool(plain) and unit and self._grid(part, flatten=True)[1] >= self.traits.block
+
+    def _unpack(self, planar: Layout) -> None:
+        """Read x, with its halo, from a planar copy from now on."""
+        x = self.x
+        size = x.channels, x.stored_height, x.stored_width
+        stored, copy = Layout(*size, x.block, offset=x.offset), Strided.contiguous((1, *size))
+        (launch,) = plan_pack(copy, stored, self.traits, unpack=True).launches
+        names = {"array": "scratch", "picture": "x"}
+        args = (Ref(names[arg.name]) if isinstance(arg, Ref) else arg for arg in launch.args)
+        self.launches.append(replace(launch, args=tuple(args)))
+        self.x, self.source, self.scratch_floats = planar, Ref("scratch"), planar.floats
 
     def _add_planar(self, part: Pass) -> None:
         height, width = self._grid(part, flatten=True)
@@ -137,7 +158,7 @@ class _Builder:
         name = self._store("w", np.ascontiguousarray(part.weights.transpose(1, 2, 3, 0)).ravel())
         split = Split(tile, 0, -(-outputs // tile.blocks))
         extra = (np.int32(self.x.channels), np.int32(outputs))
-        kernel = {"outputs": tile.blocks}
+        kernel = {"outputs": tile.blocks, "blocked": self.y.block > 1}
         self._launch("conv_planar", part, split, name, kernel, extra, flatten=True)
 
     def _add_depthwise(self, part: Pass) -> None:
@@ -245,7 +266,7 @@ class _Builder:
         planar = name == "conv_planar"  # its tiles are vectors of pixels wide
         scatter = y.block != self.traits.block and not planar
         height, width = self._grid(part, flatten)
-        args: list[Arg | int] = [Ref("x"), Ref(weights)]
+        args: list[Arg | int] = [self.source, Ref(weights)]
         args += self._results(part, (height, width), split.first, scatter)
         args += [*self._source(part), *part.taps]
         args += [part.tap_step[0] * x.row, part.tap_step[1] * x.block, *extra]
@@ -338,6 +359,12 @@ class _Builder:
         # a pass without taps (stride beyond the kernel) still needs a buffer to bind
         self.constants[key] = array if array.size else np.zeros(self.traits.block, np.float32)
         return key
+
+
+def _gains(part: Pass) -> bool:
+    """True for layers whose lanes are better used by pixels, even if x must be copied first."""
+    outputs, inputs = part.weights.shape[:2]
+    return max(outputs, inputs) <= _PLANAR and part.weights[0, 0].size >= _LARGE_WINDOW
 
 
 def _target(layout: Layout, part: Pass) -> tuple[int, int, int, int]:

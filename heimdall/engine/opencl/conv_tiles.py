@@ -35,9 +35,9 @@ _DENSE_32 = {
     Tile(1, 2, 1): 0.35, Tile(1, 1, 1): 0.18,
     Tile(1, 12, 1, True): 0.85, Tile(1, 8, 1, True): 0.84, Tile(1, 4, 2, True): 0.86,
     Tile(1, 4, 1, True): 0.75, Tile(1, 2, 1, True): 0.45, Tile(2, 8, 1, True): 0.94,
-    Tile(2, 4, 1, True): 0.9, Tile(2, 2, 1, True): 0.6, Tile(3, 4, 1, True): 0.93,
-    Tile(0, 12, 1, True): 0.65, Tile(0, 8, 2, True): 0.7, Tile(0, 4, 1, True): 0.4,
-    Tile(0, 2, 1, True): 0.2,
+    Tile(2, 4, 2, True): 0.96, Tile(2, 4, 1, True): 0.92, Tile(2, 2, 1, True): 0.6,
+    Tile(3, 4, 1, True): 0.93, Tile(0, 12, 1, True): 0.65, Tile(0, 8, 2, True): 0.7,
+    Tile(0, 4, 1, True): 0.4, Tile(0, 2, 1, True): 0.2,
 }  # fmt: skip
 # 16 registers (AVX2), from the same model of loads against multiply-adds; not measured.
 _DENSE_16 = {
@@ -153,9 +153,21 @@ def planar_tile(outputs: int, width: int, height: int, traits: Traits) -> Tile:
         wide, high = shape
         cells = wide * high * each
         items = -(-width // (wide * traits.block)) * -(-height // high)
-        return items * (max(cells, 8) + wide * high / 2 + 1)
+        return items * (max(cells, 8) + high / 2 + 1)
 
-    shapes = [(1, 1), (1, 2), (1, 3), (1, 4), (1, 6), (1, 8), (2, 1), (2, 2), (2, 3), (2, 4)]
+    shapes = [
+        (4, 1),
+        (1, 1),
+        (1, 2),
+        (1, 3),
+        (1, 4),
+        (1, 6),
+        (1, 8),
+        (2, 1),
+        (2, 2),
+        (2, 3),
+        (2, 4),
+    ]
     fits = [
         (wide, high)
         for wide, high in shapes

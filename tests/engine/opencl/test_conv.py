@@ -313,7 +313,7 @@ def test_grouped_transposed_convolutions_match_onnxruntime(device, case):
 
 
 @few_builds
-@given(cases(), st.integers(1, 4), st.integers(8, 50), st.sampled_from([AVX512, AVX2, GPU]), acts)
+@given(cases(), st.integers(1, 4), st.integers(9, 50), st.sampled_from([AVX512, AVX2, GPU]), acts)
 def test_few_outputs_match_onnxruntime(device, case, outputs, inputs, traits, act):
     plan = check(device, replace(case, channels=(inputs, outputs)), traits, act)
     assert names(plan) == {"conv_few"}
@@ -335,6 +335,12 @@ def test_planar_pictures_match_onnxruntime(device, case, traits, act):
     spec = replace(case.spec, strides=(case.spec.strides[0], 1))
     case = replace(case, spec=spec, size=(case.size[0], case.size[1] + 30), x_block=1, y_block=1)
     assert names(check(device, case, traits, act)) == {"conv_planar"}
+
+
+@pytest.mark.parametrize(("outputs", "y_block"), [(3, 16), (4, 16), (8, 1)])
+def test_few_channels_with_large_windows_are_unpacked_to_planar_pictures(device, outputs, y_block):
+    case = Case(ConvSpec((5, 5), pads=(2, 1, 0, 2)), (4, outputs), (9, 80), y_block=y_block)
+    assert names(check(device, case, act="prelu")) == {"pack", "conv_planar"}
 
 
 @pytest.mark.parametrize("outputs", [8, 21, 40, 56, 72])

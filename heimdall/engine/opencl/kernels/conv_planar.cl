@@ -1,7 +1,8 @@
-{# Convolution from planar to planar (NCHW) tensors, for layers with few channels on either side.
+{# Convolution from planar (NCHW) to planar tensors, for layers with few channels on either side.
     Lanes are neighbouring pixels of a row, so no lane is wasted however few the channels are. A
     work-item owns `outputs` channels by tile_w vectors by tile_h rows; the last group of channels
-    is shifted back like the last tile. Weights: [input channel][ky][kx][output channel]. #}
+    is shifted back like the last tile. Weights: [input channel][ky][kx][output channel].
+    With `blocked` the results go to a tensor in channel blocks that has no more channels. #}
 {% import "conv_common.cl" as common with context %}
 {{ common.preamble() }}
 __kernel void conv_planar(
@@ -40,9 +41,9 @@ __kernel void conv_planar(
                 w += y_channels;
             }
 
-{% for o in range(outputs) %}
 {% for r in range(tile_h) %}
 {% for t in range(tile_w) %}
+{% for o in range(outputs) %}
     {
         V v = c{{ o }}_{{ r }}_{{ t }};
 {% if residual != "none" %}
@@ -52,9 +53,22 @@ __kernel void conv_planar(
         const V s = (V)(slope[first + {{ o }}]);
 {% endif %}
         {{ common.activate("V") }}
+{% if blocked %}
+        c{{ o }}_{{ r }}_{{ t }} = v;
+{% else %}
         vstore{{ block }}(v, {{ t }}, y + y_base + (first + {{ o }}) * y_plane + (y0 + {{ r }}) * y_row + x0);
+{% endif %}
     }
 {% endfor %}
+{% if blocked %}
+    {
+        __global float *to = y + y_base + (y0 + {{ r }}) * y_row + (x0 + {{ t * block }}) * y_pixel;
+{% for i in range(block) %}
+        *(__global V *)(to + {{ i }} * y_pixel) = (V)(
+            {% for o in range(block) %}{{ "c%d_%d_%d.s%x"|format(o, r, t, i) if o < outputs else "0.0f" }}{{ ", " if not loop.last }}{% endfor %});
+{% endfor %}
+    }
+{% endif %}
 {% endfor %}
 {% endfor %}
 }
