@@ -1,0 +1,121 @@
+"""Several systems in turn: processes, failures and interruptions."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from heimdall.bench.runner import as_arguments, run_all
+from heimdall.bench.systems import parse_systems
+from heimdall.errors import DeviceError
+
+SYSTEMS = parse_systems("multithread,fixed-5,max-total")
+
+APP = """
+from heimdall import DNN, App
+
+class Small(App):
+    size = (160, 120)
+    dnns = (
+        DNN("mask", model="selfie"),
+        DNN("hand", model="hand", on_event=True, latency_constraint_ms=0.01),
+    )
+"""
+SCENARIO = """
+title = "Small"
+app = "small.py"
+[dnns.hand]
+event = { process = "periodic", rate_hz = 10 }
+"""
+
+
+def quiet(what: str, done: int, total: int) -> None:
+    """No progress."""
+
+
+def test_a_system_that_fails_does_not_keep_the_others_from_running():
+    def run(system):
+        if system.name == "fixed-5":
+            raise DeviceError("no queue")
+        return {"name": system.name}
+
+    summaries, failures, interrupted = run_all(SYSTEMS, run, quiet)
+    assert list(summaries) == ["multithread", "max-total"]
+    assert failures == ["fixed-5: no queue"]
+    assert not interrupted
+
+
+def test_an_interruption_keeps_what_has_finished():
+    def run(system):
+        if system.name == "fixed-5":
+            raise KeyboardInterrupt
+        return {"name": system.name}
+
+    summaries, failures, interrupted = run_all(SYSTEMS, run, quiet)
+    assert (list(summaries), failures, interrupted) == (["multithread"], [], True)
+
+
+def test_options_become_the_command_line_they_came_from():
+    options = {"seconds": 2.5, "size": (640, 480), "device": None, "realtime": False}
+    assert as_arguments(options) == ["--seconds", "2.5", "--size", "640x480", "--no-realtime"]
+    assert as_arguments({"realtime": True, "gpu_cores": 1}) == ["--realtime", "--gpu-cores", "1"]
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "heimdall.cli", "bench", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env=dict(os.environ),
+    )
+
+
+def test_systems_run_side_by_side_and_say_what_cannot_work(tmp_path: Path):
+    (tmp_path / "small.py").write_text(APP)
+    path = tmp_path / "small.toml"
+    path.write_text(SCENARIO)
+    systems = ("multithread", "multithread-onnxruntime", "fixed-2", "max-min-static")
+    names = ",".join(systems)
+    done = bench(str(path), "--systems", names, "--seconds", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["scenario"], result["title"]) == ("small", "Small")
+    assert result["machine"]["cores"] >= 1
+    assert tuple(result["systems"]) == systems
+    for name, run in result["systems"].items():
+        assert run["errors"] == [], name
+        assert run["fps"]["mean"] > 0
+        assert run["dnns"]["mask"]["inferences"] > 0
+        assert run["dnns"]["hand"]["inferences"] > 0
+        assert run["dnns"]["hand"]["deadline_misses"] == run["dnns"]["hand"]["inferences"]
+    processors = {name: run["dnns"]["mask"]["gpu"] for name, run in result["systems"].items()}
+    assert processors["multithread-onnxruntime"] == 0
+    assert result["systems"]["fixed-2"]["dnns"]["mask"]["chunks"] > 10
+    assert result["systems"]["multithread"]["dnns"]["mask"]["chunks"] == 1
+    assert result["systems"]["multithread"]["gap_utilization"] is None
+    assert "hand cannot meet its latency constraint of 0 ms on the GPU even alone" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["shoping"], "unknown scenario 'shoping'"),
+        (["criminal"], "can only be simulated"),
+        (["shopping", "--systems", "maxtotal"], "unknown system 'maxtotal'"),
+        (["shopping", "--systems", ","], "no system given"),
+        (["shopping", "--gpu-cores", "99"], "99 GPU cores"),
+        (["shopping", "--seconds", "0"], "0.0 is not in the range x>0"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(arguments, message):
+    done = bench(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
