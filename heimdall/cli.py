@@ -209,8 +209,16 @@ def models(as_json: bool) -> None:
 
 @main.command()
 @click.argument("model")
-@options(*measuring_options, json_option)
-def profile(model: str, as_json: bool, **measuring: Any) -> None:
+@options(
+    click.option(
+        "--tune",
+        is_flag=True,
+        help="First try other kernels for each convolution, and keep the fastest.",
+    ),
+    *measuring_options,
+    json_option,
+)
+def profile(model: str, tune: bool, as_json: bool, **measuring: Any) -> None:
     """Measure every op of MODEL: a name of `heimdall models`, or an .onnx file.
 
     Saved profiles are used where they are still valid.
@@ -218,9 +226,11 @@ def profile(model: str, as_json: bool, **measuring: Any) -> None:
     with console.work(as_json):
         from heimdall import inspection
 
-        found = _profiles(model, **measuring)
+        tuned: list[dict[str, Any]] | None = [] if tune else None
+        found = _profiles(model, **measuring, tuned=tuned)
         networks = [inspection.describe_profile(each) for each in found]
-    _show(as_json, {"schema": 1, "model": model, "networks": networks}, "profile_report")
+    result = {"schema": 1, "model": model, "networks": networks, "tuned": tuned}
+    _show(as_json, result, "profile_report")
 
 
 def _profiles(
@@ -230,14 +240,18 @@ def _profiles(
     gpu_cores: int | None,
     force_fallback: tuple[str, ...],
     remeasure: bool,
+    tuned: list[dict[str, Any]] | None = None,
 ) -> list[NetworkProfile]:
-    """The model's networks, profiled where they would run."""
+    """The model's networks, profiled where they would run; with a list as ``tuned``, kernels
+    are tuned first, and what came of it is added to it."""
     from heimdall import inspection, softgpu
     from heimdall.processors import open_processors
 
     graphs = inspection.load_networks(model, shapes)
     software = softgpu.plan(cores=gpu_cores)
     with console.Progress() as progress, open_processors(device, software) as there:
+        if tuned is not None:
+            tuned += inspection.tune(graphs, there, progress)
         return inspection.profile_model(
             graphs,
             there,

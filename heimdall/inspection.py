@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,28 @@ def profile_model(
         )
         for graph in graphs
     ]
+
+
+def tune(
+    graphs: Sequence[Graph], processors: Processors, progress: Progress = no_progress
+) -> list[dict[str, Any]]:
+    """Let the GPU's engine choose kernels by measurement; one summary a network.
+
+    ``before_ms`` and ``after_ms`` are sums over the layers looked at, each alone.
+    """
+    summaries = []
+    for graph in graphs:
+        found = processors.gpu.tune(graph, partial(progress, f"tuning {graph.name}")).values()
+        summaries.append(
+            {
+                "network": graph.name,
+                "layers": len(found),
+                "changed": sum(after < before for before, after in found),
+                "before_ms": sum(before for before, _ in found) / 1e6,
+                "after_ms": sum(after for _, after in found) / 1e6,
+            }
+        )
+    return summaries
 
 
 def describe_profile(profile: NetworkProfile) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -37,6 +38,11 @@ def cache_dir() -> Path:
             "set HEIMDALL_CACHE to a folder that can be written"
         ) from error
     return path
+
+
+def slug(device: str) -> str:
+    """A device's name as a part of a file's."""
+    return re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")[:80] or "device"
 
 
 def replace_file(path: Path, content: bytes) -> None:

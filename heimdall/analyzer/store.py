@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -68,12 +67,7 @@ def load_or_measure(
             if network is None:
                 loaded.close()
 
-    return _load_or(measure, slug(key.device), name, reason, remeasure)
-
-
-def slug(device: str) -> str:
-    """A device's name as a folder name."""
-    return re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")[:80] or "device"
+    return _load_or(measure, paths.slug(key.device), name, reason, remeasure)
 
 
 def _load_or(

@@ -127,6 +127,14 @@ class Engine(ABC):
         that must run as fallback ops (phones' GPU engines lack many: paper, Table 2).
         ``on_progress(done, total)`` is told while that takes long."""
 
+    def tune(self, graph: Graph, on_progress: LoadProgress) -> dict[str, tuple[int, int]]:
+        """Measure which kernels suit a graph best here, and use them from the next load on.
+
+        Returns what was looked at: (ns before, ns now) by name. An engine without a choice
+        looks at nothing.
+        """
+        return {}
+
     @abstractmethod
     def describe(self) -> Mapping[str, str]:
         """What identifies it in a profile: ``device``, ``driver``, ``version``, ``mode``."""

@@ -8,7 +8,7 @@ import pytest
 from heimdall import paths
 from heimdall.analyzer import store
 from heimdall.analyzer.graph import graph_from_model
-from heimdall.analyzer.store import load_or_measure, slug
+from heimdall.analyzer.store import load_or_measure
 from heimdall.engine.null import NullEngine
 
 
@@ -182,4 +182,4 @@ def test_failed_measurement_leaves_no_file(graph, gpu, places, monkeypatch):
     ],
 )
 def test_device_names_become_safe_folder_names(device, folder):
-    assert slug(device) == folder
+    assert paths.slug(device) == folder

@@ -18,12 +18,13 @@ from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.edges import find_edges
 from heimdall.engine.opencl.launch import Launch
 from heimdall.engine.opencl.limits import check_fits
-from heimdall.engine.opencl.lowered import Fallback
+from heimdall.engine.opencl.lowered import Conv, Fallback
 from heimdall.engine.opencl.lowering import lower
 from heimdall.engine.opencl.memory import needs_clearing, plan_arena
 from heimdall.engine.opencl.placed import Picture, PlacedOp, Storage
 from heimdall.engine.opencl.placement import Placer
-from heimdall.engine.opencl.planning import Bound, clear_halo, plan_step
+from heimdall.engine.opencl.planning import Bound, clear_halo, conv_layer, plan_step
+from heimdall.engine.opencl.tuning import Layer
 
 if TYPE_CHECKING:
     from heimdall.engine.opencl.engine import OpenCLEngine
@@ -72,7 +73,7 @@ class Compiled:
         for index, item in enumerate(self.placer.ops):
             for step in item.steps:
                 if not isinstance(step.spec, Fallback):
-                    bound[index].append(plan_step(step, traits))
+                    bound[index].append(plan_step(step, traits, engine.tuning))
         return bound
 
     def _written_by_host(self, storage: Storage) -> bool:
@@ -101,6 +102,12 @@ class Compiled:
     def launches(self) -> list[Launch]:
         """All launches, in order."""
         return [launch for op in self.bound for b in op for launch in b.plan.launches]
+
+    @property
+    def layers(self) -> list[Layer]:
+        """Every convolution."""
+        steps = (step for op in self.placer.ops for step in op.steps)
+        return [conv_layer(step) for step in steps if isinstance(step.spec, Conv)]
 
     @cached_property
     def dedicated(self) -> list[Storage]:

@@ -19,6 +19,8 @@ from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.network import OpenCLNetwork
 from heimdall.engine.opencl.program import Programs
 from heimdall.engine.opencl.transfer import Transfer
+from heimdall.engine.opencl.tuner import tune
+from heimdall.engine.opencl.tuning import Tuning
 
 
 class OpenCLEngine(Engine):
@@ -43,6 +45,7 @@ class OpenCLEngine(Engine):
             raise explain(error, f"opening {label(self.device)}") from error
         self.shares_memory = bool(self.device.host_unified_memory)
         self.programs = Programs(self.context)
+        self.tuning = Tuning(label(self.device), driver(self.device))
         self._compiled: WeakValueDictionary[tuple[str, tuple[str, ...]], Compiled]
         self._compiled = WeakValueDictionary()
 
@@ -76,12 +79,19 @@ class OpenCLEngine(Engine):
             compiled = self._compiled[key] = Compiled(self, graph, force_fallback)
         return OpenCLNetwork(self, compiled, on_progress)
 
+    def tune(self, graph: Graph, on_progress: LoadProgress) -> dict[str, tuple[int, int]]:
+        compiled = Compiled(self, graph, ())
+        found = tune(self, compiled, on_progress)
+        self.tuning.save()
+        self._compiled.clear()  # planned with the choices of before
+        return found
+
     def describe(self) -> Mapping[str, str]:
         kind = "GPU" if is_gpu(self.device) else f"{self.traits.compute_units} compute units"
         return {
             "device": label(self.device),
             "driver": driver(self.device),
-            "version": _version(),
+            "version": _version() + self.tuning.version,
             "mode": kind,
         }
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from heimdall.engine.opencl import ops_array, ops_picture
-from heimdall.engine.opencl.conv import plan_conv
 from heimdall.engine.opencl.launch import Plan, Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.lowered import (
@@ -38,6 +37,7 @@ from heimdall.engine.opencl.placed import (
     Value,
 )
 from heimdall.engine.opencl.strided import Strided
+from heimdall.engine.opencl.tuning import Layer, Tuning
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Bound:
     storages: dict[str, Storage]
 
 
-def plan_step(step: Step, traits: Traits) -> Bound:
+def plan_step(step: Step, traits: Traits, tuning: Tuning) -> Bound:
     """The launches of one step, once every storage has its place."""
     spec, values, outputs = step.spec, step.inputs, step.outputs
     names: dict[str, Storage] = {}
@@ -61,7 +61,8 @@ def plan_step(step: Step, traits: Traits) -> Bound:
         return _pack(step, traits)
     if isinstance(spec, Conv):
         names |= {"x": names["i0"], **({"residual": names["i1"]} if len(values) > 1 else {})}
-        return Bound(_conv(spec, values, outputs[0], traits), names)
+        layer = conv_layer(step)
+        return Bound(layer.plan(traits, tuning.lookup(layer)), names)
     if isinstance(outputs[0], Picture):
         return Bound(_picture(spec, values, outputs, traits), names)
     return Bound(_array(spec, values, outputs[0], traits), names)
@@ -109,18 +110,17 @@ def _is_permuted(step: Step) -> bool:
     return step.spec.perm != tuple(range(len(step.spec.perm)))
 
 
-def _conv(spec: Conv, values: tuple[Value, ...], y: Value, traits: Traits) -> Plan:
+def conv_layer(step: Step) -> Layer:
+    """The convolution that a step with a ``Conv`` computes; a matrix is a picture of one row."""
+    spec, values, y = step.spec, step.inputs, step.outputs[0]
     if spec.matrix:
         rows, y_rows = _strided(values[0]), _strided(y)
         depth, columns = rows.shape[-1], y_rows.shape[-1]
         count = rows.size // depth
         layouts = Layout.matrix(count, depth), Layout.matrix(count, columns)
-        return plan_conv(spec.spec, *layouts, spec.weights, spec.bias, traits)
+        return Layer(spec.spec, *layouts, spec.weights, spec.bias)
     residual = _layout(values[1]) if len(values) > 1 else None
-    return plan_conv(
-        spec.spec, _layout(values[0]), _layout(y), spec.weights, spec.bias, traits,
-        residual=residual,
-    )  # fmt: skip
+    return Layer(spec.spec, _layout(values[0]), _layout(y), spec.weights, spec.bias, residual)
 
 
 def _picture(
