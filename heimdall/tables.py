@@ -176,11 +176,17 @@ def device_report(report: Mapping[str, Any]) -> list[Table | str]:
         ("CPU", f"{report['cpu']['name']}, cores for all else: {_list(report['cpu']['cores'])}"),
         (
             "onnxruntime",
-            runtime.get("error") or f"{runtime['version']}, {_list(runtime['providers'])}",
+            runtime.get("error") or _runtime_line(runtime),
         ),
         ("cameras", "\n".join(cameras) or "none: apps play their clips"),
     ]
     return [_facts(facts)]
+
+
+def _runtime_line(runtime: Mapping[str, Any]) -> str:
+    gpus = runtime["gpu_devices"]
+    usable = f"; as the GPU: --device {' or '.join(gpus)}" if gpus else ""
+    return f"{runtime['version']}, {_list(runtime['providers'])}{usable}"
 
 
 def _gpu_line(gpu: Mapping[str, Any], software: Mapping[str, Any] | None) -> str:
@@ -206,7 +212,7 @@ def model_list(models: Sequence[Mapping[str, Any]]) -> list[Table | str]:
 def check_report(results: Sequence[Mapping[str, Any]]) -> list[Table | str]:
     """One line a model; what could not be checked below."""
     columns = ["model", ">ops", ">fallback", ">rel. error", ">GPU ms", ">chunked", ">chunks"]
-    columns += [">onnxruntime ms", ">cores"]
+    columns += [">onnxruntime ms", ">longest enqueue", ">MB a job", ">cores"]
     rows = [
         [
             Path(result["model"]).name,
@@ -217,6 +223,8 @@ def check_report(results: Sequence[Mapping[str, Any]]) -> list[Table | str]:
             _ms(result["chunked_ms"], 2),
             result["chunks"],
             _ms(result["onnxruntime_ms"], 2),
+            _ms(result["longest_enqueue_ms"], 2),
+            _ms(result["activations_mb"]),
             result["cores"],
         ]
         for result in results
@@ -227,8 +235,12 @@ def check_report(results: Sequence[Mapping[str, Any]]) -> list[Table | str]:
 
 
 def profile_report(result: Mapping[str, Any]) -> list[Table | str]:
-    """Each network's ops, the longest marked, and its totals."""
-    parts: list[Table | str] = []
+    """What was tuned; each network's ops, the longest marked, and its totals."""
+    parts: list[Table | str] = [
+        f"{each['network']}: other kernels for {each['changed']} of {each['layers']} kinds of"
+        f" convolution, {each['before_ms']:.2f} -> {each['after_ms']:.2f} ms"
+        for each in result.get("tuned") or ()
+    ]
     for network in result["networks"]:
         total = sum(op["ms"] for op in network["ops"]) or 1.0
         rows = [
