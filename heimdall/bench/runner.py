@@ -11,9 +11,10 @@ import logging
 import platform
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 
 SCHEMA = 1
 PATIENCE_S = 30.0  # for an interrupted system to end by itself
+LEVELS = {"warning": logging.WARNING, "error": logging.ERROR}
 
 Summary = dict[str, Any]
 
@@ -67,11 +69,11 @@ def compare(
         own = replace(options, mode=system.mode, offload=system.offload, scheduler=system.scheduler)
         return run_live(workload, system, own, progress)
 
-    def apart(system: System) -> Summary:
-        return in_own_process([scenario, *as_arguments(limits)], system)
-
-    run = here if len(chosen) == 1 else apart
-    summaries, failures, interrupted = run_all(chosen, run, progress)
+    if len(chosen) == 1:
+        summaries, failures, interrupted = run_all(chosen, here, no_progress)
+    else:
+        apart = OwnProcess([scenario, *as_arguments(limits)])
+        summaries, failures, interrupted = run_all(chosen, apart, progress)
     return {
         "schema": SCHEMA,
         "scenario": workload.name,
@@ -108,47 +110,71 @@ def run_all(
     summaries: dict[str, Summary] = {}
     failures: list[str] = []
     try:
-        for done, system in enumerate(systems):
-            progress(f"systems ({system.name})", done, len(systems))
+        for system in systems:
+            progress(system.name, 0, 1)
             try:
                 summaries[system.name] = run(system)
             except HeimdallError as error:
                 log.error("%s: %s", system.name, error)
                 failures.append(f"{system.name}: {error}")
+            progress(system.name, 1, 1)
     except KeyboardInterrupt:
         log.warning("interrupted: keeping %d of %d systems", len(summaries), len(systems))
         return summaries, failures, True
     return summaries, failures, False
 
 
-def in_own_process(arguments: Sequence[str], system: System) -> Summary:
-    """Run ``heimdall bench ... --systems NAME --json`` in a new process, and return its summary.
+class OwnProcess:
+    """Runs ``heimdall bench ARGUMENTS --systems NAME --json`` in a new process each time.
 
-    Raises FailedSystemError when it ends without one.
+    Its warnings are passed on while it runs, each once however many systems give it.
     """
-    command = [sys.executable, "-m", "heimdall.cli", "bench", *arguments]
-    command += ["--systems", system.name, "--json"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        output, _ = process.communicate()
-    except KeyboardInterrupt:
-        _end(process)
-        raise
-    try:
-        summary: Summary = json.loads(output)["systems"][system.name]
-    except (ValueError, KeyError) as error:
-        raise FailedSystemError(f"ended with status {process.returncode} and no summary") from error
-    return summary
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._command = [sys.executable, "-m", "heimdall.cli", "bench", *arguments, "--json"]
+        self._heard: set[str] = set()
+
+    def __call__(self, system: System) -> Summary:
+        """The system's summary. Raises FailedSystemError when it ends without one."""
+        process = subprocess.Popen(
+            [*self._command, "--systems", system.name],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        listener = threading.Thread(target=self._listen, args=(process.stderr,), daemon=True)
+        listener.start()
+        try:
+            assert process.stdout is not None
+            output = process.stdout.read()
+            process.wait()
+        except KeyboardInterrupt:
+            _end(process)
+            raise
+        listener.join()
+        try:
+            summary: Summary = json.loads(output)["systems"][system.name]
+        except (ValueError, KeyError) as error:
+            message = f"ended with status {process.returncode} and no summary"
+            raise FailedSystemError(message) from error
+        return summary
+
+    def _listen(self, stream: IO[str]) -> None:
+        for line in stream:
+            level, _, message = line.strip().partition(": ")
+            if level in LEVELS and message not in self._heard:
+                self._heard.add(message)
+                log.log(LEVELS[level], "%s", message)
 
 
 def _end(process: subprocess.Popen[str]) -> None:
     """The terminal has interrupted it too; a process that hangs is ended."""
     process.terminate()
     try:
-        process.communicate(timeout=PATIENCE_S)
+        process.wait(PATIENCE_S)
     except (subprocess.TimeoutExpired, KeyboardInterrupt):
         process.kill()
-        process.communicate()
+        process.wait()
 
 
 def machine() -> dict[str, Any]:
