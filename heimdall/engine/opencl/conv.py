@@ -1,14 +1,16 @@
 """Plans Conv, ConvTranspose and fully connected layers: which kernel, which tile, which weights.
 
-Four kernels cover all of them (kernels/conv_*.cl): *depthwise*; *few*, for up to four output
-channels, whose lanes are input channels; *planar*, from NCHW to NCHW, whose lanes are pixels; and
-*dense* for everything else, grouped or not.
+Six kernels cover all of them (kernels/conv_*.cl, kernels/winograd*.cl): *depthwise*; *few*, for
+up to four output channels, whose lanes are input channels; *planar*, from NCHW, whose lanes are
+pixels; *stamp*, for transposed layers to one channel; *winograd*, for 3x3 layers of many
+channels; and *dense* for everything else, grouped or not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -67,8 +69,12 @@ def plan_conv(
     weights = np.asarray(weights, np.float32)
     check(spec, x, y, weights, bias, residual, traits)
     build = _Builder(spec, x, y, bias, traits, residual, dict(tuned or {}))
-    for part in passes(spec, weights, (y.height, y.width)):
-        build.add(part)
+    parts = passes(spec, weights, (y.height, y.width))
+    if build.is_stamp():
+        build.add_stamp(parts[0], weights)
+    else:
+        for part in parts:
+            build.add(part)
     return Plan(tuple(build.launches), build.constants, build.scratch_floats)
 
 
@@ -132,6 +138,28 @@ class _Builder:
             self._add_winograd(part, plan)
         else:
             self._add_dense(part)
+
+    def is_stamp(self) -> bool:
+        """True for transposed layers of kernels/conv_stamp.cl."""
+        spec, x, y = self.spec, self.x, self.y
+        plain = spec.transposed and spec.dilations == (1, 1) and not any(spec.pads)
+        apart = spec.kernel == spec.strides and 1 < prod(spec.kernel) <= 16
+        exact = (y.height, y.width) == spec.output_size(x.height, x.width)
+        layouts = x.block == self.traits.block and y.block == y.channels == 1
+        return plain and apart and exact and layouts and self.residual is None
+
+    def add_stamp(self, first: Pass, weights: np.ndarray) -> None:
+        """``first`` is the pass of the first output of every stamp."""
+        x, (height, width) = self.x, self.spec.kernel
+        lanes = 1 << (height * width - 1).bit_length()
+        taps = weights.reshape(-1, height * width, 1, 1).transpose(1, 0, 2, 3)
+        last = -(-(x.channels - (x.blocks - 1) * x.block) // 4)
+        name = self._store("w", conv_pack.pack_dense(taps, lanes, x.block, 4, last))
+        most = 2 if self.traits.kind == "gpu" else 12
+        wide = next(size for size in (12, 8, 4, 2, 1) if size <= min(x.width, most))
+        extra = (np.int32(self.y.row), np.int32(x.blocks), np.int32(last))
+        kernel = {"kernel_h": height, "kernel_w": width, "block": lanes}
+        self._launch("conv_stamp", first, Split(Tile(1, wide, 1), 0, 1), name, kernel, extra)
 
     def _is_planar(self, part: Pass, x: Layout) -> bool:
         y = self.y
@@ -264,7 +292,7 @@ class _Builder:
         """Append a launch: the arguments that all kernels share (conv_common.cl), then its own."""
         x, y = self.x, self.y
         planar = name == "conv_planar"  # its tiles are vectors of pixels wide
-        scatter = y.block != self.traits.block and not planar
+        scatter = y.block != self.traits.block and name not in ("conv_planar", "conv_stamp")
         height, width = self._grid(part, flatten)
         args: list[Arg | int] = [self.source, Ref(weights)]
         args += self._results(part, (height, width), split.first, scatter)
@@ -273,7 +301,7 @@ class _Builder:
         tile = split.tile
         kernel = render(
             name,
-            block=self.traits.block,
+            block=variables.pop("block", self.traits.block),
             tile_w=tile.width,
             tile_h=tile.height,
             **self._epilogue(scatter),

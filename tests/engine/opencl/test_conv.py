@@ -380,6 +380,15 @@ def test_winograd_works_in_bands_that_fit_into_the_cache(device, outputs):
     assert plan.scratch_floats <= 1 << 18
 
 
+@pytest.mark.parametrize("kernel", [(2, 2), (1, 2), (3, 2)])
+@pytest.mark.parametrize("traits", [AVX512, GPU])
+@pytest.mark.parametrize("act", ["none", "prelu", "sigmoid"])
+def test_transposed_layers_without_overlap_stamp_their_outputs(device, kernel, traits, act):
+    spec = ConvSpec(kernel, kernel, transposed=True)
+    case = Case(spec, (22, 1), (7, 27), y_block=1)
+    assert names(check(device, case, traits, act)) == {"conv_stamp"}
+
+
 @pytest.mark.parametrize("x_block", [1, 3])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_first_layers_read_camera_pictures(device, x_block, stride):
