@@ -9,8 +9,9 @@ union (IoU) of what is on screen with the truth, frame by frame.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +43,16 @@ class Score:
     frames: int
 
 
+def in_turn(latencies_ms: Iterable[float]) -> list[Inference]:
+    """Inferences of these end-to-end latencies, each requested when the one before is shown, as a
+    DNN runs that nothing holds back."""
+    ends = list(accumulate(latencies_ms, initial=0.0))
+    return [Inference(*pair) for pair in pairwise(ends)]
+
+
 def back_to_back(latency_ms: float, seconds: float) -> list[Inference]:
-    """Inferences of one constant latency, each requested when the one before is shown."""
-    count = int(1000 * seconds / latency_ms)
-    return [Inference(i * latency_ms, (i + 1) * latency_ms) for i in range(count)]
+    """Inferences of one constant latency in turn, for so many seconds."""
+    return in_turn(latency_ms for _ in range(int(1000 * seconds / latency_ms)))
 
 
 def read_inferences(path: str | Path, dnn: str) -> list[Inference]:

@@ -22,7 +22,6 @@ from heimdall.tracking.patch import TOLERANCE, Inside, Patch, moved
 Size = tuple[int, int]  # width and height of the frame in pixels
 Thing = Detection | Hand | Body | TextRegion
 
-CORE = 0.8  # of a box's sides: its corners show what is behind the thing
 KEPT = 0.6  # of the visible correction to a new result, a frame later
 FADED = 0.1  # a mask's share that is not worth drawing
 NEAR = 1.0  # of its size: how far a thing may be from where the last result had it
@@ -71,10 +70,10 @@ class Things:
         if self._things and isinstance(self._things[0], TextRegion):
             # a page moves as one, and single lines of text hold few points
             page = np.vstack([outline(each) for each in self._things])
-            self._patches = [Patch(tracks, _within(page, 1.0), tolerance)] * len(self._things)
+            self._patches = [Patch(tracks, _within(page), tolerance)] * len(self._things)
         else:
             self._patches = [
-                Patch(tracks, _within(outline(each), CORE), tolerance) for each in self._things
+                Patch(tracks, _within(outline(each)), tolerance) for each in self._things
             ]
         self._corrections: list[np.ndarray | float] = [0.0] * len(self._things)
 
@@ -146,11 +145,10 @@ def carrier(result: Any, tracks: Tracks, size: Size) -> Things | Cover | None:
     return None
 
 
-def _within(points: np.ndarray, share: float) -> Inside:
-    """Whether a point lies in the upright box around ``points``, its sides times ``share``."""
+def _within(points: np.ndarray) -> Inside:
+    """Whether a point lies in the upright box around ``points``."""
     low, high = points.min(axis=0), points.max(axis=0)
-    middle, half = (low + high) / 2, share * (high - low) / 2
-    return lambda places: (np.abs(places - middle) <= half).all(axis=1)
+    return lambda places: ((places >= low) & (places <= high)).all(axis=1)
 
 
 def _same(thing: Thing, other: Thing, points: np.ndarray) -> bool:

@@ -1,0 +1,134 @@
+"""Frames and results of three threads come together."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from heimdall import DNN, App, AppError
+from heimdall.models.results import Detection, Mask, Picture
+from heimdall.tracking import Tracker
+
+BOX = (200.0, 150.0, 400.0, 350.0)
+
+
+def cup(left: float = 200.0) -> list[Detection]:
+    return [Detection("cup", 0.9, (left, 150.0, left + 200, 350.0))]
+
+
+@pytest.fixture
+def tracker() -> Tracker:
+    tracker = Tracker()
+    tracker.carried("detect")  # somebody asks: it follows from now on
+    return tracker
+
+
+def see(tracker: Tracker, frame) -> None:
+    tracker.advance(frame)
+    tracker.show(frame)
+
+
+def test_a_late_result_arrives_where_the_picture_has_gone(tracker, shot):
+    frames = [shot(n, 4 * n) for n in range(10)]
+    for frame in frames[:8]:
+        see(tracker, frame)
+    assert tracker.carried("detect") is None
+    tracker.renew("detect", cup(), frames[2])
+    assert tracker.carried("detect")[0].box[0] == pytest.approx(220, abs=0.7)
+    for frame in frames[8:]:
+        see(tracker, frame)
+    assert tracker.carried("detect")[0].box[0] == pytest.approx(228, abs=0.7)
+
+
+def test_answers_are_about_the_frame_being_drawn_not_the_newest(tracker, shot):
+    frames = [shot(n, 10 * n) for n in range(4)]
+    for frame in frames[:2]:
+        see(tracker, frame)
+    tracker.renew("detect", cup(), frames[1])
+    tracker.advance(frames[2])
+    assert tracker.carried("detect")[0].box[0] == pytest.approx(200, abs=0.1)
+    tracker.show(frames[2])
+    assert tracker.carried("detect")[0].box[0] == pytest.approx(210, abs=0.7)
+
+
+def test_unasked_it_follows_nothing_and_gives_the_latest_result(shot):
+    tracker = Tracker()
+    tracker.advance(shot(0))
+    tracker.renew("detect", cup(), shot(0))
+    see(tracker, shot(1, 9))
+    assert tracker.carried("detect") == cup()
+
+
+def test_after_a_cut_results_stay_as_they_came(tracker, shot):
+    frame = shot(0)
+    see(tracker, frame)
+    tracker.renew("detect", cup(), frame)
+    other = SimpleNamespace(
+        image=np.ascontiguousarray(255 - frame.image[::-1, ::-1]), sequence=1, captured_ns=1
+    )
+    see(tracker, other)
+    assert tracker.carried("detect") == cup()
+    tracker.renew("detect", cup(220), frame)  # was computed before the cut
+    assert tracker.carried("detect") == cup(220)
+
+
+def test_pictures_and_own_types_come_as_they_are(tracker, shot):
+    see(tracker, shot(0))
+    for value in (Picture(np.zeros((2, 2, 3), np.uint8)), {"own": 1}):
+        tracker.renew("detect", value, shot(0))
+        assert tracker.carried("detect") is value
+
+
+def test_masks_are_followed_from_the_second_frame_after_the_first_one(tracker, shot):
+    values = np.zeros((48, 64), np.float32)
+    values[15:35, 20:40] = 1
+    see(tracker, shot(0))
+    tracker.renew("detect", Mask(values), shot(0))
+    for n in range(1, 6):
+        see(tracker, shot(n, 10 * n))
+    columns = np.flatnonzero((tracker.carried("detect").values > 0.5).any(axis=0))
+    assert (columns[0], columns[-1]) == pytest.approx((25, 44), abs=1)
+
+
+def test_an_anchor_stays_on_its_place_in_the_world(tracker, shot):
+    see(tracker, shot(0))
+    anchor = tracker.anchor((320, 240))
+    assert anchor.at == (320, 240)
+    for n in range(1, 12):
+        see(tracker, shot(n, 4 * n, -2 * n))
+    assert anchor.at == pytest.approx((364, 218), abs=0.7)
+    assert anchor.scale == pytest.approx(1, abs=0.01)
+
+
+def test_an_anchor_comes_home_with_the_camera(tracker, shot):
+    see(tracker, shot(0))
+    anchor = tracker.anchor((320, 240))
+    path = [*range(1, 30), *range(30, -1, -1)]
+    for sequence, n in enumerate(path, start=1):
+        see(tracker, shot(sequence, 4 * n, n))
+    assert anchor.at == pytest.approx((320, 240), abs=1.0)
+
+
+def test_an_anchor_that_nobody_keeps_is_forgotten(tracker, shot):
+    see(tracker, shot(0))
+    gone = weakref.ref(tracker.anchor((320, 240)))
+    see(tracker, shot(1))
+    gc.collect()
+    assert gone() is None
+    see(tracker, shot(2))
+
+
+def test_apps_ask_by_the_name_of_a_declared_dnn():
+    class One(App):
+        dnns = (DNN("detect", model="nanodet"),)
+
+    app = One()
+    assert app.carried("detect") is None
+    with pytest.raises(AppError, match="unknown DNN 'eye'; choose one of: detect"):
+        app.carried("eye")
+    with pytest.raises(AppError, match="needs a run"):
+        app.anchor((1, 2))
