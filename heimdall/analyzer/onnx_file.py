@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -115,9 +116,14 @@ def _fix_input_shapes(
             raise ModelError(f"input {value.name!r} of {path} is not a tensor")
         _fix_input_shape(path, value, shapes.get(value.name))
     if shapes or any(not all(_dims(value)) for value in model.graph.output):
-        del model.graph.value_info[:]  # stale: inferred again from the new shapes
-        for value in model.graph.output:
-            value.type.tensor_type.ClearField("shape")
+        _forget_shapes(model)
+
+
+def _forget_shapes(model: onnx.ModelProto) -> None:
+    """Stale: they are inferred again from what has changed."""
+    del model.graph.value_info[:]
+    for value in model.graph.output:
+        value.type.tensor_type.ClearField("shape")
 
 
 def _fix_input_shape(path: Path, value: onnx.ValueInfoProto, shape: Sequence[int] | None) -> None:
@@ -212,12 +218,69 @@ def _simplify(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
             model = _optimised(model)
         _give_outputs_producers(model)
         _name_nodes(model)
-        return shape_inference.infer_shapes(model, data_prop=True)
+        model = shape_inference.infer_shapes(model, data_prop=True)
+        while _drop_windows_outside(model):
+            _forget_shapes(model)
+            model = shape_inference.infer_shapes(model, data_prop=True)
+        return model
     except ModelError:
         raise
     except Exception as error:
         # onnxruntime raises a dozen types of its own; its message names the node
         raise ModelError(f"model {path} cannot be loaded: {_first_line(error)}") from error
+
+
+def _drop_windows_outside(model: onnx.ModelProto) -> bool:
+    """Pools in ceil mode whose last window would start behind the picture: shape inference of
+    older opsets counts it, onnxruntime (and PyTorch) do not. The first such pool gets pads that
+    end before it; true if there was one."""
+    known = {value.name: _dims(value) for value in [*model.graph.input, *model.graph.value_info]}
+    outputs = {value.name: _dims(value) for value in model.graph.output}
+    for node in model.graph.node:
+        attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+        pool = node.op_type in ("MaxPool", "AveragePool") and not node.domain
+        if not pool or not attributes.get("ceil_mode", 0):
+            continue
+        if attributes.get("auto_pad", b"NOTSET").startswith(b"SAME"):  # says the size by itself
+            _set_attributes(node, ceil_mode=0)
+            return True
+        if attributes.get("count_include_pad", 0) and any(attributes.get("pads", ())):
+            continue  # what is counted would change
+        size = known.get(node.input[0], [])[2:]
+        found = (known | outputs).get(node.output[0], [])[2:]
+        if not size or not found:
+            continue
+        pads = _pads_of_windows_inside(attributes, size, found)
+        if pads is not None:
+            _set_attributes(node, auto_pad=0, ceil_mode=0, count_include_pad=0, pads=pads)
+            return True
+    return False
+
+
+def _set_attributes(node: onnx.NodeProto, **values: Any) -> None:
+    """Attributes that are zero are left out: not every opset knows them."""
+    kept = [item for item in node.attribute if item.name not in values]
+    del node.attribute[:]
+    node.attribute.extend(kept)
+    node.attribute.extend(helper.make_attribute(k, v) for k, v in values.items() if v)
+
+
+def _pads_of_windows_inside(
+    attributes: Mapping[str, Any], size: Sequence[int], found: Sequence[int]
+) -> list[int] | None:
+    """Pads that floor mode needs for the windows which start inside; None if all of them do."""
+    rank, kernel = len(size), attributes["kernel_shape"]
+    strides = attributes.get("strides", [1] * rank)
+    dilations = attributes.get("dilations", [1] * rank)
+    pads = list(attributes.get("pads", [0] * (2 * rank)))
+    outside = False
+    for axis in range(rank):
+        inside, count = size[axis] + pads[axis], found[axis]
+        if (count - 1) * strides[axis] >= inside:
+            outside, count = True, count - 1
+        reach = (kernel[axis] - 1) * dilations[axis] + 1
+        pads[axis + rank] = max(0, (count - 1) * strides[axis] + reach - inside)
+    return pads if outside else None
 
 
 def _optimised(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -24,6 +24,8 @@ class FallbackOps:
         Raises ModelError when onnxruntime cannot run them either.
         """
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
+        self._what = f"nodes {sorted(nodes)} of {graph.name}"
+        self._shapes = {name: graph.tensors[name].shape for name in outputs}
         model = _submodel(graph, set(nodes), inputs, outputs)
         level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
         try:
@@ -32,14 +34,24 @@ class FallbackOps:
             )
         except Exception as error:  # onnxruntime raises a dozen types of its own
             raise ModelError(
-                f"nodes {sorted(nodes)} of {graph.name} run neither on the GPU nor in "
-                f"onnxruntime: {error}"
+                f"{self._what} run neither on the GPU nor in onnxruntime: {error}"
             ) from error
 
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs by name. Callable from any thread."""
+        """The outputs by name. Callable from any thread.
+
+        Raises ModelError when onnxruntime computes another shape than the file promises: some
+        ops round sizes differently there than in ONNX's inference.
+        """
         feeds = {name: inputs[name] for name in self.inputs}
-        return dict(zip(self.outputs, self._session.run(self.outputs, feeds), strict=True))
+        made = dict(zip(self.outputs, self._session.run(self.outputs, feeds), strict=True))
+        for name, array in made.items():
+            if array.shape != self._shapes[name]:
+                raise ModelError(
+                    f"{self._what} make {name!r} of shape {array.shape}, where "
+                    f"{self._shapes[name]} was inferred; fix the attributes of these nodes"
+                )
+        return made
 
 
 def _submodel(

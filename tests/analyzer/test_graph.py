@@ -347,3 +347,23 @@ def test_external_weights_through_a_link_out_of_the_folder_are_refused(tmp_path)
         pytest.skip("no symbolic links here")
     with pytest.raises(ModelError, match=r"net\.onnx"):
         load_graph(save(inner, external("link.bin")))
+
+
+@pytest.mark.parametrize("opset", [10, 13, 22])
+def test_a_window_that_starts_behind_the_picture_is_not_counted(opset):
+    pool = {"kernel_shape": [1, 1], "strides": [2, 2], "ceil_mode": 1}
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["a"], "pool", **pool),
+        helper.make_node("AveragePool", ["a"], ["b"], **pool),
+        helper.make_node("Relu", ["b"], ["y"]),
+    ]
+    graph = graph_from_model(model(nodes, {"x": [1, 3, 14, 13]}, ["y"], opset=opset))
+    assert graph.tensors["a"].shape == (1, 3, 7, 7)
+    assert graph.outputs[0].shape == (1, 3, 4, 4)
+
+
+def test_a_window_larger_than_its_input_is_refused_with_its_node():
+    conv = helper.make_node("Conv", ["x", "w"], ["y"], "far", strides=[2, 2])
+    weights = np.ones((4, 3, 5, 5), np.float32)
+    with pytest.raises(ModelError, match=r"'far' \(Conv\).*window of 5 is larger"):
+        graph_from_model(model([conv], {"x": [1, 3, 4, 9]}, ["y"], {"w": weights}))

@@ -15,7 +15,7 @@ __kernel void pool(
         const int sy = py * stride_h - top;
         for (int px = x0; px < x1; px++) {
             const int sx = px * stride_w - left;
-            V sum = (V)({{ "-INFINITY" if mode == "max" else "0.0f" }});
+            V sum = (V)({{ "-FLT_MAX" if mode == "max" else "0.0f" }});
             int taps = 0;
             for (int ky = 0; ky < kernel_h; ky++) {
                 const int iy = sy + ky * dilation_h;
