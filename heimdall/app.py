@@ -22,6 +22,7 @@ from heimdall.options import CONTENT, MAX_FPS, MAX_SIDE
 if TYPE_CHECKING:
     from heimdall.capture import Frame
     from heimdall.models.base import Pipeline
+    from heimdall.models.custom import Decode, Preprocess
     from heimdall.render import Key, Pointer, Scene, Scroll
     from heimdall.tracking import Anchor, Tracker
 
@@ -33,7 +34,9 @@ DEFAULT_RATE_HZ = 1.0
 class DNN:
     """One neural network of an app, or several in stages behind one model name.
 
-    ``model`` is a name of the catalogue (``heimdall models``), or a Pipeline.
+    ``model`` is a name of the catalogue (``heimdall models``), an ``.onnx`` file (looked for
+    beside the app's file first) with ``preprocess`` and ``decode`` (see ``models.OnnxPipeline``),
+    or a Pipeline.
     ``rate_hz`` is the minimum wanted rate: the DNN runs back to back as the GPU allows,
     ``max_rate_hz`` caps it. ``latency_constraint_ms`` defaults to 1000 / rate_hz.
     ``on_event`` DNNs run only when the app calls ``request``. ``beta``, ``gamma``, ``l0`` and
@@ -55,6 +58,8 @@ class DNN:
     alpha: float | None = None
     force_fallback: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    preprocess: Preprocess | None = None
+    decode: Decode | None = None
 
     def __post_init__(self) -> None:
         where = f"DNN {self.name!r}"
@@ -70,6 +75,17 @@ class DNN:
             )
         if self.priority not in PRIORITIES:
             raise ConfigError(f"{where}: {unknown('priority', self.priority, PRIORITIES)}")
+        if not isinstance(self.model, str) and (self.preprocess or self.decode):
+            raise ConfigError(
+                f"{where}: preprocess and decode go with the name of a file; "
+                f"{type(self.model).__name__} has its own"
+            )
+
+    @property
+    def pipeline_options(self) -> dict[str, Any]:
+        """The arguments of the model's pipeline."""
+        own = {"preprocess": self.preprocess, "decode": self.decode}
+        return {**self.options, **{name: each for name, each in own.items() if each is not None}}
 
     @property
     def constraint_ms(self) -> float:

@@ -7,9 +7,11 @@ software GPU's confinement, then networks and their profiles.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -24,7 +26,7 @@ from heimdall.capture import Frame, Source, open_source
 from heimdall.coordinator.events import GPU
 from heimdall.deployment import Deployment
 from heimdall.engine.checks import check_forced_names
-from heimdall.errors import AppError, DeviceError
+from heimdall.errors import AppError, DeviceError, ModelError
 from heimdall.models.base import Pipeline
 from heimdall.models.catalog import open_pipeline
 from heimdall.options import MODES, RunOptions
@@ -81,7 +83,7 @@ def start(app: App, options: RunOptions, progress: Progress = no_progress) -> It
     """
     fps = options.fps or app.fps
     with contextlib.ExitStack() as stack:
-        pipelines = {dnn.name: _pipeline(dnn) for dnn in app.dnns}
+        pipelines = {dnn.name: _pipeline(dnn, app) for dnn in app.dnns}
         source = stack.enter_context(contextlib.closing(_open_source(app, options)))
         graphs = _load_graphs(pipelines, progress)
         for dnn in app.dnns:
@@ -126,9 +128,11 @@ def start(app: App, options: RunOptions, progress: Progress = no_progress) -> It
         )
 
 
-def _pipeline(dnn: DNN) -> Pipeline:
+def _pipeline(dnn: DNN, app: App) -> Pipeline:
     if not isinstance(dnn.model, Pipeline):
-        return open_pipeline(dnn.model, **dnn.options)
+        beside = Path(inspect.getfile(type(app))).parent / dnn.model
+        model = beside if dnn.model.endswith(".onnx") and beside.is_file() else dnn.model
+        return open_pipeline(model, **dnn.pipeline_options)
     if not getattr(dnn.model, "networks", ()):
         kind = type(dnn.model).__name__
         raise AppError(f"DNN {dnn.name!r}: {kind}.networks must hold a Network for each stage")
@@ -173,8 +177,16 @@ def _load_graphs(pipelines: Mapping[str, Pipeline], progress: Progress) -> dict[
             progress("reading networks", done, total)
             graphs[name].append(load_graph(network.path, network.shapes or None))
             done += 1
+        _bind(name, pipeline, graphs[name])
     progress("reading networks", total, total)
     return graphs
+
+
+def _bind(name: str, pipeline: Pipeline, graphs: list[Graph]) -> None:
+    try:
+        pipeline.bind(graphs)
+    except ModelError as error:
+        raise ModelError(f"DNN {name!r}: {error}") from error
 
 
 def _open_surface(app: App, options: RunOptions, processors: Processors) -> Surface:

@@ -453,3 +453,29 @@ def test_an_exception_that_cannot_say_what_it_is_has_a_name():
 
     assert say(BrokenError()) == "BrokenError"
     assert say(ValueError("no couch")) == "ValueError: no couch"
+
+
+# --- models of one's own ----------------------------------------------------------------------
+
+
+def test_outputs_that_no_decoder_reads_are_explained_before_the_first_frame(tmp_path):
+    tiny_model(tmp_path / "tiny.onnx")  # found beside the app, wherever the command runs
+    path = app_file(
+        tmp_path,
+        "from heimdall.models import Boxes, ImageInput\n"
+        "class Mine(App):\n"
+        "    dnns = [DNN('parts', 'tiny.onnx', preprocess=ImageInput(), decode=Boxes('yolov8'))]\n",
+    )
+    line = refused("run", path, "--headless", "--frames", 1, "--device", "onnxruntime")
+    assert "DNN 'parts': Boxes decodes yolov8 outputs, (1, 4 + classes, n) (80 labels)" in line
+    assert "tiny has 'y' [1, 3, 8, 8]" in line
+
+
+def test_preprocess_with_a_ready_pipeline_is_a_contradiction(tmp_path):
+    path = app_file(
+        tmp_path,
+        "from heimdall.models import open_pipeline\n"
+        "class Mine(App):\n"
+        "    dnns = [DNN('a', open_pipeline('selfie'), decode=print)]\n",
+    )
+    assert "Selfie has its own" in refused("run", path, "--headless")

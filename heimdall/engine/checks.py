@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from heimdall.analyzer.graph import Graph, Node
+from heimdall.analyzer.graph import Graph, Node, Tensor
 from heimdall.engine.base import Op
 from heimdall.errors import ModelError
 
@@ -22,7 +22,25 @@ def check_inputs(graph: Graph, given: Mapping[str, np.ndarray]) -> None:
             raise ModelError(
                 f"input {tensor.name!r} of {graph.name} must be {tensor.dtype} of shape "
                 f"{tensor.shape}; given was {array.dtype} of shape {array.shape}"
+                + _what_to_do(array, tensor)
             )
+
+
+def _what_to_do(array: np.ndarray, tensor: Tensor) -> str:
+    """What makes ``array`` fit, where that is plain."""
+    given, wanted = array.shape, tensor.shape
+    if given == wanted:
+        return f": convert it with .astype(np.{tensor.dtype})"
+    if (1, *given) == wanted:
+        return ": the batch axis is missing, add it with array[None]"
+    if len(wanted) == len(given) == 4:
+        if (given[0], given[3], *given[1:3]) == wanted:
+            return ": the channels come first, use array.transpose(0, 3, 1, 2)"
+        if (given[0], *given[2:], given[1]) == wanted:
+            return ": the channels come last, use array.transpose(0, 2, 3, 1)"
+        if sorted(given[:2]) == sorted(wanted[:2]) or given[3] == wanted[3]:
+            return ": resize the picture, or give the model this shape"
+    return ""
 
 
 def check_range(

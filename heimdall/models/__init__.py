@@ -1,21 +1,30 @@
 """The catalogue of networks: each turns a frame into input tensors, and outputs into a result.
 
 ``catalog`` lists them, ``base`` is their contract, ``results`` what apps receive; then one task
-a file: ``detect segment hand style face pose text``, and ``custom`` for your own ONNX file.
+a file: ``detect segment hand style face pose text``, and ``custom`` for your own ONNX file, with
+``image_input``, ``boxes`` and ``decoders`` ready for it.
 """
 
 from heimdall.models.base import Network, Pipeline, Prepared
+from heimdall.models.boxes import Boxes
 from heimdall.models.catalog import CATALOG, ModelEntry, open_pipeline
 from heimdall.models.custom import OnnxPipeline
+from heimdall.models.decoders import Embedding, HeatMaps, Masks
+from heimdall.models.image_input import ImageInput
 from heimdall.models.luminance import luminance_difference, luminance_grid
 from heimdall.models.results import Body, Detection, Hand, Mask, Picture, TextRegion
 
 __all__ = [
     "CATALOG",
     "Body",
+    "Boxes",
     "Detection",
+    "Embedding",
     "Hand",
+    "HeatMaps",
+    "ImageInput",
     "Mask",
+    "Masks",
     "ModelEntry",
     "Network",
     "OnnxPipeline",

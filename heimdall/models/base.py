@@ -6,11 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from heimdall import paths
+
+if TYPE_CHECKING:
+    from heimdall.analyzer.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,13 @@ class Pipeline(ABC):
     """
 
     networks: tuple[Network, ...]  # one a stage
+
+    def bind(self, graphs: Sequence[Graph]) -> None:  # noqa: B027  (most have nothing to read)
+        """Told once, before anything else, what the networks are: one graph a stage.
+
+        A pipeline that depends on their shapes reads them here. Raises ModelError when they do
+        not fit what was declared.
+        """
 
     @abstractmethod
     def prepare(

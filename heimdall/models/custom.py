@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from heimdall.analyzer.graph import Graph
 from heimdall.errors import AppError, ModelError
 from heimdall.models.base import Network, Pipeline, Prepared
 
@@ -21,7 +22,9 @@ class OnnxPipeline(Pipeline):
     ``preprocess(image)`` gets a BGR frame and returns the input tensors by name, or a Prepared
     that carries a context as well; ``decode(outputs, context)`` turns the output tensors into
     the result. Without a context of its own, decode gets the frame's (height, width).
-    ``shapes`` fixes free input dimensions by input name. Both are called from pool threads.
+    ``shapes`` fixes free input dimensions by input name. Both are called from pool threads. One
+    with a method ``bind(graph)`` is shown the model first, as the ready ones need: ImageInput,
+    Boxes, HeatMaps, Masks, Embedding.
     """
 
     def __init__(
@@ -36,6 +39,11 @@ class OnnxPipeline(Pipeline):
             raise ModelError(f"no model file at {path}; check the path")
         self.networks = (Network(str(path), dict(shapes or {})),)
         self._preprocess, self._decode = preprocess, decode
+
+    def bind(self, graphs: Sequence[Graph]) -> None:
+        for part in (self._preprocess, self._decode):
+            if hasattr(part, "bind"):
+                part.bind(graphs[0])
 
     def prepare(
         self, stage: int, image: np.ndarray, previous: Sequence[Any], options: Mapping[str, Any]

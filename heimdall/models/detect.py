@@ -35,14 +35,13 @@ _MEAN = np.array([103.53, 116.28, 123.675], np.float32).reshape(1, 3, 1, 1)
 _SCALE = 1 / np.array([57.375, 57.12, 58.395], np.float32).reshape(1, 3, 1, 1)
 
 
-def _centres(stride: int) -> np.ndarray:
-    """Centre (n, 2) of every cell, in input pixels."""
-    rows, columns = np.mgrid[0 : SIDE // stride, 0 : SIDE // stride]
+def cell_centres(stride: int, height: int, width: int) -> np.ndarray:
+    """Centre (n, 2) of every cell of a ``height`` x ``width`` input, in input pixels."""
+    rows, columns = np.mgrid[0 : -(-height // stride), 0 : -(-width // stride)]
     return (np.stack([columns, rows], axis=-1).reshape(-1, 2).astype(np.float32) + 0.5) * stride
 
 
-_CENTRES = {stride: _centres(stride) for stride, _, _ in LEVELS}
-_DISTANCES = np.arange(BINS, dtype=np.float32)
+_CENTRES = {stride: cell_centres(stride, SIDE, SIDE) for stride, _, _ in LEVELS}
 
 
 class NanoDet(Pipeline):
@@ -91,12 +90,13 @@ class NanoDet(Pipeline):
         best = scores.max(axis=1)
         chosen = np.flatnonzero(best > self.score)
         bins = outputs[bin_name][0, chosen].reshape(-1, 4, BINS)
-        boxes = _boxes(bins, _CENTRES[stride][chosen], stride)
+        boxes = boxes_from_bins(bins, _CENTRES[stride][chosen], stride)
         return boxes, best[chosen], scores[chosen].argmax(axis=1)
 
 
-def _boxes(bins: np.ndarray, centres: np.ndarray, stride: int) -> np.ndarray:
-    """Bins (n, 4, 11) of the cells at ``centres`` (n, 2) -> boxes (n, 4) in input pixels."""
+def boxes_from_bins(bins: np.ndarray, centres: np.ndarray, stride: int) -> np.ndarray:
+    """Bins (n, 4, b) of the cells at ``centres`` (n, 2) -> boxes (n, 4) in input pixels."""
     weights = np.exp(bins - bins.max(axis=2, keepdims=True))
-    distances = (weights @ _DISTANCES) / weights.sum(axis=2) * stride
+    steps = np.arange(bins.shape[2], dtype=np.float32)
+    distances = (weights @ steps) / weights.sum(axis=2) * stride
     return np.concatenate([centres - distances[:, :2], centres + distances[:, 2:]], axis=1)

@@ -14,7 +14,8 @@ from heimdall.errors import ConfigError
 class Letterbox:
     """How a frame was placed into an input: ``input = frame * scale + (left, top)``.
 
-    ``width`` and ``height`` are the frame's, for clipping.
+    ``width`` and ``height`` are the frame's, for clipping. Downwards the scale is ``stretch``
+    times as large, where the aspect ratio was not kept.
     """
 
     scale: float
@@ -22,19 +23,26 @@ class Letterbox:
     top: int
     width: int
     height: int
+    stretch: float = 1.0
 
     @property
     def inner(self) -> tuple[int, int]:
         """Width and height of the picture inside the input."""
-        return max(1, round(self.width * self.scale)), max(1, round(self.height * self.scale))
+        return max(1, round(self.width * self.scale)), max(
+            1, round(self.height * self.scale * self.stretch)
+        )
 
     def to_frame(self, points: np.ndarray) -> np.ndarray:
         """Input pixels (..., 2) as frame pixels (..., 2), float32."""
-        return (np.asarray(points, np.float32) - (self.left, self.top)) / np.float32(self.scale)
+        return (np.asarray(points, np.float32) - (self.left, self.top)) / self._scales
 
     def to_input(self, points: np.ndarray) -> np.ndarray:
         """Frame pixels (..., 2) as input pixels (..., 2), float32."""
-        return np.asarray(points, np.float32) * np.float32(self.scale) + (self.left, self.top)
+        return np.asarray(points, np.float32) * self._scales + (self.left, self.top)
+
+    @property
+    def _scales(self) -> np.ndarray:
+        return np.array((self.scale, self.scale * self.stretch), np.float32)
 
     def boxes_to_frame(self, boxes: np.ndarray) -> np.ndarray:
         """Input boxes (n, 4: left, top, right, bottom) as frame boxes, cut at the frame's edge."""

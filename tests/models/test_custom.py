@@ -3,7 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heimdall.errors import AppError
+from heimdall.analyzer.graph import load_graph
+from heimdall.engine.checks import check_inputs
+from heimdall.errors import AppError, ModelError
 from heimdall.models import OnnxPipeline, Prepared, open_pipeline
 
 
@@ -35,3 +37,18 @@ def test_a_preprocess_that_returns_something_else_is_named(selfie_file) -> None:
     pipeline = OnnxPipeline(selfie_file, lambda image: [image], lambda outputs, context: None)  # type: ignore
     with pytest.raises(AppError, match="preprocess of seg_selfie_256"):
         pipeline.prepare(0, np.zeros((4, 4, 3), np.uint8), [], {})
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (np.zeros((1, 256, 256, 3)), r"\.astype\(np\.float32\)"),
+        (np.zeros((256, 256, 3), np.float32), r"array\[None\]"),
+        (np.zeros((1, 3, 256, 256), np.float32), r"come last, use array\.transpose\(0, 2, 3, 1\)"),
+        (np.zeros((1, 240, 320, 3), np.float32), "resize the picture"),
+        (np.zeros(4, np.float32), r"shape \(4,\)$"),
+    ],
+)
+def test_a_tensor_that_does_not_fit_is_explained(selfie_file, given, says) -> None:
+    with pytest.raises(ModelError, match=says):
+        check_inputs(load_graph(selfie_file), {"input_1:0": given})
