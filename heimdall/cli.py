@@ -7,6 +7,8 @@ are inside them, so that ``heimdall --help`` answers at once.
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -376,6 +378,8 @@ def check(
     click.option(
         "--realtime/--no-realtime", default=None, help="Insist on, or decline, real time."
     ),
+    click.option("--trace", type=FILE, help="Write a timeline for ui.perfetto.dev (one system)."),
+    click.option("--report", type=FILE, help="Write a page with charts and timelines (.html)."),
     json_option,
 )
 def bench(scenario: str, systems: str, as_json: bool, **rest: Any) -> None:
@@ -387,7 +391,8 @@ def bench(scenario: str, systems: str, as_json: bool, **rest: Any) -> None:
     with console.work(as_json), console.Progress() as progress:
         from heimdall.bench.runner import compare
 
-        result = compare(scenario, systems, progress=progress, **rest)
+        command = shlex.join(["heimdall", *sys.argv[1:]])
+        result = compare(scenario, systems, command=command, progress=progress, **rest)
     _show(as_json, result, "bench_report")
     if result["interrupted"]:
         raise click.Abort
