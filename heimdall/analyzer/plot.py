@@ -13,8 +13,8 @@ from heimdall.errors import ConfigError
 
 KINDS = 7  # coloured by name; the rest share a grey
 # Okabe and Ito's colours: told apart by colour-blind readers, too.
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
-_OTHER = "#999999"
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+OTHER = "#999999"
 _CUT = "#444444"  # what a chunk itself costs
 
 
@@ -57,7 +57,7 @@ def _colours(profile: NetworkProfile) -> dict[str, str]:
     for op in profile.ops:
         total[op.kind] += op.ns
     ranked = sorted(total, key=lambda kind: -total[kind])
-    return dict(zip(ranked, _COLOURS[:KINDS], strict=False))
+    return dict(zip(ranked, COLOURS[:KINDS], strict=False))
 
 
 def _draw_bar(
@@ -72,7 +72,7 @@ def _draw_bar(
             height,
             bottom=bottom,
             width=0.72,
-            color=colours.get(profile.ops[op].kind, _OTHER),
+            color=colours.get(profile.ops[op].kind, OTHER),
             hatch="///" if chunk.fallback else None,
             edgecolor="white",
             linewidth=0.4,
@@ -102,7 +102,7 @@ def _label(
     handles, _ = axes.get_legend_handles_labels()
     handles += [Patch(color=colour, label=kind) for kind, colour in colours.items()]
     if any(op.kind not in colours for op in profile.ops):
-        handles.append(Patch(color=_OTHER, label="other kinds"))
+        handles.append(Patch(color=OTHER, label="other kinds"))
     if profile.chunk_cost_ns:
         handles.append(Patch(color=_CUT, label="cost of a chunk"))
     if any(chunk.fallback for chunk in chunks):

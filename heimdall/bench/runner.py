@@ -11,9 +11,11 @@ import logging
 import platform
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import IO, Any
 
 import psutil
@@ -23,14 +25,15 @@ from heimdall.bench.live import run_live
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.systems import System, parse_systems
 from heimdall.devices import cpu_name
-from heimdall.errors import HeimdallError
-from heimdall.options import RunOptions
+from heimdall.errors import ConfigError, HeimdallError
+from heimdall.options import RunOptions, check_writable
 from heimdall.softgpu import plan
 
 log = logging.getLogger(__name__)
 
 SCHEMA = 1
 PATIENCE_S = 30.0  # for an interrupted system to end by itself
+_BENCH = (sys.executable, "-m", "heimdall.cli", "bench")
 LEVELS = {"warning": logging.WARNING, "error": logging.ERROR}
 
 Summary = dict[str, Any]
@@ -49,13 +52,20 @@ def compare(
     device: str | None = None,
     gpu_cores: int | None = None,
     realtime: bool | None = None,
+    trace: Path | None = None,
+    report: Path | None = None,
+    command: str = "",
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
     """What ``heimdall bench --json`` prints. A single system runs in this process.
 
+    ``trace`` is written of a single system only; ``report`` is a page that also says ``command``.
     Raises ConfigError before anything runs when a name or value is wrong.
     """
     chosen = parse_systems(systems)
+    if trace is not None and len(chosen) > 1:
+        raise ConfigError(f"--trace records one system, not {len(chosen)}: name one, or --report")
+    check_writable("--report", report, (".html",))
     workload = load_scenario(scenario)
     workload.app_class()
     if size is not None:
@@ -64,25 +74,44 @@ def compare(
     limits |= {"gpu_cores": gpu_cores, "realtime": realtime}
     options = RunOptions(headless=True, **limits)
     plan(cores=gpu_cores, realtime=realtime)
+    with tempfile.TemporaryDirectory() as folder:
 
-    def here(system: System) -> Summary:
-        own = replace(options, mode=system.mode, offload=system.offload, scheduler=system.scheduler)
-        return run_live(workload, system, own, progress)
+        def traced(system: System) -> Path | None:
+            return trace or (Path(folder) / f"{system.name}.json" if report else None)
 
-    if len(chosen) == 1:
-        summaries, failures, interrupted = run_all(chosen, here, no_progress)
-    else:
-        apart = OwnProcess([scenario, *as_arguments(limits)])
-        summaries, failures, interrupted = run_all(chosen, apart, progress)
-    return {
-        "schema": SCHEMA,
-        "scenario": workload.name,
-        "title": workload.title,
-        "machine": machine(),
-        "systems": summaries,
-        "failures": failures,
-        "interrupted": interrupted,
-    }
+        def here(system: System) -> Summary:
+            policy: dict[str, Any] = {"mode": system.mode, "offload": system.offload}
+            policy["scheduler"] = system.scheduler
+            own = replace(options, **policy, trace=traced(system))
+            return run_live(workload, system, own, progress)
+
+        apart = OwnProcess(scenario, limits, traced)
+        alone = len(chosen) == 1
+        tell = no_progress if alone else progress
+        summaries, failures, interrupted = run_all(chosen, here if alone else apart, tell)
+        result = {
+            "schema": SCHEMA,
+            "scenario": workload.name,
+            "title": workload.title,
+            "machine": machine(),
+            "systems": summaries,
+            "failures": failures,
+            "interrupted": interrupted,
+        }
+        if report is not None:
+            paths = {each.name: traced(each) for each in chosen if each.name in summaries}
+            _write(report, result, paths, command)
+    return result
+
+
+def _write(
+    report: Path, result: Mapping[str, Any], traces: Mapping[str, Path | None], command: str
+) -> None:
+    from heimdall.bench.report import write_report  # here: matplotlib takes half a second
+    from heimdall.bench.timeline import read_timeline
+
+    timelines = {name: read_timeline(path) for name, path in traces.items() if path is not None}
+    write_report(report, result, timelines, command)
 
 
 def as_arguments(options: Mapping[str, Any]) -> list[str]:
@@ -125,19 +154,26 @@ def run_all(
 
 
 class OwnProcess:
-    """Runs ``heimdall bench ARGUMENTS --systems NAME --json`` in a new process each time.
+    """Runs ``heimdall bench SCENARIO --systems NAME --json`` in a new process each time.
 
     Its warnings are passed on while it runs, each once however many systems give it.
     """
 
-    def __init__(self, arguments: Sequence[str]) -> None:
-        self._command = [sys.executable, "-m", "heimdall.cli", "bench", *arguments, "--json"]
+    def __init__(
+        self,
+        scenario: str,
+        options: Mapping[str, Any],
+        traced: Callable[[System], Path | None],
+    ) -> None:
+        """``traced`` says where a system's trace goes, if anywhere."""
+        self._scenario, self._options, self._traced = scenario, options, traced
         self._heard: set[str] = set()
 
     def __call__(self, system: System) -> Summary:
         """The system's summary. Raises FailedSystemError when it ends without one."""
+        own = {**self._options, "systems": system.name, "trace": self._traced(system)}
         process = subprocess.Popen(
-            [*self._command, "--systems", system.name],
+            [*_BENCH, self._scenario, "--json", *as_arguments(own)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -1,0 +1,83 @@
+"""One self-contained page about a comparison: charts, figures, machine, and a timeline to zoom."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from heimdall.bench import charts
+from heimdall.bench.timeline import Timeline
+from heimdall.errors import ConfigError
+from heimdall.paths import replace_file
+
+TIMELINE_MS = 10_000.0  # of each system, from the middle of its run: what a browser draws at once
+_TEMPLATE = Path(__file__).with_name("report.html")
+
+
+def write_report(
+    path: Path, result: Mapping[str, Any], timelines: Mapping[str, Timeline], command: str
+) -> None:
+    """Write the page of what ``compare`` returned; ``timelines`` may lack some systems.
+
+    Raises ConfigError when the file cannot be written.
+    """
+    systems = result["systems"]
+    coordination = {
+        system: picture
+        for system, timeline in timelines.items()
+        if (picture := charts.coordination_chart(timeline))
+    }
+    page = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    text = page.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
+        result=result,
+        systems=systems,
+        dnns=list(dict.fromkeys(name for run in systems.values() for name in run["dnns"])),
+        device=next((run["device"] for run in systems.values()), None),
+        command=command,
+        fps=charts.fps_chart(systems) if systems else "",
+        latency=charts.latency_chart(systems) if systems else "",
+        overhead=charts.overhead_chart(timelines),
+        coordination=coordination,
+        timelines=_script_safe({name: _excerpt(each) for name, each in timelines.items()}),
+    )
+    try:
+        replace_file(path, text.encode())
+    except OSError as error:
+        raise ConfigError(f"cannot write report {path}: {error.strerror or error}") from error
+
+
+def _excerpt(timeline: Timeline) -> dict[str, Any]:
+    """Lanes, names and [lane, name, start ms, ms, reason] of each span, by index."""
+    end_ms = max((span.start_ms + span.ms for span in timeline.spans), default=0.0)
+    left = max(0.0, (end_ms - TIMELINE_MS) / 2)
+    spans = [span for span in timeline.spans if left <= span.start_ms <= left + TIMELINE_MS]
+    lanes = timeline.lanes
+    names = list(dict.fromkeys(_owner(span.name) for span in spans))
+    return {
+        "lanes": lanes,
+        "names": names,
+        "spans": [
+            [
+                lanes.index(span.lane),
+                names.index(_owner(span.name)),
+                round(span.start_ms, 3),
+                round(span.ms, 3),
+                f"{span.name} {span.ops} {span.reason}".strip(),
+            ]
+            for span in spans
+        ],
+    }
+
+
+def _owner(name: str) -> str:
+    """``style`` of "style fallback", ``frame`` of "frame 12"."""
+    return name.partition(" ")[0]
+
+
+def _script_safe(value: Any) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
