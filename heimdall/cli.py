@@ -166,7 +166,7 @@ def run(
         offload=not no_offload,
         **rest,
     )
-    with console.work(as_json), console.Progress() as progress:
+    with console.uncollected(), console.work(as_json), console.Progress() as progress:
         from heimdall.runtime import run_app
 
         summary = run_app(app, chosen, progress)

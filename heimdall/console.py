@@ -7,6 +7,7 @@ driver prints meanwhile.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import logging
 import math
@@ -129,6 +130,20 @@ def work(as_json: bool) -> Iterator[None]:
         return
     with contextlib.redirect_stdout(sys.stderr), _descriptor_redirected():
         yield
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Do without the garbage collector while modules and networks are loaded.
+
+    Almost all that is made then stays, and walking it again and again took a quarter of the
+    time of the imports. What runs for long inside turns it on again itself.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @contextlib.contextmanager

@@ -151,6 +151,7 @@ class Runtime:
         # What is alive now stays alive: keep the collector from walking it within a frame.
         gc.collect()
         gc.freeze()
+        gc.enable()
         first_in_line()
         self._began_ns = self._clock()
         self._pacer = Pacer(self._interval_ns, self._began_ns)
