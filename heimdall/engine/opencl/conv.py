@@ -8,7 +8,7 @@ channels; and *dense* for everything else, grouped or not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -252,30 +252,28 @@ class _Builder:
             return None
         half = 0 < self.y.channels % self.traits.block <= self.traits.block // 2
         height, width = part.out_size
-        outputs = self.blocks - half / 2
-        direct = height * width * 9 * self.x.channels * outputs / (0.95 - 0.1 * half)
+        depth = part.weights[0].size
+        direct = height * width * depth * (self.blocks - half / 2) / (0.95 - 0.1 * half)
         return winograd.choose(part, self.x, self.y, direct, self.traits)
 
     def _add_winograd(self, part: Pass, plan: winograd.Winograd) -> None:
-        x, tile, lanes = self.x, plan.tile, self.traits.block
-        height, width = part.out_size
-        packed = winograd.pack(part.weights, tile.blocks * lanes)
-        groups = self.blocks // tile.blocks
-        name = self._store("w", packed)
-        last = -(-(x.channels - (x.blocks - 1) * lanes) // winograd.UNROLL)
-        common = {"block": lanes, "tile_w": tile.width}
-        transform = render("winograd_input", **common)
+        tile, lanes = plan.tile, self.traits.block
+        channels, size = plan.weights.shape[1], part.out_size[::-1]
+        blocks, groups = -(-channels // lanes), self.blocks // tile.blocks
+        last = -(-(channels - (blocks - 1) * lanes) // winograd.UNROLL)
+        packed = winograd.pack(plan.weights, tile.blocks * lanes)
+        name, windows = self._store("w", packed), Ref("scratch")
+        places = [] if plan.offsets is None else [Ref(self._store("offsets", plan.offsets))]
+        shape = {"block": lanes, "tile_w": tile.width}
+        transform = render("winograd_input", **shape, gathered=bool(places), pixel=self.x.block)
         multiply = render(
-            "winograd", **common, tile_h=1, out_blocks=tile.blocks, **self._epilogue(False)
+            "winograd", **shape, tile_h=1, out_blocks=tile.blocks, **self._epilogue(False)
         )
-        windows = Ref("scratch")
         for first, count in plan.bands:
-            into: list[Arg | int] = [Ref("x"), *self._source(part), windows, width, height]
-            into += [first, x.blocks]
-            self.launches.append(Launch(transform, (count, x.blocks, 1), (1, 1, 1), _whole(into)))
-            args: list[Arg | int] = [windows, Ref(name)]
-            args += self._results(part, (height, width), 0, False)
-            args += [first, packed.size // groups, x.blocks, last]
+            into = [Ref("x"), *self._source(part), *places, windows, *size, first, blocks]
+            self.launches.append(Launch(transform, (count, blocks, 1), (1, 1, 1), _whole(into)))
+            args = [windows, Ref(name), *self._results(part, size[::-1], 0, False)]
+            args += [first, packed.size // groups, blocks, last]
             self.launches.append(Launch(multiply, (count, groups, 1), (1, 1, 1), _whole(args)))
         self.scratch_floats = max(self.scratch_floats, plan.window_floats)
 
@@ -401,7 +399,7 @@ def _target(layout: Layout, part: Pass) -> tuple[int, int, int, int]:
     return base, layout.plane, part.out_step[0] * layout.row, part.out_step[1] * layout.block
 
 
-def _whole(args: list[Arg | int]) -> tuple[Arg, ...]:
+def _whole(args: Sequence[Arg | int]) -> tuple[Arg, ...]:
     return tuple(np.int32(arg) if isinstance(arg, int) else arg for arg in args)
 
 

@@ -4,6 +4,9 @@
 "Fast Algorithms for Convolutional Neural Networks", section 4). Two kernels (kernels/winograd*.cl)
 take turns over bands of the picture, so that the transformed windows between them stay in the
 cache and no single launch is long. Errors are about 1e-5 of the largest output.
+
+A first layer with a 6x6 or 9x9 kernel (style networks have them) is a sum of 3x3 convolutions of
+shifted pictures: its *channels* are all pairs of a shift and a channel of the picture.
 """
 
 from __future__ import annotations
@@ -22,9 +25,10 @@ UNROLL = 4  # input channels a step
 # Cost in multiply-adds of a vector: of transforming a window of one block of channels, and of
 # transforming products to outputs.
 _WINDOW = 250.0
+_GATHERED = 1000.0  # the same where every lane is read from its own place
 _OUTPUT = 330.0
 _GAIN = 0.85  # of the direct kernel's cost: below it the detour pays
-_BAND_BYTES = 1 << 20  # of transformed windows, which stay in the second-level cache
+_BAND_BYTES = 1 << 19  # of transformed windows, which stay in the second-level cache
 
 # (output blocks, windows): relative speed by registers
 _TILES_32 = {(2, 13): 1.0, (2, 10): 0.97, (2, 8): 0.95, (3, 8): 0.98, (1, 13): 0.9, (1, 8): 0.8}
@@ -43,55 +47,86 @@ _G = np.array(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Winograd:
-    """``tile``: output blocks by windows of a work-item. ``bands`` of groups of windows."""
+    """``tile``: output blocks by windows of a work-item. ``bands`` of groups of windows.
+
+    ``offsets``: where each channel of the windows begins, in floats from that of the first; None
+    where they are those of a tensor in channel blocks.
+    """
 
     tile: Tile
     bands: tuple[tuple[int, int], ...]  # first group, groups
     window_floats: int  # of the transformed windows of the largest band
+    weights: np.ndarray  # [oc, channels of the windows, 3, 3]
+    offsets: np.ndarray | None
 
 
 def choose(part: Pass, x: Layout, y: Layout, direct: float, traits: Traits) -> Winograd | None:
     """The cheapest way, or None where the direct kernel's cost (``direct``, multiply-adds of a
     vector) is no worse."""
     height, width = part.out_size
-    plain = part.weights.shape[2:] == (3, 3) and part.stride == part.tap_step == (1, 1)
-    blocked = x.block == y.block == traits.block
-    if traits.kind != "cpu" or not plain or not blocked or part.out_step != (1, 1):
+    split = _split(part, x, traits.block)
+    plain = part.stride == part.tap_step == part.out_step == (1, 1) and y.block == traits.block
+    if split is None or traits.kind != "cpu" or not plain:
         return None
+    weights, offsets = split
     windows = -(-height // 4) * -(-width // 4)
     table = _TILES_32 if traits.registers >= 32 else _TILES_16
     fits = [(b, w) for b, w in table if w <= windows and y.blocks % b == 0]
     if min(height, width) < 4 or not fits:
         return None
-    depth = -(-x.channels // UNROLL) * UNROLL
-    edges = x.blocks * _WINDOW + y.blocks * _OUTPUT
+    depth, blocks = _up(weights.shape[1], UNROLL), -(-weights.shape[1] // traits.block)
+    edges = blocks * (_WINDOW if offsets is None else _GATHERED) + y.blocks * _OUTPUT
 
     def cost(shape: tuple[int, int]) -> float:
-        covered = -(-windows // shape[1]) * shape[1]
-        return covered * (36 * depth * y.blocks / table[shape] + edges)
+        return _up(windows, shape[1]) * (36 * depth * y.blocks / table[shape] + edges)
 
     best = min(fits, key=cost)
     if cost(best) > _GAIN * direct:
         return None
-    return _banded(best, windows, x.blocks * x.block)
+    bands, floats = _banded(best[1], windows, blocks * traits.block)
+    return Winograd(Tile(*best, 1), bands, floats, weights, offsets)
 
 
-def _banded(shape: tuple[int, int], windows: int, depth: int) -> Winograd:
-    """Bands of equal size whose windows fit into the cache."""
-    groups = -(-windows // shape[1])
-    group_floats = 36 * depth * shape[1]
+def _split(part: Pass, x: Layout, lanes: int) -> tuple[np.ndarray, np.ndarray | None] | None:
+    """3x3 weights and the offsets of their channels, or None for other kernels."""
+    weights = part.weights
+    count = weights.shape[2] // 3
+    if weights.shape[2:] != (3 * count, 3 * count) or not count:
+        return None
+    if count == 1 and x.block == lanes:
+        return weights, None
+    if count == 1 or x.block not in (1, x.channels) or x.channels > 4:
+        return None
+    outputs = weights.shape[0]
+    parts = weights.reshape(outputs, x.channels, count, 3, count, 3).transpose(0, 2, 4, 1, 3, 5)
+    shifts, channels = 3 * np.arange(count), np.arange(x.channels)
+    lane = x.plane if x.block == 1 else 1
+    offsets = shifts[:, None, None] * x.row + shifts[:, None] * x.block + channels * lane
+    padded = np.zeros(_up(offsets.size, lanes), np.int32)
+    padded[: offsets.size] = offsets.ravel()
+    return parts.reshape(outputs, offsets.size, 3, 3), padded
+
+
+def _up(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
+def _banded(wide: int, windows: int, depth: int) -> tuple[tuple[tuple[int, int], ...], int]:
+    """Bands of equal size whose windows fit into the cache, and the floats of one."""
+    groups = -(-windows // wide)
+    group_floats = 36 * depth * wide
     most = max(1, _BAND_BYTES // (4 * group_floats))
     size = -(-groups // -(-groups // most))
     bands = tuple((first, min(size, groups - first)) for first in range(0, groups, size))
-    return Winograd(Tile(shape[0], shape[1], 1), bands, size * group_floats)
+    return bands, size * group_floats
 
 
 def pack(weights: np.ndarray, lanes: int) -> np.ndarray:
     """[oc, ic, 3, 3] -> G w G' as [oc / lanes][36][ic][lanes], flat, padded with zeros."""
     oc, ic = weights.shape[:2]
-    depth, groups = -(-ic // UNROLL) * UNROLL, -(-oc // lanes)
+    depth, groups = _up(ic, UNROLL), -(-oc // lanes)
     wide = np.zeros((groups * lanes, depth, 9))
     wide[:oc, :ic] = weights.reshape(oc, ic, 9)
     taps = np.ascontiguousarray(wide.reshape(groups, lanes, depth, 9).transpose(0, 3, 2, 1))

@@ -372,6 +372,14 @@ def test_winograd_convolutions_match_onnxruntime(device, case, traits, act):
         assert names(plan) == {"winograd_input", "winograd"}
 
 
+@pytest.mark.parametrize("x_block", [1, 3])
+@pytest.mark.parametrize("traits", [AVX512, AVX2])
+def test_large_first_layers_are_sums_of_winograd_convolutions(device, x_block, traits):
+    spec = ConvSpec((9, 9), pads=(4, 4, 3, 4))
+    case = Case(spec, (3, 32), (22, 41), x_block=x_block, residual=True)
+    assert names(check(device, case, traits, "relu")) == {"winograd_input", "winograd"}
+
+
 @pytest.mark.parametrize("outputs", [24, 32])
 def test_winograd_works_in_bands_that_fit_into_the_cache(device, outputs):
     case = Case(ConvSpec((3, 3), pads=(1, 1, 1, 1)), (64, outputs), (90, 70), residual=True)

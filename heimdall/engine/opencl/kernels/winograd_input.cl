@@ -2,7 +2,8 @@
     B' d B, 36 numbers a channel, of which winograd.cl makes 4x4 outputs. A work-item transforms
     the tile_w windows of one group for one block of channels; they lie as winograd.cl walks over
     them: [group][36][block][tile_w][lanes]. The last group is shifted back, and so is the last
-    window of a row or column: no masks. #}
+    window of a row or column: no masks. With `gathered` every lane is read from a place of its own
+    (an offset from the first), and the neighbour of a pixel is `pixel` floats away. #}
 {% import "winograd_common.cl" as common with context %}
 typedef float{{ block }} V;
 
@@ -20,6 +21,9 @@ typedef float{{ block }} V;
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void winograd_input(
     __global const float *restrict x, int x_base, int x_plane, int x_row,
+{% if gathered %}
+    __global const int *restrict offsets,
+{% endif %}
     __global float *restrict windows, int width, int height, int first_group, int blocks)
 {
     const int ib = get_global_id(1);
@@ -27,13 +31,28 @@ __kernel void winograd_input(
     {{ common.group() }}
     for (int t = 0; t < {{ tile_w }}; t++) {
         {{ common.tile() }}
-        __global const float *from = x + x_base + ib * x_plane + y0 * x_row + x0 * {{ block }};
+        __global const float *from = x + x_base + {{ "" if gathered else "ib * x_plane + " }}y0 * x_row + x0 * {{ pixel }};
         __global V *to = group + t;
+{% if gathered %}
+        float parts[{{ 36 * block }}];
+        for (int lane = 0; lane < {{ block }}; lane++) {
+            __global const float *own = from + offsets[ib * {{ block }} + lane];
+{% for row in range(6) %}
+{% for column in range(6) %}
+            parts[{{ (row * 6 + column) * block }} + lane] = own[{{ row }} * x_row + {{ column * pixel }}];
+{% endfor %}
+{% endfor %}
+        }
+{% endif %}
 {% for column in range(6) %}
         V {% for row in range(6) %}c{{ row }}{{ column }}{{ ", " if not loop.last }}{% endfor %};
         {
 {% for row in range(6) %}
-            const V d{{ row }} = *(__global const V *)(from + {{ row }} * x_row + {{ column * block }});
+{% if gathered %}
+            const V d{{ row }} = vload{{ block }}({{ row * 6 + column }}, parts);
+{% else %}
+            const V d{{ row }} = *(__global const V *)(from + {{ row }} * x_row + {{ column * pixel }});
+{% endif %}
 {% endfor %}
 {% macro vertical(row) %}c{{ row }}{{ column }}{% endmacro %}
 {{ transform(vertical, "d") }}        }
