@@ -23,6 +23,7 @@ Size = tuple[int, int]  # width and height of the frame in pixels
 Thing = Detection | Hand | Body | TextRegion
 
 KEPT = 0.6  # of the visible correction to a new result, a frame later
+STRIDE = 6  # frames: points found in one are mostly still there so much later
 FADED = 0.1  # a mask's share that is not worth drawing
 NEAR = 1.0  # of its size: how far a thing may be from where the last result had it
 
@@ -83,6 +84,11 @@ class Things:
             patch.follow(tracks)
         self._corrections = [correction * KEPT for correction in self._corrections]
 
+    def catch_up(self, path: Sequence[Tracks]) -> None:
+        """Go on to the last of ``path``, by way of as few others as keep enough points."""
+        for tracks in (*path[STRIDE - 1 : -1 : STRIDE], *path[-1:]):
+            self.follow(tracks)
+
     def value(self) -> list[Thing]:
         """The things in the newest frame, on their way to where they really are."""
         return [
@@ -120,6 +126,11 @@ class Cover:
             self._before = None
         if self._before:
             self._before.follow(tracks)
+
+    def catch_up(self, path: Sequence[Tracks]) -> None:
+        """Go on to the last of ``path``."""
+        for tracks in path:
+            self.follow(tracks)
 
     def value(self) -> Mask:
         """The mask in the newest frame, fading over from the one before."""

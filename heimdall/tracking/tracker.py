@@ -105,8 +105,7 @@ class Tracker:
     def _replaced(self, dnn: str, result: Any, path: list[Tracks]) -> Things | Cover | None:
         new, old = carrier(result, path[0], self._size), self._carriers.get(dnn)
         if new is not None:
-            for tracks in path[1:]:
-                new.follow(tracks)
+            new.catch_up(path[1:])
             if type(old) is type(new):
                 new.replace(old)  # type: ignore[arg-type]
         return new
