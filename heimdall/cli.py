@@ -444,7 +444,7 @@ def _replay(recording: Recording) -> dict[str, Any]:
         default="lg-v50",
         show_default=True,
         metavar="NAME",
-        help="A phone's profile (a name or .toml file), or here: this machine, measured.",
+        help="A phone's profile (name or .toml), here (this machine), or a run's trace (.json).",
     ),
     click.option(
         "--system",
@@ -467,11 +467,11 @@ def _replay(recording: Recording) -> dict[str, Any]:
 )
 def simulate(scenario: str, trace: Path | None, as_json: bool, **rest: Any) -> None:
     """Run SCENARIO on a virtual clock: would it hold its frame rate on that device?"""
-    with console.work(as_json):
+    with console.work(as_json), console.Progress() as progress:
         from heimdall.simulator.simulate import simulate as run_simulation
 
         check_writable("--trace", trace)
-        result = run_simulation(scenario, trace=trace, **rest)
+        result = run_simulation(scenario, trace=trace, progress=progress, **rest)
     _show(as_json, result, "run_summary")
 
 

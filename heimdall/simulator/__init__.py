@@ -8,5 +8,6 @@
 ``coordinated``    the runtime's loop in virtual time, around a real Coordinator
 ``uncoordinated``  the baselines: every DNN in a thread of its own
 ``here``           this machine, measured, as a machine to simulate
+``recorded``       the machine of a recorded run, and what that run showed
 ``simulate``       a scenario on a device under a system, to the summary of a run
 """

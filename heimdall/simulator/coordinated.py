@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from heimdall.app import App
 from heimdall.bench.systems import System
 from heimdall.coordinator.coordinator import Coordinator
 from heimdall.coordinator.events import (
@@ -61,6 +62,7 @@ class CoordinatedRun(SimulatedRun):
             frame_interval_ns=self.interval_ns,
             mode=system.mode,
             offload=system.offload,
+            content=App.content,
         )
         self._inbox: Agenda[Event | _Decoded] = Agenda()
         self._pool = Threads(self.cores, machine.pool_threads)
@@ -69,8 +71,11 @@ class CoordinatedRun(SimulatedRun):
         self._frame = 0
         self._requested_ns: dict[int, int] = {}  # by job
         self._before = self.coordinator.snapshot(0)
-        self._sums = {  # of op times, by DNN and stage
-            dnn.name: [[0, *accumulate(stage.op_ns)] for stage in dnn.plan.stages] for dnn in dnns
+        self._sums = {  # of op times, and the cost of a chunk, by DNN and stage
+            dnn.name: [
+                ([0, *accumulate(stage.op_ns)], stage.chunk_cost_ns) for stage in dnn.plan.stages
+            ]
+            for dnn in dnns
         }
         self._handlers: dict[type, Callable[[Any], None]] = {
             Prepare: self._prepare,
@@ -122,7 +127,7 @@ class CoordinatedRun(SimulatedRun):
             if wake_ns is not None and (message_ns is None or wake_ns < message_ns):
                 if wake_ns > deadline_ns:
                     return
-                self.now_ns = max(self.now_ns, wake_ns)
+                self.now_ns = max(self.now_ns, wake_ns + self._handoff_ns())
                 self._carry_out(None, coordinator.wake(self.now_ns))
                 continue
             if message_ns is None or message_ns > deadline_ns:
@@ -149,22 +154,25 @@ class CoordinatedRun(SimulatedRun):
         dnn = self.dnns[action.dnn]
         if action.stage == 0:
             self._requested_ns[action.job] = self.now_ns
-        end_ns = self._pool.end_ns(self._handed_over(), dnn.prepare_ns[action.stage])
+        work_ns = self.one_of(dnn.prepare_ns[action.stage])
+        end_ns = self._pool.end_ns(self._handed_over(), work_ns)
         self.span("pool-0", f"{action.dnn} preprocess", self.now_ns, end_ns)
-        self._report(end_ns, InputReady(action.job, self.tasks(dnn, action.stage)))
+        difference = self.one_of(dnn.luminance_difference)
+        self._report(end_ns, InputReady(action.job, self.tasks(dnn, action.stage), difference))
 
     def _run_chunk(self, action: RunChunk) -> None:
-        begin_ns = self._handed_over()
+        begin_ns, dnn = self._handed_over(), self.dnns[action.dnn]
         if action.processor == GPU:
-            sums = self._sums[action.dnn][action.stage]
-            work_ns = sums[action.end_op] - sums[action.start_op] + self.machine.chunk_cost_ns
+            sums, cost_ns = self._sums[action.dnn][action.stage]
+            work_ns = sums[action.end_op] - sums[action.start_op] + cost_ns
+            work_ns = int(work_ns * dnn.gpu_slowdown) + self.one_of(dnn.gpu_delay_ns)
             free_ns = max(begin_ns, self._gpu_free_ns)
             end_ns = self._gpu_free_ns = free_ns + int(work_ns * self.gpu_noise())
             ops = f"{action.start_op}-{action.end_op}"
             self.on_gpu(action.dnn, free_ns, end_ns, ops=ops, reason=action.reason)
         else:
-            cpu_ns = self.dnns[action.dnn].plan.stages[action.stage].cpu_ns
-            end_ns = self._cpu.end_ns(begin_ns, cpu_ns)
+            cpu_ns = dnn.plan.stages[action.stage].cpu_ns * self.one_of(dnn.cpu_slowdown)
+            end_ns = self._cpu.end_ns(begin_ns, int(cpu_ns))
             self.span(CPU, action.dnn, begin_ns, end_ns, reason=action.reason)
         self._report(
             end_ns,
@@ -199,7 +207,10 @@ class CoordinatedRun(SimulatedRun):
 
     def _handed_over(self) -> int:
         """When a worker that is given something now has it."""
-        return self.now_ns + self.machine.handoff_ns
+        return self.now_ns + self._handoff_ns()
+
+    def _handoff_ns(self) -> int:
+        return self.one_of(self.machine.handoff_ns)
 
     def _report(self, at_ns: int, message: Event | _Decoded) -> None:
-        self._inbox.add(at_ns + self.machine.handoff_ns, message)
+        self._inbox.add(at_ns + self._handoff_ns(), message)

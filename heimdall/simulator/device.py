@@ -129,7 +129,7 @@ class Device(_Table):
             chunk_cost_ns=self.chunk_cost_ns,
             launch_ns=round(gpu.launch_us * 1e3),
             switch_ns=round(gpu.switch_ms * _NS_PER_MS),
-            handoff_ns=round(cpu.handoff_ms * _NS_PER_MS),
+            handoff_ns=(round(cpu.handoff_ms * _NS_PER_MS),),
             move_ns=round(cpu.move_ms * _NS_PER_MS),
             gpu_noise=gpu.noise,
             cores=cpu.cores,
@@ -155,7 +155,7 @@ class Device(_Table):
             found.append(
                 SimulatedDnn(
                     plan=plan,
-                    prepare_ns=(round(self.cpu.prepare_ms * share * _NS_PER_MS),),
+                    prepare_ns=((round(self.cpu.prepare_ms * share * _NS_PER_MS),),),
                     decode_ns=round(self.cpu.decode_ms * share * _NS_PER_MS),
                     event=settings.event,
                 )

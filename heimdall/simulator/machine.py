@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from heimdall.bench.scenario import EventProcess
 from heimdall.coordinator.events import DnnPlan
 from heimdall.pacing import GAP_GUARD_NS
 
@@ -12,9 +13,9 @@ from heimdall.pacing import GAP_GUARD_NS
 @dataclass(frozen=True)
 class Machine:
     """Times in ns. ``batch_ns``: how long the GPU's driver stays with one queue while others
-    wait. ``chunk_cost_ns``: one wait for the GPU. ``handoff_ns``: from one thread to another.
-    ``gpu_noise``, ``cpu_noise``: relative standard deviations. ``guard_ns``: the gap closes that
-    much before the next frame.
+    wait (0: not known). ``chunk_cost_ns``: one wait for the GPU. ``handoff_ns``: from one thread
+    to another, each time one of these. ``gpu_noise``, ``cpu_noise``: relative standard
+    deviations. ``guard_ns``: the gap closes that much before the next frame.
     """
 
     name: str
@@ -25,7 +26,7 @@ class Machine:
     chunk_cost_ns: int
     launch_ns: int = 0
     switch_ns: int = 0
-    handoff_ns: int = 0
+    handoff_ns: tuple[int, ...] = (0,)
     move_ns: int = 0
     gpu_noise: float = 0.0
     cores: int = 2
@@ -36,19 +37,33 @@ class Machine:
     software_gpu: bool = False
 
 
+class Events(Protocol):
+    """When an event-driven DNN is asked for (a scenario's ``EventProcess``)."""
+
+    def waits_s(self, seed: int) -> Iterator[float]:
+        """Seconds from each event to the next."""
+
+
 @dataclass(frozen=True)
 class SimulatedDnn:
     """One DNN: its plan, and what the plan does not say.
 
-    ``prepare_ns``: preprocessing of each stage; ``decode_ns``: postprocessing; ``tasks``: for
-    each stage the numbers of inputs seen (hands, faces), drawn from at random.
+    All that is a tuple is drawn from at random: for each stage ``prepare_ns``, how long
+    preprocessing takes, and ``tasks``, the numbers of inputs (hands, faces); then
+    ``luminance_difference`` of Eq. 4, ``gpu_delay_ns``, what is added to each chunk, and
+    ``cpu_slowdown``. The slowdowns: how much longer than profiled its work takes. ``decode_ns``:
+    postprocessing.
     """
 
     plan: DnnPlan
-    prepare_ns: tuple[int, ...]
+    prepare_ns: tuple[tuple[int, ...], ...]
     decode_ns: int
-    event: EventProcess | None = None
+    event: Events | None = None
     tasks: tuple[tuple[int, ...], ...] = field(default=())
+    luminance_difference: tuple[float, ...] = (0.0,)
+    gpu_slowdown: float = 1.0
+    gpu_delay_ns: tuple[int, ...] = (0,)
+    cpu_slowdown: tuple[float, ...] = (1.0,)
 
     @property
     def name(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from heimdall.coordinator.events import Action, Event
 from heimdall.pacing import Pacer
@@ -15,6 +15,8 @@ from heimdall.trace import Tracer
 
 # A live run is warm by then at the latest (``heimdall.runtime``): the offload step has settled.
 WARM_UP_NS = 5_000_000_000
+_NEVER_NS = 2**63
+Value = TypeVar("Value")
 RENDER = "frame"  # what the GPU draws
 
 
@@ -27,7 +29,8 @@ class Arrivals:
         self.next_ns = self._later()
 
     def _later(self) -> int:
-        return self.next_ns + round(next(self._waits_s) * 1e9)
+        wait_s = next(self._waits_s, None)
+        return _NEVER_NS if wait_s is None else self.next_ns + round(wait_s * 1e9)
 
     def take(self, now_ns: int) -> int:
         """How many have come by now, and have not been taken yet."""
@@ -120,8 +123,11 @@ class SimulatedRun:
 
     def tasks(self, dnn: SimulatedDnn, stage: int) -> int:
         """How many inputs a stage gets this time."""
-        numbers = dnn.numbers_of_tasks(stage)
-        return numbers[0] if len(numbers) == 1 else self.draw.choice(numbers)
+        return self.one_of(dnn.numbers_of_tasks(stage))
+
+    def one_of(self, values: Sequence[Value]) -> Value:
+        """One of the values that were seen."""
+        return values[0] if len(values) == 1 else self.draw.choice(values)
 
     def span(self, lane: str, name: str, start_ns: int, end_ns: int, **details: object) -> None:
         if self.tracer is not None:

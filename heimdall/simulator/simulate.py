@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.bench.scenario import Scenario, load_scenario
 from heimdall.bench.systems import Kind, System, parse_system
 from heimdall.errors import ConfigError
 from heimdall.simulator.coordinated import CoordinatedRun
 from heimdall.simulator.device import HERE, load_device
 from heimdall.simulator.machine import Machine, SimulatedDnn
+from heimdall.simulator.recorded import recorded_machine
 from heimdall.simulator.run import SimulatedRun
 from heimdall.simulator.uncoordinated import UncoordinatedRun
 from heimdall.stats import SCHEMA
@@ -31,20 +33,22 @@ def simulate(
     seed: int = 0,
     render_ms: float | None = None,
     trace: Path | None = None,
+    progress: Progress = no_progress,
 ) -> dict[str, Any]:
     """The run summary of ``seconds`` after warm-up, with ``"simulated": true``.
 
-    ``scenario`` is one, its name or its file; ``device`` a phone's name or profile file, or
-    "here"; ``render_ms`` replaces the profile's render latency. The same seed gives the same
-    summary (but ``wall_s`` and ``times_real_time``). ``trace`` is the file for the timeline. Raises HeimdallError for names
-    that are not known, and for values out of range.
+    ``scenario`` is one, its name or its file. ``device``: a phone's name or profile file, "here",
+    or the trace of a run, for the machine it ran on. ``render_ms`` replaces the render latency.
+    The same seed gives the same summary (but ``wall_s`` and ``times_real_time``). ``trace`` is
+    the file for the timeline. Raises HeimdallError for names that are not known, and for values
+    out of range.
     """
     began_s = time.perf_counter()
     _check(seconds, render_ms)
     asked = parse_system(system)
     if isinstance(scenario, str):
         scenario = load_scenario(scenario)
-    machine, dnns = open_machine(scenario, device, render_ms)
+    machine, dnns = open_machine(scenario, device, render_ms, progress)
     tracer = Tracer(0) if trace is not None else None
     run = simulated_run(dnns, machine, asked, fps=scenario.fps, seed=seed, tracer=tracer)
     ran_s = time.perf_counter()
@@ -62,13 +66,18 @@ def simulate(
 
 
 def open_machine(
-    scenario: Scenario, device: str, render_ms: float | None = None
+    scenario: Scenario,
+    device: str,
+    render_ms: float | None = None,
+    progress: Progress = no_progress,
 ) -> tuple[Machine, list[SimulatedDnn]]:
     """The device and the scenario's DNNs on it."""
     if device == HERE:
         from heimdall.simulator.here import measure_here  # opens the GPU: not for a phone's sake
 
-        return measure_here(scenario, render_ms)
+        return measure_here(scenario, render_ms, progress)
+    if device.endswith(".json"):
+        return recorded_machine(scenario, device, render_ms)
     profile = load_device(device)
     machine = profile.machine(scenario.size, render_ms)
     return machine, profile.dnns(scenario, machine)
@@ -88,6 +97,11 @@ def simulated_run(
         raise ConfigError(
             f"{system.name} cannot be simulated on {machine.name!r}: its GPU is made of the cores "
             "that onnxruntime would take; run it (heimdall bench)"
+        )
+    if not system.coordinated and not machine.batch_ns:
+        raise ConfigError(
+            f"{system.name} cannot be simulated on {machine.name!r}: how its driver takes turns is "
+            "not known; run it (heimdall bench)"
         )
     kind = CoordinatedRun if system.coordinated else UncoordinatedRun
     return kind(dnns, machine, system, fps=fps, seed=seed, tracer=tracer)

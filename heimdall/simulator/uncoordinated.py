@@ -84,7 +84,7 @@ class UncoordinatedRun(SimulatedRun):
             next_ns = requested_ns + plan.min_interval_ns
             enqueued_ns, chunks = 0, 0
             for stage in range(len(plan.stages)):
-                now_ns = yield self.cores.end_ns(now_ns, dnn.prepare_ns[stage])
+                now_ns = yield self.cores.end_ns(now_ns, self.one_of(dnn.prepare_ns[stage]))
                 enqueued_ns = enqueued_ns or now_ns
                 for _ in range(self.tasks(dnn, stage)):
                     chunks += len(self._pieces[dnn.name][stage])

@@ -1,0 +1,133 @@
+"""This machine as a machine to simulate: its profiles, and what surrounds inference, measured."""
+
+from __future__ import annotations
+
+import queue
+import statistics
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from heimdall.analyzer.profiler import Progress, no_progress
+from heimdall.app import create, validate
+from heimdall.bench.scenario import Scenario
+from heimdall.bench.workload import as_app
+from heimdall.callbacks import Callbacks
+from heimdall.coordinator.events import GPU
+from heimdall.deployment import Deployment
+from heimdall.options import RunOptions
+from heimdall.pacing import GAP_GUARD_NS
+from heimdall.simulator.machine import Machine, SimulatedDnn
+from heimdall.startup import Setup, start
+from heimdall.workers import Workers
+
+_ROUNDS = 3
+_HAND_OVERS = 200
+# A software GPU's threads take turns in SCHED_RR's slices; what a real driver does is not known.
+_REAL_TIME_SLICE_NS = 100_000_000
+_MOVE_NS = 1_000_000  # a run loads every network on both processors beforehand
+
+
+def measure_here(
+    scenario: Scenario, render_ms: float | None = None, progress: Progress = no_progress
+) -> tuple[Machine, list[SimulatedDnn]]:
+    """The scenario's app on this machine: saved profiles where they are valid, else measured now.
+
+    Opens the devices as a headless run does, and raises what that raises. ``render_ms`` replaces
+    the measured time of drawing a frame.
+    """
+    app_class = as_app(scenario)
+    validate(app_class)
+    app = create(app_class)
+    with start(app, RunOptions(headless=True), progress) as setup:
+        Callbacks().call(app.start)
+        asked = dict(app.requests)  # the options that the app itself gives
+        dnns = [
+            _around(deployment, setup.first_frame.image, asked.get(name, {}), scenario)
+            for name, deployment in setup.deployments.items()
+        ]
+        return _machine(setup, render_ms), dnns
+
+
+def _machine(setup: Setup, render_ms: float | None) -> Machine:
+    software = setup.processors.software
+    reserved = 1.0 - setup.processors.load_limit
+    costs = [s.chunk_cost_ns for d in setup.deployments.values() for s in d.plan.stages]
+    return Machine(
+        name="here",
+        gpu=setup.gpu_name,
+        cpu=str(setup.processors.cpu.describe()["device"]),
+        render_ns=setup.lone_render_ns if render_ms is None else round(render_ms * 1e6),
+        batch_ns=_REAL_TIME_SLICE_NS if software and "SCHED_RR" in setup.processors.mode else 0,
+        chunk_cost_ns=round(statistics.median(costs)),
+        handoff_ns=_hand_overs(),
+        move_ns=_MOVE_NS,
+        guard_ns=max(GAP_GUARD_NS, round(reserved * 1e9 / setup.fps)),
+        software_gpu=software is not None,
+    )
+
+
+def _around(
+    deployment: Deployment, image: np.ndarray, options: Mapping[str, Any], scenario: Scenario
+) -> SimulatedDnn:
+    """A DNN with its pre- and postprocessing and its number of crops, on the first frame."""
+    rounds = [_infer(deployment, image, options) for _ in range(_ROUNDS)]
+    stages = range(len(deployment.plan.stages))
+    return SimulatedDnn(
+        plan=deployment.plan,
+        prepare_ns=tuple(tuple(prepare[stage] for prepare, _, _ in rounds) for stage in stages),
+        decode_ns=min(decode for _, decode, _ in rounds),
+        event=scenario.settings(deployment.dnn.name).event,
+        tasks=tuple((rounds[-1][2][stage],) for stage in stages),
+    )
+
+
+def _infer(
+    deployment: Deployment, image: np.ndarray, options: Mapping[str, Any]
+) -> tuple[list[int], int, list[int]]:
+    """One inference: (preprocessing of each stage in ns, postprocessing in ns, tasks)."""
+    pipeline = deployment.pipeline
+    previous: list[Any] = []
+    prepare_ns, tasks, results = [], [], []
+    for stage in range(len(deployment.plan.stages)):
+        began_ns = time.perf_counter_ns()
+        prepared = pipeline.prepare(stage, image, previous, options)
+        prepare_ns.append(time.perf_counter_ns() - began_ns)
+        tasks.append(len(prepared))
+        outputs = [_run(deployment, stage, task.inputs) for task in prepared]
+        began_ns = time.perf_counter_ns()
+        previous = [
+            pipeline.decode(stage, out, task.context)
+            for out, task in zip(outputs, prepared, strict=True)
+        ]
+        results.append(previous)
+    pipeline.combine(results, image)
+    return prepare_ns, time.perf_counter_ns() - began_ns, tasks
+
+
+def _run(
+    deployment: Deployment, stage: int, inputs: Mapping[str, np.ndarray]
+) -> Mapping[str, np.ndarray]:
+    network, state = deployment.network(stage, GPU)
+    plan = deployment.plan.stages[stage]
+    network.write(state, inputs)
+    for begin, end in plan.chunks:
+        (network.run_fallback if plan.fallback[begin] else network.run)(state, begin, end)
+    return network.read(state)
+
+
+def _hand_overs() -> tuple[int, ...]:
+    """How long it takes to wake another thread: half of there and back."""
+    inbox: queue.SimpleQueue[None] = queue.SimpleQueue()
+    workers = Workers("probe")
+    seen = []
+    for _ in range(_HAND_OVERS):
+        began_ns = time.perf_counter_ns()
+        workers.submit(inbox.put, None)
+        inbox.get()
+        seen.append((time.perf_counter_ns() - began_ns) // 2)
+        time.sleep(0.0005)
+    workers.close()
+    return tuple(sorted(seen)[: _HAND_OVERS * 9 // 10])

@@ -1,0 +1,159 @@
+"""Simulated runs: the paper's figures, and that a run is what it says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from heimdall.bench.scenario import load_scenario
+from heimdall.bench.systems import parse_system, system_names
+from heimdall.cli import main
+from heimdall.coordinator.replay import replay
+from heimdall.errors import ConfigError
+from heimdall.simulator.simulate import open_machine, simulate, simulated_run
+from heimdall.trace import read_recording
+
+PHONE = "lg-v50"
+
+
+def timeless(summary):
+    return {k: v for k, v in summary.items() if k not in ("wall_s", "times_real_time")}
+
+
+@pytest.fixture(scope="module")
+def baseline():
+    return simulate("shopping", PHONE, "multithread", seconds=60)
+
+
+@pytest.fixture(scope="module")
+def coordinated():
+    return simulate("shopping", PHONE, "max-total", seconds=60)
+
+
+# --- the paper ----------------------------------------------------------------------------
+
+
+def test_four_networks_at_once_without_rendering_take_style_1181_ms():
+    """Fig. 2a, to which the driver's batch is fitted."""
+    scenario = load_scenario("shopping")
+    always = scenario.dnns["style"].model_copy(update={"event": None, "on_event": False})
+    scenario = scenario.model_copy(update={"dnns": {**scenario.dnns, "style": always}})
+    machine, dnns = open_machine(scenario, PHONE, render_ms=0)
+    run = simulated_run(dnns, machine, parse_system("multithread"), fps=30)
+    run.run(60)
+    latency_ms = run.figures.dnns["style"].summary()["latency_ms"]["mean"]
+    assert latency_ms == pytest.approx(1181, rel=0.03)
+
+
+def test_uncoordinated_the_frame_rate_drops_to_about_12(baseline):
+    """Section 9.2: 11.99 fps, predicted with the batch fitted to Fig. 2a."""
+    assert baseline["fps"]["mean"] == pytest.approx(11.99, rel=0.25)
+
+
+def test_coordinated_the_frame_rate_is_30(coordinated):
+    assert coordinated["fps"]["mean"] >= 29.9
+
+
+def test_style_is_as_quick_as_in_the_paper(coordinated):
+    latency_ms = coordinated["dnns"]["style"]["latency_ms"]
+    assert latency_ms["mean"] <= 109
+    assert latency_ms["max"] <= 139
+
+
+def test_detection_moves_to_the_cpu(coordinated):
+    assert coordinated["dnns"]["detect"]["gpu"] == 0
+
+
+def test_waiting_after_five_kernels_helps_the_frame_rate_a_little(baseline):
+    fixed = simulate("shopping", PHONE, "fixed-5", seconds=30)
+    assert baseline["fps"]["mean"] < fixed["fps"]["mean"] < 25
+
+
+# --- a run --------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_run():
+    first, again, other = (
+        timeless(simulate("shopping", PHONE, "max-total", seconds=5, seed=seed))
+        for seed in (3, 3, 4)
+    )
+    assert first == again
+    assert first["dnns"] != other["dnns"]
+
+
+@pytest.mark.parametrize("name", system_names())
+def test_every_system_runs(name):
+    summary = simulate("shopping", "pixel-3-xl", name, seconds=3)
+    assert summary["simulated"]
+    assert summary["system"] == name
+    assert summary["frames"]
+
+
+def test_a_scenario_without_an_app_runs():
+    summary = simulate("criminal", PHONE, "max-min", seconds=5)
+    assert set(summary["dnns"]) == {"faces", "recognise"}
+
+
+def test_the_gpu_is_never_busy_for_longer_than_the_run(baseline, coordinated):
+    for summary in (baseline, coordinated):
+        assert 0 < summary["gpu"]["busy_ms"] <= 1000 * summary["seconds"] * 1.01
+
+
+def test_a_trace_replays_into_a_fresh_coordinator(tmp_path):
+    path = tmp_path / "trace.json"
+    simulate("shopping", PHONE, "max-total", seconds=2, trace=path)
+    recording = read_recording(path)
+    assert len(recording.records) > 100
+    assert list(replay(recording.config, recording.records)) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nowhere", PHONE, "max-total"), "unknown scenario 'nowhere'"),
+        (("shopping", "nothing", "max-total"), "unknown device 'nothing'"),
+        (("shopping", PHONE, "magic"), "unknown system 'magic'"),
+    ],
+)
+def test_an_unknown_name_lists_the_valid_ones(arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        simulate(*arguments)
+
+
+@pytest.mark.parametrize("options", [{"seconds": 0}, {"seconds": 1e9}, {"render_ms": -1}])
+def test_values_out_of_range_are_refused(options):
+    with pytest.raises(ConfigError):
+        simulate("shopping", PHONE, "max-total", **options)
+
+
+def test_rendering_that_takes_longer_than_a_frame_lowers_the_rate():
+    summary = simulate("shopping", PHONE, "max-total", seconds=5, render_ms=50)
+    assert summary["fps"]["mean"] == pytest.approx(15, abs=0.2)
+
+
+# --- the command --------------------------------------------------------------------------
+
+
+def run_command(capsys, *arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(["simulate", *arguments])
+    return ended.value.code, capsys.readouterr()
+
+
+def test_the_command_prints_one_json_object(capsys):
+    status, output = run_command(capsys, "shopping", "--seconds", "2", "--json")
+    assert status == 0
+    assert json.loads(output.out)["simulated"] is True
+
+
+def test_the_command_prints_a_table(capsys):
+    status, output = run_command(capsys, "shopping", "--seconds", "2", "--system", "multithread")
+    assert status == 0
+    assert "times faster than real time" in output.out
+
+
+def test_bad_input_ends_the_command_with_one_line(capsys):
+    status, output = run_command(capsys, "shopping", "--device", "nothing")
+    assert status == 2
+    assert output.err.startswith("error: unknown device")
