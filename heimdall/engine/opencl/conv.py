@@ -8,7 +8,7 @@ channels; and *dense* for everything else, grouped or not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from heimdall.engine.opencl import conv_pack, winograd
+from heimdall.engine.opencl.conv_build import ConvBuilder, whole
 from heimdall.engine.opencl.conv_check import check
 from heimdall.engine.opencl.conv_pass import Pass, passes
 from heimdall.engine.opencl.conv_source import render
@@ -68,14 +69,14 @@ def plan_conv(
     """
     weights = np.asarray(weights, np.float32)
     check(spec, x, y, weights, bias, residual, traits)
-    build = _Builder(spec, x, y, bias, traits, residual, dict(tuned or {}))
+    build = _Planner(spec, x, y, bias, traits, residual, dict(tuned or {}))
     parts = passes(spec, weights, (y.height, y.width))
     if build.is_stamp():
         build.add_stamp(parts[0], weights)
     else:
         for part in parts:
             build.add(part)
-    return Plan(tuple(build.launches), build.constants, build.scratch_floats)
+    return build.plan
 
 
 def preferred_blocks(spec: ConvSpec, channels: tuple[int, int], traits: Traits) -> tuple[int, int]:
@@ -93,31 +94,8 @@ def preferred_blocks(spec: ConvSpec, channels: tuple[int, int], traits: Traits) 
     return (1 if inputs <= _FEW else traits.block), (1 if outputs <= _FEW else traits.block)
 
 
-class _Builder:
-    """Collects launches and constants; packed weights of all passes share one buffer."""
-
-    def __init__(
-        self,
-        spec: ConvSpec,
-        x: Layout,
-        y: Layout,
-        bias: np.ndarray | None,
-        traits: Traits,
-        residual: Layout | None,
-        tuned: dict[str, Any],
-    ) -> None:
-        self.spec, self.x, self.y, self.residual = spec, x, y, residual
-        self.traits, self.tuned = traits, tuned
-        self.launches: list[Launch] = []
-        self.scratch_floats = 0
-        self.source = Ref("x")
-        lanes = traits.block
-        self.blocks = -(-y.channels // lanes)
-        self.constants = {"b": conv_pack.pack_channels(bias, y.channels, lanes)}
-        slopes = spec.activation.slopes
-        if slopes:
-            values = np.broadcast_to(np.array(slopes, np.float32), y.channels)
-            self.constants["slope"] = conv_pack.pack_channels(values, y.channels, lanes)
+class _Planner(ConvBuilder):
+    """Chooses a kernel and its tile for each pass."""
 
     def add(self, part: Pass) -> None:
         """Plan one pass with the kernel that suits it."""
@@ -271,95 +249,11 @@ class _Builder:
         )
         for first, count in plan.bands:
             into = [Ref("x"), *self._source(part), *places, windows, *size, first, blocks]
-            self.launches.append(Launch(transform, (count, blocks, 1), (1, 1, 1), _whole(into)))
+            self.launches.append(Launch(transform, (count, blocks, 1), (1, 1, 1), whole(into)))
             args = [windows, Ref(name), *self._results(part, size[::-1], 0, False)]
             args += [first, packed.size // groups, blocks, last]
-            self.launches.append(Launch(multiply, (count, groups, 1), (1, 1, 1), _whole(args)))
+            self.launches.append(Launch(multiply, (count, groups, 1), (1, 1, 1), whole(args)))
         self.scratch_floats = max(self.scratch_floats, plan.window_floats)
-
-    def _launch(
-        self,
-        name: str,
-        part: Pass,
-        split: Split,
-        weights: str,
-        variables: dict[str, Any],
-        extra: tuple[Arg, ...],
-        flatten: bool = False,
-    ) -> None:
-        """Append a launch: the arguments that all kernels share (conv_common.cl), then its own."""
-        x, y = self.x, self.y
-        planar = name == "conv_planar"  # its tiles are vectors of pixels wide
-        scatter = y.block != self.traits.block and name not in ("conv_planar", "conv_stamp")
-        height, width = self._grid(part, flatten)
-        args: list[Arg | int] = [self.source, Ref(weights)]
-        args += self._results(part, (height, width), split.first, scatter)
-        args += [*self._source(part), *part.taps]
-        args += [part.tap_step[0] * x.row, part.tap_step[1] * x.block, *extra]
-        tile = split.tile
-        kernel = render(
-            name,
-            block=variables.pop("block", self.traits.block),
-            tile_w=tile.width,
-            tile_h=tile.height,
-            **self._epilogue(scatter),
-            pixel=_pixel(x, part, self.traits),
-            **variables,
-        )
-        step = split.tile.width * (self.traits.block if planar else 1)
-        tiles = (-(-width // step), -(-height // tile.height), split.groups)
-        local = _local_size(tiles, self.traits)
-        size = tuple(-(-count // side) * side for count, side in zip(tiles, local, strict=True))
-        self.launches.append(Launch(kernel, size, local, _whole(args)))
-
-    def _results(
-        self, part: Pass, size: tuple[int, int], first: int, scatter: bool
-    ) -> list[Arg | int]:
-        """The arguments of the macro ``results``; ``size`` is (height, width) of the grid."""
-        act, y, residual = self.spec.activation, self.y, self.residual
-        args: list[Arg | int] = [Ref("b")]
-        if act.slopes:
-            args.append(Ref("slope"))
-        if residual is not None:
-            args += [Ref("residual"), *_target(residual, part)]
-        args += [Ref("y"), *_target(y, part)]
-        if scatter:
-            args += [y.channels, _lane_step(y)]
-            if residual is not None:
-                args.append(_lane_step(residual))
-        return [*args, size[1], size[0], np.float32(act.p), np.float32(act.q), first]
-
-    def _epilogue(self, scatter: bool) -> dict[str, Any]:
-        """The template variables of conv_common.cl that say how results are stored."""
-        mode = "none"
-        if self.residual is not None:
-            mode = "before" if self.spec.residual_before_activation else "after"
-        return {
-            "activation": self.spec.activation.macro,
-            "slopes": bool(self.spec.activation.slopes),
-            "residual": mode,
-            "scatter": scatter,
-            "device": self.traits.kind,
-        }
-
-    def _source(self, part: Pass) -> tuple[int, int, int]:
-        """x_base, x_plane, x_row."""
-        x = self.x
-        base = x.origin + part.first[0] * x.row + part.first[1] * x.block
-        return base, x.plane, part.stride[0] * x.row
-
-    def _x_pixel(self, part: Pass) -> np.int32:
-        return np.int32(part.stride[1] * self.x.block)
-
-    def _grid(self, part: Pass, flatten: bool) -> tuple[int, int]:
-        """(height, width) of the outputs of a pass; a pointwise layer without halos is one
-        long row, which leaves fewer cut tiles."""
-        height, width = part.out_size
-        tensors = [self.x, self.y, *([self.residual] if self.residual else [])]
-        plain = part.stride == part.out_step == part.taps == (1, 1) and part.first == (0, 0)
-        if flatten and plain and all(tensor.dense for tensor in tensors):
-            return 1, height * width
-        return height, width
 
     def _widths(self) -> tuple[int, ...]:
         """How many output blocks a tile of the dense kernel may hold: all of one group."""
@@ -376,43 +270,11 @@ class _Builder:
         fits = tile.width <= width and tile.height <= height and tile.blocks in widths
         return tile if fits and self.blocks % tile.blocks == 0 else None
 
-    def _store(self, name: str, array: np.ndarray) -> str:
-        """Add a constant under ``name`` or, when that is taken, ``name2``, ``name3``..."""
-        key, number = name, 1
-        while key in self.constants:
-            number += 1
-            key = f"{name}{number}"
-        # a pass without taps (stride beyond the kernel) still needs a buffer to bind
-        self.constants[key] = array if array.size else np.zeros(self.traits.block, np.float32)
-        return key
-
 
 def _gains(part: Pass) -> bool:
     """True for layers whose lanes are better used by pixels, even if x must be copied first."""
     outputs, inputs = part.weights.shape[:2]
     return max(outputs, inputs) <= _PLANAR and part.weights[0, 0].size >= _LARGE_WINDOW
-
-
-def _target(layout: Layout, part: Pass) -> tuple[int, int, int, int]:
-    """Base, plane, row and pixel steps of the outputs of a pass in a tensor like y."""
-    base = layout.origin + part.out_start[0] * layout.row + part.out_start[1] * layout.block
-    return base, layout.plane, part.out_step[0] * layout.row, part.out_step[1] * layout.block
-
-
-def _whole(args: Sequence[Arg | int]) -> tuple[Arg, ...]:
-    return tuple(np.int32(arg) if isinstance(arg, int) else arg for arg in args)
-
-
-def _lane_step(layout: Layout) -> int:
-    """Floats from one channel to the next in planar and NHWC tensors."""
-    return layout.plane if layout.block == 1 else 1
-
-
-def _pixel(x: Layout, part: Pass, traits: Traits) -> int | str:
-    """Distance of the inputs of neighbouring outputs: a number in the source where it is
-    common (addresses become constants), an argument where each layer would be a new variant."""
-    common = x.block in (1, 3, traits.block) and part.stride[1] in (1, 2)
-    return x.block * part.stride[1] if common else "x_pixel"
 
 
 def _unroll(x_block: int) -> int:
@@ -427,12 +289,3 @@ def _window(part: Pass) -> int:
     side = part.taps[0]
     square = part.taps == (side, side) and part.stride[0] == part.stride[1]
     return side if square and 1 < side <= 7 and part.tap_step == (1, 1) else 0
-
-
-def _local_size(tiles: tuple[int, int, int], traits: Traits) -> tuple[int, int, int]:
-    """One work-item a group on CPUs; a patch of tiles on GPUs."""
-    if traits.kind == "cpu":
-        return 1, 1, 1
-    wide = next(size for size in (16, 8, 4, 2, 1) if size <= tiles[0])
-    high = next(size for size in (64 // wide, 8, 4, 2, 1) if size <= tiles[1])
-    return wide, high, 1
