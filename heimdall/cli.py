@@ -401,6 +401,31 @@ def bench(scenario: str, systems: str, as_json: bool, **rest: Any) -> None:
 
 
 @main.command()
+@click.argument("name")
+@options(
+    click.option(
+        "--folder",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path(),
+        help="Where to write it.",
+    ),
+    json_option,
+)
+def new(name: str, folder: Path, as_json: bool) -> None:
+    """Write NAME.py, an app that runs and explains itself, and its test."""
+    with console.work(as_json):
+        from heimdall.scaffold import new_app
+
+        app, test = new_app(name, folder)
+    if as_json:
+        console.print_json({"schema": 1, "app": str(app), "test": str(test)})
+    else:
+        click.echo(
+            f"{app}\n{test}\n\nRun it:   heimdall run {app}\nTest it:  python -m pytest {test}"
+        )
+
+
+@main.command()
 @click.argument("file", type=FILE)
 @json_option
 def trace(file: Path, as_json: bool) -> None:
