@@ -258,7 +258,7 @@ def _profiles(
             graphs,
             there,
             force_fallback=force_fallback,
-            remeasure=remeasure,
+            remeasure=remeasure or tuned is not None,
             progress=progress,
         )
 
