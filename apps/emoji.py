@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import cv2
 import numpy as np
@@ -45,6 +46,7 @@ class Emoji(App):
     fps = 30
     scheduler = "max-total"
     clip = "single_face.mp4"
+    keys: ClassVar = {"s": "next painting", "b": "painting or camera", "c": "other characters"}
     dnns = (  # rates as in the paper's Table 1
         DNN("face", model="centerface", rate_hz=1, max_rate_hz=10),
         DNN("segment", model="selfie", rate_hz=1, max_rate_hz=10),

@@ -74,7 +74,7 @@ class Surroundings(App):
     def draw(self, scene: Scene) -> None:
         objects, faces = self.carried("detect") or [], self.carried("face") or []
         scene.boxes(objects)
-        scene.boxes([Detection("", face.score, face.box) for face in faces], "#facc15")
+        scene.polygons([corners(face.box) for face in faces], "#facc15")
         newest = self.carried("pose") if self.postures else []
         scene.bodies([*(newest or []), *(each.body for each in self.postures[1:])])
         scene.text(self.summary(objects, len(faces)), (10, scene.picture_size[1] - 30))
@@ -91,6 +91,12 @@ class Surroundings(App):
 def tall(found: Detection) -> float:
     """The height of a box."""
     return found.box[3] - found.box[1]
+
+
+def corners(box: tuple[float, float, float, float]) -> np.ndarray:
+    """The corners of a box, (4, 2), clockwise from the top left."""
+    left, top, right, bottom = box
+    return np.array([(left, top), (right, top), (right, bottom), (left, bottom)])
 
 
 def widened(box: tuple[float, float, float, float]) -> tuple[float, float, float, float]:

@@ -39,6 +39,12 @@ class Hand:
         palm = np.linalg.norm(self.points[0, :2] - self.points[9, :2])
         return float(tip / max(palm, 1e-6))
 
+    @property
+    def pointing(self) -> bool:
+        """The index finger is stretched out, the middle finger is not."""
+        index, middle = np.linalg.norm(self.points[[8, 12], :2] - self.points[0, :2], axis=1)
+        return bool(index > 1.25 * middle)
+
 
 @dataclass(frozen=True)
 class Body:

@@ -36,7 +36,7 @@ HAND_BONES = tuple(
 )
 _PALETTE = ("#2dd4bf", "#f59e0b", "#60a5fa", "#f472b6", "#a3e635", "#c084fc", "#fb7185", "#facc15")
 _PINCHED = 0.35
-_SEEN = 0.2  # score of a joint that is drawn
+_SEEN = 0.3  # score of a joint that is drawn
 
 
 @dataclass(frozen=True)

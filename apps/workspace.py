@@ -1,0 +1,201 @@
+"""Augmented interactive workspace: documents open beside what is pointed at.
+
+The second scenario of the Heimdall paper (section 2.1): text detection outlines what can be
+selected, the index finger (or the mouse) selects, and a pinch (or a click) looks it up in a
+folder of documents; the page that matches is pinned beside it. A pinch held for a second (or the
+right button) keeps the text as a note: a picture and a JSON file. Key X closes the pages.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import ClassVar
+
+import cv2
+import numpy as np
+
+from heimdall import DNN, App, paths
+from heimdall.documents import Document, Library
+from heimdall.models.results import Hand, TextRegion
+from heimdall.render import Key, Pointer, Scene
+from heimdall.softgpu import lower_priority
+from heimdall.tracking import Anchor
+from heimdall.workers import Workers
+
+PINCH = 0.35
+HOLD_S = 1.0  # a pinch held so long keeps a note
+LEGIBLE = 9.0  # pixels: lower text is not worth selecting
+REACH = 0.2  # of the picture's width: how far from a text a finger may point
+TALL = 0.58  # a page's height over the picture's
+SEARCHED = (160, 110)  # pixels around a text that are looked up: its surroundings say more
+KEPT = 2  # pages that stay open
+
+
+@dataclass
+class Opened:
+    """A page pinned beside the text ``source``: its middle was at ``place`` when it opened."""
+
+    document: Document
+    source: Anchor
+    place: np.ndarray
+
+
+class Workspace(App):
+    """Point at a text and pinch: the document about it opens beside it."""
+
+    title = "Augmented workspace"
+    fps = 30
+    scheduler = "max-total"
+    clip = "desk.mp4"
+    documents: ClassVar[Path] = paths.ASSETS / "documents"
+    notes: ClassVar[Path] = Path("notes")
+    keys: ClassVar = {"x": "close the pages"}
+    dnns = (  # rates as in the paper's Table 1
+        DNN("text", model="ppocr", rate_hz=1, max_rate_hz=5),
+        DNN("hand", model="hand", rate_hz=1, max_rate_hz=10),
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.library = Library(self.documents)
+        self.found: list[tuple[Document | None, Anchor]] = []  # answers of the search thread
+        self.opened: list[Opened] = []
+        self.image: np.ndarray | None = None  # the newest picture of which the texts are known
+        self.tip: np.ndarray | None = None  # where the finger or the mouse points
+        self.texts: list[TextRegion] = []
+        self.selected: TextRegion | None = None
+        self.pinched_s: float | None = None  # since when; None: the fingers are open
+        self.buttons: frozenset[str] = frozenset()
+        self.message, self.message_until_s = "", 0.0
+
+    def start(self) -> None:
+        self.searches = Workers("search", urgency=lambda: lower_priority(10))
+
+    def script(self) -> Iterator[float]:
+        for turn in count():
+            yield 1.0
+            if self.texts:  # as the mouse would
+                self.tip = self.texts[turn % len(self.texts)].corners.mean(axis=0)
+            yield 1.0
+            self.search()
+
+    def on_result(self, dnn, result, frame) -> None:
+        self.image = frame.image
+        if dnn == "hand" and result:
+            self.follow(result[0])
+
+    def follow(self, hand: Hand) -> None:
+        """The index finger points; thumb and index together search, held they keep a note."""
+        if hand.pointing:
+            self.tip = hand.points[8, :2]
+        now_s = time.monotonic()
+        if hand.pinch >= PINCH:
+            self.pinched_s = None
+        elif self.pinched_s is None:
+            self.pinched_s = now_s
+            self.search()
+        elif now_s - self.pinched_s > HOLD_S:
+            self.pinched_s = float("inf")  # once a pinch
+            self.keep_note()
+
+    def select(self, texts: list[TextRegion]) -> TextRegion | None:
+        """The text nearest to the fingertip, if one is within reach."""
+        if self.tip is None or self.image is None or not texts:
+            return None
+        tip = (float(self.tip[0]), float(self.tip[1]))
+        away = [-cv2.pointPolygonTest(text.corners.astype(np.float32), tip, True) for text in texts]
+        return texts[np.argmin(away)] if min(away) < REACH * self.image.shape[1] else None
+
+    def search(self) -> None:
+        """Look up what the selected text is printed on; the answer comes a few frames later."""
+        if self.selected is None or self.image is None:
+            return
+        x, y = self.selected.corners.mean(axis=0)
+        across, down = SEARCHED
+        patch = cut(self.image, (x - across, y - down, x + across, y + down))
+        source = self.anchor((float(x), float(y)))
+        self.searches.submit(lambda: self.found.append((self.library.find(patch), source)))
+
+    def open(self, document: Document | None, source: Anchor, size: tuple[int, int]) -> None:
+        """Pin a page beside its text, right or left; one that is open stays where it is."""
+        if document is None:
+            self.tell("no document shows this")
+        elif document not in [opened.document for opened in self.opened]:
+            taken = [opened.place[0] > size[0] / 2 for opened in self.opened[1 - KEPT :]]
+            place = np.array([(0.17 if True in taken else 0.83), 0.34]) * size
+            self.opened = [*self.opened, Opened(document, source, place)][-KEPT:]
+
+    def keep_note(self) -> None:
+        """Save the selected text as a picture, and where and when it was seen as JSON."""
+        if self.selected is None or self.image is None:
+            return
+        corners, name = self.selected.corners, time.strftime("note-%Y%m%d-%H%M%S")
+        picture = cut(self.image, (*(corners.min(axis=0) - 4), *(corners.max(axis=0) + 4)))
+        about = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "picture": f"{name}.png",
+            "corners": corners.round(1).tolist(),
+            "score": round(self.selected.score, 3),
+            "documents": [opened.document.path.name for opened in self.opened],
+        }
+        paths.replace_file(self.notes / f"{name}.png", cv2.imencode(".png", picture)[1].tobytes())
+        paths.replace_file(self.notes / f"{name}.json", json.dumps(about, indent=1).encode())
+        self.tell(f"note kept in {self.notes}")
+
+    def tell(self, message: str) -> None:
+        self.message, self.message_until_s = message, time.monotonic() + 2
+
+    def draw(self, scene: Scene) -> None:
+        while self.found:
+            self.open(*self.found.pop(0), scene.picture_size)
+        texts = [text for text in self.carried("text") or [] if height(text) >= LEGIBLE]
+        self.texts, self.selected = texts, self.select(texts)
+        scene.polygons([text.corners for text in texts if text is not self.selected], "#7dd3fc")
+        if self.selected is not None:
+            scene.polygons([self.selected.corners], "#facc15")
+        scene.hands(self.carried("hand") or [])
+        for opened in self.opened:
+            self.draw_page(scene, opened)
+        if time.monotonic() < self.message_until_s:
+            scene.text(self.message, (12, scene.picture_size[1] - 40))
+
+    def draw_page(self, scene: Scene, opened: Opened) -> None:
+        """The page, turned a little towards the text, and a line that leads to it."""
+        size = np.array(scene.picture_size)
+        page, at = opened.document.page, np.array(opened.source.at)
+        half = np.array(page.shape[1::-1]) / page.shape[0] / 2 * TALL * size[1]
+        middle = np.clip(opened.place + at - opened.source.origin, half + 6, size - half - 6)
+        turn = 0.04 * np.sign(middle[0] - at[0])  # the far edge looks shorter
+        unit = np.array([(-1, -1 + turn), (1, -1 - turn), (1, 1 + turn), (-1, 1 - turn)])
+        corners = middle + unit * half
+        edge = corners[[0, 3]] if turn > 0 else corners[[1, 2]]
+        scene.skeleton(np.array([at, edge.mean(axis=0)]), [(0, 1)], "#facc15")
+        scene.picture(page, corners)
+
+    def on_pointer(self, pointer: Pointer, scene: Scene) -> None:
+        self.tip = np.array(scene.to_picture(pointer.x, pointer.y))
+        pressed, self.buttons = pointer.buttons - self.buttons, pointer.buttons
+        if "left" in pressed:
+            self.search()
+        elif "right" in pressed:
+            self.keep_note()
+
+    def on_key(self, key: Key) -> None:
+        if key.pressed and key.name == "x":
+            self.opened = []
+
+
+def height(text: TextRegion) -> float:
+    """The shorter side of a text's outline, pixels."""
+    return float(np.linalg.norm(np.diff(text.corners[:3], axis=0), axis=1).min())
+
+
+def cut(image: np.ndarray, box: tuple[float, float, float, float]) -> np.ndarray:
+    """A copy of the part of the picture inside a box (left, top, right, bottom)."""
+    left, top, right, bottom = (max(round(float(edge)), 0) for edge in box)
+    return image[top : max(bottom, top + 1), left : max(right, left + 1)].copy()
