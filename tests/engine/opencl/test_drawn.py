@@ -7,6 +7,7 @@ What the kernels do not cover falls back, and must be right too: only results ar
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -305,8 +306,8 @@ REDUCTIONS = ["Mean", "Sum", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "Log
 def test_reductions(agrees, shape, opset, kind, data):
     axes = data.draw(st.sets(st.integers(0, len(shape) - 1)))
     signed = [axis - len(shape) if opset >= 11 and data.draw(flags) else axis for axis in axes]
-    attributes = {"keepdims": int(data.draw(flags))}
-    constants = {}
+    attributes: dict[str, Any] = {"keepdims": int(data.draw(flags))}
+    constants: dict[str, np.ndarray] = {}
     inputs = "x"
     if opset >= 18 or (opset >= 13 and kind == "Sum"):
         attributes["noop_with_empty_axes"] = int(data.draw(flags))

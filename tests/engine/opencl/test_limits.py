@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,11 +41,11 @@ def placed(engine, graph):
 @pytest.mark.parametrize("limits", [(1 << 20, 1 << 40), (1 << 40, 1 << 20)])
 def test_a_tensor_too_large_names_its_node(graph, placed, limits):
     with pytest.raises(ModelError, match=r"node '(wide|act)' .* makes 1 MB; choose smaller input"):
-        check_fits(graph, *placed, device(*limits))
+        check_fits(graph, placed[0], placed[1], device(*limits))
 
 
 def test_what_fits_passes(graph, placed):
-    check_fits(graph, *placed, device(1 << 23, 1 << 24))
+    check_fits(graph, placed[0], placed[1], device(1 << 23, 1 << 24))
 
 
 def test_offsets_beyond_32_bits_are_refused_even_where_there_is_memory(graph, placed):
@@ -56,7 +57,7 @@ def test_offsets_beyond_32_bits_are_refused_even_where_there_is_memory(graph, pl
 def test_nothing_is_allocated_for_a_network_that_does_not_fit(engine, graph, monkeypatch):
     monkeypatch.setattr(compiled, "_uploader", lambda context: pytest.fail("allocates"))
     monkeypatch.setattr(compiled.cl, "Buffer", lambda *_: pytest.fail("allocates"))
-    small = SimpleNamespace(
+    small: Any = SimpleNamespace(
         traits=engine.traits, device=device(1 << 10, 1 << 40), context=engine.context
     )
     with pytest.raises(ModelError, match="small"):
