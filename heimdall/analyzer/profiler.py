@@ -89,7 +89,7 @@ def measure_whole(network: Network, progress: Progress = no_progress) -> int:
     return round(sum(runner.measure([everything])[0].range_ns))
 
 
-def measure_render(draw: Callable[[], None], runs: int = 15) -> int:
+def measure_render(draw: Callable[[], None], runs: int = 9) -> int:
     """T_render in ns: ``draw`` renders one frame and waits until it is complete."""
     for _ in range(WARM_UPS):
         draw()
