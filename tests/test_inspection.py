@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from onnx import TensorProto, helper
@@ -26,11 +27,13 @@ def graph():
     return graph_from_model(helper.make_model(proto, opset_imports=opsets, ir_version=8))
 
 
+def on(engine) -> Any:
+    return SimpleNamespace(gpu=engine)
+
+
 def test_tuning_says_how_many_layers_changed_and_what_that_gains(graph):
     seen = []
-    (found,) = inspection.tune(
-        [graph], SimpleNamespace(gpu=TunableEngine()), lambda *step: seen.append(step)
-    )
+    (found,) = inspection.tune([graph], on(TunableEngine()), lambda *step: seen.append(step))
     assert found == {
         "network": graph.name,
         "layers": 2,
@@ -42,5 +45,5 @@ def test_tuning_says_how_many_layers_changed_and_what_that_gains(graph):
 
 
 def test_an_engine_without_a_choice_of_kernels_has_nothing_to_tune(graph):
-    (found,) = inspection.tune([graph], SimpleNamespace(gpu=NullEngine()))
+    (found,) = inspection.tune([graph], on(NullEngine()))
     assert (found["layers"], found["changed"]) == (0, 0)
