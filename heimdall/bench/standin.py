@@ -6,7 +6,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,32 @@ import numpy as np
 import onnx
 
 from heimdall.errors import ConfigError, unknown
-from heimdall.models.base import Pipeline
+from heimdall.models.base import Pipeline, Prepared
 from heimdall.models.custom import OnnxPipeline
 from heimdall.models.letterbox import planes, shrink
 
 PREFIX = "light:"  # light:resnet50
 _FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+
+
+class Silent(Pipeline):
+    """All the work of another pipeline, and no result: what it finds is not what the app asked
+    for, and the app could not read it."""
+
+    def __init__(self, worker: Pipeline) -> None:
+        self._worker = worker
+        self.networks = worker.networks
+
+    def prepare(
+        self, stage: int, image: np.ndarray, previous: Sequence[Any], options: Mapping[str, Any]
+    ) -> list[Prepared]:
+        return self._worker.prepare(stage, image, previous, options)
+
+    def decode(self, stage: int, outputs: Mapping[str, np.ndarray], context: Any) -> Any:
+        return self._worker.decode(stage, outputs, context)
+
+    def combine(self, results: Sequence[Sequence[Any]], image: np.ndarray) -> Any:
+        self._worker.combine(results, image)
 
 
 def open_standin(model: str) -> Pipeline:

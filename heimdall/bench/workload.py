@@ -9,8 +9,9 @@ from typing import Any
 
 from heimdall.app import DNN, App
 from heimdall.bench.scenario import EventProcess, Scenario
-from heimdall.bench.standin import PREFIX, open_standin
+from heimdall.bench.standin import PREFIX, Silent, open_standin
 from heimdall.capture import Frame
+from heimdall.models.catalog import open_pipeline
 
 
 def as_app(scenario: Scenario) -> type[App]:
@@ -33,7 +34,7 @@ def as_app(scenario: Scenario) -> type[App]:
         fps = scenario.fps
         size = scenario.size
         scheduler = scenario.scheduler
-        dnns = tuple(_runnable(dnn) for dnn in declared)
+        dnns = tuple(_silent(dnn) if dnn.name in strangers else dnn for dnn in declared)
 
         @property
         def name(self) -> str:
@@ -74,8 +75,11 @@ def events(processes: dict[str, EventProcess], seed: int) -> Iterator[tuple[floa
         heapq.heapreplace(queue, (due_s + next(streams[name]), name))
 
 
-def _runnable(dnn: DNN) -> DNN:
-    """The DNN with its stand-in network opened, where it has one."""
-    if isinstance(dnn.model, str) and dnn.model.startswith(PREFIX):
-        return replace(dnn, model=open_standin(dnn.model))
-    return dnn
+def _silent(dnn: DNN) -> DNN:
+    """The DNN with its stand-in network opened."""
+    assert isinstance(dnn.model, str)
+    if dnn.model.startswith(PREFIX):
+        worker = open_standin(dnn.model)
+    else:
+        worker = open_pipeline(dnn.model, **dnn.options)
+    return replace(dnn, model=Silent(worker), options={})

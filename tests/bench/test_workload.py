@@ -47,7 +47,8 @@ def test_the_scenario_replaces_what_the_app_declares(workload):
     app = workload('fps = 60\nsize = [640, 360]\n[dnns.mask]\nmodel = "nanodet"\nrate_hz = 3')
     assert (app.fps, app.size) == (60, (640, 360))
     mask = app.dnns[0]
-    assert (mask.name, mask.model, mask.rate_hz) == ("mask", "nanodet", 3)
+    assert (mask.name, mask.rate_hz) == ("mask", 3)
+    assert mask.model.networks[0].path.name == "detect_nanodet_416.onnx"
     assert app().name == "mine"
 
 
@@ -56,6 +57,8 @@ def test_results_of_a_network_that_stands_in_do_not_reach_the_app(workload):
     app.on_result("mask", [], None)
     app.on_result("style", "picture", None)
     assert app.heard == [("style", "picture")]
+    found = app.dnns[0].model.combine([[["a box"]]], None)
+    assert found is None
 
 
 def test_a_light_network_becomes_a_pipeline(workload):
