@@ -26,10 +26,10 @@ class Tile(NamedTuple):
 
 # Relative speed with 32 registers.
 _DENSE_32 = {
-    Tile(2, 13, 1): 1.00, Tile(2, 10, 1): 0.97, Tile(2, 8, 1): 0.97, Tile(2, 7, 1): 0.95,
+    Tile(2, 13, 1): 1.00, Tile(2, 10, 1): 0.97, Tile(2, 8, 1): 0.97, Tile(2, 7, 1): 0.98,
     Tile(2, 6, 1): 0.95, Tile(2, 5, 1): 0.92, Tile(2, 4, 1): 0.90, Tile(2, 2, 1): 0.65,
     Tile(2, 1, 1): 0.35, Tile(2, 4, 2): 1.00, Tile(2, 2, 2): 0.90,
-    Tile(3, 8, 1): 0.98, Tile(3, 5, 1): 0.95, Tile(3, 4, 1): 0.93, Tile(3, 1, 1): 0.40,
+    Tile(3, 8, 1): 0.97, Tile(3, 7, 1): 0.99, Tile(1, 7, 2): 0.97, Tile(3, 5, 1): 0.95, Tile(3, 4, 1): 0.93, Tile(3, 1, 1): 0.40,
     Tile(4, 6, 1): 0.95, Tile(4, 4, 1): 0.95, Tile(4, 1, 1): 0.45,
     Tile(1, 13, 1): 0.90, Tile(1, 8, 1): 0.85, Tile(1, 4, 2): 0.85, Tile(1, 4, 1): 0.65,
     Tile(1, 2, 1): 0.35, Tile(1, 1, 1): 0.18,
@@ -74,7 +74,9 @@ _DEPTHWISE_32 = {
 _DEPTHWISE_SMALL = {(4, 2): 1.0, (4, 1): 0.9, (2, 2): 0.9, (2, 1): 0.7, (1, 1): 0.4}
 _DEPTHWISE_GPU = {(2, 1): 1.0, (1, 1): 0.8}
 
-_WORK_ITEM = 300.0  # cost of starting and ending a work-item, in multiply-adds of a vector
+# In multiply-adds of a vector: the cost of a work-item, and of finishing and storing one vector.
+_WORK_ITEM = 30.0
+_STORE = 5.0
 _LAUNCH = 15_000.0  # cost of one more launch
 
 
@@ -208,5 +210,6 @@ def _cost(
     """Vector multiply-adds on the busiest compute unit, at the speed of the best tile."""
     items = -(-width // tile.width) * -(-height // tile.height) * groups
     share = -(-items // traits.compute_units)
-    work = (tile.blocks + tile.half / 2) * tile.width * tile.height * depth / speed
-    return share * (work + _WORK_ITEM)
+    pixels = tile.width * tile.height
+    work = (tile.blocks + tile.half / 2) * pixels * depth / speed
+    return share * (work + (tile.blocks + tile.half) * pixels * _STORE + _WORK_ITEM)
