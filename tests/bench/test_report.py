@@ -1,0 +1,142 @@
+"""Timelines from traces, and the page about a comparison."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from heimdall.bench import charts
+from heimdall.bench.report import write_report
+from heimdall.bench.timeline import Span, Timeline, read_timeline
+from heimdall.coordinator.coordinator import Coordinator
+from heimdall.coordinator.events import (
+    ChunkFinished,
+    DnnPlan,
+    FrameRendered,
+    InputReady,
+    RunChunk,
+    StagePlan,
+    Utility,
+)
+from heimdall.errors import ConfigError
+from heimdall.trace import Tracer
+
+MS = 1_000_000
+PLAN = DnnPlan(
+    "eye", (StagePlan((2 * MS, 3 * MS), (False, False), 9 * MS, 0, ((0, 2),)),), 100 * MS,
+    Utility(l0=100.0**2),
+)  # fmt: skip
+COORDINATED = Timeline(
+    (Span("render", "frame 1", 0.0, 5.0), Span("gpu", "eye", 5.0, 6.0, "0-2", reason="<utility>")),
+    {"eye": [(0.0, 1.0), (10.0, 0.5)]},
+    {"eye": 0.2},
+)
+BASELINE = Timeline((Span("eye", "eye", 0.0, 50.0),), {}, {})
+
+
+def run(fps: float) -> dict[str, object]:
+    latency = {"mean": 20.0, "p50": 19.0, "p99": 30.0, "max": 31.0}
+    dnn = {"inferences": 9, "latency_ms": latency, "gpu": 9, "cpu": 0, "chunks": 2.0}
+    return {
+        "fps_target": 30,
+        "fps": {"mean": fps, "min": fps - 1, "max": fps + 1},
+        "frame_interval_ms": {"p50": 33.3, "p99": 34.0, "max": 40.0},
+        "late_frames": 0,
+        "gap_utilization": None,
+        "decision_us": {"p50": None, "p99": None},
+        "device": {"gpu": "Chip & Co", "mode": "hardware", "renderer": "GL"},
+        "dnns": {"eye": {**dnn, "deadline_misses": 0}},
+    }
+
+
+def result(**systems: dict[str, object]) -> dict[str, object]:
+    machine = {"processor": "CPU", "cores": 2, "memory_mb": 1000, "platform": "Linux"}
+    found = {"title": "Room", "machine": machine, "systems": systems}
+    return {**found, "failures": [], "interrupted": False}
+
+
+def page(tmp_path: Path, found: dict[str, object], timelines: dict[str, Timeline]) -> str:
+    path = tmp_path / "page.html"
+    write_report(path, found, timelines, "heimdall bench room")
+    return path.read_text(encoding="utf-8")
+
+
+def test_the_page_holds_every_chart_and_loads_nothing(tmp_path: Path):
+    timelines = {"multithread": BASELINE, "best": COORDINATED}
+    text = page(tmp_path, result(multithread=run(12.0), best=run(29.9)), timelines)
+    assert text.count("<svg") == 4  # frame rate, latency, overhead, coordination of one system
+    assert "Chip &amp; Co" in text
+    assert "heimdall bench room" in text
+    assert "src=" not in text
+    assert 'href="http' not in text
+
+
+def test_what_a_trace_says_cannot_end_the_script(tmp_path: Path):
+    text = page(tmp_path, result(best=run(30.0)), {"best": COORDINATED})
+    assert "\\u003cutility>" in text
+    assert "<utility>" not in text
+
+
+def test_a_page_without_systems_says_so_and_nothing_breaks(tmp_path: Path):
+    text = page(tmp_path, {**result(), "failures": ["best: no GPU"], "interrupted": True}, {})
+    assert "Failed: best: no GPU" in text
+    assert "Interrupted" in text
+
+
+def test_a_page_that_cannot_be_written_is_named(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"cannot write report .*page\.html"):
+        write_report(tmp_path / "file" / "page.html", result(), {}, "")
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        charts.fps_chart({"a": run(12.0), "b": run(30.0)}),
+        charts.latency_chart({"a": run(12.0), "b": run(30.0)}),
+        charts.overhead_chart({"b": COORDINATED}),
+        charts.coordination_chart(COORDINATED),
+    ],
+)
+def test_charts_are_well_formed(picture):
+    assert ElementTree.fromstring(picture).tag.endswith("svg")
+
+
+def test_a_run_without_coordination_has_neither_overhead_nor_utility():
+    assert charts.overhead_chart({"a": BASELINE}) is None
+    assert charts.coordination_chart(BASELINE) is None
+
+
+def test_a_timeline_replays_utilities_and_compares_chunks_with_the_profile(tmp_path: Path):
+    coordinator = Coordinator(
+        [PLAN], scheduler="max-total", frame_interval_ns=33 * MS, offload=False
+    )
+    tracer = Tracer(0)
+
+    def tell(event, now_ms: int):
+        actions = coordinator.receive(event, now_ms * MS)
+        tracer.step(now_ms * MS, event, actions)
+        return actions
+
+    (prepare,) = tell(FrameRendered(0, 30 * MS), 0)
+    (chunk,) = tell(InputReady(prepare.job), 1)
+    assert isinstance(chunk, RunChunk)
+    details = {"ops": f"{chunk.start_op}-{chunk.end_op}", "stage": 0, "reason": chunk.reason}
+    tracer.span("gpu", "eye", 1 * MS, 7 * MS, details)
+    tell(ChunkFinished(chunk.job, "gpu", chunk.start_op, chunk.end_op, 6 * MS), 7)
+    tracer.span("else", "other", 8 * MS, 9 * MS, {})
+    tracer.save(tmp_path / "trace.json", coordinator.config(), {})
+    timeline = read_timeline(tmp_path / "trace.json")
+    assert timeline.lanes == ["gpu", "else"]
+    assert timeline.spans[0] == Span("gpu", "eye", 0.0, 6.0, "0-2", 0, chunk.reason)
+    assert timeline.overhead == {"eye": pytest.approx(0.2)}
+    assert set(timeline.utility) == {"eye"}
+
+
+def test_a_damaged_trace_is_named(tmp_path: Path):
+    (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": [{"ph": "X"}]}))
+    with pytest.raises(ConfigError, match=r"trace\.json cannot be read"):
+        read_timeline(tmp_path / "trace.json")
