@@ -3,7 +3,7 @@
 PYTHON := .venv/bin/python
 STAMP := .venv/.heimdall-setup
 
-.PHONY: demo test setup lint clean
+.PHONY: demo test setup lint docs clean
 
 demo: setup
 	@sh scripts/demo.sh
@@ -23,6 +23,19 @@ lint: setup
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 
+# What apps use, then what policies, engines and tools are written against.
+API := heimdall heimdall.app heimdall.models heimdall.models.results heimdall.render \
+	heimdall.tracking heimdall.options heimdall.runtime heimdall.capture \
+	heimdall.schedulers heimdall.schedulers.base heimdall.coordinator \
+	heimdall.coordinator.events heimdall.coordinator.coordinator heimdall.engine.base \
+	heimdall.analyzer.graph heimdall.analyzer.profile heimdall.analyzer.partition \
+	heimdall.models.base heimdall.trace heimdall.errors
+
+# The reference, from the docstrings: open docs/api/index.html
+docs: setup
+	@$(PYTHON) -c "import pdoc" 2>/dev/null || $(PYTHON) -m pip install --quiet "pdoc>=14"
+	$(PYTHON) -m pdoc --no-show-source -o docs/api $(API)
+
 clean:
-	rm -rf .venv out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv out docs/api build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find heimdall apps tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,7 +12,7 @@ from heimdall.analyzer.graph import Graph
 from heimdall.errors import AppError, ModelError
 from heimdall.models.base import Network, Pipeline, Prepared
 
-Preprocess = Callable[[np.ndarray], "Mapping[str, np.ndarray] | Prepared"]
+Preprocess = Callable[[np.ndarray], Mapping[str, np.ndarray] | Prepared]
 Decode = Callable[[Mapping[str, np.ndarray], Any], Any]
 
 
