@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from heimdall.bench.runner import as_arguments, run_all
 from heimdall.bench.systems import parse_systems
+from heimdall.cli import main
 from heimdall.errors import DeviceError
 
 SYSTEMS = parse_systems("multithread,fixed-5,max-total")
@@ -81,8 +83,9 @@ def test_systems_run_side_by_side_and_say_what_cannot_work(tmp_path: Path):
     path = tmp_path / "small.toml"
     path.write_text(SCENARIO)
     systems = ("multithread", "multithread-onnxruntime", "fixed-2", "max-min-static")
-    names = ",".join(systems)
-    done = bench(str(path), "--systems", names, "--seconds", "1", "--json")
+    page = tmp_path / "page.html"
+    chosen = ("--systems", ",".join(systems), "--seconds", "1", "--report", str(page))
+    done = bench(str(path), *chosen, "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert (result["scenario"], result["title"]) == ("small", "Small")
@@ -99,6 +102,7 @@ def test_systems_run_side_by_side_and_say_what_cannot_work(tmp_path: Path):
     assert result["systems"]["fixed-2"]["dnns"]["mask"]["chunks"] > 10
     assert result["systems"]["multithread"]["dnns"]["mask"]["chunks"] == 1
     assert result["systems"]["multithread"]["gap_utilization"] is None
+    assert page.read_text(encoding="utf-8").count("<svg") == 4
     assert "hand cannot meet its latency constraint of 0 ms on the GPU even alone" in done.stderr
 
 
@@ -111,11 +115,14 @@ def test_systems_run_side_by_side_and_say_what_cannot_work(tmp_path: Path):
         (["shopping", "--systems", ","], "no system given"),
         (["shopping", "--gpu-cores", "99"], "99 GPU cores"),
         (["shopping", "--seconds", "0"], "0.0 is not in the range x>0"),
+        (["shopping", "--trace", "x.json"], "--trace records one system, not 4"),
+        (["shopping", "--report", "x.pdf"], "the name must end in .html"),
+        (["shopping", "--report", "/dev/null/x.html"], "cannot write there"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(arguments, message):
-    done = bench(*arguments)
-    assert done.returncode == 2
+    done = CliRunner().invoke(main, ["bench", *arguments])
+    assert done.exit_code == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
