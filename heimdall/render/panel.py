@@ -6,7 +6,7 @@ import numpy as np
 
 from heimdall.render import shapes
 from heimdall.render.glyphs import Glyphs
-from heimdall.render.sheet import BAD, DIM, GOOD, INK, TRACK, WARN, Sheet
+from heimdall.render.sheet import BAD, DIM, GOOD, INK, RECT_FLOATS, TRACK, WARN, Sheet
 from heimdall.render.status import DnnStatus, Status
 
 GRAPH_FRAMES = 120
@@ -41,16 +41,23 @@ class Panel(Sheet):
         recent = np.asarray(status.frame_ms[-GRAPH_FRAMES:], np.float32)
         top, height = self._graph
         # The line at half height is the target: a missed frame fills the graph.
-        share = recent * status.fps_target / 2000
-        tall = np.clip(np.round(share * height), 1, height)
-        left = self._left + self._column * (GRAPH_FRAMES - len(recent))
+        share = recent * (status.fps_target / 2000)
+        tall = np.minimum(np.maximum(np.rint(share * height), 1), height)
         # Neighbours of one height are one rectangle: a steady frame rate draws hardly any.
-        starts = np.flatnonzero(np.diff(tall, prepend=-1))
-        widths = np.diff(starts, append=len(recent)) * self._column
-        tall, share = tall[starts], share[starts]
-        tints = _SPEEDS[(share > 0.55).astype(int) + (share > 0.75)]
-        lefts = left + starts * self._column
-        return np.column_stack([lefts, top + height - tall, widths, tall, tints])
+        new = np.ones(len(recent), bool)
+        np.not_equal(tall[1:], tall[:-1], out=new[1:])
+        starts = new.nonzero()[0]
+        share = share[starts]
+        left = self._left + self._column * (GRAPH_FRAMES - len(recent))
+        rows = np.empty((len(starts), RECT_FLOATS), np.float32)
+        rows[:, 0] = left + starts * self._column
+        rows[:, 1] = top + height - tall[starts]
+        rows[:, 2] = left + len(recent) * self._column
+        rows[:-1, 2] = rows[1:, 0]
+        rows[:, 2] -= rows[:, 0]
+        rows[:, 3] = tall[starts]
+        rows[:, 4:] = _SPEEDS[(share > 0.55).astype(np.intp) + (share > 0.75)]
+        return rows
 
     def _head(self, status: Status) -> None:
         share = status.fps / status.fps_target if status.fps_target else 1.0
