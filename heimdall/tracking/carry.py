@@ -56,9 +56,9 @@ def carried(thing: Thing, transform: np.ndarray) -> np.ndarray:
     points = outline(thing)
     there = moved(transform, points)
     if isinstance(thing, Detection):
-        middle = moved(transform, points[:2].mean(axis=0, keepdims=True))
+        middle = (there[0] + there[1]) / 2
         half = np.hypot(*transform[:, 0]) * (points[1] - points[0]) / 2
-        there[:2] = np.vstack([middle - half, middle + half])
+        there[0], there[1] = middle - half, middle + half
     return there
 
 
