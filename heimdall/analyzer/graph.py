@@ -133,6 +133,11 @@ def _to_graph(path: Path, model: onnx.ModelProto, opset: int, sha256: str) -> Gr
             dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type))
             if dtype.hasobject:
                 raise ModelError(f"tensor {value.name!r} of {path} holds text, not numbers")
+            if dtype.isbuiltin != 1:  # float8, int4 and others that numpy itself has not
+                raise ModelError(
+                    f"tensor {value.name!r} of {path} is {dtype}, which is not supported; export "
+                    "in float32"
+                )
             tensors[value.name] = Tensor(value.name, tuple(shape), dtype)
     nodes = []
     for proto in model.graph.node:

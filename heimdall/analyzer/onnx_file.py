@@ -21,7 +21,8 @@ from heimdall.errors import ModelError
 
 OPSETS = range(9, 24)
 _CONTROL_FLOW = {"If", "Loop", "Scan", "SequenceMap"}
-_QUANTISED = {"ConvInteger", "MatMulInteger"}
+_QUANTISED = {"ConvInteger", "MatMulInteger", "MatMulIntegerToFloat", "MatMulNBits", "MatMulBnb4"}
+_QUANTISED |= {"QGemm", "QAttention", "QMoE", "QOrderedMatMul"}
 _DOMAINS = {"", "ai.onnx", "ai.onnx.ml", "com.microsoft"}  # what onnxruntime can run
 _MAX_CONSTANT_BYTES = 2**31  # what one protobuf message can hold
 
@@ -163,9 +164,8 @@ def _refuse_unsupported(path: Path, model: onnx.ModelProto) -> None:
         where = f"node {_node_name(index, node)!r} ({node.op_type}) of {path}"
         if node.op_type in _CONTROL_FLOW:
             raise ModelError(f"{where}: control flow is not supported; export without it")
-        if "quantize" in node.op_type.lower() or node.op_type in _QUANTISED:
-            raise ModelError(f"{where}: quantised networks are not supported; export in float32")
-        if node.op_type.startswith("QLinear"):
+        named = "quantize" in node.op_type.lower() or node.op_type.startswith("QLinear")
+        if named or node.op_type in _QUANTISED:
             raise ModelError(f"{where}: quantised networks are not supported; export in float32")
         if any(item.name == "sparse_value" for item in node.attribute):
             raise ModelError(f"{where}: sparse tensors are not supported; make it dense")

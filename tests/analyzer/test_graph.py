@@ -236,12 +236,21 @@ def test_unknown_op_is_refused_with_its_node(domain):
 
 
 @pytest.mark.parametrize(
-    "kind", ["QuantizeLinear", "DequantizeLinear", "QLinearConv", "ConvInteger"]
+    "kind", ["QuantizeLinear", "DequantizeLinear", "QLinearConv", "ConvInteger", "MatMulNBits"]
 )
 def test_quantised_network_is_refused_with_its_node(kind):
     node = helper.make_node(kind, ["x", "s"], ["y"], "q")
     with pytest.raises(ModelError, match=rf"'q' \({kind}\).*quantised"):
         graph_from_model(model([node], {"x": [1, 2]}, ["y"], {"s": np.float32(1)}))
+
+
+def test_tensor_of_a_type_for_quantised_networks_is_refused_by_name():
+    nodes = [
+        helper.make_node("Cast", ["x"], ["small"], to=TensorProto.FLOAT8E4M3FN),
+        helper.make_node("Cast", ["small"], ["y"], to=FLOAT),
+    ]
+    with pytest.raises(ModelError, match=r"'small'.*float8.*export in float32"):
+        graph_from_model(model(nodes, {"x": [4]}, ["y"], opset=19, ir_version=9))
 
 
 def test_control_flow_is_refused_with_its_node():

@@ -41,10 +41,9 @@ class Compiled:
 
     def __init__(self, engine: OpenCLEngine, graph: Graph, force_fallback: Collection[str]) -> None:
         self.graph = graph
-        self.module = lower(graph, force_fallback)
-        self.edges = find_edges(self.module)
-        self.placer = Placer(self.module, self.edges, engine.traits)
-        self.placer.place()
+        self._place(engine, force_fallback)
+        if not self.placer.ops:  # nothing but views: yet a network needs an op to schedule
+            self._place(engine, [node.name for node in graph.nodes])
         self.arena_floats = plan_arena(self.placer.storages)
         check_fits(graph, self.placer.storages, self.arena_floats, engine.device)
         bound = self._plan(engine)
@@ -60,6 +59,12 @@ class Compiled:
         self.bound = [[replace(b, plan=replace(b.plan, constants={})) for b in op] for op in bound]
         self.is_warm = False
         self.pieces = [[1 for b in op for _ in b.plan.launches] for op in self.bound]
+
+    def _place(self, engine: OpenCLEngine, force_fallback: Collection[str]) -> None:
+        self.module = lower(self.graph, force_fallback)
+        self.edges = find_edges(self.module)
+        self.placer = Placer(self.module, self.edges, engine.traits)
+        self.placer.place()
 
     def _plan(self, engine: OpenCLEngine) -> list[list[Bound]]:
         traits, storages = engine.traits, self.placer.storages

@@ -395,6 +395,11 @@ def test_fallback_ops_read_what_reshapes_leave_as_it_was(check, build):
     check(build(nodes, {"x": (2, 3)}, shapes), fallbacks=1)
 
 
+@pytest.mark.parametrize("op", ["Identity", "Transpose", "Flatten"])
+def test_a_network_that_only_moves_data_has_an_op_to_schedule(check, build, op):
+    check(build([node(op, "x")], {"x": (2, 3)}), fallbacks=1)
+
+
 def test_batches_fall_back(check, build):
     kernel = np.ones((4, 3, 3, 3), np.float32)
     check(build([node("Conv", "x k")], {"x": (2, 3, 6, 6)}, {"k": kernel}), fallbacks=1)
