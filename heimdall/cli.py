@@ -378,6 +378,11 @@ def check(
     click.option(
         "--realtime/--no-realtime", default=None, help="Insist on, or decline, real time."
     ),
+    click.option(
+        "--fallback/--no-fallback",
+        default=True,
+        help="Run on the CPU what the scenario forces there (default), or do not.",
+    ),
     click.option("--trace", type=FILE, help="Write a timeline for ui.perfetto.dev (one system)."),
     click.option("--report", type=FILE, help="Write a page with charts and timelines (.html)."),
     json_option,
