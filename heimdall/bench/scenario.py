@@ -26,7 +26,7 @@ else:
     import tomli as tomllib
 
 # What a DNN declared by an app may be given instead.
-_OVERRIDES = ("rate_hz", "max_rate_hz", "latency_constraint_ms", "priority", "on_event")
+_OVERRIDES = ("rate_hz", "max_rate_hz", "latency_constraint_ms", "priority", "beta", "on_event")
 
 
 class _Table(BaseModel):
@@ -59,6 +59,7 @@ class DnnSettings(_Table):
     max_rate_hz: PositiveFloat | None = None
     latency_constraint_ms: PositiveFloat | None = None
     priority: str | None = None
+    beta: PositiveFloat | None = None
     on_event: bool | None = None
     model: str | None = None
     options: Mapping[str, Any] | None = None
@@ -110,6 +111,12 @@ class Scenario(_Table):
     def settings(self, dnn: str) -> DnnSettings:
         """What this scenario says of ``dnn``."""
         return self.dnns.get(dnn, DnnSettings())
+
+    def without_fallback(self) -> Scenario:
+        """The same, with no op forced to the CPU."""
+        none = {"force_fallback": ()}
+        dnns = {name: settings.model_copy(update=none) for name, settings in self.dnns.items()}
+        return self.model_copy(update={"dnns": dnns})
 
     def app_class(self) -> type[App]:
         """The app that this scenario names, unchanged. Raises ConfigError when it has none."""
