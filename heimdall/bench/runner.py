@@ -49,6 +49,7 @@ def compare(
     *,
     seconds: float,
     size: tuple[int, int] | None = None,
+    fallback: bool = True,
     device: str | None = None,
     gpu_cores: int | None = None,
     realtime: bool | None = None,
@@ -59,7 +60,8 @@ def compare(
 ) -> dict[str, Any]:
     """What ``heimdall bench --json`` prints. A single system runs in this process.
 
-    ``trace`` is written of a single system only; ``report`` is a page that also says ``command``.
+    ``fallback`` False: no op is forced to the CPU. ``trace`` is written of a single system
+    only; ``report`` is a page that also says ``command``.
     Raises ConfigError before anything runs when a name or value is wrong.
     """
     chosen = parse_systems(systems)
@@ -70,6 +72,8 @@ def compare(
     workload.app_class()
     if size is not None:
         workload = workload.model_copy(update={"size": size})
+    if not fallback:
+        workload = workload.without_fallback()
     limits: dict[str, Any] = {"seconds": seconds, "size": size, "device": device}
     limits |= {"gpu_cores": gpu_cores, "realtime": realtime}
     options = RunOptions(headless=True, **limits)
@@ -85,7 +89,7 @@ def compare(
             own = replace(options, **policy, trace=traced(system))
             return run_live(workload, system, own, progress)
 
-        apart = OwnProcess(scenario, limits, traced)
+        apart = OwnProcess(scenario, {**limits, "fallback": fallback}, traced)
         alone = len(chosen) == 1
         tell = no_progress if alone else progress
         summaries, failures, interrupted = run_all(chosen, here if alone else apart, tell)

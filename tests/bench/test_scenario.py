@@ -83,6 +83,14 @@ def test_impossible_scenarios_are_refused_by_file_and_field(load, text, message)
         load(text)
 
 
+def test_forced_fallback_ops_can_be_left_out():
+    scenario = load_scenario("shopping-phone")
+    assert len(scenario.declared()[-1].force_fallback) == 14  # as in Table 2
+    before, after = scenario.declared(), scenario.without_fallback().declared()
+    assert after[-1].force_fallback == ()
+    assert after[:-1] == before[:-1]
+
+
 def test_an_unknown_scenario_lists_the_bundled_ones():
     with pytest.raises(ConfigError, match=r"unknown scenario 'shoping'; choose one of: .*shopping"):
         load_scenario("shoping")
