@@ -93,6 +93,26 @@ def test_scales_and_biases_are_folded_into_the_weights(build, check):
     check(graph)
 
 
+HALF = {"mean": np.float32(3.5), "half": np.full((20, 1, 1), 0.5, np.float32), "k": KERNEL}
+
+
+def test_a_scaled_picture_is_read_as_it_comes(build, check):
+    nodes = [node("Sub", "x mean", "s"), node("Div", "s half", "d"), conv("d k", "y")]
+    graph = build(nodes, SHAPE, HALF)
+    module = lower(graph)
+    assert kinds(module) == ["fillhalo", "conv"]
+    assert module.ops[0].spec.fill == 3.5
+    check(graph)
+
+
+def test_a_scaling_that_no_border_undoes_keeps_its_own_op(build, check):
+    means = np.arange(20, dtype=np.float32).reshape(1, 20, 1, 1)
+    nodes = [node("Sub", "x mean", "s"), conv("s k", "y")]
+    graph = build(nodes, SHAPE, HALF | {"mean": means})
+    assert kinds(lower(graph)) == ["elementwise", "conv"]
+    check(graph)
+
+
 @pytest.mark.parametrize("order", ["before", "after"])
 def test_a_residual_is_added_by_the_convolution(build, check, order):
     if order == "before":

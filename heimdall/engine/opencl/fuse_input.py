@@ -1,0 +1,121 @@
+"""Fold the scaling of a picture into the convolution that reads it: (x - mean) / deviation costs
+nothing then, and a first layer reads the picture as it comes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from heimdall.engine.opencl.expression import Operand
+from heimdall.engine.opencl.lowered import Conv, Elementwise, Lowered, Module, Pad
+
+Affine = tuple[np.ndarray, np.ndarray]  # scale and shift of every channel
+
+
+def fuse_input_scales(module: Module) -> None:
+    """Fuse in place: conv(x * scale + shift) becomes one convolution of x.
+
+    Its padding was of zeros *after* the scaling: x is padded with -shift / scale, which must be
+    the same for all channels.
+    """
+    for op in list(module.ops):
+        if (fused := _fused(module, op)) is not None:
+            index = module.ops.index(op)
+            module.ops[index : index + 1] = fused
+    module.drop_unused()
+
+
+def _fused(module: Module, op: Lowered) -> list[Lowered] | None:
+    """What replaces a convolution whose input is scaled, or None."""
+    conv = op.spec
+    if not isinstance(conv, Conv) or conv.matrix or conv.spec.transposed or conv.spec.groups > 1:
+        return None
+    found = _scaling(module, op)
+    if found is None:
+        return None
+    x, (scale, shift), nodes = found
+    pads, before = conv.spec.pads, []
+    name = x
+    if any(pads):
+        fills = -shift / scale
+        if not np.all(fills == fills[0]):
+            return None
+        name = f"{op.output}/padded"
+        _, channels, height, width = module.shapes[x]
+        top, left, bottom, right = pads
+        module.shapes[name] = (1, channels, height + top + bottom, width + left + right)
+        before = [Lowered(Pad("constant", pads, fill=float(fills[0])), (x,), (name,), nodes)]
+        nodes = ()
+    weights = conv.weights * scale.reshape(1, -1, 1, 1)
+    bias = (conv.bias if conv.bias is not None else 0.0) + np.einsum(
+        "oikl,i->o", conv.weights.astype(np.float64), shift
+    )
+    spec = replace(conv.spec, pads=(0, 0, 0, 0))
+    fused = replace(
+        conv, spec=spec, weights=weights.astype(np.float32), bias=bias.astype(np.float32)
+    )
+    return [*before, replace(op, spec=fused, inputs=(name, *op.inputs[1:]), nodes=nodes + op.nodes)]
+
+
+def _scaling(module: Module, op: Lowered) -> tuple[str, Affine, tuple[str, ...]] | None:
+    """The tensor behind the scalings in front of a convolution, all of them in one, and their
+    nodes; None when there is none, or when somebody else reads one of the tensors."""
+    producers, consumers = module.producers(), module.consumers()
+    name = op.inputs[0]
+    nodes: tuple[str, ...] = ()
+    channels = module.shapes[name][1]
+    scale, shift = np.ones(channels), np.zeros(channels)
+    while name not in op.inputs[1:] and name not in module.outputs:
+        step = producers.get(name)
+        affine = _affine(module, step, channels) if step else None
+        if step is None or affine is None or len(consumers[name]) > 1:
+            break
+        shift = shift + scale * affine[1]
+        scale = scale * affine[0]
+        name = next(other for other in step.inputs if other not in module.constants)
+        nodes = step.nodes + nodes
+    alone = len(consumers[name]) == 1 and np.all(scale)
+    return (name, (scale, shift), nodes) if nodes and alone else None
+
+
+def _affine(module: Module, op: Lowered, channels: int) -> Affine | None:
+    """An elementwise op of one step as scale and shift: + - * / by a constant."""
+    if not isinstance(op.spec, Elementwise) or len(op.spec.expression.steps) != 1:
+        return None
+    step = op.spec.expression.steps[0]
+    variables = [name for name in op.inputs if name not in module.constants]
+    if len(variables) != 1 or len(step.args) != 2:
+        return None
+    if module.shapes[variables[0]] != module.shapes[op.output]:
+        return None
+    values = [_value(module, op, arg, channels) for arg in step.args]
+    first = values[0] is None
+    value = values[1] if first else values[0]
+    if value is None:
+        return None
+    one, zero = np.ones(channels), np.zeros(channels)
+    match step.function:
+        case "add":
+            return one, value
+        case "sub":
+            return (one, -value) if first else (-one, value)
+        case "mul":
+            return value, zero
+        case "div" if first and np.all(value):
+            return 1.0 / value, zero
+    return None
+
+
+def _value(module: Module, op: Lowered, arg: object, channels: int) -> np.ndarray | None:
+    """A scalar or a constant with one value a channel, as (channels,); None for other tensors."""
+    if isinstance(arg, float):
+        return np.full(channels, arg)
+    assert isinstance(arg, Operand)
+    array = module.constants.get(op.inputs[arg.index])
+    if array is None:
+        return None
+    shape = (1,) * (4 - array.ndim) + array.shape
+    if shape not in ((1, 1, 1, 1), (1, channels, 1, 1)):
+        return None
+    return np.broadcast_to(array.reshape(-1).astype(np.float64), channels)
