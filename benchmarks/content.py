@@ -40,10 +40,10 @@ Written by `python benchmarks/content.py --write`.
 
 The Heimdall paper lets the luminance change since a DNN's last inference into its utility (Eq. 4).
 Taken literally (`content = "paper"`) that has no influence under max-total and delays a DNN of a
-changing scene under max-min (`heimdall/schedulers/utility.py`). `content = "aging"` lets results of a changing scene
-lose utility faster. Which shows the truth better? The AR emoji scenario on a simulated {device},
-its coordinator told the luminance changes of the clip; IoU of what is on screen as in
-[accuracy.md](accuracy.md), as it came and carried.
+changing scene under max-min, as `heimdall/schedulers/utility.py` explains. `content = "aging"` lets
+results of a changing scene lose utility faster. Which shows the truth better? The AR emoji scenario
+on a simulated {device}, its coordinator told the luminance changes of the clip; IoU of what is
+on screen as in [accuracy.md](accuracy.md), as it came and carried.
 
 | footage | policy | content | latency ms | as it came | carried |
 |---|---|---|---|---|---|

@@ -6,9 +6,11 @@ sees it; a pool thread calls ``renew`` with each result; the main thread asks, a
 
 from __future__ import annotations
 
+import logging
 import threading
 import weakref
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,8 @@ from heimdall.tracking.patch import TOLERANCE, Anchor, Patch, chained
 
 if TYPE_CHECKING:
     from heimdall.capture import Frame
+
+log = logging.getLogger(__name__)
 
 REMEMBERED = 64  # frames: how late a result may come and still be carried
 ANCHOR_REACH = 0.2  # of the picture's width: points so near say where an anchor goes
@@ -40,7 +44,7 @@ class Tracker:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._wanted = False
+        self._wanted = self._failed = False
         self._flow = Flow()
         self._history: deque[Tracks] = deque(maxlen=REMEMBERED)
         self._size = (0, 0)
@@ -75,32 +79,47 @@ class Tracker:
 
     def advance(self, frame: Frame) -> None:
         """Follow the picture to ``frame``, and everything on it."""
-        if not self._wanted:
-            return
-        with self._lock:
-            self._size = (frame.image.shape[1], frame.image.shape[0])
-            tracks = self._flow.advance(frame.image, frame.sequence, dense=self._masks)
-            if tracks.cut:
-                self._history.clear()
-                self._carriers = {}
-            self._history.append(tracks)
-            for each in self._carriers.values():
-                if each is not None:
-                    each.follow(tracks)
-            self._follow_anchors(tracks)
-            self._publish(frame.sequence)
+        if self._wanted:
+            self._guarded(self._advance, frame)
+
+    def _advance(self, frame: Frame) -> None:
+        self._size = (frame.image.shape[1], frame.image.shape[0])
+        tracks = self._flow.advance(frame.image, frame.sequence, dense=self._masks)
+        if tracks.cut:
+            self._history.clear()
+            self._carriers = {}
+        self._history.append(tracks)
+        for each in self._carriers.values():
+            if each is not None:
+                each.follow(tracks)
+        self._follow_anchors(tracks)
+        self._publish(frame.sequence)
 
     # --- pool ------------------------------------------------------------------------------
 
     def renew(self, dnn: str, result: Any, frame: Frame) -> None:
         """``result`` was computed on ``frame``: carry it from there to the newest frame."""
+        self._results[dnn] = result
+        self._guarded(self._renew, dnn, result, frame)
+
+    def _renew(self, dnn: str, result: Any, frame: Frame) -> None:
+        self._masks |= isinstance(result, Mask)
+        path = self._path(frame.sequence)
+        self._carriers[dnn] = self._replaced(dnn, result, path) if path else None
+        if self._history:
+            self._publish(self._history[-1].sequence)
+
+    def _guarded(self, call: Callable[..., None], *args: Any) -> None:
+        """``call`` with the lock held. A failure costs neither the picture nor the result: it is
+        logged, and from then on nothing is carried."""
+        if self._failed:
+            return
         with self._lock:
-            self._results[dnn] = result
-            self._masks |= isinstance(result, Mask)
-            path = self._path(frame.sequence)
-            self._carriers[dnn] = self._replaced(dnn, result, path) if path else None
-            if self._history:
-                self._publish(self._history[-1].sequence)
+            try:
+                call(*args)
+            except Exception:
+                log.exception("tracking failed: results stay where they were found from now on")
+                self._failed, self._views = True, {}
 
     def _replaced(self, dnn: str, result: Any, path: list[Tracks]) -> Things | Cover | None:
         new, old = carrier(result, path[0], self._size), self._carriers.get(dnn)

@@ -122,6 +122,16 @@ def test_an_anchor_that_nobody_keeps_is_forgotten(tracker, shot):
     see(tracker, shot(2))
 
 
+def test_a_failure_is_logged_once_and_costs_neither_frame_nor_result(tracker, shot, caplog):
+    see(tracker, shot(0))
+    broken = SimpleNamespace(image=np.zeros((0, 0, 3), np.uint8), sequence=1, captured_ns=1)
+    see(tracker, broken)
+    see(tracker, shot(2))
+    tracker.renew("detect", cup(), shot(2))
+    assert tracker.carried("detect") == cup()
+    assert caplog.text.count("tracking failed") == 1
+
+
 def test_apps_ask_by_the_name_of_a_declared_dnn():
     class One(App):
         dnns = (DNN("detect", model="nanodet"),)
