@@ -32,7 +32,7 @@ HOLD_S = 1.0  # a pinch held so long keeps a note
 LEGIBLE = 9.0  # pixels: lower text is not worth selecting
 REACH = 0.2  # of the picture's width: how far from a text a finger may point
 TALL = 0.58  # a page's height over the picture's
-SEARCHED = (160, 110)  # pixels around a text that are looked up: its surroundings say more
+SEARCHED = (160, 110)  # pixels each way around a text are looked up: they say more than it
 KEPT = 2  # pages that stay open
 
 
@@ -65,7 +65,7 @@ class Workspace(App):
         self.library = Library(self.documents)
         self.found: list[tuple[Document | None, Anchor]] = []  # answers of the search thread
         self.opened: list[Opened] = []
-        self.image: np.ndarray | None = None  # the newest picture of which the texts are known
+        self.image: np.ndarray | None = None  # the newest picture that a network has seen
         self.tip: np.ndarray | None = None  # where the finger or the mouse points
         self.texts: list[TextRegion] = []
         self.selected: TextRegion | None = None
@@ -107,7 +107,7 @@ class Workspace(App):
         """The text nearest to the fingertip, if one is within reach."""
         if self.tip is None or self.image is None or not texts:
             return None
-        tip = (float(self.tip[0]), float(self.tip[1]))
+        tip = self.tip.astype(float).tolist()
         away = [-cv2.pointPolygonTest(text.corners.astype(np.float32), tip, True) for text in texts]
         return texts[np.argmin(away)] if min(away) < REACH * self.image.shape[1] else None
 
@@ -116,8 +116,9 @@ class Workspace(App):
         if self.selected is None or self.image is None:
             return
         x, y = self.selected.corners.mean(axis=0)
-        across, down = SEARCHED
-        patch = cut(self.image, (x - across, y - down, x + across, y + down))
+        patch = cut(
+            self.image, (x - SEARCHED[0], y - SEARCHED[1], x + SEARCHED[0], y + SEARCHED[1])
+        )
         source = self.anchor((float(x), float(y)))
         self.searches.submit(lambda: self.found.append((self.library.find(patch), source)))
 

@@ -1,0 +1,80 @@
+"""Apps on a headless scene, without networks: a test hands in the results."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from heimdall import paths
+from heimdall.app import App, load_app
+from heimdall.capture import Frame
+from heimdall.errors import DeviceError
+from heimdall.render import Scene, open_surface
+from heimdall.tracking import Tracker
+
+
+class Play:
+    """One app as a run would drive it, frame by frame."""
+
+    def __init__(self, app: App, surface) -> None:
+        self.app, self.surface, self.scene = app, surface, Scene(surface)
+        app.tracker = self.tracker = Tracker()
+        self.frame: Frame | None = None
+        self.app.start()
+
+    def show(self, image: np.ndarray, **results) -> np.ndarray:
+        """A frame with these DNNs' results on it; returns the picture, RGB."""
+        self.app.carried(self.app.dnns[0].name)  # from here on the tracker follows
+        sequence = 0 if self.frame is None else self.frame.sequence + 1
+        self.frame = Frame(image, sequence, sequence * 33_000_000)
+        self.tracker.advance(self.frame)
+        self.tracker.show(self.frame)
+        for dnn, result in results.items():
+            self.tracker.renew(dnn, result, self.frame)
+            self.app.on_result(dnn, result, self.frame)
+        self.scene.begin(image, sequence)
+        self.app.draw(self.scene)
+        self.scene.render()
+        return self.surface.read()
+
+    def requests(self) -> list:
+        """What the app has asked for since the last call."""
+        asked, self.app.requests[:] = list(self.app.requests), []
+        return asked
+
+
+@pytest.fixture
+def play():
+    """``play("emoji", ...)`` starts that app on a surface of 640 x 480, pixel for pixel."""
+    try:
+        surface = open_surface((640, 480), headless=True)
+    except DeviceError as error:
+        pytest.skip(str(error))
+    with surface:
+        yield lambda name, prepare=lambda app: None: _start(name, prepare, surface)
+
+
+def _start(name, prepare, surface):
+    app = load_app(name)
+    prepare(app)
+    return Play(app(), surface)
+
+
+@pytest.fixture
+def clip():
+    """``clip("desk.mp4", 20)`` is that frame of a bundled clip."""
+
+    def read(name: str, index: int) -> np.ndarray:
+        capture = cv2.VideoCapture(str(paths.ASSETS / "media" / name))
+        for _ in range(index):
+            capture.grab()
+        return capture.read()[1]
+
+    return read
+
+
+@pytest.fixture
+def grey():
+    """A camera picture of 640 x 480, mid grey."""
+    return np.full((480, 640, 3), 128, np.uint8)
