@@ -105,6 +105,21 @@ def test_a_scaled_picture_is_read_as_it_comes(build, check):
     check(graph)
 
 
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+@pytest.mark.parametrize("mode", ["constant", "reflect"])
+def test_the_border_of_a_picture_in_camera_order_is_filled(build, check, channels, mode):
+    pads = np.array([0, 0, 1, 2, 0, 0, 2, 1], np.int64)
+    constants = {"two": np.float32(2), "p": pads, "k": KERNEL[:, :channels]}
+    nodes = [
+        node("Transpose", "x", "t", perm=[0, 3, 1, 2]),
+        node("Pad", "t p two", "a", mode=mode),
+        node("Conv", "a k"),
+    ]
+    graph = build(nodes, {"x": (1, 9, 7, channels)}, constants)
+    assert kinds(lower(graph))[-2:] == ["fillhalo", "conv"]
+    check(graph)
+
+
 def test_a_scaling_that_no_border_undoes_keeps_its_own_op(build, check):
     means = np.arange(20, dtype=np.float32).reshape(1, 20, 1, 1)
     nodes = [node("Sub", "x mean", "s"), conv("s k", "y")]

@@ -8,8 +8,14 @@ typedef float V;
 {% else %}
 typedef float{{ block }} V;
 {% endif %}
+{% if block == 3 %}
+#define GET(p) vload3(0, p)
+#define PUT(p, v) vstore3(v, 0, p)
+{% else %}
 #define AT(p) (*(__global V *)(p))
 #define GET(p) (*(__global const V *)(p))
+#define PUT(p, v) (AT(p) = (v))
+{% endif %}
 {% endmacro %}
 
 {% macro group() %}

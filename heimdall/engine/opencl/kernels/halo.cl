@@ -30,9 +30,9 @@ __kernel void halo(
             if (!border && px == 0) px = x_width;
             if (px >= x_width + right) break;
 {% if mode == "constant" %}
-            AT(to + px * {{ block }}) = (V)(fill);
+            PUT(to + px * {{ block }}, (V)(fill));
 {% else %}
-            AT(to + px * {{ block }}) = GET(from + source(px, x_width) * {{ block }});
+            PUT(to + px * {{ block }}, GET(from + source(px, x_width) * {{ block }}));
 {% endif %}
         }
     }
