@@ -32,13 +32,12 @@ def _environment() -> jinja2.Environment:
 
 
 @cache
-def _digest(name: str) -> str:
+def _digest(template: str) -> str:
     """Changes with a template, with those it imports, and with how they are rendered."""
-    template = (KERNELS / f"{name}.cl").read_text(encoding="utf-8")
-    imported = sorted(set(re.findall(r'import "(\w+\.cl)"', template)))
-    texts = [template, *((KERNELS / other).read_text(encoding="utf-8") for other in imported)]
-    texts.append(Path(__file__).read_text(encoding="utf-8"))
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+    text = (KERNELS / template).read_text(encoding="utf-8")
+    imported = sorted(set(re.findall(r'import "(\w+\.cl)"', text)))
+    parts = [text, *map(_digest, imported), Path(__file__).read_text(encoding="utf-8")]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def _source(name: str, variables: Variables) -> str:
@@ -48,7 +47,7 @@ def _source(name: str, variables: Variables) -> str:
 
 @cache
 def _render(name: str, variables: Variables) -> Kernel:
-    identity = f"{name} {variables!r} {_digest(name)}"
+    identity = f"{name} {variables!r} {_digest(f'{name}.cl')}"
     return Kernel(name, identity, partial(_source, name, variables))
 
 
