@@ -47,7 +47,8 @@ def _source(name: str, variables: Variables) -> str:
 
 @cache
 def _render(name: str, variables: Variables) -> Kernel:
-    identity = f"{name} {variables!r} {_digest(f'{name}.cl')}"
+    digest = _digest(f"{name}.cl")
+    identity = f"{name} {variables!r} {digest}"
     return Kernel(name, identity, partial(_source, name, variables))
 
 

@@ -14,7 +14,7 @@ def templates(tmp_path, monkeypatch):
         for cached in (conv_source._environment, conv_source._digest, conv_source._render):
             cached.cache_clear()
 
-    (tmp_path / "deep.cl").write_text("// deep {{ side }}\n")
+    (tmp_path / "deep.cl").write_text("// deep\n")
     (tmp_path / "shared.cl").write_text('{% import "deep.cl" as deep %}\n// shared\n')
     (tmp_path / "one.cl").write_text('{% import "shared.cl" as shared %}\nint x[{{ side }}];\n')
     (tmp_path / "other.cl").write_text("int y[{{ side }}];\n")
