@@ -8,6 +8,7 @@ from typing import Any
 
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import create, validate
+from heimdall.bench.alone import too_slow_alone
 from heimdall.bench.scenario import Scenario
 from heimdall.bench.systems import System
 from heimdall.bench.uncoordinated import UncoordinatedRuntime
@@ -49,17 +50,14 @@ def run_live(
 
 def hopeless(setup: Setup) -> list[str]:
     """A sentence for each DNN that would miss its constraint with the gaps for itself."""
-    interval_ms = 1000.0 / setup.fps
-    gap_ms = max(interval_ms - setup.lone_render_ns / 1e6, 0.0)
-    found = []
-    for name, deployment in setup.deployments.items():
-        alone_ms = deployment.whole_ns / 1e6
-        needed_ms = alone_ms * interval_ms / gap_ms if gap_ms else float("inf")
-        constraint_ms = deployment.dnn.constraint_ms
-        if needed_ms > constraint_ms:
-            found.append(
-                f"{name} cannot meet its latency constraint of {constraint_ms:.0f} ms on the GPU "
-                f"even alone: it takes {alone_ms:.0f} ms of GPU time, which is {needed_ms:.0f} ms "
-                f"in gaps of {gap_ms:.1f} ms between frames {interval_ms:.1f} ms apart"
-            )
-    return found
+    found = [
+        too_slow_alone(
+            name,
+            deployment.whole_ns / 1e6,
+            deployment.dnn.constraint_ms,
+            fps=setup.fps,
+            render_ms=setup.lone_render_ns / 1e6,
+        )
+        for name, deployment in setup.deployments.items()
+    ]
+    return [sentence for sentence in found if sentence]

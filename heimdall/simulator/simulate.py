@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heimdall.analyzer.profiler import Progress, no_progress
+from heimdall.bench.alone import too_slow_alone
 from heimdall.bench.scenario import Scenario, load_scenario
 from heimdall.bench.systems import Kind, System, parse_system
 from heimdall.errors import ConfigError
@@ -20,6 +22,8 @@ from heimdall.simulator.run import SimulatedRun
 from heimdall.simulator.uncoordinated import UncoordinatedRun
 from heimdall.stats import SCHEMA
 from heimdall.trace import Tracer
+
+log = logging.getLogger(__name__)
 
 LONGEST_S = 86_400.0
 
@@ -49,6 +53,13 @@ def simulate(
     if isinstance(scenario, str):
         scenario = load_scenario(scenario)
     machine, dnns = open_machine(scenario, device, render_ms, progress)
+    for dnn in dnns:
+        plan, render_ms = dnn.plan, machine.render_ns / 1e6
+        constraint_ms = plan.constraint_ns / 1e6
+        if why := too_slow_alone(
+            dnn.name, dnn.whole_ns / 1e6, constraint_ms, fps=scenario.fps, render_ms=render_ms
+        ):
+            log.warning("%s", why)
     tracer = Tracer(0) if trace is not None else None
     run = simulated_run(dnns, machine, asked, fps=scenario.fps, seed=seed, tracer=tracer)
     ran_s = time.perf_counter()

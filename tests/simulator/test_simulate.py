@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -151,6 +152,18 @@ def test_an_unknown_name_lists_the_valid_ones(arguments, message):
 def test_values_out_of_range_are_refused(options):
     with pytest.raises(ConfigError):
         simulate("shopping", PHONE, "max-total", **options)
+
+
+def test_sessions_on_the_cores_that_play_the_gpu_are_not_simulated():
+    machine, dnns = open_machine(load_scenario("shopping"), PHONE)
+    software = replace(machine, software_gpu=True)
+    with pytest.raises(ConfigError, match="heimdall bench"):
+        simulated_run(dnns, software, parse_system("multithread-onnxruntime"), fps=30)
+
+
+def test_a_dnn_that_is_too_slow_even_alone_is_warned_of(caplog):
+    simulate("shopping", PHONE, "max-total", seconds=1, render_ms=20)
+    assert [record.message.split()[0] for record in caplog.records] == ["hand", "style"]
 
 
 def test_rendering_that_takes_longer_than_a_frame_lowers_the_rate():
