@@ -11,7 +11,6 @@ import gc
 import logging
 import queue
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,10 +34,11 @@ from heimdall.coordinator.events import (
     Reconfigured,
     RenderStarted,
 )
+from heimdall.display import Display
 from heimdall.execution import Executor, Result
 from heimdall.options import RunOptions
 from heimdall.pacing import GAP_GUARD_NS, SPIN_NS, AwakeClock, Pacer, spin_until
-from heimdall.render import InputEvent, Key, Pointer, Recorder, Scroll, Status, save_picture
+from heimdall.render import InputEvent, Key, Pointer, Recorder, Scroll, save_picture
 from heimdall.report import Reporter
 from heimdall.script import Script
 from heimdall.softgpu import first_in_line
@@ -53,7 +53,6 @@ log = logging.getLogger(__name__)
 WARM_UP_FRAMES = 20
 WARM_UP_LIMIT_S = 5.0
 LOAD_NS = 3_000_000  # before a frame starts, its camera picture is sent to the GPU
-STATUS_INTERVAL_NS = 200_000_000
 
 
 def run_app(target: str, options: RunOptions, progress: Progress = no_progress) -> dict[str, Any]:
@@ -110,10 +109,8 @@ class Runtime:
         )
         self._controls = Controls(app, options, setup, self)
         self._script = Script(app, self._callbacks) if options.headless else None
-        self._status = self._reporter.status(0, "", "")
-        self._status_due_ns = 0
+        self._display = Display(setup, self._reporter, self._figures, self._controls, self._spans)
         self._reason = ""
-        self._title = ""
         self._warm = False
         self._warm_ns = 0
         self._startup_s = 0.0
@@ -179,7 +176,8 @@ class Runtime:
         self._receive(FrameRendered(self._frame_count, gap_end_ns, render_ns))
         self._frame_count += 1
         self._react()
-        self._refresh_status()
+        message = self._callbacks.message or self._executor.message
+        self._display.refresh(self._clock(), self._reason, message)
 
     def _serve_until(self, deadline_ns: int) -> None:
         """Handle what workers report until the next frame starts; never past it."""
@@ -208,7 +206,7 @@ class Runtime:
         self._tracker.show(frame)
         self._callbacks.call(self._app.draw, setup.scene)
         setup.scene.render()
-        setup.overlay.draw(self._current_status())
+        self._display.draw(began_ns)
         setup.surface.finish()
         completed_ns = self._clock()
         setup.surface.present()
@@ -319,34 +317,6 @@ class Runtime:
     def _newest(self) -> Frame:
         self._frame = self._setup.source.latest() or self._frame
         return self._frame
-
-    def _refresh_status(self) -> None:
-        """New words for the overlay, a few times a second, while no frame is being drawn."""
-        now_ns = self._clock()
-        if now_ns < self._status_due_ns:
-            return
-        self._status_due_ns = now_ns + STATUS_INTERVAL_NS
-        message = self._callbacks.message or self._executor.message
-        self._status = self._reporter.status(now_ns, self._reason, message)
-        self._setup.overlay.prepare(self._current_status())
-        title = self._controls.title(self._status)
-        if title != self._title:
-            self._title = title
-            self._setup.surface.set_title(title)
-
-    def _current_status(self) -> Status:
-        controls = self._controls
-        if controls.view == "timeline":
-            self._setup.overlay.add(self._spans.fetch(), self._status)
-        return replace(
-            self._status,
-            fps=self._figures.recent_fps(),
-            frame_ms=tuple(self._figures.recent_ms),
-            notice=controls.notice,
-            view=controls.view,
-            help=controls.help,
-            now_ns=self._clock(),
-        )
 
     # --- what the controls change ------------------------------------------------------------
 
