@@ -14,6 +14,8 @@ A frame flows through these modules, in this order:
 ``engine``       OpenCL, onnxruntime and null behind one small contract
 ``render``       window and headless surfaces, scene, overlay
 ``stats``        what is counted, and the summary; ``trace`` keeps a run to look at and to replay
+``bench``        scenarios, and the systems that are compared on them
+``simulator``    the same coordinator on a virtual clock, on a phone that is a file in profiles/
 ``softgpu``      on a machine without a GPU: the cores that play one
 ``cli``          the commands
 """

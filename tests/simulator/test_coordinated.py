@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from heimdall.bench.scenario import EventProcess
+from heimdall.bench.systems import parse_system
+from heimdall.simulator.coordinated import CoordinatedRun
+from heimdall.trace import Tracer
+
+
+def run(dnns, machine, system="max-total", seconds=3.0, **options):
+    made = CoordinatedRun(dnns, machine, parse_system(system), fps=30, seed=0, **options)
+    made.run(seconds)
+    return made
+
+
+def latencies_ms(made, name):
+    return [ns / 1e6 for ns in made.figures.dnns[name].latencies_ns]
+
+
+def test_work_of_two_gaps_ends_in_the_second(machine, dnn):
+    # Ready 1 ms after an inference has ended: at 16 ms into the gap, say, then at 3 ms, ...
+    made = run([dnn("a", [5] * 9)], machine())
+    assert all(45 < ms < 45 + 2 * 10 / 3 + 5 for ms in latencies_ms(made, "a"))
+    assert made.figures.summary(0, None, made.now_ns)["fps"]["mean"] == pytest.approx(30)
+
+
+def test_a_rate_cap_is_kept(machine, dnn):
+    made = run([dnn("a", [5], max_rate_hz=4)], machine(), seconds=5)
+    assert len(latencies_ms(made, "a")) == pytest.approx(20, abs=1)
+
+
+def test_events_ask_for_an_event_driven_dnn(machine, dnn):
+    twice_a_second = EventProcess(process="periodic", rate_hz=2)
+    made = run([dnn("a", [5], event=twice_a_second)], machine(), seconds=5)
+    assert len(latencies_ms(made, "a")) == pytest.approx(10, abs=1)
+
+
+def test_a_contended_dnn_moves_to_the_cpu_and_takes_its_time_there(machine, dnn):
+    slow, other = dnn("slow", [10] * 40, cpu_ms=100), dnn("other", [10] * 20, constraint_ms=300)
+    made = run([slow, other], machine(move_ns=50_000_000))
+    assert made.figures.dnns["slow"].cpu
+    assert latencies_ms(made, "slow")[-1] == pytest.approx(100)
+    stays = run([slow, other], machine(), "max-total-nooffload")
+    assert not stays.figures.dnns["slow"].cpu
+
+
+def test_an_op_that_overruns_delays_the_frame(machine, dnn):
+    late = run([dnn("a", [25], gpu_delay_ns=(0, 12_000_000))], machine())
+    assert late.figures.late_frames
+    assert not run([dnn("a", [25])], machine()).figures.late_frames
+
+
+def test_crops_run_one_after_the_other(machine, dnn):
+    three = dnn("a", [2], tasks=((3,),), max_rate_hz=5)
+    made = run([three], machine())
+    assert min(latencies_ms(made, "a")) == pytest.approx(6)
+
+
+def test_preprocessing_is_not_part_of_the_latency(machine, dnn):
+    made = run([dnn("a", [5], prepare_ms=20, max_rate_hz=5)], machine())
+    figures = made.figures.dnns["a"].summary()
+    assert figures["end_to_end_ms"]["p50"] >= figures["latency_ms"]["p50"] + 20
+
+
+def test_the_timeline_holds_frames_and_chunks_that_do_not_overlap(machine, dnn):
+    tracer = Tracer(0)
+    run([dnn("a", [7] * 9), dnn("b", [3] * 9)], machine(), tracer=tracer)
+    on_gpu = sorted((s, e) for lane, _, s, e, _ in tracer.spans if lane in ("render", "gpu"))
+    assert all(end <= start for (_, end), (start, _) in pairwise(on_gpu))
