@@ -176,8 +176,15 @@ class Placer(Tensors):
         outputs = tuple(self._new_picture(name, self._shape(name)) for name in op.outputs)
         self._emit(op.spec, (x,), outputs)
 
-    _place_pool = _place_moments = _place_linear = _place_gather = _picture_to_picture
-    _place_lrn = _picture_to_picture
+    _place_pool = _place_linear = _place_gather = _place_lrn = _picture_to_picture
+
+    def _picture_to_vectors(self, op: Lowered) -> None:
+        """One value a channel: kernels write these one after the other, without a halo."""
+        self._picture_to_picture(op)
+        for name in op.outputs:
+            self.pictures[name].storage.frozen = True
+
+    _place_moments = _picture_to_vectors
 
     def _place_fillhalo(self, op: Lowered) -> None:
         spec: FillHalo = op.spec  # type: ignore[assignment]
@@ -198,7 +205,7 @@ class Placer(Tensors):
         spec: Reduce = op.spec  # type: ignore[assignment]
         name, shape = op.inputs[0], self._shape(op.output)
         if spec.axes == (2, 3) and name in self.pictures and len(shape) == 4:
-            self._picture_to_picture(op)
+            self._picture_to_vectors(op)
             return
         self._emit(spec, (self.array(name),), (self._new_array(op.output, shape),))
 

@@ -153,6 +153,16 @@ def test_reduce_with_axes_as_input(check, build):
     check(build([node("ReduceSum", "x axes")], {"x": (1, 20, 6, 6)}, {"axes": axes}, opset=13))
 
 
+def test_a_mean_of_each_channel_may_be_read_with_a_border(check, build):
+    kernels = {"k": np.ones((40, 1, 3, 3), np.float32), "l": np.ones((40, 40, 1, 1), np.float32)}
+    nodes = relu_first(
+        node("GlobalAveragePool", "a", "m"),
+        node("Conv", "m l", "z"),
+        node("Conv", "m k", pads=[1, 1, 1, 1], group=40),
+    )
+    check(build(nodes, {"x": (1, 40, 5, 4)}, kernels, outputs=("y", "z")))
+
+
 NEAREST = [("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"),
            ("half_pixel", "round_prefer_ceil"), ("asymmetric", "ceil"),
            ("align_corners", "round_prefer_floor")]  # fmt: skip
