@@ -235,3 +235,18 @@ class DnnPlan:
     min_interval_ns: int = 0  # 1 / max_rate_hz
     continuous: bool = True  # False: only on InferenceRequested
     priority: str = "normal"
+
+    @property
+    def gpu_ns(self) -> int:
+        """What one inference alone takes of the GPU, as profiled, every stage once."""
+        return sum(_sum(stage, fallback=False) for stage in self.stages)
+
+    @property
+    def fallback_ns(self) -> int:
+        """What its fallback ops take on the CPU, as profiled, every stage once."""
+        return sum(_sum(stage, fallback=True) for stage in self.stages)
+
+
+def _sum(stage: StagePlan, *, fallback: bool) -> int:
+    pairs = zip(stage.op_ns, stage.fallback, strict=True)
+    return sum(ns for ns, falls_back in pairs if falls_back == fallback)
