@@ -50,14 +50,9 @@ def run_live(
 
 def hopeless(setup: Setup) -> list[str]:
     """A sentence for each DNN that would miss its constraint with the gaps for itself."""
+    render_ms = setup.lone_render_ns / 1e6
     found = [
-        too_slow_alone(
-            name,
-            deployment.whole_ns / 1e6,
-            deployment.dnn.constraint_ms,
-            fps=setup.fps,
-            render_ms=setup.lone_render_ns / 1e6,
-        )
-        for name, deployment in setup.deployments.items()
+        too_slow_alone(deployment.plan, fps=setup.fps, render_ms=render_ms)
+        for deployment in setup.deployments.values()
     ]
     return [sentence for sentence in found if sentence]

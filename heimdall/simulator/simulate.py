@@ -54,11 +54,7 @@ def simulate(
         scenario = load_scenario(scenario)
     machine, dnns = open_machine(scenario, device, render_ms, progress)
     for dnn in dnns:
-        plan, render_ms = dnn.plan, machine.render_ns / 1e6
-        constraint_ms = plan.constraint_ns / 1e6
-        if why := too_slow_alone(
-            dnn.name, dnn.whole_ns / 1e6, constraint_ms, fps=scenario.fps, render_ms=render_ms
-        ):
+        if why := too_slow_alone(dnn.plan, fps=scenario.fps, render_ms=machine.render_ns / 1e6):
             log.warning("%s", why)
     tracer = Tracer(0) if trace is not None else None
     run = simulated_run(dnns, machine, asked, fps=scenario.fps, seed=seed, tracer=tracer)

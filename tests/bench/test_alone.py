@@ -1,0 +1,36 @@
+"""Networks that no coordination can help."""
+
+from __future__ import annotations
+
+import pytest
+
+from heimdall.bench.alone import too_slow_alone
+from heimdall.coordinator.events import DnnPlan, StagePlan
+
+MS = 1_000_000
+
+
+def plan(gpu_ms: int, fallback_ms: int, constraint_ms: int) -> DnnPlan:
+    stage = StagePlan((gpu_ms * MS, fallback_ms * MS), (False, True), 99 * MS, 0, ((0, 1), (1, 2)))
+    return DnnPlan("eye", (stage,), constraint_ms * MS)
+
+
+def test_gpu_time_counts_as_the_gaps_let_it_through():
+    assert too_slow_alone(plan(30, 0, 60), fps=50, render_ms=10) is None
+    why = too_slow_alone(plan(31, 0, 60), fps=50, render_ms=10)
+    assert why == (
+        "eye cannot meet its latency constraint of 60 ms on the GPU even alone: it takes 31 ms "
+        "of GPU time, which is 62 ms in gaps of 10.0 ms between frames 20.0 ms apart"
+    )
+
+
+def test_ops_on_the_cpu_do_not_wait_for_gaps():
+    assert too_slow_alone(plan(20, 20, 60), fps=50, render_ms=10) is None
+    assert too_slow_alone(plan(20, 21, 60), fps=50, render_ms=10).endswith(
+        "21 ms for ops on the CPU"
+    )
+
+
+@pytest.mark.parametrize("render_ms", [20.0, 25.0])
+def test_without_a_gap_nothing_can_be_met(render_ms):
+    assert "inf ms in gaps of 0.0 ms" in too_slow_alone(plan(1, 0, 60), fps=50, render_ms=render_ms)
