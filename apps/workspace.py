@@ -27,8 +27,7 @@ from heimdall.softgpu import lower_priority
 from heimdall.tracking import Anchor
 from heimdall.workers import Workers
 
-PINCH = 0.35
-HOLD_S = 1.0  # a pinch held so long keeps a note
+PINCH, HOLD_S = 0.35, 1.0  # a pinch held so long keeps a note
 LEGIBLE = 9.0  # pixels: lower text is not worth selecting
 REACH = 0.2  # of the picture's width: how far from a text a finger may point
 TALL = 0.58  # a page's height over the picture's
@@ -116,9 +115,8 @@ class Workspace(App):
         if self.selected is None or self.image is None:
             return
         x, y = self.selected.corners.mean(axis=0)
-        patch = cut(
-            self.image, (x - SEARCHED[0], y - SEARCHED[1], x + SEARCHED[0], y + SEARCHED[1])
-        )
+        across, down = SEARCHED
+        patch = cut(self.image, (x - across, y - down, x + across, y + down))
         source = self.anchor((float(x), float(y)))
         self.searches.submit(lambda: self.found.append((self.library.find(patch), source)))
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnxruntime as ort
+
+    from heimdall.models.base import Network, Pipeline
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -32,3 +39,38 @@ def assets() -> Path:
     from heimdall import paths
 
     return paths.ASSETS
+
+
+@pytest.fixture(scope="session")
+def run() -> Callable[..., Any]:
+    """``run(pipeline, image, **options)``: the final result of a real pipeline, every stage
+    through onnxruntime, as the engines would."""
+    import onnxruntime as ort
+
+    from heimdall.analyzer.graph import load_graph
+
+    settings = ort.SessionOptions()
+    settings.intra_op_num_threads = 1
+    sessions: dict[str, ort.InferenceSession] = {}
+
+    def session(network: Network) -> ort.InferenceSession:
+        if repr(network) not in sessions:
+            model = load_graph(network.path, network.shapes or None).serialized
+            sessions[repr(network)] = ort.InferenceSession(
+                model, settings, providers=["CPUExecutionProvider"]
+            )
+        return sessions[repr(network)]
+
+    def run_pipeline(pipeline: Pipeline, image: np.ndarray, **options: Any) -> Any:
+        results: list[list[Any]] = []
+        for stage, network in enumerate(pipeline.networks):
+            opened = session(network)
+            names = [output.name for output in opened.get_outputs()]
+            decoded = []
+            for task in pipeline.prepare(stage, image, results[-1] if results else [], options):
+                outputs = dict(zip(names, opened.run(None, dict(task.inputs)), strict=True))
+                decoded.append(pipeline.decode(stage, outputs, task.context))
+            results.append(decoded)
+        return pipeline.combine(results, image)
+
+    return run_pipeline
