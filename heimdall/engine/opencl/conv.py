@@ -55,8 +55,9 @@ def plan_conv(
     """Launches and packed constants of one convolution.
 
     ``weights`` are ONNX's: [oc, ic/groups, kh, kw], or [ic, oc/groups, kh, kw] when
-    ``spec.transposed``. Refs: "x", "y", "residual" when given, and the names in
-    ``Plan.constants``. ``tuned`` may force ``{"tile": (blocks, width, height)}`` where it fits.
+    ``spec.transposed``. Refs: "x", "y", "residual" when given, "scratch" and the names in
+    ``Plan.constants``. ``tuned`` may force ``{"tile": (blocks, width, height)}`` where it fits,
+    and ``{"winograd": False}`` the direct kernel.
 
     Any layouts work: x and y are fastest with ``block == traits.block`` (x also planar or NHWC
     with few channels). The halo of x must hold at least ``spec.required_halo`` zeros. Only the
