@@ -12,6 +12,7 @@ A frame flows through these modules, in this order:
 ``analyzer``     ONNX graph -> ops, their profile, and the partition into chunks
 ``execution``    what the coordinator's actions become on the worker threads
 ``engine``       OpenCL, onnxruntime and null behind one small contract
+``tracking``     carries results and pinned content along with the picture
 ``render``       window and headless surfaces, scene, overlay
 ``stats``        what is counted, and the summary; ``trace`` keeps a run to look at and to replay
 ``bench``        scenarios, and the systems that are compared on them

@@ -5,4 +5,5 @@
 ``workload``  a scenario as an App that runs; ``standin`` networks for its load
 ``uncoordinated``  the baselines live, by ``threads`` and ``inference``
 ``live``      one system; ``runner`` several, each in a process of its own
+``accuracy``  what is on screen against what is there; ``footage`` for it
 """
