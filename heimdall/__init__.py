@@ -14,11 +14,12 @@ A frame flows through these modules, in this order:
 ``engine``       OpenCL, onnxruntime and null behind one small contract
 ``tracking``     carries results and pinned content along with the picture
 ``render``       window and headless surfaces, scene, overlay
+``controls``     what the person at the keyboard can change while an app runs
 ``stats``        what is counted, and the summary; ``trace`` keeps a run to look at and to replay
 ``bench``        scenarios, and the systems that are compared on them
 ``simulator``    the same coordinator on a virtual clock, on a phone that is a file in profiles/
 ``softgpu``      on a machine without a GPU: the cores that play one
-``cli``          the commands
+``cli``          the commands; ``scaffold`` writes a new app
 """
 
 import time

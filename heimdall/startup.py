@@ -98,8 +98,9 @@ def start(app: App, options: RunOptions, progress: Progress = no_progress) -> It
         if not options.headless:
             title = app.title or app.name
             progress = Splash(surface, scene, overlay, first_frame, title, progress)
-            progress("measuring the renderer", 0, 1)
+        progress("measuring the renderer", 0, 1)
         lone_render_ns = _measure_render(app, surface, scene, first_frame)
+        progress("measuring the renderer", 1, 1)
         deployments = {}
         for dnn in app.dnns:
             deployment = Deployment(dnn, pipelines[dnn.name], graphs[dnn.name], processors.cpu)
