@@ -65,6 +65,7 @@ class Shopping(App):
         self.yaw = -20.0
         self.scale = 0.42  # couch width over picture width
         self.grips = np.empty((0, 2))  # where fingers hold it
+        self.hold = np.zeros(2)  # from there to where it stands
         self.swatch = np.ascontiguousarray(weave()[..., ::-1])  # BGR, as pictures come in
         self.cards = [
             card("Hygge sofa", ("3 seats, 210 cm", f"Fabric: {name}"), f"€ {price}")
@@ -126,7 +127,8 @@ class Shopping(App):
             turned = np.arctan2(now[1], now[0]) - np.arctan2(before[1], before[0])
             self.yaw -= np.degrees((turned + np.pi) % (2 * np.pi) - np.pi)
         elif len(grips):
-            self.put(grips[0])
+            self.hold = self.hold if len(self.grips) else self.at() - grips[0]
+            self.put(grips[0] + self.hold)
         self.grips = grips
 
     def put(self, point: np.ndarray) -> None:
