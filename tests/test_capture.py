@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import cv2
@@ -339,6 +340,10 @@ def _level(source: Source) -> int:
     return int(frame.image[0, 0, 0])
 
 
+def _beyond(source: Source, level: int) -> bool:
+    return _level(source) > level
+
+
 def test_a_held_clip_waits_and_steps_frame_by_frame(counting):
     _until(lambda: _level(counting) > 3)
     counting.hold()
@@ -346,13 +351,12 @@ def test_a_held_clip_waits_and_steps_frame_by_frame(counting):
     _until(lambda: counting._sequence > held + 1)  # one frame more is read, then it waits
     assert counting.held
     assert _level(counting) == held
-    for _ in range(3):
+    for level in range(held, held + 3):
         counting.step()
-        _until(lambda held=held: _level(counting) > held)
-        assert _level(counting) == held + 1
-        held += 1
+        _until(partial(_beyond, counting, level))
+        assert _level(counting) == level + 1
     counting.release()
-    _until(lambda: _level(counting) > held + 1)
+    _until(partial(_beyond, counting, held + 4))
 
 
 def test_a_held_camera_steps_to_its_newest_picture():
