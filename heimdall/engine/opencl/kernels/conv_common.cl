@@ -6,6 +6,18 @@
     "before" or "after" the activation), scatter (output is not NCHWc: store lane by lane),
     device ("cpu": one work-item a work-group; "gpu": several, some beyond the picture). #}
 
+{# FETCH(p): bring a line into the cache before it is needed, where the compiler can ask for it. #}
+{% macro fetch() %}
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_prefetch)
+#define FETCH(p) __builtin_prefetch(p)
+#endif
+#endif
+#ifndef FETCH
+#define FETCH(p)
+#endif
+{% endmacro %}
+
 {% macro preamble() %}
 typedef float{{ block }} V;
 {{ activation }}

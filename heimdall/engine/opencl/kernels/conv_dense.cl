@@ -18,7 +18,7 @@
 {% if half %}
 typedef float{{ block // 2 }} H;
 {% endif %}
-{{ common.preamble() }}
+{{ common.fetch() }}{{ common.preamble() }}
 __kernel void conv_dense(
 {{ common.arguments() }}    int x_pixel, int w_group,  // w_group: packed weights of one work-item
 {% if grouped %}
@@ -51,6 +51,14 @@ __kernel void conv_dense(
 
     for (int ib = 0; ib < blocks; ib++) {
         const int count = ib == blocks - 1 ? last_steps : steps;
+{% if device == "cpu" and unroll == 4 %}
+        // the next block of channels is far away: a core does not expect it
+{% for r in range(tile_h) %}
+{% for t in range(tile_w) %}
+        FETCH(tile + (ib + 1) * x_plane + {{ r }} * x_row + {{ t }} * {{ pixel }});
+{% endfor %}
+{% endfor %}
+{% endif %}
         for (int ky = 0; ky < taps_y; ky++)
             for (int kx = 0; kx < taps_x; kx++) {
                 __global const float *x_0 = tile + ib * x_plane + ky * tap_row + kx * tap_col;

@@ -4,9 +4,10 @@
     them: [group][36][block][tile_w][lanes]. The last group is shifted back, and so is the last
     window of a row or column: no masks. With `gathered` every lane is read from a place of its own
     (an offset from the first), and the neighbour of a pixel is `pixel` floats away. #}
+{% import "conv_common.cl" as memory with context %}
 {% import "winograd_common.cl" as common with context %}
 typedef float{{ block }} V;
-
+{{ memory.fetch() }}
 {% macro transform(to, d) %}
             const V p = fma((V)(-4.0f), {{ d }}2, {{ d }}4), q = fma((V)(-4.0f), {{ d }}1, {{ d }}3);
             const V r = {{ d }}4 - {{ d }}2, s = 2.0f * ({{ d }}3 - {{ d }}1);
@@ -43,6 +44,13 @@ __kernel void winograd_input(
 {% endfor %}
 {% endfor %}
         }
+{% endif %}
+{% if not gathered %}
+{% for row in range(6) %}
+{% for column in range(6, 10) %}
+        FETCH(from + {{ row }} * x_row + {{ column * pixel }});  // of the next window
+{% endfor %}
+{% endfor %}
 {% endif %}
 {% for column in range(6) %}
         V {% for row in range(6) %}c{{ row }}{{ column }}{{ ", " if not loop.last }}{% endfor %};
