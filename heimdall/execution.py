@@ -6,6 +6,7 @@ inbox that the main thread reads.
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
@@ -44,8 +45,11 @@ if TYPE_CHECKING:
 
     from heimdall.capture import Frame
     from heimdall.deployment import Deployment
+    from heimdall.engine.base import Network, State
     from heimdall.spans import Spans
 
+
+log = logging.getLogger(__name__)
 
 GPU_FAILURES_UNTIL_LOST = 3
 APP_FAILURES = (Exception, SystemExit)  # a thread that exits would take the pool with it
@@ -65,14 +69,24 @@ class Result:
 
 @dataclass
 class _Run:
-    """One job in flight: its frame, and what its stages have produced so far."""
+    """One job in flight: its frame, and what its stages have produced so far.
+
+    The pool copies a stage's first input to the processor and its last output from it, so that
+    the processor need not wait: ``written`` is where that input is (task, processor), ``unread``
+    where that output still is. ``read`` is set when it has been read, so that the input of the
+    DNN's next job, which waits for that (``previous_read``), may take its place.
+    """
 
     dnn: str
     frame: Frame
     options: Mapping[str, Any]
     requested_ns: int
+    previous_read: threading.Event
     tasks: list[Prepared] = field(default_factory=list)
+    written: str = ""
     outputs: dict[int, Mapping[str, np.ndarray]] = field(default_factory=dict)
+    unread: tuple[Network, State] | None = None
+    read: threading.Event = field(default_factory=threading.Event)
     results: list[list[Any]] = field(default_factory=list)
 
 
@@ -96,6 +110,11 @@ class Executor:
         self._inbox = inbox
         self._spans = spans
         self._runs: dict[int, _Run] = {}
+        self._last_read = {dnn: threading.Event() for dnn in deployments}  # of its newest job
+        for read in self._last_read.values():
+            read.set()
+        self._processor = dict.fromkeys(deployments, GPU)  # where each DNN is loaded
+        self._locks = {dnn: threading.Lock() for dnn in deployments}  # of its networks' states
         self._grids: dict[str, np.ndarray] = {}
         self._gpu_failures = 0
         self.options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
@@ -137,8 +156,9 @@ class Executor:
     def _on_prepare(self, action: Prepare) -> None:
         if action.stage == 0:
             options = self.options.get(action.dnn, {})
-            now_ns = self._clock()
-            self._runs[action.job] = _Run(action.dnn, self._newest(), options, now_ns)
+            before = self._last_read[action.dnn]
+            run = _Run(action.dnn, self._newest(), options, self._clock(), before)
+            self._runs[action.job], self._last_read[action.dnn] = run, run.read
         self._pool.submit(self._prepare, action)
 
     def _on_run_chunk(self, action: RunChunk) -> None:
@@ -150,7 +170,9 @@ class Executor:
         self._pool.submit(self._finish, action, run)
 
     def _on_drop(self, action: Drop) -> None:
-        self._runs.pop(action.job, None)
+        run = self._runs.pop(action.job, None)
+        if run is not None:
+            run.read.set()
 
     # --- pool ------------------------------------------------------------------------
 
@@ -170,11 +192,27 @@ class Executor:
             run.tasks = pipeline.prepare(action.stage, run.frame.image, previous, run.options)
             self._check(action, run.tasks)
             run.outputs = {}
+            if run.tasks:
+                self._write_first(run, action.stage)
         except APP_FAILURES as error:
             self._failed(action.job, action.dnn, "preprocess", error)
             return
         self._span("pool", f"{action.dnn} preprocess", start_ns, stage=action.stage)
         self._inbox.put(InputReady(action.job, len(run.tasks), difference))
+
+    def _write_first(self, run: _Run, stage: int) -> None:
+        """Copy a stage's first input to where the DNN will most likely run."""
+        run.previous_read.wait()  # the pool was given that task before this one
+        processor = self._processor[run.dnn]
+        network, state = self._deployments[run.dnn].network(stage, processor)
+        run.written = ""
+        try:
+            with self._locks[run.dnn]:
+                network.write(state, run.tasks[0].inputs)
+        except Exception:
+            log.debug("%s: its worker copies the input again, and reports", run.dnn, exc_info=True)
+        else:
+            run.written = processor
 
     def _check(self, action: Prepare, tasks: Sequence[Prepared]) -> None:
         """Tensors that do not fit are the app's fault, and must not count as the GPU's."""
@@ -193,6 +231,7 @@ class Executor:
     def _decode_stage(self, run: _Run) -> list[Any]:
         pipeline = self._deployments[run.dnn].pipeline
         stage = len(run.results)
+        self._read_last(run)
         results = [
             pipeline.decode(stage, run.outputs[task], prepared.context)
             for task, prepared in enumerate(run.tasks)
@@ -200,14 +239,21 @@ class Executor:
         run.results.append(results)
         return results
 
+    def _read_last(self, run: _Run) -> None:
+        """Copy the stage's last output, if that has not been done yet."""
+        if run.unread is not None:
+            network, state = run.unread
+            with self._locks[run.dnn]:
+                run.outputs[len(run.tasks) - 1] = network.read(state)
+            run.unread = None
+
     def _run_fallback(self, action: RunFallback) -> None:
         start_ns = self._clock()
         try:
-            self._run_range(action, GPU, fallback=True)
+            elapsed_ns = self._run_range(action, GPU, fallback=True)
         except Exception as error:
             self._failed(action.job, action.dnn, "fallback op", error)
             return
-        elapsed_ns = self._clock() - start_ns
         self._span(
             "pool", f"{action.dnn} fallback", start_ns, start=action.start_op, end=action.end_op
         )
@@ -215,6 +261,15 @@ class Executor:
 
     def _finish(self, action: Finish, run: _Run) -> None:
         start_ns = self._clock()
+        try:
+            self._read_last(run)
+        except Exception as error:
+            self._failed(action.job, action.dnn, "reading outputs", error)
+            if action.processor == GPU:
+                self._count_gpu_failure()
+            return
+        finally:
+            run.read.set()
         try:
             self._decode_stage(run)
             value = self._deployments[run.dnn].pipeline.combine(run.results, run.frame.image)
@@ -230,19 +285,19 @@ class Executor:
     def _run_chunk(self, action: RunChunk) -> None:
         start_ns = self._clock()
         try:
-            self._run_range(action, action.processor)
+            elapsed_ns = self._run_range(action, action.processor)
         except Exception as error:
             self._failed(action.job, action.dnn, f"{action.processor} inference", error)
             if action.processor == GPU:
                 self._count_gpu_failure()
             return
-        elapsed_ns = self._clock() - start_ns
         if action.processor == GPU:
             self._gpu_failures = 0
         self._span(
             action.processor,
             action.dnn,
             start_ns,
+            end_ns=start_ns + elapsed_ns,
             ops=f"{action.start_op}-{action.end_op}",
             stage=action.stage,
             task=action.task,
@@ -255,19 +310,30 @@ class Executor:
 
     def _run_range(
         self, action: RunChunk | RunFallback, processor: str, fallback: bool = False
-    ) -> None:
-        """Run a range of ops, with the input copied in before the first and the output out
-        after the last."""
+    ) -> int:
+        """Run a range of ops; returns the processor's time in ns.
+
+        Between the tasks of a stage the input is copied in before, and the output out after.
+        """
         run = self._runs.get(action.job)
         if run is None:  # dropped meanwhile
-            return
+            return 0
         network, state = self._deployments[action.dnn].network(action.stage, processor)
         end = len(network.ops) if processor == CPU else action.end_op
-        if action.start_op == 0:
-            network.write(state, run.tasks[action.task].inputs)
-        (network.run_fallback if fallback else network.run)(state, action.start_op, end)
-        if end == len(network.ops):
-            run.outputs[action.task] = network.read(state)
+        began_ns = self._clock()
+        with self._locks[action.dnn]:
+            if action.start_op == 0 and (action.task or run.written != processor):
+                network.write(state, run.tasks[action.task].inputs)
+            written_ns = self._clock() - began_ns
+            ran_ns = (network.run_fallback if fallback else network.run)(
+                state, action.start_op, end
+            )
+            if end == len(network.ops):
+                if action.task + 1 < len(run.tasks):
+                    run.outputs[action.task] = network.read(state)
+                else:
+                    run.unread = network, state
+        return written_ns + ran_ns
 
     def _move(self, action: Move) -> None:
         start_ns = self._clock()
@@ -278,6 +344,7 @@ class Executor:
             stays = GPU if action.processor == CPU else CPU
             self._inbox.put(DnnMoved(action.dnn, stays))
             return
+        self._processor[action.dnn] = action.processor
         self._span(
             "cpu", f"{action.dnn} moves to {action.processor}", start_ns, reason=action.reason
         )
@@ -308,6 +375,8 @@ class Executor:
     def _report(self, dnn: str, step: str, error: BaseException) -> None:
         self._faults.report(f"{dnn}: {step} failed: {say(error)}", error)
 
-    def _span(self, lane: str, name: str, start_ns: int, **details: Any) -> None:
+    def _span(
+        self, lane: str, name: str, start_ns: int, end_ns: int | None = None, **details: Any
+    ) -> None:
         if self._spans:
-            self._spans.span(lane, name, start_ns, self._clock(), details)
+            self._spans.span(lane, name, start_ns, end_ns or self._clock(), details)

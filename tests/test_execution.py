@@ -16,6 +16,7 @@ from heimdall.coordinator.events import (
     GPU,
     ChunkFinished,
     DnnMoved,
+    Drop,
     FallbackFinished,
     Finish,
     InputReady,
@@ -167,5 +168,6 @@ def test_a_gpu_that_fails_again_and_again_is_given_up(bench):
     for _ in range(GPU_FAILURES_UNTIL_LOST):
         b.do(Prepare(5, "twice", 0))
         assert isinstance(b.chunk(1, 2), JobFailed)  # op 0 has not run: the engine refuses
+        b.executor.execute([Drop(5, "twice", "failed")])
     assert b.inbox.get(timeout=20) == ProcessorLost(GPU)
     assert "the GPU failed repeatedly" in b.executor.errors[-1]

@@ -118,11 +118,9 @@ class NetworkProfile(_Record):
 
     @property
     def costs(self) -> OpCosts:
-        """What partitioners know, input and output copies included in the outermost ops."""
-        op_ns = [op.ns for op in self.ops]
-        op_ns[0] += self.write_ns
-        op_ns[-1] += self.read_ns
-        return OpCosts(tuple(op_ns), tuple(op.fallback for op in self.ops), self.chunk_cost_ns)
+        """What partitioners know. The pool copies input and output, not the processor."""
+        op_ns = tuple(op.ns for op in self.ops)
+        return OpCosts(op_ns, tuple(op.fallback for op in self.ops), self.chunk_cost_ns)
 
     def partition(self, gap_ns: int, strategy: str = "heimdall", **options: int) -> list[Chunk]:
         """Chunks for a gap; options as in ``partition.partition``."""
