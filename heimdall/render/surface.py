@@ -15,6 +15,7 @@ NEEDS_GL = (
     "OpenGL 3.3 is not available ({error}); on Debian or Ubuntu install it with "
     "`sudo apt-get install libegl1 libgl1-mesa-dri libgl1`"
 )
+_SOFTWARE = ("llvmpipe", "softpipe", "swiftshader")
 _LARGEST = 16384
 
 
@@ -29,11 +30,13 @@ class Surface(ABC):
     ctx: moderngl.Context
     framebuffer: moderngl.Framebuffer
     colour: moderngl.Texture  # what the framebuffer draws into
+    software: bool  # CPU cores play the GPU
     scale: float = 1.0  # framebuffer pixels a point, above 1 on high-density displays
 
     def _start(self, ctx: moderngl.Context, size: tuple[int, int], loader: Loader | None) -> None:
         self.ctx = ctx
         self.renderer: str = ctx.info["GL_RENDERER"]
+        self.software = any(name in self.renderer.lower() for name in _SOFTWARE)
         self._fence = Fence(loader, ctx.finish)
         self._allocate(size)
 
@@ -59,16 +62,15 @@ class Surface(ABC):
         self.framebuffer.use()
 
     @property
-    def software(self) -> bool:
-        """Whether CPU cores play the GPU."""
-        return any(
-            name in self.renderer.lower() for name in ("llvmpipe", "softpipe", "swiftshader")
-        )
-
-    @property
     def size(self) -> tuple[int, int]:
         """Framebuffer width and height in pixels."""
         return self.framebuffer.size
+
+    def begin_early(self) -> None:
+        """Let a software GPU draw what was submitted while the rest is being prepared. A real
+        one draws a frame in one go: there half a frame would cost more than it gains."""
+        if self.software:
+            self._fence.flush()
 
     def finish(self) -> None:
         """Return when the GPU has drawn everything submitted; other threads run meanwhile."""

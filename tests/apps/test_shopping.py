@@ -20,7 +20,7 @@ SIZE = (1280, 720)  # the 4:3 clip covers columns 160 to 1120
 PICTURE = (slice(0, 720), slice(160, 1120))
 COUCH = (slice(430, 640), slice(420, 790))
 OVERLAY = (slice(15, 250), slice(15, 160))  # of its panel, what lies beside the picture
-ELSEWHERE = (slice(300, 420), slice(900, 1100))
+ELSEWHERE = (slice(560, 690), slice(880, 1100))
 
 
 @pytest.fixture(scope="module")

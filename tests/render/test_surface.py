@@ -122,7 +122,13 @@ def test_other_threads_run_while_the_fence_is_waited_on():
         client_wait
     )
     delete = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda *_: None)
-    functions = {"glFenceSync": create, "glClientWaitSync": wait, "glDeleteSync": delete}
+    flush = ctypes.CFUNCTYPE(None)(lambda: None)
+    functions = {
+        "glFenceSync": create,
+        "glClientWaitSync": wait,
+        "glDeleteSync": delete,
+        "glFlush": flush,
+    }
     addresses = {
         name: ctypes.cast(function, ctypes.c_void_p).value for name, function in functions.items()
     }

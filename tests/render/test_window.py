@@ -1,5 +1,7 @@
 """What only a window has: input, resizing, what is on the screen."""
 
+import time
+
 import glfw
 import numpy as np
 import pytest
@@ -66,15 +68,23 @@ def test_present_shows_the_framebuffer(window):
     window.present()
 
 
+def settled_size(window, expected):
+    """The size once the window system has done what it was asked for."""
+    for _ in range(200):
+        window.poll()
+        if window.size == expected:
+            break
+        time.sleep(0.02)
+    return window.size
+
+
 def test_full_screen_and_back(window):
     before = window.size
     window.toggle_full_screen()
-    window.poll()
     mode = glfw.get_video_mode(glfw.get_primary_monitor()).size
-    assert window.size == (mode.width, mode.height)
+    assert settled_size(window, (mode.width, mode.height)) == (mode.width, mode.height)
     window.toggle_full_screen()
-    window.poll()
-    assert window.size == before
+    assert settled_size(window, before) == before
 
 
 def test_a_window_without_focus_holds_no_button(window):
