@@ -9,6 +9,7 @@ from typing import Any
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import create, validate
 from heimdall.bench.alone import too_slow_alone
+from heimdall.bench.energy import EnergyMeter
 from heimdall.bench.scenario import Scenario
 from heimdall.bench.systems import System
 from heimdall.bench.uncoordinated import UncoordinatedRuntime
@@ -25,6 +26,7 @@ def run_live(
 ) -> dict[str, Any]:
     """The run summary of ``scenario`` under ``system``; ``options`` say for how long, and on
     which device. Warns first of a DNN that cannot meet its latency constraint even alone.
+    ``power_w`` is the processor's mean power over the run, its warm-up included, or None.
 
     Raises HeimdallError when it cannot start.
     """
@@ -40,12 +42,14 @@ def run_live(
             if system.coordinated
             else UncoordinatedRuntime(app, options, setup, system)
         )
+        meter = EnergyMeter()
         try:
             summary = runtime.run()
+            power_w = meter.watts()
         finally:
             runtime.close()
     wall_s = round(time.perf_counter() - entered_s, 3)
-    return {**summary, "system": system.name, "wall_s": wall_s}
+    return {**summary, "system": system.name, "power_w": power_w, "wall_s": wall_s}
 
 
 def hopeless(setup: Setup) -> list[str]:
