@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -493,15 +494,27 @@ def _replay(recording: Recording) -> dict[str, Any]:
     click.option("--seed", type=int, default=0, show_default=True, help="Of all that is random."),
     click.option("--render-ms", type=float, metavar="MS", help="Rendering takes so long a frame."),
     click.option("--trace", type=FILE, help="Write a timeline for ui.perfetto.dev."),
+    click.option("--report", type=FILE, help="Write a page with charts and a timeline (.html)."),
     json_option,
 )
-def simulate(scenario: str, trace: Path | None, as_json: bool, **rest: Any) -> None:
+def simulate(
+    scenario: str, trace: Path | None, report: Path | None, as_json: bool, **rest: Any
+) -> None:
     """Run SCENARIO on a virtual clock: would it hold its frame rate on that device?"""
     with console.work(as_json), console.Progress() as progress:
         from heimdall.simulator.simulate import simulate as run_simulation
 
         check_writable("--trace", trace)
-        result = run_simulation(scenario, trace=trace, progress=progress, **rest)
+        check_writable("--report", report, (".html",))
+        with tempfile.TemporaryDirectory() as folder:
+            if report is not None and trace is None:
+                trace = Path(folder) / "trace.json"
+            result = run_simulation(scenario, trace=trace, progress=progress, **rest)
+            if report is not None and trace is not None:
+                from heimdall.bench.report import write_simulation  # matplotlib: half a second
+
+                command = shlex.join(["heimdall", *sys.argv[1:]])
+                write_simulation(report, result, trace, command)
     _show(as_json, result, "run_summary")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import jinja2
 
 from heimdall.bench import charts
-from heimdall.bench.timeline import Timeline
+from heimdall.bench.timeline import Timeline, read_timeline
 from heimdall.errors import ConfigError
 from heimdall.paths import replace_file
 
@@ -21,7 +21,8 @@ _TEMPLATE = Path(__file__).with_name("report.html")
 def write_report(
     path: Path, result: Mapping[str, Any], timelines: Mapping[str, Timeline], command: str
 ) -> None:
-    """Write the page of what ``compare`` returned; ``timelines`` may lack some systems.
+    """Write the page of what ``compare`` returned; ``timelines`` may lack some systems, and the
+    machine may be None where the systems' device says it all.
 
     Raises ConfigError when the file cannot be written.
     """
@@ -48,6 +49,17 @@ def write_report(
         replace_file(path, text.encode())
     except OSError as error:
         raise ConfigError(f"cannot write report {path}: {error.strerror or error}") from error
+
+
+def write_simulation(path: Path, summary: Mapping[str, Any], trace: Path, command: str) -> None:
+    """The page of one simulated run, from its summary and its trace.
+
+    Raises ConfigError when the file cannot be written.
+    """
+    system, title = summary["system"], f"{summary['scenario']}, {summary['device']['mode']}"
+    result: dict[str, Any] = {"title": title, "systems": {system: summary}}
+    result |= {"machine": None, "failures": []}
+    write_report(path, result, {system: read_timeline(trace)}, command)
 
 
 def _excerpt(timeline: Timeline) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from heimdall.bench import charts
-from heimdall.bench.report import write_report
+from heimdall.bench.report import write_report, write_simulation
 from heimdall.bench.timeline import Span, Timeline, read_timeline
 from heimdall.coordinator.coordinator import Coordinator
 from heimdall.coordinator.events import (
@@ -140,3 +140,16 @@ def test_a_damaged_trace_is_named(tmp_path: Path):
     (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": [{"ph": "X"}]}))
     with pytest.raises(ConfigError, match=r"trace\.json cannot be read"):
         read_timeline(tmp_path / "trace.json")
+
+
+def test_a_simulated_run_has_a_page_of_its_own(tmp_path: Path):
+    from heimdall.simulator.simulate import simulate
+
+    trace, path = tmp_path / "trace.json", tmp_path / "page.html"
+    summary = simulate("shopping", "lg-v50", "max-total", seconds=2, trace=trace)
+    write_simulation(path, summary, trace, "heimdall simulate shopping")
+    text = path.read_text(encoding="utf-8")
+    assert "<h1>shopping, simulated lg-v50</h1>" in text
+    assert "CPU: Kryo 485 Gold." in text
+    assert "GPU: Adreno 640" in text
+    assert text.count("<svg") == 4

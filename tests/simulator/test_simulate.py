@@ -192,6 +192,19 @@ def test_the_command_prints_a_table(capsys):
     assert "times faster than real time" in output.out
 
 
+def test_the_command_writes_a_page(capsys, tmp_path):
+    page = tmp_path / "page.html"
+    status, _ = run_command(capsys, "shopping", "--seconds", "1", "--report", str(page))
+    assert status == 0
+    assert "shopping, simulated lg-v50" in page.read_text()
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_the_run(capsys, tmp_path):
+    status, output = run_command(capsys, "shopping", "--report", str(tmp_path))
+    assert status == 2
+    assert f"File '{tmp_path}' is a directory" in output.err
+
+
 def test_bad_input_ends_the_command_with_one_line(capsys):
     status, output = run_command(capsys, "shopping", "--device", "nothing")
     assert status == 2
