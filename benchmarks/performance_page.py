@@ -106,10 +106,10 @@ def _section(report: Report) -> list[str]:
     more += ["longest enqueue ms", "activations MB", "arena"]
     limits = _LIMITS.format(gemm=report["gemm_gflops"], copy=report["copy_gbs"])
     return [
-        *(title, "", *_table(columns, rows)),
+        *(title, "", *table(columns, rows)),
         *(
             limits,
-            *_table(more, [*(_quality(each, report) for each in networks), _mean(report)]),
+            *table(more, [*(_quality(each, report) for each in networks), _mean(report)]),
         ),
         "",
     ]
@@ -171,10 +171,10 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """A table in Markdown that is also readable as it is."""
     cells = [list(columns), *(list(row) for row in rows)]
-    widths = [max(len(row[index]) for row in cells) for index in range(len(columns))]
+    widths = [max(2, *(len(row[index]) for row in cells)) for index in range(len(columns))]
 
     def line(row: Sequence[str]) -> str:
         padded = [

@@ -1,0 +1,102 @@
+"""The runs behind the page: scenarios of the paper, changed as its figures ask for."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from heimdall.bench.scenario import EventProcess, Scenario
+
+LG, PIXEL = "lg-v50", "pixel-3-xl"
+LIVE = {"shopping": "shopping-phone"}  # the scenario whose load stands for a phone's here
+SYSTEMS = ("multithread", "fixed-5", "max-total-static", "max-total")
+NEVER = EventProcess(process="periodic", rate_hz=1e-6)
+HARDLY_DRAWN = {"fps": 1.0, "size": (64, 64)}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One system on one scenario.
+
+    ``only`` these DNNs are asked for (None: all); ``free``: all of them back to back. Where
+    nothing is ``drawn``, a live run still draws one tiny frame a second. ``longer``: than the
+    other runs, because its longest latencies count.
+    """
+
+    name: str
+    scenario: str
+    system: str
+    only: tuple[str, ...] | None = None
+    free: bool = False
+    drawn: bool = True
+    device: str = LG
+    live: bool = True
+    longer: int = 1
+
+
+def all_runs() -> list[Run]:
+    """Every run that a figure of the paper shows, in the paper's order."""
+    four = ("detect", "segment", "hand", "style")
+    return [
+        Run("alone", "shopping", "multithread", only=("style",), free=True, drawn=False),
+        Run("together", "shopping", "multithread", free=True, drawn=False),
+        Run("nothing but drawn", "emoji", "multithread", only=()),
+        *(
+            Run(f"{count} drawn", "shopping", "multithread", only=four[:count], free=True)
+            for count in range(1, len(four) + 1)
+        ),
+        *_criminal(),
+        Run("face alone", "emoji", "multithread", only=("face",), drawn=False),
+        *(Run(f"shopping {system}", "shopping", system, longer=3) for system in SYSTEMS),
+        *(
+            Run(f"three {system}", "shopping", system, only=four[:3])
+            for system in ("max-min-nooffload", "max-total-nooffload", "max-min")
+        ),
+        *(
+            Run(f"{scenario} {system}", scenario, system)
+            for scenario in ("workspace", "emoji")
+            for system in ("multithread", "fixed-5", "max-total")
+        ),
+    ]
+
+
+def _criminal() -> Iterator[Run]:
+    """On the other phone; nothing here stands for its networks."""
+    for name in ("faces", "recognise"):
+        yield Run(
+            f"{name} alone", "criminal", "multithread", (name,), True, False, PIXEL, live=False
+        )
+    for name, drawn in (("criminal together", False), ("criminal drawn", True)):
+        yield Run(name, "criminal", "multithread", None, True, drawn, PIXEL, live=False)
+
+
+def variant(run: Run, scenario: Scenario) -> Scenario:
+    """``scenario`` as ``run`` wants it. DNNs that it leaves out are there, and never asked for."""
+    dnns = {}
+    for dnn in scenario.declared():
+        changes: dict[str, Any] = {}
+        if run.only is not None and dnn.name not in run.only:
+            changes = {"event": NEVER, "on_event": None}
+        elif run.free:
+            changes = {"event": None, "on_event": False, "max_rate_hz": math.inf}
+        dnns[dnn.name] = scenario.settings(dnn.name).model_copy(update=changes)
+    return scenario.model_copy(update={"dnns": dnns})
+
+
+def as_toml(scenario: Scenario) -> str:
+    """The file that ``load_scenario`` reads it from again, under the file's name."""
+    table = scenario.model_dump(exclude={"name"}, exclude_none=True)
+    return "\n".join(f"{key} = {value}" for key, value in _flat(table)) + "\n"
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted keys, and values as TOML has them."""
+    for name, value in table.items():
+        key = f"{prefix}{json.dumps(name)}"
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{key}.")
+        else:
+            yield key, "inf" if value == math.inf else json.dumps(value)

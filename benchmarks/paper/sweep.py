@@ -1,0 +1,131 @@
+"""Past the paper (section 10.2): other frame rates, sizes and numbers of DNNs, simulated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchmarks.paper.runs import LG
+from heimdall.analyzer.plot import COLOURS, OTHER
+from heimdall.analyzer.profiler import Progress
+from heimdall.bench.scenario import DnnSettings, Scenario
+from heimdall.simulator.device import load_device
+from heimdall.simulator.simulate import simulate
+
+SYSTEMS = ("multithread", "max-total")
+RATES = (30, 60)
+SIZES = ((1280, 720), (1920, 1080), (2560, 1440))
+HELD = 0.99  # of the target, in the mean
+
+
+def sweep(seconds: float, progress: Progress) -> list[dict[str, Any]]:
+    """One entry for each frame rate, size, number of DNNs and system. DNNs are those of Table 2 in
+    its order, back to back, wanted once a second."""
+    names = list(load_device(LG).networks)
+    alone = load_device(LG).networks
+    todo = [
+        (fps, size, count, system)
+        for fps in RATES
+        for size in SIZES
+        for count in range(1, len(names) + 1)
+        for system in SYSTEMS
+    ]
+    points = []
+    for index, (fps, size, count, system) in enumerate(todo):
+        progress("sweeping", index, len(todo))
+        summary = simulate(_scenario(names[:count], fps, size), LG, system, seconds=seconds)
+        dnns = summary["dnns"]
+        means = {name: dnn["latency_ms"]["mean"] for name, dnn in dnns.items()}
+        never = [name for name, mean in means.items() if mean is None]
+        points.append(
+            {
+                "fps": fps,
+                "size": list(size),
+                "dnns": count,
+                "system": system,
+                "rate": summary["fps"],
+                "never": never,
+                "slower": None
+                if never
+                else geometric_mean(mean / alone[name].ms for name, mean in means.items()),
+                "missed": sum(dnn["deadline_misses"] for dnn in dnns.values())
+                / max(1, sum(dnn["inferences"] for dnn in dnns.values())),
+            }
+        )
+    progress("sweeping", len(todo), len(todo))
+    return points
+
+
+def _scenario(names: Sequence[str], fps: int, size: tuple[int, int]) -> Scenario:
+    dnns = {name: DnnSettings(reference=name, rate_hz=1) for name in names}
+    return Scenario(name="sweep", title="Sweep", fps=fps, size=size, dnns=dnns)
+
+
+def held(points: Sequence[Mapping[str, Any]], fps: int, size: Sequence[int], system: str) -> int:
+    """The largest number of DNNs up to which the frame rate holds."""
+    count = 0
+    for point in _series(points, fps, size, system):
+        if point["rate"]["mean"] < HELD * fps:
+            break
+        count = point["dnns"]
+    return count
+
+
+def draw(points: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Frame rates above, slow-down of the DNNs below; a column a size, for each rate."""
+    figure = Figure(figsize=(11, 10.5))
+    rows = figure.subplots(2 * len(RATES), len(SIZES), sharex=True, sharey="row")
+    for row, fps in enumerate(RATES):
+        for column, size in enumerate(SIZES):
+            above, below = rows[2 * row][column], rows[2 * row + 1][column]
+            for index, system in enumerate(SYSTEMS):
+                series = _series(points, fps, size, system)
+                _draw_rate(above, series, COLOURS[1 - index], system)
+                counts = [point["dnns"] for point in series]
+                slower = [point["slower"] or math.nan for point in series]
+                below.plot(counts, slower, marker="o", markersize=3, color=COLOURS[1 - index])
+            above.axhline(fps, color=OTHER, linestyle="--", linewidth=1)
+            above.set_title(f"{fps} fps at {size[1]}p", fontsize=10)
+            above.set_ylim(bottom=0)
+            below.set_yscale("log", base=2)
+            below.yaxis.set_major_formatter("{x:g}")
+            for axes in (above, below):
+                axes.spines[["top", "right"]].set_visible(False)
+        rows[2 * row][0].set_ylabel("frames per second")
+        rows[2 * row + 1][0].set_ylabel("latency / alone")
+    for axes in rows[-1]:
+        axes.set_xlabel("DNNs back to back")
+    rows[0][0].legend(frameon=False, loc="lower left", fontsize=8)
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "heimdall"}):
+        figure.savefig(path, metadata={"Date": None})
+
+
+def _draw_rate(axes: Axes, series: Sequence[Mapping[str, Any]], colour: str, system: str) -> None:
+    counts = [point["dnns"] for point in series]
+    rates = [point["rate"] for point in series]
+    axes.fill_between(
+        counts,
+        [rate["min"] for rate in rates],
+        [rate["max"] for rate in rates],
+        color=colour,
+        alpha=0.25,
+        linewidth=0,
+    )
+    means = [rate["mean"] for rate in rates]
+    axes.plot(counts, means, marker="o", markersize=3, color=colour, label=system)
+
+
+def _series(
+    points: Sequence[Mapping[str, Any]], fps: int, size: Sequence[int], system: str
+) -> list[Mapping[str, Any]]:
+    asked = (fps, list(size), system)
+    return [each for each in points if (each["fps"], each["size"], each["system"]) == asked]
