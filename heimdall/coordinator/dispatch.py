@@ -8,7 +8,7 @@ from heimdall.coordinator.chunking import Chunking
 from heimdall.coordinator.dnn import Dnn
 from heimdall.coordinator.events import CPU, GPU, Action, RunChunk
 from heimdall.coordinator.gap import Gap
-from heimdall.coordinator.job import READY, RUNNING, CoordinationError, Job
+from heimdall.coordinator.job import FALLBACK, READY, RUNNING, CoordinationError, Job
 from heimdall.coordinator.jobs import Jobs
 from heimdall.coordinator.placement import Placement
 from heimdall.schedulers.base import GAP_OPENED, Assignment, Choice, Scheduler, View
@@ -37,6 +37,7 @@ class Dispatcher:
             trigger="",
             jobs=(),
             in_flight=jobs.in_flight.values(),
+            away=(),
             waiting=_Waiting(dnns),
             gap_end_ns=0,
             gap_ns=0,
@@ -48,17 +49,22 @@ class Dispatcher:
         asked = 0
         on_gpu: list[Job] = []
         on_cpu: list[Job] = []
+        away: list[Job] = []
         for job in self._jobs.in_flight.values():
             if job.state is READY:
                 (on_gpu if job.processor == GPU else on_cpu).append(job)
+            elif job.state is FALLBACK:
+                away.append(job)
         running, lost = self._jobs.running, self._placement.lost
         if on_gpu and running[GPU] is None and GPU not in lost:
             fitting = self._fitting(on_gpu, trigger, now_ns)
             if fitting:
+                self._view.away = away
                 asked += self._offer(GPU, fitting, trigger, now_ns, out)
         if on_cpu and running[CPU] is None and CPU not in lost:
             for job in on_cpu:  # the system preempts on a CPU: no need to cut
                 job.end_op = job.stage_costs.ops
+            self._view.away = ()
             asked += self._offer(CPU, on_cpu, trigger, now_ns, out)
         runnable = bool(on_gpu) or running[GPU] is not None
         if runnable is not self._gap.runnable:

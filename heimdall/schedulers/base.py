@@ -85,14 +85,16 @@ class View:
 
     Not frozen for the same reason as the jobs: one object lives as long as its coordinator.
     ``jobs`` could run on it now, each for the chunk ``[next_op, end_op)`` that fits; ``in_flight``
-    are all jobs admitted (running, preparing and in fallback too); ``waiting`` counts requests
-    not admitted yet, by DNN.
+    are all jobs admitted (running, preparing and in fallback too); ``away`` are those that run
+    an op on the CPU and will want this processor back; ``waiting`` counts requests not admitted
+    yet, by DNN.
     """
 
     processor: str
     trigger: str
     jobs: Sequence[JobView]
     in_flight: Collection[JobView]
+    away: Sequence[JobView]
     waiting: Mapping[str, int]
     gap_end_ns: int  # when rendering takes the GPU back; never before now
     gap_ns: int  # length of a usual gap

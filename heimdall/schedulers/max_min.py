@@ -7,7 +7,7 @@ from math import inf
 
 from heimdall.schedulers.base import Choice, JobView, Scheduler, View, run
 from heimdall.schedulers.deadline import at_risk
-from heimdall.schedulers.returning import meanwhile, returning
+from heimdall.schedulers.returning import meanwhile
 
 
 class MaxMin(Scheduler):
@@ -16,10 +16,9 @@ class MaxMin(Scheduler):
     name = "max-min"
 
     def select(self, view: View, now_ns: int) -> Choice | None:
-        away = returning(view)
-        if away:
-            awaited, _ = _worst(view, now_ns, [*view.jobs, *away])
-            if awaited in away:
+        if view.away:
+            awaited, _ = _worst(view, now_ns, [*view.jobs, *view.away])
+            if awaited in view.away:
                 return meanwhile(_worst(view, now_ns, view.jobs)[0], awaited)
         return run(*_worst(view, now_ns, view.jobs))
 

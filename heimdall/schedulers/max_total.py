@@ -7,7 +7,7 @@ from math import inf
 
 from heimdall.schedulers.base import Choice, JobView, Scheduler, View, run
 from heimdall.schedulers.deadline import at_risk
-from heimdall.schedulers.returning import meanwhile, returning
+from heimdall.schedulers.returning import meanwhile
 
 
 class MaxTotal(Scheduler):
@@ -22,10 +22,9 @@ class MaxTotal(Scheduler):
     name = "max-total"
 
     def select(self, view: View, now_ns: int) -> Choice | None:
-        away = returning(view)
-        if away:
-            awaited, _ = _best(view, now_ns, [*view.jobs, *away])
-            if awaited in away:
+        if view.away:
+            awaited, _ = _best(view, now_ns, [*view.jobs, *view.away])
+            if awaited in view.away:
                 return meanwhile(_best(view, now_ns, view.jobs)[0], awaited)
         return run(*_best(view, now_ns, view.jobs))
 
@@ -39,7 +38,7 @@ def _best(view: View, now_ns: int, jobs: Sequence[JobView]) -> tuple[JobView, st
     if len(jobs) > 1:
         most, later_ns = -inf, now_ns + view.interval_ns
         for job in jobs:
-            lost = job.loss_at(later_ns) - job.loss_at(now_ns)
+            lost = job.loss_between(now_ns, later_ns)
             if lost > most:
                 best, most = job, lost
     return best, "largest total utility"

@@ -7,19 +7,7 @@ uncoordinated app (section 3.2.2). So what runs meanwhile ends when the urgent j
 
 from __future__ import annotations
 
-from heimdall.coordinator.events import GPU
-from heimdall.schedulers.base import Assignment, Choice, JobView, View
-
-
-def returning(view: View) -> list[JobView]:
-    """The jobs in flight that will want the view's processor when their fallback ops are done."""
-    if view.processor != GPU or len(view.in_flight) == len(view.jobs):
-        return []
-    return [
-        job
-        for job in view.in_flight
-        if job.processor == GPU and job.enqueued_ns and job.costs[job.stage].fallback[job.next_op]
-    ]
+from heimdall.schedulers.base import Assignment, Choice, JobView
 
 
 def meanwhile(job: JobView, awaited: JobView) -> Choice | None:

@@ -58,6 +58,7 @@ def make_view(*jobs: JobView, left_ms: float = 27, interval_ms: float = 33) -> V
         trigger="gap opened",
         jobs=jobs,
         in_flight=jobs,
+        away=(),
         waiting={},
         gap_end_ns=int((NOW_MS + left_ms) * MS),
         gap_ns=27 * MS,

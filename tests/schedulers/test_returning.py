@@ -36,7 +36,7 @@ def view_with_one_away(moment, *, away_ms: float, op_ms: float, urgent: bool = T
     if not urgent:
         style.enqueued_ns = ready.enqueued_ns + 5 * MS
     style.costs = (costs([1, 1, away_ms, 1], fallback=(2,)),)
-    return replace(moment.view(ready), in_flight=(ready, style))
+    return replace(moment.view(ready), in_flight=(ready, style), away=(style,))
 
 
 def test_what_runs_while_an_urgent_job_is_on_the_cpu_ends_when_that_returns(moment, scheduler):
