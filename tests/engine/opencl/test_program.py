@@ -10,7 +10,7 @@ import pytest
 
 from heimdall.engine.opencl.device import select
 from heimdall.engine.opencl.launch import Kernel
-from heimdall.engine.opencl.program import Programs
+from heimdall.engine.opencl.program import Programs, _Invokers
 from heimdall.errors import DeviceError
 
 TRIPLE = Kernel.of(
@@ -76,3 +76,24 @@ def test_a_cache_that_cannot_be_written_is_no_error(cache, caplog):
     cache.write_text("a file where the folder should be")
     assert tripled(cl.Context([select()])) == [3, 6]
     assert "cannot be saved" in caplog.text
+
+
+def test_kernel_objects_of_one_signature_ask_the_disk_cache_of_pyopencl_once(cache):
+    on_disk = _Counted()
+    invokers = _Invokers(on_disk)
+    with pytest.raises(KeyError):
+        invokers["signature"]
+    invokers.store_if_not_present("signature", "code")
+    assert on_disk == {"signature": "code"}
+    again = _Invokers(on_disk)
+    assert [again["signature"] for _ in range(3)] == ["code"] * 3
+    assert on_disk.reads == 2
+
+
+class _Counted(dict):
+    reads = 0
+    store_if_not_present = dict.setdefault
+
+    def __getitem__(self, key):
+        self.reads += 1
+        return super().__getitem__(key)
