@@ -1,7 +1,7 @@
 """What a run shows of itself over the picture: panel, timeline, cards and notices.
 
-Words are laid out five times a second and kept as pictures on the GPU; a frame copies those and
-draws one batch of rectangles, the graph's columns and the timeline's spans.
+Words are laid out five times a second and kept as pictures on the GPU. A frame copies those, the
+timeline's with its spans painted in, and draws the columns of the graph.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 
 import moderngl
-import numpy as np
 
 from heimdall.render.card import HelpCard, ProgressCard, Toast
 from heimdall.render.glyphs import Glyphs
@@ -71,18 +70,16 @@ class Overlay:
         """Draw over what is on the framebuffer; call after ``Scene.render``."""
         if self._clock() - self._laid_out_s >= _REFRESH_S or self._key != self._looks(status):
             self.prepare(status)
-        moving = []
-        if self._panel:
-            moving.append(self._panel.columns(status))
-        if self._strip:
-            moving.append(self._timeline.rows(self._strip, status.now_ns))
+        if strip := self._strip:
+            lanes = self._timeline.pixels(strip, status.now_ns)
+            self._plates["strip"].write(lanes, strip.left, strip.tops[0])
         self._begin()
         for name in ("panel", "strip"):
             self._plates[name].draw()
-        if moving:
-            rects = np.concatenate(moving, dtype=np.float32)
-            self._printer.rects.write(rects)
-            self._printer.rects.draw(len(rects))
+        if self._panel:
+            columns = self._panel.columns(status)
+            self._printer.rects.write(columns)
+            self._printer.rects.draw(len(columns))
         for name in ("toast", "card"):
             self._plates[name].draw()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import moderngl
+import numpy as np
 
 from heimdall.render import shapes
 from heimdall.render.glyphs import Glyphs, glyph_quads
@@ -72,6 +73,17 @@ class Plate:
             self._renew(size)
         assert self._target is not None
         self._printer.print(sheet, self._target)
+
+    def write(self, pixels: np.ndarray, left: int, top: int) -> None:
+        """Replace a part of the sheet: premultiplied RGBA uint8 (h, w, 4), top row first, its
+        corner at (left, top) on the surface; what lies outside the sheet is left out."""
+        x, y, right, bottom = self._place
+        pixels = pixels[: max(bottom - top, 0), : max(right - left, 0)]
+        tall, wide = pixels.shape[:2]
+        if self._picture is None or not pixels.size or left < x or top < y:
+            return
+        part = (left - x, bottom - top - tall, wide, tall)
+        self._picture.write(np.ascontiguousarray(pixels[::-1]), viewport=part)
 
     def draw(self) -> None:
         """Copy the picture onto the surface; blending must be on, for premultiplied colours."""

@@ -130,23 +130,43 @@ def test_the_timeline_shows_each_dnn_in_its_lane_and_colour(headless):
     assert (right - left) / width == pytest.approx(0.2, abs=0.01)
 
 
+def lanes(overlay, status, spans, now_ns=NOW_NS):
+    """Where each lane shows something else than the strip's ground, (3, width)."""
+    overlay.add(spans, status)
+    overlay.prepare(status)
+    strip = overlay._strip
+    pixels = overlay._timeline.pixels(strip, now_ns)
+    assert pixels.shape[0] == strip.tops[-1] + strip.thick - strip.tops[0]
+    rows = [top - strip.tops[0] for top in strip.tops]
+    return pixels[rows, :, 3] == 255
+
+
 def test_spans_leave_the_timeline_at_its_left_edge(headless):
     overlay = Overlay(headless)
     status = replace(STATUS, view="timeline", now_ns=NOW_NS)
-    overlay.add([(0, "frame", NOW_NS - 10**8 * age, NOW_NS) for age in range(1, 9)], status)
-    overlay.prepare(status)
-    assert len(overlay._timeline.rows(overlay._strip, NOW_NS)) == 8
-    rows = overlay._timeline.rows(overlay._strip, NOW_NS + 5 * 10**8)
-    assert rows[:, 0].min() >= overlay._strip.left
-    assert len(overlay._timeline.rows(overlay._strip, NOW_NS + 10**10)) == 0
+    spans = [(0, "frame", NOW_NS - 10**8 * age, NOW_NS) for age in range(1, 9)]
+    assert lanes(overlay, status, spans)[0].mean() == pytest.approx(0.8, abs=0.01)
+    later = lanes(overlay, status, [], NOW_NS + 5 * 10**8)[0]
+    assert later.mean() == pytest.approx(0.5, abs=0.01)
+    assert later[0]
+    assert not later[-1]
+    assert not lanes(overlay, status, [], NOW_NS + 10**10).any()
 
 
-def test_more_spans_than_there_is_room_for_are_the_newest(headless):
+def test_a_short_span_is_a_pixel_wide_and_a_span_of_the_future_not_shown(headless):
     overlay = Overlay(headless)
     status = replace(STATUS, view="timeline", now_ns=NOW_NS)
-    overlay.add([(1, "detect", NOW_NS - 10**6, NOW_NS)] * 5000, status)
-    overlay.prepare(status)
-    assert len(overlay._timeline.rows(overlay._strip, NOW_NS)) == 1024
+    moment = NOW_NS - 4 * 10**8
+    spans = [(1, "detect", moment, moment + 1), (2, "detect", NOW_NS + 5, NOW_NS + 10**9)]
+    assert lanes(overlay, status, spans).sum(axis=1).tolist() == [0, 1, 0]
+
+
+def test_newer_spans_are_kept_when_there_are_more_than_there_is_room_for(headless):
+    overlay = Overlay(headless)
+    status = replace(STATUS, view="timeline", now_ns=NOW_NS)
+    old = (0, "frame", NOW_NS - 10**6, NOW_NS)
+    new = (1, "detect", NOW_NS - 10**6, NOW_NS)
+    assert lanes(overlay, status, [old, *[new] * 5000]).any(axis=1).tolist() == [False, True, False]
 
 
 def test_the_help_card_lists_every_row_in_the_middle(headless):
