@@ -43,7 +43,6 @@ class OpenCLEngine(Engine):
             self._open_queues()
         except cl.Error as error:
             raise explain(error, f"opening {label(self.device)}") from error
-        self.shares_memory = bool(self.device.host_unified_memory)
         self.programs = Programs(self.context)
         self.tuning = Tuning(label(self.device), driver(self.device))
         self._compiled: WeakValueDictionary[tuple[str, tuple[str, ...]], Compiled]

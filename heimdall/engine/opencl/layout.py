@@ -98,13 +98,26 @@ class Layout:
 
     def pack(self, array: np.ndarray) -> np.ndarray:
         """A CHW array as stored: ``floats`` float32 values, zeros in halo and padding lanes."""
+        flat = np.empty(self.floats, np.float32)
+        self.pack_into(flat, array)
+        return flat
+
+    def pack_into(self, flat: np.ndarray, array: np.ndarray) -> None:
+        """``pack`` in one pass, into the first ``floats`` values of ``flat``."""
         if array.shape != (self.channels, self.height, self.width):
             raise ValueError(f"array of shape {array.shape} does not fit {self}")
-        top, left, bottom, right = self.halo
-        lanes = self.blocks * self.block - self.channels
-        padded = np.pad(np.asarray(array, np.float32), ((0, lanes), (top, bottom), (left, right)))
-        blocked = padded.reshape(self.blocks, self.block, self.stored_height, self.stored_width)
-        return np.ascontiguousarray(blocked.transpose(0, 2, 3, 1)).reshape(-1)
+        (top, left, _, _), full = self.halo, self.channels // self.block
+        flat = flat[: self.floats]
+        if array.size < flat.size:
+            flat[:] = 0.0
+        stored = flat.reshape(self.blocks, self.stored_height, self.stored_width, self.block)
+        inner = stored[:, top : top + self.height, left : left + self.width]
+        whole, rest = np.split(array, [full * self.block])
+        inner[:full] = whole.reshape(full, self.block, self.height, self.width).transpose(
+            0, 2, 3, 1
+        )
+        if rest.size:
+            inner[full, ..., : len(rest)] = rest.transpose(1, 2, 0)
 
     def unpack(self, flat: np.ndarray) -> np.ndarray:
         """The CHW array inside ``floats`` stored values (the inverse of ``pack``)."""

@@ -43,13 +43,7 @@ class OpenCLState(State):
         self.host: dict[str, np.ndarray] = {}
         self.events: dict[int, list[cl.Event]] = {}
         self.fallback_ns: dict[int, int] = {}
-        flags = int(cl.mem_flags.READ_WRITE)
-        if engine.shares_memory:
-            flags |= int(cl.mem_flags.ALLOC_HOST_PTR)
-
-        def allocate(floats: int) -> cl.Buffer:
-            return cl.Buffer(engine.context, flags, 4 * max(1, floats))
-
+        allocate = engine.transfer.allocate
         try:
             self._buffers: dict[Storage | None, cl.Buffer] = {None: allocate(compiled.arena_floats)}
             self._buffers |= {each: allocate(each.floats) for each in compiled.dedicated}

@@ -1,7 +1,9 @@
 """Host arrays to device storages and back, with the change of layout done by numpy on the way.
 
-Devices that share memory with the host (PoCL) are mapped: the copy then costs the calling
-thread, not the software GPU. Others get a staging array.
+A CPU device whose memory is coherent with the host's (PoCL) is written and read in place: to map
+and to unmap are commands that its threads carry out between other networks' kernels, four waits
+for each fallback op. Others that share memory with the host are mapped: the copy then costs the
+calling thread. The rest get a staging array.
 """
 
 from __future__ import annotations
@@ -15,29 +17,47 @@ import pyopencl as cl
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.placed import Array, Picture
 
+_FLOAT = np.dtype(np.float32)
+_ALIGNMENT = 128  # bytes: vectors are loaded and stored aligned, cache lines are fetched in pairs
+
 
 class Transfer:
     """Copies on a queue of its own, so that they need not wait behind chunks."""
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
+        self._context = context
         self._queue = cl.CommandQueue(context, device)
         self._shared = bool(device.host_unified_memory)
+        self._coherent = _is_coherent(device)
+
+    def allocate(self, floats: int) -> cl.Buffer:
+        """Memory of the device for tensors, of the kind that is cheapest to copy to and from.
+
+        Raises cl.Error when there is not enough.
+        """
+        flags, floats = int(cl.mem_flags.READ_WRITE), max(1, floats)
+        if self._coherent:
+            memory = cl.fsvm_empty(self._context, floats, _FLOAT, alignment=_ALIGNMENT)
+            flags |= int(cl.mem_flags.USE_HOST_PTR)
+            return cl.Buffer(self._context, flags, hostbuf=memory)
+        if self._shared:
+            flags |= int(cl.mem_flags.ALLOC_HOST_PTR)
+        return cl.Buffer(self._context, flags, 4 * floats)
 
     def upload(self, buffer: cl.Buffer, value: Picture | Array, array: np.ndarray) -> None:
         """Write a tensor. The rest of its storage becomes zero."""
         storage = value.storage
         with self._mapped(buffer, storage.offset, storage.floats, write=True) as floats:
-            floats[:] = 0.0
             view = _view(floats, value)
+            if view.size < floats.size:
+                floats[:] = 0.0
             view[...] = np.asarray(array).reshape(view.shape)
 
     def upload_blocks(self, buffer: cl.Buffer, value: Picture, array: np.ndarray) -> None:
         """Write a picture in channel blocks."""
         storage = value.storage
         with self._mapped(buffer, storage.offset, storage.floats, write=True) as floats:
-            layout = storage.layout
-            packed = layout.pack(np.asarray(array, np.float32).reshape(storage.picture or ()))
-            floats[: layout.floats] = packed
+            storage.layout.pack_into(floats, np.asarray(array).reshape(storage.picture or ()))
 
     def download(
         self, buffer: cl.Buffer, value: Picture | Array, shape: tuple[int, ...]
@@ -56,11 +76,14 @@ class Transfer:
     def _mapped(
         self, buffer: cl.Buffer, offset: int, floats: int, *, write: bool
     ) -> Iterator[np.ndarray]:
+        if self._coherent:
+            memory = buffer.get_host_array((buffer.size // 4,), _FLOAT)
+            yield memory[offset : offset + floats]
+            return
         if self._shared:
             flags = cl.map_flags.WRITE if write else cl.map_flags.READ
-            dtype = np.dtype(np.float32)
             array, _ = cl.enqueue_map_buffer(
-                self._queue, buffer, flags, 4 * offset, (floats,), dtype
+                self._queue, buffer, flags, 4 * offset, (floats,), _FLOAT
             )
             try:
                 yield array
@@ -82,6 +105,16 @@ def write(transfer: Transfer, buffer: cl.Buffer, value: Picture | Array, array: 
         transfer.upload_blocks(buffer, value, array)
     else:
         transfer.upload(buffer, value, array)
+
+
+def _is_coherent(device: cl.Device) -> bool:
+    """Host and device may use the same memory without mapping (fine-grained buffers)."""
+    if not device.type & cl.device_type.CPU:
+        return False
+    try:
+        return bool(device.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
+    except (cl.Error, AttributeError):  # OpenCL 1.2
+        return False
 
 
 def _plain(layout: Layout) -> bool:
