@@ -6,7 +6,7 @@ How a file is checked and simplified is in ``onnx_file``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from heimdall.analyzer.onnx_file import read_model
+from heimdall.analyzer.simplified import simplified_model
 from heimdall.errors import ModelError
 
 
@@ -96,19 +97,18 @@ def load_graph(
         raw = path.read_bytes()
     except OSError as error:
         raise ModelError(f"cannot read model {path}: {error.strerror or error}") from error
-    return _load(path, raw, shapes)
+    return _load(path, raw, lambda: simplified_model(path, raw, shapes))
 
 
 def graph_from_model(model: onnx.ModelProto, name: str = "model") -> Graph:
     """The same checks for a model built in memory (tests, sub-graphs)."""
-    return _load(Path(name), model.SerializeToString(), None)
+    path, raw = Path(name), model.SerializeToString()
+    return _load(path, raw, lambda: read_model(path, raw, None))
 
 
-def _load(
-    path: Path, raw: bytes, shapes: Mapping[str, Sequence[int]] | Sequence[int] | None
-) -> Graph:
+def _load(path: Path, raw: bytes, read: Callable[[], tuple[onnx.ModelProto, int]]) -> Graph:
     try:
-        model, opset = read_model(path, raw, shapes)
+        model, opset = read()
         digest = hashlib.sha256(raw)
         for value in model.graph.input:
             dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
