@@ -43,7 +43,7 @@ def scaled(path: Path, factor: float) -> Path:
         "net",
         [value("x", TensorProto.FLOAT, [1, "n"])],
         [value("y", TensorProto.FLOAT, [1, "n"])],
-        [numpy_helper.from_array(np.float32([factor]), "w")],
+        [numpy_helper.from_array(np.array([factor], np.float32), "w")],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     path.write_bytes(model.SerializeToString())
@@ -92,7 +92,7 @@ def test_a_model_with_weights_in_another_file_is_not_kept(kept, reads, tmp_path)
     model = onnx.load(path)
     onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
     assert load_graph(path, [1, 4]).constants["w"] == 2
-    (tmp_path / "w.bin").write_bytes(np.float32([7]).tobytes())
+    (tmp_path / "w.bin").write_bytes(np.array([7], np.float32).tobytes())
     assert load_graph(path, [1, 4]).constants["w"] == 7
     assert not kept.exists()
 
