@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--page-only", action="store_true", help="from what is in the folder")
     parser.add_argument("--out", type=Path, default=PAGE, help="the page")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for what is measured")
-    parser.add_argument("--seconds", type=float, default=10.0, help="of a live run")
+    parser.add_argument("--seconds", type=float, default=6.0, help="of a live run")
     parser.add_argument("--simulated-seconds", type=float, default=60.0, help="of a simulated run")
     options = parser.parse_args()
     if options.live and options.page_only:
