@@ -45,8 +45,8 @@ the networks of Table 2 one after the other, each back to back and wanted once a
 {seconds:g} s a point, {points} points. Rendering grows with its pixels (2.7 ms at 1080p, so 4.8 ms
 at 1440p, of 16.7 at 60 fps). The band is between the lowest and the highest third of a second.
 *Latency / alone* is the geometric mean over the DNNs of their mean latency over Table 2's.
-Coordination keeps the frame rate; the GPU time of the frames that the baseline does not draw is what
-the DNNs lack for it, most of all where 60 large pictures a second are drawn.
+Coordination keeps the frame rate; the GPU time of the frames that the baseline does not draw is
+what the DNNs lack for it, most of all where 60 large pictures a second are drawn.
 
 ![Frame rate and latency against the number of DNNs]({chart})
 
