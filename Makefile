@@ -3,7 +3,7 @@
 PYTHON := .venv/bin/python
 STAMP := .venv/.heimdall-setup
 
-.PHONY: demo test setup lint docs clean
+.PHONY: demo test setup lint docs pictures clean
 
 demo: setup
 	@sh scripts/demo.sh
@@ -35,6 +35,10 @@ API := heimdall heimdall.app heimdall.models heimdall.models.results heimdall.re
 docs: setup
 	@$(PYTHON) -c "import pdoc" 2>/dev/null || $(PYTHON) -m pip install --quiet "pdoc>=14"
 	$(PYTHON) -m pdoc --no-show-source -o docs/api $(API)
+
+# docs/images: a picture and a clip of each app. Best when nothing else runs. APPS="emoji" for some.
+pictures: setup
+	@$(PYTHON) scripts/pictures.py $(APPS)
 
 clean:
 	rm -rf .venv out docs/api build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,135 @@
+"""Draws docs/images: of every app a picture with its panel, and a short clip.
+
+python scripts/pictures.py [APP...]    what `make pictures` runs
+
+Pictures show what the machine does at that moment: take them when nothing else runs.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+from PIL import Image
+
+from heimdall.errors import DeviceError, HeimdallError
+from heimdall.paths import replace_file
+
+ROOT = Path(__file__).resolve().parents[1]
+IMAGES, MEDIA = ROOT / "docs" / "images", ROOT / "assets" / "media"
+CLIP_WIDTH, CLIP_FPS, CLIP_S, CLIP_BYTES = 480, 12, 4.0, 1_500_000
+STILL_QUALITY = 86
+FULL_RATE = 0.97  # of the frame rate: below, the machine was busy
+
+
+@dataclass(frozen=True)
+class Take:
+    """A run without window: what it draws last is kept."""
+
+    app: str
+    source: str  # in assets/media
+    size: str  # of the source's shape, so that nothing is empty
+    seconds: float
+    moving: bool  # a clip of the last seconds, or the last frame
+    presses: tuple[str, ...] = ()
+
+
+TAKES = (
+    Take("shopping", "box.mp4", "960x720", 11, False),
+    Take("shopping", "box.mp4", "960x720", 9, True),
+    Take("emoji", "multi_face.jpg", "1080x720", 7, False),
+    Take("emoji", "single_face.mp4", "1280x720", 8, True, ("1:c",)),
+    Take("workspace", "desk.mp4", "960x720", 8, False),
+    Take("workspace", "desk.mp4", "960x720", 8, True),
+    Take("surroundings", "multi_face.jpg", "1080x720", 7, False),
+    Take("surroundings", "single_face.mp4", "1280x720", 8, True),
+)
+
+
+def shoot(take: Take, folder: Path) -> Path:
+    """Run the app and write its picture to docs/images; returns where."""
+    raw = folder / ("take.mp4" if take.moving else "take.png")
+    kept = ("--overlay", "small", "--record") if take.moving else ("--screenshot",)
+    command = [str(Path(sys.executable).with_name("heimdall")), "run", take.app]
+    command += ["--source", str(MEDIA / take.source), "--size", take.size, "--headless", "--json"]
+    command += ["--seconds", str(take.seconds), *kept, str(raw)]
+    command += [word for press in take.presses for word in ("--press", press)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise DeviceError(f"{take.app}: its run ended with status {done.returncode}; see above")
+    summary = json.loads(done.stdout)
+    if summary["fps"]["mean"] < FULL_RATE * summary["fps_target"]:
+        fps = f"{summary['fps']['mean']:.1f} of {summary['fps_target']:g} frames a second"
+        print(f"{take.app}: only {fps}: is the machine busy?", file=sys.stderr)
+    path = IMAGES / f"{take.app}{'.webp' if take.moving else '.jpg'}"
+    replace_file(path, clip(raw, summary["fps_target"]) if take.moving else still(raw))
+    return path
+
+
+def still(path: Path) -> bytes:
+    """A picture as JPEG."""
+    data = io.BytesIO()
+    with Image.open(path) as picture:
+        picture.convert("RGB").save(data, "JPEG", quality=STILL_QUALITY, optimize=True)
+    return data.getvalue()
+
+
+def clip(path: Path, fps: float) -> bytes:
+    """The last seconds of a video as an animated WebP, in the best quality that is small enough."""
+    frames = last_frames(path, round(CLIP_S * fps))
+    chosen = [frames[round(k * fps / CLIP_FPS)] for k in range(int(len(frames) * CLIP_FPS / fps))]
+    pictures = [Image.fromarray(small(frame)[..., ::-1]) for frame in chosen]
+    for quality in (75, 65, 55, 45, 35):
+        data = io.BytesIO()
+        options = {"quality": quality, "method": 4, "duration": round(1000 / CLIP_FPS), "loop": 0}
+        pictures[0].save(data, "WEBP", save_all=True, append_images=pictures[1:], **options)
+        if data.tell() <= CLIP_BYTES:
+            return data.getvalue()
+    raise DeviceError(f"{path}: a clip of it takes {data.tell():,} bytes, {CLIP_BYTES:,} at most")
+
+
+def last_frames(path: Path, count: int) -> list[cv2.typing.MatLike]:
+    """The last frames of a video, BGR; all of them if it has fewer."""
+    video = cv2.VideoCapture(str(path))
+    frames: list[cv2.typing.MatLike] = []
+    while (read := video.read())[0]:
+        frames = [*frames[1 - count :], read[1]]
+    video.release()
+    if not frames:
+        raise DeviceError(f"{path}: no frame can be read")
+    return frames
+
+
+def small(frame: cv2.typing.MatLike) -> cv2.typing.MatLike:
+    """A frame as wide as clips are."""
+    height = round(frame.shape[0] * CLIP_WIDTH / frame.shape[1])
+    return cv2.resize(frame, (CLIP_WIDTH, height), interpolation=cv2.INTER_AREA)
+
+
+def main(apps: list[str]) -> int:
+    """Shoot the takes of these apps, or all."""
+    names = sorted({take.app for take in TAKES})
+    if unknown := [app for app in apps if app not in names]:
+        print(f"no pictures of {', '.join(unknown)}: choose of {', '.join(names)}", file=sys.stderr)
+        return 2
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for take in TAKES:
+                if not apps or take.app in apps:
+                    path = shoot(take, Path(folder))
+                    print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e3:.0f} kB")
+    except HeimdallError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
