@@ -124,10 +124,12 @@ class Executor:
         self._gpu = Workers("gpu", urgency=first_in_line)
         self._cpu = Workers("cpu", urgency=in_background)
         self._pool = Workers("pool", count=2, urgency=lambda: lower_priority(5))
+        # Short work that a job waits for at each of its fallback ops: not behind whole pictures.
+        self._fallback = Workers("fallback")
         self._handlers: dict[type, Callable[[Any], None]] = {
             Prepare: self._on_prepare,
             RunChunk: self._on_run_chunk,
-            RunFallback: lambda action: self._pool.submit(self._run_fallback, action),
+            RunFallback: lambda action: self._fallback.submit(self._run_fallback, action),
             Move: lambda action: self._cpu.submit(self._move, action),
             Finish: self._on_finish,
             Drop: self._on_drop,
@@ -148,7 +150,7 @@ class Executor:
 
     def close(self) -> None:
         """Wait for what is running, then end the threads."""
-        for workers in (self._gpu, self._cpu, self._pool):
+        for workers in (self._gpu, self._cpu, self._fallback, self._pool):
             workers.close()
 
     # --- main thread -----------------------------------------------------------------

@@ -59,7 +59,9 @@ class Tracer:
 
         Raises ConfigError when it cannot be written.
         """
-        others = {span[0] for span in self.spans} - set(LANES)  # a baseline's: one a DNN
+        others = {span[0] for span in self.spans} - set(
+            LANES
+        )  # of fallback ops, of baselines
         lanes = (*LANES, *sorted(others))
         events = [self._event(lanes.index(span[0]), *span[1:]) for span in self.spans]
         content = {

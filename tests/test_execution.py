@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 
 import numpy as np
 import pytest
@@ -171,3 +172,27 @@ def test_a_gpu_that_fails_again_and_again_is_given_up(bench):
         b.executor.execute([Drop(5, "twice", "failed")])
     assert b.inbox.get(timeout=20) == ProcessorLost(GPU)
     assert "the GPU failed repeatedly" in b.executor.errors[-1]
+
+
+class Slow(Mean):
+    """Preprocessing that takes until it is released."""
+
+    def __init__(self):
+        self.released = threading.Event()
+
+    def prepare(self, stage, image, previous, options):
+        self.released.wait(20)
+        return super().prepare(stage, image, previous, options)
+
+
+def test_fallback_ops_do_not_wait_for_preprocessing(bench):
+    slow = Slow()
+    slow.released.set()
+    b = bench(OnnxRuntimeEngine(processor=GPU), slow, forced=("Relu",))
+    b.do(Prepare(5, "twice", 0))
+    b.chunk(0, 1)
+    slow.released.clear()
+    b.executor.execute([Prepare(job, "twice", 0) for job in (6, 7, 8)])  # more than the pool has
+    assert b.do(RunFallback(5, "twice", 0, 0, 1, 2)).job == 5
+    b.executor.execute([Drop(job, "twice", "test") for job in (5, 6, 7, 8)])
+    slow.released.set()

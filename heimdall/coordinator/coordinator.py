@@ -233,7 +233,7 @@ class Coordinator:
         if event.tasks == 0:
             self._jobs.finish(job, now_ns, out)
         else:
-            self._jobs.ready(job, out)
+            self._jobs.ready(job, now_ns, out)
         return JOB_ARRIVED
 
     def _chunk_finished(self, event: ChunkFinished, now_ns: int, out: list[Action]) -> str:

@@ -111,7 +111,7 @@ class Jobs:
                 self.begin(dnn, now_ns, out)
         self.rest_until_ns = min(self.resting.values(), default=inf)
 
-    def ready(self, job: Job, out: list[Action]) -> None:
+    def ready(self, job: Job, now_ns: int, out: list[Action]) -> None:
         """The job could go on: to the pool for fallback ops, else it waits for its processor.
         Its estimates of what is left are renewed, as policies see them."""
         costs = job.stage_costs
@@ -123,6 +123,7 @@ class Jobs:
         if costs.fallback[job.next_op]:
             job.state = FALLBACK
             end_op = costs.run_end[job.next_op]
+            job.back_ns = now_ns + costs.fallback_ns(job.next_op, end_op)
             out.append(RunFallback(job.id, job.dnn, job.stage, job.task, job.next_op, end_op))
         else:
             job.state = READY
@@ -145,7 +146,7 @@ class Jobs:
             else:
                 self.finish(job, now_ns, out)
                 return
-        self.ready(job, out)
+        self.ready(job, now_ns, out)
 
     def finish(self, job: Job, now_ns: int, out: list[Action]) -> None:
         job.state = FINISHED

@@ -19,7 +19,7 @@ class MaxMin(Scheduler):
         if view.away:
             awaited, _ = _worst(view, now_ns, [*view.jobs, *view.away])
             if awaited in view.away:
-                return meanwhile(_worst(view, now_ns, view.jobs)[0], awaited)
+                return meanwhile(_worst(view, now_ns, view.jobs)[0], awaited, now_ns)
         return run(*_worst(view, now_ns, view.jobs))
 
 

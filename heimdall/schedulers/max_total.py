@@ -25,7 +25,7 @@ class MaxTotal(Scheduler):
         if view.away:
             awaited, _ = _best(view, now_ns, [*view.jobs, *view.away])
             if awaited in view.away:
-                return meanwhile(_best(view, now_ns, view.jobs)[0], awaited)
+                return meanwhile(_best(view, now_ns, view.jobs)[0], awaited, now_ns)
         return run(*_best(view, now_ns, view.jobs))
 
 

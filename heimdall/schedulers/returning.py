@@ -10,11 +10,14 @@ from __future__ import annotations
 from heimdall.schedulers.base import Assignment, Choice, JobView
 
 
-def meanwhile(job: JobView, awaited: JobView) -> Choice | None:
-    """As much of ``job`` as fits while ``awaited`` is on the CPU; None when no op does: then the
-    wait is shorter than what it would have to wait for."""
-    away = awaited.costs[awaited.stage]
-    left_ns = away.fallback_ns(awaited.next_op, away.run_end[awaited.next_op])
+def meanwhile(job: JobView, awaited: JobView, now_ns: int) -> Choice | None:
+    """As much of ``job`` as fits until ``awaited`` is back from the CPU; None when no op does: then
+    the wait is shorter than what it would have to wait for.
+
+    One that is late is taken to be late by as much again, so that the GPU does not stand still
+    for fallback ops that take far longer than expected.
+    """
+    left_ns = abs(awaited.back_ns - now_ns)
     end_op = min(job.costs[job.stage].longest(job.next_op, left_ns), job.end_op)
     if end_op == job.next_op:
         return None

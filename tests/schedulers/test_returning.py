@@ -36,6 +36,7 @@ def view_with_one_away(moment, *, away_ms: float, op_ms: float, urgent: bool = T
     if not urgent:
         style.enqueued_ns = ready.enqueued_ns + 5 * MS
     style.costs = (costs([1, 1, away_ms, 1], fallback=(2,)),)
+    style.back_ns = moment.now_ns + int(away_ms * MS)
     return replace(moment.view(ready), in_flight=(ready, style), away=(style,))
 
 
@@ -47,6 +48,19 @@ def test_what_runs_while_an_urgent_job_is_on_the_cpu_ends_when_that_returns(mome
 
 def test_the_gpu_waits_for_an_urgent_job_when_no_op_fits_its_absence(moment, scheduler):
     assert scheduler.select(view_with_one_away(moment, away_ms=1, op_ms=2), moment.now_ns) is None
+
+
+def test_time_that_an_urgent_job_has_been_away_for_is_not_counted_again(moment, scheduler):
+    view = view_with_one_away(moment, away_ms=5, op_ms=2)
+    choice = scheduler.select(view, moment.now_ns + 3 * MS)
+    assert [each.end_op for each in choice.assignments] == [3]
+
+
+def test_the_longer_an_urgent_job_is_overdue_the_longer_others_may_run(moment, scheduler):
+    view = view_with_one_away(moment, away_ms=1, op_ms=2)
+    assert scheduler.select(view, moment.now_ns + 2 * MS) is None
+    choice = scheduler.select(view, moment.now_ns + 6 * MS)
+    assert [each.end_op for each in choice.assignments] == [4]
 
 
 def test_a_job_that_is_not_urgent_is_not_waited_for(moment, scheduler):
