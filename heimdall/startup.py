@@ -25,6 +25,7 @@ from heimdall.app import DNN, App
 from heimdall.capture import Frame, Source, open_source
 from heimdall.coordinator.events import GPU
 from heimdall.deployment import Deployment
+from heimdall.engine.base import Network
 from heimdall.engine.checks import check_forced_names
 from heimdall.errors import AppError, DeviceError, ModelError
 from heimdall.models.base import Pipeline
@@ -225,9 +226,10 @@ def _place(
     """Load every network on the GPU, profile what is not profiled yet, and make the plans."""
     all_steps = _STEPS * sum(len(each.graphs) for each in deployments.values())
     done = 0
-    for deployment in deployments.values():
+    loaded: dict[str, list[Network]] = {}
+    for name, deployment in deployments.items():
         forced = deployment.dnn.force_fallback
-        networks = []
+        networks = loaded[name] = []
         for graph in deployment.graphs:
 
             def tell(part: int, parts: int, done: int = done) -> None:
@@ -237,7 +239,9 @@ def _place(
             network = processors.gpu.load(graph, force_fallback=forced, on_progress=tell)
             networks.append(network)
             done += 1
-        deployment.place(GPU, networks)
+    # Only now: the GPU tries the kernels of one network while the next one is prepared.
+    for name, deployment in deployments.items():
+        deployment.place(GPU, loaded[name])
     progress("compiling networks", all_steps, all_steps)
     for deployment in deployments.values():
         stages = [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ class OpenCLNetwork(Network):
         self._spare: OpenCLState | None = self._first_state(on_progress or _ignore)
 
     def _first_state(self, on_progress: LoadProgress) -> OpenCLState:
-        """Build the kernels, and run every op once on zeros unless that was done before."""
+        """Build the kernels, and let every op run once on zeros unless that was done before."""
         launches = self._compiled.launches
         total = len(launches) + len(self.ops)
         done = count(1)
@@ -45,17 +46,22 @@ class OpenCLNetwork(Network):
         def tell() -> None:
             on_progress(next(done), total)
 
+        compiled = False
         for launch in launches:
-            self._engine.programs.build(launch.kernel)
+            compiled |= self._engine.programs.build(launch.kernel)
             tell()
         state = OpenCLState(self._engine, self._compiled)
-        if self._compiled.is_warm:
-            return state
+        if not self._compiled.is_warm:
+            with self._trying():
+                state.warm_up(tell, wait=compiled)
+        return state
+
+    @contextlib.contextmanager
+    def _trying(self) -> Iterator[None]:
         try:
-            state.warm_up(tell)
+            yield
         except cl.Error as error:
             raise explain(error, f"trying the kernels of {self.graph.name}") from error
-        return state
 
     @property
     def memory(self) -> Memory:
@@ -65,7 +71,11 @@ class OpenCLNetwork(Network):
 
     def new_state(self) -> OpenCLState:
         spare, self._spare = self._spare, None
-        return spare or OpenCLState(self._engine, self._compiled)
+        if spare is None:
+            return OpenCLState(self._engine, self._compiled)
+        with self._trying():
+            spare.settle()
+        return spare
 
     def write(self, state: State, inputs: Mapping[str, np.ndarray]) -> None:
         assert isinstance(state, OpenCLState)

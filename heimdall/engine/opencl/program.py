@@ -64,13 +64,19 @@ class Programs:
         self._lock = threading.Lock()
         _remember_invokers()
 
-    def build(self, kernel: Kernel) -> None:
-        """Compile the kernel's source unless that is done. Raises DeviceError with the log."""
+    def build(self, kernel: Kernel) -> bool:
+        """Compile the kernel's source unless that is done; true if it was done only now.
+
+        Raises DeviceError with the log.
+        """
         key = (kernel.identity, kernel.options)
         with self._lock:
-            if key not in self._built:
-                path = self._path(kernel)
-                self._built[key] = self._read(path) or self._compile(kernel, path)
+            if key in self._built:
+                return False
+            path = self._path(kernel)
+            kept = self._read(path)
+            self._built[key] = kept or self._compile(kernel, path)
+            return kept is None
 
     def kernel(self, kernel: Kernel) -> cl.Kernel:
         """A new kernel object, whose arguments are the caller's own."""

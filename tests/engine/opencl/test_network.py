@@ -125,9 +125,10 @@ def test_long_kernels_in_pieces_compute_the_same(shared, assets, monkeypatch, na
     inputs = sample_inputs(graph)
     monkeypatch.setattr("heimdall.engine.opencl.state.pieces_for", lambda elapsed_ns: 1)
     whole = OpenCLEngine(traits=traits).load(graph)
+    states = [whole.new_state()]
     monkeypatch.setattr("heimdall.engine.opencl.state.pieces_for", lambda elapsed_ns: 3)
     cut = OpenCLEngine(traits=traits).load(graph)
-    states = [network.new_state() for network in (whole, cut)]
+    states.append(cut.new_state())
     assert sum(map(len, states[1].enqueues)) > 1.5 * sum(map(len, states[0].enqueues))
     found = [
         shared.run(network, state, inputs)
@@ -176,3 +177,15 @@ def test_ops_run_in_order_and_reading_waits_for_the_last(engine, assets):
         network.read(state)
     with pytest.raises(ModelError, match="input"):
         network.write(state, {})
+
+
+def test_a_network_dropped_before_it_ran_takes_no_memory_from_under_the_device(
+    shared, engine, assets
+):
+    graph = load(assets, "seg_selfie_256")
+    for _ in range(5):
+        engine.load(graph)  # and dropped, while the device still tries its ops
+    inputs = sample_inputs(graph)
+    network = engine.load(graph)
+    found = shared.run(network, network.new_state(), inputs)
+    assert shared.relative_error(found, shared.reference(graph, inputs)) <= TOLERANCE
