@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 IMAGES, MEDIA = ROOT / "docs" / "images", ROOT / "assets" / "media"
 CLIP_WIDTH, CLIP_FPS, CLIP_S, CLIP_BYTES = 480, 12, 4.0, 1_500_000
 STILL_QUALITY = 86
-FULL_RATE = 0.97  # of the frame rate: below, the machine was busy
+FULL_RATE, TRIES = 0.97, 3  # of the frame rate: below, the machine was busy, and we try again
 
 
 @dataclass(frozen=True)
@@ -34,26 +34,41 @@ class Take:
 
     app: str
     source: str  # in assets/media
-    size: str  # of the source's shape, so that nothing is empty
+    size: str  # of the source's shape, or wider where the panel would cover it
     seconds: float
     moving: bool  # a clip of the last seconds, or the last frame
     presses: tuple[str, ...] = ()
 
 
 TAKES = (
-    Take("shopping", "box.mp4", "960x720", 11, False),
+    Take("shopping", "box.mp4", "960x720", 5.7, False),
     Take("shopping", "box.mp4", "960x720", 9, True),
-    Take("emoji", "multi_face.jpg", "1080x720", 7, False),
+    Take("emoji", "multi_face.jpg", "1280x720", 7, False),
     Take("emoji", "single_face.mp4", "1280x720", 8, True, ("1:c",)),
     Take("workspace", "desk.mp4", "960x720", 8, False),
     Take("workspace", "desk.mp4", "960x720", 8, True),
-    Take("surroundings", "multi_face.jpg", "1080x720", 7, False),
+    Take("surroundings", "multi_face.jpg", "1280x720", 7, False),
     Take("surroundings", "single_face.mp4", "1280x720", 8, True),
 )
 
 
-def shoot(take: Take, folder: Path) -> Path:
-    """Run the app and write its picture to docs/images; returns where."""
+def picture(take: Take, folder: Path) -> Path:
+    """The best of a few tries, written to docs/images; returns where."""
+    best, content = 0.0, b""
+    for _ in range(TRIES):
+        share, shot = shoot(take, folder)
+        if share > best:
+            best, content = share, shot
+        if share >= FULL_RATE:
+            break
+        print(f"{take.app}: only {share:.0%} of the frame rate: is the machine busy?", flush=True)
+    path = IMAGES / f"{take.app}{'.webp' if take.moving else '.jpg'}"
+    replace_file(path, content)
+    return path
+
+
+def shoot(take: Take, folder: Path) -> tuple[float, bytes]:
+    """Run the app: the share of its frame rate that it reached, and its picture."""
     raw = folder / ("take.mp4" if take.moving else "take.png")
     kept = ("--overlay", "small", "--record") if take.moving else ("--screenshot",)
     command = [str(Path(sys.executable).with_name("heimdall")), "run", take.app]
@@ -64,19 +79,15 @@ def shoot(take: Take, folder: Path) -> Path:
     if done.returncode:
         raise DeviceError(f"{take.app}: its run ended with status {done.returncode}; see above")
     summary = json.loads(done.stdout)
-    if summary["fps"]["mean"] < FULL_RATE * summary["fps_target"]:
-        fps = f"{summary['fps']['mean']:.1f} of {summary['fps_target']:g} frames a second"
-        print(f"{take.app}: only {fps}: is the machine busy?", file=sys.stderr)
-    path = IMAGES / f"{take.app}{'.webp' if take.moving else '.jpg'}"
-    replace_file(path, clip(raw, summary["fps_target"]) if take.moving else still(raw))
-    return path
+    share = summary["fps"]["mean"] / summary["fps_target"]
+    return share, clip(raw, summary["fps_target"]) if take.moving else still(raw)
 
 
 def still(path: Path) -> bytes:
     """A picture as JPEG."""
     data = io.BytesIO()
-    with Image.open(path) as picture:
-        picture.convert("RGB").save(data, "JPEG", quality=STILL_QUALITY, optimize=True)
+    with Image.open(path) as opened:
+        opened.convert("RGB").save(data, "JPEG", quality=STILL_QUALITY, optimize=True)
     return data.getvalue()
 
 
@@ -123,8 +134,10 @@ def main(apps: list[str]) -> int:
         with tempfile.TemporaryDirectory() as folder:
             for take in TAKES:
                 if not apps or take.app in apps:
-                    path = shoot(take, Path(folder))
-                    print(f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e3:.0f} kB")
+                    path = picture(take, Path(folder))
+                    print(
+                        f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e3:.0f} kB", flush=True
+                    )
     except HeimdallError as error:
         print(error, file=sys.stderr)
         return 2
