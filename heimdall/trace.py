@@ -59,9 +59,7 @@ class Tracer:
 
         Raises ConfigError when it cannot be written.
         """
-        others = {span[0] for span in self.spans} - set(
-            LANES
-        )  # of fallback ops, of baselines
+        others = {span[0] for span in self.spans} - set(LANES)  # fallback ops, or a baseline's
         lanes = (*LANES, *sorted(others))
         events = [self._event(lanes.index(span[0]), *span[1:]) for span in self.spans]
         content = {
