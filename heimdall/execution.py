@@ -37,7 +37,7 @@ from heimdall.errors import AppError
 from heimdall.faults import Faults, say
 from heimdall.models.base import Prepared
 from heimdall.models.luminance import luminance_difference, luminance_grid
-from heimdall.softgpu import first_in_line, in_background, lower_priority
+from heimdall.softgpu import first_in_line, in_background, lower_priority, second_in_line
 from heimdall.workers import Workers
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Executor:
         self._cpu = Workers("cpu", urgency=in_background)
         self._pool = Workers("pool", count=2, urgency=lambda: lower_priority(5))
         # Short work that a job waits for at each of its fallback ops: not behind whole pictures.
-        self._fallback = Workers("fallback")
+        self._fallback = Workers("fallback", urgency=second_in_line)
         self._handlers: dict[type, Callable[[Any], None]] = {
             Prepare: self._on_prepare,
             RunChunk: self._on_run_chunk,

@@ -234,10 +234,23 @@ def first_in_line() -> None:
 
     For threads that work in short bursts; threads they start are normal ones.
     """
-    if hasattr(os, "sched_setscheduler"):
-        with contextlib.suppress(OSError):
-            policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK
-            os.sched_setscheduler(0, policy, os.sched_param(RT_PRIORITY))
+    if not _become_realtime(RT_PRIORITY + 1):  # the user's limit may be RT_PRIORITY
+        _become_realtime(RT_PRIORITY)
+
+
+def second_in_line() -> None:
+    """The same for work that must not wait for other work, but may be interrupted by threads that
+    are first in line (where the user's limit allows for that)."""
+    _become_realtime(RT_PRIORITY)
+
+
+def _become_realtime(priority: int) -> bool:
+    try:
+        policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK
+        os.sched_setscheduler(0, policy, os.sched_param(priority))
+    except (AttributeError, OSError):  # not on this system; not for this user
+        return False
+    return True
 
 
 def precise_timers(switch_interval_s: float = 0.0005) -> None:

@@ -273,3 +273,37 @@ def test_a_worker_can_lower_its_own_priority_and_wake_precisely():
     assert before == after
     assert interval <= 0.001
     assert slack == 1
+
+
+@linux
+def test_what_is_first_in_line_may_interrupt_what_is_second():
+    permitted, first, second = run_python("""
+        import json, os, threading
+        from heimdall import softgpu
+        seen = []
+        def work(urgency):
+            urgency()
+            policy = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
+            seen.append([policy == os.SCHED_RR, os.sched_getparam(0).sched_priority])
+        for urgency in (softgpu.first_in_line, softgpu.second_in_line):
+            thread = threading.Thread(target=work, args=(urgency,))
+            thread.start()
+            thread.join()
+        print(json.dumps([softgpu._realtime_permitted(), *seen]))
+    """)
+    assert first[0] == second[0] == permitted
+    assert second[1] <= first[1]
+
+
+@linux
+def test_a_user_whose_limit_is_the_lowest_priority_is_still_first_in_line(monkeypatch):
+    asked = []
+
+    def refuse_more(tid, policy, param):
+        asked.append(param.sched_priority)
+        if param.sched_priority > softgpu.RT_PRIORITY:
+            raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse_more)
+    softgpu.first_in_line()
+    assert asked == [softgpu.RT_PRIORITY + 1, softgpu.RT_PRIORITY]
