@@ -75,8 +75,9 @@ class Graph:
         """Tensor name -> the node that writes it."""
         return {name: node for node in self.nodes for name in node.outputs if name}
 
-    @cached_property
+    @property
     def serialized(self) -> bytes:
+        """The model's bytes, made anew: kept, they would hold all weights once more."""
         return self.model.SerializeToString()
 
 
