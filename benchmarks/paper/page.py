@@ -34,8 +34,8 @@ In figures of frame rates, brackets hold the lowest and the highest third of a s
 _LIVE = (
     "{machine}; GPU: {gpu}, {mode}; pictures by {renderer}. {seconds:g} s a run ({longer:g} s for "
     "section 9.2). {stand}For the shopping scenario they are fed such large pictures that their "
-    "load is like a phone's (`apps/shopping-phone.toml`); the other scenarios run as the apps do, and "
-    "are light."
+    "load is like a phone's (`apps/shopping-phone.toml`); the other scenarios run as the apps do, "
+    "and are light."
 )
 _NOT_LIVE = "not run yet (`python -m benchmarks.paper --live`)."
 _SWEEP = """## Past the paper: rates, sizes, numbers of DNNs
