@@ -41,7 +41,7 @@ class Take:
 
 
 TAKES = (
-    Take("shopping", "box.mp4", "960x720", 5.7, False),
+    Take("shopping", "box.mp4", "960x720", 8.8, False),
     Take("shopping", "box.mp4", "960x720", 9, True),
     Take("emoji", "multi_face.jpg", "1280x720", 7, False),
     Take("emoji", "single_face.mp4", "1280x720", 8, True, ("1:c",)),
