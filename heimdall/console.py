@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from heimdall.errors import HeimdallError
+from heimdall.workers import any_left_behind
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -73,7 +74,18 @@ class Commands(click.Group):
         except BrokenPipeError:  # the reader has gone, as in `heimdall models | head -1`
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (flushed at exit)
             status = 1
-        sys.exit(status if isinstance(status, int) else 0)
+        _exit(status if isinstance(status, int) else 0)
+
+
+def _exit(status: int) -> None:
+    """Leave with ``status``; past a thread that is stuck in native code, which the interpreter
+    would unwind, and C++ would call that a reason to abort."""
+    if any_left_behind():
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 @contextlib.contextmanager

@@ -117,6 +117,7 @@ class Executor:
         self._locks = {dnn: threading.Lock() for dnn in deployments}  # of its networks' states
         self._grids: dict[str, np.ndarray] = {}
         self._gpu_failures = 0
+        self._closing = False
         self.options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
         self._faults = Faults()
         self.preloaded = threading.Event()  # no loading is under way
@@ -145,11 +146,16 @@ class Executor:
         for tens of ms, which frames feel. ``preloaded`` is set when that is over."""
         self.preloaded.clear()
         for deployment in self._deployments.values():
-            self._cpu.submit(deployment.load, CPU)
+            self._cpu.submit(self._preload, deployment)
         self._cpu.submit(self.preloaded.set)
+
+    def _preload(self, deployment: Deployment) -> None:
+        if not self._closing:  # else nobody needs it any more, and each takes a while
+            deployment.load(CPU)
 
     def close(self) -> None:
         """Wait for what is running, then end the threads."""
+        self._closing = True
         for workers in (self._gpu, self._cpu, self._fallback, self._pool):
             workers.close()
 

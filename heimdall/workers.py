@@ -10,6 +10,13 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
+_left_behind: list[threading.Thread] = []
+
+
+def any_left_behind() -> bool:
+    """Whether a thread that was to end still runs: in native code, most likely."""
+    return any(thread.is_alive() for thread in _left_behind)
+
 
 class Workers:
     """``count`` threads that run submitted calls in order of arrival.
@@ -43,6 +50,7 @@ class Workers:
         for thread in self._threads:
             thread.join(timeout_s)
             if thread.is_alive():
+                _left_behind.append(thread)
                 log.warning(
                     "%s is still busy after %g s: it is left behind", thread.name, timeout_s
                 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 from heimdall.workers import Workers
@@ -37,3 +39,27 @@ def test_several_workers_run_at_the_same_time():
     workers.submit(meet.wait)
     workers.close()
     assert not meet.broken
+
+
+def test_a_command_ends_past_a_thread_that_hangs():
+    """With its own status, and without the interpreter unwinding that thread."""
+    code = (
+        "import threading, time\n"
+        "import click\n"
+        "from heimdall.console import Commands\n"
+        "from heimdall.workers import Workers\n"
+        "main = Commands('main')\n"
+        "@main.command()\n"
+        "def hang():\n"
+        "    workers = Workers('cpu')\n"
+        "    workers.submit(threading.Event().wait)\n"
+        "    workers.close(timeout_s=0.1)\n"
+        "    print('summary')\n"
+        "    return 3\n"
+        "main(['hang'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (3, "summary\n"), done.stderr
+    assert "left behind" in done.stderr
