@@ -12,6 +12,8 @@ __kernel void lrn(
         for (int px = x0; px < x1; px++) {
             __global const float *pixel = x + x_base + py * x_row + px * {{ block }};
             __global float *to = y + y_base + b * y_plane + py * y_row + px * {{ block }};
+            // Sums lane by lane, for windows reach across blocks; the power, which is dear, at once.
+            float sums[{{ block }}], values[{{ block }}];
             for (int lane = 0; lane < {{ block }}; lane++) {
                 const int c = b * {{ block }} + lane;
                 float sum = 0.0f;
@@ -19,9 +21,15 @@ __kernel void lrn(
                     const float v = pixel[k / {{ block }} * x_plane + k % {{ block }}];
                     sum = fma(v, v, sum);
                 }
-                const float v = c < channels ? pixel[b * x_plane + lane] : 0.0f;
-                to[lane] = v / pow(bias + alpha * sum, beta);
+                sums[lane] = sum;
+                values[lane] = c < channels ? pixel[b * x_plane + lane] : 0.0f;
             }
+{% if block == 1 %}
+            const V sum = sums[0], value = values[0];
+{% else %}
+            const V sum = vload{{ block }}(0, sums), value = vload{{ block }}(0, values);
+{% endif %}
+            PUT(to, value * exp2(-beta * log2((V)(bias) + alpha * sum)));
         }
     }
 }
