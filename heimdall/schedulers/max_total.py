@@ -22,6 +22,8 @@ class MaxTotal(Scheduler):
     name = "max-total"
 
     def select(self, view: View, now_ns: int) -> Choice | None:
+        if len(view.jobs) == 1 and not view.away:
+            return run(view.jobs[0], "no other fits")
         if view.away:
             awaited, _ = _best(view, now_ns, [*view.jobs, *view.away])
             if awaited in view.away:
