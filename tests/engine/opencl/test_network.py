@@ -41,7 +41,7 @@ def test_bundled_networks_agree_with_onnxruntime(shared, engine, assets, name):
     assert not any(op.fallback for op in network.ops)
     cuts = np.random.default_rng(0).integers(0, len(network.ops), 12)
     cut = shared.run(network, state, inputs, cuts.tolist())
-    assert all(np.array_equal(whole[key], cut[key]) for key in whole)
+    assert shared.same(cut, whole)
     network.close()
 
 
@@ -134,7 +134,7 @@ def test_long_kernels_in_pieces_compute_the_same(shared, assets, monkeypatch, na
         shared.run(network, state, inputs)
         for network, state in zip((whole, cut), states, strict=True)
     ]
-    assert all(np.array_equal(found[0][key], found[1][key]) for key in found[0])
+    assert shared.same(found[1], found[0])
     assert 0 < cut.longest_enqueue_ns(states[1]) < sum(cut.op_times(states[1]))
 
 
@@ -148,7 +148,7 @@ def test_networks_of_one_graph_share_their_weights(shared, engine, assets):
     wanted = shared.run(one, one.new_state(), inputs)
     one.close()
     found = shared.run(other, other.new_state(), inputs)
-    assert all(np.array_equal(wanted[key], found[key]) for key in wanted)
+    assert shared.same(found, wanted)
 
 
 def test_memory_counts_weights_and_activations(engine, assets):
