@@ -15,8 +15,8 @@ class Overload(load_app("shopping")):  # type: ignore[misc]
 
     def script(self) -> Iterator[float]:
         for _ in range(round(OVERLOAD_S * self.fps)):
-            self.restyle()
+            self.restyle(self.wanted + 1)
             yield 1 / self.fps
         while True:
             yield 2.0
-            self.restyle()
+            self.restyle(self.wanted + 1)
