@@ -1,7 +1,8 @@
 """Which job runs next: one policy a file, chosen by name.
 
 ``base`` has the contract (View, Choice, Scheduler), ``utility`` Eqs. 2-4, ``deadline`` the check
-that comes before utility. A new policy is a Scheduler subclass listed in ``SCHEDULERS``.
+that comes before utility, ``greedy`` what both policies of the paper share. A new policy is a
+Scheduler (or Greedy) subclass listed in ``SCHEDULERS``.
 """
 
 from heimdall.errors import ConfigError, unknown

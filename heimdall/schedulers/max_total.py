@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from heimdall.schedulers.base import Choice, JobView, Scheduler, View, run
-from heimdall.schedulers.deadline import at_risk
-from heimdall.schedulers.returning import meanwhile
+from heimdall.schedulers.base import JobView, View
+from heimdall.schedulers.greedy import Greedy
 
 
-class MaxTotal(Scheduler):
+class MaxTotal(Greedy):
     """Deadline check first, then the DNN whose run leaves the largest sum of utilities when all
     others wait one scheduling interval more: high priorities (large beta) go first.
 
@@ -20,27 +19,13 @@ class MaxTotal(Scheduler):
     """
 
     name = "max-total"
+    reason = "largest total utility"
 
-    def select(self, view: View, now_ns: int) -> Choice | None:
-        if len(view.jobs) == 1 and not view.away:
-            return run(view.jobs[0], "no other fits")
-        if view.away:
-            awaited, _ = _best(view, now_ns, [*view.jobs, *view.away])
-            if awaited in view.away:
-                return meanwhile(_best(view, now_ns, view.jobs)[0], awaited, now_ns)
-        return run(*_best(view, now_ns, view.jobs))
-
-
-def _best(view: View, now_ns: int, jobs: Sequence[JobView]) -> tuple[JobView, str]:
-    """The job to run of some, and why."""
-    urgent = at_risk(view, now_ns, jobs)
-    if urgent is not None:
-        return urgent, "deadline"
-    best = jobs[0]
-    if len(jobs) > 1:
-        most, later_ns = -inf, now_ns + view.interval_ns
-        for job in jobs:
+    def prefer(self, view: View, now_ns: int, jobs: Sequence[JobView]) -> JobView:
+        best, most = jobs[0], -inf
+        later_ns = now_ns + view.interval_ns
+        for job in jobs:  # a key for max() costs a call more a job
             lost = job.loss_between(now_ns, later_ns)
             if lost > most:
                 best, most = job, lost
-    return best, "largest total utility"
+        return best

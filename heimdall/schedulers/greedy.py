@@ -1,0 +1,41 @@
+"""The greedy rule (Heimdall, section 6.4): deadlines first, then whichever job a policy prefers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from heimdall.schedulers.base import Choice, JobView, Scheduler, View, run
+from heimdall.schedulers.deadline import at_risk
+from heimdall.schedulers.returning import meanwhile
+
+
+class Greedy(Scheduler):
+    """Runs a job that is at risk of missing its deadline, else the one that ``prefer`` names.
+
+    While the job that should run is away on the CPU, the next best runs until it is back.
+    """
+
+    reason: str  # why the preferred job runs
+
+    @abstractmethod
+    def prefer(self, view: View, now_ns: int, jobs: Sequence[JobView]) -> JobView:
+        """The one of ``jobs`` (two or more, none of them at risk) that is worth most now."""
+
+    def select(self, view: View, now_ns: int) -> Choice | None:
+        if view.away:
+            awaited, _ = self._first(view, now_ns, [*view.jobs, *view.away])
+            if awaited in view.away:
+                return meanwhile(self._first(view, now_ns, view.jobs)[0], awaited, now_ns)
+        elif len(view.jobs) == 1:
+            return run(view.jobs[0], "no other fits")
+        return run(*self._first(view, now_ns, view.jobs))
+
+    def _first(self, view: View, now_ns: int, jobs: Sequence[JobView]) -> tuple[JobView, str]:
+        """The job to run of some, and why."""
+        urgent = at_risk(view, now_ns, jobs)
+        if urgent is not None:
+            return urgent, "deadline"
+        if len(jobs) == 1:
+            return jobs[0], self.reason
+        return self.prefer(view, now_ns, jobs), self.reason
