@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from heimdall.faults import Faults, say
+from heimdall.faults import Fallible, Faults, say
 
 FAILURES_UNTIL_DISABLED = 5
 
 
-class Callbacks:
+class Callbacks(Fallible):
     """Calls app methods; one that raises several times in a row is not called any more."""
 
     def __init__(self) -> None:
@@ -39,13 +39,3 @@ class Callbacks:
         if self._failures[name] == FAILURES_UNTIL_DISABLED:
             message += f" ({FAILURES_UNTIL_DISABLED} times in a row: disabled)"
         self._faults.report(message, error)
-
-    @property
-    def message(self) -> str:
-        """The newest error, for the overlay."""
-        return self._faults.newest
-
-    @property
-    def errors(self) -> list[str]:
-        """What was raised, each message once."""
-        return self._faults.messages

@@ -34,7 +34,7 @@ from heimdall.coordinator.events import (
 )
 from heimdall.engine.checks import check_inputs
 from heimdall.errors import AppError
-from heimdall.faults import Faults, say
+from heimdall.faults import Fallible, Faults, say
 from heimdall.models.base import Prepared
 from heimdall.models.luminance import luminance_difference, luminance_grid
 from heimdall.softgpu import first_in_line, in_background, lower_priority, second_in_line
@@ -90,7 +90,7 @@ class _Run:
     results: list[list[Any]] = field(default_factory=list)
 
 
-class Executor:
+class Executor(Fallible):
     """Carries out actions on worker threads. ``execute`` is called on the main thread only."""
 
     def __init__(
@@ -365,16 +365,6 @@ class Executor:
         if self._gpu_failures == GPU_FAILURES_UNTIL_LOST:
             self._faults.report("the GPU failed repeatedly: its DNNs move to the CPU")
             self._inbox.put(ProcessorLost(GPU))
-
-    @property
-    def errors(self) -> list[str]:
-        """What has failed, each message once."""
-        return self._faults.messages
-
-    @property
-    def message(self) -> str:
-        """The newest failure, for the overlay."""
-        return self._faults.newest
 
     def _failed(self, job: int, dnn: str, step: str, error: BaseException) -> None:
         self._report(dnn, step, error)

@@ -19,7 +19,7 @@ class Faults:
     def __init__(self) -> None:
         self._times: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self.newest = ""  # for the overlay
+        self.newest = ""
 
     def report(self, message: str, error: BaseException | None = None) -> None:
         """Note ``message``; the first time, log it with the traceback of ``error``."""
@@ -41,6 +41,22 @@ class Faults:
                 message if times == 1 else f"{message} ({times} times)"
                 for message, times in self._times.items()
             ]
+
+
+class Fallible:
+    """Keeps going past what fails, and tells of it afterwards."""
+
+    _faults: Faults
+
+    @property
+    def errors(self) -> list[str]:
+        """What has failed, each message once."""
+        return self._faults.messages
+
+    @property
+    def message(self) -> str:
+        """The newest failure, for the overlay."""
+        return self._faults.newest
 
 
 def say(error: BaseException) -> str:

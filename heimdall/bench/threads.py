@@ -13,7 +13,7 @@ from heimdall.capture import Frame
 from heimdall.coordinator.events import Action, Event, Finish, Prepare
 from heimdall.deployment import Deployment
 from heimdall.execution import APP_FAILURES, Result
-from heimdall.faults import Faults, say
+from heimdall.faults import Fallible, Faults, say
 from heimdall.trace import Tracer
 
 RETRY_S = 0.5  # after an inference that failed
@@ -123,7 +123,7 @@ class DnnThread:
         return Finish(self._inferences, self._name, processor, latency_ns, missed, chunks, stages)
 
 
-class Threads:
+class Threads(Fallible):
     """All DNNs of a run, a thread each, in the place of the Executor."""
 
     def __init__(self, threads: Mapping[str, DnnThread], faults: Faults) -> None:
@@ -141,16 +141,6 @@ class Threads:
 
     def preload(self) -> None:
         """Nothing moves between processors."""
-
-    @property
-    def errors(self) -> list[str]:
-        """What has failed, each message once."""
-        return self._faults.messages
-
-    @property
-    def message(self) -> str:
-        """The newest failure, for the overlay."""
-        return self._faults.newest
 
     def close(self, timeout_s: float = 20.0) -> None:
         """Let every thread finish its last inference."""
