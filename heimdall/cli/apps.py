@@ -1,0 +1,150 @@
+"""Commands about apps: run one, write one, replay a run, and see what they would run on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from heimdall import console
+from heimdall.cli.parameters import (
+    FILE,
+    PRESS,
+    SIZE,
+    cores_option,
+    device_option,
+    json_option,
+    options,
+    realtime_option,
+    show,
+)
+from heimdall.errors import ConfigError, HeimdallError
+from heimdall.options import CONTENT, MODES, OVERLAYS, RunOptions, parse_source
+
+if TYPE_CHECKING:
+    from heimdall.trace import Recording
+
+
+@click.command(cls=console.Command)
+@click.argument("app")
+@options(
+    click.option("--source", metavar="SOURCE", help="Camera index, file, stream URL or image."),
+    click.option("--fps", type=float, help="Target frame rate."),
+    click.option("--size", type=SIZE, help="Picture drawn, such as 1280x720."),
+    click.option("--scheduler", metavar="NAME", help="Policy that picks the next chunk."),
+    click.option("--static", is_flag=True, help="One chunk of the static partition a gap."),
+    click.option("--no-offload", is_flag=True, help="Keep every DNN on the GPU."),
+    click.option("--content", type=click.Choice(CONTENT), help="How a changing scene counts."),
+    device_option,
+    cores_option,
+    realtime_option,
+    click.option("--headless", is_flag=True, help="Draw without a window."),
+    click.option("--full-screen", is_flag=True, help="Fill the screen."),
+    click.option(
+        "--overlay", type=click.Choice(OVERLAYS), default=OVERLAYS[0], help="What to show of it."
+    ),
+    click.option(
+        "--press",
+        type=PRESS,
+        multiple=True,
+        help="Press a key so many seconds after warm-up, such as 2.5:f5; repeat for more.",
+    ),
+    click.option("--frames", type=int, metavar="N", help="Stop after N frames."),
+    click.option("--seconds", type=float, metavar="S", help="Stop after S seconds."),
+    click.option("--record", type=FILE, help="Write a video (.mp4)."),
+    click.option("--screenshot", type=FILE, help="Write the last frame (.png)."),
+    click.option("--trace", type=FILE, help="Write a timeline for ui.perfetto.dev."),
+    json_option,
+)
+def run(
+    app: str, source: str | None, static: bool, no_offload: bool, as_json: bool, **rest: Any
+) -> None:
+    """Run APP: the name of a bundled app, or path/to/file.py[:Class].
+
+    Without --source an app uses the camera; where there is none, and with --headless, its own
+    clip in a loop.
+    """
+    chosen = RunOptions(
+        source=parse_source(source),
+        mode=MODES[1] if static else MODES[0],
+        offload=not no_offload,
+        **rest,
+    )
+    with console.uncollected(), console.work(as_json), console.Progress() as progress:
+        from heimdall.runtime import run_app
+
+        summary = run_app(app, chosen, progress)
+    show(as_json, summary, "run_summary")
+
+
+@click.command(cls=console.Command)
+@json_option
+def devices(as_json: bool) -> None:
+    """Show GPU, software GPU, OpenGL, onnxruntime and cameras."""
+    with console.work(as_json):
+        from heimdall.devices import list_devices
+
+        report = list_devices()
+    show(as_json, report, "device_report")
+
+
+@click.command(cls=console.Command)
+@click.argument("name")
+@options(
+    click.option(
+        "--folder",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path(),
+        help="Where to write it.",
+    ),
+    json_option,
+)
+def new(name: str, folder: Path, as_json: bool) -> None:
+    """Write NAME.py, an app that runs and explains itself, and its test."""
+    with console.work(as_json):
+        from heimdall.scaffold import new_app
+
+        app, test = new_app(name, folder)
+    if as_json:
+        console.print_json({"schema": 1, "app": str(app), "test": str(test)})
+    else:
+        click.echo(
+            f"{app}\n{test}\n\nRun it:   heimdall run {app}\nTest it:  python -m pytest {test}"
+        )
+
+
+@click.command(cls=console.Command)
+@click.argument("file", type=FILE)
+@json_option
+def trace(file: Path, as_json: bool) -> None:
+    """Replay a run recorded with `run --trace` and show where a fresh coordinator differs."""
+    with console.work(as_json):
+        from heimdall.trace import read_recording
+
+        result = _replay(read_recording(file))
+    show(as_json, result, "replay_report")
+
+
+def _replay(recording: Recording) -> dict[str, Any]:
+    """The differences; ``stopped`` is why the replay could not go on, or None."""
+    from heimdall.coordinator.replay import replay
+
+    found: list[dict[str, Any]] = []
+    stopped = None
+    try:
+        for each in replay(recording.config, recording.records):
+            found.append(
+                {
+                    "step": each.index,
+                    "now_ms": each.now_ns / 1e6,
+                    "recorded": [str(action) for action in each.recorded],
+                    "replayed": [str(action) for action in each.replayed],
+                }
+            )
+    except ConfigError:
+        raise
+    except HeimdallError as error:  # it has gone another way, and an event cannot happen there
+        stopped = str(error)
+    steps = len(recording.records)
+    return {"schema": 1, "steps": steps, "differences": found, "stopped": stopped}

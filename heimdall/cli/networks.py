@@ -1,0 +1,194 @@
+"""Commands about networks: list, measure, cut and check them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from heimdall import console
+from heimdall.cli.parameters import (
+    FILE,
+    device_option,
+    json_option,
+    measuring_options,
+    options,
+    show,
+)
+from heimdall.errors import ConfigError, unknown
+from heimdall.options import check_writable
+
+if TYPE_CHECKING:
+    from heimdall.analyzer.profile import NetworkProfile
+
+
+@click.command(cls=console.Command)
+@json_option
+def models(as_json: bool) -> None:
+    """List the bundled networks."""
+    with console.work(as_json):
+        from heimdall.models.catalog import CATALOG
+        from heimdall.paths import ASSETS
+
+        found = [
+            {
+                "name": entry.name,
+                "title": entry.title,
+                "task": entry.task,
+                "licence": entry.licence,
+                "files": list(entry.files),
+                "size_mb": sum((ASSETS / "models" / f).stat().st_size for f in entry.files) / 1e6,
+            }
+            for entry in CATALOG.values()
+        ]
+    if as_json:
+        console.print_json({"schema": 1, "models": found})
+    else:
+        show(False, found, "model_list")
+
+
+@click.command(cls=console.Command)
+@click.argument("model")
+@options(
+    click.option(
+        "--tune",
+        is_flag=True,
+        help="First try other kernels for each convolution, and keep the fastest.",
+    ),
+    *measuring_options,
+    json_option,
+)
+def profile(model: str, tune: bool, as_json: bool, **measuring: Any) -> None:
+    """Measure every op of MODEL: a name of `heimdall models`, or an .onnx file.
+
+    Saved profiles are used where they are still valid.
+    """
+    with console.work(as_json):
+        from heimdall import inspection
+
+        tuned: list[dict[str, Any]] | None = [] if tune else None
+        found = _profiles(model, **measuring, tuned=tuned)
+        networks = [inspection.describe_profile(each) for each in found]
+    result = {"schema": 1, "model": model, "networks": networks, "tuned": tuned}
+    show(as_json, result, "profile_report")
+
+
+def _profiles(
+    model: str,
+    shapes: dict[str, tuple[int, ...]],
+    device: str | None,
+    gpu_cores: int | None,
+    force_fallback: tuple[str, ...],
+    remeasure: bool,
+    tuned: list[dict[str, Any]] | None = None,
+) -> list[NetworkProfile]:
+    """The model's networks, profiled where they would run; with a list as ``tuned``, kernels
+    are tuned first, and what came of it is added to it."""
+    from heimdall import inspection, softgpu
+    from heimdall.processors import open_processors
+
+    graphs = inspection.load_networks(model, shapes)
+    software = softgpu.plan(cores=gpu_cores)
+    with console.Progress() as progress, open_processors(device, software) as there:
+        if tuned is not None:
+            tuned += inspection.tune(graphs, there, progress)
+        return inspection.profile_model(
+            graphs,
+            there,
+            force_fallback=force_fallback,
+            remeasure=remeasure or tuned is not None,
+            progress=progress,
+        )
+
+
+@click.command(cls=console.Command)
+@click.argument("model")
+@options(
+    click.option(
+        "--gap-ms",
+        type=click.FloatRange(0, min_open=True),
+        default=28.0,
+        show_default=True,
+        help="Time between rendering and the next frame.",
+    ),
+    click.option("--strategy", default="heimdall", show_default=True, help="How to cut."),
+    click.option(
+        "--margin-ms",
+        type=click.FloatRange(0),
+        default=5.0,
+        show_default=True,
+        help="What a chunk may exceed the gap by (Eq. 1).",
+    ),
+    click.option(
+        "--ops",
+        type=click.IntRange(1),
+        default=5,
+        show_default=True,
+        help="Ops a chunk, for --strategy fixed.",
+    ),
+    click.option("--png", type=FILE, help="Draw the chunks against the gap."),
+    *measuring_options,
+    json_option,
+)
+def partition(
+    model: str,
+    gap_ms: float,
+    strategy: str,
+    margin_ms: float,
+    ops: int,
+    png: Path | None,
+    as_json: bool,
+    **measuring: Any,
+) -> None:
+    """Cut MODEL into chunks that fit the gap between two frames (static mode)."""
+    with console.work(as_json):
+        from heimdall import inspection
+        from heimdall.analyzer.partition import strategies
+
+        check_writable("--png", png, (".png",))
+        if strategy not in strategies():
+            raise ConfigError(unknown("partition strategy", strategy, strategies()))
+        found = _profiles(model, **measuring)
+        chunks: list[dict[str, Any]] = []
+        drawn = []
+        alone = len(found) == 1
+        for each in found:
+            cuts = inspection.cut(each, gap_ms, strategy, margin_ms, ops)
+            chunks += inspection.describe_chunks(each, cuts)
+            if png is not None:
+                limit = (gap_ms, margin_ms if strategy == "heimdall" else 0.0)
+                drawn.append(inspection.draw(each, cuts, *limit, png, alone=alone))
+    result = {
+        "schema": 1,
+        "model": model,
+        "strategy": strategy,
+        "gap_ms": gap_ms,
+        "chunks": chunks,
+        "pictures": [str(path) for path in drawn],
+    }
+    show(as_json, result, "partition_report")
+
+
+@click.command(cls=console.Command)
+@click.argument("model", nargs=-1)
+@options(
+    click.option("--all", "every", is_flag=True, help="Every bundled model."),
+    click.option("--cores", type=click.IntRange(1), help="Cores for both sides."),
+    device_option,
+    json_option,
+)
+def check(
+    model: tuple[str, ...], every: bool, cores: int | None, device: str | None, as_json: bool
+) -> None:
+    """Compare each MODEL on the GPU engine, chunk by chunk, with onnxruntime.
+
+    Both sides compute on the same number of cores.
+    """
+    if not model and not every:
+        raise click.UsageError("Missing argument 'MODEL...', or --all.")
+    with console.work(as_json), console.Progress() as progress:
+        from heimdall import inspection
+
+        results = inspection.check([*model], every, device, cores, progress)
+    show(as_json, results, "check_report")

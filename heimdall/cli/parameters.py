@@ -1,0 +1,109 @@
+"""What the commands share: kinds of values, options that several take, and showing a result."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from heimdall import console
+from heimdall.errors import ConfigError
+from heimdall.options import parse_press, parse_size
+
+
+class Parsed(click.ParamType):
+    """A value in a notation of its own; ``parse`` raises ConfigError on what it cannot read."""
+
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def get_metavar(self, param: Any, ctx: Any = None) -> str:
+        return self.name  # click would write it in capitals
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        try:
+            return self._parse(value) if isinstance(value, str) else value
+        except ConfigError as error:
+            self.fail(str(error), param, ctx)
+
+
+def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """``"image=1x3x32x32"`` to ``("image", (1, 3, 32, 32))``; ConfigError when it is not that."""
+    name, _, sides = text.rpartition("=")
+    if not name or not re.fullmatch(r"[1-9][0-9]{0,5}([x,][1-9][0-9]{0,5}){0,4}", sides):
+        raise ConfigError(f"{text!r}: expected INPUT=SHAPE, such as input=1x3x480x640")
+    return name, tuple(int(side) for side in re.split("[x,]", sides))
+
+
+SIZE = Parsed("WxH", parse_size)
+PRESS = Parsed("S:KEY", parse_press)
+SHAPE = Parsed("INPUT=1x3xHxW", parse_shape)
+FILE = click.Path(dir_okay=False, path_type=Path)
+json_option = click.option("as_json", "--json", is_flag=True, help="Print one JSON value.")
+device_option = click.option(
+    "--device",
+    metavar="NAME",
+    help="The GPU: an OpenCL device by number or part of its name, onnxruntime, or one of its "
+    "providers (cuda, tensorrt, directml, openvino, coreml).",
+)
+cores_option = click.option("--gpu-cores", type=int, metavar="N", help="Cores of the software GPU.")
+realtime_option = click.option(
+    "--realtime/--no-realtime", default=None, help="Insist on, or decline, real time."
+)
+shape_option = click.option(
+    "--shape",
+    "shapes",
+    type=SHAPE,
+    multiple=True,
+    callback=lambda ctx, param, values: dict(values),
+    help="Fix the shape of an input; repeat for more.",
+)
+fallback_option = click.option(
+    "--fallback",
+    "force_fallback",
+    multiple=True,
+    metavar="OP",
+    help="Run this op type or node on the CPU; repeat for more.",
+)
+remeasure_option = click.option(
+    "--remeasure", is_flag=True, help="Measure even where a profile is saved."
+)
+measuring_options = (
+    shape_option,
+    device_option,
+    cores_option,
+    fallback_option,
+    remeasure_option,
+)
+
+
+def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Several options as one decorator, in reading order."""
+
+    def decorate(command: Any) -> Any:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+def typed_command() -> str:
+    """The command line of this process, as one would type it again."""
+    return shlex.join(["heimdall", *sys.argv[1:]])
+
+
+def show(as_json: bool, result: Any, table: str) -> None:
+    """Print a result as JSON, or through the function of ``heimdall.tables`` named ``table``."""
+    if as_json:
+        console.print_json(result)
+        return
+    from heimdall import tables
+
+    tables.show(*getattr(tables, table)(result))
