@@ -15,6 +15,7 @@ from heimdall.analyzer.graph import Graph, load_graph
 from heimdall.analyzer.partition import OpCosts, partition
 from heimdall.analyzer.profiler import measure_ops
 from heimdall.analyzer.samples import sample_inputs
+from heimdall.coordinator.events import CPU
 from heimdall.engine.base import Engine, Network, State
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.errors import DeviceError, HeimdallError
@@ -55,7 +56,7 @@ def check_models(
     free dimensions are known.
     """
     known = {**bundled_shapes(), **(shapes or {})}
-    reference = OnnxRuntimeEngine(threads=cores)
+    reference = OnnxRuntimeEngine(threads=cores, processor=CPU)
     todo = [Path(path) for path in paths]
     results = []
     for index, path in enumerate(todo):

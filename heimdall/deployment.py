@@ -38,10 +38,13 @@ class Deployment:
         """Make sure the DNN can run on ``processor``; loads on the CPU the first time."""
         if processor == CPU and CPU not in self._loaded:
             self.place(CPU, [self._cpu.load(graph) for graph in self.graphs])
-            for network, state in self._loaded[CPU]:  # takes the memory it needs, and warms up
-                zeros = {each.name: np.zeros(each.shape, each.dtype) for each in network.inputs}
-                network.write(state, zeros)
-                network.run(state, 0, len(network.ops))
+
+    def warm_up(self, processor: str) -> None:
+        """Run the networks once, so that they take the memory they need."""
+        for network, state in self._loaded[processor]:
+            zeros = {each.name: np.zeros(each.shape, each.dtype) for each in network.inputs}
+            network.write(state, zeros)
+            network.run(state, 0, len(network.ops))
 
     def networks(self, processor: str) -> list[Network]:
         """The networks of all stages on a processor."""

@@ -142,16 +142,24 @@ class Executor(Fallible):
             self._handlers[type(action)](action)
 
     def preload(self) -> None:
-        """Load all DNNs on the CPU too, in the background: loading holds the interpreter lock
-        for tens of ms, which frames feel. ``preloaded`` is set when that is over."""
+        """Load all DNNs on the CPU too, beside the first frames. ``preloaded`` is set when that
+        is over."""
         self.preloaded.clear()
         for deployment in self._deployments.values():
             self._cpu.submit(self._preload, deployment)
         self._cpu.submit(self.preloaded.set)
 
     def _preload(self, deployment: Deployment) -> None:
-        if not self._closing:  # else nobody needs it any more, and each takes a while
+        if self._closing:  # nobody needs it any more, and each takes a while
+            return
+        # Loading holds the interpreter lock for tens of ms (100 MB of weights: for hundreds),
+        # which frames feel: shortest when nothing interrupts it.
+        second_in_line()
+        try:
             deployment.load(CPU)
+        finally:
+            in_background()
+        deployment.warm_up(CPU)
 
     def close(self) -> None:
         """Wait for what is running, then end the threads."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import cv2  # noqa: F401  (its threads, and numpy's, must not become the software GPU's)
 
 from heimdall import softgpu
-from heimdall.coordinator.events import GPU
+from heimdall.coordinator.events import CPU, GPU
 from heimdall.engine import open_engine
 from heimdall.engine.base import Engine
 from heimdall.errors import DeviceError
@@ -56,7 +56,7 @@ def open_processors(
             gpu = stack.enter_context(contextlib.closing(_open_gpu(device)))
         if gpu.hardware:
             software.release()
-        cpu = stack.enter_context(contextlib.closing(open_engine("onnxruntime")))
+        cpu = stack.enter_context(contextlib.closing(open_engine("onnxruntime", processor=CPU)))
         yield Processors(gpu, cpu, None if gpu.hardware else software)
 
 

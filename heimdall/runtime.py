@@ -235,16 +235,14 @@ class Runtime:
             self._reporter.warm(completed_ns)
 
     def _is_warm(self, now_ns: int) -> bool:
+        if not self._executor.preloaded.is_set():
+            return False
         if now_ns - self._began_ns > WARM_UP_LIMIT_S * 1e9:
             return True
-        return (
-            self._executor.preloaded.is_set()
-            and self._frame_count >= WARM_UP_FRAMES
-            and all(
-                dnn.latencies_ns
-                for name, dnn in self._figures.dnns.items()
-                if not self._setup.deployments[name].dnn.on_event
-            )
+        return self._frame_count >= WARM_UP_FRAMES and all(
+            dnn.latencies_ns
+            for name, dnn in self._figures.dnns.items()
+            if not self._setup.deployments[name].dnn.on_event
         )
 
     # --- the coordinator -------------------------------------------------------------------
