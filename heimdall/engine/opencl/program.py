@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
 from pyopencl import invoker
 
@@ -124,6 +125,23 @@ class Programs:
         except cl.Error as error:
             _warn_once("is refused by the driver: compiling again", path, error)
             return None
+
+
+def set_arguments(kernel: cl.Kernel, args: Sequence[cl.Buffer | np.generic]) -> None:
+    """Set all arguments of a kernel.
+
+    ``Kernel.set_args`` asks of each number whether it is a buffer, and a C++ exception says no:
+    6 us, of which an app has 14000. The functions for those who know need 0.1 us.
+    """
+    if not hasattr(kernel, "_set_arg_buf_multi"):  # pyopencl's own, and not promised to anybody
+        kernel.set_args(*args)
+        return
+    buffers: list[Any] = []
+    numbers: list[Any] = []
+    for pair in enumerate(args):
+        (buffers if isinstance(pair[1], cl.Buffer) else numbers).extend(pair)
+    kernel._set_arg_multi(tuple(buffers))
+    kernel._set_arg_buf_multi(tuple(numbers))
 
 
 def _warn_once(what: str, path: Path, error: Exception | None = None) -> None:

@@ -15,6 +15,7 @@ from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.launch import Arg, Ref
 from heimdall.engine.opencl.placed import Storage
 from heimdall.engine.opencl.planning import Bound
+from heimdall.engine.opencl.program import set_arguments
 from heimdall.engine.opencl.slices import SLICE_NS, Size, cut, pieces_for
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class OpenCLState(State):
         made = []
         for launch in bound.plan.launches:
             kernel = engine.programs.kernel(launch.kernel)
-            kernel.set_args(*(resolve(arg) for arg in launch.args))
+            set_arguments(kernel, [resolve(arg) for arg in launch.args])
             made.append(Enqueue(kernel, launch.global_size, launch.local_size))
         return made
 
