@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
+from dataclasses import dataclass, fields
 
 from heimdall.analyzer.graph import Graph
 from heimdall.analyzer.partition import MARGIN_NS, Chunk, OpCosts, partition
@@ -15,11 +14,8 @@ from heimdall.engine.base import Engine, Network
 SCHEMA = 1
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ProfileKey(_Record):
+@dataclass(frozen=True)
+class ProfileKey:
     """Everything that makes a profile stale when it changes."""
 
     sha256: str  # of the model file and its input shapes
@@ -60,35 +56,50 @@ class ProfileKey(_Record):
     def differences(self, other: ProfileKey) -> str:
         """The fields that differ, as ``name: this -> other``."""
         return ", ".join(
-            f"{name}: {value} -> {getattr(other, name)}"
-            for name, value in self
-            if value != getattr(other, name)
+            f"{each.name}: {getattr(self, each.name)} -> {getattr(other, each.name)}"
+            for each in fields(self)
+            if getattr(self, each.name) != getattr(other, each.name)
         )
 
 
-class OpProfile(_Record):
+@dataclass(frozen=True)
+class OpProfile:
     """One op: its share of a run of many ops on the GPU (fallback: on the CPU)."""
 
     name: str
     kind: str
-    ns: NonNegativeInt
+    ns: int
     fallback: bool = False
-    flops: NonNegativeInt = 0
-    bytes: NonNegativeInt = 0
+    flops: int = 0
+    bytes: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.ns, self.flops, self.bytes) < 0:
+            raise ValueError(f"a figure of op {self.name!r} is negative")
 
 
-class NetworkProfile(_Record):
-    """One network on one device. See ``profiler.Measurement`` for how the figures relate."""
+@dataclass(frozen=True)
+class NetworkProfile:
+    """One network on one device. See ``profiler.Measurement`` for how the figures relate.
 
-    schema_version: int = SCHEMA
+    Raises ValueError for figures that cannot be.
+    """
+
     model: str
     key: ProfileKey
     ops: tuple[OpProfile, ...]
-    chunk_cost_ns: NonNegativeInt
-    whole_ns: PositiveInt  # in as few chunks as possible on the GPU
-    cpu_ns: PositiveInt  # in one call on one CPU core
-    write_ns: NonNegativeInt = 0
-    read_ns: NonNegativeInt = 0
+    chunk_cost_ns: int
+    whole_ns: int  # in as few chunks as possible on the GPU
+    cpu_ns: int  # in one call on one CPU core
+    write_ns: int = 0
+    read_ns: int = 0
+    schema_version: int = SCHEMA
+
+    def __post_init__(self) -> None:
+        if min(self.chunk_cost_ns, self.write_ns, self.read_ns) < 0:
+            raise ValueError(f"a figure of network {self.model!r} is negative")
+        if min(self.whole_ns, self.cpu_ns) < 1:
+            raise ValueError(f"network {self.model!r} takes no time")
 
     @classmethod
     def from_measurement(

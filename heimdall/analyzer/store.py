@@ -11,11 +11,10 @@ import logging
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from heimdall import paths
 from heimdall.analyzer.graph import Graph
 from heimdall.analyzer.profile import SCHEMA, NetworkProfile, ProfileKey
+from heimdall.analyzer.profile_file import from_json, to_json
 from heimdall.analyzer.profiler import (
     Progress,
     measure_ops,
@@ -92,10 +91,10 @@ def _load_or(
 
 def _read(path: Path) -> NetworkProfile | None:
     try:
-        profile = NetworkProfile.model_validate_json(path.read_bytes())
+        profile = from_json(path.read_bytes())
     except FileNotFoundError:
         return None
-    except (OSError, ValidationError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         detail = "; ".join(str(error).splitlines()[:3])
         log.warning("profile %s cannot be used (%s): measuring again", path, detail)
         return None
@@ -108,7 +107,7 @@ def _read(path: Path) -> NetworkProfile | None:
 def _write(path: Path, profile: NetworkProfile) -> None:
     """Best effort: without the file the network is measured again next time."""
     try:
-        paths.replace_file(path, profile.model_dump_json(indent=1).encode())
+        paths.replace_file(path, to_json(profile))
     except OSError as error:
         log.warning("profile %s cannot be saved (%s): it will be measured again", path, error)
 

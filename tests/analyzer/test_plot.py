@@ -1,5 +1,7 @@
 """The picture of a partition."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -36,7 +38,7 @@ def test_picture_shows_bars_in_the_colours_of_the_kinds(profile, tmp_path):
 
 
 def test_picture_of_a_hundred_chunks_has_a_bounded_size(profile, tmp_path):
-    many = profile.model_copy(update={"ops": profile.ops * 20})
+    many = replace(profile, ops=profile.ops * 20)
     plot_partition(many, many.partition(MS, "fixed", ops_per_chunk=1), 1.0, tmp_path / "many.png")
     assert Image.open(tmp_path / "many.png").width < 2400
 

@@ -1,7 +1,8 @@
 """Profiles as values, and what the coordinator gets from them."""
 
+from dataclasses import replace
+
 import pytest
-from pydantic import ValidationError
 
 from heimdall.analyzer.profile import NetworkProfile, OpProfile, ProfileKey, to_stage_plan
 from heimdall.engine.null import NullEngine
@@ -46,17 +47,12 @@ def test_strategies_reach_the_partitioner(graph):
 
 def test_key_names_what_differs(graph):
     one = ProfileKey.of(graph, NullEngine(), NullEngine(), mode="real time")
-    other = one.model_copy(update={"driver": "2.0"})
+    other = replace(one, driver="2.0")
     assert one.differences(other) == "driver: none -> 2.0"
     assert one.differences(one) == ""
 
 
-def test_profile_survives_being_saved(graph):
-    saved = profile(graph, 1, 2, fallback={1})
-    assert NetworkProfile.model_validate_json(saved.model_dump_json()) == saved
-
-
-@pytest.mark.parametrize("fields", [{"whole_ns": 0}, {"chunk_cost_ns": -1}, {"colour": 1}])
+@pytest.mark.parametrize("fields", [{"whole_ns": 0}, {"chunk_cost_ns": -1}])
 def test_impossible_figures_are_refused(graph, fields):
-    with pytest.raises(ValidationError):
+    with pytest.raises(ValueError):
         profile(graph, 1, **fields)

@@ -140,7 +140,7 @@ def set_arguments(kernel: cl.Kernel, args: Sequence[cl.Buffer | np.generic]) -> 
     numbers: list[Any] = []
     for pair in enumerate(args):
         (buffers if isinstance(pair[1], cl.Buffer) else numbers).extend(pair)
-    kernel._set_arg_multi(tuple(buffers))
+    kernel._set_arg_multi(tuple(buffers))  # type: ignore[attr-defined]
     kernel._set_arg_buf_multi(tuple(numbers))
 
 
