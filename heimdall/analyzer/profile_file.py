@@ -31,10 +31,12 @@ def _record(kind: type[_Record], table: object, where: str) -> _Record:
     if not isinstance(table, dict):
         raise ValueError(f"{where} is not a table")
     known = {each.name: each for each in fields(kind)}
-    missing = [name for name, each in known.items() if each.default is MISSING]
-    for name in [*table, *missing]:
-        if name not in known or name not in table:
-            raise ValueError(f"{where} has {'no' if name in known else 'an unknown'} {name!r}")
+    for name in table:
+        if name not in known:
+            raise ValueError(f"{where} has an unknown {name!r}")
+    for name, each in known.items():
+        if name not in table and each.default is MISSING:
+            raise ValueError(f"{where} has no {name!r}")
     return kind(
         **{
             name: _READ[str(known[name].type)](value, f"{where}: {name}")
