@@ -54,5 +54,5 @@ def test_key_names_what_differs(graph):
 
 @pytest.mark.parametrize("fields", [{"whole_ns": 0}, {"chunk_cost_ns": -1}])
 def test_impossible_figures_are_refused(graph, fields):
-    with pytest.raises(ValueError, match="negative|no time"):
+    with pytest.raises(ValueError, match=r"negative|no time"):
         profile(graph, 1, **fields)
