@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from PIL import Image, ImageDraw, ImageFont
 
 from heimdall.paths import ASSETS
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 PAPER, INK, FAINT, ACCENT = "#fbfaf6", "#23262b", "#6b7078", "#0f766e"
 _CORNER = 0.03  # corner radius over the page's width
@@ -102,7 +104,7 @@ def page(
     sheet, unit = _Sheet(width, height), width / 400
     body = _Style(round(15 * unit), below=round(7 * unit))
     style, depth = body, 0
-    for token in MarkdownIt().parse(markdown):
+    for token in _parsed(markdown):
         if token.type == "heading_open":
             first = token.tag == "h1"
             style = _Style(round((25 if first else 18) * unit), True, INK, below=round(8 * unit))
@@ -130,8 +132,14 @@ def page(
 
 def pictures(markdown: str) -> list[str]:
     """The file names of the pictures in a Markdown text."""
-    parts = [part for token in MarkdownIt().parse(markdown) for part in token.children or ()]
+    parts = [part for token in _parsed(markdown) for part in token.children or ()]
     return [str(part.attrs["src"]) for part in parts if part.type == "image"]
+
+
+def _parsed(markdown: str) -> list[Token]:
+    from markdown_it import MarkdownIt  # 62 modules, and most apps have cards only
+
+    return MarkdownIt().parse(markdown)
 
 
 def _inline(token: Token, sheet: _Sheet, style: _Style, folder: Path | None) -> None:
