@@ -1,62 +1,79 @@
-"""The charts of the Heimdall paper (Figs. 14-17) as SVG, from what a comparison measured."""
+"""The charts of the Heimdall paper (Figs. 14-17) as SVG, from what a comparison measured.
+
+A system has the same shade and a DNN the same colour wherever it is drawn on a page.
+"""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+import textwrap
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from heimdall.analyzer.plot import COLOURS, OTHER
-from heimdall.bench.timeline import Timeline
+from heimdall.bench.timeline import Span, Timeline
 
 Summaries = Mapping[str, Mapping[str, Any]]
 EXCERPT_MS = 3000.0  # of utility and occupancy: as much as a reader can tell apart
+_LEAST_UTILITY = -1.5  # lower ones are cut off: a fresh result is worth 1
+_NAME_WIDTH = 14  # letters of a system's name under its bar
 
 
-def colours(names: list[str]) -> dict[str, str]:
-    """A colour for each DNN, the same in every chart."""
+def colours(names: Iterable[str]) -> dict[str, str]:
+    """A colour for each DNN."""
     return {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(names)}
+
+
+def shades(systems: Sequence[str]) -> dict[str, str]:
+    """A shade for each system, from light to dark, of a hue that no DNN has."""
+    ramp = mpl.colormaps["Purples"](np.linspace(0.4, 0.8, max(len(systems), 1)))
+    return {system: to_hex(colour) for system, colour in zip(systems, ramp, strict=False)}
 
 
 def fps_chart(systems: Summaries) -> str:
     """Mean frame rate, with the lowest and highest third of a second (Fig. 14a)."""
-    figure, axes = _figure(4.2, len(systems))
+    figure, axes = _figure(4.2, 1.25 * len(systems))
     mean, low, high = (
         np.array([run["fps"][key] or 0.0 for run in systems.values()])
         for key in ("mean", "min", "max")
     )
     error = np.maximum([mean - low, high - mean], 0)
-    axes.bar(list(systems), mean, yerr=error, capsize=4, color=COLOURS[0], width=0.6)
+    names = [textwrap.fill(name, _NAME_WIDTH) for name in systems]
+    axes.bar(names, mean, 0.6, yerr=error, capsize=4, color=list(shades([*systems]).values()))
     for index, value in enumerate(mean):
-        axes.text(index, 0.4, f"{value:.2f}", ha="center", color="white")
+        axes.annotate(
+            f"{value:.1f}", (index, max(value, high[index])), (0, 4), ha="center",
+            textcoords="offset points",
+        )  # fmt: skip
     target = max((run["fps_target"] for run in systems.values()), default=0)
-    axes.axhline(target, color=OTHER, linestyle="--", linewidth=1)
-    axes.set_ylabel("frames per second")
+    axes.axhline(target, color=OTHER, linestyle="--", linewidth=1, zorder=0)
+    axes.set_xlim(-0.6, len(systems) - 0.4)
+    axes.set_ylim(0, 1.12 * max([target, *high]))
+    axes.set_ylabel("frames per second (dashes: target)")
     return _svg(figure)
 
 
 def latency_chart(systems: Summaries) -> str:
     """Mean and longest latency of each DNN under each system (Fig. 14b)."""
     names = list(dict.fromkeys(dnn for run in systems.values() for dnn in run["dnns"]))
-    figure, axes = _figure(4.2, len(systems) * len(names) / 2)
-    width = 0.8 / max(len(systems), 1)
-    at = np.arange(len(names))
-    for index, (system, run) in enumerate(systems.items()):
-        latency = [run["dnns"][name]["latency_ms"] for name in names]
-        mean = np.array([each["mean"] or 0.0 for each in latency])
-        longest = np.array([each["max"] or 0.0 for each in latency])
-        error = np.maximum([np.zeros_like(mean), longest - mean], 0)
-        offset = (index - (len(systems) - 1) / 2) * width
-        colour = COLOURS[index % len(COLOURS)]
-        axes.bar(at + offset, mean, width, yerr=error, capsize=2, label=system, color=colour)
-    axes.set_xticks(at, names)
+    means, longest = (
+        {
+            system: np.array([run["dnns"][name]["latency_ms"][key] or 0.0 for name in names])
+            for system, run in systems.items()
+        }
+        for key in ("mean", "max")
+    )
+    above = {system: np.maximum(longest[system] - means[system], 0) for system in systems}
+    figure, axes = _figure(4.2, 0.6 * len(systems) * len(names))
+    _draw_groups(axes, names, means, shades([*systems]), above)
     axes.set_ylabel("latency, ms (mean; line: longest)")
-    axes.legend(frameon=False)
     return _svg(figure)
 
 
@@ -66,17 +83,14 @@ def overhead_chart(timelines: Mapping[str, Timeline]) -> str | None:
     if not cut:
         return None
     names = list(dict.fromkeys(name for overhead in cut.values() for name in overhead))
-    figure, axes = _figure(3.4, len(cut) * len(names) / 2)
-    width = 0.8 / len(cut)
-    at = np.arange(len(names))
-    for index, (system, overhead) in enumerate(cut.items()):
-        offset = (index - (len(cut) - 1) / 2) * width
-        percent = [100 * overhead.get(name, 0.0) for name in names]
-        axes.bar(at + offset, percent, width, label=system, color=COLOURS[index % len(COLOURS)])
+    percent = {
+        system: np.array([100 * overhead.get(name, 0.0) for name in names])
+        for system, overhead in cut.items()
+    }
+    figure, axes = _figure(3.4, 0.6 * len(cut) * len(names))
+    _draw_groups(axes, names, percent, shades([*timelines]))
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.set_xticks(at, names)
     axes.set_ylabel("chunks against the whole\nnetwork on the GPU, %")
-    axes.legend(frameon=False)
     return _svg(figure)
 
 
@@ -90,35 +104,77 @@ def coordination_chart(timeline: Timeline) -> str | None:
     right = left + EXCERPT_MS
     figure = Figure(figsize=(11, 4.6))
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1.4))
-    chosen = colours(list(timeline.utility))
-    for name, points in timeline.utility.items():
-        seen = [(ms, value) for ms, value in points if left <= ms <= right]
-        if seen:
-            above.step(*zip(*seen, strict=True), where="post", label=name, color=chosen[name])
-    above.axhline(0, color=OTHER, linewidth=0.8)  # the latency constraint is reached here
-    above.set_ylabel("utility (fresh = 1)")
-    above.set_ylim(-1.5, 1.05)
-    above.legend(frameon=False, ncols=4)
+    chosen = colours(timeline.utility)
+    _draw_utility(above, timeline, chosen, left, right)
     _draw_occupancy(below, timeline, chosen, left, right)
     below.set_xlim(left, right)
-    below.set_xlabel("ms")
+    below.set_xlabel("ms since the recording began")
     return _svg(figure)
+
+
+def _draw_utility(
+    axes: Axes, timeline: Timeline, chosen: Mapping[str, str], left: float, right: float
+) -> None:
+    lowest = 0.0
+    for name, points in timeline.utility.items():
+        seen = np.array([point for point in points if left <= point[0] <= right]).reshape(-1, 2)
+        axes.plot(*seen.T, label=name, color=chosen[name])
+        lowest = min([lowest, *seen[np.isfinite(seen[:, 1]), 1]])
+    axes.axhline(0, color=OTHER, linewidth=0.8)  # the latency constraint is reached here
+    axes.set_ylabel("utility (fresh = 1)")
+    axes.set_ylim(max(lowest, _LEAST_UTILITY) - 0.05, 1.05)
+    _add_legend(axes)
 
 
 def _draw_occupancy(
     axes: Axes, timeline: Timeline, chosen: Mapping[str, str], left: float, right: float
 ) -> None:
     lanes = [lane for lane in ("cpu", "gpu", "render") if lane in timeline.lanes]
-    for row, lane in enumerate(lanes):
-        for span in timeline.spans:
-            if span.lane == lane and left <= span.start_ms <= right:
-                colour = chosen.get(span.name, OTHER)
-                axes.broken_barh([(span.start_ms, span.ms)], (row + 0.1, 0.8), color=colour)
-    axes.set_yticks([row + 0.5 for row in range(len(lanes))], [lane.upper() for lane in lanes])
+    drawn: defaultdict[tuple[int, str], list[Span]] = defaultdict(list)
+    for span in timeline.spans:
+        if span.lane in lanes and span.start_ms < right and span.start_ms + span.ms > left:
+            drawn[lanes.index(span.lane), chosen.get(span.name, OTHER)].append(span)
+    for (row, colour), spans in drawn.items():
+        pieces = [(span.start_ms, span.ms) for span in spans]
+        axes.broken_barh(pieces, (row + 0.1, 0.8), color=colour, linewidth=0)
+    names = {"render": "rendering"}
+    axes.set_yticks(
+        [row + 0.5 for row in range(len(lanes))],
+        [names.get(lane, lane.upper()) for lane in lanes],
+    )
 
 
-def _figure(height: float, items: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(min(11.0, 3.5 + 1.3 * items), height))
+def _draw_groups(
+    axes: Axes,
+    names: Sequence[str],
+    heights: Mapping[str, np.ndarray],
+    shade: Mapping[str, str],
+    above: Mapping[str, np.ndarray] | None = None,
+) -> None:
+    """A group of bars for each name: one a system, with a line as long as ``above`` says."""
+    width = 0.8 / max(len(heights), 1)
+    at = np.arange(len(names))
+    for index, (system, height) in enumerate(heights.items()):
+        offset = (index - (len(heights) - 1) / 2) * width
+        error = None if above is None else [np.zeros_like(height), above[system]]
+        axes.bar(
+            at + offset, height, width, yerr=error, capsize=2, label=system, color=shade[system]
+        )
+    axes.set_xticks(at, names)
+    _add_legend(axes)
+
+
+def _add_legend(axes: Axes) -> None:
+    """Above the picture, where it hides nothing."""
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(
+            frameon=False, ncols=4, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0
+        )
+
+
+def _figure(height: float, width: float) -> tuple[Figure, Axes]:
+    """``height`` and, within limits, ``width`` of what is drawn, in inches."""
+    figure = Figure(figsize=(min(11.0, 1.5 + max(1.5, width)), height))
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
@@ -129,6 +185,6 @@ def _svg(figure: Figure) -> str:
     figure.tight_layout()
     target = io.StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "heimdall"}):
-        figure.savefig(target, format="svg", metadata={"Date": None})
+        figure.savefig(target, format="svg", bbox_inches="tight", metadata={"Date": None})
     text = target.getvalue()
     return text[text.index("<svg") :]

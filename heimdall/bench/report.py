@@ -10,7 +10,7 @@ from typing import Any
 import jinja2
 
 from heimdall.bench import charts
-from heimdall.bench.timeline import Timeline, read_timeline
+from heimdall.bench.timeline import Span, Timeline, read_timeline
 from heimdall.errors import ConfigError
 from heimdall.paths import replace_file
 
@@ -27,23 +27,28 @@ def write_report(
     Raises ConfigError when the file cannot be written.
     """
     systems = result["systems"]
+    dnns = dict.fromkeys(name for run in systems.values() for name in run["dnns"])
+    ordered = {name: timelines[name] for name in systems if name in timelines}
     coordination = {
         system: picture
-        for system, timeline in timelines.items()
+        for system, timeline in ordered.items()
         if (picture := charts.coordination_chart(timeline))
     }
     page = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    page.filters["fixed"] = _fixed
     text = page.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         result=result,
         systems=systems,
-        dnns=list(dict.fromkeys(name for run in systems.values() for name in run["dnns"])),
+        dnns=dnns,
+        colours=charts.colours(dnns),
         device=next((run["device"] for run in systems.values()), None),
         command=command,
         fps=charts.fps_chart(systems) if systems else "",
         latency=charts.latency_chart(systems) if systems else "",
-        overhead=charts.overhead_chart(timelines),
+        overhead=charts.overhead_chart(ordered),
         coordination=coordination,
-        timelines=_script_safe({name: _excerpt(each) for name, each in timelines.items()}),
+        script_colours=_script_safe(charts.colours(dnns)),
+        timelines=_script_safe({name: _excerpt(each) for name, each in ordered.items()}),
     )
     try:
         replace_file(path, text.encode())
@@ -66,7 +71,8 @@ def _excerpt(timeline: Timeline) -> dict[str, Any]:
     """Lanes, names and [lane, name, start ms, ms, reason] of each span, by index."""
     end_ms = max((span.start_ms + span.ms for span in timeline.spans), default=0.0)
     left = max(0.0, (end_ms - TIMELINE_MS) / 2)
-    spans = [span for span in timeline.spans if left <= span.start_ms <= left + TIMELINE_MS]
+    right = left + TIMELINE_MS
+    spans = [s for s in timeline.spans if s.start_ms < right and s.start_ms + s.ms > left]
     lanes = timeline.lanes
     names = list(dict.fromkeys(_owner(span.name) for span in spans))
     return {
@@ -78,16 +84,26 @@ def _excerpt(timeline: Timeline) -> dict[str, Any]:
                 names.index(_owner(span.name)),
                 round(span.start_ms, 3),
                 round(span.ms, 3),
-                f"{span.name} {span.ops} {span.reason}".strip(),
+                _words(span),
             ]
             for span in spans
         ],
     }
 
 
+def _words(span: Span) -> str:
+    """``style, ops 12-40, until hand is back from the CPU``."""
+    return ", ".join(filter(None, (span.name, span.ops and f"ops {span.ops}", span.reason)))
+
+
 def _owner(name: str) -> str:
     """``style`` of "style fallback", ``frame`` of "frame 12"."""
     return name.partition(" ")[0]
+
+
+def _fixed(value: float | None, digits: int = 1) -> str:
+    """A figure for a table; a dash for one that could not be taken."""
+    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def _script_safe(value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,6 @@ from heimdall.coordinator.coordinator import Coordinator
 from heimdall.coordinator.events import DnnPlan
 from heimdall.errors import ConfigError
 from heimdall.trace import read_recording
-
-UTILITY_STEP_NS = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,9 @@ class Span:
 
 @dataclass(frozen=True)
 class Timeline:
-    """One run. ``utility`` is each DNN's (time in ms, utility over that of a fresh result), and
-    ``overhead`` what its chunks took beyond the same ops in the whole network, as a part of
-    that; both are empty for a run without coordination."""
+    """One run. ``utility`` is each DNN's (time in ms, utility over that of a fresh result; NaN
+    while nothing is enqueued), and ``overhead`` what its chunks took beyond the same ops in the
+    whole network, as a part of that; both are empty for a run without coordination."""
 
     spans: tuple[Span, ...]
     utility: dict[str, list[tuple[float, float]]]
@@ -84,19 +83,16 @@ def _utility(config: Any, records: Any) -> dict[str, list[tuple[float, float]]]:
     coordinator = Coordinator.from_config(config)
     fresh = {plan["name"]: from_dict(plan).utility.l0 or 1.0 for plan in config["dnns"]}
     series: dict[str, list[tuple[float, float]]] = {name: [] for name in fresh}
-    first_ns = next_ns = records[0]["now_ns"] if records else 0
+    first_ns = records[0]["now_ns"] if records else 0
     for entry in records:
         now_ns = entry["now_ns"]
+        for name, dnn in coordinator.snapshot(now_ns).dnns.items():  # before a result resets it
+            value = nan if dnn.utility is None else dnn.utility / fresh[name]
+            series[name].append(((now_ns - first_ns) / 1e6, value))
         if entry["event"] is None:
             coordinator.wake(now_ns)
         else:
             coordinator.receive(from_dict(entry["event"]), now_ns)
-        if now_ns < next_ns:
-            continue
-        next_ns = now_ns + UTILITY_STEP_NS
-        for name, dnn in coordinator.snapshot(now_ns).dnns.items():
-            if dnn.utility is not None:
-                series[name].append(((now_ns - first_ns) / 1e6, dnn.utility / fresh[name]))
     return series
 
 
@@ -111,4 +107,4 @@ def _overhead(spans: tuple[Span, ...], plans: list[DnnPlan]) -> dict[str, float]
             took[span.name] += span.ms
             ops = stages[span.name][span.stage].op_ns[int(start) : int(end)]
             profiled[span.name] += sum(ops) / 1e6
-    return {name: took[name] / ms - 1 for name, ms in profiled.items() if ms}
+    return {name: took[name] / profiled[name] - 1 for name in stages if profiled[name]}

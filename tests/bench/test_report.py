@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import isnan, nan
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -31,7 +32,7 @@ PLAN = DnnPlan(
 )  # fmt: skip
 COORDINATED = Timeline(
     (Span("render", "frame 1", 0.0, 5.0), Span("gpu", "eye", 5.0, 6.0, "0-2", reason="<utility>")),
-    {"eye": [(0.0, 1.0), (10.0, 0.5)]},
+    {"eye": [(0.0, nan), (1.0, 1.0), (10.0, 0.5)]},
     {"eye": 0.2},
 )
 BASELINE = Timeline((Span("eye", "eye", 0.0, 50.0),), {}, {})
@@ -72,6 +73,23 @@ def test_the_page_holds_every_chart_and_loads_nothing(tmp_path: Path):
     assert "heimdall bench room" in text
     assert "src=" not in text
     assert 'href="http' not in text
+
+
+def test_a_dnn_has_one_colour_and_a_system_one_shade_on_the_whole_page(tmp_path: Path):
+    timelines = {"multithread": BASELINE, "best": COORDINATED}
+    text = page(tmp_path, result(multithread=run(12.0), best=run(29.9)), timelines)
+    eye = charts.colours(["eye"])["eye"]
+    assert f'{{"eye":"{eye}"}}' in text  # the timelines of both systems
+    assert f"stroke: {eye.lower()}" in charts.coordination_chart(COORDINATED)
+    best = charts.shades(["multithread", "best"])["best"]
+    assert f"fill: {best}" in charts.fps_chart({"multithread": run(12.0), "best": run(30.0)})
+    assert f"fill: {best}" in charts.overhead_chart(timelines)
+
+
+def test_a_figure_that_could_not_be_taken_is_a_dash(tmp_path: Path):
+    text = page(tmp_path, result(best=run(30.0)), {})
+    assert "<td>30.00</td>" in text
+    assert "<td>–</td></tr>" in text  # no decision was timed
 
 
 def test_what_a_trace_says_cannot_end_the_script(tmp_path: Path):
@@ -134,6 +152,9 @@ def test_a_timeline_replays_utilities_and_compares_chunks_with_the_profile(tmp_p
     assert timeline.spans[0] == Span("gpu", "eye", 0.0, 6.0, "0-2", 0, chunk.reason)
     assert timeline.overhead == {"eye": pytest.approx(0.2)}
     assert set(timeline.utility) == {"eye"}
+    *before, (last_ms, last) = timeline.utility["eye"]
+    assert all(isnan(value) for _, value in before)  # nothing was enqueued
+    assert (last_ms, last) == (7.0, pytest.approx(1 - 6**2 / 100**2))
 
 
 def test_a_damaged_trace_is_named(tmp_path: Path):
