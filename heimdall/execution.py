@@ -37,6 +37,7 @@ from heimdall.errors import AppError
 from heimdall.faults import Fallible, Faults, say
 from heimdall.models.base import Prepared
 from heimdall.models.luminance import luminance_difference, luminance_grid
+from heimdall.parts import Parts
 from heimdall.softgpu import first_in_line, in_background, lower_priority, second_in_line
 from heimdall.workers import Workers
 
@@ -90,6 +91,9 @@ class _Run:
     results: list[list[Any]] = field(default_factory=list)
 
 
+Compute = Callable[["Network", "State"], tuple[int, int]]  # returns where it stopped, and ns
+
+
 class Executor(Fallible):
     """Carries out actions on worker threads. ``execute`` is called on the main thread only."""
 
@@ -106,6 +110,7 @@ class Executor(Fallible):
         self._renew = renew
         self._clock = clock
         self._deployments = deployments
+        self._parts: dict[tuple[str, int], Parts] = {}  # of each DNN's stages
         self._newest = newest
         self._inbox = inbox
         self._spans = spans
@@ -266,7 +271,14 @@ class Executor(Fallible):
     def _run_fallback(self, action: RunFallback) -> None:
         start_ns = self._clock()
         try:
-            elapsed_ns = self._run_range(action, GPU, fallback=True)
+            _, elapsed_ns = self._run_range(
+                action,
+                GPU,
+                lambda network, state: (
+                    action.end_op,
+                    network.run_fallback(state, action.start_op, action.end_op),
+                ),
+            )
         except Exception as error:
             self._failed(action.job, action.dnn, "fallback op", error)
             return
@@ -301,7 +313,8 @@ class Executor(Fallible):
     def _run_chunk(self, action: RunChunk) -> None:
         start_ns = self._clock()
         try:
-            elapsed_ns = self._run_range(action, action.processor)
+            compute = self._on_gpu(action) if action.processor == GPU else _whole
+            end_op, elapsed_ns = self._run_range(action, action.processor, compute)
         except Exception as error:
             self._failed(action.job, action.dnn, f"{action.processor} inference", error)
             if action.processor == GPU:
@@ -309,47 +322,57 @@ class Executor(Fallible):
             return
         if action.processor == GPU:
             self._gpu_failures = 0
+        else:
+            end_op = action.end_op  # the GPU's ops are those that the coordinator counts
         self._span(
             action.processor,
             action.dnn,
             start_ns,
             end_ns=start_ns + elapsed_ns,
-            ops=f"{action.start_op}-{action.end_op}",
+            ops=f"{action.start_op}-{end_op}",
+            planned_end=action.end_op,
             stage=action.stage,
             task=action.task,
             reason=action.reason,
             expected_ms=action.expected_ns / 1e6,
         )
         self._inbox.put(
-            ChunkFinished(action.job, action.processor, action.start_op, action.end_op, elapsed_ns)
+            ChunkFinished(action.job, action.processor, action.start_op, end_op, elapsed_ns)
         )
 
+    def _on_gpu(self, action: RunChunk) -> Compute:
+        start, end = action.start_op, action.end_op
+        if not action.until_ns:
+            return lambda network, state: (end, network.run(state, start, end))
+        key = action.dnn, action.stage
+        if key not in self._parts:
+            self._parts[key] = Parts(self._deployments[action.dnn].plan.stages[action.stage].op_ns)
+        pace = self._parts[key].pace(action, self._clock)
+        return lambda network, state: network.run_parts(state, start, pace.ends, pace.go_on)
+
     def _run_range(
-        self, action: RunChunk | RunFallback, processor: str, fallback: bool = False
-    ) -> int:
-        """Run a range of ops; returns the processor's time in ns.
+        self, action: RunChunk | RunFallback, processor: str, compute: Compute
+    ) -> tuple[int, int]:
+        """Run ops of a job; returns the op before which it stopped, and the processor's time.
 
         Between the tasks of a stage the input is copied in before, and the output out after.
         """
         run = self._runs.get(action.job)
         if run is None:  # dropped meanwhile
-            return 0
+            return action.end_op, 0
         network, state = self._deployments[action.dnn].network(action.stage, processor)
-        end = len(network.ops) if processor == CPU else action.end_op
         began_ns = self._clock()
         with self._locks[action.dnn]:
             if action.start_op == 0 and (action.task or run.written != processor):
                 network.write(state, run.tasks[action.task].inputs)
             written_ns = self._clock() - began_ns
-            ran_ns = (network.run_fallback if fallback else network.run)(
-                state, action.start_op, end
-            )
+            end, ran_ns = compute(network, state)
             if end == len(network.ops):
                 if action.task + 1 < len(run.tasks):
                     run.outputs[action.task] = network.read(state)
                 else:
                     run.unread = network, state
-        return written_ns + ran_ns
+        return end, written_ns + ran_ns
 
     def _move(self, action: Move) -> None:
         start_ns = self._clock()
@@ -386,3 +409,8 @@ class Executor(Fallible):
     ) -> None:
         if self._spans:
             self._spans.span(lane, name, start_ns, end_ns or self._clock(), details)
+
+
+def _whole(network: Network, state: State) -> tuple[int, int]:
+    end = len(network.ops)
+    return end, network.run(state, 0, end)

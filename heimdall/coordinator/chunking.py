@@ -11,6 +11,7 @@ class Chunking(ABC):
     """Decides whether a gap takes one chunk or several, and where a chunk ends."""
 
     one_a_gap = False
+    ends_early = False  # where a chunk ends is settled while it runs
 
     def __init__(self, margin_ns: int) -> None:
         self.margin_ns = margin_ns
@@ -37,9 +38,13 @@ class Chunking(ABC):
 class Elastic(Chunking):
     """The longest run of ops that fits the time left; several chunks of several DNNs a gap.
 
+    Where the device turns out slower than expected, the chunk ends at an earlier op.
+
     An op longer than a usual gap would never fit. It runs alone at the start of a gap, the whole
     of which it gets, and makes that frame late: better once than never (counted as an overrun).
     """
+
+    ends_early = True
 
     def end_op(
         self, costs: StageCosts, next_op: int, left_ns: int, usual_ns: int, fresh: bool

@@ -240,8 +240,9 @@ class Coordinator:
         job = self._jobs.find(event.job, "ChunkFinished")
         if job is None:
             return ""
+        early = job.may_end_early and event.start_op < event.end_op < job.running_end_op
         if (
-            event.end_op != job.running_end_op
+            not (event.end_op == job.running_end_op or early)
             or event.start_op != job.next_op
             or event.processor != job.processor
         ):

@@ -32,6 +32,7 @@ class Dispatcher:
         self._scheduler, self._jobs, self._placement = scheduler, jobs, placement
         self._gap, self._equal = gap, equal
         self._end_op, self._one_a_gap = chunking.end_op, chunking.one_a_gap
+        self._ends_early = chunking.ends_early and not equal
         self._view = View(
             processor=GPU,
             trigger="",
@@ -131,20 +132,23 @@ class Dispatcher:
 
     def _start(self, job: Job, end_op: int, reason: str, now_ns: int, out: list[Action]) -> None:
         job.state = RUNNING
-        processor, next_op = job.processor, job.next_op
+        processor, next_op, until_ns = job.processor, job.next_op, 0
         self._jobs.running[processor] = job
         job.running_end_op = end_op
+        job.may_end_early = self._ends_early and processor == GPU
         job.chunks += 1
         job.owner.last_reason = reason
         if processor == GPU:
             self._gap.chunk_started(now_ns)
             expected_ns = job.stage_costs.gpu_ns(next_op, end_op)
+            if job.may_end_early:
+                until_ns = self._gap.end_ns
         else:
             expected_ns = job.stage_costs.cpu_ns(next_op, end_op)
         out.append(
             RunChunk(
                 job.id, job.dnn, job.stage, job.task, processor, next_op, end_op,
-                expected_ns, reason,
+                expected_ns, reason, until_ns,
             )
         )  # fmt: skip
 

@@ -137,6 +137,9 @@ class Prepare:
 class RunChunk:
     """Run ops ``[start_op, end_op)`` of task ``task`` of ``stage`` on ``processor``.
 
+    ``until_ns``: when rendering takes the GPU back. A chunk that turns out slower than expected
+    may end at an earlier op for that; 0: it has to run to its end.
+
     To be left as it is, like the others, but not frozen: a decision makes one, and a frozen
     dataclass stores its fields the slow way (9 us instead of 3 us when the caches are cold).
     """
@@ -150,6 +153,7 @@ class RunChunk:
     end_op: int
     expected_ns: int
     reason: str  # why this one: "deadline", "lowest utility", ... (overlay and trace)
+    until_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

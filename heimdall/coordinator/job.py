@@ -66,6 +66,7 @@ class Job(JobView):
     state: State = PREPARING
     prepare_ns: int = 0  # when preprocessing of the current stage was asked for
     running_end_op: int = 0
+    may_end_early: bool = False
     last_op_ns: int = 0  # when its last op so far ended
     chunks: int = 0
 

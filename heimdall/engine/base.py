@@ -8,7 +8,7 @@ preemption is a chunk: the ``RunPartial(startIdx, endIdx)`` of the Heimdall pape
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,6 +80,18 @@ class Network(ABC):
         Ranges are run in order, each once. The range may not contain fallback ops
         (ValueError); those go through ``run_fallback``.
         """
+
+    def run_parts(
+        self, state: State, start: int, ends: Sequence[int], go_on: Callable[[int], bool]
+    ) -> tuple[int, int]:
+        """Run ops from ``start`` to ``ends[-1]`` in parts that end at ``ends``, or fewer of them;
+        return where it stopped and the elapsed time in ns.
+
+        ``go_on(i)`` is asked before part i >= 2 is started, as soon as part i - 2 has ended: part
+        i - 1 runs meanwhile, so that the processor does not pause. An engine that cannot be
+        stopped runs all parts.
+        """
+        return ends[-1], self.run(state, start, ends[-1])
 
     @abstractmethod
     def run_fallback(self, state: State, start: int, end: int) -> int:

@@ -34,6 +34,7 @@ from heimdall.coordinator.events import (
     RunFallback,
 )
 from heimdall.pacing import SPIN_NS
+from heimdall.parts import Parts
 from heimdall.simulator.agenda import Agenda
 from heimdall.simulator.cores import Threads
 from heimdall.simulator.machine import Machine, SimulatedDnn
@@ -77,6 +78,7 @@ class CoordinatedRun(SimulatedRun):
             ]
             for dnn in dnns
         }
+        self._parts = {dnn.name: [Parts(s.op_ns) for s in dnn.plan.stages] for dnn in dnns}
         self._handlers: dict[type, Callable[[Any], None]] = {
             Prepare: self._prepare,
             RunChunk: self._run_chunk,
@@ -163,23 +165,42 @@ class CoordinatedRun(SimulatedRun):
     def _run_chunk(self, action: RunChunk) -> None:
         begin_ns, dnn = self._handed_over(), self.dnns[action.dnn]
         if action.processor == GPU:
-            sums, cost_ns = self._sums[action.dnn][action.stage]
-            work_ns = sums[action.end_op] - sums[action.start_op] + cost_ns
-            work_ns = int(work_ns * dnn.gpu_slowdown) + self.one_of(dnn.gpu_delay_ns)
             free_ns = max(begin_ns, self._gpu_free_ns)
-            end_ns = self._gpu_free_ns = free_ns + int(work_ns * self.gpu_noise())
-            ops = f"{action.start_op}-{action.end_op}"
+            end_op, work_ns = self._on_gpu(action, free_ns)
+            end_ns = self._gpu_free_ns = free_ns + work_ns
+            ops = f"{action.start_op}-{end_op}"
             self.on_gpu(action.dnn, free_ns, end_ns, ops=ops, reason=action.reason)
         else:
             cpu_ns = dnn.plan.stages[action.stage].cpu_ns * self.one_of(dnn.cpu_slowdown)
             end_ns = self._cpu.end_ns(begin_ns, int(cpu_ns))
             self.span(CPU, action.dnn, begin_ns, end_ns, reason=action.reason)
+            end_op = action.end_op
+        elapsed_ns = end_ns - begin_ns
         self._report(
-            end_ns,
-            ChunkFinished(
-                action.job, action.processor, action.start_op, action.end_op, end_ns - begin_ns
-            ),
+            end_ns, ChunkFinished(action.job, action.processor, action.start_op, end_op, elapsed_ns)
         )
+
+    def _on_gpu(self, action: RunChunk, start_ns: int) -> tuple[int, int]:
+        """Where a chunk ends that the GPU starts then, and how long it takes."""
+        dnn = self.dnns[action.dnn]
+        sums, cost_ns = self._sums[action.dnn][action.stage]
+        delay_ns, slowness = self.one_of(dnn.gpu_delay_ns), self.gpu_noise()
+
+        def took_ns(end_op: int) -> int:
+            work_ns = sums[end_op] - sums[action.start_op] + cost_ns
+            return int((int(work_ns * dnn.gpu_slowdown) + delay_ns) * slowness)
+
+        if not action.until_ns:
+            return action.end_op, took_ns(action.end_op)
+        now_ns = start_ns
+        pace = self._parts[action.dnn][action.stage].pace(action, lambda: now_ns)
+        for part, end_op in enumerate(pace.ends):
+            if part >= 2:
+                now_ns = start_ns + took_ns(pace.ends[part - 2])
+                if not pace.go_on(part):
+                    break
+            reached = end_op
+        return reached, took_ns(reached)
 
     def _run_fallback(self, action: RunFallback) -> None:
         begin_ns = self._handed_over()

@@ -85,7 +85,8 @@ class World:
 
     Rendering takes the GPU every ``interval_ms`` for ``render_ms`` (after a chunk that overran).
     ``speed`` scales the real time of a chunk against its plan, ``tasks`` says how many inputs a
-    stage gets, ``luminance`` the content variation of a DNN's inputs.
+    stage gets, ``luminance`` the content variation of a DNN's inputs, ``stop`` the op before
+    which a chunk that may end early ends.
     """
 
     coordinator: Coordinator
@@ -97,6 +98,7 @@ class World:
     speed: Callable[[str, str], float] = lambda dnn, processor: 1.0
     tasks: Callable[[str, int], int] = lambda dnn, stage: 1
     luminance: Callable[[str], float] = lambda dnn: 0.0
+    stop: Callable[[RunChunk], int] = lambda chunk: chunk.end_op
     now_ns: int = START_NS
     log: list[tuple[int, Event | None, list[Action]]] = field(default_factory=list)
     late_frames: int = 0
@@ -181,13 +183,11 @@ class World:
             assert self._busy[action.processor] is None, "two chunks at once on a processor"
             self._busy[action.processor] = action.job
             plan = self._stages[action.dnn][action.stage]
-            profiled = plan.cpu_ns
+            profiled, end = plan.cpu_ns, self.stop(action) if action.until_ns else action.end_op
             if action.processor == GPU:
-                profiled = sum(plan.op_ns[action.start_op : action.end_op]) + plan.chunk_cost_ns
+                profiled = sum(plan.op_ns[action.start_op : end]) + plan.chunk_cost_ns
             elapsed = int(profiled * self.speed(action.dnn, action.processor))
-            done = ChunkFinished(
-                action.job, action.processor, action.start_op, action.end_op, elapsed
-            )
+            done = ChunkFinished(action.job, action.processor, action.start_op, end, elapsed)
             self.at_ns(self.now_ns + elapsed, done)
         elif isinstance(action, RunFallback):
             ops = self._stages[action.dnn][action.stage].op_ns
@@ -238,7 +238,9 @@ def check_jobs(world: World) -> None:
     """Every job runs its ops in order, each once, and ends once; one job a DNN in flight."""
     flying: dict[str, int] = {}
     progress: dict[int, tuple[int, int, int]] = {}
-    for _, _, actions in world.log:
+    for _, event, actions in world.log:
+        if isinstance(event, ChunkFinished) and event.job in progress:
+            progress[event.job] = (*progress[event.job][:2], event.end_op)
         for action in actions:
             if isinstance(action, Prepare):
                 assert (action.stage == 0) == (action.dnn not in flying), "one job in flight"

@@ -82,7 +82,9 @@ def test_a_job_is_prepared_run_finished_and_followed_by_the_next(sim):
     steps = Steps(sim, sim.plan("a", sim.stage([4, 4])))
     assert steps.frame(0, 27) == [Prepare(0, "a", 0)]
     ready = steps(3, InputReady(0))
-    assert ready == [RunChunk(0, "a", 0, 0, "gpu", 0, 2, 8 * sim.ms, "no other fits")]
+    assert ready == [
+        RunChunk(0, "a", 0, 0, "gpu", 0, 2, 8 * sim.ms, "no other fits", steps.start + 27 * sim.ms)
+    ]
     done = steps.done(11, ready[0], 8)
     assert done == [Finish(0, "a", "gpu", 8 * sim.ms, False, 1), Prepare(1, "a", 0)]
 

@@ -12,6 +12,7 @@ from heimdall.coordinator.events import (
     InputReady,
     JobFailed,
     ProcessorLost,
+    RunChunk,
 )
 from heimdall.coordinator.job import LEGAL, CoordinationError, State, check
 
@@ -55,8 +56,30 @@ def test_an_event_that_cannot_happen_is_refused(one, event, says):
 
 def test_a_chunk_that_was_not_asked_for_is_refused(one):
     one.tell(InputReady(0))
-    with pytest.raises(CoordinationError, match=r"runs \('gpu', 0, 2\), but ChunkFinished says"):
-        one.coordinator.receive(ChunkFinished(0, "gpu", 0, 1, 1), one.now_ns)
+    for start, end in ((0, 0), (0, 3), (1, 2)):
+        with pytest.raises(
+            CoordinationError, match=r"runs \('gpu', 0, 2\), but ChunkFinished says"
+        ):
+            one.coordinator.receive(ChunkFinished(0, "gpu", start, end, 1), one.now_ns)
+
+
+def test_a_chunk_may_end_early_and_the_next_goes_on_there(one):
+    (chunk,) = one.tell(InputReady(0))
+    assert chunk.until_ns > one.now_ns
+    (rest,) = one.tell(ChunkFinished(0, "gpu", 0, 1, 1))
+    assert (rest.start_op, rest.end_op) == (1, 2)
+
+
+@pytest.mark.parametrize("options", [{"mode": "static"}, {"render_priority": "equal"}])
+def test_a_chunk_that_was_decided_beforehand_may_not_end_early(sim, options):
+    world = sim.world([sim.plan("a", sim.stage([5, 5]))], offload=False, **options)
+    world.tell(FrameRendered(0, world.now_ns + 27 * sim.ms))
+    world.tell(InputReady(0))
+    world.tell(FrameRendered(1, world.now_ns + 27 * sim.ms))
+    (chunk,) = world.actions(RunChunk)
+    assert chunk.until_ns == 0
+    with pytest.raises(CoordinationError, match="but ChunkFinished says"):
+        world.coordinator.receive(ChunkFinished(0, "gpu", 0, 1, 1), world.now_ns)
 
 
 def test_a_finished_job_takes_no_second_chunk_but_may_fail_to_decode(one):

@@ -45,6 +45,8 @@ def play(sim, data, seconds=1.5, **options):
     options.setdefault("scheduler", data.draw(st.sampled_from(sorted(SCHEDULERS))))
     tasks = data.draw(st.integers(0, 3))
     world = {"tasks": lambda dnn, stage: tasks if stage else 1, "prepare_ms": 3.0}
+    if data.draw(st.booleans()):
+        world["stop"] = lambda chunk: (chunk.start_op + 1 + chunk.end_op) // 2
     played = sim.world(plans, world=world, **options)
     for plan in plans:
         if not plan.continuous:

@@ -150,6 +150,28 @@ def test_any_cut_gives_exactly_what_the_whole_network_gives(engine, graph):
     assert_same(engine, infer(network, picture(0), *range(1, len(network.ops))), whole)
 
 
+def test_a_chunk_in_parts_gives_what_the_whole_gives_and_may_stop_before_its_end(engine, graph):
+    network = engine.load(graph)
+    ends = range(1, len(network.ops) + 1)
+    whole = infer(network, picture(0))
+    state = network.new_state()
+    network.write(state, picture(0))
+    asked = []
+
+    def go_on(part):
+        asked.append(part)
+        return part < 3
+
+    reached, elapsed_ns = network.run_parts(state, 0, ends, go_on)
+    assert elapsed_ns >= 0
+    if asked:  # this engine can be stopped
+        assert (asked, reached) == ([2, 3], ends[2])
+        assert network.run_parts(state, reached, ends[3:], lambda part: True)[0] == ends[-1]
+    else:
+        assert reached == ends[-1]
+    assert_same(engine, network.read(state), whole)
+
+
 def test_two_jobs_that_take_turns_do_not_mix(engine, graph):
     network = engine.load(graph)
     states = [network.new_state(), network.new_state()]

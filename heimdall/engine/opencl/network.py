@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -107,35 +107,48 @@ class OpenCLNetwork(Network):
             raise explain(error, f"writing inputs of {self.graph.name}") from error
 
     def run(self, state: State, start: int, end: int) -> int:
-        assert isinstance(state, OpenCLState)
-        check_range(self.ops, state.position, start, end)
-        began = time.perf_counter_ns()
-        first, last = self._enqueue(state, start, end)
-        state.position = end
-        waited_ns = time.perf_counter_ns() - began
-        if first is None or last is None:
-            return waited_ns
-        # By the device's clock: how long this thread then waits to be woken is not its time.
-        return min(waited_ns, int(last.profile.end - first.profile.queued))
+        return self.run_parts(state, start, (end,), _whatever)[1]
 
-    def _enqueue(
-        self, state: OpenCLState, start: int, end: int
-    ) -> tuple[cl.Event | None, cl.Event | None]:
-        """Launch and wait; the first and the last launch, if there were any."""
-        queue, enqueue = self._engine.queue, cl.enqueue_nd_range_kernel
-        first = last = None
+    def run_parts(
+        self, state: State, start: int, ends: Sequence[int], go_on: Callable[[int], bool]
+    ) -> tuple[int, int]:
+        assert isinstance(state, OpenCLState)
+        check_range(self.ops, state.position, start, ends[-1])
+        began = time.perf_counter_ns()
+        parts: list[list[cl.Event]] = []
         try:
-            for index in range(start, end):
-                made = [enqueue(queue, *launch) for launch in state.enqueues[index]]
-                if made:
-                    state.events[index] = made
-                    first, last = first or made[0], made[-1]
-            if last is not None:
-                queue.flush()
-                last.wait()
+            for index, end in enumerate(ends):
+                if index >= 2:
+                    _wait(parts[index - 2])
+                    if not go_on(index):
+                        break
+                parts.append(self._enqueue(state, start, end))
+                start = end
+            for part in parts[-2:]:  # the last one may hold no launch
+                _wait(part)
         except cl.Error as error:
             raise explain(error, f"running ops {start}..{end} of {self.graph.name}") from error
-        return first, last
+        state.position = start
+        waited_ns = time.perf_counter_ns() - began
+        launches = [event for part in parts for event in part]
+        if not launches:
+            return start, waited_ns
+        # By the device's clock: how long this thread then waits to be woken is not its time.
+        device_ns = int(launches[-1].profile.end - launches[0].profile.queued)
+        return start, min(waited_ns, device_ns)
+
+    def _enqueue(self, state: OpenCLState, start: int, end: int) -> list[cl.Event]:
+        """Launch ops ``[start, end)``; the first and the last launch, if there are any."""
+        queue, enqueue = self._engine.queue, cl.enqueue_nd_range_kernel
+        edges: list[cl.Event] = []
+        for index in range(start, end):
+            made = [enqueue(queue, *launch) for launch in state.enqueues[index]]
+            if made:
+                state.events[index] = made
+                edges = [edges[0] if edges else made[0], made[-1]]
+        if edges:
+            queue.flush()
+        return edges
 
     def run_fallback(self, state: State, start: int, end: int) -> int:
         assert isinstance(state, OpenCLState)
@@ -200,6 +213,15 @@ class OpenCLNetwork(Network):
 
     def close(self) -> None:
         self._spare = None
+
+
+def _wait(events: Sequence[cl.Event]) -> None:
+    if events:
+        events[-1].wait()
+
+
+def _whatever(part: int) -> bool:
+    return True
 
 
 def _ignore(done: int, total: int) -> None:

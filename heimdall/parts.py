@@ -1,0 +1,64 @@
+"""A chunk in parts, so that it ends with its gap even where the device turns out slower.
+
+What a chunk will take is known to a few percent most of the time, and to a third when something
+else wants the memory. Its first half tells how it goes this time; from there on it is handed to
+the device a few milliseconds at a time, and no further than the gap reaches.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+
+from heimdall.coordinator.events import RunChunk
+
+_PART_NS = 3_000_000
+_TOLERANCE_NS = 800_000  # less than the guard between a gap and its frame: that is not late yet
+
+
+class Parts:
+    """Where a network may stop. ``op_ns``: the profiled times of its ops."""
+
+    def __init__(self, op_ns: Sequence[int]) -> None:
+        self._sums = list(accumulate(op_ns, initial=0))
+
+    def pace(self, chunk: RunChunk, clock: Callable[[], int] = time.perf_counter_ns) -> Pace:
+        """The parts of a chunk that starts now."""
+        sums, start_op = self._sums, chunk.start_op
+        work_ns = sums[chunk.end_op] - sums[start_op]
+        slowness = chunk.expected_ns / work_ns if work_ns else 1.0
+        ends = list(self._ends(start_op, chunk.end_op, _PART_NS / max(slowness, 0.1)))
+        expected_ns = [int((sums[end] - sums[start_op]) * slowness) for end in ends]
+        return Pace(ends, expected_ns, chunk.until_ns + _TOLERANCE_NS, clock)
+
+    def _ends(self, start: int, end: int, part_ns: float) -> Iterator[int]:
+        """Half way, then every ``part_ns`` of profiled time."""
+        sums = self._sums
+        next_ns = (sums[start] + sums[end]) / 2
+        while (stop := bisect_left(sums, next_ns, start + 1, end)) < end:
+            yield stop
+            start, next_ns = stop, sums[stop] + part_ns
+        yield end
+
+
+class Pace:
+    """How a chunk gets on, from now: ``ends[i]`` is where its part i ends, ``expected_ns[i]``
+    how long it takes to get there."""
+
+    def __init__(
+        self,
+        ends: Sequence[int],
+        expected_ns: Sequence[int],
+        until_ns: int,
+        clock: Callable[[], int],
+    ) -> None:
+        self.ends, self._expected_ns = ends, expected_ns
+        self._until_ns, self._clock = until_ns, clock
+        self._began_ns = clock()
+
+    def go_on(self, part: int) -> bool:
+        """Whether ``part`` would end in time too, now that ``part`` - 2 has ended."""
+        slowness = (self._clock() - self._began_ns) / max(self._expected_ns[part - 2], 1)
+        return self._began_ns + slowness * self._expected_ns[part] <= self._until_ns
