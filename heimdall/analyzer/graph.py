@@ -17,7 +17,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from heimdall.analyzer.onnx_file import read_model
-from heimdall.analyzer.simplified import simplified_model
+from heimdall.analyzer.simplified import scan, simplified_model
 from heimdall.errors import ModelError
 
 
@@ -95,22 +95,24 @@ def load_graph(
     """
     path = Path(path)
     try:
-        raw = path.read_bytes()
+        scanned = scan(path)
     except OSError as error:
         raise ModelError(f"cannot read model {path}: {error.strerror or error}") from error
-    return _load(path, raw, lambda: simplified_model(path, raw, shapes))
+    return _load(path, scanned.digest, lambda: simplified_model(path, scanned, shapes))
 
 
 def graph_from_model(model: onnx.ModelProto, name: str = "model") -> Graph:
     """The same checks for a model built in memory (tests, sub-graphs)."""
     path, raw = Path(name), model.SerializeToString()
-    return _load(path, raw, lambda: read_model(path, raw, None))
+    return _load(path, hashlib.sha256(raw), lambda: read_model(path, raw, None))
 
 
-def _load(path: Path, raw: bytes, read: Callable[[], tuple[onnx.ModelProto, int]]) -> Graph:
+def _load(
+    path: Path, content: hashlib._Hash, read: Callable[[], tuple[onnx.ModelProto, int]]
+) -> Graph:
     try:
         model, opset = read()
-        digest = hashlib.sha256(raw)
+        digest = content.copy()
         for value in model.graph.input:
             dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
             digest.update(repr((value.name, dims)).encode())

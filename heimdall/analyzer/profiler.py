@@ -89,6 +89,15 @@ def measure_whole(network: Network, progress: Progress = no_progress) -> int:
     return round(sum(runner.measure([everything])[0].range_ns))
 
 
+def measure_gpu(network: Network, progress: Progress = no_progress) -> int:
+    """The GPU time of a whole network in as few chunks as its fallback ops allow, in ns."""
+    segments = _segments(network)
+    runner = _Runner(network, network.new_state(), sample_inputs(network.graph), progress)
+    runner.warm_up(segments)
+    times = zip(segments, runner.measure([segments])[0].range_ns, strict=True)
+    return round(sum(ns for (start, _), ns in times if not network.ops[start].fallback))
+
+
 def measure_render(draw: Callable[[], None], runs: int = 9) -> int:
     """T_render in ns: ``draw`` renders one frame and waits until it is complete."""
     for _ in range(WARM_UPS):

@@ -13,43 +13,65 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import onnx
 
 from heimdall import paths
 from heimdall.analyzer import onnx_file
-from heimdall.errors import ConfigError
+from heimdall.errors import ConfigError, ModelError
 
 log = logging.getLogger(__name__)
 
 KEPT_BYTES = 256 << 20  # of all files together
 _LARGEST_BYTES = 64 << 20  # of a file: reading larger ones is not what takes their time
+_BLOCK_BYTES = 1 << 20
+_EXTERNAL = b"location"  # a key of each entry that names another file
 _DIGEST_BYTES = 32  # of the rest, at the start of a file; one byte, the opset, follows
 
 
+class Scanned(NamedTuple):
+    """What must be known of a model file before it is parsed, or instead of that."""
+
+    digest: hashlib._Hash  # SHA-256 of its content; ``copy`` it to add to it
+    external: bool  # weights may be in other files, of which its content says nothing
+
+
+def scan(path: Path) -> Scanned:
+    """Go through a model file, a block at a time: into memory that is new, as a whole file needs
+    it, reading takes five times as long. Raises OSError."""
+    digest, external, block = hashlib.sha256(), False, bytearray(_BLOCK_BYTES)
+    overlap = len(_EXTERNAL) - 1  # the word may lie across two blocks
+    with path.open("rb", buffering=0) as opened:
+        while count := opened.readinto(memoryview(block)[overlap:]):
+            digest.update(memoryview(block)[overlap : overlap + count])
+            external = external or block.find(_EXTERNAL, 0, overlap + count) >= 0
+            block[:overlap] = block[count : overlap + count]
+    return Scanned(digest, external)
+
+
 def simplified_model(
-    path: Path, raw: bytes, shapes: Mapping[str, Sequence[int]] | Sequence[int] | None
+    path: Path, scanned: Scanned, shapes: Mapping[str, Sequence[int]] | Sequence[int] | None
 ) -> tuple[onnx.ModelProto, int]:
-    """What ``onnx_file.read_model`` returns for the file ``path`` of content ``raw``, kept for
-    the next time. Raises ModelError as that does."""
-    file = None if _has_external_data(raw) else _file(raw, shapes)
-    if file is None:
-        return onnx_file.read_model(path, raw, shapes)
-    kept = _read(file)
-    if kept is None:
-        kept = onnx_file.read_model(path, raw, shapes)
-        _write(file, *kept)
-    return kept
+    """What ``onnx_file.read_model`` returns for a file that ``scan`` went through, kept for the
+    next time. Raises ModelError as that does."""
+    file = None if scanned.external else _file(scanned, shapes)
+    kept = _read(file) if file else None
+    if kept is not None:
+        return kept
+    raw = path.read_bytes()
+    if hashlib.sha256(raw).digest() != scanned.digest.digest():
+        raise ModelError(f"model {path} has changed while it was read")
+    read = onnx_file.read_model(path, raw, shapes)
+    if file:
+        _write(file, *read)
+    return read
 
 
-def _has_external_data(raw: bytes) -> bool:
-    """Whether weights may be in other files, of which ``raw`` says nothing: each is named by an
-    entry with this key."""
-    return b"location" in raw
-
-
-def _file(raw: bytes, shapes: Mapping[str, Sequence[int]] | Sequence[int] | None) -> Path | None:
-    digest = hashlib.sha256(raw)
+def _file(
+    scanned: Scanned, shapes: Mapping[str, Sequence[int]] | Sequence[int] | None
+) -> Path | None:
+    digest = scanned.digest.copy()
     digest.update(f"\0{shapes!r}\0{_version()}".encode())
     try:
         return paths.cache_dir() / "graphs" / f"{digest.hexdigest()[:32]}.onnx"
