@@ -23,13 +23,15 @@ lint: setup
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 
-# What apps use, then what policies, engines and tools are written against.
-API := heimdall heimdall.app heimdall.models heimdall.models.results heimdall.render \
-	heimdall.tracking heimdall.options heimdall.runtime heimdall.capture \
-	heimdall.schedulers heimdall.schedulers.base heimdall.coordinator \
-	heimdall.coordinator.events heimdall.coordinator.coordinator heimdall.engine.base \
-	heimdall.analyzer.graph heimdall.analyzer.profile heimdall.analyzer.partition \
-	heimdall.models.base heimdall.trace heimdall.errors
+# What apps use; the packages, without (!) all that is inside; then what policies, engines and
+# tools are written against.
+API := heimdall heimdall.app heimdall.models heimdall.render heimdall.tracking heimdall.options \
+	heimdall.runtime heimdall.capture heimdall.trace heimdall.errors heimdall.coordinator \
+	heimdall.schedulers heimdall.analyzer heimdall.engine heimdall.bench heimdall.simulator \
+	'!heimdall[.][a-z]+[.]' heimdall.models.results heimdall.models.base \
+	heimdall.coordinator.events heimdall.coordinator.coordinator heimdall.schedulers.base \
+	heimdall.schedulers.greedy heimdall.engine.base heimdall.analyzer.graph \
+	heimdall.analyzer.profile heimdall.analyzer.partition
 
 # The reference, from the docstrings: open docs/api/index.html
 docs: setup

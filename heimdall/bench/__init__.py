@@ -1,9 +1,9 @@
 """Evaluation: the paper's scenarios, and the systems that are compared on them.
 
-``scenario``  a workload: an app and what it changes, or DNNs that are simulated only
-``systems``   what runs it: the coordinator with a policy, or an uncoordinated baseline
-``workload``  a scenario as an App that runs; ``standin`` networks for its load
-``uncoordinated``  the baselines live, by ``threads`` and ``inference``
-``live``      one system; ``runner`` several, each in a process of its own
-``accuracy``  what is on screen against what is there; ``footage`` for it
+- ``scenario``  a workload: an app and what it changes, or DNNs that are simulated only
+- ``systems``   what runs it: the coordinator with a policy, or an uncoordinated baseline
+- ``workload``  a scenario as an App that runs; ``standin`` networks for its load
+- ``uncoordinated``  the baselines live, by ``threads`` and ``inference``
+- ``live``      one system; ``runner`` several, each in a process of its own
+- ``accuracy``  what is on screen against what is there; ``footage`` for it
 """

@@ -10,9 +10,7 @@ thread or touches GL or OpenCL.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from heimdall.coordinator.coordinator import Coordinator
-
-__all__ = ["Coordinator"]
+    from heimdall.coordinator.coordinator import Coordinator as Coordinator
 
 
 def __getattr__(name: str) -> Any:

@@ -1,13 +1,13 @@
 """Runs on a virtual clock: the very coordinator and schedulers, on a device that is a model.
 
-``device``         a phone's profile (profiles/NAME.toml), its networks made of the paper's figures
-``machine``        what every simulation runs on: processors and DNNs as numbers
-``agenda``         virtual time: what happens next
-``cores``          CPU cores with contention noise, and the worker threads on them
-``turns``          a GPU without preemption whose driver takes turns between queues
-``coordinated``    the runtime's loop in virtual time, around a real Coordinator
-``uncoordinated``  the baselines: every DNN in a thread of its own
-``here``           this machine, measured, as a machine to simulate
-``recorded``       the machine of a recorded run, and what that run showed
-``simulate``       a scenario on a device under a system, to the summary of a run
+- ``device``         a phone's profile (profiles/NAME.toml), its networks from the paper's figures
+- ``machine``        what every simulation runs on: processors and DNNs as numbers
+- ``agenda``         virtual time: what happens next
+- ``cores``          CPU cores with contention noise, and the worker threads on them
+- ``turns``          a GPU without preemption whose driver takes turns between queues
+- ``coordinated``    the runtime's loop in virtual time, around a real Coordinator
+- ``uncoordinated``  the baselines: every DNN in a thread of its own
+- ``here``           this machine, measured, as a machine to simulate
+- ``recorded``       the machine of a recorded run, and what that run showed
+- ``simulate``       a scenario on a device under a system, to the summary of a run
 """
