@@ -200,18 +200,12 @@ class Runtime:
 
     def _draw(self, frame: Frame, start_ns: int) -> tuple[int, int]:
         """Draw and present the newest frame; return (completion time, duration) in ns."""
-        setup = self._setup
         began_ns = self._clock()
-        setup.scene.begin(frame.image, frame.sequence)
-        self._tracker.show(frame)
-        self._callbacks.call(self._app.draw, setup.scene)
-        setup.scene.render()
-        self._display.draw(began_ns)
-        setup.surface.finish()
+        self._paint(frame, began_ns)
         completed_ns = self._clock()
-        setup.surface.present()
+        self._setup.surface.present()
         if self._recorder:
-            self._recorder.add(setup.surface)
+            self._recorder.add(self._setup.surface)
         self._controls.frame()
         self._spans.span(
             "render",
@@ -221,6 +215,20 @@ class Runtime:
             {"after_start_ms": (completed_ns - start_ns) / 1e6},
         )
         return completed_ns, completed_ns - began_ns
+
+    def _paint(self, frame: Frame, now_ns: int) -> None:
+        """Draw all that a frame shows, and wait until that is complete."""
+        setup = self._setup
+        setup.scene.begin(frame.image, frame.sequence)
+        self._tracker.show(frame)
+        self._callbacks.call(self._app.draw, setup.scene)
+        setup.scene.render()
+        self._display.draw(now_ns)
+        setup.surface.finish()
+
+    def redraw(self) -> None:
+        """Draw the last frame once more and wait until it is complete; nobody sees it."""
+        self._paint(self._frame, self._clock())
 
     def _count_frame(self, start_ns: int, completed_ns: int, render_ns: int) -> None:
         if not self._startup_s:

@@ -1,8 +1,13 @@
-"""What no coordination can help: a network that is too slow even alone."""
+"""Each piece of a run's GPU work alone: what no coordination can help, and what it costs."""
 
 from __future__ import annotations
 
-from heimdall.coordinator.events import DnnPlan
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from heimdall.analyzer.profiler import Progress, measure_gpu, measure_render, no_progress
+from heimdall.coordinator.events import GPU, DnnPlan
+from heimdall.deployment import Deployment
 
 
 def too_slow_alone(plan: DnnPlan, *, fps: float, render_ms: float) -> str | None:
@@ -22,3 +27,25 @@ def too_slow_alone(plan: DnnPlan, *, fps: float, render_ms: float) -> str | None
         f"in gaps of {gap_ms:.1f} ms between frames {interval_ms:.1f} ms apart"
         + (f", and {fallback_ms:.0f} ms for ops on the CPU" if plan.fallback_ns else "")
     )
+
+
+def measure_useful_ms(
+    summary: Mapping[str, Any],
+    redraw: Callable[[], None],
+    deployments: Mapping[str, Deployment],
+    progress: Progress = no_progress,
+) -> float:
+    """What the frames and inferences of a run would have taken of the GPU with nothing beside.
+
+    Measured right after the run: with the content that its frames had in the end, and at the
+    speed that the machine has now (a shared one has another one every few minutes).
+    """
+    useful_ns = summary["frames"] * measure_render(redraw)
+    for name, deployment in deployments.items():
+        count = summary["dnns"][name]["gpu"]
+        if count:
+            networks = deployment.networks(GPU)
+            tasks = [stage.tasks for stage in deployment.plan.stages]
+            lone_ns = (measure_gpu(network, progress) for network in networks)
+            useful_ns += count * sum(n * ns for n, ns in zip(tasks, lone_ns, strict=True))
+    return round(float(useful_ns) / 1e6, 1)

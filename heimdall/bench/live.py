@@ -8,7 +8,7 @@ from typing import Any
 
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import create, validate
-from heimdall.bench.alone import too_slow_alone
+from heimdall.bench.alone import measure_useful_ms, too_slow_alone
 from heimdall.bench.energy import EnergyMeter
 from heimdall.bench.scenario import Scenario
 from heimdall.bench.systems import System
@@ -48,6 +48,9 @@ def run_live(
             power_w = meter.watts()
         finally:
             runtime.close()
+        if system.coordinated:
+            useful_ms = measure_useful_ms(summary, runtime.redraw, setup.deployments, progress)
+            summary["gpu"]["useful_ms"] = useful_ms
     wall_s = round(time.perf_counter() - entered_s, 3)
     return {**summary, "system": system.name, "power_w": power_w, "wall_s": wall_s}
 

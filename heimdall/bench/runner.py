@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -182,7 +183,8 @@ class OwnProcess:
             stderr=subprocess.PIPE,
             text=True,
         )
-        listener = threading.Thread(target=self._listen, args=(process.stderr,), daemon=True)
+        said: deque[str] = deque(maxlen=1)
+        listener = threading.Thread(target=self._listen, args=(process.stderr, said), daemon=True)
         listener.start()
         try:
             assert process.stdout is not None
@@ -196,12 +198,14 @@ class OwnProcess:
             summary: Summary = json.loads(output)["systems"][system.name]
         except (ValueError, KeyError) as error:
             message = f"ended with status {process.returncode} and no summary"
-            raise FailedSystemError(message) from error
+            raise FailedSystemError(": ".join([message, *said])) from error
         return summary
 
-    def _listen(self, stream: IO[str]) -> None:
-        for line in stream:
-            level, _, message = line.strip().partition(": ")
+    def _listen(self, stream: IO[str], said: deque[str]) -> None:
+        """``said`` is given each line: of a process that fails, the last one says why."""
+        for line in filter(None, map(str.strip, stream)):
+            level, _, message = line.partition(": ")
+            said.append(message if level in LEVELS else line)
             if level in LEVELS and message not in self._heard:
                 self._heard.add(message)
                 log.log(LEVELS[level], "%s", message)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heimdall.analyzer import profiler
-from heimdall.analyzer.profiler import measure_ops, measure_render, measure_whole
+from heimdall.analyzer.profiler import measure_gpu, measure_ops, measure_render, measure_whole
 from heimdall.engine.null import NullEngine, NullNetwork
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 
@@ -47,6 +47,12 @@ def test_fallback_ops_are_measured_at_their_place_without_cost_of_a_chunk(graph)
     measured = measure_ops(network)
     assert measured.op_ns == tuple(ms * MS for ms in (10, 30, 20, 40, 10, 20))
     assert measured.whole_ns == 130 * MS
+
+
+def test_the_gpu_time_of_a_network_is_without_its_fallback_ops(graph):
+    engine = NullEngine(op_ns=cost, chunk_cost_ns=COST)
+    assert measure_gpu(engine.load(graph)) == 130 * MS + COST
+    assert measure_gpu(engine.load(graph, force_fallback=["Abs"])) == 90 * MS + 2 * COST
 
 
 def test_real_network_adds_up_to_its_whole_time(graph):

@@ -1,11 +1,16 @@
-"""Networks that no coordination can help."""
+"""Networks that no coordination can help, and what the work of a run takes alone."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from heimdall.bench.alone import too_slow_alone
+from heimdall.analyzer.graph import load_graph
+from heimdall.bench import alone
+from heimdall.bench.alone import measure_useful_ms, too_slow_alone
 from heimdall.coordinator.events import DnnPlan, StagePlan
+from heimdall.engine.null import NullEngine
 
 MS = 1_000_000
 
@@ -34,3 +39,17 @@ def test_ops_on_the_cpu_do_not_wait_for_gaps():
 @pytest.mark.parametrize("render_ms", [20.0, 25.0])
 def test_without_a_gap_nothing_can_be_met(render_ms):
     assert "inf ms in gaps of 0.0 ms" in too_slow_alone(plan(1, 0, 60), fps=50, render_ms=render_ms)
+
+
+def test_useful_is_what_each_frame_and_inference_takes_alone(assets, monkeypatch):
+    monkeypatch.setattr(alone, "measure_render", lambda redraw: redraw())
+    graph = load_graph(assets / "models" / "hand_landmark_lite_224.onnx")
+    loaded = NullEngine(op_ns=MS).load(graph)
+    deployments = {}
+    for name, tasks in (("eye", 1), ("hands", 3), ("idle", 1)):
+        plan = DnnPlan(name, (StagePlan((), (), 0, 0, (), tasks),), MS)
+        deployments[name] = SimpleNamespace(plan=plan, networks=lambda processor: [loaded])
+    counts = {"eye": 2, "hands": 1, "idle": 0}
+    summary = {"frames": 10, "dnns": {name: {"gpu": count} for name, count in counts.items()}}
+    network_ms = len(loaded.ops)
+    assert measure_useful_ms(summary, lambda: 4 * MS, deployments) == 40 + (2 + 3) * network_ms
