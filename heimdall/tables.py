@@ -136,12 +136,11 @@ def bench_report(result: Mapping[str, Any]) -> list[Table | str]:
     first = next(iter(systems.values()), None)
     gpu = f"; {first['device']['gpu']}, {first['device']['mode']}" if first else ""
     parts: list[Table | str] = [
-        f"{result['title']} on {machine['processor']}, {machine['cores']} cores{gpu}",
-        "",
-        _table(None, columns, frames),
-        "",
-        _table(None, ["latency, ms", *(f">{name}" for name in systems)], rows),
+        f"{result['title']} on {machine['processor']}, {machine['cores']} cores{gpu}"
     ]
+    if systems:
+        latencies = _table(None, ["latency, ms", *(f">{name}" for name in systems)], rows)
+        parts += ["", _table(None, columns, frames), "", latencies]
     failures = [f"failed: {failure}" for failure in result["failures"]]
     errors = [f"{name}: {e}" for name, run in systems.items() for e in run["errors"]]
     return parts + (["", *failures, *errors] if failures or errors else [])

@@ -195,14 +195,18 @@ class OwnProcess:
             raise
         listener.join()
         try:
-            summary: Summary = json.loads(output)["systems"][system.name]
-        except (ValueError, KeyError) as error:
-            message = f"ended with status {process.returncode} and no summary"
-            raise FailedSystemError(": ".join([message, *said])) from error
-        return summary
+            result = json.loads(output)
+        except ValueError:  # it has died
+            result = {"systems": {}, "failures": []}
+        if system.name in result["systems"]:
+            summary: Summary = result["systems"][system.name]
+            return summary
+        ended = [f"ended with status {process.returncode} and no summary", *said]
+        reasons = [reason.removeprefix(f"{system.name}: ") for reason in result["failures"]]
+        raise FailedSystemError(next(iter(reasons), ": ".join(ended)))
 
     def _listen(self, stream: IO[str], said: deque[str]) -> None:
-        """``said`` is given each line: of a process that fails, the last one says why."""
+        """``said`` is given each line: of a process that dies, the last one says why."""
         for line in filter(None, map(str.strip, stream)):
             level, _, message = line.partition(": ")
             said.append(message if level in LEVELS else line)
