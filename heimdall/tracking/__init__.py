@@ -1,10 +1,10 @@
 """Latency compensation: results and pinned content follow the picture between inferences.
 
-- ``flow``      sparse optical flow: the same points found again in each new frame
-- ``patch``     a piece of the picture that moves as one, known by the points on it
-- ``field``     a piece that moves in itself, such as a person's outline
-- ``carry``     a DNN's result, moved from its own frame to the newest, without jumps
-- ``tracker``   ties them to a run: frames in, results in, what to draw out
+``flow``      sparse optical flow: the same points found again in each new frame
+``patch``     a piece of the picture that moves as one, known by the points on it
+``field``     a piece that moves in itself, such as a person's outline
+``carry``     a DNN's result, moved from its own frame to the newest, without jumps
+``tracker``   ties them to a run: frames in, results in, what to draw out
 """
 
 from heimdall.tracking.patch import Anchor

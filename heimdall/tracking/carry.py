@@ -114,9 +114,9 @@ class Cover:
     """A mask that moves with what it covers."""
 
     def __init__(self, mask: Mask) -> None:
-        self._mask, self._field = mask, Field()
-        self._before: Cover | None = None
-        self._share = 0.0  # of the result before, in what is shown
+        self._values, self._field = mask.values, Field()
+        self._before: np.ndarray | None = None  # shown when this one came
+        self._share = 0.0  # of that, in what is shown
 
     def follow(self, tracks: Tracks) -> None:
         """Go on to the next frame."""
@@ -124,8 +124,6 @@ class Cover:
         self._share *= KEPT
         if self._share < FADED:
             self._before = None
-        if self._before:
-            self._before.follow(tracks)
 
     def catch_up(self, path: Sequence[Tracks]) -> None:
         """Go on to the last of ``path``."""
@@ -134,17 +132,17 @@ class Cover:
 
     def value(self) -> Mask:
         """The mask in the newest frame, fading over from the one before."""
-        values = self._field.warped(self._mask.values)
-        if self._before:
-            before = self._before._field.warped(self._before._mask.values)
-            values = cv2.addWeighted(before, self._share, values, 1 - self._share, 0)
-        return Mask(values)
+        values = self._values
+        if self._before is not None:
+            values = cv2.addWeighted(self._before, self._share, values, 1 - self._share, 0)
+        return Mask(self._field.warped(values))
 
     def replace(self, before: Cover) -> None:
         """Take over from ``before``, which has been shown so far."""
-        if before._mask.values.shape == self._mask.values.shape:
-            before._before = None
-            self._before, self._share = before, KEPT
+        if before._values.shape == self._values.shape:
+            # Both go on from the newest frame, so that one field moves them.
+            self._values, self._before = self.value().values, before.value().values
+            self._field, self._share = Field(), KEPT
 
 
 def carrier(result: Any, tracks: Tracks, size: Size) -> Things | Cover | None:

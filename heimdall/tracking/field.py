@@ -32,25 +32,22 @@ class Field:
         """Go on to the next frame."""
         if tracks.back is None:
             return
-        here = cells(tracks.back.shape)
-        if self._sources is None:
-            self._sources = here
-        before = here + tracks.back
-        self._sources = cv2.remap(
-            self._sources, before, _ONE_MAP, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
-        )
+        before = cells(tracks.back.shape) + tracks.back
+        self._sources = before if self._sources is None else _sampled(self._sources, before)
 
     def warped(self, values: np.ndarray) -> np.ndarray:
         """``values`` (h, w) over the own frame, float32, as they lie over the newest."""
         if self._sources is None:
             return values
         height, width = values.shape
-        rows, columns = self._sources.shape[:2]
-        unit = np.array((width / columns, height / rows), np.float32)
-        places = cv2.resize((self._sources + 0.5) * unit - 0.5, (width, height))
-        return cv2.remap(
-            values, places, _ONE_MAP, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
-        )
+        across, down = width / self._sources.shape[1], height / self._sources.shape[0]
+        unit = np.array([[across, 0, (across - 1) / 2], [0, down, (down - 1) / 2]])
+        return _sampled(values, cv2.resize(cv2.transform(self._sources, unit), (width, height)))
+
+
+def _sampled(values: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """What ``values`` hold at ``places`` (h, w, 2: x, y), or at the edge nearest to them."""
+    return cv2.remap(values, places, _ONE_MAP, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
 
 
 @functools.lru_cache(maxsize=4)

@@ -1,7 +1,7 @@
 """Sparse optical flow: points followed from frame to frame by pyramidal Lucas-Kanade.
 
 All work is done by OpenCV on a reduced grey picture, off the GPU and without the interpreter
-lock: about 130 points, followed forth and back, take under 1 ms a frame (one x86 core).
+lock: ``python benchmarks/tracking.py`` says how long each part takes.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from heimdall.models.letterbox import shrink
 WIDTH = 320  # of the reduced picture, or its longer side
 CELL = 22  # reduced pixels: at most one new point a cell, so that points cover the picture
 WINDOW = (9, 9)
-LEVELS = 3
+LEVELS = 3  # halvings of the reduced picture on which the way of a point is sought first
 STEPS = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 8, 0.03)
-RETURN_ERROR = 0.7  # reduced pixels: a point followed forth and back must come home
-FAINTEST = 2e-5  # smallest eigenvalue of a corner worth following
+RETURN_ERROR = 0.3  # reduced pixels: a point followed forth and back must come home
+FAINTEST = 5e-5  # smallest eigenvalue of a corner worth following
 REFILL_EVERY = 4  # frames between looks for new corners
 SMALLEST = 16  # reduced pixels: the dense flow is not defined on less
-FINEST = 3  # the dense flow stops at an eighth of the reduced picture: a third of its time
-GRID = 2  # reduced pixels: a cell of the dense flow
+GRID = 4  # reduced pixels: a cell of the dense flow
+STRIDE = 6  # cells between its patches of 8: with 4 it takes twice as long, to no better masks
 CUT_SHARE = 0.2  # fewer survivors of the points than this: another scene
 
 
@@ -46,20 +46,24 @@ class Tracks:
 
 def common(ids: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Places of the ids that both ascending arrays hold, in each."""
-    _, mine, theirs = np.intersect1d(ids, others, assume_unique=True, return_indices=True)
-    return mine, theirs
+    theirs = np.searchsorted(others, ids)
+    theirs[theirs == len(others)] = 0
+    mine = np.flatnonzero(others[theirs] == ids) if len(others) else theirs[:0]
+    return mine, theirs[mine]
 
 
 class Flow:
     """Follows points through a sequence of pictures, BGR uint8 (h, w, 3)."""
 
     def __init__(self) -> None:
+        self._large: np.ndarray | None = None  # the picture in grey, written to again
         self._grey = np.empty((0, 0), np.uint8)
         self._shape: tuple[int, ...] = ()
         self._ids = np.empty(0, np.int64)
         self._points = np.empty((0, 2), np.float32)  # of the reduced picture
         self._dense = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_ULTRAFAST)
-        self._dense.setFinestScale(FINEST)
+        self._dense.setFinestScale(0)
+        self._dense.setPatchStride(STRIDE)
         self._next_id = 0
         self._age = 0
 
@@ -67,7 +71,7 @@ class Flow:
         """The points in ``image``, the frame after the one given before, and the dense flow."""
         height, width = image.shape[:2]
         scale = max(1.0, max(height, width) / WIDTH)
-        grey = _reduced(image, scale)
+        grey = self._reduced(image, scale)
         cut = image.shape != self._shape or not self._follow(grey)
         if cut:
             self._ids, self._points = self._ids[:0], self._points[:0]
@@ -80,64 +84,71 @@ class Flow:
         points = (self._points + np.float32(0.5)) * np.float32(scale) - np.float32(0.5)
         return Tracks(sequence, self._ids, points, cut, back)
 
+    def _reduced(self, image: np.ndarray, scale: float) -> np.ndarray:
+        """Grey, ``scale`` times smaller. Grey first, though it is more pixels: the picture is
+        read once, in order, and every pixel counts, which halves what noise does to points."""
+        self._large = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY, dst=self._large)
+        return shrink(self._large, round(image.shape[1] / scale), round(image.shape[0] / scale))
+
     def _follow(self, grey: np.ndarray) -> bool:
         """Move the points, dropping those that got lost; False: too many did."""
         if not len(self._points):
             return True
-        before = self._points[:, None]
-        forth, found, _ = cv2.calcOpticalFlowPyrLK(
-            self._grey,
-            grey,
-            before,
-            np.empty_like(before),
-            winSize=WINDOW,
-            maxLevel=LEVELS,
-            criteria=STEPS,
-        )
-        back, returned, _ = cv2.calcOpticalFlowPyrLK(
-            grey,
-            self._grey,
-            forth,
-            np.empty_like(before),
-            winSize=WINDOW,
-            maxLevel=LEVELS,
-            criteria=STEPS,
-        )
-        error = np.abs(back - before).max(axis=(1, 2))
-        height, width = grey.shape
-        inside = (forth >= 0).all(axis=(1, 2)) & (forth < (width, height)).all(axis=(1, 2))
-        kept = (found[:, 0] > 0) & (returned[:, 0] > 0) & (error < RETURN_ERROR) & inside
-        self._ids, self._points = self._ids[kept], forth[kept, 0]
+        before = self._points
+        forth, found = _followed(self._grey, grey, before, None, LEVELS)
+        # The way back begins at its end: one that is not there leads away from it again.
+        back, returned = _followed(grey, self._grey, forth, before.copy(), 0)
+        error = np.abs(back - before).max(axis=1)
+        inside = ((forth >= 0) & (forth < grey.shape[::-1])).all(axis=1)
+        kept = found & returned & inside & (error < RETURN_ERROR)
+        self._ids, self._points = self._ids[kept], forth[kept]
         return bool(kept.mean() > CUT_SHARE)
 
     def _back(self, grey: np.ndarray) -> np.ndarray | None:
-        if min(grey.shape) < SMALLEST:
+        if min(grey.shape) < SMALLEST * GRID:
             return None
-        back = self._dense.calc(grey, self._grey, None)  # type: ignore[call-overload]
         size = (grey.shape[1] // GRID, grey.shape[0] // GRID)
-        return cv2.resize(back, size, interpolation=cv2.INTER_AREA) / np.float32(GRID)
+        now, before = (
+            cv2.resize(each, size, interpolation=cv2.INTER_AREA) for each in (grey, self._grey)
+        )
+        return self._dense.calc(now, before, None)  # type: ignore[call-overload,no-any-return]
 
     def _refill(self, grey: np.ndarray) -> None:
         """Take the best corner of every cell that holds no point."""
-        strength = cv2.cornerMinEigenVal(grey, 3)
-        rows, columns = grey.shape[0] // CELL, grey.shape[1] // CELL
-        cells = strength[: rows * CELL, : columns * CELL]
-        cells = cells.reshape(rows, CELL, columns, CELL).swapaxes(1, 2).reshape(-1, CELL * CELL)
+        # Half the size takes a tenth of the time, and a corner need not be exact.
+        half = cv2.resize(grey, (grey.shape[1] // 2, grey.shape[0] // 2))
+        strength = cv2.cornerMinEigenVal(half, 3)
+        side = CELL // 2
+        rows, columns = half.shape[0] // side, half.shape[1] // side
+        cells = strength[: rows * side, : columns * side]
+        cells = cells.reshape(rows, side, columns, side).swapaxes(1, 2).reshape(-1, side * side)
         best = cells.argmax(axis=1)
         free = cells[np.arange(len(cells)), best] > FAINTEST
         held = np.minimum(self._points // CELL, (columns - 1, rows - 1)).astype(int)
         free[held[:, 1] * columns + held[:, 0]] = False
         cell, place = np.flatnonzero(free), best[free]
-        x = (cell % columns) * CELL + place % CELL
-        y = (cell // columns) * CELL + place // CELL
-        self._points = np.vstack([self._points, np.stack([x, y], axis=1).astype(np.float32)])
+        x = (cell % columns) * side + place % side
+        y = (cell // columns) * side + place // side
+        corners = 2 * np.stack([x, y], axis=1).astype(np.float32) + np.float32(0.5)
+        self._points = np.vstack([self._points, corners])
         fresh = np.arange(self._next_id, self._next_id + len(cell))
         self._ids = np.concatenate([self._ids, fresh])
         self._next_id += len(cell)
 
 
-def _reduced(image: np.ndarray, scale: float) -> np.ndarray:
-    """Grey, ``scale`` times smaller: shrunk first, so that grey is made of few pixels."""
-    size = (round(image.shape[1] / scale), round(image.shape[0] / scale))
-    small = image if scale == 1 else shrink(image, *size)
-    return cv2.cvtColor(small, cv2.COLOR_BGR2GRAY)
+def _followed(
+    start: np.ndarray, end: np.ndarray, points: np.ndarray, guess: np.ndarray | None, levels: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where ``points`` (n, 2) of picture ``start`` are in ``end``, and whether they were found.
+    ``guess``, where they probably are, is written to."""
+    there, found, _ = cv2.calcOpticalFlowPyrLK(
+        start,
+        end,
+        points,
+        guess,  # type: ignore[arg-type]
+        winSize=WINDOW,
+        maxLevel=levels,
+        criteria=STEPS,
+        flags=0 if guess is None else cv2.OPTFLOW_USE_INITIAL_FLOW,
+    )
+    return there, found[:, 0] > 0

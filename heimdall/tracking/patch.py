@@ -98,12 +98,25 @@ def similarity(own: np.ndarray, now: np.ndarray, tolerance: float) -> np.ndarray
     if len(own) < LEAST_POINTS:
         return None
     fitted, agree = cv2.estimateAffinePartial2D(
-        own, now, ransacReprojThreshold=tolerance, maxIters=ITERATIONS, refineIters=3
+        own, now, ransacReprojThreshold=tolerance, maxIters=ITERATIONS, refineIters=0
     )
     if fitted is None or agree.sum() < LEAST_POINTS:
         return None
+    chosen = agree[:, 0] > 0
+    fitted = _least_squares(own[chosen], now[chosen])
     scale = math.hypot(fitted[0, 0], fitted[1, 0])
     return fitted if GROWTH[0] < scale < GROWTH[1] else None
+
+
+def _least_squares(own: np.ndarray, now: np.ndarray) -> np.ndarray:
+    """The similarity (2, 3) that leads ``own`` (n, 2) best to ``now``. With points as complex
+    numbers it is ``turn * z + shift``; OpenCV's own refinement takes five times as long."""
+    z, w = (each.astype(np.float64).view(np.complex128)[:, 0] for each in (own, now))
+    middle, there = z.mean(), w.mean()
+    spread = z - middle
+    turn = np.vdot(spread, w - there) / np.vdot(spread, spread).real
+    shift = there - turn * middle
+    return np.array([[turn.real, -turn.imag, shift.real], [turn.imag, turn.real, shift.imag]])
 
 
 def moved(transform: np.ndarray, points: np.ndarray) -> np.ndarray:
