@@ -23,8 +23,8 @@ from heimdall import DNN, App, paths
 from heimdall.documents import Document, Library
 from heimdall.models.results import Hand, TextRegion
 from heimdall.render import Key, Pointer, Scene
-from heimdall.softgpu import lower_priority
 from heimdall.tracking import Anchor
+from heimdall.urgency import lower_priority
 from heimdall.workers import Workers
 
 PINCH, HOLD_S = 0.35, 1.0  # a pinch held so long keeps a note

@@ -27,7 +27,7 @@ from heimdall.readers import (
     open_stream,
     without_password,
 )
-from heimdall.softgpu import lower_priority
+from heimdall.urgency import lower_priority
 
 OPEN_TIMEOUT_S = 15.0  # a camera takes 1-3 s; a stream's own timeouts below are shorter
 SILENCE_S = 3.0  # a live source that gives nothing for so long is reported

@@ -38,7 +38,7 @@ from heimdall.faults import Fallible, Faults, say
 from heimdall.models.base import Prepared
 from heimdall.models.luminance import luminance_difference, luminance_grid
 from heimdall.parts import Parts
-from heimdall.softgpu import first_in_line, in_background, lower_priority, second_in_line
+from heimdall.urgency import first_in_line, in_background, lower_priority, second_in_line
 from heimdall.workers import Workers
 
 if TYPE_CHECKING:

@@ -34,6 +34,7 @@ from heimdall.options import MODES, RunOptions
 from heimdall.processors import Processors, open_processors
 from heimdall.render import Overlay, Scene, Surface, open_surface
 from heimdall.splash import Splash
+from heimdall.urgency import precise_timers
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ def start(app: App, options: RunOptions, progress: Progress = no_progress) -> It
         graphs = _load_graphs(pipelines, progress)
         for dnn in app.dnns:
             check_forced_names(graphs[dnn.name], dnn.force_fallback)
-        softgpu.precise_timers()
+        precise_timers()
         cv2.setNumThreads(1)  # pictures are small, and the cores have other work
         plan = softgpu.plan(cores=options.gpu_cores, realtime=options.realtime)
         processors = stack.enter_context(open_processors(options.device, plan))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +43,20 @@ def assets() -> Path:
     from heimdall import paths
 
     return paths.ASSETS
+
+
+@pytest.fixture(scope="session")
+def run_python() -> Callable[..., Any]:
+    """``run_python(code)``: what the code prints as JSON on its last line, in a process of its own:
+    there threads may be confined, and priorities lowered, for good."""
+
+    def in_own_process(code: str, **more: Any) -> Any:
+        command = [sys.executable, "-c", textwrap.dedent(code)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, **more)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return in_own_process
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
-import textwrap
 
 import pytest
 
@@ -124,19 +121,6 @@ def test_older_kernels_limit_the_load_of_a_real_time_gpu(machine, monkeypatch):
     assert softgpu.plan(realtime=False).load_limit == 1.0
 
 
-def run_python(code: str, **kwargs) -> dict:
-    """Run code in a fresh process (threads are confined for good); its last line is JSON."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        **kwargs,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 CREATE_BOTH = """
     import json, os, threading
     # Mesa's disk cache has a thread that chooses its own cores, at a moment of its own choice.
@@ -180,7 +164,7 @@ CREATE_BOTH = """
 
 @linux
 @two_cores
-def test_pocl_and_llvmpipe_run_on_the_gpus_cores_and_python_on_the_others():
+def test_pocl_and_llvmpipe_run_on_the_gpus_cores_and_python_on_the_others(run_python):
     pytest.importorskip("pyopencl")
     result = run_python(CREATE_BOTH)
     if "llvmpipe" not in result["renderer"] or "Portable" not in result["platform"]:
@@ -209,7 +193,7 @@ def test_pocl_and_llvmpipe_run_on_the_gpus_cores_and_python_on_the_others():
 
 @linux
 @two_cores
-def test_a_failure_inside_gives_the_calling_thread_back():
+def test_a_failure_inside_gives_the_calling_thread_back(run_python):
     result = run_python("""
         import json, os, threading
         from heimdall import softgpu
@@ -234,7 +218,7 @@ def test_a_failure_inside_gives_the_calling_thread_back():
 
 
 @linux
-def test_only_the_cores_this_process_may_use_are_divided():
+def test_only_the_cores_this_process_may_use_are_divided(run_python):
     core = max(os.sched_getaffinity(0))
     result = run_python(
         """
@@ -248,62 +232,3 @@ def test_only_the_cores_this_process_may_use_are_divided():
         preexec_fn=lambda: os.sched_setaffinity(0, {core}),
     )
     assert result == [[core], [core], "shared"]
-
-
-@linux
-def test_a_worker_can_lower_its_own_priority_and_wake_precisely():
-    result = run_python("""
-        import json, os, sys, threading
-        from heimdall import softgpu
-        levels = []
-        def work():
-            softgpu.lower_priority(5)
-            levels.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
-        before = os.getpriority(os.PRIO_PROCESS, 0)
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-        softgpu.precise_timers()
-        after = os.getpriority(os.PRIO_PROCESS, 0)
-        slack = open(f"/proc/{os.getpid()}/timerslack_ns").read()
-        print(json.dumps([levels, before, after, sys.getswitchinterval(), int(slack)]))
-    """)
-    levels, before, after, interval, slack = result
-    assert levels == [5]
-    assert before == after
-    assert interval <= 0.001
-    assert slack == 1
-
-
-@linux
-def test_what_is_first_in_line_may_interrupt_what_is_second():
-    permitted, first, second = run_python("""
-        import json, os, threading
-        from heimdall import softgpu
-        seen = []
-        def work(urgency):
-            urgency()
-            policy = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
-            seen.append([policy == os.SCHED_RR, os.sched_getparam(0).sched_priority])
-        for urgency in (softgpu.first_in_line, softgpu.second_in_line):
-            thread = threading.Thread(target=work, args=(urgency,))
-            thread.start()
-            thread.join()
-        print(json.dumps([softgpu._realtime_permitted(), *seen]))
-    """)
-    assert first[0] == second[0] == permitted
-    assert second[1] <= first[1]
-
-
-@linux
-def test_a_user_whose_limit_is_the_lowest_priority_is_still_first_in_line(monkeypatch):
-    asked = []
-
-    def refuse_more(tid, policy, param):
-        asked.append(param.sched_priority)
-        if param.sched_priority > softgpu.RT_PRIORITY:
-            raise PermissionError
-
-    monkeypatch.setattr(os, "sched_setscheduler", refuse_more)
-    softgpu.first_in_line()
-    assert asked == [softgpu.RT_PRIORITY + 1, softgpu.RT_PRIORITY]

@@ -11,7 +11,7 @@ import numpy as np
 from heimdall.errors import HeimdallError
 from heimdall.render.recorder import Copies, Recorder, save_picture, upright_bgr
 from heimdall.render.surface import Surface
-from heimdall.softgpu import lower_priority
+from heimdall.urgency import lower_priority
 from heimdall.workers import Workers
 
 _NICE = 10  # as the recorder

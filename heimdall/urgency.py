@@ -1,0 +1,70 @@
+"""How soon the system lets a thread of this process run, and how punctually it wakes it.
+
+Each function is for the calling thread, and does nothing where the system has no such thing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+import threading
+
+from heimdall.softgpu import RT_PRIORITY
+
+_PR_SET_TIMERSLACK = 29
+
+
+def lower_priority(nice: int) -> None:
+    """Give the calling thread the nice level ``nice`` (Linux, where it belongs to threads)."""
+    if sys.platform == "linux":
+        with contextlib.suppress(PermissionError):  # lowering the level again needs privileges
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
+
+
+def in_background() -> None:
+    """Let the calling thread run only when no other thread wants its core (Linux).
+
+    A nice level alone is not enough beside the frame loop: the scheduler lets a running thread
+    finish its slice of about 3 ms before one that wakes up, unless it is a background thread.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
+def first_in_line() -> None:
+    """Let the calling thread run as soon as it wakes up, where real time is permitted.
+
+    For threads that work in short bursts; threads they start are normal ones.
+    """
+    if not _become_realtime(RT_PRIORITY + 1):  # the user's limit may be RT_PRIORITY
+        _become_realtime(RT_PRIORITY)
+
+
+def second_in_line() -> None:
+    """The same for work that must not wait for other work, but may be interrupted by threads that
+    are first in line (where the user's limit allows for that)."""
+    _become_realtime(RT_PRIORITY)
+
+
+def _become_realtime(priority: int) -> bool:
+    try:
+        policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK
+        os.sched_setscheduler(0, policy, os.sched_param(priority))
+    except (AttributeError, OSError):  # not on this system; not for this user
+        return False
+    return True
+
+
+def precise_timers(switch_interval_s: float = 0.0005) -> None:
+    """Let waits of the calling thread, and of threads it creates, end when they should.
+
+    Linux rounds a wait up by 50 us (the timer slack) so as to wake less often. The interpreter
+    lets a thread compute for 5 ms before another may run: too long within a 33 ms frame.
+    """
+    sys.setswitchinterval(switch_interval_s)
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)

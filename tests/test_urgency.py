@@ -1,0 +1,72 @@
+"""Threads become as urgent as their work is, where the system permits."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from heimdall import urgency
+from heimdall.softgpu import RT_PRIORITY
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority on Linux only")
+
+
+@linux
+def test_a_worker_can_lower_its_own_priority_and_wake_precisely(run_python):
+    result = run_python("""
+        import json, os, sys, threading
+        from heimdall.urgency import lower_priority, precise_timers
+        levels = []
+        def work():
+            lower_priority(5)
+            levels.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        before = os.getpriority(os.PRIO_PROCESS, 0)
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        precise_timers()
+        after = os.getpriority(os.PRIO_PROCESS, 0)
+        slack = open(f"/proc/{os.getpid()}/timerslack_ns").read()
+        print(json.dumps([levels, before, after, sys.getswitchinterval(), int(slack)]))
+    """)
+    levels, before, after, interval, slack = result
+    assert levels == [5]
+    assert before == after
+    assert interval <= 0.001
+    assert slack == 1
+
+
+@linux
+def test_what_is_first_in_line_may_interrupt_what_is_second(run_python):
+    permitted, first, second = run_python("""
+        import json, os, threading
+        from heimdall import softgpu, urgency
+        seen = []
+        def work(become):
+            become()
+            policy = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
+            seen.append([policy == os.SCHED_RR, os.sched_getparam(0).sched_priority])
+        for each in (urgency.first_in_line, urgency.second_in_line):
+            thread = threading.Thread(target=work, args=(each,))
+            thread.start()
+            thread.join()
+        print(json.dumps([softgpu._realtime_permitted(), *seen]))
+    """)
+    assert first[0] == second[0] == permitted
+    assert second[1] <= first[1]
+
+
+@linux
+def test_a_user_whose_limit_is_the_lowest_priority_is_still_first_in_line(monkeypatch):
+    asked = []
+
+    def refuse_more(tid, policy, param):
+        asked.append(param.sched_priority)
+        if param.sched_priority > RT_PRIORITY:
+            raise PermissionError
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse_more)
+    urgency.first_in_line()
+    assert asked == [RT_PRIORITY + 1, RT_PRIORITY]
