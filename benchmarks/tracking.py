@@ -42,7 +42,7 @@ PARTS: dict[str, tuple[Any, str]] = {
     "dense flow": (Flow, "_back"),
     "things": (Things, "follow"),
     "masks": (Cover, "follow"),
-    "what to draw": (Tracker, "_publish"),
+    "what to draw": (Tracker, "_value"),
     "new results": (Tracker, "_renew"),
 }
 

@@ -14,10 +14,10 @@ import numpy as np
 from heimdall.models.letterbox import shrink
 
 WIDTH = 320  # of the reduced picture, or its longer side
-CELL = 22  # reduced pixels: at most one new point a cell, so that points cover the picture
+CELL = 24  # reduced pixels: about one point a cell, so that points cover the picture
 WINDOW = (9, 9)
 LEVELS = 3  # halvings of the reduced picture on which the way of a point is sought first
-STEPS = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 8, 0.03)
+STEPS = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 5, 0.03)
 RETURN_ERROR = 0.3  # reduced pixels: a point followed forth and back must come home
 FAINTEST = 5e-5  # smallest eigenvalue of a corner worth following
 REFILL_EVERY = 4  # frames between looks for new corners
@@ -114,7 +114,7 @@ class Flow:
         return self._dense.calc(now, before, None)  # type: ignore[call-overload,no-any-return]
 
     def _refill(self, grey: np.ndarray) -> None:
-        """Take the best corner of every cell that holds no point."""
+        """Take the best corner of every cell that holds no point; of several, keep the oldest."""
         # Half the size takes a tenth of the time, and a corner need not be exact.
         half = cv2.resize(grey, (grey.shape[1] // 2, grey.shape[0] // 2))
         strength = cv2.cornerMinEigenVal(half, 3)
@@ -125,7 +125,10 @@ class Flow:
         best = cells.argmax(axis=1)
         free = cells[np.arange(len(cells)), best] > FAINTEST
         held = np.minimum(self._points // CELL, (columns - 1, rows - 1)).astype(int)
-        free[held[:, 1] * columns + held[:, 0]] = False
+        held, first = np.unique(held[:, 1] * columns + held[:, 0], return_index=True)
+        first.sort()
+        self._ids, self._points = self._ids[first], self._points[first]
+        free[held] = False
         cell, place = np.flatnonzero(free), best[free]
         x = (cell % columns) * side + place % side
         y = (cell // columns) * side + place // side

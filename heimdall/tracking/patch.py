@@ -14,6 +14,7 @@ import numpy as np
 
 from heimdall.tracking.flow import Tracks, common
 
+TINY = 1e-9  # pixels squared
 LEAST_POINTS = 4  # fewer say nothing reliable about roll and scale
 TOLERANCE = 0.006  # of the picture's longer side: what a point may be off by
 ITERATIONS = 60
@@ -111,10 +112,10 @@ def similarity(own: np.ndarray, now: np.ndarray, tolerance: float) -> np.ndarray
 def _least_squares(own: np.ndarray, now: np.ndarray) -> np.ndarray:
     """The similarity (2, 3) that leads ``own`` (n, 2) best to ``now``. With points as complex
     numbers it is ``turn * z + shift``; OpenCV's own refinement takes five times as long."""
-    z, w = (each.astype(np.float64).view(np.complex128)[:, 0] for each in (own, now))
-    middle, there = z.mean(), w.mean()
+    z, w = own.view(np.complex64)[:, 0], now.view(np.complex64)[:, 0]
+    middle, there = complex(z.mean()), complex(w.mean())
     spread = z - middle
-    turn = np.vdot(spread, w - there) / np.vdot(spread, spread).real
+    turn = complex(np.vdot(spread, w - there)) / max(float(np.vdot(spread, spread).real), TINY)
     shift = there - turn * middle
     return np.array([[turn.real, -turn.imag, shift.real], [turn.imag, turn.real, shift.imag]])
 

@@ -93,7 +93,7 @@ class Tracker:
             if each is not None:
                 each.follow(tracks)
         self._follow_anchors(tracks)
-        self._publish(frame.sequence)
+        self._publish(frame.sequence, {dnn: self._value(dnn) for dnn in self._carriers})
 
     # --- pool ------------------------------------------------------------------------------
 
@@ -107,7 +107,8 @@ class Tracker:
         path = self._path(frame.sequence)
         self._carriers[dnn] = self._replaced(dnn, result, path) if path else None
         if self._history:
-            self._publish(self._history[-1].sequence)
+            newest = self._history[-1].sequence
+            self._publish(newest, {**self._views.get(newest, {}), dnn: self._value(dnn)})
 
     def _guarded(self, call: Callable[..., None], *args: Any) -> None:
         """``call`` with the lock held. A failure costs neither the picture nor the result: it is
@@ -163,11 +164,11 @@ class Tracker:
         path = [tracks for tracks in self._history if tracks.sequence >= sequence]
         return path if path and path[0].sequence == sequence else []
 
-    def _publish(self, sequence: int) -> None:
-        view = {
-            dnn: self._results[dnn] if each is None else each.value()
-            for dnn, each in self._carriers.items()
-        }
+    def _value(self, dnn: str) -> Any:
+        carrier = self._carriers[dnn]
+        return self._results[dnn] if carrier is None else carrier.value()
+
+    def _publish(self, sequence: int, view: dict[str, Any]) -> None:
         recent = sorted(self._views)[-(VIEWS - 1) :]
         # A new dictionary: the main thread reads the old one meanwhile, without the lock.
         self._views = {**{known: self._views[known] for known in recent}, sequence: view}
