@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 from heimdall.engine.opencl.placed import Storage
 
@@ -16,27 +17,41 @@ def plan_arena(storages: Sequence[Storage]) -> int:
 
     Each goes to the lowest offset that is free during its whole life. No one order of placing
     them is best (largest first wasted 43% on selfie, and nothing on the others), so a few are
-    tried until one needs no more than what lives at once.
+    tried until one needs no more than what lives at once. Where none does, what stands out at
+    the top goes first the next time (squeaky wheel optimisation, Joslin and Clements 1999):
+    that took away the 11% that resnet50 had too much.
     """
     used = [item for item in storages if item.first is not None and not item.dedicated]
     least = _most_alive(used)
-    best: tuple[int, list[int]] | None = None
-    for order in _ORDERS:
-        total, offsets = _place(used, sorted(range(len(used)), key=lambda i: order(used[i])))
-        if best is None or total < best[0]:
-            best = total, offsets
-        if total == least:
+    tries: list[tuple[_Places, list[int]]] = []
+    for key in _ORDERS:
+        order = sorted(range(len(used)), key=lambda index: key(used[index]))
+        tries.append((_place(used, order), order))
+        if tries[-1][0].floats == least:
             break
-    assert best is not None
-    for item, offset in zip(used, best[1], strict=True):
+    best = _repaired(used, *min(tries), least)
+    for item, offset in zip(used, best.offsets, strict=True):
         item.offset = offset
-    return best[0]
+    return best.floats
+
+
+def _repaired(used: Sequence[Storage], best: _Places, order: Sequence[int], least: int) -> _Places:
+    found = best
+    for _ in range(_REPAIRS):
+        if best.floats <= least:
+            break
+        ends = [offset + item.floats for offset, item in zip(found.offsets, used, strict=True)]
+        order = sorted(order, key=lambda index: ends[index] <= least)  # stable: the rest stays
+        found = _place(used, order)
+        best = min(best, found)
+    return best
 
 
 def _life(item: Storage) -> int:
     return item.last - (item.first or 0) + 1
 
 
+_REPAIRS = 16  # resnet50 takes 8; 1 ms each
 _ORDERS: tuple[Callable[[Storage], tuple[int, ...]], ...] = (
     lambda item: (-item.floats, item.first or 0),
     lambda item: (-item.floats * _life(item), item.first or 0),
@@ -56,8 +71,15 @@ def _most_alive(storages: Sequence[Storage]) -> int:
     return max(accumulate(changes[moment] for moment in sorted(changes)), default=0)
 
 
-def _place(storages: Sequence[Storage], order: Sequence[int]) -> tuple[int, list[int]]:
-    """(floats in all, offset of each) when they are placed in this order."""
+class _Places(NamedTuple):
+    """Floats in all, and the offset of each storage."""
+
+    floats: int
+    offsets: list[int]
+
+
+def _place(storages: Sequence[Storage], order: Sequence[int]) -> _Places:
+    """Where storages come to lie when they are placed in this order."""
     offsets = [0] * len(storages)
     placed: list[int] = []
     for index in order:
@@ -66,7 +88,7 @@ def _place(storages: Sequence[Storage], order: Sequence[int]) -> tuple[int, list
         offsets[index] = _lowest_gap(item.floats, taken)
         placed.append(index)
     ends = (offset + item.floats for offset, item in zip(offsets, storages, strict=True))
-    return max(ends, default=0), offsets
+    return _Places(max(ends, default=0), offsets)
 
 
 def _overlap(a: Storage, b: Storage) -> bool:
