@@ -21,7 +21,7 @@ from heimdall.engine.opencl.limits import check_fits
 from heimdall.engine.opencl.lowered import Conv, Fallback
 from heimdall.engine.opencl.lowering import lower
 from heimdall.engine.opencl.memory import needs_clearing, plan_arena
-from heimdall.engine.opencl.placed import Picture, PlacedOp, Storage
+from heimdall.engine.opencl.placed import Picture, PlacedOp, Step, Storage
 from heimdall.engine.opencl.placement import Placer
 from heimdall.engine.opencl.planning import Bound, clear_halo, conv_layer, plan_step
 from heimdall.engine.opencl.tuning import Layer
@@ -73,6 +73,9 @@ class Compiled:
             if needs_clearing(storage, storages) and not self._written_by_host(storage):
                 assert storage.picture is not None
                 assert storage.first is not None
+                if step := _convolution_of(storage, self.placer.ops[storage.first]):
+                    step.clears = True
+                    continue
                 picture = Picture(storage, *storage.picture)
                 bound[storage.first].append(clear_halo(picture, traits))
         for index, item in enumerate(self.placer.ops):
@@ -125,6 +128,15 @@ class Compiled:
         buffers = {b.int_ptr: b.size for op in self.constants for d in op for b in d.values()}
         floats = self.arena_floats + self.scratch_floats + sum(s.floats for s in self.dedicated)
         return Memory(weights_bytes=sum(buffers.values()), activation_bytes=4 * floats)
+
+
+def _convolution_of(storage: Storage, item: PlacedOp) -> Step | None:
+    """The step of an op that computes all of a picture, if it is a convolution."""
+    for step in item.steps:
+        y = step.outputs[0]
+        if isinstance(step.spec, Conv) and isinstance(y, Picture) and y.storage is storage:
+            return step if y.whole else None
+    return None
 
 
 def _uploader(context: cl.Context) -> Callable[[np.ndarray], cl.Buffer]:

@@ -51,6 +51,7 @@ def plan_conv(
     *,
     residual: Layout | None = None,
     tuned: Mapping[str, Any] | None = None,
+    clears: bool = False,
 ) -> Plan:
     """Launches and packed constants of one convolution.
 
@@ -62,7 +63,8 @@ def plan_conv(
     Any layouts work: x and y are fastest with ``block == traits.block`` (x also planar or NHWC
     with few channels). The halo of x must hold at least ``spec.required_halo`` zeros. Only the
     pixels of y are written (and the padding lanes of their blocks, with finite values), so its
-    halo stays as it was: zero it once, and again if its memory held something else meanwhile.
+    halo stays as it was: zero it once, and again if its memory held something else meanwhile;
+    with ``clears`` the plan zeros it.
     y must not share memory with x or the residual (tiles overlap and are computed twice); x
     and the residual may be the same tensor.
 
@@ -70,7 +72,7 @@ def plan_conv(
     """
     weights = np.asarray(weights, np.float32)
     check(spec, x, y, weights, bias, residual, traits)
-    build = _Planner(spec, x, y, bias, traits, residual, dict(tuned or {}))
+    build = _Planner(spec, x, y, bias, traits, residual, dict(tuned or {}), clears)
     parts = passes(spec, weights, (y.height, y.width))
     if build.is_stamp():
         build.add_stamp(parts[0], weights)

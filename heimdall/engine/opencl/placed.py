@@ -105,6 +105,7 @@ class Step:
     spec: Any
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
+    clears: bool = False  # a Conv that zeros the halo of its output as well
 
 
 @dataclass

@@ -120,7 +120,8 @@ def conv_layer(step: Step) -> Layer:
         layouts = Layout.matrix(count, depth), Layout.matrix(count, columns)
         return Layer(spec.spec, *layouts, spec.weights, spec.bias)
     residual = _layout(values[1]) if len(values) > 1 else None
-    return Layer(spec.spec, _layout(values[0]), _layout(y), spec.weights, spec.bias, residual)
+    x = _layout(values[0])
+    return Layer(spec.spec, x, _layout(y), spec.weights, spec.bias, residual, step.clears)
 
 
 def _picture(

@@ -40,6 +40,7 @@ class Layer:
     weights: np.ndarray
     bias: np.ndarray | None
     residual: Layout | None = None
+    clears: bool = False  # the halo of y held something else
 
     @property
     def signature(self) -> str:
@@ -60,7 +61,7 @@ class Layer:
         """Its launches, with the variant asked for where that fits."""
         return plan_conv(
             self.spec, self.x, self.y, self.weights, self.bias, traits,
-            residual=self.residual, tuned=tuned,
+            residual=self.residual, tuned=tuned, clears=self.clears,
         )  # fmt: skip
 
 

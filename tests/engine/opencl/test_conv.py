@@ -159,8 +159,12 @@ def check(
     traits: Traits = AVX512,
     act: str = "none",
     tolerance: float = TOLERANCE,
+    clears: bool = False,
 ) -> Plan:
-    """Run a case; compare with onnxruntime; see that all of y and nothing else was written."""
+    """Run a case; compare with onnxruntime; see that all of y and nothing else was written.
+
+    With ``clears`` the halo of y holds something else before, and zeros afterwards.
+    """
     spec, (ic, oc) = case.spec, case.channels
     rng = np.random.default_rng(0)
     shape = (ic, oc // spec.groups) if spec.transposed else (oc, ic // spec.groups)
@@ -184,9 +188,13 @@ def check(
     halo = spec.required_halo(case.size, case.out)
     x = Layout(ic, *case.size, case.x_block or traits.block, halo)
 
-    plan = plan_conv(spec, x, y, arrays["w"], arrays.get("b"), traits, residual=residual)
+    plan = plan_conv(
+        spec, x, y, arrays["w"], arrays.get("b"), traits, residual=residual, clears=clears
+    )
     buffers = {"x": _with_garbage_lanes(x, arrays["x"])}
     buffers["y"] = y.pack(np.full((oc, *case.out), np.nan, np.float32))
+    if clears:
+        buffers["y"][:] = np.nan
     if residual is not None:
         buffers["residual"] = residual.pack(arrays["r"])
     result = device.run(plan, **buffers)
@@ -259,6 +267,12 @@ def test_narrow_cpus_match_onnxruntime(device, case, act):
     check(device, case, AVX2, act)
 
 
+@settings(few_builds, max_examples=10)
+@given(cases(), st.sampled_from([AVX512, AVX2, GPU]))
+def test_dense_convolutions_clear_the_halo_of_their_output(device, case, traits):
+    check(device, case, traits, clears=True)
+
+
 @few_builds
 @given(cases(), st.sampled_from(["none", "relu", "prelu"]))
 def test_gpu_kernels_match_onnxruntime(device, case, act):
@@ -294,6 +308,14 @@ def test_depthwise_convolutions_of_other_devices_match_onnxruntime(device, case,
     check(device, case, traits, "relu6")
 
 
+@settings(few_builds, max_examples=10)
+@given(depthwise_cases(), st.sampled_from([AVX512, GPU]))
+def test_depthwise_convolutions_clear_the_halo_of_their_output(device, case, traits):
+    plan = check(device, case, traits, clears=True)
+    alone = names(plan) == {"conv_depthwise"}
+    assert alone == (traits is AVX512), "CPUs do it in the same launch"
+
+
 @few_builds
 @given(cases(groups=st.integers(2, 5), channels=st.integers(1, 18)), st.sampled_from([AVX512, GPU]))
 def test_grouped_convolutions_match_onnxruntime(device, case, traits):
@@ -301,9 +323,9 @@ def test_grouped_convolutions_match_onnxruntime(device, case, traits):
 
 
 @few_builds
-@given(cases(channels=st.integers(1, 40), transposed=True), acts)
-def test_transposed_convolutions_match_onnxruntime(device, case, act):
-    check(device, case, act=act)
+@given(cases(channels=st.integers(1, 40), transposed=True), acts, st.booleans())
+def test_transposed_convolutions_match_onnxruntime(device, case, act, clears):
+    check(device, case, act=act, clears=clears)
 
 
 @few_builds

@@ -4,7 +4,7 @@
     Template variables: block (lanes of the output vector), tile_w, tile_h (pixels a work-item
     computes), activation (its ACT macro), slopes (True when ACT reads them), residual ("none",
     "before" or "after" the activation), scatter (output is not NCHWc: store lane by lane),
-    device ("cpu": one work-item a work-group; "gpu": several, some beyond the picture). #}
+    clears (True: work-items of one more row of tiles zero the halo of the output), device ("cpu": one work-item a work-group; "gpu": several, some beyond the picture). #}
 
 {# FETCH(p): bring a line into the cache before it is needed, where the compiler can ask for it. #}
 {% macro fetch() %}
@@ -35,6 +35,22 @@ static V gather(__global const float *from, int lanes, int step) {
 }
 {% endif %}
 {% endif %}
+{% if clears %}
+// Zero the halo of one block; of its rows, those of one of `shares` work-items.
+static void clear_halo(
+    __global float *plane, int row_step, int pixel, int width, int height,
+    int top, int left, int bottom, int right, int share, int shares)
+{
+    const int stored = top + height + bottom;
+    const int end = stored * (share + 1) / shares - top;
+    for (int row = stored * share / shares - top; row < end; row++) {
+        __global float *to = plane + row * row_step;
+        const int first = row < 0 || row >= height ? width : 0;
+        for (int at = -left; at < first; at++) *(__global V *)(to + at * pixel) = (V)(0.0f);
+        for (int at = width; at < width + right; at++) *(__global V *)(to + at * pixel) = (V)(0.0f);
+    }
+}
+{% endif %}
 {% if device == "cpu" %}
 __attribute__((reqd_work_group_size(1, 1, 1)))
 {% endif %}
@@ -61,6 +77,9 @@ __attribute__((reqd_work_group_size(1, 1, 1)))
     int width, int height,  // pixels to compute, at least one tile
     float p, float q,       // parameters of the activation
     int first_block,        // of output channels, when a layer is split over launches
+{% if clears %}
+    int top, int left, int bottom, int right,  // halo of y
+{% endif %}
 {% endmacro %}
 
 {# Arguments of the kernels that walk over the taps of a window. #}
@@ -80,6 +99,14 @@ __attribute__((reqd_work_group_size(1, 1, 1)))
     const int x0 = min((int)get_global_id(0) * {{ step }}, width - {{ step }});
     const int y0 = min((int)get_global_id(1) * {{ tile_h }}, height - {{ tile_h }});
     const int ob = first_block + g * {{ blocks_per_item }};  // first output block of this item
+{% if clears %}
+    if ((int)get_global_id(1) * {{ tile_h }} >= height) {
+        for (int j = 0; j < {{ blocks_per_item }}; j++)
+            clear_halo(y + y_base + (ob + j) * y_plane, y_row, y_pixel, width, height, top, left, bottom, right,
+                       (int)get_global_id(0), (width + {{ step - 1 }}) / {{ step }});
+        return;
+    }
+{% endif %}
 {% endmacro %}
 
 {# Residual and activation of `v`, of the given type; `a` is the residual, `s` the slope. #}

@@ -26,7 +26,7 @@ __kernel void conv_dense(
 {% endif %}
     int blocks, int steps, int last_steps)  // input blocks; unrolled steps in each and in the last
 {
-{{ common.place(out_blocks) }}
+{{ common.place(vectors) }}
     __global const float *tile = x + x_base + y0 * x_row + x0 * {{ pixel }};
 {% if grouped %}
     tile += starts[g] * x_plane;
