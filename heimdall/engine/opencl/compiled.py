@@ -20,8 +20,8 @@ from heimdall.engine.opencl.launch import Launch
 from heimdall.engine.opencl.limits import check_fits
 from heimdall.engine.opencl.lowered import Conv, Fallback
 from heimdall.engine.opencl.lowering import lower
-from heimdall.engine.opencl.memory import needs_clearing, plan_arena
-from heimdall.engine.opencl.placed import Picture, PlacedOp, Step, Storage
+from heimdall.engine.opencl.memory import needs_clearing, place_scratch, plan_arena
+from heimdall.engine.opencl.placed import ALIGN, Picture, PlacedOp, Step, Storage
 from heimdall.engine.opencl.placement import Placer
 from heimdall.engine.opencl.planning import Bound, clear_halo, conv_layer, plan_step
 from heimdall.engine.opencl.tuning import Layer
@@ -47,7 +47,7 @@ class Compiled:
         self.arena_floats = plan_arena(self.placer.storages)
         check_fits(graph, self.placer.storages, self.arena_floats, engine.device)
         bound = self._plan(engine)
-        self.scratch_floats = max([1, *(b.plan.scratch_floats for op in bound for b in op)])
+        self._add_scratch(bound, engine.device)
         self.fallbacks = {
             index: FallbackOps(graph, op.op.nodes, op.op.inputs, op.op.outputs)
             for index, op in enumerate(self.placer.ops)
@@ -83,6 +83,19 @@ class Compiled:
                 if not isinstance(step.spec, Fallback):
                     bound[index].append(plan_step(step, traits, engine.tuning))
         return bound
+
+    def _add_scratch(self, bound: list[list[Bound]], device: cl.Device) -> None:
+        align = max(ALIGN, device.mem_base_addr_align // 32)  # bits: kernels get a sub-buffer
+        needs = {
+            op: max(each.plan.scratch_floats for each in steps)
+            for op, steps in enumerate(bound)
+            if any(each.plan.scratch_floats for each in steps)
+        }
+        storages = self.placer.storages
+        made, self.arena_floats = place_scratch(needs, storages, self.arena_floats, align)
+        for op, scratch in made.items():
+            for each in bound[op]:
+                each.storages["scratch"] = scratch
 
     def _written_by_host(self, storage: Storage) -> bool:
         """Outputs of fallback ops are uploaded with their halo."""
@@ -126,7 +139,7 @@ class Compiled:
     def memory(self) -> Memory:
         """Weights once, activations a job; see ``Network.memory``."""
         buffers = {b.int_ptr: b.size for op in self.constants for d in op for b in d.values()}
-        floats = self.arena_floats + self.scratch_floats + sum(s.floats for s in self.dedicated)
+        floats = self.arena_floats + sum(s.floats for s in self.dedicated)
         return Memory(weights_bytes=sum(buffers.values()), activation_bytes=4 * floats)
 
 

@@ -49,7 +49,6 @@ class OpenCLState(State):
         try:
             self._buffers: dict[Storage | None, cl.Buffer] = {None: allocate(compiled.arena_floats)}
             self._buffers |= {each: allocate(each.floats) for each in compiled.dedicated}
-            self._scratch = allocate(compiled.scratch_floats)
             self._whole = [
                 [
                     launch
@@ -68,6 +67,10 @@ class OpenCLState(State):
     def buffer(self, storage: Storage) -> cl.Buffer:
         """Where a storage lives."""
         return self._buffers[storage if storage.dedicated else None]
+
+    def _region(self, scratch: Storage) -> cl.Buffer:
+        """Kernels find tensors by offsets into the arena, but their scratch memory by itself."""
+        return self._buffers[None].get_sub_region(4 * scratch.offset, 4 * scratch.floats)
 
     def rewind(self) -> None:
         """Forget the last inference."""
@@ -130,7 +133,8 @@ class OpenCLState(State):
                 return arg
             if arg.name in constants:
                 return constants[arg.name]
-            return self._scratch if arg.name == "scratch" else self.buffer(bound.storages[arg.name])
+            storage = bound.storages[arg.name]
+            return self._region(storage) if arg.name == "scratch" else self.buffer(storage)
 
         made = []
         for launch in bound.plan.launches:

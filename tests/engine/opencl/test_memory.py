@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heimdall.engine.opencl import memory
-from heimdall.engine.opencl.memory import needs_clearing, plan_arena
+from heimdall.engine.opencl.memory import needs_clearing, place_scratch, plan_arena
 from heimdall.engine.opencl.placed import Storage
 
 
@@ -71,3 +71,39 @@ def test_a_halo_is_cleared_only_where_something_else_was_in_it():
     together = [picture(0, 3), picture(0, 3, height=5)]
     plan_arena(together)
     assert not any(needs_clearing(item, together) for item in together)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(4, 6), st.booleans()),
+        min_size=1,
+        max_size=10,
+    ),
+    st.dictionaries(st.integers(0, 9), st.integers(1, 900), max_size=6),
+    st.sampled_from([32, 128]),
+)
+def test_scratch_memory_touches_neither_what_lives_nor_halos_that_stay(drawn, needs, align):
+    storages = [
+        picture(min(a, b), max(a, b), height, (1, 1, 1, 1) if halo else (0, 0, 0, 0))
+        for a, b, height, halo in drawn
+    ]
+    made, total = place_scratch(needs, storages, plan_arena(storages), align)
+    assert set(made) == set(needs)
+    for op, scratch in made.items():
+        assert scratch.floats >= needs[op]
+        assert scratch.offset % align == 0
+        assert scratch.offset + scratch.floats <= total
+        for other in storages:
+            lasting = any(other.halo) and not needs_clearing(other, storages)
+            if lasting or other.first <= op <= other.last:
+                assert (
+                    scratch.offset >= other.offset + other.floats
+                    or other.offset >= scratch.offset + scratch.floats
+                )
+
+
+def test_scratch_memory_lies_where_the_arena_is_free():
+    storages = [array(320, 0, 1), array(320, 1, 2), array(640, 2, 3), array(320, 3, 4)]
+    made, total = place_scratch({0: 500, 4: 640}, storages, plan_arena(storages), 32)
+    assert total == 960
+    assert sorted(made) == [0, 4]
