@@ -18,7 +18,7 @@ import numpy as np
 from heimdall.render.layout import Letterbox
 from heimdall.render.programs import Programs
 from heimdall.render.surface import Surface
-from heimdall.render.textures import MASK_EDGE, MaskTexture, TextureCache, smooth
+from heimdall.render.textures import MASK_EDGE, TextureCache, mask_textures, smooth
 
 BARS_COLOR = (0.055, 0.06, 0.07)
 
@@ -70,7 +70,7 @@ class Sampled(Backdrop):
         self._program["u_mask"] = 1
         self._over = ctx.vertex_array(self._program, [])
         self._far = TextureCache(lambda pixels: smooth(ctx, pixels, 3))
-        self._masks = TextureCache(lambda values: MaskTexture(ctx, values))
+        self._masks = mask_textures(ctx)
 
     def draw(self, box: Letterbox, behind: Behind | None = None) -> None:
         target = self._surface.framebuffer

@@ -27,7 +27,7 @@ from heimdall.render.programs import Programs
 from heimdall.render.shapes import Color
 from heimdall.render.stage import Piece, Stage
 from heimdall.render.surface import Surface
-from heimdall.render.textures import MaskTexture, TextureCache, smooth
+from heimdall.render.textures import TextureCache, mask_textures, smooth
 
 HAND_BONES = tuple(
     bone
@@ -80,7 +80,7 @@ class Scene:
         self._text = glyph_quads(ctx, self._programs)
         self._glyphs = Glyphs(ctx)
         self._stage = Stage(ctx, self._programs)
-        self._masks = TextureCache(lambda values: MaskTexture(ctx, values))
+        self._masks = mask_textures(ctx)
         self._images = TextureCache(lambda pixels: smooth(ctx, pixels, pixels.shape[2]))
         self._quads = {
             name: ctx.vertex_array(self._programs[name], []) for name in ("mask", "occlude", "quad")

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
+import cv2
 import moderngl
 import numpy as np
 
@@ -26,25 +27,44 @@ class TextureCache(Generic[T]):
     """``get(array)`` is the texture that ``make(array)`` once made of this very array.
 
     The array object is the version: results of networks are new arrays, never changed in place.
-    The last eight are kept; each entry holds its array, so an id is not used twice.
+    The last eight are kept; each entry holds its array, so an id is not used twice. Where
+    ``rewrite`` is given, a texture that is no longer kept takes the next array instead of being
+    released; it returns False when that does not fit.
     """
 
-    def __init__(self, make: Callable[[np.ndarray], T]):
-        self._make = make
+    def __init__(
+        self,
+        make: Callable[[np.ndarray], T],
+        rewrite: Callable[[T, np.ndarray], bool] | None = None,
+    ):
+        self._make, self._rewrite = make, rewrite
         self._kept: OrderedDict[int, tuple[np.ndarray, T]] = OrderedDict()
+        self._spare: list[T] = []
 
     def get(self, array: np.ndarray) -> T:
         key = id(array)
         if key in self._kept:
             self._kept.move_to_end(key)
         else:
-            self._kept[key] = (array, self._make(array))
+            self._kept[key] = (array, self._reused(array) or self._make(array))
         return self._kept[key][1]
+
+    def _reused(self, array: np.ndarray) -> T | None:
+        while self._spare and self._rewrite:
+            texture = self._spare.pop()
+            if self._rewrite(texture, array):
+                return texture
+            texture.release()
+        return None
 
     def trim(self) -> None:
         """Release all but the newest; call when no recorded layer waits for a texture."""
         while len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)[1][1].release()
+            texture = self._kept.popitem(last=False)[1][1]
+            if self._rewrite:
+                self._spare.append(texture)
+            else:
+                texture.release()
 
 
 def smooth(ctx: moderngl.Context, pixels: np.ndarray, components: int) -> moderngl.Texture:
@@ -60,8 +80,17 @@ class MaskTexture:
     """A mask's probabilities as a texture, and the part of the picture where it is likely."""
 
     def __init__(self, ctx: moderngl.Context, values: np.ndarray):
-        self._texture = smooth(ctx, (np.clip(values, 0, 1) * 255).astype(np.uint8), 1)
-        self.extent = _likely(values)
+        levels = _levels(values)
+        self._texture, self.extent = smooth(ctx, levels, 1), _likely(levels)
+
+    def rewrite(self, values: np.ndarray) -> bool:
+        """Show another mask from now on; False where it has another size."""
+        levels = _levels(values)
+        if levels.shape[::-1] != self._texture.size:
+            return False
+        self._texture.write(levels, alignment=1)
+        self.extent = _likely(levels)
+        return True
 
     def use(self, unit: int) -> None:
         """Bind the texture."""
@@ -72,16 +101,26 @@ class MaskTexture:
         self._texture.release()
 
 
-def _likely(values: np.ndarray) -> Extent:
+def mask_textures(ctx: moderngl.Context) -> TextureCache[MaskTexture]:
+    """Textures of masks. A carried mask is another one each frame: they are written again."""
+    return TextureCache(lambda values: MaskTexture(ctx, values), MaskTexture.rewrite)
+
+
+def _levels(values: np.ndarray) -> np.ndarray:
+    """Probabilities as bytes, in half of the time that numpy takes."""
+    return cv2.convertScaleAbs(np.maximum(values, 0, dtype=np.float32), alpha=255)
+
+
+def _likely(levels: np.ndarray) -> Extent:
     """Where a mask can be visible: cells above its lower threshold and their neighbours."""
-    likely = values > MASK_EDGE[0]
-    if not likely.any():
+    _, likely = cv2.threshold(levels, 255 * MASK_EDGE[0], 255, cv2.THRESH_BINARY)
+    left, top, across, down = cv2.boundingRect(likely)
+    if not across:
         return 0.0, 0.0, 0.0, 0.0
-    rows, columns = (np.flatnonzero(likely.any(axis=axis)) for axis in (1, 0))
-    height, width = values.shape
+    height, width = levels.shape
     return (
-        (columns[0] - 1) / width,
-        (rows[0] - 1) / height,
-        (columns[-1] + 2) / width,
-        (rows[-1] + 2) / height,
+        (left - 1) / width,
+        (top - 1) / height,
+        (left + across + 1) / width,
+        (top + down + 1) / height,
     )
