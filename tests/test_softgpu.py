@@ -175,8 +175,9 @@ def test_pocl_and_llvmpipe_run_on_the_gpus_cores_and_python_on_the_others(run_py
     assert result["units"] == workers
     assert sum(name.startswith("llvmpipe-") for name in names) == workers
     assert len(names) >= 2 * workers  # PoCL's workers carry the program's own name
-    assert all(thread["cores"] == plan["gpu_cores"] for thread in result["gpu"])
     realtime = plan["mode"] == "real-time"
+    assert all(set(thread["cores"]) <= set(plan["gpu_cores"]) for thread in result["gpu"])
+    assert all(len(thread["cores"]) == (workers if realtime else 1) for thread in result["gpu"])
     assert all(thread["realtime"] == realtime for thread in result["gpu"])
 
     gpu = {thread["tid"] for thread in result["gpu"]}
@@ -189,6 +190,20 @@ def test_pocl_and_llvmpipe_run_on_the_gpus_cores_and_python_on_the_others(run_py
     everything = sorted({*plan["gpu_cores"], *plan["cpu_cores"]})
     assert all(thread["cores"] == everything for thread in result["released"])
     assert not any(thread["realtime"] for thread in result["released"])
+
+
+@linux
+@two_cores
+def test_workers_that_share_their_cores_get_one_each(run_python):
+    pytest.importorskip("pyopencl")
+    result = run_python(CREATE_BOTH.replace("softgpu.plan()", "softgpu.together(2)"))
+    if "llvmpipe" not in result["renderer"] or "Portable" not in result["platform"]:
+        pytest.skip("this machine has a GPU")
+    by_library: dict[str, set[int]] = {}
+    for thread in result["gpu"]:
+        assert len(thread["cores"]) == 1
+        by_library.setdefault(thread["name"].rstrip("0123456789"), set()).update(thread["cores"])
+    assert all(len(used) == 2 for used in by_library.values())
 
 
 @linux
