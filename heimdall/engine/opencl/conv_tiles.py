@@ -79,6 +79,7 @@ _DEPTHWISE_GPU = {(2, 1): 1.0, (1, 1): 0.8}
 _WORK_ITEM = 30.0
 _STORE = 5.0
 _LAUNCH = 15_000.0  # cost of one more launch
+_SHARED_LAUNCH = 45_000.0  # on cores that must be woken, and that wait for the last one: 12 us
 
 
 class Split(NamedTuple):
@@ -106,6 +107,7 @@ def dense_tiles(
     tile with a half block may compute it.
     """
     table = _dense_table(traits)
+    launch = _SHARED_LAUNCH if traits.kind == "cpu" and traits.compute_units > 1 else _LAUNCH
     fits = [tile for tile in table if tile.width <= width and tile.height <= height]
 
     def best(wide: int, groups: int, last_half: bool = False) -> tuple[float, Tile | None]:
@@ -133,7 +135,7 @@ def dense_tiles(
                 continue
             parts = (tile and Split(tile, 0, groups), end and Split(end, groups * wide, 1))
             splits = tuple(part for part in parts if part)
-            choices.append((cost + more + _LAUNCH * (len(splits) - 1), splits))
+            choices.append((cost + more + launch * (len(splits) - 1), splits))
     return min(choices)[1]
 
 
