@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,39 +69,42 @@ class Compiled:
 
     def _plan(self, engine: OpenCLEngine) -> list[list[Bound]]:
         traits, storages = engine.traits, self.placer.storages
-        bound: list[list[Bound]] = [[] for _ in self.placer.ops]
+        steps = [step for op in self.placer.ops for step in op.steps]
+        clears: dict[int, list[Bound]] = {}  # before a step
         for storage in storages:
-            if needs_clearing(storage, storages) and not self._written_by_host(storage):
-                assert storage.picture is not None
-                assert storage.first is not None
-                if step := _convolution_of(storage, self.placer.ops[storage.first]):
-                    step.clears = True
-                    continue
+            if not needs_clearing(storage, storages):
+                continue
+            assert storage.picture is not None
+            assert storage.first is not None
+            step = steps[storage.first]
+            if _convolves_all_of(storage, step):
+                step.clears = True
+            elif not isinstance(step.spec, Fallback):  # its outputs are uploaded with their halo
                 picture = Picture(storage, *storage.picture)
-                bound[storage.first].append(clear_halo(picture, traits))
-        for index, item in enumerate(self.placer.ops):
+                clears.setdefault(storage.first, []).append(clear_halo(picture, traits))
+        bound: list[list[Bound]] = []
+        number = count()
+        for item in self.placer.ops:
+            bound.append([])
             for step in item.steps:
+                bound[-1] += clears.get(next(number), ())
                 if not isinstance(step.spec, Fallback):
-                    bound[index].append(plan_step(step, traits, engine.tuning))
+                    bound[-1].append(plan_step(step, traits, engine.tuning))
         return bound
 
     def _add_scratch(self, bound: list[list[Bound]], device: cl.Device) -> None:
-        align = max(ALIGN, device.mem_base_addr_align // 32)  # bits: kernels get a sub-buffer
-        needs = {
-            op: max(each.plan.scratch_floats for each in steps)
-            for op, steps in enumerate(bound)
-            if any(each.plan.scratch_floats for each in steps)
-        }
-        storages = self.placer.storages
-        made, self.arena_floats = place_scratch(needs, storages, self.arena_floats, align)
-        for op, scratch in made.items():
-            for each in bound[op]:
-                each.storages["scratch"] = scratch
-
-    def _written_by_host(self, storage: Storage) -> bool:
-        """Outputs of fallback ops are uploaded with their halo."""
-        assert storage.first is not None
-        return isinstance(self.placer.ops[storage.first].op.spec, Fallback)
+        """Each op's scratch memory, in the arena. Kernels get it as a sub-buffer."""
+        made, first = [], 0
+        for item, plans in zip(self.placer.ops, bound, strict=True):
+            last = first + len(item.steps) - 1
+            floats = max([0, *(each.plan.scratch_floats for each in plans)])
+            if floats:
+                made.append(Storage("scratch", None, floats, first=first, last=last))
+                for each in plans:
+                    each.storages["scratch"] = made[-1]
+            first = last + 1
+        align = max(ALIGN, device.mem_base_addr_align // 32)  # bits
+        self.arena_floats = place_scratch(made, self.placer.storages, self.arena_floats, align)
 
     def _op(self, item: PlacedOp) -> Op:
         flops, size = cost(item.op, self.module.shapes)
@@ -143,13 +147,11 @@ class Compiled:
         return Memory(weights_bytes=sum(buffers.values()), activation_bytes=4 * floats)
 
 
-def _convolution_of(storage: Storage, item: PlacedOp) -> Step | None:
-    """The step of an op that computes all of a picture, if it is a convolution."""
-    for step in item.steps:
-        y = step.outputs[0]
-        if isinstance(step.spec, Conv) and isinstance(y, Picture) and y.storage is storage:
-            return step if y.whole else None
-    return None
+def _convolves_all_of(storage: Storage, step: Step) -> bool:
+    y = step.outputs[0]
+    return (
+        isinstance(step.spec, Conv) and isinstance(y, Picture) and y.storage is storage and y.whole
+    )
 
 
 def _uploader(context: cl.Context) -> Callable[[np.ndarray], cl.Buffer]:

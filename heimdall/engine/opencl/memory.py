@@ -5,7 +5,7 @@ A tight arena keeps activations in the caches: centerface went from 21.8 to 19.4
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -107,25 +107,22 @@ def _lowest_gap(floats: int, taken: list[tuple[int, int]], align: int = ALIGN) -
 
 
 def place_scratch(
-    needs: Mapping[int, int], storages: Sequence[Storage], arena_floats: int, align: int
-) -> tuple[dict[int, Storage], int]:
-    """Room in a planned arena for the scratch memory of ops (op -> floats), and how large the
-    arena must be then. Offsets are multiples of ``align`` floats.
+    scratch: Sequence[Storage], storages: Sequence[Storage], arena_floats: int, align: int
+) -> int:
+    """Set the ``offset`` of the scratch memory of ops, a multiple of ``align`` floats, in an arena
+    that is planned; return how large that must be then.
 
-    Scratch memory is needed during its op only: a Winograd layer's is often larger than all
-    tensors that live at that time, but seldom larger than what the arena holds free then. It
-    keeps away from halos whose zeros nobody renews.
+    A Winograd layer's is often larger than all tensors that live at that time, but seldom larger
+    than what the arena holds free then. It keeps away from halos whose zeros nobody renews.
     """
     used = [item for item in storages if item.first is not None and not item.dedicated]
     lasting = [item for item in used if _has_halo(item) and not needs_clearing(item, used)]
-    made = {}
-    for op, floats in needs.items():
-        scratch = made[op] = Storage("scratch", None, floats, first=op, last=op)
-        alive = [item for item in used if _overlap(item, scratch)]
+    for made in scratch:
+        alive = [item for item in used if _overlap(item, made)]
         taken = [(item.offset, item.floats) for item in (*alive, *lasting)]
-        scratch.offset = _lowest_gap(scratch.floats, taken, align)
-        arena_floats = max(arena_floats, scratch.offset + scratch.floats)
-    return made, arena_floats
+        made.offset = _lowest_gap(made.floats, taken, align)
+        arena_floats = max(arena_floats, made.offset + made.floats)
+    return arena_floats
 
 
 def _has_halo(item: Storage) -> bool:

@@ -18,7 +18,7 @@ COPY = Elementwise(Expression.of("identity", Operand(0)))
 
 @dataclass(eq=False)
 class Storage:
-    """A piece of device memory, live from op ``first`` to op ``last``."""
+    """A piece of device memory, live from step ``first`` to step ``last``, counted over all ops."""
 
     name: str
     picture: tuple[int, int, int] | None  # channels, height, width

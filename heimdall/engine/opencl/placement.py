@@ -62,7 +62,7 @@ class Placer(Tensors):
         for name in self.left:
             for value in (self.pictures.get(name), self.arrays.get(name)):
                 if value is not None:
-                    value.storage.touch(len(self.ops))
+                    value.storage.touch(self._step_count)
 
     # --- inputs ---
 

@@ -56,6 +56,7 @@ class Tensors:
         self.ops: list[PlacedOp] = []
         self.parents = self._concat_parents()
         self._pending: tuple[str, ...] = ()
+        self._step_count = 0
         self._current = PlacedOp(Lowered(Fallback(), (), (), ()))
 
     def _left_for_host(self) -> list[str]:
@@ -69,10 +70,10 @@ class Tensors:
         return self.module.shapes[name]
 
     def _emit(self, spec: Any, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> None:
-        index = len(self.ops)
         for value in (*inputs, *outputs):
             if isinstance(value, (Picture, Array)):
-                value.storage.touch(index)
+                value.storage.touch(self._step_count)
+        self._step_count += 1
         self._current.steps.append(Step(spec, inputs, outputs))
 
     def _new_picture(self, name: str, shape: tuple[int, ...], block: int = 0) -> Picture:
