@@ -76,7 +76,7 @@ def test_whole_network_is_one_call(graph):
 def test_rendering_is_drawn_a_few_times_and_takes_some_time():
     drawn = []
     assert measure_render(lambda: drawn.append(1), runs=9) > 0
-    assert len(drawn) == 9 + profiler.WARM_UPS
+    assert len(drawn) - profiler.WARM_UPS in (6, 9)  # two of three batches that agree will do
 
 
 @given(
