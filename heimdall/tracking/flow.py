@@ -111,7 +111,7 @@ class Flow:
         now, before = (
             cv2.resize(each, size, interpolation=cv2.INTER_AREA) for each in (grey, self._grey)
         )
-        return self._dense.calc(now, before, None)  # type: ignore[call-overload,no-any-return]
+        return self._dense.calc(now, before, None)  # type: ignore[call-overload]
 
     def _refill(self, grey: np.ndarray) -> None:
         """Take the best corner of every cell that holds no point; of several, keep the oldest."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from heimdall.tracking.flow import Flow, common
+from heimdall.tracking.flow import CELL, Flow, common
 
 
 def test_points_move_with_the_picture(shot):
@@ -25,6 +25,21 @@ def test_dense_flow_leads_back_to_the_frame_before_and_costs_nothing_unasked(sho
     cell = 640 / back.shape[1]
     assert np.abs(np.median(back, axis=(0, 1)) * cell - (-8, 0)).max() < 0.5
     assert flow.advance(shot(2, 16, 0).image, 2).back is None
+
+
+def test_points_that_come_together_are_thinned(shot):
+    flow = Flow()
+    counts = [len(flow.advance(shot(n, actor=(40 * n, 40, 300)).image, n).ids) for n in range(9)]
+    assert max(counts[4], counts[8]) <= (320 // CELL) * (240 // CELL)
+
+
+def test_ids_in_common_are_found_whatever_is_missing():
+    nothing, some = np.empty(0, np.int64), np.array([2, 5, 9])
+    assert [list(each) for each in common(nothing, some)] == [[], []]
+    assert [list(each) for each in common(some, nothing)] == [[], []]
+    mine, theirs = common(some, np.array([1, 2, 3, 9]))
+    assert (list(mine), list(theirs)) == ([0, 2], [1, 3])
+    assert list(common(some, np.array([1]))[0]) == []
 
 
 def test_another_scene_is_a_cut_and_starts_with_new_points(shot):

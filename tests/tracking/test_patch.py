@@ -55,6 +55,10 @@ def test_with_too_few_points_it_stays_where_it_was():
     assert similarity(grid()[:3], grid()[:3], TOLERANCE) is None
 
 
+def test_points_in_one_place_say_nothing():
+    assert similarity(np.ones((6, 2), np.float32), np.ones((6, 2), np.float32), TOLERANCE) is None
+
+
 def test_points_that_appear_later_carry_on_when_all_others_are_gone():
     patch = Patch(tracks(0, grid()), everywhere, TOLERANCE)
     step = turned(0, 1, (10, 4))

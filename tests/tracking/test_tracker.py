@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -76,6 +77,17 @@ def test_after_a_cut_results_stay_as_they_came(tracker, shot):
     assert tracker.carried("detect") == cup(220)
 
 
+def test_a_result_that_comes_leaves_the_others_as_they_were(tracker, shot):
+    values = np.zeros((48, 64), np.float32)
+    see(tracker, shot(0))
+    tracker.renew("segment", Mask(values), shot(0))
+    see(tracker, shot(1, 4))
+    before = tracker.carried("segment")
+    tracker.renew("detect", cup(), shot(1, 4))
+    assert tracker.carried("segment") is before
+    assert tracker.carried("detect")[0].box[0] == pytest.approx(200)
+
+
 def test_pictures_and_own_types_come_as_they_are(tracker, shot):
     see(tracker, shot(0))
     for value in (Picture(np.zeros((2, 2, 3), np.uint8)), {"own": 1}):
@@ -102,6 +114,17 @@ def test_an_anchor_stays_on_its_place_in_the_world(tracker, shot):
         see(tracker, shot(n, 4 * n, -2 * n))
     assert anchor.at == pytest.approx((364, 218), abs=0.7)
     assert anchor.scale == pytest.approx(1, abs=0.01)
+
+
+def test_an_anchor_holds_still_in_the_noise_of_a_camera(tracker, shot):
+    draw, anchor, seen = np.random.default_rng(1), None, []
+    for n in range(20):
+        frame = shot(n)
+        noisy = frame.image + draw.normal(0, 4, frame.image.shape)
+        see(tracker, replace(frame, image=noisy.clip(0, 255).astype(np.uint8)))
+        anchor = anchor or tracker.anchor((320, 240))
+        seen.append(anchor.at)
+    assert np.abs(np.array(seen) - (320, 240)).max() < 0.5
 
 
 def test_an_anchor_comes_home_with_the_camera(tracker, shot):
