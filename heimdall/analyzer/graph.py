@@ -16,8 +16,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from heimdall.analyzer import weights
 from heimdall.analyzer.onnx_file import read_model
-from heimdall.analyzer.simplified import scan, simplified_model
+from heimdall.analyzer.simplified import Simplified, scan, simplified_model
 from heimdall.errors import ModelError
 
 
@@ -58,7 +59,12 @@ class Graph:
     constants: Mapping[str, np.ndarray]
     opset: int
     sha256: str  # of the file and the chosen shapes: the identity used by profiles
-    model: onnx.ModelProto  # the same graph, for engines that run ONNX
+    bare: onnx.ModelProto  # the same graph, with or without weights (see ``model``)
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        """The same graph with all weights, for engines that run ONNX; made anew."""
+        return weights.attach(self.bare, self.constants)
 
     @cached_property
     def consumers(self) -> Mapping[str, tuple[Node, ...]]:
@@ -77,7 +83,7 @@ class Graph:
 
     @property
     def serialized(self) -> bytes:
-        """The model's bytes, made anew: kept, they would hold all weights once more."""
+        """The bytes of ``model``: neither is kept, for both hold all weights once more."""
         return self.model.SerializeToString()
 
 
@@ -104,19 +110,18 @@ def load_graph(
 def graph_from_model(model: onnx.ModelProto, name: str = "model") -> Graph:
     """The same checks for a model built in memory (tests, sub-graphs)."""
     path, raw = Path(name), model.SerializeToString()
-    return _load(path, hashlib.sha256(raw), lambda: read_model(path, raw, None))
+    content = hashlib.sha256(raw)
+    return _load(path, content, lambda: Simplified(*read_model(path, raw, None), {}))
 
 
-def _load(
-    path: Path, content: hashlib._Hash, read: Callable[[], tuple[onnx.ModelProto, int]]
-) -> Graph:
+def _load(path: Path, content: hashlib._Hash, read: Callable[[], Simplified]) -> Graph:
     try:
-        model, opset = read()
+        found = read()
         digest = content.copy()
-        for value in model.graph.input:
+        for value in found.model.graph.input:
             dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
             digest.update(repr((value.name, dims)).encode())
-        return _to_graph(path, model, opset, digest.hexdigest())
+        return _to_graph(path, found, digest.hexdigest())
     except ModelError:
         raise
     except Exception as error:
@@ -124,8 +129,12 @@ def _load(
         raise ModelError(f"model {path} is corrupt: {type(error).__name__}: {error}") from error
 
 
-def _to_graph(path: Path, model: onnx.ModelProto, opset: int, sha256: str) -> Graph:
-    constants = {item.name: numpy_helper.to_array(item) for item in model.graph.initializer}
+def _to_graph(path: Path, found: Simplified, sha256: str) -> Graph:
+    model, apart = found.model, found.weights
+    constants = {
+        item.name: apart[item.name] if item.name in apart else numpy_helper.to_array(item)
+        for item in model.graph.initializer
+    }
     tensors = {name: Tensor(name, array.shape, array.dtype) for name, array in constants.items()}
     for value in [*model.graph.input, *model.graph.value_info, *model.graph.output]:
         if value.name in constants:
@@ -167,9 +176,9 @@ def _to_graph(path: Path, model: onnx.ModelProto, opset: int, sha256: str) -> Gr
         outputs=tuple(tensors[value.name] for value in model.graph.output),
         tensors=tensors,
         constants=constants,
-        opset=opset,
+        opset=found.opset,
         sha256=sha256,
-        model=model,
+        bare=model,
     )
 
 

@@ -10,24 +10,36 @@ import contextlib
 import hashlib
 import logging
 import os
+import struct
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import onnx
 
 from heimdall import paths
-from heimdall.analyzer import onnx_file
+from heimdall.analyzer import onnx_file, weights
 from heimdall.errors import ConfigError, ModelError
 
 log = logging.getLogger(__name__)
 
 KEPT_BYTES = 256 << 20  # of all files together
 _LARGEST_BYTES = 64 << 20  # of a file: reading larger ones is not what takes their time
+_FORMAT = 2
 _BLOCK_BYTES = 1 << 20
 _EXTERNAL = b"location"  # a key of each entry that names another file
-_DIGEST_BYTES = 32  # of the rest, at the start of a file; one byte, the opset, follows
+_DIGEST_BYTES = 32  # of the rest, at the start of a file
+_HEAD = struct.Struct("<BI")  # then the opset and the bytes of the model; the weights are last
+
+
+class Simplified(NamedTuple):
+    """A model and its opset; ``weights`` holds what is detached from it (see ``weights``)."""
+
+    model: onnx.ModelProto
+    opset: int
+    weights: Mapping[str, np.ndarray]
 
 
 class Scanned(NamedTuple):
@@ -52,7 +64,7 @@ def scan(path: Path) -> Scanned:
 
 def simplified_model(
     path: Path, scanned: Scanned, shapes: Mapping[str, Sequence[int]] | Sequence[int] | None
-) -> tuple[onnx.ModelProto, int]:
+) -> Simplified:
     """What ``onnx_file.read_model`` returns for a file that ``scan`` went through, kept for the
     next time. Raises ModelError as that does."""
     file = None if scanned.external else _file(scanned, shapes)
@@ -62,10 +74,10 @@ def simplified_model(
     raw = path.read_bytes()
     if hashlib.sha256(raw).digest() != scanned.digest.digest():
         raise ModelError(f"model {path} has changed while it was read")
-    read = onnx_file.read_model(path, raw, shapes)
+    model, opset = onnx_file.read_model(path, raw, shapes)
     if file:
-        _write(file, *read)
-    return read
+        _write(file, model, opset)
+    return Simplified(model, opset, {})
 
 
 def _file(
@@ -86,26 +98,33 @@ def _version() -> str:
     import onnxruntime
 
     source = hashlib.sha256(Path(onnx_file.__file__).read_bytes()).hexdigest()
-    return f"{source} {onnx.__version__} {onnxruntime.__version__}"
+    return f"{source} {onnx.__version__} {onnxruntime.__version__} {_FORMAT}"
 
 
-def _read(file: Path) -> tuple[onnx.ModelProto, int] | None:
+def _read(file: Path) -> Simplified | None:
     try:
         with file.open("rb") as opened:
-            digest, opset, model = opened.read(_DIGEST_BYTES), opened.read(1), opened.read()
+            digest, head = opened.read(_DIGEST_BYTES), opened.read(_HEAD.size)
+            opset, size = _HEAD.unpack(head) if len(head) == _HEAD.size else (0, 0)
+            model = opened.read(size)
+            floats = np.fromfile(opened, np.float32)
+            whole = os.fstat(opened.fileno()).st_size
     except OSError:
         return None
-    if _digest(opset, model) != digest:
+    read = sum(map(len, (digest, head, model))) + floats.nbytes
+    if whole != read or _digest(head, model, floats.data) != digest:
         log.warning("simplified model %s is damaged: making it again", file)
         return None
     with contextlib.suppress(OSError):
         os.utime(file)  # used now
-    return onnx.ModelProto.FromString(model), opset[0]
+    bare = onnx.ModelProto.FromString(model)
+    return Simplified(bare, opset, weights.arrays(bare, floats))
 
 
-def _digest(opset: bytes, model: bytes) -> bytes:
-    digest = hashlib.sha256(opset)
-    digest.update(model)
+def _digest(*parts: bytes | memoryview) -> bytes:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
     return digest.digest()
 
 
@@ -113,7 +132,9 @@ def _write(file: Path, model: onnx.ModelProto, opset: int) -> None:
     """Best effort: without the file the model is simplified again next time."""
     if model.ByteSize() > _LARGEST_BYTES:
         return
-    parts = bytes([opset]), model.SerializeToString()
+    bare, floats = weights.detach(model)
+    content = bare.SerializeToString()
+    parts = _HEAD.pack(opset, len(content)), content, floats
     try:
         paths.replace_file(file, b"".join([_digest(*parts), *parts]))
         _forget_oldest(file.parent)

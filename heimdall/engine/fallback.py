@@ -58,10 +58,14 @@ def _submodel(
     graph: Graph, names: set[str], inputs: Sequence[str], outputs: Sequence[str]
 ) -> onnx.ModelProto:
     # graph.nodes and the model's nodes are the same list in the same order
-    pairs = zip(graph.nodes, graph.model.graph.node, strict=True)
+    pairs = zip(graph.nodes, graph.bare.graph.node, strict=True)
     nodes = [proto for node, proto in pairs if node.name in names]
     used = {name for proto in nodes for name in proto.input}
-    constants = [item for item in graph.model.graph.initializer if item.name in used]
+    constants = [
+        onnx.numpy_helper.from_array(graph.constants[name], name)
+        for name in sorted(used)
+        if name in graph.constants
+    ]
     part = onnx.helper.make_graph(
         nodes,
         f"{graph.name}-fallback",
@@ -70,7 +74,7 @@ def _submodel(
         constants,
     )
     return onnx.helper.make_model(
-        part, opset_imports=graph.model.opset_import, ir_version=graph.model.ir_version
+        part, opset_imports=graph.bare.opset_import, ir_version=graph.bare.ir_version
     )
 
 
