@@ -172,9 +172,12 @@ class Runtime:
         self._receive(RenderStarted(self._frame_count))
         completed_ns, render_ns = self._draw(frame, start_ns)
         self._count_frame(start_ns, completed_ns, render_ns)
+        results = self._catch_up()
         gap_end_ns = self._pacer.next_ns - self._guard_ns
         self._receive(FrameRendered(self._frame_count, gap_end_ns, render_ns))
         self._frame_count += 1
+        for result in results:
+            self._handle(result)
         self._react()
         message = self._callbacks.message or self._executor.message
         self._display.refresh(self._clock(), self._reason, message)
@@ -197,6 +200,18 @@ class Runtime:
             except queue.Empty:
                 continue
             self._handle(message)
+
+    def _catch_up(self) -> list[Result]:
+        """Tell what happened while the frame was drawn, so that the choice of what to do with the
+        gap knows of it; returns the results among it, for they can wait."""
+        results = []
+        for _ in range(self._inbox.qsize()):
+            message = self._inbox.get_nowait()
+            if isinstance(message, Result):
+                results.append(message)
+            else:
+                self._handle(message)
+        return results
 
     def _draw(self, frame: Frame, start_ns: int) -> tuple[int, int]:
         """Draw and present the newest frame; return (completion time, duration) in ns."""

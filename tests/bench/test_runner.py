@@ -84,7 +84,7 @@ def test_systems_run_side_by_side_and_say_what_cannot_work(tmp_path: Path):
     path.write_text(SCENARIO)
     systems = ("multithread", "multithread-onnxruntime", "fixed-2", "max-min-static")
     page = tmp_path / "page.html"
-    chosen = ("--systems", ",".join(systems), "--seconds", "1", "--report", str(page))
+    chosen = ("--systems", ",".join(systems), "--seconds", "2", "--report", str(page))
     done = bench(str(path), *chosen, "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
