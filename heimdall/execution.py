@@ -31,6 +31,7 @@ from heimdall.coordinator.events import (
     ProcessorLost,
     RunChunk,
     RunFallback,
+    Yield,
 )
 from heimdall.engine.checks import check_inputs
 from heimdall.errors import AppError
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 GPU_FAILURES_UNTIL_LOST = 3
+_NO_JOB = -1
 APP_FAILURES = (Exception, SystemExit)  # a thread that exits would take the pool with it
 
 
@@ -121,6 +123,7 @@ class Executor(Fallible):
         self._processor = dict.fromkeys(deployments, GPU)  # where each DNN is loaded
         self._locks = {dnn: threading.Lock() for dnn in deployments}  # of its networks' states
         self._grids: dict[str, np.ndarray] = {}
+        self._yielding = _NO_JOB  # its chunk on the GPU ends as soon as it may
         self._gpu_failures = 0
         self._closing = False
         self.options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
@@ -135,6 +138,7 @@ class Executor(Fallible):
         self._handlers: dict[type, Callable[[Any], None]] = {
             Prepare: self._on_prepare,
             RunChunk: self._on_run_chunk,
+            Yield: self._on_yield,
             RunFallback: lambda action: self._fallback.submit(self._run_fallback, action),
             Move: lambda action: self._cpu.submit(self._move, action),
             Finish: self._on_finish,
@@ -183,8 +187,13 @@ class Executor(Fallible):
         self._pool.submit(self._prepare, action)
 
     def _on_run_chunk(self, action: RunChunk) -> None:
+        if action.processor == GPU:
+            self._yielding = _NO_JOB
         worker = self._gpu if action.processor == GPU else self._cpu
         worker.submit(self._run_chunk, action)
+
+    def _on_yield(self, action: Yield) -> None:
+        self._yielding = action.job
 
     def _on_finish(self, action: Finish) -> None:
         run = self._runs.pop(action.job)
@@ -348,7 +357,11 @@ class Executor(Fallible):
         if key not in self._parts:
             self._parts[key] = Parts(self._deployments[action.dnn].plan.stages[action.stage].op_ns)
         pace = self._parts[key].pace(action, self._clock)
-        return lambda network, state: network.run_parts(state, start, pace.ends, pace.go_on)
+
+        def go_on(part: int) -> bool:
+            return self._yielding != action.job and pace.go_on(part)
+
+        return lambda network, state: network.run_parts(state, start, pace.ends, go_on)
 
     def _run_range(
         self, action: RunChunk | RunFallback, processor: str, compute: Compute

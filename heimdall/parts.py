@@ -1,8 +1,8 @@
-"""A chunk in parts, so that it ends with its gap even where the device turns out slower.
+"""A chunk in parts: it ends with its gap even where the device turns out slower, and may yield.
 
 What a chunk will take is known to a few percent most of the time, and to a third when something
-else wants the memory. Its first half tells how it goes this time; from there on it is handed to
-the device a few milliseconds at a time, and no further than the gap reaches.
+else wants the memory. So it is handed to the device a few milliseconds at a time, and no further
+than the gap reaches at the pace it has this time, or until a more urgent job waits.
 """
 
 from __future__ import annotations
@@ -34,12 +34,11 @@ class Parts:
         return Pace(ends, expected_ns, chunk.until_ns + _TOLERANCE_NS, clock)
 
     def _ends(self, start: int, end: int, part_ns: float) -> Iterator[int]:
-        """Half way, then every ``part_ns`` of profiled time."""
+        """Every ``part_ns`` of profiled time."""
         sums = self._sums
-        next_ns = (sums[start] + sums[end]) / 2
-        while (stop := bisect_left(sums, next_ns, start + 1, end)) < end:
+        while (stop := bisect_left(sums, sums[start] + part_ns, start + 1, end)) < end:
             yield stop
-            start, next_ns = stop, sums[stop] + part_ns
+            start = stop
         yield end
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from heimdall.coordinator.events import (
     GPU,
     ChunkFinished,
     DnnMoved,
+    DnnPlan,
     Drop,
     FallbackFinished,
     Finish,
@@ -27,9 +29,11 @@ from heimdall.coordinator.events import (
     ProcessorLost,
     RunChunk,
     RunFallback,
+    StagePlan,
+    Yield,
 )
 from heimdall.deployment import Deployment
-from heimdall.engine.null import NullEngine
+from heimdall.engine.null import NullEngine, NullNetwork
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.execution import GPU_FAILURES_UNTIL_LOST, Executor, Result
 from heimdall.models.base import Network, Pipeline, Prepared
@@ -196,3 +200,26 @@ def test_fallback_ops_do_not_wait_for_preprocessing(bench):
     assert b.do(RunFallback(5, "twice", 0, 0, 1, 2)).job == 5
     b.executor.execute([Drop(job, "twice", "test") for job in (5, 6, 7, 8)])
     slow.released.set()
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_chunk_ends_early_when_it_is_asked_to_yield(bench, monkeypatch, asked):
+    started, released = threading.Event(), threading.Event()
+
+    def run_parts(network, state, start, ends, go_on):
+        started.set()
+        released.wait(20)
+        return (ends[2] if go_on(2) else ends[1]), 1
+
+    monkeypatch.setattr(NullNetwork, "run_parts", run_parts)
+    b = bench(NullEngine())
+    stage = StagePlan((4_000_000,) * 3, (False,) * 3, 1, 0, ())
+    b.executor._deployments["twice"].plan = DnnPlan("twice", (stage,), 1)
+    b.do(Prepare(5, "twice", 0))
+    until_ns = time.perf_counter_ns() + 3600 * 10**9
+    b.executor.execute([RunChunk(5, "twice", 0, 0, GPU, 0, 3, 12_000_000, "test", until_ns)])
+    assert started.wait(20)
+    if asked:
+        b.executor.execute([Yield(5, "twice", "test")])
+    released.set()
+    assert b.inbox.get(timeout=20).end_op == (2 if asked else 3)

@@ -6,12 +6,23 @@ from collections.abc import Iterator, Mapping
 
 from heimdall.coordinator.chunking import Chunking
 from heimdall.coordinator.dnn import Dnn
-from heimdall.coordinator.events import CPU, GPU, Action, RunChunk
+from heimdall.coordinator.events import CPU, GPU, Action, RunChunk, Yield
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.job import FALLBACK, READY, RUNNING, CoordinationError, Job
 from heimdall.coordinator.jobs import Jobs
 from heimdall.coordinator.placement import Placement
-from heimdall.schedulers.base import GAP_OPENED, Assignment, Choice, Scheduler, View
+from heimdall.schedulers.base import (
+    FALLBACK_ENDED,
+    GAP_OPENED,
+    JOB_ARRIVED,
+    Assignment,
+    Choice,
+    Scheduler,
+    View,
+)
+
+_MAY_PREEMPT = frozenset({JOB_ARRIVED, FALLBACK_ENDED})
+_YIELDING_NS = 6_000_000  # a chunk is handed to the device in parts; two may still run
 
 
 class Dispatcher:
@@ -57,7 +68,11 @@ class Dispatcher:
             elif job.state is FALLBACK:
                 away.append(job)
         running, lost = self._jobs.running, self._placement.lost
-        if on_gpu and running[GPU] is None and GPU not in lost:
+        busy = running[GPU]
+        if on_gpu and busy is not None:
+            if trigger in _MAY_PREEMPT and busy.may_end_early and not busy.yields:
+                self._preempt(busy, on_gpu, now_ns, out)
+        elif on_gpu and GPU not in lost:
             fitting = self._fitting(on_gpu, trigger, now_ns)
             if fitting:
                 self._view.away = away
@@ -90,6 +105,22 @@ class Dispatcher:
             if end > next_op:
                 fitting.append(job)
         return fitting
+
+    def _preempt(self, busy: Job, jobs: list[Job], now_ns: int, out: list[Action]) -> None:
+        """Let the chunk that runs end early for a more urgent job that fits behind it, if that
+        saves it more than half of the wait: cutting has a price too."""
+        gap = self._gap
+        if not gap.is_open or busy.chunk_end_ns - now_ns <= 2 * _YIELDING_NS:
+            return
+        left_ns = gap.end_ns - now_ns - _YIELDING_NS
+        for job in jobs:
+            if not self._scheduler.preempts(job, busy):
+                continue
+            next_op = job.next_op
+            if self._end_op(job.stage_costs, next_op, left_ns, gap.usual_ns, False) > next_op:
+                busy.yields = True
+                out.append(Yield(busy.id, busy.dnn, f"{job.dnn} is more urgent"))
+                return
 
     def _offer(
         self, processor: str, jobs: list[Job], trigger: str, now_ns: int, out: list[Action]
@@ -135,12 +166,13 @@ class Dispatcher:
         processor, next_op, until_ns = job.processor, job.next_op, 0
         self._jobs.running[processor] = job
         job.running_end_op = end_op
-        job.may_end_early = self._ends_early and processor == GPU
+        job.may_end_early, job.yields = self._ends_early and processor == GPU, False
         job.chunks += 1
         job.owner.last_reason = reason
         if processor == GPU:
             self._gap.chunk_started(now_ns)
             expected_ns = job.stage_costs.gpu_ns(next_op, end_op)
+            job.chunk_end_ns = now_ns + expected_ns
             if job.may_end_early:
                 until_ns = self._gap.end_ns
         else:

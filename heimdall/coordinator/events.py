@@ -138,7 +138,8 @@ class RunChunk:
     """Run ops ``[start_op, end_op)`` of task ``task`` of ``stage`` on ``processor``.
 
     ``until_ns``: when rendering takes the GPU back. A chunk that turns out slower than expected
-    may end at an earlier op for that; 0: it has to run to its end.
+    may end at an earlier op for that, and so may one that is to yield; 0: it has to run to its
+    end.
 
     To be left as it is, like the others, but not frozen: a decision makes one, and a frozen
     dataclass stores its fields the slow way (9 us instead of 3 us when the caches are cold).
@@ -154,6 +155,15 @@ class RunChunk:
     expected_ns: int
     reason: str  # why this one: "deadline", "lowest utility", ... (overlay and trace)
     until_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Yield:
+    """End the chunk of ``job`` that runs on the GPU as soon as it may, for a more urgent one."""
+
+    job: int
+    dnn: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +209,7 @@ class Drop:
     reason: str
 
 
-Action = Prepare | RunChunk | RunFallback | Move | Finish | Drop
+Action = Prepare | RunChunk | Yield | RunFallback | Move | Finish | Drop
 
 
 @dataclass(frozen=True, slots=True)

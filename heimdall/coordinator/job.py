@@ -66,7 +66,9 @@ class Job(JobView):
     state: State = PREPARING
     prepare_ns: int = 0  # when preprocessing of the current stage was asked for
     running_end_op: int = 0
-    may_end_early: bool = False
+    may_end_early: bool = False  # the chunk that runs
+    yields: bool = False  # and has been asked to
+    chunk_end_ns: int = 0  # when it is expected to end
     last_op_ns: int = 0  # when its last op so far ended
     chunks: int = 0
 

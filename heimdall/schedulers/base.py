@@ -138,5 +138,10 @@ class Scheduler(ABC):
     def select(self, view: View, now_ns: int) -> Choice | None:
         """Choose among ``view.jobs`` (never empty), or None to leave the processor idle."""
 
+    def preempts(self, job: JobView, running: JobView) -> bool:
+        """Whether the chunk that ``running`` has on the GPU shall end early for ``job``, which
+        has just become ready."""
+        return False
+
     def observe(self, event: Event) -> None:  # noqa: B027 - optional
         """Hear every event, for policies that learn."""

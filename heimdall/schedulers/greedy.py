@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from heimdall.schedulers.base import Choice, JobView, Scheduler, View, run
 from heimdall.schedulers.deadline import at_risk
 from heimdall.schedulers.returning import meanwhile
+from heimdall.schedulers.utility import BETAS
 
 
 class Greedy(Scheduler):
     """Runs a job that is at risk of missing its deadline, else the one that ``prefer`` names.
 
-    While the job that should run is away on the CPU, the next best runs until it is back.
+    While the job that should run is away on the CPU, the next best runs until it is back. A job
+    of a higher priority does not wait for the end of a chunk.
     """
 
     reason: str  # why the preferred job runs
@@ -30,6 +32,9 @@ class Greedy(Scheduler):
         elif len(view.jobs) == 1:
             return run(view.jobs[0], "no other fits")
         return run(*self._first(view, now_ns, view.jobs))
+
+    def preempts(self, job: JobView, running: JobView) -> bool:
+        return BETAS[job.priority] > BETAS[running.priority]
 
     def _first(self, view: View, now_ns: int, jobs: Sequence[JobView]) -> tuple[JobView, str]:
         """The job to run of some, and why."""

@@ -6,6 +6,7 @@ worker, a CPU worker and a pool. While the main thread draws, what workers repor
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -32,6 +33,7 @@ from heimdall.coordinator.events import (
     RenderStarted,
     RunChunk,
     RunFallback,
+    Yield,
 )
 from heimdall.pacing import SPIN_NS
 from heimdall.parts import Parts
@@ -39,6 +41,28 @@ from heimdall.simulator.agenda import Agenda
 from heimdall.simulator.cores import Threads
 from heimdall.simulator.machine import Machine, SimulatedDnn
 from heimdall.simulator.run import RENDER, SimulatedRun
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A chunk on the GPU: handed over and started then, in parts that end at ``ends``, after
+    ``took_ns`` each; it is to stop behind the part ``last``."""
+
+    action: RunChunk
+    handed_ns: int
+    start_ns: int
+    ends: Sequence[int]
+    took_ns: Sequence[int]
+    last: int
+
+    @property
+    def end_ns(self) -> int:
+        return self.start_ns + self.took_ns[self.last]
+
+    def report(self) -> ChunkFinished:
+        action, end_op = self.action, self.ends[self.last]
+        elapsed_ns = self.end_ns - self.handed_ns
+        return ChunkFinished(action.job, GPU, action.start_op, end_op, elapsed_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +95,7 @@ class CoordinatedRun(SimulatedRun):
         self._gpu_free_ns = 0
         self._frame = 0
         self._requested_ns: dict[int, int] = {}  # by job
+        self._flight: _Flight | None = None
         self._before = self.coordinator.snapshot(0)
         self._sums = {  # of op times, and the cost of a chunk, by DNN and stage
             dnn.name: [
@@ -82,6 +107,7 @@ class CoordinatedRun(SimulatedRun):
         self._handlers: dict[type, Callable[[Any], None]] = {
             Prepare: self._prepare,
             RunChunk: self._run_chunk,
+            Yield: self._yield,
             RunFallback: self._run_fallback,
             Move: self._move,
             Finish: self._finish,
@@ -114,6 +140,7 @@ class CoordinatedRun(SimulatedRun):
         self.now_ns = free_ns + int(self.machine.render_ns * self.gpu_noise())
         self.on_gpu(RENDER, free_ns, self.now_ns)
         self.drawn(start_ns, start_ns, self.now_ns)
+        self._serve_reported(self.now_ns)
         gap_end_ns = self.pacer.next_ns - self.machine.guard_ns
         self._receive(FrameRendered(self._frame, gap_end_ns, self.now_ns - start_ns))
         self._frame += 1
@@ -134,13 +161,31 @@ class CoordinatedRun(SimulatedRun):
                 continue
             if message_ns is None or message_ns > deadline_ns:
                 return
+            self._serve_reported(message_ns)
+
+    def _serve_reported(self, until_ns: int) -> None:
+        """Handle what has been reported by then."""
+        while (message_ns := self._inbox.next_ns()) is not None and message_ns <= until_ns:
             self.now_ns = max(self.now_ns, message_ns)
-            _, message = inbox.pop()
+            _, message = self._inbox.pop()
             if isinstance(message, _Decoded):
                 figures = self.figures.dnns[message.dnn]
                 figures.end_to_end_ns.append(self.now_ns - message.requested_ns)
-            else:
+            elif not self._is_void(message):
                 self._receive(message)
+
+    def _is_void(self, message: Event) -> bool:
+        """Of a chunk on the GPU only the report of its present end counts."""
+        if not isinstance(message, ChunkFinished) or message.processor != GPU:
+            return False
+        flight = self._flight
+        if flight is None or message != flight.report():
+            return True
+        self._flight = None
+        action, end_op = flight.action, message.end_op
+        ops = f"{action.start_op}-{end_op}"
+        self.on_gpu(action.dnn, flight.start_ns, flight.end_ns, ops=ops, reason=action.reason)
+        return False
 
     def _receive(self, event: Event) -> None:
         self._carry_out(event, self.coordinator.receive(event, self.now_ns))
@@ -165,24 +210,18 @@ class CoordinatedRun(SimulatedRun):
     def _run_chunk(self, action: RunChunk) -> None:
         begin_ns, dnn = self._handed_over(), self.dnns[action.dnn]
         if action.processor == GPU:
-            free_ns = max(begin_ns, self._gpu_free_ns)
-            end_op, work_ns = self._on_gpu(action, free_ns)
-            end_ns = self._gpu_free_ns = free_ns + work_ns
-            ops = f"{action.start_op}-{end_op}"
-            self.on_gpu(action.dnn, free_ns, end_ns, ops=ops, reason=action.reason)
-        else:
-            cpu_ns = dnn.plan.stages[action.stage].cpu_ns * self.one_of(dnn.cpu_slowdown)
-            end_ns = self._cpu.end_ns(begin_ns, int(cpu_ns))
-            self.span(CPU, action.dnn, begin_ns, end_ns, reason=action.reason)
-            end_op = action.end_op
-        elapsed_ns = end_ns - begin_ns
-        self._report(
-            end_ns, ChunkFinished(action.job, action.processor, action.start_op, end_op, elapsed_ns)
-        )
+            self._flight = self._take_off(action, begin_ns)
+            self._land(self._flight)
+            return
+        cpu_ns = dnn.plan.stages[action.stage].cpu_ns * self.one_of(dnn.cpu_slowdown)
+        end_ns = self._cpu.end_ns(begin_ns, int(cpu_ns))
+        self.span(CPU, action.dnn, begin_ns, end_ns, reason=action.reason)
+        done = ChunkFinished(action.job, CPU, action.start_op, action.end_op, end_ns - begin_ns)
+        self._report(end_ns, done)
 
-    def _on_gpu(self, action: RunChunk, start_ns: int) -> tuple[int, int]:
-        """Where a chunk ends that the GPU starts then, and how long it takes."""
-        dnn = self.dnns[action.dnn]
+    def _take_off(self, action: RunChunk, handed_ns: int) -> _Flight:
+        """The GPU starts a chunk that it was handed then, as soon as it is free."""
+        dnn, start_ns = self.dnns[action.dnn], max(handed_ns, self._gpu_free_ns)
         sums, cost_ns = self._sums[action.dnn][action.stage]
         delay_ns, slowness = self.one_of(dnn.gpu_delay_ns), self.gpu_noise()
 
@@ -191,16 +230,33 @@ class CoordinatedRun(SimulatedRun):
             return int((int(work_ns * dnn.gpu_slowdown) + delay_ns) * slowness)
 
         if not action.until_ns:
-            return action.end_op, took_ns(action.end_op)
+            took = took_ns(action.end_op)
+            return _Flight(action, handed_ns, start_ns, [action.end_op], [took], 0)
         now_ns = start_ns
         pace = self._parts[action.dnn][action.stage].pace(action, lambda: now_ns)
-        for part, end_op in enumerate(pace.ends):
+        took_each = [took_ns(end) for end in pace.ends]
+        last = 0
+        for part in range(1, len(pace.ends)):
             if part >= 2:
-                now_ns = start_ns + took_ns(pace.ends[part - 2])
+                now_ns = start_ns + took_each[part - 2]
                 if not pace.go_on(part):
                     break
-            reached = end_op
-        return reached, took_ns(reached)
+            last = part
+        return _Flight(action, handed_ns, start_ns, pace.ends, took_each, last)
+
+    def _land(self, flight: _Flight) -> None:
+        self._gpu_free_ns = flight.end_ns
+        self._report(flight.end_ns, flight.report())
+
+    def _yield(self, action: Yield) -> None:
+        """The chunk ends behind the part after the one that runs: both have been handed over."""
+        flight, asked_ns = self._flight, self._handed_over()
+        assert flight is not None
+        passed_ns = asked_ns - flight.start_ns
+        running = bisect_left(flight.took_ns, passed_ns)
+        if running + 1 < flight.last:
+            flight.last = running + 1
+            self._land(flight)  # what was reported for later is void: see _serve_reported
 
     def _run_fallback(self, action: RunFallback) -> None:
         begin_ns = self._handed_over()

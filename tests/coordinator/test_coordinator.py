@@ -23,6 +23,7 @@ from heimdall.coordinator.events import (
     RenderStarted,
     RunChunk,
     RunFallback,
+    Yield,
 )
 from heimdall.coordinator.job import CoordinationError
 from heimdall.errors import ConfigError
@@ -462,3 +463,43 @@ def test_plans_that_cannot_be_scheduled_are_refused(sim):
             Steps(sim, plan)
     with pytest.raises(ConfigError, match="two DNNs have the same name"):
         Steps(sim, sim.plan("a", sim.stage([1])), sim.plan("a", sim.stage([1])))
+
+
+# -- a more urgent job ---------------------------------------------------------------------------
+
+
+class Urgent(Steps):
+    """A chunk of "slow" runs from 2 ms on, until 22 ms; "urgent" is being prepared."""
+
+    def __init__(self, sim, priority="high", op_ms=1, **options):
+        slow = sim.plan("slow", sim.stage([2] * 10), constraint_ms=9000)
+        urgent = sim.plan("urgent", sim.stage([op_ms]), priority=priority, constraint_ms=9000)
+        super().__init__(sim, slow, urgent, scheduler="max-total", **options)
+        jobs = {action.dnn: action.job for action in self.frame(0, 27)}
+        began = self(2, InputReady(jobs["slow"]))
+        self.slow = chunk_of(began or self.frame(2, 29))  # static: chosen when a gap opens
+        self.urgent = jobs["urgent"]
+        assert (self.slow.dnn, self.slow.start_op, self.slow.end_op) == ("slow", 0, 10)
+
+
+def test_a_chunk_yields_to_a_job_of_a_higher_priority(sim):
+    steps = Urgent(sim)
+    (asked,) = steps(5, InputReady(steps.urgent))
+    assert asked == Yield(steps.slow.job, "slow", "urgent is more urgent")
+    early = ChunkFinished(steps.slow.job, "gpu", 0, 4, 8 * sim.ms)
+    assert ranges(steps(10, early)) == [("urgent", 0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "options"),
+    [
+        (5, {"priority": "normal"}),  # no more urgent than what runs
+        (11, {}),  # the chunk ends soon enough
+        (5, {"op_ms": 20}),  # would not fit what is left of the gap
+        (5, {"mode": "static"}),
+        (5, {"render_priority": "equal"}),
+    ],
+)
+def test_a_chunk_is_not_asked_to_yield_where_that_gains_nothing(sim, at_ms, options):
+    steps = Urgent(sim, **options)
+    assert kinds(steps(at_ms, InputReady(steps.urgent))) == []

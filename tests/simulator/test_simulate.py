@@ -135,6 +135,24 @@ def test_a_trace_replays_into_a_fresh_coordinator(tmp_path):
     assert list(replay(recording.config, recording.records)) == []
 
 
+def test_a_chunk_on_the_phone_ends_earlier_when_it_yields(tmp_path):
+    path = tmp_path / "trace.json"
+    simulate("shopping", PHONE, "max-total", seconds=10, trace=path)
+    planned, yielding, ended = {}, set(), {}
+    for record in read_recording(path).records:
+        event = record["event"]
+        if event and event["type"] == "ChunkFinished" and event["job"] in yielding:
+            ended[event["job"]] = event["end_op"] - planned[event["job"]]
+            yielding.discard(event["job"])
+        for action in record["actions"]:
+            if action["type"] == "RunChunk":
+                planned[action["job"]] = action["end_op"]
+            elif action["type"] == "Yield":
+                yielding.add(action["job"])
+    assert min(ended.values()) < 0
+    assert max(ended.values()) <= 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
