@@ -5,15 +5,17 @@ and prints milliseconds of one core per frame: first with nothing carried, with 
 result, and with all; then where the time goes with all. Other work runs between the frames and
 takes the caches, as in an app (not with ``--warm``).
 
-``--app`` runs an app of the catalogue instead, without a window, and prints what its tracking took.
+``--app`` runs an app on the clips instead, without a window, and prints what tracking took there,
+while networks and drawing keep every core and the caches busy.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +24,11 @@ from unittest.mock import patch
 import cv2
 
 from benchmarks.decision import other_work
+from heimdall import cli as heimdall
 from heimdall import paths
 from heimdall.bench.footage import frames, read_clip, results_of
 from heimdall.capture import Frame
+from heimdall.devices import cpu_name
 from heimdall.engine import open_engine
 from heimdall.engine.base import Engine
 from heimdall.models.catalog import open_pipeline
@@ -33,6 +37,7 @@ from heimdall.tracking.carry import Cover, Things
 from heimdall.tracking.flow import Flow
 
 FPS = 30.0
+CAMERA = (1280, 720)
 CLIPS = ("box.mp4", "cup.mp4", "single_face.mp4")
 KINDS = {"boxes": "nanodet", "mask": "selfie", "hands": "hand"}  # of result, and who finds it
 PARTS: dict[str, tuple[Any, str]] = {
@@ -45,6 +50,8 @@ PARTS: dict[str, tuple[Any, str]] = {
     "what to draw": (Tracker, "_value"),
     "new results": (Tracker, "_renew"),
 }
+
+WHOLE = {"frames": (Tracker, "advance"), "new results": (Tracker, "renew")}
 
 Results = dict[str, list[Any]]  # of each kind, one every so many frames
 
@@ -67,9 +74,9 @@ def played(watched: Sequence[Frame], results: Results, late: int, warm: bool) ->
 
 
 @contextmanager
-def timed(parts: dict[str, tuple[Any, str]]) -> Iterator[dict[str, float]]:
-    """Milliseconds of one core that each of ``parts`` (owner and name) takes meanwhile."""
-    taken = dict.fromkeys(parts, 0.0)
+def timed(parts: dict[str, tuple[Any, str]]) -> Iterator[dict[str, list[float]]]:
+    """Milliseconds of one core that each call of ``parts`` (owner and name) takes meanwhile."""
+    taken: dict[str, list[float]] = {part: [] for part in parts}
 
     def measured(part: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def timing(*args: Any, **kwargs: Any) -> Any:
@@ -77,7 +84,7 @@ def timed(parts: dict[str, tuple[Any, str]]) -> Iterator[dict[str, float]]:
             try:
                 return call(*args, **kwargs)
             finally:
-                taken[part] += (time.thread_time_ns() - began_ns) / 1e6
+                taken[part].append((time.thread_time_ns() - began_ns) / 1e6)
 
         return timing
 
@@ -87,11 +94,12 @@ def timed(parts: dict[str, tuple[Any, str]]) -> Iterator[dict[str, float]]:
         yield taken
 
 
-def seen(clip: str, seconds: float, height: int) -> list[Frame]:
-    """The clip as a camera of ``height`` rows would give it."""
+def seen(clip: str, seconds: float) -> list[Frame]:
+    """The clip as a camera of 720p would give it: cut to its aspect, and as large."""
     pictures = read_clip(paths.ASSETS / "media" / clip, seconds)
-    width = round(height * pictures[0].shape[1] / pictures[0].shape[0])
-    return frames([cv2.resize(picture, (width, height)) for picture in pictures], FPS)
+    rows = pictures[0].shape[1] * CAMERA[1] // CAMERA[0]
+    above = (pictures[0].shape[0] - rows) // 2
+    return frames([cv2.resize(each[above : above + rows], CAMERA) for each in pictures], FPS)
 
 
 def found(engine: Engine, watched: Sequence[Frame], late: int) -> Results:
@@ -109,7 +117,7 @@ def clips(arguments: argparse.Namespace) -> None:
     cases: dict[str, dict[str, float]] = {}
     parts: dict[str, dict[str, float]] = {}
     for clip in arguments.clips:
-        watched = seen(clip, arguments.seconds, arguments.height)
+        watched = seen(clip, arguments.seconds)
         results, name = found(engine, watched, arguments.late), Path(clip).stem
         kinds = {"nothing": {}, **{kind: {kind: results[kind]} for kind in KINDS}, "all": results}
         cases[name] = {
@@ -118,9 +126,22 @@ def clips(arguments: argparse.Namespace) -> None:
         }
         with timed(PARTS) as taken:
             played(watched, results, arguments.late, arguments.warm)
-        parts[name] = {part: ms / len(watched) for part, ms in taken.items()}
+        parts[name] = {part: sum(ms) / len(watched) for part, ms in taken.items()}
     show("carried", cases)
     show("part, all carried", parts)
+
+
+def beside(arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """What tracking takes a frame in a run of the app, on each clip; its start is in the mean."""
+    figures: dict[str, dict[str, float]] = {}
+    for clip in arguments.clips:
+        source = str(paths.ASSETS / "media" / clip)
+        options = ["--headless", "--source", source, "--seconds", str(arguments.seconds), "--json"]
+        with timed(WHOLE) as taken, redirect_stdout(io.StringIO()):
+            heimdall.main(["run", arguments.app, *options], standalone_mode=False)
+        count = len(taken["frames"])
+        figures[Path(clip).stem] = {part: sum(ms) / count for part, ms in taken.items()}
+    return figures
 
 
 def show(title: str, figures: dict[str, dict[str, float]]) -> None:
@@ -135,12 +156,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clips", default=",".join(CLIPS), type=lambda text: text.split(","))
     parser.add_argument("--seconds", type=float, default=8.0, help="of each clip")
-    parser.add_argument("--height", type=int, default=720, help="rows of the camera's pictures")
     parser.add_argument("--late", type=int, default=10, help="frames until a result comes")
+    parser.add_argument("--app", help="a bundled app's name, or path/to/file.py")
     parser.add_argument("--warm", action="store_true", help="nothing runs between the frames")
     arguments = parser.parse_args()
     cv2.setNumThreads(1)
-    clips(arguments)
+    print(f"ms of one core a frame; {cpu_name()}, OpenCV {cv2.__version__}")
+    if arguments.app:
+        show(f"beside {arguments.app}", beside(arguments))
+    else:
+        clips(arguments)
 
 
 if __name__ == "__main__":
