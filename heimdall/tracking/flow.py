@@ -88,7 +88,8 @@ class Flow:
         """Grey, ``scale`` times smaller. Grey first, though it is more pixels: the picture is
         read once, in order, and every pixel counts, which halves what noise does to points."""
         self._large = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY, dst=self._large)
-        return shrink(self._large, round(image.shape[1] / scale), round(image.shape[0] / scale))
+        height, width = (max(1, round(side / scale)) for side in image.shape[:2])
+        return shrink(self._large, width, height)
 
     def _follow(self, grey: np.ndarray) -> bool:
         """Move the points, dropping those that got lost; False: too many did."""
@@ -116,7 +117,7 @@ class Flow:
     def _refill(self, grey: np.ndarray) -> None:
         """Take the best corner of every cell that holds no point; of several, keep the oldest."""
         # Half the size takes a tenth of the time, and a corner need not be exact.
-        half = cv2.resize(grey, (grey.shape[1] // 2, grey.shape[0] // 2))
+        half = cv2.resize(grey, (max(1, grey.shape[1] // 2), max(1, grey.shape[0] // 2)))
         strength = cv2.cornerMinEigenVal(half, 3)
         side = CELL // 2
         rows, columns = half.shape[0] // side, half.shape[1] // side

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from heimdall.tracking.flow import CELL, Flow, common
 
@@ -67,8 +68,9 @@ def test_a_picture_without_corners_has_no_points():
         assert len(tracks.ids) == len(tracks.points) == 0
 
 
-def test_tiny_pictures_are_followed_or_left_alone():
+@pytest.mark.parametrize("shape", [(5, 7), (1, 1), (900, 1), (3, 4000)])
+def test_tiny_pictures_are_followed_or_left_alone(shape):
     flow = Flow()
     for sequence in range(3):
-        tracks = flow.advance(np.zeros((5, 7, 3), np.uint8), sequence, dense=True)
+        tracks = flow.advance(np.zeros((*shape, 3), np.uint8), sequence, dense=True)
         assert tracks.points.shape == (0, 2)
