@@ -2,6 +2,8 @@
     product of its own (one work-item: tile_w windows by out_blocks x block output channels), and
     A' m A of the 36 products gives 4x4 outputs: 36 multiply-adds a channel instead of 144. The
     products stay in private memory, that is in the cache, until all 36 are there.
+    A window that is shifted back stores only what no other window does: windows at other places
+    round differently, and which of two work-items comes last is a matter of luck.
     Packed weights, in the order of reading: [group of output blocks][36][channel][out_blocks][block].
     Windows: [group of windows][36][input block][tile_w][block]. #}
 {% import "conv_common.cl" as common with context %}
@@ -81,7 +83,9 @@ __kernel void winograd(
                 {
 {{ transform("o", "c", "_%d"|format(row)) }}                }
 {% for column in range(4) %}
-                {{ common.store("b + o%d"|format(column), 0, row, column) }}
+                if ({{ row }} >= own_y - y0 && {{ column }} >= own_x - x0) {
+                    {{ common.store("b + o%d"|format(column), 0, row, column) }}
+                }
 {% endfor %}
             }
 {% endfor %}

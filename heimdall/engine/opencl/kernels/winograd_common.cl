@@ -5,6 +5,6 @@ const int across = (width + 3) / 4, tiles = across * ((height + 3) / 4);
 {% endmacro %}
 
 {% macro tile() %}
-const int x0 = min((first + t) % across * 4, width - 4);
-        const int y0 = min((first + t) / across * 4, height - 4);
+const int own_x = (first + t) % across * 4, x0 = min(own_x, width - 4);
+        const int own_y = (first + t) / across * 4, y0 = min(own_y, height - 4);
 {% endmacro %}
