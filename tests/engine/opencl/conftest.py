@@ -86,13 +86,10 @@ def relative_error(found, wanted):
 
 
 def same(found, wanted):
-    """Whether two runs of the same kernels agree, but for how the driver compiled them.
-
-    PoCL has a kernel in a general and in a special form, which round a last bit differently, and
-    takes the one or the other as its caches of them fill: then, and on a machine's first run
-    only, equal launches are not equal bit by bit (2e-6 was seen).
-    """
-    return relative_error(found, wanted) <= 1e-5
+    """Whether two runs of the same kernels agree bit for bit."""
+    return set(found) == set(wanted) and all(
+        np.array_equal(found[name], value) for name, value in wanted.items()
+    )
 
 
 @pytest.fixture(scope="session")
