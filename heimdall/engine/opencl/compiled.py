@@ -17,9 +17,10 @@ from heimdall.engine.fallback import FallbackOps
 from heimdall.engine.opencl.cost import cost
 from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.edges import find_edges
+from heimdall.engine.opencl.fuse_separable import fuse_separable
 from heimdall.engine.opencl.launch import Launch
 from heimdall.engine.opencl.limits import check_fits
-from heimdall.engine.opencl.lowered import Conv, Fallback
+from heimdall.engine.opencl.lowered import Conv, Fallback, Separable
 from heimdall.engine.opencl.lowering import lower
 from heimdall.engine.opencl.memory import needs_clearing, place_scratch, plan_arena
 from heimdall.engine.opencl.placed import ALIGN, Picture, PlacedOp, Step, Storage
@@ -63,6 +64,7 @@ class Compiled:
 
     def _place(self, engine: OpenCLEngine, force_fallback: Collection[str]) -> None:
         self.module = lower(self.graph, force_fallback)
+        fuse_separable(self.module, engine.traits)
         self.edges = find_edges(self.module)
         self.placer = Placer(self.module, self.edges, engine.traits)
         self.placer.place()
@@ -149,9 +151,8 @@ class Compiled:
 
 def _convolves_all_of(storage: Storage, step: Step) -> bool:
     y = step.outputs[0]
-    return (
-        isinstance(step.spec, Conv) and isinstance(y, Picture) and y.storage is storage and y.whole
-    )
+    convolves = isinstance(step.spec, (Conv, Separable))
+    return convolves and isinstance(y, Picture) and y.storage is storage and y.whole
 
 
 def _uploader(context: cl.Context) -> Callable[[np.ndarray], cl.Buffer]:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from heimdall.engine.opencl.lowered import Conv, Elementwise, Fallback, Linear, Lowered, Pool, Shape
+from heimdall.engine.opencl.lowered import (
+    Conv,
+    Elementwise,
+    Fallback,
+    Linear,
+    Lowered,
+    Pool,
+    Separable,
+    Shape,
+)
 
 
 def cost(op: Lowered, shapes: Mapping[str, Shape]) -> tuple[int, int]:
@@ -17,6 +26,11 @@ def cost(op: Lowered, shapes: Mapping[str, Shape]) -> tuple[int, int]:
         taps = prod(spec.weights.shape[1:])
         points = prod(shapes[op.inputs[0] if spec.spec.transposed else op.output])
         return 2 * taps * points, 4 * (read + written + spec.weights.size)
+    if isinstance(spec, Separable):
+        parts = (spec.depthwise.weights, spec.pointwise.weights)
+        height, width = shapes[op.output][2:]
+        taps = sum(part.size for part in parts)  # every weight is used once a pixel
+        return 2 * taps * height * width, 4 * (read + written + taps)
     if isinstance(spec, Elementwise):
         return written * len(spec.expression.steps), 4 * (read + written)
     if isinstance(spec, Pool):

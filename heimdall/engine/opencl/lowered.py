@@ -24,6 +24,15 @@ class Conv:
     matrix: bool = False  # a 1x1 convolution over row-major matrices (Gemm of several rows)
 
 
+@dataclass(frozen=True, eq=False)
+class Separable:
+    """A depthwise convolution and the 1x1 convolution of its result. Inputs: x and, optionally,
+    the residual of the latter."""
+
+    depthwise: Conv
+    pointwise: Conv
+
+
 @dataclass(frozen=True)
 class Elementwise:
     """One expression over operands that broadcast to the output."""
@@ -160,6 +169,7 @@ class Fallback:
 
 Spec = (
     Conv
+    | Separable
     | Elementwise
     | Pool
     | Moments

@@ -25,6 +25,7 @@ from heimdall.engine.opencl.lowered import (
     Moments,
     Pool,
     Reduce,
+    Separable,
     Slice,
 )
 from heimdall.engine.opencl.placed import (
@@ -108,7 +109,18 @@ class Placer(Tensors):
     def _wants_picture(op: Lowered) -> bool:
         if isinstance(op.spec, Conv):
             return not op.spec.matrix
-        kinds = (Pool, Moments, Linear, Gather, FillHalo, Lrn, Elementwise, Concat, Slice)
+        kinds = (
+            Separable,
+            Pool,
+            Moments,
+            Linear,
+            Gather,
+            FillHalo,
+            Lrn,
+            Elementwise,
+            Concat,
+            Slice,
+        )
         return isinstance(op.spec, kinds) or op.spec == Reduce("mean", (2, 3))
 
     # --- one method a kind of op ---
@@ -141,6 +153,15 @@ class Placer(Tensors):
             self._emit(step, (whole,), (whole,))
             return
         self._emit(conv, (x, *residual), (y,))
+
+    def _place_separable(self, op: Lowered) -> None:
+        pair: Separable = op.spec  # type: ignore[assignment]
+        size, out = self._shape(op.inputs[0])[2:], self._shape(op.output)[2:]
+        halo = pair.depthwise.spec.required_halo(tuple(size), tuple(out))  # type: ignore[arg-type]
+        x = self._with_halo(op.inputs[0], halo)
+        residual = [self.picture(name) for name in op.inputs[1:]]
+        y = self._new_picture(op.output, self._shape(op.output))
+        self._emit(pair, (x, *residual), (y,))
 
     def _place_matrix(self, op: Lowered) -> None:
         """Matrix layouts start at offset 0 of a buffer of their own."""

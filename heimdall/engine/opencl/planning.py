@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heimdall.engine.opencl import ops_array, ops_picture
+from heimdall.engine.opencl.conv_separable import plan_separable
 from heimdall.engine.opencl.launch import Plan, Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.lowered import (
@@ -20,6 +21,7 @@ from heimdall.engine.opencl.lowered import (
     Moments,
     Pool,
     Reduce,
+    Separable,
     Softmax,
 )
 from heimdall.engine.opencl.ops_elementwise import (
@@ -63,6 +65,12 @@ def plan_step(step: Step, traits: Traits, tuning: Tuning) -> Bound:
         names |= {"x": names["i0"], **({"residual": names["i1"]} if len(values) > 1 else {})}
         layer = conv_layer(step)
         return Bound(layer.plan(traits, tuning.lookup(layer)), names)
+    if isinstance(spec, Separable):
+        names |= {"x": names["i0"], **({"residual": names["i1"]} if len(values) > 1 else {})}
+        residual = _layout(values[1]) if len(values) > 1 else None
+        x, y = _layout(values[0]), _layout(outputs[0])
+        plan = plan_separable(spec, x, y, traits, residual=residual, clears=step.clears)
+        return Bound(plan, names)
     if isinstance(outputs[0], Picture):
         return Bound(_picture(spec, values, outputs, traits), names)
     return Bound(_array(spec, values, outputs[0], traits), names)

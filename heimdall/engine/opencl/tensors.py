@@ -20,6 +20,7 @@ from heimdall.engine.opencl.lowered import (
     Lrn,
     Module,
     Pool,
+    Separable,
 )
 from heimdall.engine.opencl.placed import (
     COPY,
@@ -186,7 +187,7 @@ class Tensors:
             for name in op.inputs:
                 producer = producers.get(name)
                 computed = producer is not None and isinstance(
-                    producer.spec, (Conv, Elementwise, Pool, Linear, Gather, Lrn)
+                    producer.spec, (Conv, Separable, Elementwise, Pool, Linear, Gather, Lrn)
                 )
                 whole_blocks = start % self.traits.block == 0
                 last = start + self._shape(name)[1] == shape[1]
