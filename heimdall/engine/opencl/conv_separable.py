@@ -18,9 +18,7 @@ from heimdall.engine.opencl.conv_tiles import Split
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.lowered import Separable
-from heimdall.engine.opencl.separable_tiles import separable_cut
-
-_ROOM = 8  # blocks of channels by which private memory grows: fewer kernels to compile
+from heimdall.engine.opencl.separable_tiles import NEAR_FLOATS, separable_cut
 
 
 def plan_separable(
@@ -83,7 +81,7 @@ class _Builder(ConvBuilder):
             "taps": spec.kernel[0],
             "stride": spec.strides[0],
             "inner": act.macro.replace("ACT", "ACT_INNER", 1),
-            "room": -(-x.blocks // _ROOM) * _ROOM,
+            "room": NEAR_FLOATS // lanes,
             "out_blocks": tile.blocks,
             "rest": cut.rest,
             "half": int(tile.half),

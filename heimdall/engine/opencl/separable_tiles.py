@@ -8,7 +8,7 @@ from heimdall.engine.opencl.conv_tiles import Tile
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.layout import Layout
 
-_NEAR_FLOATS = 6144  # of private memory a work-item may hold: most of a small first-level cache
+NEAR_FLOATS = 6144  # of private memory a work-item holds at most: most of a small first-level cache
 _WEIGHTS = 1 << 18  # floats that every work-item reads: they should stay in the second-level cache
 _FEW_OUTPUTS = 4  # layers with as few have kernels of their own
 _LEAST_PIXELS = 4  # of a tile: fewer leave the multipliers waiting for weights
@@ -62,4 +62,4 @@ def separable_gains(inputs: int, outputs: int, traits: Traits) -> bool:
 
 def _pixels(inputs: int, traits: Traits) -> int:
     """Of so many channels private memory holds this many pixels."""
-    return _NEAR_FLOATS // (-(-inputs // traits.block) * traits.block)
+    return NEAR_FLOATS // (-(-inputs // traits.block) * traits.block)

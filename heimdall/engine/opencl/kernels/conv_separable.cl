@@ -8,7 +8,7 @@
     arguments of conv_common.cl describe the depthwise input and the pointwise result.
 
     Template variables beside conv_common.cl: taps, stride (of the depthwise kernel), inner (its
-    activation, a macro ACT_INNER), room (blocks of channels that private memory holds), out_blocks,
+    activation, a macro ACT_INNER), room (vectors of private memory), out_blocks,
     rest, half. Only for CPUs: private memory of a GPU's work-item is not near it. #}
 {% import "conv_common.cl" as common with context %}
 {% set pixels = tile_w * tile_h %}
@@ -23,7 +23,7 @@ __kernel void conv_separable(
     int blocks, int last_steps, int whole)  // blocks read; fours of channels in the last; blocks before `rest`
 {
 {{ common.place("(whole + %d)"|format(rest + half)) }}
-    V held[{{ room * pixels }}];  // [block][pixel]
+    V held[{{ room }}];  // [block][pixel]
     for (int ib = 0; ib < blocks; ib++) {
         __global const float *tile = x + x_base + ib * x_plane + y0 * x_row + x0 * {{ pixel }};
         __global const V *k = (__global const V *)weights + ib * {{ taps * taps }};
