@@ -52,7 +52,10 @@ log = logging.getLogger(__name__)
 
 WARM_UP_FRAMES = 20
 WARM_UP_LIMIT_S = 5.0
-LOAD_NS = 3_000_000  # before a frame starts, its camera picture is sent to the GPU
+LOAD_NS = 3_000_000  # before a frame is submitted, its camera picture is sent to the GPU
+# A frame that is submitted too late starts late; too early, this thread is busy with it a little
+# sooner.
+AHEAD_FIRST_NS, AHEAD_SPARE_NS = 4_000_000, 2_000_000
 
 
 def run_app(target: str, options: RunOptions, progress: Progress = no_progress) -> dict[str, Any]:
@@ -115,6 +118,7 @@ class Runtime:
         self._warm_ns = 0
         self._startup_s = 0.0
         self._frame_count = 0
+        self._ahead_ns = AHEAD_FIRST_NS
         self._deadline_after_ns = setup.lone_render_ns  # a frame's deadline, after its start
 
     def _open_coordinator(self) -> Coordinator:
@@ -164,13 +168,15 @@ class Runtime:
 
     def _turn(self) -> None:
         start_ns = self._pacer.next_ns
-        self._serve_until(start_ns - LOAD_NS)
+        self._serve_until(start_ns - self._ahead_ns - LOAD_NS)
         frame = self._newest()
         self._setup.scene.load(frame.image, frame.sequence)
+        self._serve_until(start_ns - self._ahead_ns)
+        self._submit_ahead(frame)
         self._serve_until(start_ns)
         spin_until(start_ns, self._clock)
         self._receive(RenderStarted(self._frame_count))
-        completed_ns, render_ns = self._draw(frame, start_ns)
+        completed_ns, render_ns = self._complete(start_ns)
         self._count_frame(start_ns, completed_ns, render_ns)
         results = self._catch_up()
         gap_end_ns = self._pacer.next_ns - self._guard_ns
@@ -213,10 +219,32 @@ class Runtime:
                 self._handle(message)
         return results
 
-    def _draw(self, frame: Frame, start_ns: int) -> tuple[int, int]:
-        """Draw and present the newest frame; return (completion time, duration) in ns."""
+    def _submit_ahead(self, frame: Frame) -> None:
+        """Submit a frame so early that the GPU has all of it when it is due, and never waits for
+        this thread in between."""
         began_ns = self._clock()
-        self._paint(frame, began_ns)
+        self._submit(frame, began_ns)
+        needed_ns = self._clock() - began_ns + AHEAD_SPARE_NS
+        self._ahead_ns += (needed_ns - self._ahead_ns) // (2 if needed_ns > self._ahead_ns else 20)
+
+    def _submit(self, frame: Frame, now_ns: int) -> None:
+        """Submit all that a frame shows; the GPU draws it when it is waited for."""
+        setup = self._setup
+        setup.scene.begin(frame.image, frame.sequence)
+        self._tracker.show(frame)
+        self._callbacks.call(self._app.draw, setup.scene)
+        setup.scene.render()
+        self._display.draw(now_ns)
+
+    def resubmit(self) -> None:
+        """Submit the last frame once more, for who wants to know how long it takes the GPU."""
+        self._submit(self._frame, self._clock())
+
+    def _complete(self, start_ns: int) -> tuple[int, int]:
+        """Have the GPU draw what was submitted, and present it; return (completion time, what it
+        took of the GPU) in ns."""
+        began_ns = self._clock()
+        self._setup.surface.finish()
         completed_ns = self._clock()
         self._setup.surface.present()
         if self._recorder:
@@ -230,20 +258,6 @@ class Runtime:
             {"after_start_ms": (completed_ns - start_ns) / 1e6},
         )
         return completed_ns, completed_ns - began_ns
-
-    def _paint(self, frame: Frame, now_ns: int) -> None:
-        """Draw all that a frame shows, and wait until that is complete."""
-        setup = self._setup
-        setup.scene.begin(frame.image, frame.sequence)
-        self._tracker.show(frame)
-        self._callbacks.call(self._app.draw, setup.scene)
-        setup.scene.render()
-        self._display.draw(now_ns)
-        setup.surface.finish()
-
-    def redraw(self) -> None:
-        """Draw the last frame once more and wait until it is complete; nobody sees it."""
-        self._paint(self._frame, self._clock())
 
     def _count_frame(self, start_ns: int, completed_ns: int, render_ns: int) -> None:
         if not self._startup_s:

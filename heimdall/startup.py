@@ -205,7 +205,7 @@ def _open_surface(app: App, options: RunOptions, processors: Processors) -> Surf
 def _measure_render(app: App, surface: Surface, scene: Scene, frame: Frame) -> int:
     """T_render of section 5.2 in ns: one frame of this app at this size, alone."""
 
-    def draw() -> None:
+    def submit() -> None:
         scene.begin(frame.image, frame.sequence)
         try:
             app.draw(scene)
@@ -213,9 +213,8 @@ def _measure_render(app: App, surface: Surface, scene: Scene, frame: Frame) -> i
             # The run goes on without it, and says so (Callbacks); here it only costs accuracy.
             log.debug("draw failed while measuring: %s", error)
         scene.render()
-        surface.finish()
 
-    return measure_render(draw)
+    return measure_render(submit, surface.finish)
 
 
 def _place(

@@ -99,16 +99,19 @@ def measure_gpu(network: Network, progress: Progress = no_progress) -> int:
     return round(sum(ns for (start, _), ns in times if not network.ops[start].fallback))
 
 
-def measure_render(draw: Callable[[], None], runs: int = 9) -> int:
-    """T_render in ns: ``draw`` renders one frame and waits until it is complete."""
+def measure_render(submit: Callable[[], None], finish: Callable[[], None], runs: int = 9) -> int:
+    """T_render in ns: what a frame takes of the GPU. ``submit`` submits one, ``finish`` waits
+    until it is drawn."""
     for _ in range(WARM_UPS):
-        draw()
+        submit()
+        finish()
     medians = []
     for _ in range(BATCHES):
         times = []
         for _ in range(max(1, runs // BATCHES)):
+            submit()
             began_ns = time.perf_counter_ns()
-            draw()
+            finish()
             times.append(time.perf_counter_ns() - began_ns)
         medians.append(statistics.median(times))
         if len(medians) > 1 and max(medians) < _AGREE * min(medians):

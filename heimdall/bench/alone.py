@@ -31,7 +31,8 @@ def too_slow_alone(plan: DnnPlan, *, fps: float, render_ms: float) -> str | None
 
 def measure_useful_ms(
     summary: Mapping[str, Any],
-    redraw: Callable[[], None],
+    submit: Callable[[], None],
+    finish: Callable[[], None],
     deployments: Mapping[str, Deployment],
     progress: Progress = no_progress,
 ) -> float:
@@ -40,7 +41,7 @@ def measure_useful_ms(
     Measured right after the run: with the content that its frames had in the end, and at the
     speed that the machine has now (a shared one has another one every few minutes).
     """
-    useful_ns = summary["frames"] * measure_render(redraw)
+    useful_ns = summary["frames"] * measure_render(submit, finish)
     for name, deployment in deployments.items():
         count = summary["dnns"][name]["gpu"]
         if count:

@@ -39,7 +39,7 @@ class Fence:
         if self._functions is None:
             self._fallback()
             return
-        create, wait, delete, _ = self._functions
+        create, wait, delete = self._functions
         sync = create(_SYNC_GPU_COMMANDS_COMPLETE, 0)
         if not sync:
             self._fallback()
@@ -50,11 +50,6 @@ class Fence:
         delete(sync)
         if status == _WAIT_FAILED:
             self._fallback()
-
-    def flush(self) -> None:
-        """Let the GPU begin with what was submitted."""
-        if self._functions is not None:
-            self._functions[3]()
 
 
 def _egl() -> ctypes.CDLL | None:
@@ -82,8 +77,8 @@ def egl_loader() -> Loader | None:
     return lambda name: get(name.encode())
 
 
-def _load(loader: Loader) -> tuple[Callable, Callable, Callable, Callable] | None:
-    names = ("glFenceSync", "glClientWaitSync", "glDeleteSync", "glFlush")
+def _load(loader: Loader) -> tuple[Callable, Callable, Callable] | None:
+    names = ("glFenceSync", "glClientWaitSync", "glDeleteSync")
     addresses = [address for name in names if (address := loader(name))]
     if len(addresses) < len(names):
         return None
@@ -92,4 +87,4 @@ def _load(loader: Loader) -> tuple[Callable, Callable, Callable, Callable] | Non
     create = kind(ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)(addresses[0])
     wait = kind(ctypes.c_uint, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint64)(addresses[1])
     delete = kind(None, ctypes.c_void_p)(addresses[2])
-    return create, wait, delete, kind(None)(addresses[3])
+    return create, wait, delete

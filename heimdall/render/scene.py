@@ -303,7 +303,6 @@ class Scene:
                     self._quads["quad"].render(moderngl.TRIANGLE_STRIP, vertices=4)
                 case Piece():
                     covered.append(self._stage.draw(layer, self._box, target))
-                    self._surface.begin_early()
                 case _Occlusion(values):
                     self._draw_occlusion(values, covered, target)
 

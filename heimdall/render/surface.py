@@ -66,12 +66,6 @@ class Surface(ABC):
         """Framebuffer width and height in pixels."""
         return self.framebuffer.size
 
-    def begin_early(self) -> None:
-        """Let a software GPU draw what was submitted while the rest is being prepared. A real
-        one draws a frame in one go: there half a frame would cost more than it gains."""
-        if self.software:
-            self._fence.flush()
-
     def finish(self) -> None:
         """Return when the GPU has drawn everything submitted; other threads run meanwhile."""
         self._fence.wait()

@@ -74,9 +74,12 @@ def test_whole_network_is_one_call(graph):
 
 
 def test_rendering_is_drawn_a_few_times_and_takes_some_time():
-    drawn = []
-    assert measure_render(lambda: drawn.append(1), runs=9) > 0
-    assert len(drawn) - profiler.WARM_UPS in (6, 9)  # two of three batches that agree will do
+    calls = []
+    submit, finish = (lambda what=what: calls.append(what) for what in ("submit", "finish"))
+    assert measure_render(submit, finish, runs=9) > 0
+    frames = len(calls) // 2
+    assert calls == ["submit", "finish"] * frames
+    assert frames - profiler.WARM_UPS in (6, 9)  # two of three batches that agree will do
 
 
 @given(

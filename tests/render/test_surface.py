@@ -122,13 +122,7 @@ def test_other_threads_run_while_the_fence_is_waited_on():
         client_wait
     )
     delete = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda *_: None)
-    flush = ctypes.CFUNCTYPE(None)(lambda: None)
-    functions = {
-        "glFenceSync": create,
-        "glClientWaitSync": wait,
-        "glDeleteSync": delete,
-        "glFlush": flush,
-    }
+    functions = {"glFenceSync": create, "glClientWaitSync": wait, "glDeleteSync": delete}
     addresses = {
         name: ctypes.cast(function, ctypes.c_void_p).value for name, function in functions.items()
     }
