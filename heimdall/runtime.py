@@ -11,9 +11,8 @@ import gc
 import logging
 import queue
 import time
+from collections import deque
 from typing import Any
-
-import numpy as np
 
 from heimdall import IMPORTED_S
 from heimdall.analyzer.profiler import Progress, no_progress
@@ -51,6 +50,7 @@ from heimdall.urgency import first_in_line
 log = logging.getLogger(__name__)
 
 WARM_UP_FRAMES = 20
+DEADLINE_FRAMES = 60  # whose rendering times say when the next ones are due
 WARM_UP_LIMIT_S = 5.0
 LOAD_NS = 3_000_000  # before a frame is submitted, its camera picture is sent to the GPU
 # A frame that is submitted too late starts late; too early, this thread is busy with it a little
@@ -119,6 +119,7 @@ class Runtime:
         self._startup_s = 0.0
         self._frame_count = 0
         self._ahead_ns = AHEAD_FIRST_NS
+        self._recent_ns: deque[int] = deque(maxlen=DEADLINE_FRAMES)
         self._deadline_after_ns = setup.lone_render_ns  # a frame's deadline, after its start
 
     def _open_coordinator(self) -> Coordinator:
@@ -264,10 +265,11 @@ class Runtime:
             self._startup_s = completed_ns / 1e9 - IMPORTED_S
         self._figures.frame(completed_ns, start_ns + self._deadline_after_ns, render_ns)
         self._figures.skipped_frames += self._pacer.advance(completed_ns)
+        self._recent_ns.append(render_ns)
+        if self._frame_count % 8 == 0:  # an app's content comes and goes
+            self._deadline_after_ns = sorted(self._recent_ns)[len(self._recent_ns) * 9 // 10]
         if not self._warm and self._is_warm(completed_ns):
             self._warm, self._warm_ns = True, completed_ns
-            # The app's content is there by now: what a frame takes, nine times out of ten.
-            self._deadline_after_ns = int(np.percentile(self._figures.render_ns, 90))
             self._figures.restart(completed_ns)
             self._reporter.warm(completed_ns)
 

@@ -15,7 +15,7 @@ _LEAST_PIXELS = 4  # of a tile: fewer leave the multipliers waiting for weights
 _HEIGHTS = 3
 
 # Beside the multiply-adds of a pixel: what a work-item costs, and what a tile of one row costs
-# more than high ones, which use each input for several rows. Measured on two AVX-512 cores.
+# more than high ones, which use each input for several rows. Chosen by hand on two AVX-512 cores.
 _ITEM = 1.5
 _FLAT = 0.15
 
