@@ -2,6 +2,7 @@
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -360,7 +361,7 @@ def test_external_weights_through_a_link_out_of_the_folder_are_refused(tmp_path)
 
 @pytest.mark.parametrize("opset", [10, 13, 22])
 def test_a_window_that_starts_behind_the_picture_is_not_counted(opset):
-    pool = {"kernel_shape": [1, 1], "strides": [2, 2], "ceil_mode": 1}
+    pool: dict[str, Any] = {"kernel_shape": [1, 1], "strides": [2, 2], "ceil_mode": 1}
     nodes = [
         helper.make_node("MaxPool", ["x"], ["a"], "pool", **pool),
         helper.make_node("AveragePool", ["a"], ["b"], **pool),

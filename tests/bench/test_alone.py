@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,7 @@ def test_useful_is_what_each_frame_and_inference_takes_alone(assets, monkeypatch
     monkeypatch.setattr(alone, "measure_render", lambda submit, finish: 4 * MS)
     graph = load_graph(assets / "models" / "hand_landmark_lite_224.onnx")
     loaded = NullEngine(op_ns=MS).load(graph)
-    deployments = {}
+    deployments: dict[str, Any] = {}
     for name, tasks in (("eye", 1), ("hands", 3), ("idle", 1)):
         plan = DnnPlan(name, (StagePlan((), (), 0, 0, (), tasks),), MS)
         deployments[name] = SimpleNamespace(plan=plan, networks=lambda processor: [loaded])

@@ -138,7 +138,9 @@ def test_a_trace_replays_into_a_fresh_coordinator(tmp_path):
 def test_a_chunk_on_the_phone_ends_earlier_when_it_yields(tmp_path):
     path = tmp_path / "trace.json"
     simulate("shopping", PHONE, "max-total", seconds=10, trace=path)
-    planned, yielding, ended = {}, set(), {}
+    planned: dict[int, int] = {}
+    ended: dict[int, int] = {}
+    yielding = set()
     for record in read_recording(path).records:
         event = record["event"]
         if event and event["type"] == "ChunkFinished" and event["job"] in yielding:

@@ -7,7 +7,7 @@ import pytest
 from onnx import helper
 
 from heimdall.analyzer.graph import load_graph
-from heimdall.engine.opencl.lowered import Conv, Fallback
+from heimdall.engine.opencl.lowered import Conv, Fallback, FillHalo
 from heimdall.engine.opencl.lowering import lower
 
 KERNEL = np.random.default_rng(0).standard_normal((20, 20, 3, 3)).astype(np.float32)
@@ -101,7 +101,9 @@ def test_a_scaled_picture_is_read_as_it_comes(build, check):
     graph = build(nodes, SHAPE, HALF)
     module = lower(graph)
     assert kinds(module) == ["fillhalo", "conv"]
-    assert module.ops[0].spec.fill == 3.5
+    halo = module.ops[0]
+    assert isinstance(halo, FillHalo)
+    assert halo.spec.fill == 3.5
     check(graph)
 
 
