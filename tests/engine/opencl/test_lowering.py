@@ -101,9 +101,9 @@ def test_a_scaled_picture_is_read_as_it_comes(build, check):
     graph = build(nodes, SHAPE, HALF)
     module = lower(graph)
     assert kinds(module) == ["fillhalo", "conv"]
-    halo = module.ops[0]
+    halo = module.ops[0].spec
     assert isinstance(halo, FillHalo)
-    assert halo.spec.fill == 3.5
+    assert halo.fill == 3.5
     check(graph)
 
 
