@@ -13,7 +13,8 @@ from types import FunctionType, ModuleType
 import pytest
 
 MAKEFILE = (Path(__file__).resolve().parents[1] / "Makefile").read_text(encoding="utf-8")
-MODULES = re.search(r"^API := ((?:.*\\\n)*.*)", MAKEFILE, re.MULTILINE)[1].replace("\\", "").split()
+API = re.search(r"^API := ((?:.*\\\n)*.*)", MAKEFILE, re.MULTILINE)[1].replace("\\", "").split()
+MODULES = [name for name in API if name.startswith("heimdall")]  # others say what is left out
 
 
 def public(module: ModuleType) -> list[type | FunctionType]:

@@ -1,0 +1,1 @@
+"""ONNX files to graphs, the profiles of their ops, and partitions into chunks."""
