@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from math import isnan
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -51,9 +52,9 @@ def _coordinated(timeline: Timeline) -> dict[str, Any]:
         "overhead_of_all": all_ms / sum(profiled_ms.values()) - 1 if profiled_ms else None,
         "had_gpu": {name: ms / end_ms for name, ms in had_ms.items()},
         "utility": {
-            name: fmean(value for _, value in points)
+            name: fmean(known)
             for name, points in timeline.utility.items()
-            if points
+            if (known := [value for _, value in points if not isnan(value)])  # in flight then
         },
         "moved_ms": _moved_ms(timeline),
     }
