@@ -25,11 +25,13 @@ class Parts:
         self._sums = list(accumulate(op_ns, initial=0))
 
     def pace(self, chunk: RunChunk, clock: Callable[[], int] = time.perf_counter_ns) -> Pace:
-        """The parts of a chunk that starts now."""
+        """The parts of a chunk that starts now: one, where it has to run to its end."""
         sums, start_op = self._sums, chunk.start_op
         work_ns = sums[chunk.end_op] - sums[start_op]
         slowness = chunk.expected_ns / work_ns if work_ns else 1.0
-        ends = list(self._ends(start_op, chunk.end_op, _PART_NS / max(slowness, 0.1)))
+        ends = [chunk.end_op]
+        if chunk.until_ns:
+            ends = list(self._ends(start_op, chunk.end_op, _PART_NS / max(slowness, 0.1)))
         expected_ns = [int((sums[end] - sums[start_op]) * slowness) for end in ends]
         return Pace(ends, expected_ns, chunk.until_ns + _TOLERANCE_NS, clock)
 

@@ -1,8 +1,8 @@
 """The main thread: draw the newest frame on an absolute deadline, coordinate in the gaps.
 
-One turn of ``Runtime._turn`` is the life of a frame: serve the inbox until the frame's start,
-draw, tell the coordinator that the gap is open, carry out its answer. This is the only thread
-that touches the coordinator, the window and GL.
+One turn of ``Runtime._turn`` is the life of a frame: serve the inbox, submit the frame shortly
+before it is due, have it drawn at its start, tell the coordinator that the gap is open, carry out
+its answer. This is the only thread that touches the coordinator, the window and GL.
 """
 
 from __future__ import annotations

@@ -49,6 +49,10 @@ def test_a_single_op_is_one_part():
     assert Parts([40 * MS, 1]).pace(chunk(0, 1, 40, 25), lambda: 0).ends == [1]
 
 
+def test_a_chunk_that_has_to_run_to_its_end_is_one_part():
+    assert Parts([1 * MS] * 20).pace(chunk(2, 20, 18, 0), lambda: 0).ends == [20]
+
+
 def test_a_chunk_as_fast_as_expected_runs_to_its_end():
     assert played([1] * 20, chunk(0, 20, 20, 20), 1.0) == (20, 20.0)
 

@@ -229,9 +229,6 @@ class CoordinatedRun(SimulatedRun):
             work_ns = sums[end_op] - sums[action.start_op] + cost_ns
             return int((int(work_ns * dnn.gpu_slowdown) + delay_ns) * slowness)
 
-        if not action.until_ns:
-            took = took_ns(action.end_op)
-            return _Flight(action, handed_ns, start_ns, [action.end_op], [took], 0)
         now_ns = start_ns
         pace = self._parts[action.dnn][action.stage].pace(action, lambda: now_ns)
         took_each = [took_ns(end) for end in pace.ends]
