@@ -44,6 +44,25 @@ class Pacer:
         return skipped
 
 
+class Usual:
+    """How long something takes all but ``rare`` of the time, lately.
+
+    Robbins and Monro's estimate of a quantile: a step up whenever it took longer, small steps
+    down else. So one outlier hardly counts, and what follows the estimate moves smoothly.
+    """
+
+    STEP_NS = 400_000
+
+    def __init__(self, first_ns: int, rare: float = 0.03) -> None:
+        self.ns = first_ns
+        self._up_ns = round(self.STEP_NS * (1 - rare))
+        self._down_ns = round(self.STEP_NS * rare)
+
+    def observe(self, took_ns: int) -> None:
+        """It has taken ``took_ns`` this time."""
+        self.ns += self._up_ns if took_ns > self.ns else -self._down_ns
+
+
 class AwakeClock:
     """``time.perf_counter_ns`` without the time in which nothing ran.
 

@@ -2,7 +2,8 @@
 
 One turn of ``Runtime._turn`` is the life of a frame: serve the inbox, submit the frame shortly
 before it is due, have it drawn at its start, tell the coordinator that the gap is open, carry out
-its answer. This is the only thread that touches the coordinator, the window and GL.
+its answer, present the frame at its deadline. This is the only thread that touches the
+coordinator, the window and GL.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import gc
 import logging
 import queue
 import time
-from collections import deque
 from typing import Any
 
 from heimdall import IMPORTED_S
@@ -36,7 +36,7 @@ from heimdall.coordinator.events import (
 from heimdall.display import Display
 from heimdall.execution import Executor, Result
 from heimdall.options import RunOptions
-from heimdall.pacing import GAP_GUARD_NS, SPIN_NS, AwakeClock, Pacer, spin_until
+from heimdall.pacing import GAP_GUARD_NS, SPIN_NS, AwakeClock, Pacer, Usual, spin_until
 from heimdall.render import InputEvent, Key, Pointer, Recorder, Scroll, save_picture
 from heimdall.report import Reporter
 from heimdall.script import Script
@@ -50,7 +50,6 @@ from heimdall.urgency import first_in_line
 log = logging.getLogger(__name__)
 
 WARM_UP_FRAMES = 20
-DEADLINE_FRAMES = 60  # whose rendering times say when the next ones are due
 WARM_UP_LIMIT_S = 5.0
 LOAD_NS = 3_000_000  # before a frame is submitted, its camera picture is sent to the GPU
 # A frame that is submitted too late starts late; too early, this thread is busy with it a little
@@ -119,8 +118,7 @@ class Runtime:
         self._startup_s = 0.0
         self._frame_count = 0
         self._ahead_ns = AHEAD_FIRST_NS
-        self._recent_ns: deque[int] = deque(maxlen=DEADLINE_FRAMES)
-        self._deadline_after_ns = setup.lone_render_ns  # a frame's deadline, after its start
+        self._drawing = Usual(setup.lone_render_ns)  # from a frame's start on
 
     def _open_coordinator(self) -> Coordinator:
         """What decides; a baseline puts its own here, and in the executor's place."""
@@ -177,12 +175,13 @@ class Runtime:
         self._serve_until(start_ns)
         spin_until(start_ns, self._clock)
         self._receive(RenderStarted(self._frame_count))
-        completed_ns, render_ns = self._complete(start_ns)
-        self._count_frame(start_ns, completed_ns, render_ns)
+        drawn_ns, render_ns = self._complete(start_ns)
+        skipped = self._pacer.advance(drawn_ns)
         results = self._catch_up()
         gap_end_ns = self._pacer.next_ns - self._guard_ns
         self._receive(FrameRendered(self._frame_count, gap_end_ns, render_ns))
-        self._frame_count += 1
+        deadline_ns = self._present(start_ns, drawn_ns)
+        self._count_frame(deadline_ns, drawn_ns, render_ns, skipped)
         for result in results:
             self._handle(result)
         self._react()
@@ -242,12 +241,11 @@ class Runtime:
         self._submit(self._frame, self._clock())
 
     def _complete(self, start_ns: int) -> tuple[int, int]:
-        """Have the GPU draw what was submitted, and present it; return (completion time, what it
-        took of the GPU) in ns."""
+        """Have the GPU draw what was submitted; return (completion time, what it took of the
+        GPU) in ns."""
         began_ns = self._clock()
         self._setup.surface.finish()
-        completed_ns = self._clock()
-        self._setup.surface.present()
+        drawn_ns = self._clock()
         if self._recorder:
             self._recorder.add(self._setup.surface)
         self._controls.frame()
@@ -255,23 +253,33 @@ class Runtime:
             "render",
             f"frame {self._frame_count}",
             began_ns,
-            completed_ns,
-            {"after_start_ms": (completed_ns - start_ns) / 1e6},
+            drawn_ns,
+            {"after_start_ms": (drawn_ns - start_ns) / 1e6},
         )
-        return completed_ns, completed_ns - began_ns
+        return drawn_ns, drawn_ns - began_ns
 
-    def _count_frame(self, start_ns: int, completed_ns: int, render_ns: int) -> None:
+    def _present(self, start_ns: int, drawn_ns: int) -> int:
+        """Show the frame at its deadline, which is returned: what frames take to draw varies by
+        milliseconds, and nobody shall see that. A late one is shown at once."""
+        deadline_ns = start_ns + min(self._drawing.ns, self._interval_ns // 2)
+        self._drawing.observe(drawn_ns - start_ns)
+        if drawn_ns < deadline_ns:
+            self._serve_until(deadline_ns)
+            spin_until(deadline_ns, self._clock)
+        self._setup.surface.present()
+        return deadline_ns
+
+    def _count_frame(self, deadline_ns: int, drawn_ns: int, render_ns: int, skipped: int) -> None:
+        presented_ns = self._clock()
         if not self._startup_s:
-            self._startup_s = completed_ns / 1e9 - IMPORTED_S
-        self._figures.frame(completed_ns, start_ns + self._deadline_after_ns, render_ns)
-        self._figures.skipped_frames += self._pacer.advance(completed_ns)
-        self._recent_ns.append(render_ns)
-        if self._frame_count % 8 == 0:  # an app's content comes and goes
-            self._deadline_after_ns = sorted(self._recent_ns)[len(self._recent_ns) * 9 // 10]
-        if not self._warm and self._is_warm(completed_ns):
-            self._warm, self._warm_ns = True, completed_ns
-            self._figures.restart(completed_ns)
-            self._reporter.warm(completed_ns)
+            self._startup_s = presented_ns / 1e9 - IMPORTED_S
+        self._figures.frame(presented_ns, deadline_ns, drawn_ns, render_ns)
+        self._figures.skipped_frames += skipped
+        self._frame_count += 1
+        if not self._warm and self._is_warm(presented_ns):
+            self._warm, self._warm_ns = True, presented_ns
+            self._figures.restart(presented_ns)
+            self._reporter.warm(presented_ns)
 
     def _is_warm(self, now_ns: int) -> bool:
         if not self._executor.preloaded.is_set():
@@ -395,7 +403,7 @@ class Runtime:
             return True
         if not self._warm:
             return False
-        if options.frames is not None and len(figures.completions_ns) >= options.frames:
+        if options.frames is not None and len(figures.presented_ns) >= options.frames:
             return True
         elapsed_ns = self._clock() - figures.started_ns
         return options.seconds is not None and elapsed_ns >= options.seconds * 1e9

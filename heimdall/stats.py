@@ -1,7 +1,7 @@
 """The figures of a run: what is counted, and the summary that ``--json`` prints.
 
-Frame times are those between render completions; a window's frame rate is its intervals over
-their sum, windows being 1/3 s as in the paper (section 9.1).
+Frame intervals are those between the frames that a user sees; a window's frame rate is its
+intervals over their sum, windows being 1/3 s as in the paper (section 9.1).
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ class Figures:
     def restart(self, now_ns: int) -> None:
         """Forget the warm-up."""
         self.started_ns = now_ns
-        self.completions_ns: list[int] = []
+        self.presented_ns: list[int] = []
+        self.drawn_ns: list[int] = []
         self.render_ns: list[int] = []
         self.decision_ns: list[int] = []
         self.late_frames = 0
@@ -125,15 +126,17 @@ class Figures:
             dnn.chunks.clear()
             dnn.gpu = dnn.cpu = dnn.deadline_misses = dnn.dropped = 0
 
-    def frame(self, completed_ns: int, deadline_ns: int, render_ns: int) -> None:
-        """A frame is drawn; it is late when presented over 1 ms after its deadline."""
-        if self.completions_ns:
-            self.recent_ms.append((completed_ns - self.completions_ns[-1]) / 1e6)
-        self.completions_ns.append(completed_ns)
+    def frame(self, presented_ns: int, deadline_ns: int, drawn_ns: int, render_ns: int) -> None:
+        """A frame is presented, late if that is over 1 ms after its deadline. The GPU had drawn
+        it at ``drawn_ns``, in ``render_ns``."""
+        if self.presented_ns:
+            self.recent_ms.append((presented_ns - self.presented_ns[-1]) / 1e6)
+        self.presented_ns.append(presented_ns)
+        self.drawn_ns.append(drawn_ns)
         self.render_ns.append(render_ns)
-        self.late_frames += completed_ns > deadline_ns + LATE_NS
+        self.late_frames += presented_ns > deadline_ns + LATE_NS
         if self.memory is not None:
-            self.memory.sample(completed_ns)
+            self.memory.sample(presented_ns)
 
     def recent_fps(self) -> float:
         """Frame rate over the last third of a second."""
@@ -145,16 +148,17 @@ class Figures:
     ) -> dict[str, Any]:
         """The figures part of the run summary, as of ``now_ns`` (None: now)."""
         seconds = ((time.perf_counter_ns() if now_ns is None else now_ns) - self.started_ns) / 1e9
-        intervals = np.diff(np.asarray(self.completions_ns, dtype=np.int64)) / 1e6
+        intervals = _intervals_ms(self.presented_ns)
         useful_ns = len(self.render_ns) * lone_render_ns + sum(
             dnn.gpu * dnn.whole_ns for dnn in self.dnns.values()
         )
         return {
             "fps_target": self.fps_target,
-            "frames": len(self.completions_ns),
+            "frames": len(self.presented_ns),
             "seconds": round(seconds, 3),
             "fps": window_rates(intervals, self.fps_target),
             "frame_interval_ms": percentiles(intervals),
+            "draw_interval_ms": percentiles(_intervals_ms(self.drawn_ns)),
             "late_frames": self.late_frames,
             "skipped_frames": self.skipped_frames,
             "render_ms": percentiles(np.asarray(self.render_ns) / 1e6, maximum=False),
@@ -168,6 +172,10 @@ class Figures:
             "dnns": {name: dnn.summary() for name, dnn in self.dnns.items()},
             "memory_mb": self.memory.summary() if self.memory is not None else NO_MEMORY,
         }
+
+
+def _intervals_ms(times_ns: list[int]) -> np.ndarray:
+    return np.diff(np.asarray(times_ns, dtype=np.int64)) / 1e6
 
 
 def window_rates(intervals_ms: np.ndarray, fps_target: float) -> dict[str, float | None]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from concurrent.futures import ThreadPoolExecutor
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heimdall.pacing import SLEEP_NS, AwakeClock, Pacer, spin_until
+from heimdall.pacing import SLEEP_NS, AwakeClock, Pacer, Usual, spin_until
 
 
 def test_frames_on_time_start_one_interval_apart():
@@ -29,6 +30,22 @@ def test_starts_are_ahead_and_on_the_grid_whatever_happens(interval, delays):
         pacer.advance(now)
         assert pacer.next_ns % interval == 0
         assert now <= pacer.next_ns < now + interval + 1
+
+
+@given(st.integers(0, 2**32), st.floats(3e6, 9e6), st.floats(1e5, 2e6))
+def test_what_is_usual_is_exceeded_as_rarely_as_asked(seed, mean_ns, spread_ns):
+    draw, usual, longer = random.Random(seed), Usual(int(mean_ns), rare=0.05), 0
+    for frame in range(4000):
+        took_ns = round(draw.gauss(mean_ns, spread_ns))
+        longer += frame >= 1000 and took_ns > usual.ns
+        usual.observe(took_ns)
+    assert 0.04 <= longer / 3000 <= 0.06
+
+
+def test_one_outlier_hardly_counts():
+    usual = Usual(5_000_000)
+    usual.observe(90_000_000)
+    assert 5_000_000 < usual.ns <= 5_000_000 + Usual.STEP_NS
 
 
 def test_spinning_ends_at_the_deadline_of_the_given_clock():

@@ -41,9 +41,8 @@ def test_nothing_measured_is_null_not_zero():
 
 def test_a_frame_is_late_only_when_over_a_millisecond_past_its_deadline():
     figures = Figures(30, {})
-    figures.frame(completed_ns=10 * MS, deadline_ns=10 * MS, render_ns=5 * MS)
-    figures.frame(completed_ns=44 * MS, deadline_ns=43 * MS, render_ns=5 * MS)
-    figures.frame(completed_ns=78 * MS + 1, deadline_ns=77 * MS, render_ns=5 * MS)
+    for presented_ns, deadline_ns in ((10, 10), (44, 43), (78 + 1e-6, 77)):
+        figures.frame(int(presented_ns * MS), deadline_ns * MS, drawn_ns=0, render_ns=5 * MS)
     assert figures.late_frames == 1
     assert list(figures.recent_ms) == [34.0, pytest.approx(34.0)]
 
@@ -53,11 +52,11 @@ def test_the_summary_counts_after_warm_up_only():
     figures = Figures(30, {"eye": dnn})
     dnn.latencies_ns.append(99 * MS)
     dnn.gpu = 1
-    figures.frame(1, 1, 5 * MS)
+    figures.frame(1, 1, 1, 5 * MS)
     figures.restart(figures.started_ns)
     dnn.latencies_ns.extend([10 * MS, 30 * MS])
     dnn.gpu = 2
-    figures.frame(1, 1, 6 * MS)
+    figures.frame(1, 1, 1, 6 * MS)
     summary = figures.summary(lone_render_ns=5 * MS, gap_utilization=0.5)
     assert summary["frames"] == 1
     assert summary["dnns"]["eye"]["inferences"] == 2

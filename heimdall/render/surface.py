@@ -22,7 +22,7 @@ _LARGEST = 16384
 class Surface(ABC):
     """A target for drawing: 8-bit RGBA colour with 24-bit depth, of ``size`` pixels.
 
-    Both kinds draw into an own framebuffer object, which ``present`` shows: so a picture can
+    Both kinds draw into an own framebuffer object, which ``finish`` and ``present`` show: so a picture can
     be read back or recorded at any time, also while the window is covered by another one.
     Everything here belongs to the main thread.
     """
@@ -72,7 +72,8 @@ class Surface(ABC):
 
     @abstractmethod
     def present(self) -> None:
-        """Show the framebuffer, at once: deadlines pace the frames, not the display."""
+        """Show what was drawn when ``finish`` returned, at once: deadlines pace the frames, not
+        the display. Asks nothing of the GPU, which works for a network by then."""
 
     @abstractmethod
     def poll(self) -> list[InputEvent]:

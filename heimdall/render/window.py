@@ -36,7 +36,8 @@ _MODS = {
 
 
 class WindowSurface(Surface):
-    """A resizable window; ``present`` copies the framebuffer to it without waiting for vsync."""
+    """A resizable window: ``finish`` copies the framebuffer to its back buffer, ``present`` swaps
+    without waiting for vsync."""
 
     def __init__(self, size: tuple[int, int], title: str):
         _start_glfw()
@@ -57,10 +58,13 @@ class WindowSurface(Surface):
         self._start(ctx, glfw.get_framebuffer_size(self._window), _address)
         self._listen()
 
-    def present(self) -> None:
+    def finish(self) -> None:
         self.ctx.copy_framebuffer(self._screen, self.framebuffer)
-        glfw.swap_buffers(self._window)
         self.framebuffer.use()
+        super().finish()
+
+    def present(self) -> None:
+        glfw.swap_buffers(self._window)
 
     def poll(self) -> list[InputEvent]:
         glfw.poll_events()

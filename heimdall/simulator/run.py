@@ -118,7 +118,7 @@ class SimulatedRun:
     def drawn(self, start_ns: int, began_ns: int, completed_ns: int) -> None:
         """Count a frame that was due to start at ``start_ns``."""
         deadline_ns = start_ns + self.machine.render_ns
-        self.figures.frame(completed_ns, deadline_ns, completed_ns - began_ns)
+        self.figures.frame(completed_ns, deadline_ns, completed_ns, completed_ns - began_ns)
         self.figures.skipped_frames += self.pacer.advance(completed_ns)
 
     def tasks(self, dnn: SimulatedDnn, stage: int) -> int:
