@@ -53,7 +53,7 @@ class Usual:
 
     STEP_NS = 400_000
 
-    def __init__(self, first_ns: int, rare: float = 0.03) -> None:
+    def __init__(self, first_ns: int, rare: float = 0.01) -> None:
         self.ns = first_ns
         self._up_ns = round(self.STEP_NS * (1 - rare))
         self._down_ns = round(self.STEP_NS * rare)

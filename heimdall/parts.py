@@ -15,6 +15,7 @@ from itertools import accumulate
 from heimdall.coordinator.events import RunChunk
 
 _PART_NS = 3_000_000
+_LAST_NS = 1_000_000  # parts get shorter towards the end, where it is decided how far to go
 _TOLERANCE_NS = 800_000  # less than the guard between a gap and its frame: that is not late yet
 
 
@@ -31,17 +32,17 @@ class Parts:
         slowness = chunk.expected_ns / work_ns if work_ns else 1.0
         ends = [chunk.end_op]
         if chunk.until_ns:
-            ends = list(self._ends(start_op, chunk.end_op, _PART_NS / max(slowness, 0.1)))
+            ends = list(self._ends(start_op, chunk.end_op, max(slowness, 0.1)))
         expected_ns = [int((sums[end] - sums[start_op]) * slowness) for end in ends]
         return Pace(ends, expected_ns, chunk.until_ns + _TOLERANCE_NS, clock)
 
-    def _ends(self, start: int, end: int, part_ns: float) -> Iterator[int]:
-        """Every ``part_ns`` of profiled time."""
-        sums = self._sums
-        while (stop := bisect_left(sums, sums[start] + part_ns, start + 1, end)) < end:
-            yield stop
-            start = stop
-        yield end
+    def _ends(self, start: int, end: int, slowness: float) -> Iterator[int]:
+        """Parts of a third of what is left, within limits."""
+        sums, last_ns, longest_ns = self._sums, _LAST_NS / slowness, _PART_NS / slowness
+        while start < end:
+            part_ns = min(max((sums[end] - sums[start]) / 3, last_ns), longest_ns)
+            start = bisect_left(sums, sums[start] + part_ns, start + 1, end)
+            yield start
 
 
 class Pace:

@@ -11,7 +11,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, compress, pairwise
 
 import numpy as np
 
@@ -90,13 +90,14 @@ def measure_whole(network: Network, progress: Progress = no_progress) -> int:
     return round(sum(runner.measure([everything])[0].range_ns))
 
 
-def measure_gpu(network: Network, progress: Progress = no_progress) -> int:
-    """The GPU time of a whole network in as few chunks as its fallback ops allow, in ns."""
+def gpu_passes(network: Network) -> Callable[[], int]:
+    """Runs a whole network once, in as few chunks as its fallback ops allow, at each call, which
+    returns the GPU time it took in ns. Warmed up."""
     segments = _segments(network)
-    runner = _Runner(network, network.new_state(), sample_inputs(network.graph), progress)
+    runner = _Runner(network, network.new_state(), sample_inputs(network.graph), no_progress)
     runner.warm_up(segments)
-    times = zip(segments, runner.measure([segments])[0].range_ns, strict=True)
-    return round(sum(ns for (start, _), ns in times if not network.ops[start].fallback))
+    on_gpu = [not network.ops[start].fallback for start, _ in segments]
+    return lambda: sum(compress(runner.once(segments), on_gpu))
 
 
 def measure_render(submit: Callable[[], None], finish: Callable[[], None], runs: int = 9) -> int:
@@ -164,7 +165,7 @@ class _Runner:
         """Run a few times; true if the engine times single ops."""
         for _ in range(WARM_UPS):
             began_s = time.perf_counter()
-            self._once(ranges)
+            self.once(ranges)
             self._pass_s = time.perf_counter() - began_s
         return self._events() is not None
 
@@ -179,14 +180,15 @@ class _Runner:
             for _ in range(runs):
                 for way, ranges in enumerate(ways):
                     if ranges:
-                        times, events = self._once(ranges), self._events() or []
+                        times, events = self.once(ranges), self._events() or []
                         passes[way].append(_Timing(times, events, sum(times) - sum(events)))
             for way, samples in enumerate(passes):
                 batches[way].append(_Timing.each(statistics.median, samples))
         self._progress(f"profiling {self._network.graph.name}", BATCHES, BATCHES)
         return [_Timing.each(min, samples) for samples in batches]
 
-    def _once(self, ranges: Sequence[Range]) -> list[int]:
+    def once(self, ranges: Sequence[Range]) -> list[int]:
+        """The latency of each range, one after the other."""
         network, state = self._network, self._state
         began_ns = time.perf_counter_ns()
         network.write(state, self._inputs)

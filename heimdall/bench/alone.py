@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from heimdall.analyzer.profiler import Progress, measure_gpu, measure_render, no_progress
+from heimdall.analyzer.profiler import Progress, gpu_passes, no_progress
 from heimdall.coordinator.events import GPU, DnnPlan
 from heimdall.deployment import Deployment
+
+LONE_S = 6.0  # for all of them together, at least a turn each
 
 
 def too_slow_alone(plan: DnnPlan, *, fps: float, render_ms: float) -> str | None:
@@ -35,18 +38,35 @@ def measure_useful_ms(
     finish: Callable[[], None],
     deployments: Mapping[str, Deployment],
     progress: Progress = no_progress,
+    seconds: float = LONE_S,
 ) -> float:
     """What the frames and inferences of a run would have taken of the GPU with nothing beside.
 
-    Measured right after the run: with the content that its frames had in the end, and at the
-    speed that the machine has now (a shared one has another one every few minutes).
+    Measured right after the run, with the content that its frames had in the end. In turns over
+    some seconds, and the means count, not the best: the run had the machine's slow moments too.
     """
-    useful_ns = summary["frames"] * measure_render(submit, finish)
+    works: list[tuple[int, Callable[[], int]]] = [
+        (summary["frames"], lambda: _drawn_ns(submit, finish))
+    ]
     for name, deployment in deployments.items():
         count = summary["dnns"][name]["gpu"]
         if count:
-            networks = deployment.networks(GPU)
-            tasks = [stage.tasks for stage in deployment.plan.stages]
-            lone_ns = (measure_gpu(network, progress) for network in networks)
-            useful_ns += count * sum(n * ns for n, ns in zip(tasks, lone_ns, strict=True))
-    return round(float(useful_ns) / 1e6, 1)
+            stages = zip(deployment.plan.stages, deployment.networks(GPU), strict=True)
+            works += [(count * stage.tasks, gpu_passes(network)) for stage, network in stages]
+    taken_ns = [0] * len(works)
+    began_s, turns, elapsed_s = time.perf_counter(), 0, 0.0
+    while not turns or elapsed_s < seconds:
+        for index, (_, run) in enumerate(works):
+            taken_ns[index] += run()
+        turns += 1
+        elapsed_s = time.perf_counter() - began_s
+        progress("measuring each alone", round(min(elapsed_s / seconds, 1.0) * 100), 100)
+    useful_ns = sum(count * ns for (count, _), ns in zip(works, taken_ns, strict=True)) / turns
+    return round(useful_ns / 1e6, 1)
+
+
+def _drawn_ns(submit: Callable[[], None], finish: Callable[[], None]) -> int:
+    submit()
+    began_ns = time.perf_counter_ns()
+    finish()
+    return time.perf_counter_ns() - began_ns

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heimdall.analyzer import profiler
-from heimdall.analyzer.profiler import measure_gpu, measure_ops, measure_render, measure_whole
+from heimdall.analyzer.profiler import gpu_passes, measure_ops, measure_render, measure_whole
 from heimdall.engine.null import NullEngine, NullNetwork
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 
@@ -51,8 +51,8 @@ def test_fallback_ops_are_measured_at_their_place_without_cost_of_a_chunk(graph)
 
 def test_the_gpu_time_of_a_network_is_without_its_fallback_ops(graph):
     engine = NullEngine(op_ns=cost, chunk_cost_ns=COST)
-    assert measure_gpu(engine.load(graph)) == 130 * MS + COST
-    assert measure_gpu(engine.load(graph, force_fallback=["Abs"])) == 90 * MS + 2 * COST
+    assert gpu_passes(engine.load(graph))() == 130 * MS + COST
+    assert gpu_passes(engine.load(graph, force_fallback=["Abs"]))() == 90 * MS + 2 * COST
 
 
 def test_real_network_adds_up_to_its_whole_time(graph):

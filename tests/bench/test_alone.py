@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,7 +44,7 @@ def test_without_a_gap_nothing_can_be_met(render_ms):
 
 
 def test_useful_is_what_each_frame_and_inference_takes_alone(assets, monkeypatch):
-    monkeypatch.setattr(alone, "measure_render", lambda submit, finish: 4 * MS)
+    monkeypatch.setattr(alone, "_drawn_ns", lambda submit, finish: 4 * MS)
     graph = load_graph(assets / "models" / "hand_landmark_lite_224.onnx")
     loaded = NullEngine(op_ns=MS).load(graph)
     deployments: dict[str, Any] = {}
@@ -53,4 +54,17 @@ def test_useful_is_what_each_frame_and_inference_takes_alone(assets, monkeypatch
     counts = {"eye": 2, "hands": 1, "idle": 0}
     summary = {"frames": 10, "dnns": {name: {"gpu": count} for name, count in counts.items()}}
     network_ms = len(loaded.ops)
-    assert measure_useful_ms(summary, print, print, deployments) == 40 + (2 + 3) * network_ms
+    useful_ms = measure_useful_ms(summary, print, print, deployments, seconds=0.01)
+    assert useful_ms == 40 + (2 + 3) * network_ms
+
+
+def test_the_mean_over_the_turns_counts(monkeypatch):
+    drawn, ticks = iter([2 * MS, 6 * MS, 7 * MS]), count()
+    monkeypatch.setattr(alone, "_drawn_ns", lambda submit, finish: next(drawn))
+    monkeypatch.setattr(alone.time, "perf_counter", lambda: next(ticks))
+    steps: list[int] = []
+    useful_ms = measure_useful_ms(
+        {"frames": 10, "dnns": {}}, print, print, {}, lambda *step: steps.append(step[1]), 3
+    )
+    assert useful_ms == pytest.approx(50)
+    assert steps == [33, 67, 100]
