@@ -22,8 +22,8 @@ _LARGEST = 16384
 class Surface(ABC):
     """A target for drawing: 8-bit RGBA colour with 24-bit depth, of ``size`` pixels.
 
-    Both kinds draw into an own framebuffer object, which ``finish`` and ``present`` show: so a picture can
-    be read back or recorded at any time, also while the window is covered by another one.
+    Both kinds draw into an own framebuffer object: so a picture can be read back or recorded at
+    any time, also while the window is covered by another one.
     Everything here belongs to the main thread.
     """
 
