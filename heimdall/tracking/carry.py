@@ -114,7 +114,7 @@ class Cover:
     """A mask that moves with what it covers."""
 
     def __init__(self, mask: Mask) -> None:
-        self._values, self._field = mask.values, Field()
+        self._values, self._field = mask.values, Field(mask.values.shape)
         self._before: np.ndarray | None = None  # shown when this one came
         self._share = 0.0  # of that, in what is shown
 
@@ -142,7 +142,7 @@ class Cover:
         if before._values.shape == self._values.shape:
             # Both go on from the newest frame, so that one field moves them.
             self._values, self._before = self.value().values, before.value().values
-            self._field, self._share = Field(), KEPT
+            self._field, self._share = Field(self._values.shape), KEPT
 
 
 def carrier(result: Any, tracks: Tracks, size: Size) -> Things | Cover | None:

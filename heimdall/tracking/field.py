@@ -21,29 +21,37 @@ _ONE_MAP: Any = None  # x and y come in one array (OpenCV's type hints know only
 
 
 class Field:
-    """Where every cell of the newest frame was in the frame of ``tracks``.
+    """Where every cell of the newest frame was in the frame of ``tracks``, for ``values`` (h, w)
+    that lie over that.
 
     Kept on the grid of ``Tracks.back``; a frame without it counts as still.
     """
 
-    def __init__(self) -> None:
-        self._sources: np.ndarray | None = None  # (rows, columns, 2), cells; None: as it was
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._shape = shape
+        self._sources: np.ndarray | None = None  # (rows, columns, 2), of the values; None: still
 
     def follow(self, tracks: Tracks) -> None:
         """Go on to the next frame."""
         if tracks.back is None:
             return
         before = cells(tracks.back.shape) + tracks.back
-        self._sources = before if self._sources is None else _sampled(self._sources, before)
+        if self._sources is None:
+            self._sources = self._of_values(before)
+        else:
+            self._sources = _sampled(self._sources, before)
+
+    def _of_values(self, places: np.ndarray) -> np.ndarray:
+        """Places on the grid as places in ``values``."""
+        across, down = self._shape[1] / places.shape[1], self._shape[0] / places.shape[0]
+        unit = np.array([[across, 0, (across - 1) / 2], [0, down, (down - 1) / 2]])
+        return cv2.transform(places, unit)
 
     def warped(self, values: np.ndarray) -> np.ndarray:
-        """``values`` (h, w) over the own frame, float32, as they lie over the newest."""
+        """``values`` over the own frame, float32, as they lie over the newest."""
         if self._sources is None:
             return values
-        height, width = values.shape
-        across, down = width / self._sources.shape[1], height / self._sources.shape[0]
-        unit = np.array([[across, 0, (across - 1) / 2], [0, down, (down - 1) / 2]])
-        return _sampled(values, cv2.resize(cv2.transform(self._sources, unit), (width, height)))
+        return _sampled(values, cv2.resize(self._sources, self._shape[::-1]))
 
 
 def _sampled(values: np.ndarray, places: np.ndarray) -> np.ndarray:
