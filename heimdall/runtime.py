@@ -177,10 +177,11 @@ class Runtime:
         self._receive(RenderStarted(self._frame_count))
         drawn_ns, render_ns = self._complete(start_ns)
         skipped = self._pacer.advance(drawn_ns)
-        results = self._catch_up()
+        results: list[Result] = []
+        self._catch_up(results)
         gap_end_ns = self._pacer.next_ns - self._guard_ns
         self._receive(FrameRendered(self._frame_count, gap_end_ns, render_ns))
-        deadline_ns = self._present(start_ns, drawn_ns)
+        deadline_ns = self._present(start_ns, drawn_ns, results)
         self._count_frame(deadline_ns, drawn_ns, render_ns, skipped)
         for result in results:
             self._handle(result)
@@ -188,8 +189,9 @@ class Runtime:
         message = self._callbacks.message or self._executor.message
         self._display.refresh(self._clock(), self._reason, message)
 
-    def _serve_until(self, deadline_ns: int) -> None:
-        """Handle what workers report until the next frame starts; never past it."""
+    def _serve_until(self, deadline_ns: int, later: list[Result] | None = None) -> None:
+        """Handle what workers report until then, never past it. With ``later`` results go there:
+        what an app does with one may take a while."""
         while True:
             now_ns = self._clock()
             wake_ns = self._coordinator.next_wakeup_ns()
@@ -205,19 +207,19 @@ class Runtime:
                 message = self._inbox.get(timeout=(until_ns - now_ns) / 1e9)
             except queue.Empty:
                 continue
-            self._handle(message)
+            self._sort(message, later)
 
-    def _catch_up(self) -> list[Result]:
+    def _catch_up(self, later: list[Result]) -> None:
         """Tell what happened while the frame was drawn, so that the choice of what to do with the
-        gap knows of it; returns the results among it, for they can wait."""
-        results = []
+        gap knows of it; the results among it can wait."""
         for _ in range(self._inbox.qsize()):
-            message = self._inbox.get_nowait()
-            if isinstance(message, Result):
-                results.append(message)
-            else:
-                self._handle(message)
-        return results
+            self._sort(self._inbox.get_nowait(), later)
+
+    def _sort(self, message: Event | Result, later: list[Result] | None) -> None:
+        if later is not None and isinstance(message, Result):
+            later.append(message)
+        else:
+            self._handle(message)
 
     def _submit_ahead(self, frame: Frame) -> None:
         """Submit a frame so early that the GPU has all of it when it is due, and never waits for
@@ -261,13 +263,13 @@ class Runtime:
         )
         return drawn_ns, drawn_ns - began_ns
 
-    def _present(self, start_ns: int, drawn_ns: int) -> int:
+    def _present(self, start_ns: int, drawn_ns: int, later: list[Result]) -> int:
         """Show the frame at its deadline, which is returned: what frames take to draw varies by
         milliseconds, and nobody shall see that. A late one is shown at once."""
         deadline_ns = start_ns + min(self._drawing.ns, self._interval_ns // 2)
         self._drawing.observe(drawn_ns - start_ns)
         if drawn_ns < deadline_ns:
-            self._serve_until(deadline_ns)
+            self._serve_until(deadline_ns, later)
             spin_until(deadline_ns, self._clock)
         self._setup.surface.present()
         return deadline_ns
