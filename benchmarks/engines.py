@@ -6,7 +6,8 @@
 One process for each number of cores; all engines compute on the same ones. They take turns, so
 that a disturbance hits all alike: a turn is a few inferences in a row, and begins when the threads
 of the others have stopped spinning. The best of ``--rounds`` turns counts. Engines that are not
-installed (openvino, tinygrad) are left out.
+installed (openvino, tinygrad) are left out. Cutting our own network is compared run by run, by
+the medians.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
+import statistics
 import subprocess
 import sys
 import time
@@ -42,6 +45,7 @@ from heimdall.processors import open_processors
 CLASSICS = ("resnet50", "vgg19", "inception_v1", "squeezenet", "densenet121", "shufflenet")
 TURN_S = 0.06  # inferences in a row: the first finds the caches of another engine
 TURN_RUNS = 3  # at least
+PAIRED_S, PAIRED_RUNS = 4.0, 15  # whole, chunked and op by op in turn; runs at least
 PAGE = Path("docs/performance.md")
 
 
@@ -130,11 +134,7 @@ def _network(
     inputs = sample_inputs(graph)
     network = engine.load(graph)
     ours = _Ours(network, inputs)
-    ways: dict[str, Callable[[], float]] = {
-        "whole": ours.whole,
-        "chunked": ours.chunked,
-        "op by op": ours.op_by_op,
-    }
+    ways: dict[str, Callable[[], float]] = {"whole": ours.whole}
     for peer in options.peers:
         if not installed(peer):
             continue
@@ -152,12 +152,14 @@ def _network(
     memory = network.memory
     found = {
         "name": name,
+        "bundled": name not in CLASSICS,
         "shape": [list(tensor.shape) for tensor in graph.inputs],
         "ops": len(network.ops),
         "fallback_ops": sum(op.fallback for op in network.ops),
         "gflop": sum(op.flops for op in network.ops) / 1e9,
         "costs": [(op.flops, op.bytes) for op in network.ops],
         "ms": {way: 1e3 * seconds for way, seconds in best.items()},
+        "relative": _relative(ours),
         "copies_ms": 1e3 * ours.copies_s,
         "chunks": ours.chunk_count,
         "longest_enqueue_ms": 1e3 * ours.longest_s,
@@ -211,6 +213,25 @@ class _Ours:
             run(state, start, end)
             elapsed_s += time.perf_counter() - began_s
         return elapsed_s
+
+
+def _relative(ours: _Ours) -> dict[str, float]:
+    """What our other ways of running a network take, relative to the whole in one call.
+
+    One run of each in turn, and the medians of many: a difference of a percent is lost in what
+    the machine's speed varies by from one second to the next. In a drawn order, for what ran
+    before leaves its caches.
+    """
+    ways = [("whole", ours.whole), ("chunked", ours.chunked), ("op by op", ours.op_by_op)]
+    times_s: dict[str, list[float]] = {way: [] for way, _ in ways}
+    draw = random.Random(0)
+    _wait_for_quiet()
+    end_s = time.perf_counter() + PAIRED_S
+    while time.perf_counter() < end_s or len(times_s["whole"]) < PAIRED_RUNS:
+        for way, run_once in draw.sample(ways, len(ways)):
+            times_s[way].append(run_once())
+    whole_s = statistics.median(times_s.pop("whole"))
+    return {way: statistics.median(each) / whole_s for way, each in times_s.items()}
 
 
 def _turn(run_once: Callable[[], float]) -> float:

@@ -15,7 +15,7 @@ from heimdall.devices import cpu_name
 # Okabe and Ito's colours: told apart by colour-blind readers, too.
 _COLOURS = {"heimdall": "#0072B2", "onnxruntime": "#999999", "openvino": "#E69F00"}
 _MORE = ("#009E73", "#CC79A7", "#56B4E9")
-_OURS = ("whole", "chunked", "op by op")
+_OURS = "whole"  # among the times of a network
 
 Report = Mapping[str, Any]
 Network = Mapping[str, Any]
@@ -55,12 +55,12 @@ def geometric_mean(values: Iterable[float]) -> float | None:
 def peers(report: Report) -> list[str]:
     """The other engines that ran at least one network."""
     names = dict.fromkeys(way for network in report["networks"] for way in network["ms"])
-    return [name for name in names if name not in _OURS]
+    return [name for name in names if name != _OURS]
 
 
-def speedups(report: Report, peer: str) -> list[float]:
+def speedups(networks: Iterable[Network], peer: str) -> list[float]:
     """Time of ``peer`` / ours, of every network that it ran."""
-    times = (network["ms"] for network in report["networks"])
+    times = (network["ms"] for network in networks)
     return [ms[peer] / ms["whole"] for ms in times if peer in ms]
 
 
@@ -100,8 +100,10 @@ def _section(report: Report) -> list[str]:
         ]
         for network in networks
     ]
-    means = [_number(geometric_mean(speedups(report, peer))) for peer in others]
-    rows.append(["geometric mean", "", "", "", *("" for _ in others), *means])
+    bundled = [network for network in networks if network["bundled"]]
+    for of, what in ((bundled, "geometric mean, bundled"), (networks, "geometric mean")):
+        means = [_number(geometric_mean(speedups(of, peer))) for peer in others]
+        rows.append([what, "", "", "", *("" for _ in others), *means])
     more = ["network", "ops", "fallback", "GEMM", "roofline", "chunks", "chunked", "alone"]
     more += ["longest enqueue ms", "activations MB", "arena"]
     limits = _LIMITS.format(gemm=report["gemm_gflops"], copy=report["copy_gbs"])
@@ -152,11 +154,11 @@ def _mean(report: Report) -> list[str]:
 
 
 def _chunked(network: Network) -> float:
-    return float(network["ms"]["chunked"] / network["ms"]["whole"])
+    return float(network["relative"]["chunked"])
 
 
 def _alone(network: Network) -> float:
-    return float(network["ms"]["op by op"] / network["ms"]["whole"])
+    return float(network["relative"]["op by op"])
 
 
 def _arena(network: Network) -> float:
