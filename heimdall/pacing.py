@@ -51,7 +51,7 @@ class Usual:
     down else. So one outlier hardly counts, and what follows the estimate moves smoothly.
     """
 
-    STEP_NS = 400_000
+    STEP_NS = 800_000
 
     def __init__(self, first_ns: int, rare: float = 0.01) -> None:
         self.ns = first_ns
