@@ -176,13 +176,13 @@ class Runtime:
         spin_until(start_ns, self._clock)
         self._receive(RenderStarted(self._frame_count))
         drawn_ns, render_ns = self._complete(start_ns)
-        skipped = self._pacer.advance(drawn_ns)
+        self._figures.skipped_frames += self._pacer.advance(drawn_ns)
         results: list[Result] = []
         self._catch_up(results)
         gap_end_ns = self._pacer.next_ns - self._guard_ns
         self._receive(FrameRendered(self._frame_count, gap_end_ns, render_ns))
         deadline_ns = self._present(start_ns, drawn_ns, results)
-        self._count_frame(deadline_ns, drawn_ns, render_ns, skipped)
+        self._count_frame(deadline_ns, drawn_ns, render_ns)
         for result in results:
             self._handle(result)
         self._react()
@@ -274,12 +274,11 @@ class Runtime:
         self._setup.surface.present()
         return deadline_ns
 
-    def _count_frame(self, deadline_ns: int, drawn_ns: int, render_ns: int, skipped: int) -> None:
+    def _count_frame(self, deadline_ns: int, drawn_ns: int, render_ns: int) -> None:
         presented_ns = self._clock()
         if not self._startup_s:
             self._startup_s = presented_ns / 1e9 - IMPORTED_S
         self._figures.frame(presented_ns, deadline_ns, drawn_ns, render_ns)
-        self._figures.skipped_frames += skipped
         self._frame_count += 1
         if not self._warm and self._is_warm(presented_ns):
             self._warm, self._warm_ns = True, presented_ns

@@ -219,7 +219,7 @@ def _measure_render(app: App, surface: Surface, scene: Scene, frame: Frame) -> i
         scene.render()
         surface.finish()
 
-    return measure_render(lambda: None, draw)
+    return measure_render(draw)
 
 
 def _place(

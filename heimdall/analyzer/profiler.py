@@ -100,19 +100,16 @@ def gpu_passes(network: Network) -> Callable[[], int]:
     return lambda: sum(compress(runner.once(segments), on_gpu))
 
 
-def measure_render(submit: Callable[[], None], finish: Callable[[], None], runs: int = 9) -> int:
-    """T_render in ns: what a frame takes of the GPU. ``submit`` submits one, ``finish`` waits
-    until it is drawn."""
+def measure_render(draw: Callable[[], None], runs: int = 9) -> int:
+    """T_render in ns: what ``draw`` takes, which draws a frame and waits for the GPU."""
     for _ in range(WARM_UPS):
-        submit()
-        finish()
+        draw()
     medians = []
     for _ in range(BATCHES):
         times = []
         for _ in range(max(1, runs // BATCHES)):
-            submit()
             began_ns = time.perf_counter_ns()
-            finish()
+            draw()
             times.append(time.perf_counter_ns() - began_ns)
         medians.append(statistics.median(times))
         if len(medians) > 1 and max(medians) < _AGREE * min(medians):
