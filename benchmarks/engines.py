@@ -5,9 +5,9 @@
 
 One process for each number of cores; all engines compute on the same ones. They take turns, so
 that a disturbance hits all alike: a turn is a few inferences in a row, and begins when the threads
-of the others have stopped spinning. The best of ``--rounds`` turns counts. Engines that are not
-installed (openvino, tinygrad) are left out. Cutting our own network is compared run by run, by
-the medians.
+of the others have stopped spinning. Idle cores are kept awake for all, as apps do. The best of
+``--rounds`` turns counts. Engines that are not installed (openvino, tinygrad) are left out.
+Cutting our own network is compared run by run, by the medians.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from heimdall.engine.base import Network, State
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.models.catalog import CATALOG
 from heimdall.processors import open_processors
+from heimdall.urgency import cores_awake
 
 CLASSICS = ("resnet50", "vgg19", "inception_v1", "squeezenet", "densenet121", "shufflenet")
 TURN_S = 0.06  # inferences in a row: the first finds the caches of another engine
@@ -82,7 +83,7 @@ def _in_a_process(cores: int) -> dict[str, Any]:
 
 
 def _measure(cores: int, options: argparse.Namespace) -> dict[str, Any]:
-    with open_processors(None, softgpu.together(cores)) as processors:
+    with cores_awake(), open_processors(None, softgpu.together(cores)) as processors:
         engine = processors.gpu
         if not isinstance(engine, OpenCLEngine):
             raise SystemExit("no OpenCL device: nothing to measure")

@@ -14,6 +14,7 @@ from heimdall.coordinator.events import CPU, GPU
 from heimdall.engine import open_engine
 from heimdall.engine.base import Engine
 from heimdall.errors import DeviceError
+from heimdall.urgency import cores_awake
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,8 @@ def open_processors(
             gpu = stack.enter_context(contextlib.closing(_open_gpu(device)))
         if gpu.hardware:
             software.release()
+        elif software.realtime:
+            stack.enter_context(cores_awake())
         cpu = stack.enter_context(contextlib.closing(open_engine("onnxruntime", processor=CPU)))
         yield Processors(gpu, cpu, None if gpu.hardware else software)
 

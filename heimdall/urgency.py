@@ -1,6 +1,7 @@
 """How soon the system lets a thread of this process run, and how punctually it wakes it.
 
-Each function is for the calling thread, and does nothing where the system has no such thing.
+Each function is for the calling thread but ``cores_awake``, and does nothing where the system has
+no such thing.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import ctypes
 import os
 import sys
 import threading
+from collections.abc import Iterator
 
 from heimdall.softgpu import RT_PRIORITY
 
 _PR_SET_TIMERSLACK = 29
+_LATENCY_LIMIT = "/dev/cpu_dma_latency"  # Linux: holds while the file is open
 
 
 def lower_priority(nice: int) -> None:
@@ -68,3 +71,18 @@ def precise_timers(switch_interval_s: float = 0.0005) -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
+
+
+@contextlib.contextmanager
+def cores_awake() -> Iterator[None]:
+    """Keep every idle core from going to sleep inside this block, where that is permitted.
+
+    A core that sleeps takes its time to wake up, in a virtual machine some 40 us: as long as a
+    small layer of a network, between any two of which PoCL's workers wait for one another. It
+    costs power (Linux; root, or write access to ``/dev/cpu_dma_latency``).
+    """
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            limit = stack.enter_context(open(_LATENCY_LIMIT, "wb", buffering=0))
+            limit.write((0).to_bytes(4, sys.byteorder))  # microseconds
+        yield

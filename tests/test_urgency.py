@@ -70,3 +70,28 @@ def test_a_user_whose_limit_is_the_lowest_priority_is_still_first_in_line(monkey
     monkeypatch.setattr(os, "sched_setscheduler", refuse_more)
     urgency.first_in_line()
     assert asked == [RT_PRIORITY + 1, RT_PRIORITY]
+
+
+def test_cores_are_kept_awake_while_the_request_is_open(tmp_path, monkeypatch):
+    requests = tmp_path / "cpu_dma_latency"
+    requests.write_bytes(b"")
+    monkeypatch.setattr(urgency, "_LATENCY_LIMIT", str(requests))
+    opened = []
+
+    def open_and_tell(*args, **kwargs):
+        opened.append(open(*args, **kwargs))  # noqa: SIM115 (the block is to close it)
+        return opened[-1]
+
+    monkeypatch.setattr(urgency, "open", open_and_tell, raising=False)
+    with urgency.cores_awake():
+        assert requests.read_bytes() == bytes(4)  # a latency of 0 us, as four bytes
+        assert not opened[0].closed  # the system forgets the request with the file
+    assert opened[0].closed
+
+
+def test_cores_may_sleep_where_the_request_is_not_permitted(tmp_path, monkeypatch):
+    monkeypatch.setattr(urgency, "_LATENCY_LIMIT", str(tmp_path / "absent" / "cpu_dma_latency"))
+    ran = []
+    with urgency.cores_awake():
+        ran.append(True)
+    assert ran
