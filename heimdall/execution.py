@@ -112,7 +112,10 @@ class Executor(Fallible):
         self._renew = renew
         self._clock = clock
         self._deployments = deployments
-        self._parts: dict[tuple[str, int], Parts] = {}  # of each DNN's stages
+        self._parts = {
+            name: [Parts(stage.op_ns) for stage in deployment.plan.stages]
+            for name, deployment in deployments.items()
+        }
         self._newest = newest
         self._inbox = inbox
         self._spans = spans
@@ -350,18 +353,12 @@ class Executor(Fallible):
         )
 
     def _on_gpu(self, action: RunChunk) -> Compute:
-        start, end = action.start_op, action.end_op
-        if not action.until_ns:
-            return lambda network, state: (end, network.run(state, start, end))
-        key = action.dnn, action.stage
-        if key not in self._parts:
-            self._parts[key] = Parts(self._deployments[action.dnn].plan.stages[action.stage].op_ns)
-        pace = self._parts[key].pace(action, self._clock)
+        pace = self._parts[action.dnn][action.stage].pace(action, self._clock)
 
         def go_on(part: int) -> bool:
             return self._yielding != action.job and pace.go_on(part)
 
-        return lambda network, state: network.run_parts(state, start, pace.ends, go_on)
+        return lambda network, state: network.run_parts(state, action.start_op, pace.ends, go_on)
 
     def _run_range(
         self, action: RunChunk | RunFallback, processor: str, compute: Compute

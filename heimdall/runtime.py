@@ -242,7 +242,7 @@ class Runtime:
         """Submit the last frame once more, for who wants to know how long it takes the GPU."""
         now_ns = self._clock()
         self._display.refresh(now_ns, self._reason, "")  # a frame itself never draws new words
-        self._setup.surface.finish()
+        self._setup.surface.wait()
         self._submit(self._frame, now_ns)
 
     def _complete(self, start_ns: int) -> tuple[int, int]:

@@ -18,7 +18,6 @@ from heimdall.coordinator.events import (
     GPU,
     ChunkFinished,
     DnnMoved,
-    DnnPlan,
     Drop,
     FallbackFinished,
     Finish,
@@ -85,13 +84,15 @@ class Mean(Pipeline):
 class Bench:
     """An executor with one DNN on null or real engines, and its inbox."""
 
-    def __init__(self, gpu, pipeline=None, forced=()):
+    def __init__(self, gpu, pipeline=None, forced=(), op_ns=(1_000, 1_000)):
         self.inbox: queue.SimpleQueue = queue.SimpleQueue()
         graphs = [doubling_graph(), doubling_graph()]
         pipeline = pipeline or Mean()
         dnn = DNN("twice", model=pipeline)
         deployment = Deployment(dnn, pipeline, graphs, OnnxRuntimeEngine())
         deployment.place(GPU, [gpu.load(graph, force_fallback=forced) for graph in graphs])
+        stage = StagePlan(op_ns, (False,) * len(op_ns), 1, 0, ())
+        deployment.complete([stage, stage])
         self.executor = Executor({"twice": deployment}, lambda: Frame(IMAGE, 1, 0), self.inbox)
 
     def do(self, action):
@@ -212,9 +213,7 @@ def test_a_chunk_ends_early_when_it_is_asked_to_yield(bench, monkeypatch, asked)
         return (ends[2] if go_on(2) else ends[1]), 1
 
     monkeypatch.setattr(NullNetwork, "run_parts", run_parts)
-    b = bench(NullEngine())
-    stage = StagePlan((4_000_000,) * 3, (False,) * 3, 1, 0, ())
-    b.executor._deployments["twice"].plan = DnnPlan("twice", (stage,), 1)
+    b = bench(NullEngine(), op_ns=(4_000_000,) * 3)
     b.do(Prepare(5, "twice", 0))
     until_ns = time.perf_counter_ns() + 3600 * 10**9
     b.executor.execute([RunChunk(5, "twice", 0, 0, GPU, 0, 3, 12_000_000, "test", until_ns)])

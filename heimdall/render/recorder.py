@@ -34,7 +34,7 @@ class Copies:
     def ask(self, surface: Surface) -> None:
         """Start copying what the surface shows. Best called after ``finish``; waits for it else."""
         # llvmpipe waits for the frame inside the copy, holding the interpreter lock: wait first.
-        surface.finish()
+        surface.wait()
         w, h = surface.size
         buffer = self._buffer(surface.ctx, w * h * 4)
         surface.framebuffer.read_into(buffer, components=4)

@@ -67,7 +67,11 @@ class Surface(ABC):
         return self.framebuffer.size
 
     def finish(self) -> None:
-        """Return when the GPU has drawn everything submitted; other threads run meanwhile."""
+        """Return when the GPU has drawn everything submitted, and it can be presented."""
+        self.wait()
+
+    def wait(self) -> None:
+        """Return when the GPU has done what it was given so far; other threads run meanwhile."""
         self._fence.wait()
 
     @abstractmethod

@@ -61,7 +61,7 @@ class WindowSurface(Surface):
     def finish(self) -> None:
         self.ctx.copy_framebuffer(self._screen, self.framebuffer)
         self.framebuffer.use()
-        super().finish()
+        self.wait()
 
     def present(self) -> None:
         glfw.swap_buffers(self._window)
