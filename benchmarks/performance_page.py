@@ -24,6 +24,7 @@ _INTRO = """# How fast the OpenCL engine is
 
 Heimdall's OpenCL engine against other engines on the same cores, in float32. Written by
 `python -m benchmarks.engines`; engines take turns, and the best of many rounds counts.
+Idle cores are kept awake for all of them, as Heimdall's apps do in real time.
 Heimdall's times are those of the kernels of a whole network, as a chunk of the app runs them;
 "copies" is what it adds to bring the input in and the output out.
 
