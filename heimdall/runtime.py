@@ -12,6 +12,7 @@ import gc
 import logging
 import queue
 import time
+from collections import deque
 from typing import Any
 
 from heimdall import IMPORTED_S
@@ -89,6 +90,7 @@ class Runtime:
         self._set_rate(setup.fps)
         self._clock = AwakeClock()
         self._inbox: queue.SimpleQueue[Event | Result] = queue.SimpleQueue()
+        self._later: deque[Result] = deque()  # to be handled once the frame is presented
         self._callbacks = Callbacks()
         self._tracer = Tracer(time.perf_counter_ns()) if options.trace else None
         self._spans = Spans(self._tracer)
@@ -177,21 +179,20 @@ class Runtime:
         self._receive(RenderStarted(self._frame_count))
         drawn_ns, render_ns = self._complete(start_ns)
         self._figures.skipped_frames += self._pacer.advance(drawn_ns)
-        results: list[Result] = []
-        self._catch_up(results)
+        self._catch_up()
         gap_end_ns = self._pacer.next_ns - self._guard_ns
         self._receive(FrameRendered(self._frame_count, gap_end_ns, render_ns))
-        deadline_ns = self._present(start_ns, drawn_ns, results)
+        deadline_ns = self._present(start_ns, drawn_ns)
         self._count_frame(deadline_ns, drawn_ns, render_ns)
-        for result in results:
-            self._handle(result)
+        while self._later:
+            self._handle(self._later.popleft())
         self._react()
         message = self._callbacks.message or self._executor.message
         self._display.refresh(self._clock(), self._reason, message)
 
-    def _serve_until(self, deadline_ns: int, later: list[Result] | None = None) -> None:
-        """Handle what workers report until then, never past it. With ``later`` results go there:
-        what an app does with one may take a while."""
+    def _serve_until(self, deadline_ns: int, *, results: bool = True) -> None:
+        """Handle what workers report until then, never past it. Without ``results`` those wait for
+        the frame to be presented: what an app does with one may take a while."""
         while True:
             now_ns = self._clock()
             wake_ns = self._coordinator.next_wakeup_ns()
@@ -207,17 +208,17 @@ class Runtime:
                 message = self._inbox.get(timeout=(until_ns - now_ns) / 1e9)
             except queue.Empty:
                 continue
-            self._sort(message, later)
+            self._take(message, results=results)
 
-    def _catch_up(self, later: list[Result]) -> None:
-        """Tell what happened while the frame was drawn, so that the choice of what to do with the
-        gap knows of it; the results among it can wait."""
+    def _catch_up(self) -> None:
+        """Tell what happened while this thread was busy with a frame: a job may wait for the
+        answer, and the choice of what to do with a gap should know of it. Results can wait."""
         for _ in range(self._inbox.qsize()):
-            self._sort(self._inbox.get_nowait(), later)
+            self._take(self._inbox.get_nowait(), results=False)
 
-    def _sort(self, message: Event | Result, later: list[Result] | None) -> None:
-        if later is not None and isinstance(message, Result):
-            later.append(message)
+    def _take(self, message: Event | Result, *, results: bool) -> None:
+        if isinstance(message, Result) and not results:
+            self._later.append(message)
         else:
             self._handle(message)
 
@@ -225,17 +226,21 @@ class Runtime:
         """Submit a frame so early that the GPU has all of it when it is due, and never waits for
         this thread in between."""
         began_ns = self._clock()
-        self._submit(frame, began_ns)
+        self._compose(frame)
+        self._catch_up()
+        self._submit(began_ns)
         needed_ns = self._clock() - began_ns + AHEAD_SPARE_NS
         self._ahead_ns += (needed_ns - self._ahead_ns) // (2 if needed_ns > self._ahead_ns else 20)
 
-    def _submit(self, frame: Frame, now_ns: int) -> None:
-        """Submit all that a frame shows; the GPU draws it when it is waited for."""
-        setup = self._setup
-        setup.scene.begin(frame.image, frame.sequence)
+    def _compose(self, frame: Frame) -> None:
+        """Let the app say what a frame shows."""
+        self._setup.scene.begin(frame.image, frame.sequence)
         self._tracker.show(frame)
-        self._callbacks.call(self._app.draw, setup.scene)
-        setup.scene.render()
+        self._callbacks.call(self._app.draw, self._setup.scene)
+
+    def _submit(self, now_ns: int) -> None:
+        """Submit all that; the GPU draws it when it is waited for."""
+        self._setup.scene.render()
         self._display.draw(now_ns)
 
     def resubmit(self) -> None:
@@ -243,7 +248,8 @@ class Runtime:
         now_ns = self._clock()
         self._display.refresh(now_ns, self._reason, "")  # a frame itself never draws new words
         self._setup.surface.wait()
-        self._submit(self._frame, now_ns)
+        self._compose(self._frame)
+        self._submit(now_ns)
 
     def _complete(self, start_ns: int) -> tuple[int, int]:
         """Have the GPU draw what was submitted; return (completion time, what it took of the
@@ -263,13 +269,13 @@ class Runtime:
         )
         return drawn_ns, drawn_ns - began_ns
 
-    def _present(self, start_ns: int, drawn_ns: int, later: list[Result]) -> int:
+    def _present(self, start_ns: int, drawn_ns: int) -> int:
         """Show the frame at its deadline, which is returned: what frames take to draw varies by
         milliseconds, and nobody shall see that. A late one is shown at once."""
         deadline_ns = start_ns + min(self._drawing.ns, self._interval_ns // 2)
         self._drawing.observe(drawn_ns - start_ns)
         if drawn_ns < deadline_ns:
-            self._serve_until(deadline_ns, later)
+            self._serve_until(deadline_ns, results=False)
             spin_until(deadline_ns, self._clock)
         self._setup.surface.present()
         return deadline_ns

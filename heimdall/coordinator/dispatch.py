@@ -23,6 +23,7 @@ from heimdall.schedulers.base import (
 
 _MAY_PREEMPT = frozenset({JOB_ARRIVED, FALLBACK_ENDED})
 _YIELDING_NS = 6_000_000  # a chunk is handed to the device in parts; two may still run
+_WORTH_NS = 2_000_000  # what a more urgent job must save: cutting has a price too
 
 
 class Dispatcher:
@@ -108,9 +109,9 @@ class Dispatcher:
 
     def _preempt(self, busy: Job, jobs: list[Job], now_ns: int, out: list[Action]) -> None:
         """Let the chunk that runs end early for a more urgent job that fits behind it, if that
-        saves it more than half of the wait: cutting has a price too."""
+        saves it some of its wait."""
         gap = self._gap
-        if not gap.is_open or busy.chunk_end_ns - now_ns <= 2 * _YIELDING_NS:
+        if not gap.is_open or busy.chunk_end_ns - now_ns <= _YIELDING_NS + _WORTH_NS:
             return
         left_ns = gap.end_ns - now_ns - _YIELDING_NS
         for job in jobs:

@@ -14,17 +14,19 @@ from itertools import accumulate
 from heimdall.coordinator.events import StagePlan
 
 # An expectation that is too low costs a late frame, one that is too high some idle GPU time: so
-# it rises faster than it falls. One measurement counts at most _OUTLIER times the expectation.
-_RISE, _FALL, _OUTLIER, _LEAST = 0.3, 0.1, 3.0, 0.01
+# it rises faster than it falls. For fallback ops both cost the same: what runs meanwhile ends when
+# they are expected to, and a job that is back earlier has to wait for it.
+_RISE, _FALL = 0.3, 0.1
+_OUTLIER, _LEAST = 3.0, 0.01  # one measurement counts at most _OUTLIER times the expectation
 
 
 class Ratio:
     """A smoothed ratio of actual to profiled time."""
 
-    __slots__ = ("value",)
+    __slots__ = ("_fall", "_rise", "value")
 
-    def __init__(self) -> None:
-        self.value = 1.0
+    def __init__(self, rise: float = _RISE, fall: float = _FALL) -> None:
+        self.value, self._rise, self._fall = 1.0, rise, fall
 
     def learn(self, actual_ns: int, profiled_ns: int, weight: float = 1.0) -> None:
         """``weight`` 0..1: how much of the whole this measurement covers."""
@@ -33,9 +35,9 @@ class Ratio:
         value, seen = self.value, actual_ns / profiled_ns
         if seen > value:
             seen = seen if seen < _OUTLIER * value else _OUTLIER * value
-            self.value = value + _RISE * weight * (seen - value)
+            self.value = value + self._rise * weight * (seen - value)
         else:
-            value += _FALL * weight * (seen - value)
+            value += self._fall * weight * (seen - value)
             self.value = value if value > _LEAST else _LEAST
 
 
@@ -71,7 +73,8 @@ class StageCosts:
         self.fallback = plan.fallback
         self.chunk_cost_ns = plan.chunk_cost_ns
         self.tasks = float(plan.tasks)
-        self.gpu_ratio, self.cpu_ratio, self.fallback_ratio = Ratio(), Ratio(), Ratio()
+        self.gpu_ratio, self.cpu_ratio = Ratio(), Ratio()
+        self.fallback_ratio = Ratio(fall=_RISE)
         pairs = list(zip(plan.op_ns, plan.fallback, strict=True))
         self._gpu_sums = list(accumulate((0 if off else ns for ns, off in pairs), initial=0))
         self._gpu_total = max(self._gpu_sums[-1], 1)
