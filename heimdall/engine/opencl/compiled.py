@@ -20,12 +20,13 @@ from heimdall.engine.opencl.edges import find_edges
 from heimdall.engine.opencl.fuse_separable import fuse_separable
 from heimdall.engine.opencl.launch import Launch
 from heimdall.engine.opencl.limits import check_fits
-from heimdall.engine.opencl.lowered import Conv, Fallback, Separable
+from heimdall.engine.opencl.lowered import Conv, Fallback, Lowered, Separable
 from heimdall.engine.opencl.lowering import lower
 from heimdall.engine.opencl.memory import needs_clearing, place_scratch, plan_arena
 from heimdall.engine.opencl.placed import ALIGN, Picture, PlacedOp, Step, Storage
 from heimdall.engine.opencl.placement import Placer
 from heimdall.engine.opencl.planning import Bound, clear_halo, conv_layer, plan_step
+from heimdall.engine.opencl.slices import ops_for
 from heimdall.engine.opencl.tuning import Layer
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ _SMALL_BYTES = 4096  # constants up to this size are index tables and the like, 
 class Compiled:
     """A graph lowered, placed and planned, with its packed weights on the device.
 
-    Nothing in it belongs to a job. ``pieces`` says in how many enqueues each launch of each op
-    is made (see ``slices``); the first state that warms up finds that out.
+    Nothing in it belongs to a job. A layer is what lowering and placement made, ``layer_of`` tells
+    the layer of each op (see ``slices``). ``taken_ns`` is what each launch of each layer takes;
+    the first state that warms up finds that out.
     """
 
     def __init__(self, engine: OpenCLEngine, graph: Graph, force_fallback: Collection[str]) -> None:
@@ -50,17 +52,20 @@ class Compiled:
         check_fits(graph, self.placer.storages, self.arena_floats, engine.device)
         bound = self._plan(engine)
         self._add_scratch(bound, engine.device)
+        ops = [self._ops(*each, engine) for each in zip(self.placer.ops, bound, strict=True)]
+        self.ops_of = [len(each) for each in ops]  # a layer
+        self.layer_of = [layer for layer, count in enumerate(self.ops_of) for _ in range(count)]
+        self.ops = tuple(op for each in ops for op in each)
         self.fallbacks = {
-            index: FallbackOps(graph, op.op.nodes, op.op.inputs, op.op.outputs)
-            for index, op in enumerate(self.placer.ops)
-            if isinstance(op.op.spec, Fallback)
+            index: self._fallback(self.placer.ops[layer].op)
+            for index, layer in enumerate(self.layer_of)
+            if self.ops[index].fallback
         }
-        self.ops = tuple(self._op(item) for item in self.placer.ops)
         self.constants = self._upload(engine.context, bound)
         # The device has them now: the host need not keep a second copy of all weights.
         self.bound = [[replace(b, plan=replace(b.plan, constants={})) for b in op] for op in bound]
         self.is_warm = False
-        self.pieces = [[1 for b in op for _ in b.plan.launches] for op in self.bound]
+        self.taken_ns = [[1 for b in op for _ in b.plan.launches] for op in self.bound]
 
     def _place(self, engine: OpenCLEngine, force_fallback: Collection[str]) -> None:
         self.module = lower(self.graph, force_fallback)
@@ -108,10 +113,20 @@ class Compiled:
         align = max(ALIGN, device.mem_base_addr_align // 32)  # bits
         self.arena_floats = place_scratch(made, self.placer.storages, self.arena_floats, align)
 
-    def _op(self, item: PlacedOp) -> Op:
+    def _ops(self, item: PlacedOp, bound: list[Bound], engine: OpenCLEngine) -> list[Op]:
+        """What the scheduler sees of a layer."""
+        name, fallback = item.nodes[-1], isinstance(item.op.spec, Fallback)
         flops, size = cost(item.op, self.module.shapes)
-        fallback = isinstance(item.op.spec, Fallback)
-        return Op(item.nodes[-1], item.op.kind, item.nodes, fallback, flops, size)
+        launches = [launch for each in bound for launch in each.plan.launches]
+        count = 1 if fallback else ops_for(flops, size, launches, engine.traits)
+        names = [f"{name} [{part}/{count}]" for part in range(1, count + 1)]
+        if count == 1:
+            names = [name]
+        flops, size = flops // count, size // count
+        return [Op(each, item.op.kind, item.nodes, fallback, flops, size) for each in names]
+
+    def _fallback(self, op: Lowered) -> FallbackOps:
+        return FallbackOps(self.graph, op.nodes, op.inputs, op.outputs)
 
     def _upload(
         self, context: cl.Context, bound: list[list[Bound]]

@@ -40,7 +40,7 @@ class OpenCLNetwork(Network):
     def _first_state(self, on_progress: LoadProgress) -> OpenCLState:
         """Build the kernels, and let every op run once on zeros unless that was done before."""
         launches = self._compiled.launches
-        total = len(launches) + len(self.ops)
+        total = len(launches) + len(self._compiled.bound)
         done = count(1)
 
         def tell() -> None:
@@ -168,7 +168,7 @@ class OpenCLNetwork(Network):
 
     def _fallback_outputs(self, index: int) -> list[tuple[Picture | Array, str]]:
         """The tensors of a fallback op that kernels read."""
-        made = self._placer.ops[index].steps[-1].outputs
+        made = self._placer.ops[self._compiled.layer_of[index]].steps[-1].outputs
         return [(v, v.storage.name) for v in made if isinstance(v, (Picture, Array))]
 
     def _on_host(self, state: OpenCLState, name: str) -> np.ndarray:

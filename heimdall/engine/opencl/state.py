@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from heimdall.engine.opencl.launch import Arg, Ref
 from heimdall.engine.opencl.placed import Storage
 from heimdall.engine.opencl.planning import Bound
 from heimdall.engine.opencl.program import set_arguments
-from heimdall.engine.opencl.slices import SLICE_NS, Size, cut, pieces_for
+from heimdall.engine.opencl.slices import SLICE_NS, Size, cut, pieces_for, share_out
 
 if TYPE_CHECKING:
     from heimdall.engine.opencl.engine import OpenCLEngine
@@ -79,10 +80,10 @@ class OpenCLState(State):
         self.fallback_ns.clear()
         self.position = 0
 
-    def warm_up(self, on_op: Callable[[], None], *, wait: bool) -> None:
-        """Enqueue every op once, on zeros; ``settle`` must follow.
+    def warm_up(self, on_layer: Callable[[], None], *, wait: bool) -> None:
+        """Enqueue every layer once, on zeros; ``settle`` must follow.
 
-        ``wait`` for each op: where drivers compile now, that is what takes the time. Else the
+        ``wait`` for each: where drivers compile now, that is what takes the time. Else the
         device works through them while the host prepares the next network.
         """
         for launches in self._whole:
@@ -90,7 +91,7 @@ class OpenCLState(State):
             self._first_runs.append(events)
             if wait and events:
                 events[-1].wait()
-            on_op()
+            on_layer()
         self._queue.flush()
 
     def settle(self) -> None:
@@ -98,13 +99,13 @@ class OpenCLState(State):
         runs, self._first_runs = self._first_runs, []
         if not runs:
             return
-        for launches, events, pieces in zip(self._whole, runs, self._compiled.pieces, strict=True):
+        for launches, events, taken in zip(self._whole, runs, self._compiled.taken_ns, strict=True):
             for index, (launch, event) in enumerate(zip(launches, events, strict=True)):
                 elapsed_ns = _device_ns(event)
                 if elapsed_ns > SLICE_NS / 2:  # it may have been disturbed
                     again = cl.enqueue_nd_range_kernel(self._queue, *launch)
                     elapsed_ns = min(elapsed_ns, _device_ns(again))
-                pieces[index] = pieces_for(elapsed_ns)
+                taken[index] = max(elapsed_ns, 1)
         self._compiled.is_warm = True
         self._cut()
         self._zero()
@@ -116,14 +117,9 @@ class OpenCLState(State):
                 self._queue.finish()
 
     def _cut(self) -> None:
-        self.enqueues = [
-            [
-                launch._replace(size=size, offset=offset)
-                for launch, count in zip(launches, pieces, strict=True)
-                for offset, size in cut(launch.size, launch.local, count)
-            ]
-            for launches, pieces in zip(self._whole, self._compiled.pieces, strict=True)
-        ]
+        compiled = self._compiled
+        layers = zip(self._whole, compiled.taken_ns, compiled.ops_of, strict=True)
+        self.enqueues = [op for layer in layers for op in _ops_of(*layer)]
 
     def _bind(
         self, engine: OpenCLEngine, bound: Bound, constants: dict[str, cl.Buffer]
@@ -147,6 +143,19 @@ class OpenCLState(State):
         for buffer in self._buffers.values():
             cl.enqueue_fill_buffer(self._queue, buffer, np.float32(0), 0, buffer.size)
         self._queue.finish()
+
+
+def _ops_of(launches: list[Enqueue], taken_ns: list[int], ops: int) -> list[list[Enqueue]]:
+    """What to enqueue for each op of a layer, given what its launches take."""
+    made: list[Enqueue] = []
+    times: list[float] = []
+    for launch, elapsed_ns in zip(launches, taken_ns, strict=True):
+        reached = ceil(elapsed_ns * ops / sum(taken_ns))  # the most ops it is a part of
+        pieces = reached * ceil(pieces_for(elapsed_ns) / reached)
+        parts = cut(launch.size, launch.local, pieces)
+        made += [launch._replace(size=size, offset=offset) for offset, size in parts]
+        times += [elapsed_ns / len(parts)] * len(parts)
+    return share_out(made, times, ops)
 
 
 def _device_ns(event: cl.Event) -> int:

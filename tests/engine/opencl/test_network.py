@@ -138,6 +138,26 @@ def test_long_kernels_in_pieces_compute_the_same(shared, assets, monkeypatch, na
     assert 0 < cut.longest_enqueue_ns(states[1]) < sum(cut.op_times(states[1]))
 
 
+@pytest.mark.parametrize("name", ["seg_selfie_256", "multistyle26_dynamic"])
+def test_a_chunk_may_end_within_a_long_layer(shared, assets, monkeypatch, name):
+    graph = load(assets, name)
+    inputs = sample_inputs(graph)
+    whole = OpenCLEngine().load(graph, force_fallback={"Resize"})
+    monkeypatch.setattr("heimdall.engine.opencl.slices._OP_FLOPS", 0.5e6)
+    network = OpenCLEngine().load(graph, force_fallback={"Resize"})
+    names = [op.name for op in network.ops]
+    assert len(set(names)) == len(names) > 1.3 * len(whole.ops)
+    long = [op for op in network.ops if op.name.endswith("]")]
+    assert all(set(op.nodes) <= {node.name for node in graph.nodes} for op in long)
+    state = network.new_state()
+    network.write(state, inputs)
+    for index, op in enumerate(network.ops):
+        (network.run_fallback if op.fallback else network.run)(state, index, index + 1)
+    found = shared.run(whole, whole.new_state(), inputs)
+    assert shared.same(network.read(state), found)
+    assert all(time > 0 for time in network.op_times(state))
+
+
 def test_networks_of_one_graph_share_their_weights(shared, engine, assets):
     graphs = [load(assets, "seg_selfie_256") for _ in range(2)]
     one, other = (engine.load(graph) for graph in graphs)
