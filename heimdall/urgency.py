@@ -79,10 +79,10 @@ def cores_awake() -> Iterator[None]:
 
     A core that sleeps takes its time to wake up, in a virtual machine some 40 us: as long as a
     small layer of a network, between any two of which PoCL's workers wait for one another. It
-    costs power (Linux; root, or write access to ``/dev/cpu_dma_latency``).
+    costs power (Linux; root, or access to ``/dev/cpu_dma_latency``).
     """
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
-            limit = stack.enter_context(open(_LATENCY_LIMIT, "wb", buffering=0))
+            limit = stack.enter_context(open(_LATENCY_LIMIT, "r+b", buffering=0))
             limit.write((0).to_bytes(4, sys.byteorder))  # microseconds
         yield
