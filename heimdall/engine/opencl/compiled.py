@@ -18,7 +18,7 @@ from heimdall.engine.opencl.cost import cost
 from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.edges import find_edges
 from heimdall.engine.opencl.fuse_separable import fuse_separable
-from heimdall.engine.opencl.launch import Launch
+from heimdall.engine.opencl.launch import Launch, Traits
 from heimdall.engine.opencl.limits import check_fits
 from heimdall.engine.opencl.lowered import Conv, Fallback, Lowered, Separable
 from heimdall.engine.opencl.lowering import lower
@@ -52,7 +52,7 @@ class Compiled:
         check_fits(graph, self.placer.storages, self.arena_floats, engine.device)
         bound = self._plan(engine)
         self._add_scratch(bound, engine.device)
-        ops = [self._ops(*each, engine) for each in zip(self.placer.ops, bound, strict=True)]
+        ops = [self._ops(*each, engine.traits) for each in zip(self.placer.ops, bound, strict=True)]
         self.ops_of = [len(each) for each in ops]  # a layer
         self.layer_of = [layer for layer, count in enumerate(self.ops_of) for _ in range(count)]
         self.ops = tuple(op for each in ops for op in each)
@@ -113,12 +113,12 @@ class Compiled:
         align = max(ALIGN, device.mem_base_addr_align // 32)  # bits
         self.arena_floats = place_scratch(made, self.placer.storages, self.arena_floats, align)
 
-    def _ops(self, item: PlacedOp, bound: list[Bound], engine: OpenCLEngine) -> list[Op]:
+    def _ops(self, item: PlacedOp, bound: list[Bound], traits: Traits) -> list[Op]:
         """What the scheduler sees of a layer."""
         name, fallback = item.nodes[-1], isinstance(item.op.spec, Fallback)
         flops, size = cost(item.op, self.module.shapes)
         launches = [launch for each in bound for launch in each.plan.launches]
-        count = 1 if fallback else ops_for(flops, size, launches, engine.traits)
+        count = 1 if fallback else ops_for(flops, size, launches, traits)
         names = [f"{name} [{part}/{count}]" for part in range(1, count + 1)]
         if count == 1:
             names = [name]
@@ -146,7 +146,7 @@ class Compiled:
         return [launch for op in self.bound for b in op for launch in b.plan.launches]
 
     @property
-    def layers(self) -> list[Layer]:
+    def convolutions(self) -> list[Layer]:
         """Every convolution."""
         steps = (step for op in self.placer.ops for step in op.steps)
         return [conv_layer(step) for step in steps if isinstance(step.spec, Conv)]

@@ -40,7 +40,7 @@ def tune(
 
     Returns (ns of the default, ns of the best variant) by the layer's signature.
     """
-    layers = {layer.signature: layer for layer in compiled.layers}
+    layers = {layer.signature: layer for layer in compiled.convolutions}
     found = {}
     for done, (signature, layer) in enumerate(layers.items()):
         progress(done, len(layers))
