@@ -12,6 +12,7 @@ shifted pictures: its *channels* are all pairs of a shift and a channel of the p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,10 +29,11 @@ _WINDOW = 250.0
 _GATHERED = 1000.0  # the same where every lane is read from its own place
 _OUTPUT = 330.0
 _GAIN = 0.85  # of the direct kernel's cost: below it the detour pays
-_BAND_BYTES = 1 << 19  # of transformed windows, which stay in the second-level cache
+_BAND_BYTES = 1 << 19  # of transformed windows, such that they stay in the second-level cache
 # The same a core where several share the work: each launch then costs 12 us, for the cores wait for
 # one another, and windows change cores anyhow (ten layers of nanodet: 8.5 ms with 1 << 19, 7.0).
 _SHARED_BAND_BYTES = 1 << 20
+_LARGE_BANDS = 8  # times as large, where they need not stay in that cache
 
 # (output blocks, windows): relative speed by registers
 _TILES_32 = {(2, 13): 1.0, (2, 10): 0.97, (2, 8): 0.95, (3, 8): 0.98, (1, 13): 0.9, (1, 8): 0.8}
@@ -90,7 +92,13 @@ def choose(part: Pass, x: Layout, y: Layout, direct: float, traits: Traits) -> W
         return None
     units = traits.compute_units
     cache_bytes = _BAND_BYTES if units == 1 else _SHARED_BAND_BYTES * units
-    bands, floats = _banded(best[1], windows, blocks * traits.block, cache_bytes)
+    layer = _Traffic(
+        window_bytes=4 * 36 * blocks * traits.block,
+        weight_bytes=4 * 36 * depth * y.blocks * traits.block,
+        readers=y.blocks // best[0],
+    )
+    bands = _banded(-(-windows // best[1]), best[1], layer, cache_bytes)
+    floats = bands[0][1] * best[1] * layer.window_bytes // 4
     return Winograd(Tile(*best, 1), bands, floats, weights, offsets)
 
 
@@ -118,16 +126,30 @@ def _up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
+class _Traffic(NamedTuple):
+    """What the second kernel reads: each window once by each of ``readers`` groups of output
+    blocks, and all weights once a band."""
+
+    window_bytes: int  # of one window
+    weight_bytes: int
+    readers: int
+
+
 def _banded(
-    wide: int, windows: int, depth: int, cache_bytes: int
-) -> tuple[tuple[tuple[int, int], ...], int]:
-    """Bands of equal size whose windows fit into the cache, and the floats of one."""
-    groups = -(-windows // wide)
-    group_floats = 36 * depth * wide
-    most = max(1, cache_bytes // (4 * group_floats))
-    size = -(-groups // -(-groups // most))
-    bands = tuple((first, min(size, groups - first)) for first in range(0, groups, size))
-    return bands, size * group_floats
+    groups: int, wide: int, layer: _Traffic, cache_bytes: int
+) -> tuple[tuple[int, int], ...]:
+    """Bands of ``groups`` groups of ``wide`` windows, of equal size, such that they fit into the
+    cache; or larger ones, where less comes from memory so: with 512 channels weights are 38 MB."""
+
+    def cut(band_bytes: int) -> tuple[tuple[int, int], ...]:
+        most = max(1, band_bytes // (wide * layer.window_bytes))
+        size = -(-groups // -(-groups // most))
+        return tuple((first, min(size, groups - first)) for first in range(0, groups, size))
+
+    small, large = cut(cache_bytes), cut(_LARGE_BANDS * cache_bytes)
+    again = layer.readers * groups * wide * layer.window_bytes
+    less = len(large) * layer.weight_bytes + again < len(small) * layer.weight_bytes
+    return large if less else small
 
 
 # Of a product in pack: larger ones wake numpy's threads, whose spinning costs a start 0.3 s.

@@ -70,6 +70,7 @@ __kernel void conv_dense(
                     {
 {% for j in range(out_blocks) %}
                         const V w{{ j }} = w[{{ u * vectors + j }}];
+                        {{ common.fetch_weights(u * vectors + j) }}
 {% endfor %}
 {% if half %}
                         const H narrow = w[{{ u * vectors + out_blocks }}].lo;

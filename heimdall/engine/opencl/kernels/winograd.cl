@@ -8,7 +8,7 @@
     Windows: [group of windows][36][input block][tile_w][block]. #}
 {% import "conv_common.cl" as common with context %}
 {% import "winograd_common.cl" as grid with context %}
-{{ common.preamble() }}
+{{ common.fetch() }}{{ common.preamble() }}
 {% macro transform(to, d, more="") %}
                 const V plus1 = {{ d }}1{{ more }} + {{ d }}2{{ more }}, plus2 = {{ d }}3{{ more }} + {{ d }}4{{ more }};
                 const V minus1 = {{ d }}1{{ more }} - {{ d }}2{{ more }}, minus2 = {{ d }}3{{ more }} - {{ d }}4{{ more }};
@@ -40,6 +40,7 @@ __kernel void winograd(
                 {
 {% for j in range(out_blocks) %}
                     const V w{{ j }} = w[{{ u * out_blocks + j }}];
+                    {{ common.fetch_weights(u * out_blocks + j) }}
 {% endfor %}
 {% for t in range(tile_w) %}
                     {

@@ -1,0 +1,39 @@
+"""Bands of windows: small enough for the cache, or few where the weights are large."""
+
+from __future__ import annotations
+
+import pytest
+
+from heimdall.engine.opencl.winograd import _banded, _Traffic
+
+CACHE = 1 << 19
+SMALL_WEIGHTS = _Traffic(window_bytes=4 * 36 * 64, weight_bytes=4 * 36 * 64 * 64, readers=2)
+LARGE_WEIGHTS = _Traffic(window_bytes=4 * 36 * 512, weight_bytes=4 * 36 * 512 * 512, readers=16)
+
+
+@pytest.mark.parametrize("layer", [SMALL_WEIGHTS, LARGE_WEIGHTS])
+@pytest.mark.parametrize("groups", [1, 2, 7, 40, 241])
+def test_bands_cover_all_windows_once_and_evenly(layer, groups):
+    bands = _banded(groups, 13, layer, CACHE)
+    assert [group for first, count in bands for group in range(first, first + count)] == list(
+        range(groups)
+    )
+    assert all(count == bands[0][1] for _, count in bands[:-1])
+
+
+def test_bands_fit_into_the_cache():
+    bands = _banded(241, 13, SMALL_WEIGHTS, CACHE)
+    assert len(bands) > 2
+    assert max(count for _, count in bands) * 13 * SMALL_WEIGHTS.window_bytes <= CACHE
+
+
+def test_large_weights_are_read_once_and_not_for_every_band_that_would_fit():
+    windows = 13 * LARGE_WEIGHTS.window_bytes
+    assert 4 * windows > CACHE
+    assert _banded(4, 13, LARGE_WEIGHTS, CACHE) == ((0, 4),)
+
+
+def test_many_windows_of_a_layer_with_large_weights_are_still_cut():
+    bands = _banded(300, 13, LARGE_WEIGHTS, CACHE)
+    assert len(bands) > 2
+    assert max(count for _, count in bands) * 13 * LARGE_WEIGHTS.window_bytes <= 8 * CACHE
