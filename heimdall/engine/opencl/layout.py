@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 
 Halo = tuple[int, int, int, int]  # top, left, bottom, right
@@ -112,10 +113,11 @@ class Layout:
             flat[:] = 0.0
         stored = flat.reshape(self.blocks, self.stored_height, self.stored_width, self.block)
         inner = stored[:, top : top + self.height, left : left + self.width]
-        whole, rest = np.split(array, [full * self.block])
-        inner[:full] = whole.reshape(full, self.block, self.height, self.width).transpose(
-            0, 2, 3, 1
-        )
+        array = np.ascontiguousarray(array, np.float32)
+        for index in range(full):
+            lanes = array[index * self.block : (index + 1) * self.block]
+            _interleave(lanes, inner[index])
+        rest = array[full * self.block :]
         if rest.size:
             inner[full, ..., : len(rest)] = rest.transpose(1, 2, 0)
 
@@ -126,5 +128,17 @@ class Layout:
             self.blocks, self.stored_height, self.stored_width, self.block
         )
         inner = stored[:, top : top + self.height, left : left + self.width]
-        chw = inner.transpose(0, 3, 1, 2).reshape(-1, self.height, self.width)
-        return np.ascontiguousarray(chw[: self.channels])
+        lanes = np.empty((self.blocks, self.block, self.height * self.width), flat.dtype)
+        for pixels, separate in zip(inner, lanes, strict=True):
+            cv2.transpose(pixels.reshape(-1, self.block), separate)
+        return lanes.reshape(-1, self.height, self.width)[: self.channels]
+
+
+def _interleave(lanes: np.ndarray, pixels: np.ndarray) -> None:
+    """Write channels (block, h, w) as ``pixels`` (h, w, block): by OpenCV, whose transpose takes
+    half of numpy's time."""
+    rows = lanes.reshape(len(lanes), -1)
+    if pixels.flags.c_contiguous:
+        cv2.transpose(rows, pixels.reshape(-1, len(lanes)))
+    else:
+        pixels[...] = cv2.transpose(rows).reshape(pixels.shape)
