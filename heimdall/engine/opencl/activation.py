@@ -11,10 +11,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal[
-    "none", "relu", "clip", "prelu", "hard_sigmoid", "hard_swish", "sigmoid", "silu", "tanh"
+    "none",
+    "relu",
+    "clip",
+    "prelu",
+    "hard_sigmoid",
+    "hard_swish",
+    "shifted_hard_swish",
+    "sigmoid",
+    "silu",
+    "tanh",
 ]
 
-# V is the vector (or scalar) type, v the value, p and q the parameters, s the slopes of its lanes.
+# V is the vector (or scalar) type, v the value, p and q the parameters, s what its lanes differ in.
 # The comparisons let NaN through, as onnxruntime does; fmax on vectors is slow on PoCL.
 _GATE = "(v * (V)(p) + (V)(q))"
 _UNIT = f"({_GATE} < (V)(0.0f) ? (V)(0.0f) : ({_GATE} > (V)(1.0f) ? (V)(1.0f) : {_GATE}))"
@@ -25,26 +34,31 @@ _CODE: dict[str, str] = {
     "prelu": "(v < (V)(0.0f) ? v * s : v)",
     "hard_sigmoid": _UNIT,
     "hard_swish": f"v * {_UNIT}",
+    "shifted_hard_swish": f"v * {_UNIT} + s",
     "sigmoid": "(V)(1.0f) / ((V)(1.0f) + exp(-v))",
     "silu": "v / ((V)(1.0f) + exp(-v))",
     "tanh": "tanh(v)",
 }
 
 
+_OF_LANES = ("prelu", "shifted_hard_swish")
+
+
 @dataclass(frozen=True)
 class Activation:
-    """``kind`` with parameters ``p`` and ``q``; ``slopes`` (one, or one a channel) for prelu."""
+    """``kind`` with parameters ``p`` and ``q``; ``lanes`` (one, or one a channel) are the slopes of
+    prelu, or what shifted_hard_swish adds."""
 
     kind: Kind = "none"
     p: float = 0.0
     q: float = 0.0
-    slopes: tuple[float, ...] = ()
+    lanes: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in _CODE:
             raise ValueError(f"unknown activation {self.kind!r}; choose one of {sorted(_CODE)}")
-        if (self.kind == "prelu") != bool(self.slopes):
-            raise ValueError("prelu, and only prelu, needs slopes")
+        if (self.kind in _OF_LANES) != bool(self.lanes):
+            raise ValueError(f"{' and '.join(_OF_LANES)}, and no others, need values of lanes")
 
     @property
     def macro(self) -> str:
@@ -65,7 +79,7 @@ def clip(low: float = -math.inf, high: float = math.inf) -> Activation:
 
 def prelu(slopes: tuple[float, ...]) -> Activation:
     """One slope for all channels, or one a channel."""
-    return Activation("prelu", slopes=slopes)
+    return Activation("prelu", lanes=slopes)
 
 
 def hard_sigmoid(alpha: float = 0.2, beta: float = 0.5) -> Activation:

@@ -42,9 +42,8 @@ class ConvBuilder:
         lanes = traits.block
         self.blocks = -(-y.channels // lanes)
         self.constants = {"b": conv_pack.pack_channels(bias, y.channels, lanes)}
-        slopes = spec.activation.slopes
-        if slopes:
-            values = np.broadcast_to(np.array(slopes, np.float32), y.channels)
+        if spec.activation.lanes:
+            values = np.broadcast_to(np.array(spec.activation.lanes, np.float32), y.channels)
             self.constants["slope"] = conv_pack.pack_channels(values, y.channels, lanes)
 
     @property
@@ -108,7 +107,7 @@ class ConvBuilder:
         """The arguments of the macro ``results``; ``size`` is (height, width) of the grid."""
         act, y, residual = self.spec.activation, self.y, self.residual
         args: list[Arg | int] = [Ref("b")]
-        if act.slopes:
+        if act.lanes:
             args.append(Ref("slope"))
         if residual is not None:
             args += [Ref("residual"), *_target(residual, part)]
@@ -126,7 +125,7 @@ class ConvBuilder:
             mode = "before" if self.spec.residual_before_activation else "after"
         return {
             "activation": self.spec.activation.macro,
-            "slopes": bool(self.spec.activation.slopes),
+            "slopes": bool(self.spec.activation.lanes),
             "residual": mode,
             "scatter": scatter,
             "clears": clears,

@@ -28,8 +28,9 @@ def check(
         raise ModelError(f"convolution weights of shape {weights.shape}, expected {expected}")
     if bias is not None and np.shape(bias) != (y.channels,):
         raise ModelError(f"bias of shape {np.shape(bias)}, expected ({y.channels},)")
-    if len(spec.activation.slopes) not in (0, 1, y.channels):
-        raise ModelError(f"{len(spec.activation.slopes)} PRelu slopes for {y.channels} channels")
+    act = spec.activation
+    if len(act.lanes) not in (0, 1, y.channels):
+        raise ModelError(f"{len(act.lanes)} values of {act.kind} for {y.channels} channels")
     size = spec.output_size(x.height, x.width)
     extra = (y.height - size[0], y.width - size[1])
     room = max(spec.strides[0], spec.dilations[0]), max(spec.strides[1], spec.dilations[1])

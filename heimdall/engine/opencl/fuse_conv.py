@@ -9,6 +9,7 @@ legal because nobody else waits for the convolution.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -19,15 +20,27 @@ from heimdall.engine.opencl.expression import Operand, Step
 from heimdall.engine.opencl.lowered import Conv, Elementwise, Lowered, Module, Pad
 
 Side = str | float | None  # None: the convolution's result
+# Given the module, its consumers, a convolution and its only reader: the op that does both.
+_Absorb = Callable[[Module, dict[str, list[Lowered]], Lowered, Lowered], Lowered | None]
 
 
 def fuse_convolutions(module: Module) -> None:
     """Fuse in place until nothing more fits."""
+    _fuse(module, _absorb)
+
+
+def fuse_shifts(module: Module) -> None:
+    """hard_swish(conv) + t, where no other convolution could take t in: one that pads its input
+    with zeros cannot, and PP-LCNet has such a sum after every layer."""
+    _fuse(module, _shifted_after)
+
+
+def _fuse(module: Module, absorb: _Absorb) -> None:
     position, consumers = 0, module.consumers()
     while position < len(module.ops):
         op = module.ops[position]
         reader = _only_reader(module, consumers, op)
-        fused = _absorb(module, consumers, op, reader) if reader else None
+        fused = absorb(module, consumers, op, reader) if reader else None
         if reader is None or fused is None:
             position += 1
             continue
@@ -70,16 +83,11 @@ def _only_reader(
 def _absorb(
     module: Module, consumers: dict[str, list[Lowered]], op: Lowered, reader: Lowered
 ) -> Lowered | None:
-    if not isinstance(reader.spec, Elementwise) or len(reader.spec.expression.steps) != 1:
+    found, conv = _step(module, op, reader), op.spec
+    if found is None:
         return None
-    if module.shapes[reader.output] != module.shapes[op.output] or op.output in op.inputs:
-        return None
-    step = reader.spec.expression.steps[0]
-    conv = op.spec
     assert isinstance(conv, Conv)
-    sides = [_side(reader, op.output, arg) for arg in step.args]
-    if sides.count(None) != 1:
-        return None
+    step, sides = found
     linear = conv.spec.activation.kind == "none"
     inputs = op.inputs
     fused = _scaled(module, conv, step, sides, len(inputs) > 1) if linear else None
@@ -94,6 +102,34 @@ def _absorb(
         fused = replace(conv, spec=replace(conv.spec, residual_before_activation=linear))
         inputs = (*inputs, other)
     return Lowered(fused, inputs, reader.outputs, op.nodes + reader.nodes)
+
+
+def _shifted_after(
+    module: Module, consumers: dict[str, list[Lowered]], op: Lowered, reader: Lowered
+) -> Lowered | None:
+    found, conv = _step(module, op, reader), op.spec
+    assert isinstance(conv, Conv)
+    if found is None or conv.spec.activation.kind != "hard_swish":
+        return None
+    step, sides = found
+    shift = _channels(module, conv, sides[1] if sides[0] is None else sides[0])
+    if shift is None or step.function != "add":
+        return None
+    lanes = tuple(float(each) for each in shift)
+    act = replace(conv.spec.activation, kind="shifted_hard_swish", lanes=lanes)
+    fused = replace(conv, spec=replace(conv.spec, activation=act))
+    return Lowered(fused, op.inputs, reader.outputs, op.nodes + reader.nodes)
+
+
+def _step(module: Module, op: Lowered, reader: Lowered) -> tuple[Step, list[Side]] | None:
+    """The only step of an elementwise reader, and its sides, one of which is ``op``'s result."""
+    if not isinstance(reader.spec, Elementwise) or len(reader.spec.expression.steps) != 1:
+        return None
+    if module.shapes[reader.output] != module.shapes[op.output] or op.output in op.inputs:
+        return None
+    step = reader.spec.expression.steps[0]
+    sides = [_side(reader, op.output, arg) for arg in step.args]
+    return (step, sides) if sides.count(None) == 1 else None
 
 
 def _side(reader: Lowered, x: str, arg: object) -> Side:

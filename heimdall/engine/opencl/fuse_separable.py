@@ -39,6 +39,6 @@ def _fits(module: Module, first: Lowered, second: Lowered, traits: Traits) -> bo
     dense = point.groups == 1 and not point.transposed and not second.spec.matrix
     if not (depthwise and plain and square and pointwise and dense):
         return False
-    if window.activation.slopes or len(y) != 4 or y[0] != 1:
+    if window.activation.lanes or len(y) != 4 or y[0] != 1:
         return False
     return separable_gains(x[1], y[1], traits)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from heimdall.analyzer.graph import Graph, Node
 from heimdall.engine.checks import check_forced, is_forced
 from heimdall.engine.opencl import fuse
-from heimdall.engine.opencl.fuse_conv import fuse_convolutions, fuse_zero_pads
+from heimdall.engine.opencl.fuse_conv import fuse_convolutions, fuse_shifts, fuse_zero_pads
 from heimdall.engine.opencl.fuse_input import fuse_input_scales
 from heimdall.engine.opencl.lowered import Fallback, Lowered, Module
 from heimdall.engine.opencl.operators import lower_node
@@ -39,6 +39,7 @@ def lower(graph: Graph, force_fallback: Collection[str] = ()) -> Module:
     fuse_convolutions(module)
     fuse_zero_pads(module)
     fuse_input_scales(module)
+    fuse_shifts(module)
     fuse.place_pads(module)
     fuse.group_elementwise(module)
     fuse.merge_fallbacks(module)

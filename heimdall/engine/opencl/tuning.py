@@ -46,7 +46,7 @@ class Layer:
     def signature(self) -> str:
         """Equal for layers that run equally fast: sizes, not weights or places in memory."""
         spec, x, y = self.spec, self.x, self.y
-        activation = "slopes" if spec.activation.slopes else spec.activation.macro
+        activation = "slopes" if spec.activation.lanes else spec.activation.macro
         parts = [
             f"{spec.kernel} stride {spec.strides} dilation {spec.dilations} groups {spec.groups}",
             f"{(x.channels, x.height, x.width)}/{x.block} halo {x.halo}",

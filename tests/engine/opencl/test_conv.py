@@ -126,10 +126,12 @@ def reference(case: Case, arrays: dict[str, np.ndarray], act) -> np.ndarray:
     if act == "silu":
         nodes.append(helper.make_node("Sigmoid", [last], ["gate"]))
         append("Mul", ["gate"])
-    elif act == "prelu":
-        slopes = np.array(spec.activation.slopes, np.float32).reshape(-1, 1, 1)
-        constants.append(numpy_helper.from_array(slopes, "slopes"))
-        append("PRelu", ["slopes"])
+    elif act in ("prelu", "shifted_hard_swish"):
+        lanes = np.array(spec.activation.lanes, np.float32).reshape(-1, 1, 1)
+        constants.append(numpy_helper.from_array(lanes, "lanes"))
+        if act == "shifted_hard_swish":
+            append("HardSwish", [])
+        append("PRelu" if act == "prelu" else "Add", ["lanes"])
     elif _ACTIVATIONS[act][1]:
         op, values, more = _ACTIVATIONS[act][1]
         names = [f"v{index}" for index in range(len(values))]
@@ -177,9 +179,12 @@ def check(
     if case.residual:
         residual = replace(y, halo=(0, 0, 1, 2))
         arrays["r"] = rng.standard_normal((oc, *case.out), np.float32)
+    values = tuple(rng.standard_normal(oc).astype(np.float32).tolist())
     if act == "prelu":
-        slopes = tuple(rng.standard_normal(oc).astype(np.float32).tolist())
-        spec = replace(spec, activation=activation.prelu(slopes))
+        spec = replace(spec, activation=activation.prelu(values))
+    elif act == "shifted_hard_swish":
+        shifted = replace(activation.hard_swish(), kind=act, lanes=values)
+        spec = replace(spec, activation=shifted)
     elif act == "silu":
         spec = replace(spec, activation=activation.Activation("silu"))
     else:
@@ -223,7 +228,7 @@ def names(plan: Plan) -> set[str]:
 sides = st.tuples(st.integers(1, 20), st.integers(1, 30))
 small = st.tuples(st.integers(1, 3), st.integers(1, 3))
 pads = st.tuples(*[st.integers(0, 2)] * 4)
-acts = st.sampled_from([*_ACTIVATIONS, "prelu", "silu"])
+acts = st.sampled_from([*_ACTIVATIONS, "prelu", "shifted_hard_swish", "silu"])
 
 
 one = st.just(1)
@@ -504,6 +509,6 @@ def test_what_does_not_fit_is_refused_with_a_reason():
     _refused("output", y=Layout(8, 5, 4))
     _refused("halo", ConvSpec((3, 3), pads=(1, 1, 1, 1)), y=Layout(8, 6, 6))
     _refused("groups", ConvSpec((3, 3), groups=3))
-    _refused("slopes", ConvSpec((3, 3), activation=activation.prelu((0.1, 0.2))))
+    _refused("values of prelu", ConvSpec((3, 3), activation=activation.prelu((0.1, 0.2))))
     _refused("residual", residual=Layout(8, 4, 5))
     _refused("block", y=Layout(8, 4, 4, block=4))

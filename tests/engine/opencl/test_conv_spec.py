@@ -59,5 +59,5 @@ def test_a_strided_layer_may_leave_its_last_padding_unread():
 def test_unknown_activations_are_refused():
     with pytest.raises(ValueError, match="choose one of"):
         activation.Activation("swoosh")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="slopes"):
+    with pytest.raises(ValueError, match="values of lanes"):
         activation.Activation("prelu")

@@ -81,6 +81,18 @@ def test_activations_become_part_of_the_convolution(build, check, nodes, kind):
     check(graph)
 
 
+@pytest.mark.parametrize("shift", [np.float32(-0.5), np.linspace(-1, 1, 20, dtype=np.float32)])
+def test_what_is_added_to_a_hard_swish_before_a_padded_layer_joins_it(build, check, shift):
+    depthwise = np.random.default_rng(0).standard_normal((20, 1, 3, 3)).astype(np.float32)
+    constants = {"k": KERNEL, "t": shift.reshape(-1, 1, 1), "d": depthwise}
+    padded = node("Conv", "a d", group=20, pads=[1, 1, 1, 1])
+    graph = build([conv(), node("HardSwish", "c", "h"), node("Add", "t h", "a"), padded], SHAPE,
+                  constants)  # fmt: skip
+    module = lower(graph)
+    assert kinds(module) == ["conv", "conv"]
+    check(graph)
+
+
 def test_scales_and_biases_are_folded_into_the_weights(build, check):
     random = np.random.default_rng(1)
     constants = {"k": KERNEL} | {
