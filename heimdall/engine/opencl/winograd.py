@@ -31,8 +31,9 @@ _OUTPUT = 330.0
 _GAIN = 0.85  # of the direct kernel's cost: below it the detour pays
 _BAND_BYTES = 1 << 19  # of transformed windows, such that they stay in the second-level cache
 # The same a core where several share the work: each launch then costs 12 us, for the cores wait for
-# one another, and windows change cores anyhow (ten layers of nanodet: 8.5 ms with 1 << 19, 7.0).
-_SHARED_BAND_BYTES = 1 << 20
+# one another, and windows change cores anyhow (nanodet on two: 10.6, 10.5 and 10.1 ms with 1 << 19,
+# 20 and 21; the style network 13.4, 12.8 and 12.7).
+_SHARED_BAND_BYTES = 1 << 21
 _LARGE_BANDS = 8  # times as large, where they need not stay in that cache
 
 # (output blocks, windows): relative speed by registers
