@@ -183,7 +183,7 @@ def check(
     if act == "prelu":
         spec = replace(spec, activation=activation.prelu(values))
     elif act == "shifted_hard_swish":
-        shifted = replace(activation.hard_swish(), kind=act, lanes=values)
+        shifted = replace(activation.hard_swish(), kind="shifted_hard_swish", lanes=values)
         spec = replace(spec, activation=shifted)
     elif act == "silu":
         spec = replace(spec, activation=activation.Activation("silu"))
