@@ -39,9 +39,7 @@ _CODE: dict[str, str] = {
     "silu": "v / ((V)(1.0f) + exp(-v))",
     "tanh": "tanh(v)",
 }
-
-
-_OF_LANES = ("prelu", "shifted_hard_swish")
+_OF_LANES = ("prelu", "shifted_hard_swish")  # these read s
 
 
 @dataclass(frozen=True)

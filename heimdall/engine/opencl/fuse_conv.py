@@ -112,11 +112,10 @@ def _shifted_after(
     if found is None or conv.spec.activation.kind != "hard_swish":
         return None
     step, sides = found
-    shift = _channels(module, conv, sides[1] if sides[0] is None else sides[0])
+    shift = _channels(module, conv, _other(sides))
     if shift is None or step.function != "add":
         return None
-    lanes = tuple(float(each) for each in shift)
-    act = replace(conv.spec.activation, kind="shifted_hard_swish", lanes=lanes)
+    act = replace(conv.spec.activation, kind="shifted_hard_swish", lanes=_lanes(shift))
     fused = replace(conv, spec=replace(conv.spec, activation=act))
     return Lowered(fused, op.inputs, reader.outputs, op.nodes + reader.nodes)
 
@@ -139,6 +138,17 @@ def _side(reader: Lowered, x: str, arg: object) -> Side:
         return None if name == x else name
     assert isinstance(arg, float)
     return arg
+
+
+def _other(sides: list[Side]) -> Side:
+    """Of two sides the one that is not the convolution's result."""
+    return sides[1] if sides[0] is None else sides[0]
+
+
+def _lanes(values: np.ndarray) -> tuple[float, ...]:
+    """One value a channel as an activation's lanes: one for all where they are the same."""
+    same = bool(np.all(values == values[0]))
+    return tuple(float(each) for each in (values[:1] if same else values))
 
 
 def _channels(module: Module, conv: Conv, side: Side) -> np.ndarray | None:
@@ -181,7 +191,7 @@ def _scaled(
     if step.function not in ("add", "sub", "mul", "div"):
         return None
     first = sides[0] is None
-    value = _channels(module, conv, sides[1] if first else sides[0])
+    value = _channels(module, conv, _other(sides))
     if value is None:
         return None
     one = np.ones_like(value)
@@ -211,8 +221,7 @@ def _activation(module: Module, conv: Conv, function: str, sides: list[Side]) ->
         slopes = _channels(module, conv, sides[1])
         if slopes is None:
             return None
-        same = bool(np.all(slopes == slopes[0]))
-        return activation.prelu(tuple(float(s) for s in (slopes[:1] if same else slopes)))
+        return activation.prelu(_lanes(slopes))
     match function, numbers:
         case "relu", []:
             return activation.relu()
@@ -263,7 +272,7 @@ def _residual(
     assert isinstance(conv, Conv)
     if step.function != "add" or len(op.inputs) > 1 or conv.matrix:
         return None
-    other = sides[1] if sides[0] is None else sides[0]
+    other = _other(sides)
     if not isinstance(other, str) or other in module.constants:
         return None
     if module.shapes[other] != module.shapes[op.output]:

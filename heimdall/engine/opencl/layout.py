@@ -104,7 +104,7 @@ class Layout:
         return flat
 
     def pack_into(self, flat: np.ndarray, array: np.ndarray) -> None:
-        """``pack`` in one pass, into the first ``floats`` values of ``flat``."""
+        """``pack`` into the first ``floats`` values of ``flat``."""
         if array.shape != (self.channels, self.height, self.width):
             raise ValueError(f"array of shape {array.shape} does not fit {self}")
         (top, left, _, _), full = self.halo, self.channels // self.block

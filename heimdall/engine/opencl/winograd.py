@@ -94,12 +94,12 @@ def choose(part: Pass, x: Layout, y: Layout, direct: float, traits: Traits) -> W
     units = traits.compute_units
     cache_bytes = _BAND_BYTES if units == 1 else _SHARED_BAND_BYTES * units
     layer = _Traffic(
-        window_bytes=4 * 36 * blocks * traits.block,
+        group_bytes=4 * 36 * blocks * traits.block * best[1],
         weight_bytes=4 * 36 * depth * y.blocks * traits.block,
         readers=y.blocks // best[0],
     )
-    bands = _banded(-(-windows // best[1]), best[1], layer, cache_bytes)
-    floats = bands[0][1] * best[1] * layer.window_bytes // 4
+    bands = _banded(-(-windows // best[1]), layer, cache_bytes)
+    floats = bands[0][1] * layer.group_bytes // 4
     return Winograd(Tile(*best, 1), bands, floats, weights, offsets)
 
 
@@ -128,27 +128,25 @@ def _up(value: int, step: int) -> int:
 
 
 class _Traffic(NamedTuple):
-    """What the second kernel reads: each window once by each of ``readers`` groups of output
-    blocks, and all weights once a band."""
+    """What the second kernel reads: each group of windows once by each of ``readers`` groups of
+    output blocks, and all weights once a band."""
 
-    window_bytes: int  # of one window
+    group_bytes: int  # of one group of windows
     weight_bytes: int
     readers: int
 
 
-def _banded(
-    groups: int, wide: int, layer: _Traffic, cache_bytes: int
-) -> tuple[tuple[int, int], ...]:
-    """Bands of ``groups`` groups of ``wide`` windows, of equal size, such that they fit into the
-    cache; or larger ones, where less comes from memory so: with 512 channels weights are 38 MB."""
+def _banded(groups: int, layer: _Traffic, cache_bytes: int) -> tuple[tuple[int, int], ...]:
+    """Bands of ``groups`` groups of windows, of equal size, such that they fit into the cache; or
+    larger ones, where less comes from memory so: with 512 channels weights are 38 MB."""
 
     def cut(band_bytes: int) -> tuple[tuple[int, int], ...]:
-        most = max(1, band_bytes // (wide * layer.window_bytes))
+        most = max(1, band_bytes // layer.group_bytes)
         size = -(-groups // -(-groups // most))
         return tuple((first, min(size, groups - first)) for first in range(0, groups, size))
 
     small, large = cut(cache_bytes), cut(_LARGE_BANDS * cache_bytes)
-    again = layer.readers * groups * wide * layer.window_bytes
+    again = layer.readers * groups * layer.group_bytes
     less = len(large) * layer.weight_bytes + again < len(small) * layer.weight_bytes
     return large if less else small
 
