@@ -44,6 +44,37 @@ class Pacer:
         return skipped
 
 
+class Reserve:
+    """How long before a frame its gap closes, so that the GPU works no more than ``limit`` of the
+    time: a real-time GPU that does is stopped by the system for 50 ms.
+
+    Whatever the GPU idles anyway counts, and up to MOST_NS of it is kept for later. So gaps close
+    early only while the GPU hardly ever waits for work.
+    """
+
+    MOST_NS = 10_000_000  # with a limit of 94%, a second of which 95% are worked at most
+    SHARE = 4  # a gap takes this part of what is kept: it lasts for some frames, and ends softly
+
+    def __init__(self, limit: float, interval_ns: int, least_ns: int = GAP_GUARD_NS) -> None:
+        self._limit, self._least_ns = limit, least_ns
+        self._needed_ns = round((1.0 - limit) * interval_ns)
+        self._kept_ns = self._worked_ns = 0
+        self._since_ns: int | None = None
+
+    def worked(self, elapsed_ns: int) -> None:
+        """The GPU has worked that long."""
+        self._worked_ns += elapsed_ns
+
+    def guard_ns(self, now_ns: int) -> int:
+        """How long before its end the gap that opens now shall close. Once a frame."""
+        if self._since_ns is not None:
+            allowed_ns = round(self._limit * (now_ns - self._since_ns))
+            kept_ns = self._kept_ns + allowed_ns - self._worked_ns
+            self._kept_ns = max(-self.MOST_NS, min(kept_ns, self.MOST_NS))
+        self._since_ns, self._worked_ns = now_ns, 0
+        return max(self._least_ns, self._needed_ns - self._kept_ns // self.SHARE)
+
+
 class Usual:
     """How long something takes all but ``rare`` of the time, lately.
 

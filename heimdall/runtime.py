@@ -37,7 +37,7 @@ from heimdall.coordinator.events import (
 from heimdall.display import Display
 from heimdall.execution import Executor, Result
 from heimdall.options import RunOptions
-from heimdall.pacing import GAP_GUARD_NS, SPIN_NS, AwakeClock, Pacer, Usual, spin_until
+from heimdall.pacing import SPIN_NS, AwakeClock, Pacer, Reserve, Usual, spin_until
 from heimdall.render import InputEvent, Key, Pointer, Recorder, Scroll, save_picture
 from heimdall.report import Reporter
 from heimdall.script import Script
@@ -180,7 +180,8 @@ class Runtime:
         drawn_ns, render_ns = self._complete(start_ns)
         self._figures.skipped_frames += self._pacer.advance(drawn_ns)
         self._catch_up()
-        gap_end_ns = self._pacer.next_ns - self._guard_ns
+        self._reserve.worked(render_ns)
+        gap_end_ns = self._pacer.next_ns - self._reserve.guard_ns(drawn_ns)
         self._receive(FrameRendered(self._frame_count, gap_end_ns, render_ns))
         deadline_ns = self._present(start_ns, drawn_ns)
         self._count_frame(deadline_ns, drawn_ns, render_ns)
@@ -341,6 +342,7 @@ class Runtime:
             return
         if isinstance(message, ChunkFinished) and message.processor == GPU:
             self._figures.gpu_chunk_ns += message.elapsed_ns
+            self._reserve.worked(message.elapsed_ns)
         self._receive(message)
 
     def _react(self) -> None:
@@ -401,9 +403,7 @@ class Runtime:
 
     def _set_rate(self, fps: float) -> None:
         self._interval_ns = round(1e9 / fps)
-        # What the system keeps of a real-time GPU's core: taking it would stop the GPU for 50 ms.
-        reserved = 1.0 - self._setup.processors.load_limit
-        self._guard_ns = max(GAP_GUARD_NS, round(reserved * self._interval_ns))
+        self._reserve = Reserve(self._setup.processors.load_limit, self._interval_ns)
 
     # --- end ---------------------------------------------------------------------------------
 

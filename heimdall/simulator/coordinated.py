@@ -35,7 +35,7 @@ from heimdall.coordinator.events import (
     RunFallback,
     Yield,
 )
-from heimdall.pacing import SPIN_NS
+from heimdall.pacing import SPIN_NS, Reserve
 from heimdall.parts import Parts
 from heimdall.simulator.agenda import Agenda
 from heimdall.simulator.cores import Threads
@@ -92,6 +92,7 @@ class CoordinatedRun(SimulatedRun):
         self._inbox: Agenda[Event | _Decoded] = Agenda()
         self._pool = Threads(self.cores, machine.pool_threads)
         self._cpu = Threads(self.cores)
+        self._reserve = Reserve(machine.load_limit, self.interval_ns, machine.guard_ns)
         self._gpu_free_ns = 0
         self._frame = 0
         self._requested_ns: dict[int, int] = {}  # by job
@@ -129,6 +130,10 @@ class CoordinatedRun(SimulatedRun):
     def config(self) -> dict[str, Any]:
         return self.coordinator.config()
 
+    def on_gpu(self, name: str, start_ns: int, end_ns: int, **details: object) -> None:
+        super().on_gpu(name, start_ns, end_ns, **details)
+        self._reserve.worked(end_ns - start_ns)
+
     # --- one frame ------------------------------------------------------------------------
 
     def _turn(self) -> None:
@@ -141,7 +146,7 @@ class CoordinatedRun(SimulatedRun):
         self.on_gpu(RENDER, free_ns, self.now_ns)
         self.drawn(start_ns, start_ns, self.now_ns)
         self._serve_reported(self.now_ns)
-        gap_end_ns = self.pacer.next_ns - self.machine.guard_ns
+        gap_end_ns = self.pacer.next_ns - self._reserve.guard_ns(self.now_ns)
         self._receive(FrameRendered(self._frame, gap_end_ns, self.now_ns - start_ns))
         self._frame += 1
         for name, arrivals in self.arrivals.items():

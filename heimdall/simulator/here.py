@@ -18,7 +18,6 @@ from heimdall.callbacks import Callbacks
 from heimdall.coordinator.events import GPU
 from heimdall.deployment import Deployment
 from heimdall.options import RunOptions
-from heimdall.pacing import GAP_GUARD_NS
 from heimdall.simulator.machine import Machine, SimulatedDnn
 from heimdall.startup import Setup, start
 from heimdall.workers import Workers
@@ -53,7 +52,6 @@ def measure_here(
 
 def _machine(setup: Setup, render_ms: float | None) -> Machine:
     software = setup.processors.software
-    reserved = 1.0 - setup.processors.load_limit
     costs = [s.chunk_cost_ns for d in setup.deployments.values() for s in d.plan.stages]
     return Machine(
         name="here",
@@ -64,7 +62,7 @@ def _machine(setup: Setup, render_ms: float | None) -> Machine:
         chunk_cost_ns=round(statistics.median(costs)),
         handoff_ns=_hand_overs(),
         move_ns=_MOVE_NS,
-        guard_ns=max(GAP_GUARD_NS, round(reserved * 1e9 / setup.fps)),
+        load_limit=setup.processors.load_limit,
         software_gpu=software is not None,
     )
 

@@ -15,7 +15,8 @@ class Machine:
     """Times in ns. ``batch_ns``: how long the GPU's driver stays with one queue while others
     wait (0: not known). ``chunk_cost_ns``: one wait for the GPU. ``handoff_ns``: from one thread
     to another, each time one of these. ``gpu_noise``, ``cpu_noise``: relative standard
-    deviations. ``guard_ns``: the gap closes that much before the next frame.
+    deviations. ``guard_ns``: the gap closes at least that much before the next frame;
+    ``load_limit``: the share of its time that the GPU may work (see ``pacing.Reserve``).
     """
 
     name: str
@@ -34,6 +35,7 @@ class Machine:
     cpu_noise: float = 0.0
     contention: float = 0.0
     guard_ns: int = GAP_GUARD_NS
+    load_limit: float = 1.0
     software_gpu: bool = False
 
 
