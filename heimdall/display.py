@@ -15,7 +15,8 @@ STATUS_INTERVAL_NS = 200_000_000
 
 
 class Display:
-    """New words a few times a second, while no frame is being drawn; new figures every frame."""
+    """New words a few times a second, laid out while no frame is being drawn, and printed after
+    one; new figures every frame."""
 
     def __init__(
         self, setup: Setup, reporter: Reporter, figures: Figures, controls: Controls, spans: Spans
@@ -32,11 +33,15 @@ class Display:
             return
         self._due_ns = now_ns + STATUS_INTERVAL_NS
         self._status = self._reporter.status(now_ns, reason, message)
-        self._setup.overlay.prepare(self._current(now_ns))
+        self._setup.overlay.lay_out(self._current(now_ns))
         title = self._controls.title(self._status)
         if title != self._title:
             self._title = title
             self._setup.surface.set_title(title)
+
+    def print(self) -> bool:
+        """Have the GPU, which must be free, draw new words; whether there are any."""
+        return self._setup.overlay.print()
 
     def draw(self, now_ns: int) -> None:
         """Draw over the frame."""

@@ -224,12 +224,14 @@ class Runtime:
             self._handle(message)
 
     def _submit_ahead(self, frame: Frame) -> None:
-        """Submit a frame so early that the GPU has all of it when it is due, and never waits for
-        this thread in between."""
+        """Submit a frame so early that the GPU, which draws it when it is waited for, has all of it
+        when it is due, and never waits for this thread in between."""
         began_ns = self._clock()
         self._compose(frame)
         self._catch_up()
-        self._submit(began_ns)
+        self._setup.scene.render()
+        self._catch_up()
+        self._display.draw(began_ns)
         needed_ns = self._clock() - began_ns + AHEAD_SPARE_NS
         self._ahead_ns += (needed_ns - self._ahead_ns) // (2 if needed_ns > self._ahead_ns else 20)
 
@@ -239,25 +241,25 @@ class Runtime:
         self._tracker.show(frame)
         self._callbacks.call(self._app.draw, self._setup.scene)
 
-    def _submit(self, now_ns: int) -> None:
-        """Submit all that; the GPU draws it when it is waited for."""
-        self._setup.scene.render()
-        self._display.draw(now_ns)
-
     def resubmit(self) -> None:
         """Submit the last frame once more, for who wants to know how long it takes the GPU."""
         now_ns = self._clock()
         self._display.refresh(now_ns, self._reason, "")  # a frame itself never draws new words
+        self._display.print()
         self._setup.surface.wait()
         self._compose(self._frame)
-        self._submit(now_ns)
+        self._setup.scene.render()
+        self._display.draw(now_ns)
 
     def _complete(self, start_ns: int) -> tuple[int, int]:
         """Have the GPU draw what was submitted; return (completion time, what it took of the
         GPU) in ns."""
         began_ns = self._clock()
         self._setup.surface.finish()
-        drawn_ns = self._clock()
+        free_ns = drawn_ns = self._clock()
+        if self._display.print():
+            self._setup.surface.wait()
+            free_ns = self._clock()
         if self._recorder:
             self._recorder.add(self._setup.surface)
         self._controls.frame()
@@ -265,10 +267,10 @@ class Runtime:
             "render",
             f"frame {self._frame_count}",
             began_ns,
-            drawn_ns,
+            free_ns,
             {"after_start_ms": (drawn_ns - start_ns) / 1e6},
         )
-        return drawn_ns, drawn_ns - began_ns
+        return drawn_ns, free_ns - began_ns
 
     def _present(self, start_ns: int, drawn_ns: int) -> int:
         """Show the frame at its deadline, which is returned: what frames take to draw varies by

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import moderngl
 
@@ -23,6 +24,16 @@ from heimdall.render.timeline import Span, Strip, Timeline
 _REFRESH_S = 0.25
 
 
+@dataclass(frozen=True)
+class _Sheets:
+    """What is shown at a time."""
+
+    panel: Panel | None
+    strip: Strip | None
+    toast: Toast | None
+    card: HelpCard | None
+
+
 class Overlay:
     """Draws the status over the picture. Main thread only."""
 
@@ -35,6 +46,7 @@ class Overlay:
         self._timeline = Timeline()
         self._panel: Panel | None = None
         self._strip: Strip | None = None
+        self._unprinted: _Sheets | None = None
         self._laid_out_s = float("-inf")
         self._key: tuple[object, ...] = ()
 
@@ -43,28 +55,39 @@ class Overlay:
         self._timeline.add(spans, [dnn.name for dnn in status.dnns])
 
     def prepare(self, status: Status) -> None:
-        """Lay out new words. That takes longer than to copy them (1 ms beside busy threads), so
-        call it a few times a second between frames; else ``draw`` does it, every 0.25 s."""
+        """Lay out new words, and print them."""
+        self.lay_out(status)
+        self.print()
+
+    def lay_out(self, status: Status) -> None:
+        """Lay out new words, to be shown once they are printed. That takes longer than to copy
+        them (1 ms beside busy threads), so call it a few times a second between frames; else
+        ``draw`` does it, every 0.25 s."""
         self._laid_out_s, self._key = self._clock(), self._looks(status)
         unit, size, glyphs = self._unit(), self._surface.size, self._glyphs
-        self._panel = self._strip = toast = card = None
+        panel = strip = toast = card = None
         if status.help:
             card = HelpCard(unit, glyphs, size, status.app, status.help)
         elif status.view != "off":
-            self._panel = Panel(unit, glyphs, status, small=status.view == "small")
+            panel = Panel(unit, glyphs, status, small=status.view == "small")
         if status.view == "timeline" and not status.help:
-            self._strip = Strip(unit, glyphs, size)
+            strip = Strip(unit, glyphs, size)
         if status.notice:
-            lift = self._strip.height if self._strip else 0
+            lift = strip.height if strip else 0
             toast = Toast(unit, glyphs, size, status.notice, lift)
-        for name, sheet in (
-            ("panel", self._panel),
-            ("strip", self._strip),
-            ("toast", toast),
-            ("card", card),
-        ):
-            self._plates[name].set(sheet)
-        self._programs["rects"]["u_surface"] = size
+        self._unprinted = _Sheets(panel, strip, toast, card)
+
+    def print(self) -> bool:
+        """Have the GPU draw what was laid out; whether there was anything. It must be free, and
+        be waited for: the next write to a texture would wait for it, behind whatever it does."""
+        sheets, self._unprinted = self._unprinted, None
+        if sheets is None:
+            return False
+        self._panel, self._strip = sheets.panel, sheets.strip
+        for name, plate in self._plates.items():
+            plate.set(getattr(sheets, name))
+        self._programs["rects"]["u_surface"] = self._surface.size
+        return True
 
     def draw(self, status: Status) -> None:
         """Draw over what is on the framebuffer; call after ``Scene.render``."""
