@@ -113,7 +113,7 @@ class Executor(Fallible):
         self._clock = clock
         self._deployments = deployments
         self._parts = {
-            name: [Parts(stage.op_ns) for stage in deployment.plan.stages]
+            name: [Parts(stage.op_ns, stage.chunk_cost_ns) for stage in deployment.plan.stages]
             for name, deployment in deployments.items()
         }
         self._newest = newest

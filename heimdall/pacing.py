@@ -52,8 +52,8 @@ class Reserve:
     early only while the GPU hardly ever waits for work.
     """
 
-    MOST_NS = 10_000_000  # with a limit of 94%, a second of which 95% are worked at most
-    SHARE = 4  # a gap takes this part of what is kept: it lasts for some frames, and ends softly
+    MOST_NS = 5_000_000  # with a limit of 94%, a second of which 94.5% are worked at most
+    SHARE = 2  # a gap takes this part of what is kept: it lasts for some frames, and ends softly
 
     def __init__(self, limit: float, interval_ns: int, least_ns: int = GAP_GUARD_NS) -> None:
         self._limit, self._least_ns = limit, least_ns

@@ -12,18 +12,20 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
+from heimdall.coordinator.chunking import part_ns
 from heimdall.coordinator.events import RunChunk
 
-_PART_NS = 3_000_000
 _LAST_NS = 1_000_000  # parts get shorter towards the end, where it is decided how far to go
 _TOLERANCE_NS = 800_000  # less than the guard between a gap and its frame: that is not late yet
 
 
 class Parts:
-    """Where a network may stop. ``op_ns``: the profiled times of its ops."""
+    """Where a network may stop. ``op_ns``: the profiled times of its ops; ``chunk_cost_ns``: what a
+    wait for the device costs."""
 
-    def __init__(self, op_ns: Sequence[int]) -> None:
+    def __init__(self, op_ns: Sequence[int], chunk_cost_ns: int) -> None:
         self._sums = list(accumulate(op_ns, initial=0))
+        self._part_ns = part_ns(chunk_cost_ns)
 
     def pace(self, chunk: RunChunk, clock: Callable[[], int] = time.perf_counter_ns) -> Pace:
         """The parts of a chunk that starts now: one, where it has to run to its end."""
@@ -38,7 +40,7 @@ class Parts:
 
     def _ends(self, start: int, end: int, slowness: float) -> Iterator[int]:
         """Parts of a third of what is left, within limits."""
-        sums, last_ns, longest_ns = self._sums, _LAST_NS / slowness, _PART_NS / slowness
+        sums, last_ns, longest_ns = self._sums, _LAST_NS / slowness, self._part_ns / slowness
         while start < end:
             part_ns = min(max((sums[end] - sums[start]) / 3, last_ns), longest_ns)
             start = bisect_left(sums, sums[start] + part_ns, start + 1, end)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heimdall.pacing import SLEEP_NS, AwakeClock, Pacer, Usual, spin_until
+from heimdall.pacing import GAP_GUARD_NS, SLEEP_NS, AwakeClock, Pacer, Reserve, Usual, spin_until
 
 
 def test_frames_on_time_start_one_interval_apart():
@@ -74,3 +75,42 @@ def test_threads_that_wake_together_count_a_sleep_once():
     now[0] += 5 * SLEEP_NS
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(lambda _: clock(), range(200))) == {1_000}
+
+
+# --- what the system keeps of a real-time GPU ----------------------------------------------------
+
+FRAME_NS = 33_333_333
+
+
+def worked(limit, shares):
+    """A GPU that works these shares of what it may in each frame: (ns of work, guards)."""
+    reserve, now_ns = Reserve(limit, FRAME_NS), 0
+    work, guards = [], [reserve.guard_ns(now_ns)]
+    for share in shares:
+        work.append(int(share * (FRAME_NS - guards[-1])))
+        reserve.worked(work[-1])
+        now_ns += FRAME_NS
+        guards.append(reserve.guard_ns(now_ns))
+    return work, guards
+
+
+def test_a_gap_closes_early_only_where_the_gpu_never_idles():
+    _, busy = worked(0.94, [1.0] * 60)
+    _, idling = worked(0.94, [0.9] * 60)
+    assert busy[-1] == pytest.approx(0.06 * FRAME_NS, rel=0.05)
+    assert idling[-1] == GAP_GUARD_NS
+    assert worked(1.0, [1.0] * 60)[1] == [GAP_GUARD_NS] * 61  # nothing is kept of a real GPU
+
+
+@given(st.lists(st.floats(0, 1), min_size=60, max_size=90))
+def test_no_second_has_more_work_than_the_system_allows(shares):
+    work, _ = worked(0.94, shares)
+    seconds = [sum(work[start : start + 30]) for start in range(len(work) - 29)]
+    assert max(seconds) <= 0.95 * 30 * FRAME_NS
+
+
+def test_a_frame_that_took_long_does_not_close_later_gaps():
+    reserve = Reserve(0.94, FRAME_NS)
+    reserve.guard_ns(0)
+    reserve.worked(900_000_000)
+    assert reserve.guard_ns(FRAME_NS) < FRAME_NS / 5

@@ -6,6 +6,16 @@ from abc import ABC, abstractmethod
 
 from heimdall.coordinator.expected import StageCosts
 
+# A chunk may end early, so it is handed to the device in parts, each of them long beside what one
+# more wait for the device costs: that is 0.05 ms here, 0.4 ms on the paper's phones.
+_PART_IN_WAITS = 8
+_SHORTEST_PART_NS, _LONGEST_PART_NS = 1_500_000, 3_000_000
+
+
+def part_ns(chunk_cost_ns: int) -> int:
+    """How long the parts of a chunk are at most, where a wait costs ``chunk_cost_ns``."""
+    return min(max(_PART_IN_WAITS * chunk_cost_ns, _SHORTEST_PART_NS), _LONGEST_PART_NS)
+
 
 class Chunking(ABC):
     """Decides whether a gap takes one chunk or several, and where a chunk ends."""

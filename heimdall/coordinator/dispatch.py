@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from heimdall.coordinator.chunking import Chunking
+from heimdall.coordinator.chunking import Chunking, part_ns
 from heimdall.coordinator.dnn import Dnn
 from heimdall.coordinator.events import CPU, GPU, Action, RunChunk, Yield
 from heimdall.coordinator.gap import Gap
@@ -22,7 +22,6 @@ from heimdall.schedulers.base import (
 )
 
 _MAY_PREEMPT = frozenset({JOB_ARRIVED, FALLBACK_ENDED})
-_YIELDING_NS = 6_000_000  # a chunk is handed to the device in parts; two may still run
 _WORTH_NS = 2_000_000  # what a more urgent job must save: cutting has a price too
 
 
@@ -111,9 +110,10 @@ class Dispatcher:
         """Let the chunk that runs end early for a more urgent job that fits behind it, if that
         saves it some of its wait."""
         gap = self._gap
-        if not gap.is_open or busy.chunk_end_ns - now_ns <= _YIELDING_NS + _WORTH_NS:
+        free_ns = now_ns + 2 * part_ns(busy.stage_costs.chunk_cost_ns)  # two have been handed over
+        if not gap.is_open or busy.chunk_end_ns - free_ns <= _WORTH_NS:
             return
-        left_ns = gap.end_ns - now_ns - _YIELDING_NS
+        left_ns = gap.end_ns - free_ns
         for job in jobs:
             if not self._scheduler.preempts(job, busy):
                 continue

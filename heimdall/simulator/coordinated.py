@@ -104,7 +104,9 @@ class CoordinatedRun(SimulatedRun):
             ]
             for dnn in dnns
         }
-        self._parts = {dnn.name: [Parts(s.op_ns) for s in dnn.plan.stages] for dnn in dnns}
+        self._parts = {
+            dnn.name: [Parts(s.op_ns, s.chunk_cost_ns) for s in dnn.plan.stages] for dnn in dnns
+        }
         self._handlers: dict[type, Callable[[Any], None]] = {
             Prepare: self._prepare,
             RunChunk: self._run_chunk,

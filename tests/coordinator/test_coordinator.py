@@ -494,8 +494,8 @@ def test_a_chunk_yields_to_a_job_of_a_higher_priority(sim):
     ("at_ms", "options"),
     [
         (5, {"priority": "normal"}),  # no more urgent than what runs
-        (15, {}),  # the chunk ends soon enough
-        (5, {"op_ms": 20}),  # would not fit what is left of the gap
+        (18, {}),  # the chunk ends soon enough
+        (5, {"op_ms": 22}),  # would not fit what is left of the gap
         (5, {"mode": "static"}),
         (5, {"render_priority": "equal"}),
     ],

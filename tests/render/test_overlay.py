@@ -111,6 +111,17 @@ def test_every_view_draws_something_of_its_own(headless, view):
     assert (picture != 128).any() == (view != "off")
 
 
+def test_words_that_are_laid_out_show_once_they_are_printed(headless):
+    overlay = Overlay(headless, clock=lambda: 0.0)
+    before = drawn(headless, STATUS, overlay=overlay)
+    words = replace(STATUS, app="another")
+    overlay.lay_out(words)
+    assert (drawn(headless, words, overlay=overlay) == before).all()
+    assert overlay.print()
+    assert not overlay.print()
+    assert (drawn(headless, words, overlay=overlay) != before).any()
+
+
 def test_the_timeline_shows_each_dnn_in_its_lane_and_colour(headless):
     from heimdall.render.panel import COLORS
     from heimdall.render.shapes import rgba
