@@ -40,7 +40,8 @@ class Display:
             self._setup.surface.set_title(title)
 
     def print(self) -> bool:
-        """Have the GPU, which must be free, draw new words; whether there are any."""
+        """Have the GPU, which must be free, draw new words, to be waited for; whether there are
+        any."""
         return self._setup.overlay.print()
 
     def draw(self, now_ns: int) -> None:

@@ -78,8 +78,9 @@ class Overlay:
         self._unprinted = _Sheets(panel, strip, toast, card)
 
     def print(self) -> bool:
-        """Have the GPU draw what was laid out; whether there was anything. It must be free, and
-        be waited for: the next write to a texture would wait for it, behind whatever it does."""
+        """Have the GPU draw what was laid out; whether there was anything. Call it when the GPU has
+        done everything else, and wait: else llvmpipe makes the next write to a texture wait for
+        it, and if a frame is pending, every frame to come (it keeps a list of who draws where)."""
         sheets, self._unprinted = self._unprinted, None
         if sheets is None:
             return False
