@@ -29,7 +29,7 @@ class Display:
 
     def refresh(self, now_ns: int, reason: str, message: str) -> None:
         """Lay out new words if it is time; ``reason`` is that of the last choice."""
-        if now_ns < self._due_ns:
+        if now_ns < self._due_ns and not self._setup.overlay.outdated(self._current(now_ns)):
             return
         self._due_ns = now_ns + STATUS_INTERVAL_NS
         self._status = self._reporter.status(now_ns, reason, message)
@@ -48,7 +48,7 @@ class Display:
         """Draw over the frame."""
         if self._controls.view == "timeline":
             self._setup.overlay.add(self._spans.fetch(), self._status)
-        self._setup.overlay.draw(self._current(now_ns))
+        self._setup.overlay.show(self._current(now_ns))
 
     def _current(self, now_ns: int) -> Status:
         controls = self._controls

@@ -61,8 +61,7 @@ class Overlay:
 
     def lay_out(self, status: Status) -> None:
         """Lay out new words, to be shown once they are printed. That takes longer than to copy
-        them (1 ms beside busy threads), so call it a few times a second between frames; else
-        ``draw`` does it, every 0.25 s."""
+        them (1 ms beside busy threads), so call it a few times a second between frames."""
         self._laid_out_s, self._key = self._clock(), self._looks(status)
         unit, size, glyphs = self._unit(), self._surface.size, self._glyphs
         panel = strip = toast = card = None
@@ -90,10 +89,19 @@ class Overlay:
         self._programs["rects"]["u_surface"] = self._surface.size
         return True
 
+    def outdated(self, status: Status) -> bool:
+        """Whether other words should be laid out by now."""
+        return self._clock() - self._laid_out_s >= _REFRESH_S or self._key != self._looks(status)
+
     def draw(self, status: Status) -> None:
-        """Draw over what is on the framebuffer; call after ``Scene.render``."""
-        if self._clock() - self._laid_out_s >= _REFRESH_S or self._key != self._looks(status):
+        """Draw over what is on the framebuffer, with new words if it is time; call after
+        ``Scene.render``."""
+        if self.outdated(status):
             self.prepare(status)
+        self.show(status)
+
+    def show(self, status: Status) -> None:
+        """Draw over what is on the framebuffer, with the words that have been printed."""
         if strip := self._strip:
             lanes = self._timeline.pixels(strip, status.now_ns)
             self._plates["strip"].write(lanes, strip.left, strip.tops[0])
