@@ -28,16 +28,20 @@ class Display:
         self._title = ""
 
     def refresh(self, now_ns: int, reason: str, message: str) -> None:
-        """Lay out new words if it is time; ``reason`` is that of the last choice."""
+        """New words if it is time; ``reason`` is that of the last choice."""
         if now_ns < self._due_ns and not self._setup.overlay.outdated(self._current(now_ns)):
             return
         self._due_ns = now_ns + STATUS_INTERVAL_NS
-        self._status = self._reporter.status(now_ns, reason, message)
-        self._setup.overlay.lay_out(self._current(now_ns))
+        self.lay_out(now_ns, reason, message)
         title = self._controls.title(self._status)
         if title != self._title:
             self._title = title
             self._setup.surface.set_title(title)
+
+    def lay_out(self, now_ns: int, reason: str, message: str) -> None:
+        """Lay out new words, to be printed."""
+        self._status = self._reporter.status(now_ns, reason, message)
+        self._setup.overlay.lay_out(self._current(now_ns))
 
     def print(self) -> bool:
         """Have the GPU, which must be free, draw new words, to be waited for; whether there are

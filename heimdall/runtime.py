@@ -243,13 +243,16 @@ class Runtime:
 
     def resubmit(self) -> None:
         """Submit the last frame once more, for who wants to know how long it takes the GPU."""
-        now_ns = self._clock()
-        self._display.refresh(now_ns, self._reason, "")  # a frame itself never draws new words
-        self._display.print()
         self._setup.surface.wait()
         self._compose(self._frame)
         self._setup.scene.render()
-        self._display.draw(now_ns)
+        self._display.draw(self._clock())
+
+    def reprint(self) -> None:
+        """The same for the words over it."""
+        self._setup.surface.wait()
+        self._display.lay_out(self._clock(), self._reason, "")
+        self._display.print()
 
     def _complete(self, start_ns: int) -> tuple[int, int]:
         """Have the GPU draw what was submitted; return (completion time, what it took of the

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from heimdall.analyzer.profiler import Progress, gpu_passes, no_progress
@@ -34,19 +35,19 @@ def too_slow_alone(plan: DnnPlan, *, fps: float, render_ms: float) -> str | None
 
 def measure_useful_ms(
     summary: Mapping[str, Any],
-    submit: Callable[[], None],
+    drawings: Sequence[tuple[int, Callable[[], None]]],
     finish: Callable[[], None],
     deployments: Mapping[str, Deployment],
     progress: Progress = no_progress,
     seconds: float = LONE_S,
 ) -> float:
-    """What the frames and inferences of a run would have taken of the GPU with nothing beside.
+    """What the drawings and inferences of a run would have taken of the GPU with nothing beside.
 
-    Measured right after the run, with the content that its frames had in the end. In turns over
+    ``drawings``: how many of a kind there were, and how one is submitted. Measured right after the run, with the content that its frames had in the end. In turns over
     some seconds, and the means count, not the best: the run had the machine's slow moments too.
     """
     works: list[tuple[int, Callable[[], int]]] = [
-        (summary["frames"], lambda: _drawn_ns(submit, finish))
+        (count, partial(_drawn_ns, submit, finish)) for count, submit in drawings
     ]
     for name, deployment in deployments.items():
         count = summary["dnns"][name]["gpu"]

@@ -14,6 +14,7 @@ from heimdall.bench.scenario import Scenario
 from heimdall.bench.systems import System
 from heimdall.bench.uncoordinated import UncoordinatedRuntime
 from heimdall.bench.workload import as_app
+from heimdall.display import STATUS_INTERVAL_NS
 from heimdall.options import RunOptions
 from heimdall.runtime import Runtime
 from heimdall.startup import Setup, start
@@ -49,11 +50,11 @@ def run_live(
         finally:
             runtime.close()
         if system.coordinated:
-            finish = setup.surface.finish
-            useful_ms = measure_useful_ms(
-                summary, runtime.resubmit, finish, setup.deployments, progress
+            words = round(summary["seconds"] * 1e9 / STATUS_INTERVAL_NS)
+            drawings = [(summary["frames"], runtime.resubmit), (words, runtime.reprint)]
+            summary["gpu"]["useful_ms"] = measure_useful_ms(
+                summary, drawings, setup.surface.finish, setup.deployments, progress
             )
-            summary["gpu"]["useful_ms"] = useful_ms
     wall_s = round(time.perf_counter() - entered_s, 3)
     return {**summary, "system": system.name, "power_w": power_w, "wall_s": wall_s}
 

@@ -52,9 +52,11 @@ def test_useful_is_what_each_frame_and_inference_takes_alone(assets, monkeypatch
         plan = DnnPlan(name, (StagePlan((), (), 0, 0, (), tasks),), MS)
         deployments[name] = SimpleNamespace(plan=plan, networks=lambda processor: [loaded])
     counts = {"eye": 2, "hands": 1, "idle": 0}
-    summary = {"frames": 10, "dnns": {name: {"gpu": count} for name, count in counts.items()}}
+    summary = {"dnns": {name: {"gpu": count} for name, count in counts.items()}}
     network_ms = len(loaded.ops)
-    useful_ms = measure_useful_ms(summary, print, print, deployments, seconds=0.01)
+    useful_ms = measure_useful_ms(
+        summary, [(8, print), (2, print)], print, deployments, seconds=0.01
+    )
     assert useful_ms == 40 + (2 + 3) * network_ms
 
 
@@ -64,7 +66,7 @@ def test_the_mean_over_the_turns_counts(monkeypatch):
     monkeypatch.setattr(alone.time, "perf_counter", lambda: next(ticks))
     steps: list[int] = []
     useful_ms = measure_useful_ms(
-        {"frames": 10, "dnns": {}}, print, print, {}, lambda *step: steps.append(step[1]), 3
+        {"dnns": {}}, [(10, print)], print, {}, lambda *step: steps.append(step[1]), 3
     )
     assert useful_ms == pytest.approx(50)
     assert steps == [33, 67, 100]
