@@ -43,8 +43,9 @@ def measure_useful_ms(
 ) -> float:
     """What the drawings and inferences of a run would have taken of the GPU with nothing beside.
 
-    ``drawings``: how many of a kind there were, and how one is submitted. Measured right after the run, with the content that its frames had in the end. In turns over
-    some seconds, and the means count, not the best: the run had the machine's slow moments too.
+    ``drawings``: how many of a kind there were, and how one is submitted. Measured right after
+    the run, with the content that its frames had in the end. In turns over some seconds, and the
+    means count, not the best: the run had the machine's slow moments too.
     """
     works: list[tuple[int, Callable[[], int]]] = [
         (count, partial(_drawn_ns, submit, finish)) for count, submit in drawings
