@@ -10,6 +10,7 @@ NCHW, ``block=channels`` is NHWC, and a matrix is an NHWC picture of one row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import cv2
 import numpy as np
@@ -121,14 +122,17 @@ class Layout:
         if rest.size:
             inner[full, ..., : len(rest)] = rest.transpose(1, 2, 0)
 
-    def unpack(self, flat: np.ndarray) -> np.ndarray:
-        """The CHW array inside ``floats`` stored values (the inverse of ``pack``)."""
+    def unpack(self, flat: np.ndarray, memory: np.ndarray | None = None) -> np.ndarray:
+        """The CHW array inside ``floats`` stored values (the inverse of ``pack``), in the first
+        values of ``memory`` where that is given."""
         top, left, _, _ = self.halo
         stored = flat[: self.floats].reshape(
             self.blocks, self.stored_height, self.stored_width, self.block
         )
         inner = stored[:, top : top + self.height, left : left + self.width]
-        lanes = np.empty((self.blocks, self.block, self.height * self.width), flat.dtype)
+        shape = (self.blocks, self.block, self.height * self.width)
+        lanes = np.empty(shape, flat.dtype) if memory is None else memory[: prod(shape)]
+        lanes = lanes.reshape(shape)
         for pixels, separate in zip(inner, lanes, strict=True):
             cv2.transpose(pixels.reshape(-1, self.block), separate)
         return lanes.reshape(-1, self.height, self.width)[: self.channels]

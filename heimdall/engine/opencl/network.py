@@ -157,7 +157,10 @@ class OpenCLNetwork(Network):
         for index in range(start, end):
             before = time.perf_counter_ns()
             fallback = self._compiled.fallbacks[index]
-            feeds = {name: self._on_host(state, name) for name in fallback.inputs}
+            feeds = {
+                name: self._on_host(state, name, order)
+                for order, name in enumerate(fallback.inputs)
+            }
             for name, array in fallback.run(feeds).items():
                 state.host[name] = array
             for value, name in self._fallback_outputs(index):
@@ -171,14 +174,16 @@ class OpenCLNetwork(Network):
         made = self._placer.ops[self._compiled.layer_of[index]].steps[-1].outputs
         return [(v, v.storage.name) for v in made if isinstance(v, (Picture, Array))]
 
-    def _on_host(self, state: OpenCLState, name: str) -> np.ndarray:
+    def _on_host(self, state: OpenCLState, name: str, order: int | None = None) -> np.ndarray:
+        """A tensor, in the memory kept for that input of a fallback op if ``order`` is given."""
         if name in state.host:
             return state.host[name]
         value = self._value(name)
         assert value is not None
+        memory = None if order is None else state.kept(order, value.storage.floats)
         try:
             return self._engine.transfer.download(
-                state.buffer(value.storage), value, self._module.shapes[name]
+                state.buffer(value.storage), value, self._module.shapes[name], memory
             )
         except cl.Error as error:
             raise explain(error, f"reading {name} of {self.graph.name}") from error

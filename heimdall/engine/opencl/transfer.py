@@ -60,15 +60,20 @@ class Transfer:
             storage.layout.pack_into(floats, np.asarray(array).reshape(storage.picture or ()))
 
     def download(
-        self, buffer: cl.Buffer, value: Picture | Array, shape: tuple[int, ...]
+        self,
+        buffer: cl.Buffer,
+        value: Picture | Array,
+        shape: tuple[int, ...],
+        memory: np.ndarray | None = None,
     ) -> np.ndarray:
-        """A copy of a tensor in its logical shape."""
+        """A copy of a tensor in its logical shape. A picture in channel blocks is put in
+        ``memory``, where that is given."""
         storage = value.storage
         with self._mapped(buffer, storage.offset, storage.floats, write=False) as floats:
             if isinstance(value, Picture) and not _plain(value.layout):
                 layout = value.layout
                 own = floats[layout.offset - storage.offset :]
-                array = layout.unpack(own).reshape(shape)
+                array = layout.unpack(own, memory).reshape(shape)
                 return array.copy() if np.may_share_memory(array, floats) else array
             return np.array(_view(floats, value), np.float32).reshape(shape)
 

@@ -16,6 +16,10 @@ def test_unpack_inverts_pack(channels, height, width, block, halo):
     flat = layout.pack(array)
     assert flat.size == layout.floats
     assert np.array_equal(layout.unpack(flat), array)
+    memory = np.full(layout.floats + 5, np.nan, np.float32)
+    unpacked = layout.unpack(flat, memory)
+    assert np.array_equal(unpacked, array)
+    assert np.shares_memory(unpacked, memory)
 
 
 @given(sizes, sizes, sizes, st.sampled_from([1, 4, 16]), halos)
