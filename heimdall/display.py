@@ -44,14 +44,17 @@ class Display:
         self._setup.overlay.lay_out(self._current(now_ns))
 
     def print(self) -> bool:
-        """Have the GPU, which must be free, draw new words, to be waited for; whether there are
-        any."""
+        """Have the GPU, which must be free, draw new words; whether there were any."""
         return self._setup.overlay.print()
+
+    def paint(self, now_ns: int) -> None:
+        """Renew the timeline, before the frame is drawn."""
+        if self._controls.view == "timeline":
+            self._setup.overlay.add(self._spans.fetch(), self._status)
+            self._setup.overlay.paint(now_ns)
 
     def draw(self, now_ns: int) -> None:
         """Draw over the frame."""
-        if self._controls.view == "timeline":
-            self._setup.overlay.add(self._spans.fetch(), self._status)
         self._setup.overlay.show(self._current(now_ns))
 
     def _current(self, now_ns: int) -> Status:

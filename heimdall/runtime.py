@@ -229,6 +229,7 @@ class Runtime:
         began_ns = self._clock()
         self._compose(frame)
         self._catch_up()
+        self._display.paint(began_ns)
         self._setup.scene.render()
         self._catch_up()
         self._display.draw(began_ns)
@@ -241,18 +242,24 @@ class Runtime:
         self._tracker.show(frame)
         self._callbacks.call(self._app.draw, self._setup.scene)
 
-    def resubmit(self) -> None:
-        """Submit the last frame once more, for who wants to know how long it takes the GPU."""
+    def redraw_ns(self) -> int:
+        """Draw the last frame once more; what that takes of the GPU, in ns."""
         self._setup.surface.wait()
         self._compose(self._frame)
+        self._display.paint(self._clock())
         self._setup.scene.render()
         self._display.draw(self._clock())
+        began_ns = self._clock()
+        self._setup.surface.finish()
+        return self._clock() - began_ns
 
-    def reprint(self) -> None:
+    def reprint_ns(self) -> int:
         """The same for the words over it."""
         self._setup.surface.wait()
         self._display.lay_out(self._clock(), self._reason, "")
+        began_ns = self._clock()
         self._display.print()
+        return self._clock() - began_ns
 
     def _complete(self, start_ns: int) -> tuple[int, int]:
         """Have the GPU draw what was submitted; return (completion time, what it took of the
@@ -261,7 +268,6 @@ class Runtime:
         self._setup.surface.finish()
         free_ns = drawn_ns = self._clock()
         if self._display.print():
-            self._setup.surface.wait()
             free_ns = self._clock()
         if self._recorder:
             self._recorder.add(self._setup.surface)

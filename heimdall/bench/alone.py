@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from heimdall.analyzer.profiler import Progress, gpu_passes, no_progress
@@ -35,21 +34,19 @@ def too_slow_alone(plan: DnnPlan, *, fps: float, render_ms: float) -> str | None
 
 def measure_useful_ms(
     summary: Mapping[str, Any],
-    drawings: Sequence[tuple[int, Callable[[], None]]],
-    finish: Callable[[], None],
+    drawings: Sequence[tuple[int, Callable[[], int]]],
     deployments: Mapping[str, Deployment],
     progress: Progress = no_progress,
     seconds: float = LONE_S,
 ) -> float:
     """What the drawings and inferences of a run would have taken of the GPU with nothing beside.
 
-    ``drawings``: how many of a kind there were, and how one is submitted. Measured right after
-    the run, with the content that its frames had in the end. In turns over some seconds, and the
-    means count, not the best: the run had the machine's slow moments too.
+    ``drawings``: how many of a kind there were, and what draws one and returns the ns that it
+    took. Measured right after the run, with the content that its frames had in the end. In turns
+    over some seconds, and the means count, not the best: the run had the machine's slow moments
+    too.
     """
-    works: list[tuple[int, Callable[[], int]]] = [
-        (count, partial(_drawn_ns, submit, finish)) for count, submit in drawings
-    ]
+    works = [*drawings]
     for name, deployment in deployments.items():
         count = summary["dnns"][name]["gpu"]
         if count:
@@ -65,10 +62,3 @@ def measure_useful_ms(
         progress("measuring each alone", round(min(elapsed_s / seconds, 1.0) * 100), 100)
     useful_ns = sum(count * ns for (count, _), ns in zip(works, taken_ns, strict=True)) / turns
     return round(useful_ns / 1e6, 1)
-
-
-def _drawn_ns(submit: Callable[[], None], finish: Callable[[], None]) -> int:
-    submit()
-    began_ns = time.perf_counter_ns()
-    finish()
-    return time.perf_counter_ns() - began_ns

@@ -51,9 +51,9 @@ def run_live(
             runtime.close()
         if system.coordinated:
             words = round(summary["seconds"] * 1e9 / STATUS_INTERVAL_NS)
-            drawings = [(summary["frames"], runtime.resubmit), (words, runtime.reprint)]
+            drawings = [(summary["frames"], runtime.redraw_ns), (words, runtime.reprint_ns)]
             summary["gpu"]["useful_ms"] = measure_useful_ms(
-                summary, drawings, setup.surface.finish, setup.deployments, progress
+                summary, drawings, setup.deployments, progress
             )
     wall_s = round(time.perf_counter() - entered_s, 3)
     return {**summary, "system": system.name, "power_w": power_w, "wall_s": wall_s}

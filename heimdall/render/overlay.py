@@ -77,15 +77,17 @@ class Overlay:
         self._unprinted = _Sheets(panel, strip, toast, card)
 
     def print(self) -> bool:
-        """Have the GPU draw what was laid out; whether there was anything. Call it when the GPU has
-        done everything else, and wait: else llvmpipe makes the next write to a texture wait for
-        it, and if a frame is pending, every frame to come (it keeps a list of who draws where)."""
+        """Have the GPU draw what was laid out, and wait for it; whether there was anything. Call
+        it when the GPU has done everything else. It draws one plate at a time: llvmpipe lists who
+        draws where, two at once make the list longer, and what is left at its end would have
+        every later frame that shows that plate drawn, and waited for, up to there."""
         sheets, self._unprinted = self._unprinted, None
         if sheets is None:
             return False
         self._panel, self._strip = sheets.panel, sheets.strip
         for name, plate in self._plates.items():
             plate.set(getattr(sheets, name))
+            self._surface.wait()
         self._programs["rects"]["u_surface"] = self._surface.size
         return True
 
@@ -98,13 +100,18 @@ class Overlay:
         ``Scene.render``."""
         if self.outdated(status):
             self.prepare(status)
+        self.paint(status.now_ns)
         self.show(status)
 
-    def show(self, status: Status) -> None:
-        """Draw over what is on the framebuffer, with the words that have been printed."""
+    def paint(self, now_ns: int) -> None:
+        """Paint the timeline as it is now into its strip. Call it before ``Scene.render``: to write
+        to a texture, llvmpipe waits for what has been drawn of a frame."""
         if strip := self._strip:
-            lanes = self._timeline.pixels(strip, status.now_ns)
+            lanes = self._timeline.pixels(strip, now_ns)
             self._plates["strip"].write(lanes, strip.left, strip.tops[0])
+
+    def show(self, status: Status) -> None:
+        """Draw over what is on the framebuffer, with what has been printed and painted."""
         self._begin()
         for name in ("panel", "strip"):
             self._plates[name].draw()
