@@ -16,7 +16,7 @@ from heimdall.coordinator.chunking import part_ns
 from heimdall.coordinator.events import RunChunk
 
 _LAST_NS = 1_000_000  # parts get shorter towards the end, where it is decided how far to go
-_TOLERANCE_NS = 800_000  # less than the guard between a gap and its frame: that is not late yet
+_TOLERANCE_NS = 800_000  # beyond the gap, of which its guard takes half: no frame is late for it
 
 
 class Parts:

@@ -86,8 +86,10 @@ class Overlay:
             return False
         self._panel, self._strip = sheets.panel, sheets.strip
         for name, plate in self._plates.items():
-            plate.set(getattr(sheets, name))
-            self._surface.wait()
+            sheet = getattr(sheets, name)
+            plate.set(sheet)
+            if sheet is not None:
+                self._surface.wait()
         self._programs["rects"]["u_surface"] = self._surface.size
         return True
 
