@@ -52,8 +52,7 @@ class Reserve:
     early only while the GPU hardly ever waits for work.
     """
 
-    MOST_NS = 5_000_000  # with a limit of 94%, a second of which 94.5% are worked at most
-    SHARE = 2  # a gap takes this part of what is kept: it lasts for some frames, and ends softly
+    MOST_NS = 3_000_000  # with a limit of 94%, a second of which 94.3% are worked at most
 
     def __init__(self, limit: float, interval_ns: int, least_ns: int = GAP_GUARD_NS) -> None:
         self._limit, self._least_ns = limit, least_ns
@@ -72,7 +71,7 @@ class Reserve:
             kept_ns = self._kept_ns + allowed_ns - self._worked_ns
             self._kept_ns = max(-self.MOST_NS, min(kept_ns, self.MOST_NS))
         self._since_ns, self._worked_ns = now_ns, 0
-        return max(self._least_ns, self._needed_ns - self._kept_ns // self.SHARE)
+        return max(self._least_ns, self._needed_ns - self._kept_ns)
 
 
 class Usual:
