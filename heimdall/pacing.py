@@ -52,7 +52,7 @@ class Reserve:
     early only while the GPU hardly ever waits for work.
     """
 
-    MOST_NS = 3_000_000  # with a limit of 94%, a second of which 94.3% are worked at most
+    MOST_NS = 3_000_000
 
     def __init__(self, limit: float, interval_ns: int, least_ns: int = GAP_GUARD_NS) -> None:
         self._limit, self._least_ns = limit, least_ns

@@ -75,11 +75,12 @@ class SoftwareGpu:
         """The share of a second that GPU work may take before the system throttles it.
 
         Linux stops real-time threads for the rest of a period once they have used
-        ``sched_rt_runtime_us`` of it (usually 95%); 0.94 stays clear of that. Since 6.12 it does
+        ``sched_rt_runtime_us`` of it (usually 95%); 0.93 stays clear of that, with what a
+        second may take more by chance. Since 6.12 it does
         so only when normal threads wait for the core, but the kernel's own do: on 6.18 a busy
         loop under SCHED_RR stood still for 49 ms of each second.
         """
-        return 0.94 if self.realtime and _throttled() else 1.0
+        return 0.93 if self.realtime and _throttled() else 1.0
 
     @contextlib.contextmanager
     def confined(self) -> Iterator[SoftwareGpu]:

@@ -117,7 +117,7 @@ def test_a_system_that_cannot_confine_says_so(machine, monkeypatch):
 def test_older_kernels_limit_the_load_of_a_real_time_gpu(machine, monkeypatch):
     machine(2)
     monkeypatch.setattr(softgpu, "_throttled", lambda: True)
-    assert softgpu.plan().load_limit == 0.94
+    assert softgpu.plan().load_limit == 0.93
     assert softgpu.plan(realtime=False).load_limit == 1.0
 
 
