@@ -43,9 +43,9 @@ class Display:
         self._status = self._reporter.status(now_ns, reason, message)
         self._setup.overlay.lay_out(self._current(now_ns))
 
-    def print(self) -> bool:
-        """Have the GPU, which must be free, draw new words; whether there were any."""
-        return self._setup.overlay.print()
+    def print(self) -> None:
+        """Have the GPU, which must be free, draw new words if there are any."""
+        self._setup.overlay.print()
 
     def paint(self, now_ns: int) -> None:
         """Renew the timeline, before the frame is drawn."""

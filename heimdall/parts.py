@@ -42,8 +42,8 @@ class Parts:
         """Parts of a third of what is left, within limits."""
         sums, last_ns, longest_ns = self._sums, _LAST_NS / slowness, self._part_ns / slowness
         while start < end:
-            part_ns = min(max((sums[end] - sums[start]) / 3, last_ns), longest_ns)
-            start = bisect_left(sums, sums[start] + part_ns, start + 1, end)
+            length_ns = min(max((sums[end] - sums[start]) / 3, last_ns), longest_ns)
+            start = bisect_left(sums, sums[start] + length_ns, start + 1, end)
             yield start
 
 

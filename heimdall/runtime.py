@@ -13,6 +13,7 @@ import logging
 import queue
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from heimdall import IMPORTED_S
@@ -227,28 +228,25 @@ class Runtime:
         """Submit a frame so early that the GPU, which draws it when it is waited for, has all of it
         when it is due, and never waits for this thread in between."""
         began_ns = self._clock()
-        self._compose(frame)
-        self._catch_up()
-        self._display.paint(began_ns)
-        self._setup.scene.render()
-        self._catch_up()
-        self._display.draw(began_ns)
+        self._submit(frame, began_ns, self._catch_up)
         needed_ns = self._clock() - began_ns + AHEAD_SPARE_NS
         self._ahead_ns += (needed_ns - self._ahead_ns) // (2 if needed_ns > self._ahead_ns else 20)
 
-    def _compose(self, frame: Frame) -> None:
-        """Let the app say what a frame shows."""
+    def _submit(self, frame: Frame, now_ns: int, meanwhile: Callable[[], None]) -> None:
+        """Let the app say what a frame shows, and submit that; ``meanwhile`` is called between."""
         self._setup.scene.begin(frame.image, frame.sequence)
         self._tracker.show(frame)
         self._callbacks.call(self._app.draw, self._setup.scene)
+        meanwhile()
+        self._display.paint(now_ns)
+        self._setup.scene.render()
+        meanwhile()
+        self._display.draw(now_ns)
 
     def redraw_ns(self) -> int:
         """Draw the last frame once more; what that takes of the GPU, in ns."""
         self._setup.surface.wait()
-        self._compose(self._frame)
-        self._display.paint(self._clock())
-        self._setup.scene.render()
-        self._display.draw(self._clock())
+        self._submit(self._frame, self._clock(), lambda: None)
         began_ns = self._clock()
         self._setup.surface.finish()
         return self._clock() - began_ns
@@ -266,9 +264,9 @@ class Runtime:
         GPU) in ns."""
         began_ns = self._clock()
         self._setup.surface.finish()
-        free_ns = drawn_ns = self._clock()
-        if self._display.print():
-            free_ns = self._clock()
+        drawn_ns = self._clock()
+        self._display.print()
+        free_ns = self._clock()
         if self._recorder:
             self._recorder.add(self._setup.surface)
         self._controls.frame()

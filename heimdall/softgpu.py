@@ -76,9 +76,9 @@ class SoftwareGpu:
 
         Linux stops real-time threads for the rest of a period once they have used
         ``sched_rt_runtime_us`` of it (usually 95%); 0.93 stays clear of that, with what a
-        second may take more by chance. Since 6.12 it does
-        so only when normal threads wait for the core, but the kernel's own do: on 6.18 a busy
-        loop under SCHED_RR stood still for 49 ms of each second.
+        second may take more by chance. Since 6.12 it does so only when normal threads wait for the
+        core, but the kernel's own do: on 6.18 a busy loop under SCHED_RR stood still for 49 ms of
+        each second.
         """
         return 0.93 if self.realtime and _throttled() else 1.0
 
