@@ -1,0 +1,76 @@
+"""What every system decides in every scenario, in a few characters a second.
+
+``python tests/traces/decisions.py`` writes ``simulated.json`` anew: only in a commit that changes
+decisions on purpose, and says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from heimdall import paths
+from heimdall.bench.scenario import load_scenario
+from heimdall.bench.systems import parse_system, system_names
+from heimdall.coordinator.replay import record
+from heimdall.simulator.simulate import open_machine, simulated_run
+from heimdall.trace import Tracer
+
+FILE = Path(__file__).with_name("simulated.json")
+SECONDS = 8  # after the warm-up of 5
+SEEDS = (0, 1, 2, 3)
+DEVICES = ("lg-v50", "pixel-3-xl")
+
+
+def scenarios() -> list[str]:
+    """The bundled scenarios."""
+    return sorted(path.stem for path in paths.APPS.glob("*.toml"))
+
+
+def decisions(scenario: str, device: str, system: str, seed: int) -> dict[str, Any]:
+    """``seconds``: a digest of each second's events, actions and work on the GPU, which
+    continues that of the second before, so that the first that differs tells when; ``figures``: a
+    digest of what was counted."""
+    described = load_scenario(scenario)
+    machine, dnns = open_machine(described, device)
+    tracer = Tracer(0)
+    asked = parse_system(system)
+    run = simulated_run(dnns, machine, asked, fps=described.fps, seed=seed, tracer=tracer)
+    run.run(SECONDS)
+    lines = [(step[0], json.dumps(record(*step))) for step in tracer.steps]
+    lines += [(start, f"{lane} {name} {end}") for lane, name, start, end, _ in tracer.spans]
+    figures = run.figures.summary(machine.render_ns, run.gap_utilization(), run.now_ns)
+    # Times of this process, not of the simulated one.
+    timeless = {name: figures[name] for name in figures if name not in ("cpu_core_s", "memory_mb")}
+    return {"seconds": _by_second(lines), "figures": _digest(json.dumps(timeless, sort_keys=True))}
+
+
+def _by_second(lines: list[tuple[int, str]]) -> str:
+    found, digest = [], hashlib.sha256()
+    second = 0
+    for now_ns, line in sorted(lines, key=lambda each: each[0]):
+        while now_ns >= (second + 1) * 1_000_000_000:
+            found.append(digest.hexdigest()[:4])
+            second += 1
+        digest.update(line.encode())
+    return " ".join([*found, digest.hexdigest()[:16]])
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def all_decisions(scenario: str) -> dict[str, Any]:
+    """``decisions`` by device, system and seed."""
+    return {
+        f"{device} {system} {seed}": decisions(scenario, device, system, seed)
+        for device in DEVICES
+        for system in system_names()
+        for seed in SEEDS
+    }
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps({name: all_decisions(name) for name in scenarios()}, indent=0))
