@@ -25,12 +25,12 @@ lint: setup
 
 # What apps use; the packages, without (!) all that is inside; then what policies, engines and
 # tools are written against.
-API := heimdall heimdall.app heimdall.models heimdall.render heimdall.tracking heimdall.options \
-	heimdall.runtime heimdall.capture heimdall.trace heimdall.errors heimdall.coordinator \
+API := heimdall heimdall.app.app heimdall.models heimdall.render heimdall.tracking heimdall.app.options \
+	heimdall.runtime.live heimdall.capture.source heimdall.runtime.telemetry.trace heimdall.errors heimdall.coordinator \
 	heimdall.schedulers heimdall.analyzer heimdall.engine heimdall.bench heimdall.simulator \
 	'!heimdall[.][a-z]+[.]' heimdall.models.results heimdall.models.base \
-	heimdall.coordinator.events heimdall.coordinator.coordinator heimdall.schedulers.base \
-	heimdall.schedulers.greedy heimdall.engine.base heimdall.analyzer.graph \
+	heimdall.vocabulary.events heimdall.coordinator.coordinator heimdall.schedulers.base \
+	heimdall.schedulers.greedy heimdall.engine.base heimdall.graph.graph \
 	heimdall.analyzer.profile heimdall.analyzer.partition
 
 # The reference, from the docstrings: open docs/api/index.html

@@ -18,7 +18,8 @@ import numpy as np
 from heimdall import DNN, App
 from heimdall.models.results import Detection, Mask
 from heimdall.render import Key, Scene
-from heimdall.render.characters import CHARACTERS, character, corners
+
+from .content.characters import CHARACTERS, character, corners
 
 STYLES = (7, 0, 19, 12)
 PAINTED = (320, 240)  # width and height of the painted room

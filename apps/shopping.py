@@ -18,8 +18,9 @@ from heimdall import DNN, App
 from heimdall.models.results import Detection, Hand
 from heimdall.render import Key, Pointer, Scene, Scroll
 from heimdall.render.mesh import weave
-from heimdall.render.pages import card
 from heimdall.tracking import Anchor
+
+from .content.pages import card
 
 FABRICS = (("Harbour", 0, 899), ("Midnight", 7, 949), ("Meadow", 12, 929), ("Dune", 19, 979))
 SURFACES = ("dining table", "bed")

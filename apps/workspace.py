@@ -19,13 +19,15 @@ from typing import ClassVar
 import cv2
 import numpy as np
 
-from heimdall import DNN, App, paths
-from heimdall.documents import Document, Library
+from heimdall import DNN, App
 from heimdall.models.results import Hand, TextRegion
 from heimdall.render import Key, Pointer, Scene
+from heimdall.system import paths
+from heimdall.system.priority import lower_priority
+from heimdall.system.workers import Workers
 from heimdall.tracking import Anchor
-from heimdall.urgency import lower_priority
-from heimdall.workers import Workers
+
+from .content.documents import Document, Library
 
 PINCH, HOLD_S = 0.35, 1.0  # a pinch held so long keeps a note
 LEGIBLE = 9.0  # pixels: lower text is not worth selecting

@@ -19,7 +19,6 @@ from typing import Any
 
 import cv2
 
-from heimdall import paths
 from heimdall.bench.accuracy import Inference, Score, back_to_back, in_turn, on_screen, score
 from heimdall.bench.footage import frames, read_clip, results_of, with_moving_camera
 from heimdall.bench.scenario import load_scenario
@@ -28,6 +27,7 @@ from heimdall.capture import Frame
 from heimdall.engine import open_engine
 from heimdall.models.catalog import open_pipeline
 from heimdall.simulator.simulate import open_machine, simulated_run
+from heimdall.system import paths
 
 FPS = 30.0
 SYSTEMS = ("multithread", "fixed-5", "max-total")

@@ -17,20 +17,20 @@ import cv2
 import numpy as np
 from accuracy import FPS, Footage, compared  # its neighbour: scripts see their own folder
 
-from heimdall import paths
+from heimdall.app.options import CONTENT
 from heimdall.bench.accuracy import Inference, in_turn
 from heimdall.bench.footage import frames, read_clip, results_of, with_moving_camera
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.systems import parse_system
 from heimdall.coordinator.coordinator import Coordinator
-from heimdall.coordinator.events import Event, InputReady
 from heimdall.engine import open_engine
 from heimdall.models.catalog import open_pipeline
 from heimdall.models.luminance import luminance_difference, luminance_grid
-from heimdall.options import CONTENT
 from heimdall.schedulers import SCHEDULERS
 from heimdall.simulator.coordinated import CoordinatedRun
 from heimdall.simulator.simulate import open_machine
+from heimdall.system import paths
+from heimdall.vocabulary.events import Event, InputReady
 
 CLIP = "single_face.mp4"
 PAGE = paths.ROOT / "docs" / "content.md"

@@ -20,19 +20,18 @@ from collections.abc import Callable
 import numpy as np
 
 from heimdall.coordinator import Coordinator
-from heimdall.coordinator.events import (
-    GPU,
+from heimdall.schedulers import SCHEDULERS, utility_for
+from heimdall.vocabulary.events import (
     ChunkFinished,
-    DnnPlan,
     Event,
     FrameRendered,
     InputReady,
     Prepare,
     RenderStarted,
     RunChunk,
-    StagePlan,
 )
-from heimdall.schedulers import SCHEDULERS, utility_for
+from heimdall.vocabulary.plans import DnnPlan, StagePlan
+from heimdall.vocabulary.processors import GPU
 
 MS = 1_000_000
 INTERVAL_NS, RENDER_NS, PREPARE_NS = 33 * MS, 6 * MS, 2 * MS

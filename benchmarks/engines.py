@@ -31,17 +31,18 @@ import onnx
 from benchmarks import performance_page
 from benchmarks.peers import PEERS, arena_bytes, installed
 from benchmarks.roofline import copy_gbs, gemm_gflops
-from heimdall import inspection, softgpu
-from heimdall.analyzer.graph import Graph, load_graph
 from heimdall.analyzer.partition import OpCosts, partition
 from heimdall.analyzer.profiler import measure_ops
-from heimdall.analyzer.samples import sample_inputs
-from heimdall.check import GAP_NS
+from heimdall.bench import inspection
+from heimdall.bench.check import GAP_NS
 from heimdall.engine.base import Network, State
 from heimdall.engine.opencl.engine import OpenCLEngine
+from heimdall.graph.graph import Graph, load_graph
+from heimdall.graph.samples import sample_inputs
 from heimdall.models.catalog import CATALOG
-from heimdall.processors import open_processors
-from heimdall.urgency import cores_awake
+from heimdall.runtime.processors import open_processors
+from heimdall.system import softgpu
+from heimdall.system.priority import cores_awake
 
 CLASSICS = ("resnet50", "vgg19", "inception_v1", "squeezenet", "densenet121", "shufflenet")
 TURN_S = 0.06  # inferences in a row: the first finds the caches of another engine

@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 import onnxruntime as ort
 
-from heimdall.analyzer.graph import Graph
+from heimdall.graph.graph import Graph
 
 Run = Callable[[], Any]
 Inputs = Mapping[str, np.ndarray]

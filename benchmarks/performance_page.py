@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from heimdall import paths
-from heimdall.devices import cpu_name
+from heimdall.system import paths
+from heimdall.system.cpu import cpu_name
 
 # Okabe and Ito's colours: told apart by colour-blind readers, too.
 _COLOURS = {"heimdall": "#0072B2", "onnxruntime": "#999999", "openvino": "#E69F00"}

@@ -25,13 +25,13 @@ import cv2
 
 from benchmarks.decision import other_work
 from heimdall import cli as heimdall
-from heimdall import paths
 from heimdall.bench.footage import frames, read_clip, results_of
 from heimdall.capture import Frame
-from heimdall.devices import cpu_name
 from heimdall.engine import open_engine
 from heimdall.engine.base import Engine
 from heimdall.models.catalog import open_pipeline
+from heimdall.system import paths
+from heimdall.system.cpu import cpu_name
 from heimdall.tracking import Tracker
 from heimdall.tracking.carry import Cover, Things
 from heimdall.tracking.flow import Flow

@@ -19,7 +19,7 @@ import cv2
 from PIL import Image
 
 from heimdall.errors import DeviceError, HeimdallError
-from heimdall.paths import replace_file
+from heimdall.system.paths import replace_file
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES, MEDIA = ROOT / "docs" / "images", ROOT / "assets" / "media"

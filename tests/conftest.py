@@ -31,7 +31,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(autouse=True)
 def _own_cores() -> Iterator[None]:
     """A test may confine threads; the next one, and the processes it starts, must not be."""
-    from heimdall import softgpu
+    from heimdall.system import softgpu
 
     softgpu._gpu_tids.clear()  # the GPU threads of tests before
     with softgpu.restored_afterwards():
@@ -40,7 +40,7 @@ def _own_cores() -> Iterator[None]:
 
 @pytest.fixture
 def assets() -> Path:
-    from heimdall import paths
+    from heimdall.system import paths
 
     return paths.ASSETS
 
@@ -65,7 +65,7 @@ def run() -> Callable[..., Any]:
     through onnxruntime, as the engines would."""
     import onnxruntime as ort
 
-    from heimdall.analyzer.graph import load_graph
+    from heimdall.graph.graph import load_graph
 
     settings = ort.SessionOptions()
     settings.intra_op_num_threads = 1

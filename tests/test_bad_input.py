@@ -19,12 +19,12 @@ import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper
 
-import heimdall.runtime
+import heimdall.runtime.live
+from heimdall.app.options import RunOptions
 from heimdall.cli import main
 from heimdall.engine.onnxruntime import OnnxRuntimeNetwork
-from heimdall.faults import MAX_DIFFERENT, Faults, say
-from heimdall.options import RunOptions
-from heimdall.runtime import run_app
+from heimdall.runtime.live import run_app
+from heimdall.system.faults import MAX_DIFFERENT, Faults, say
 
 HEADER = "from heimdall.app import App, DNN\nfrom heimdall.models import OnnxPipeline\n"
 SMALL = RunOptions(headless=True, size=(160, 90), frames=5, device="onnxruntime")
@@ -325,7 +325,7 @@ class A(App):
 
 def test_a_gpu_that_fails_loses_its_dnns_to_the_cpu(tmp_path, monkeypatch):
     started: list[bool] = []
-    run, begin = OnnxRuntimeNetwork.run, heimdall.runtime.Runtime.run
+    run, begin = OnnxRuntimeNetwork.run, heimdall.runtime.live.Runtime.run
 
     def fail(self, state, start, end):
         if started and threading.current_thread().name.startswith("gpu"):
@@ -337,7 +337,7 @@ def test_a_gpu_that_fails_loses_its_dnns_to_the_cpu(tmp_path, monkeypatch):
         return begin(self)
 
     monkeypatch.setattr(OnnxRuntimeNetwork, "run", fail)
-    monkeypatch.setattr(heimdall.runtime.Runtime, "run", note)
+    monkeypatch.setattr(heimdall.runtime.live.Runtime, "run", note)
     path = app_file(tmp_path, "class A(App):\n    dnns = [DNN('seg', 'selfie', rate_hz=4)]")
     summary = summary_of(path, frames=40)
     assert summary["frames"] >= 40
@@ -362,7 +362,7 @@ def test_odd_pictures_and_sizes_are_drawn(tmp_path, shape, size):
 
 
 def test_a_slow_rate_does_not_warm_up_for_twenty_frames(tmp_path, monkeypatch):
-    monkeypatch.setattr(heimdall.runtime, "WARM_UP_LIMIT_S", 0.1)
+    monkeypatch.setattr(heimdall.runtime.live, "WARM_UP_LIMIT_S", 0.1)
     body = """
 class A(App):
     drawn = 0

@@ -24,9 +24,9 @@ def loaded_by(statement: str) -> set[str]:
         "heimdall",
         "heimdall.coordinator",
         "heimdall.schedulers",
-        "heimdall.softgpu",
-        "heimdall.options",
-        "heimdall.trace",
+        "heimdall.system.softgpu",
+        "heimdall.app.options",
+        "heimdall.runtime.telemetry.trace",
     ],
 )
 def test_importing_it_loads_no_device_library(module):

@@ -7,13 +7,13 @@ import time
 import numpy as np
 import pytest
 
-import heimdall.runtime
-import heimdall.startup
+import heimdall.runtime.live
+import heimdall.runtime.setup
+from heimdall.app.options import RunOptions
 from heimdall.capture import Source
 from heimdall.errors import DeviceError
-from heimdall.options import RunOptions
-from heimdall.pacing import AwakeClock
-from heimdall.runtime import run_app
+from heimdall.runtime.live import run_app
+from heimdall.system.clock import AwakeClock
 
 APP = """
 from heimdall import DNN, App
@@ -50,14 +50,14 @@ def test_an_hour_of_sleep_leaves_no_mark_on_the_figures(app, monkeypatch):
         def __init__(self) -> None:
             super().__init__(clock)
 
-    warm = heimdall.runtime.Reporter.warm
+    warm = heimdall.runtime.live.Reporter.warm
 
     def fall_asleep(self, now_ns):
         warm(self, now_ns)
         asleep.append(time.perf_counter_ns() + 500_000_000)
 
-    monkeypatch.setattr(heimdall.runtime, "AwakeClock", Sleepy)
-    monkeypatch.setattr(heimdall.runtime.Reporter, "warm", fall_asleep)
+    monkeypatch.setattr(heimdall.runtime.live, "AwakeClock", Sleepy)
+    monkeypatch.setattr(heimdall.runtime.live.Reporter, "warm", fall_asleep)
     summary = run_app(app, options(seconds=1.5))
     assert time.perf_counter_ns() - began_ns > 1_500_000_000
     assert summary["errors"] == []
@@ -100,10 +100,10 @@ class Unplugged:
 
 @pytest.mark.parametrize("gone", [4, 10**6])
 def test_a_camera_may_go_and_come_back(app, monkeypatch, tmp_path, gone):
-    monkeypatch.setattr("heimdall.capture.RETRY_S", (0.05,))
+    monkeypatch.setattr("heimdall.capture.source.RETRY_S", (0.05,))
     monkeypatch.setattr(Unplugged, "opened", 0)
     source = Source(lambda: Unplugged(gone), "camera 0")
-    monkeypatch.setattr(heimdall.startup, "open_source", lambda *args, **more: source)
+    monkeypatch.setattr(heimdall.runtime.setup, "open_source", lambda *args, **more: source)
     picture = tmp_path / "last.png"
     summary = run_app(app, options(frames=60, screenshot=picture, overlay="off"))
     assert summary["frames"] == 60

@@ -19,10 +19,11 @@ from benchmarks.paper.live import live
 from benchmarks.paper.page import page
 from benchmarks.paper.simulated import simulated
 from benchmarks.paper.values import read_values
-from heimdall import console, paths
+from heimdall.app.options import check_writable
+from heimdall.cli import console
 from heimdall.errors import ConfigError
-from heimdall.options import check_writable
-from heimdall.paths import replace_file
+from heimdall.system import paths
+from heimdall.system.paths import replace_file
 
 PAGE = paths.ROOT / "docs" / "paper.md"
 RESULTS = paths.ROOT / "out" / "paper"

@@ -9,12 +9,12 @@ import cv2
 
 from benchmarks.accuracy import FOOTAGE, FPS, compared
 from benchmarks.paper.values import look_up
-from heimdall import paths
 from heimdall.analyzer.profiler import Progress
 from heimdall.bench.accuracy import Inference
 from heimdall.bench.footage import frames, read_clip, results_of, with_moving_camera
 from heimdall.engine import open_engine
 from heimdall.models.catalog import open_pipeline
+from heimdall.system import paths
 
 SYSTEMS = ("multithread", "fixed-5", "max-total")
 WATCHED = tuple(each for each in FOOTAGE if each.moving)  # one for faces, and one for masks

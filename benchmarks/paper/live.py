@@ -13,7 +13,7 @@ from heimdall.analyzer.profiler import Progress
 from heimdall.bench.runner import FailedSystemError, OwnProcess, machine
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.systems import parse_system
-from heimdall.paths import replace_file
+from heimdall.system.paths import replace_file
 
 Save = Callable[[dict[str, Any]], None]
 

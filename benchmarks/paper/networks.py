@@ -18,23 +18,24 @@ from typing import Any
 
 import numpy as np
 
-from heimdall import paths
-from heimdall.analyzer.costs import node_flops
-from heimdall.analyzer.graph import Graph
 from heimdall.analyzer.partition import OpCosts, partition
-from heimdall.analyzer.samples import sample_inputs
 from heimdall.app import create
+from heimdall.app.options import RunOptions
 from heimdall.bench.runner import FailedSystemError
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.workload import as_app
 from heimdall.capture import open_source
-from heimdall.coordinator.events import GPU, StagePlan
-from heimdall.deployment import Deployment
 from heimdall.engine.base import Network, State
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
-from heimdall.options import RunOptions
+from heimdall.graph.costs import node_flops
+from heimdall.graph.graph import Graph
+from heimdall.graph.samples import sample_inputs
+from heimdall.runtime.deployment import Deployment
+from heimdall.runtime.setup import start
 from heimdall.simulator.device import Device
-from heimdall.startup import start
+from heimdall.system import paths
+from heimdall.vocabulary.plans import StagePlan
+from heimdall.vocabulary.processors import GPU
 
 # Of several that have a DNN for the same network of the paper, the first counts.
 SCENARIOS = ("shopping-phone", "workspace", "emoji", "surroundings")

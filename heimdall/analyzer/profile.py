@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 
-from heimdall.analyzer.graph import Graph
 from heimdall.analyzer.partition import MARGIN_NS, Chunk, OpCosts, partition
 from heimdall.analyzer.profiler import Measurement
-from heimdall.coordinator.events import StagePlan
 from heimdall.engine.base import Engine, Network
+from heimdall.graph.graph import Graph
+from heimdall.vocabulary.plans import StagePlan
 
 SCHEMA = 1
 

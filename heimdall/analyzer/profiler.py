@@ -16,8 +16,8 @@ from itertools import accumulate, compress, pairwise
 import numpy as np
 
 from heimdall.analyzer.partition import OpCosts, partition
-from heimdall.analyzer.samples import sample_inputs
 from heimdall.engine.base import Network, State
+from heimdall.graph.samples import sample_inputs
 
 BATCHES = 3
 WARM_UPS = 2

@@ -11,8 +11,6 @@ import logging
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from heimdall import paths
-from heimdall.analyzer.graph import Graph
 from heimdall.analyzer.profile import SCHEMA, NetworkProfile, ProfileKey
 from heimdall.analyzer.profile_file import from_json, to_json
 from heimdall.analyzer.profiler import (
@@ -22,6 +20,8 @@ from heimdall.analyzer.profiler import (
     no_progress,
 )
 from heimdall.engine.base import Engine, Network
+from heimdall.graph.graph import Graph
+from heimdall.system import paths
 
 log = logging.getLogger(__name__)
 

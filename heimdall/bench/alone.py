@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from heimdall.analyzer.profiler import Progress, gpu_passes, no_progress
-from heimdall.coordinator.events import GPU, DnnPlan
-from heimdall.deployment import Deployment
+from heimdall.runtime.deployment import Deployment
+from heimdall.vocabulary.plans import DnnPlan
+from heimdall.vocabulary.processors import GPU
 
 LONE_S = 6.0  # for all of them together, at least a turn each
 

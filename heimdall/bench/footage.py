@@ -12,10 +12,10 @@ from typing import Any
 import cv2
 import numpy as np
 
-from heimdall.analyzer.graph import load_graph
 from heimdall.capture import Frame
 from heimdall.engine.base import Engine
 from heimdall.errors import ConfigError
+from heimdall.graph.graph import load_graph
 from heimdall.models.base import Pipeline
 
 VIEW = 0.75  # of the picture's sides: what a moving camera sees at once

@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import onnxruntime as ort
 
-from heimdall.analyzer.graph import Graph
 from heimdall.analyzer.partition import OpCosts, partition
-from heimdall.coordinator.events import CPU, GPU
 from heimdall.engine.base import Engine
+from heimdall.graph.graph import Graph
+from heimdall.vocabulary.processors import CPU, GPU
 
 Inputs = Mapping[str, np.ndarray]
 Outputs = Mapping[str, np.ndarray]

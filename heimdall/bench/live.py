@@ -8,16 +8,16 @@ from typing import Any
 
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import create, validate
+from heimdall.app.options import RunOptions
 from heimdall.bench.alone import measure_useful_ms, too_slow_alone
 from heimdall.bench.energy import EnergyMeter
 from heimdall.bench.scenario import Scenario
 from heimdall.bench.systems import System
 from heimdall.bench.uncoordinated import UncoordinatedRuntime
 from heimdall.bench.workload import as_app
-from heimdall.display import STATUS_INTERVAL_NS
-from heimdall.options import RunOptions
-from heimdall.runtime import Runtime
-from heimdall.startup import Setup, start
+from heimdall.runtime.live import Runtime
+from heimdall.runtime.setup import Setup, start
+from heimdall.runtime.telemetry.display import STATUS_INTERVAL_NS
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ import jinja2
 from heimdall.bench import charts
 from heimdall.bench.timeline import Span, Timeline, read_timeline
 from heimdall.errors import ConfigError
-from heimdall.paths import replace_file
+from heimdall.system.paths import replace_file
 
 TIMELINE_MS = 10_000.0  # of each system, from the middle of its run: what a browser draws at once
 _TEMPLATE = Path(__file__).with_name("report.html")

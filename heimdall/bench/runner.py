@@ -22,13 +22,13 @@ from typing import IO, Any
 import psutil
 
 from heimdall.analyzer.profiler import Progress, no_progress
+from heimdall.app.options import RunOptions, check_writable
 from heimdall.bench.live import run_live
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.systems import System, parse_systems
-from heimdall.devices import cpu_name
 from heimdall.errors import ConfigError, HeimdallError
-from heimdall.options import RunOptions, check_writable
-from heimdall.softgpu import plan
+from heimdall.system.cpu import cpu_name
+from heimdall.system.softgpu import plan
 
 log = logging.getLogger(__name__)
 

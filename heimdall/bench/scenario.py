@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, model_validator
 
-from heimdall import paths
 from heimdall.app import DNN, App, load_app, validate
+from heimdall.app.options import MAX_FPS, MAX_SIDE
 from heimdall.errors import ConfigError, unknown
-from heimdall.options import MAX_FPS, MAX_SIDE
+from heimdall.system import paths
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from heimdall.app.options import MODES
 from heimdall.errors import ConfigError, unknown
-from heimdall.options import MODES
 from heimdall.schedulers import SCHEDULERS
 
 _ELASTIC, _STATIC = MODES

@@ -10,11 +10,11 @@ from typing import Any
 
 from heimdall.bench.inference import Inference
 from heimdall.capture import Frame
-from heimdall.coordinator.events import Action, Event, Finish, Prepare
-from heimdall.deployment import Deployment
-from heimdall.execution import APP_FAILURES, Result
-from heimdall.faults import Fallible, Faults, say
-from heimdall.trace import Tracer
+from heimdall.runtime.deployment import Deployment
+from heimdall.runtime.executor import APP_FAILURES, Result
+from heimdall.runtime.telemetry.trace import Tracer
+from heimdall.system.faults import Fallible, Faults, say
+from heimdall.vocabulary.events import Action, Event, Finish, Prepare
 
 RETRY_S = 0.5  # after an inference that failed
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from heimdall.coordinator.codec import from_dict
 from heimdall.coordinator.coordinator import Coordinator
-from heimdall.coordinator.events import DnnPlan
 from heimdall.errors import ConfigError
-from heimdall.trace import read_recording
+from heimdall.runtime.telemetry.trace import read_recording
+from heimdall.vocabulary.plans import DnnPlan
 
 
 @dataclass(frozen=True)

@@ -6,25 +6,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from heimdall.app import App
+from heimdall.app.options import RunOptions
 from heimdall.bench.inference import Inference, Session, WholeNetwork
 from heimdall.bench.systems import Kind, System
 from heimdall.bench.threads import DnnThread, Threads
-from heimdall.coordinator.events import (
-    GPU,
+from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
+from heimdall.runtime.executor import Result
+from heimdall.runtime.live import Runtime
+from heimdall.runtime.setup import Setup
+from heimdall.system.faults import Faults
+from heimdall.vocabulary.events import (
     Action,
-    DnnPlan,
     Event,
     Finish,
     InferenceRequested,
     Prepare,
     RenderStarted,
 )
-from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
-from heimdall.execution import Result
-from heimdall.faults import Faults
-from heimdall.options import RunOptions
-from heimdall.runtime import Runtime
-from heimdall.startup import Setup
+from heimdall.vocabulary.plans import DnnPlan
+from heimdall.vocabulary.processors import GPU
 
 MODE = "uncoordinated"
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import click
 
-from heimdall import console
-from heimdall.cli import apps, comparisons, networks
+from heimdall.cli import apps, comparisons, console, networks
 
 COMMANDS = (
     apps.run,

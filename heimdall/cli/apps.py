@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heimdall import console
+from heimdall.app.options import CONTENT, MODES, OVERLAYS, RunOptions, parse_source
+from heimdall.cli import console
 from heimdall.cli.parameters import (
     FILE,
     PRESS,
@@ -20,10 +21,9 @@ from heimdall.cli.parameters import (
     show,
 )
 from heimdall.errors import ConfigError, HeimdallError
-from heimdall.options import CONTENT, MODES, OVERLAYS, RunOptions, parse_source
 
 if TYPE_CHECKING:
-    from heimdall.trace import Recording
+    from heimdall.runtime.telemetry.trace import Recording
 
 
 @click.command(cls=console.Command)
@@ -72,7 +72,7 @@ def run(
         **rest,
     )
     with console.uncollected(), console.work(as_json), console.Progress() as progress:
-        from heimdall.runtime import run_app
+        from heimdall.runtime.live import run_app
 
         summary = run_app(app, chosen, progress)
     show(as_json, summary, "run_summary")
@@ -83,7 +83,7 @@ def run(
 def devices(as_json: bool) -> None:
     """Show GPU, software GPU, OpenGL, onnxruntime and cameras."""
     with console.work(as_json):
-        from heimdall.devices import list_devices
+        from heimdall.runtime.devices import list_devices
 
         report = list_devices()
     show(as_json, report, "device_report")
@@ -103,7 +103,7 @@ def devices(as_json: bool) -> None:
 def new(name: str, folder: Path, as_json: bool) -> None:
     """Write NAME.py, an app that runs and explains itself, and its test."""
     with console.work(as_json):
-        from heimdall.scaffold import new_app
+        from heimdall.cli.scaffold import new_app
 
         app, test = new_app(name, folder)
     if as_json:
@@ -120,7 +120,7 @@ def new(name: str, folder: Path, as_json: bool) -> None:
 def trace(file: Path, as_json: bool) -> None:
     """Replay a run recorded with `run --trace` and show where a fresh coordinator differs."""
     with console.work(as_json):
-        from heimdall.trace import read_recording
+        from heimdall.runtime.telemetry.trace import read_recording
 
         result = _replay(read_recording(file))
     show(as_json, result, "replay_report")

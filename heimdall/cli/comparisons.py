@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from heimdall import console
+from heimdall.app.options import check_writable
+from heimdall.cli import console
 from heimdall.cli.parameters import (
     FILE,
     SIZE,
@@ -21,7 +22,6 @@ from heimdall.cli.parameters import (
     typed_command,
 )
 from heimdall.errors import HeimdallError
-from heimdall.options import check_writable
 
 
 @click.command(cls=console.Command)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heimdall import console
+from heimdall.app.options import check_writable
+from heimdall.cli import console
 from heimdall.cli.parameters import (
     FILE,
     device_option,
@@ -17,7 +18,6 @@ from heimdall.cli.parameters import (
     show,
 )
 from heimdall.errors import ConfigError, unknown
-from heimdall.options import check_writable
 
 if TYPE_CHECKING:
     from heimdall.analyzer.profile import NetworkProfile
@@ -29,7 +29,7 @@ def models(as_json: bool) -> None:
     """List the bundled networks."""
     with console.work(as_json):
         from heimdall.models.catalog import CATALOG
-        from heimdall.paths import ASSETS
+        from heimdall.system.paths import ASSETS
 
         found = [
             {
@@ -65,7 +65,7 @@ def profile(model: str, tune: bool, as_json: bool, **measuring: Any) -> None:
     Saved profiles are used where they are still valid.
     """
     with console.work(as_json):
-        from heimdall import inspection
+        from heimdall.bench import inspection
 
         tuned: list[dict[str, Any]] | None = [] if tune else None
         found = _profiles(model, **measuring, tuned=tuned)
@@ -85,8 +85,9 @@ def _profiles(
 ) -> list[NetworkProfile]:
     """The model's networks, profiled where they would run; with a list as ``tuned``, kernels
     are tuned first, and what came of it is added to it."""
-    from heimdall import inspection, softgpu
-    from heimdall.processors import open_processors
+    from heimdall.bench import inspection
+    from heimdall.runtime.processors import open_processors
+    from heimdall.system import softgpu
 
     graphs = inspection.load_networks(model, shapes)
     software = softgpu.plan(cores=gpu_cores)
@@ -143,8 +144,8 @@ def partition(
 ) -> None:
     """Cut MODEL into chunks that fit the gap between two frames (static mode)."""
     with console.work(as_json):
-        from heimdall import inspection
         from heimdall.analyzer.partition import strategies
+        from heimdall.bench import inspection
 
         check_writable("--png", png, (".png",))
         if strategy not in strategies():
@@ -188,7 +189,7 @@ def check(
     if not model and not every:
         raise click.UsageError("Missing argument 'MODEL...', or --all.")
     with console.work(as_json), console.Progress() as progress:
-        from heimdall import inspection
+        from heimdall.bench import inspection
 
         results = inspection.check([*model], every, device, cores, progress)
     show(as_json, results, "check_report")

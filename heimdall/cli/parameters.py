@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from heimdall import console
+from heimdall.app.options import parse_press, parse_size
+from heimdall.cli import console
 from heimdall.errors import ConfigError
-from heimdall.options import parse_press, parse_size
 
 
 class Parsed(click.ParamType):
@@ -100,10 +100,10 @@ def typed_command() -> str:
 
 
 def show(as_json: bool, result: Any, table: str) -> None:
-    """Print a result as JSON, or through the function of ``heimdall.tables`` named ``table``."""
+    """Print a result as JSON, or through the function of ``cli.tables`` named ``table``."""
     if as_json:
         console.print_json(result)
         return
-    from heimdall import tables
+    from heimdall.cli import tables
 
     tables.show(*getattr(tables, table)(result))

@@ -1,23 +1,12 @@
 """Which chunk of which network runs where, and when: a pure state machine around a scheduler.
 
-``events`` (what it is told and answers), ``coordinator`` (the state machine), ``job`` (the life of
-an inference, as a table), ``expected`` (latencies that follow reality), ``chunking`` (static and
-elastic), ``gap`` (between two frames), ``placement`` and ``offload`` (GPU or CPU), ``codec`` and
-``replay`` (traces), ``snapshot`` (what the overlay shows). Nothing here reads a clock, starts a
-thread or touches GL or OpenCL.
+``coordinator`` (the state machine), ``job`` (the life of an inference, as a table), ``expected``
+(latencies that follow reality), ``chunking`` (static and elastic), ``gap`` (between two frames),
+``placement`` and ``offload`` (GPU or CPU), ``codec`` and ``replay`` (traces), ``snapshot`` (what
+the overlay shows). What it is told and answers is ``vocabulary.events``. Nothing here reads a
+clock, starts a thread or touches GL or OpenCL.
 """
 
-from typing import TYPE_CHECKING, Any
+from heimdall.coordinator.coordinator import Coordinator
 
-if TYPE_CHECKING:
-    from heimdall.coordinator.coordinator import Coordinator as Coordinator
-
-
-def __getattr__(name: str) -> Any:
-    # Loaded on first use: the coordinator imports the schedulers, and they import ``events``
-    # from this package, whichever of the two is imported first.
-    if name == "Coordinator":
-        from heimdall.coordinator.coordinator import Coordinator
-
-        return Coordinator
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = ["Coordinator"]

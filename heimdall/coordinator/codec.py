@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from heimdall.coordinator.events import Action, DnnPlan, Event, StagePlan, Utility
 from heimdall.errors import ConfigError, unknown
+from heimdall.vocabulary.events import Action, Event
+from heimdall.vocabulary.plans import DnnPlan, StagePlan, Utility
 
 TYPES: dict[str, type] = {
     cls.__name__: cls for cls in (*get_args(Event), *get_args(Action), DnnPlan, StagePlan, Utility)

@@ -17,24 +17,6 @@ from heimdall.coordinator import codec
 from heimdall.coordinator.chunking import DEFAULT_MARGIN_NS, MODES
 from heimdall.coordinator.dispatch import Dispatcher
 from heimdall.coordinator.dnn import MAX_FAILED_RUNS, Dnn
-from heimdall.coordinator.events import (
-    CPU,
-    GPU,
-    Action,
-    ChunkFinished,
-    DnnMoved,
-    DnnPlan,
-    Event,
-    FallbackFinished,
-    FrameRendered,
-    InferenceRequested,
-    InputReady,
-    JobFailed,
-    ProcessorBack,
-    ProcessorLost,
-    Reconfigured,
-    RenderStarted,
-)
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.job import FALLBACK, RUNNING, CoordinationError
 from heimdall.coordinator.jobs import Jobs
@@ -49,6 +31,23 @@ from heimdall.schedulers.base import (
     Scheduler,
 )
 from heimdall.schedulers.utility import CONTENTS, content_terms
+from heimdall.vocabulary.events import (
+    Action,
+    ChunkFinished,
+    DnnMoved,
+    Event,
+    FallbackFinished,
+    FrameRendered,
+    InferenceRequested,
+    InputReady,
+    JobFailed,
+    ProcessorBack,
+    ProcessorLost,
+    Reconfigured,
+    RenderStarted,
+)
+from heimdall.vocabulary.plans import DnnPlan
+from heimdall.vocabulary.processors import CPU, GPU
 
 
 class Coordinator:

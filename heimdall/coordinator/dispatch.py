@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from heimdall.coordinator.chunking import Chunking, part_ns
 from heimdall.coordinator.dnn import Dnn
-from heimdall.coordinator.events import CPU, GPU, Action, RunChunk, Yield
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.job import FALLBACK, READY, RUNNING, CoordinationError, Job
 from heimdall.coordinator.jobs import Jobs
@@ -20,6 +19,8 @@ from heimdall.schedulers.base import (
     Scheduler,
     View,
 )
+from heimdall.vocabulary.events import Action, RunChunk, Yield
+from heimdall.vocabulary.processors import CPU, GPU
 
 _MAY_PREEMPT = frozenset({JOB_ARRIVED, FALLBACK_ENDED})
 _WORTH_NS = 2_000_000  # what a more urgent job must save: cutting has a price too

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from heimdall.coordinator.events import CPU, GPU, DnnPlan
 from heimdall.coordinator.expected import StageCosts
 from heimdall.coordinator.job import Job
 from heimdall.errors import ConfigError
+from heimdall.vocabulary.plans import DnnPlan
+from heimdall.vocabulary.processors import CPU, GPU
 
 _SMOOTHING = 0.2
 MAX_RETRY_NS = 1_000_000_000

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import accumulate
 
-from heimdall.coordinator.events import StagePlan
+from heimdall.vocabulary.plans import StagePlan
 
 # An expectation that is too low costs a late frame, one that is too high some idle GPU time: so
 # it rises faster than it falls. For fallback ops both cost the same: what runs meanwhile ends when

@@ -7,7 +7,6 @@ from math import inf
 
 from heimdall.coordinator.chunking import Chunking
 from heimdall.coordinator.dnn import Dnn, remaining
-from heimdall.coordinator.events import CPU, GPU, Action, Drop, Finish, Prepare, RunFallback
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.job import (
     DROPPED,
@@ -22,6 +21,8 @@ from heimdall.coordinator.job import (
     check,
 )
 from heimdall.coordinator.placement import Placement
+from heimdall.vocabulary.events import Action, Drop, Finish, Prepare, RunFallback
+from heimdall.vocabulary.processors import CPU, GPU
 
 _REMEMBERED = 256  # ended jobs whose late events are still understood
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heimdall.coordinator.events import CPU, GPU, Utility
 from heimdall.schedulers.utility import latency_loss
+from heimdall.vocabulary.plans import Utility
+from heimdall.vocabulary.processors import CPU, GPU
 
 # A GPU latency below this multiple of the lone latency is no contention: nothing to relieve.
 _CONTENDED = 1.5

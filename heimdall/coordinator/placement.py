@@ -7,9 +7,10 @@ from math import inf
 
 from heimdall.coordinator.chunking import Chunking
 from heimdall.coordinator.dnn import Dnn, Window
-from heimdall.coordinator.events import CPU, GPU, Action, Move
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.offload import Load, step
+from heimdall.vocabulary.events import Action, Move
+from heimdall.vocabulary.processors import CPU, GPU
 
 PROCESSORS = (GPU, CPU)
 

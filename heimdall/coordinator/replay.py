@@ -12,8 +12,8 @@ from typing import Any
 
 from heimdall.coordinator.codec import from_dict, to_dict
 from heimdall.coordinator.coordinator import Coordinator
-from heimdall.coordinator.events import Action, Event
 from heimdall.errors import ConfigError
+from heimdall.vocabulary.events import Action, Event
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.analyzer.graph import Graph, Tensor
+from heimdall.graph.graph import Graph, Tensor
 
 LoadProgress = Callable[[int, int], None]  # steps done, steps in all
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from heimdall.analyzer.graph import Graph, Node, Tensor
 from heimdall.engine.base import Op
 from heimdall.errors import ModelError
+from heimdall.graph.graph import Graph, Node, Tensor
 
 
 def check_inputs(graph: Graph, given: Mapping[str, np.ndarray]) -> None:

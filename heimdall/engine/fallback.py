@@ -8,9 +8,9 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-from heimdall.analyzer.graph import Graph
 from heimdall.engine.submodels import PROVIDERS, session_options
 from heimdall.errors import ModelError
+from heimdall.graph.graph import Graph
 
 
 class FallbackOps:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
-from heimdall.analyzer.costs import node_bytes, node_flops
-from heimdall.analyzer.graph import Graph
 from heimdall.engine.base import Engine, LoadProgress, Network, Op, State
 from heimdall.engine.checks import check_forced, check_inputs, check_range, is_forced
+from heimdall.graph.costs import node_bytes, node_flops
+from heimdall.graph.graph import Graph
 
 OpCost = int | Callable[[Op], int]  # ns: the same for every op, or computed from the op
 

@@ -14,13 +14,13 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-from heimdall.analyzer.costs import node_bytes, node_flops
-from heimdall.analyzer.graph import Graph
-from heimdall.devices import cpu_name
 from heimdall.engine.base import Engine, LoadProgress, Network, Op, State
 from heimdall.engine.checks import check_forced, check_inputs, check_range, is_forced
 from heimdall.engine.submodels import PROVIDERS, Splitter, in_order, session_options
 from heimdall.errors import ConfigError, ModelError
+from heimdall.graph.costs import node_bytes, node_flops
+from heimdall.graph.graph import Graph
+from heimdall.system.cpu import cpu_name
 
 # Sub-models kept for one network, by the size of their weights: enough for a network of
 # 100 MB op by op, and a bound for the elastic mode, which may cut anywhere.

@@ -13,16 +13,16 @@ from functools import partial
 import onnx
 import onnxruntime as ort
 
-from heimdall import paths
-from heimdall.analyzer.costs import node_bytes, node_flops
-from heimdall.analyzer.graph import Graph, Node
-from heimdall.devices import cpu_name
 from heimdall.engine.base import Engine, LoadProgress, Op
 from heimdall.engine.checks import check_forced, is_forced
 from heimdall.engine.onnxruntime import OnnxRuntimeNetwork
 from heimdall.engine.submodels import PROVIDERS as CPU_ONLY
 from heimdall.engine.submodels import session_options
 from heimdall.errors import ConfigError, DeviceError, ModelError, unknown
+from heimdall.graph.costs import node_bytes, node_flops
+from heimdall.graph.graph import Graph, Node
+from heimdall.system import paths
+from heimdall.system.cpu import cpu_name
 
 Options = Mapping[str, str]
 # Which provider took which node can be asked since onnxruntime 1.24.

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heimdall import paths
+from heimdall.system import paths
 
 if TYPE_CHECKING:
-    from heimdall.analyzer.graph import Graph
+    from heimdall.graph.graph import Graph
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from heimdall.analyzer.graph import Tensor
 from heimdall.errors import ConfigError, unknown
+from heimdall.graph.graph import Tensor
 from heimdall.models.decoders import Decoder
 from heimdall.models.detect import COCO, boxes_from_bins, cell_centres
 from heimdall.models.nms import nms

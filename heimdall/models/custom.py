@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from heimdall.analyzer.graph import Graph
 from heimdall.errors import AppError, ModelError
+from heimdall.graph.graph import Graph
 from heimdall.models.base import Network, Pipeline, Prepared
 
 Preprocess = Callable[[np.ndarray], Mapping[str, np.ndarray] | Prepared]

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from heimdall.analyzer.graph import Graph, Tensor
 from heimdall.errors import ConfigError, ModelError, unknown
+from heimdall.graph.graph import Graph, Tensor
 from heimdall.models.image_input import stretched
 from heimdall.models.letterbox import Letterbox
 from heimdall.models.results import Mask

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 
-from heimdall.analyzer.graph import Graph
 from heimdall.errors import ConfigError, ModelError, unknown
+from heimdall.graph.graph import Graph
 from heimdall.models.base import Prepared
 from heimdall.models.letterbox import Letterbox, letterbox
 

@@ -2,11 +2,12 @@
 (videos and pictures of it)."""
 
 from heimdall.render.events import Close, Dropped, InputEvent, Key, Pointer, Resize, Scroll
+from heimdall.render.opening import open_surface
 from heimdall.render.overlay import Overlay
 from heimdall.render.recorder import Recorder, save_picture
 from heimdall.render.scene import Scene
 from heimdall.render.status import DnnStatus, Status
-from heimdall.render.surface import Surface, open_surface
+from heimdall.render.surface import Surface
 from heimdall.render.takes import Takes
 
 __all__ = [

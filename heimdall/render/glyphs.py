@@ -15,9 +15,9 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from heimdall.errors import ConfigError
-from heimdall.paths import ASSETS
 from heimdall.render.programs import Programs
 from heimdall.render.shapes import Color, Quads, rgba
+from heimdall.system.paths import ASSETS
 
 _FILES = {False: "DejaVuSans.ttf", True: "DejaVuSans-Bold.ttf"}
 _WIDTH = 512

@@ -17,7 +17,7 @@ import numpy as np
 
 from heimdall.errors import ConfigError, DeviceError
 from heimdall.render.surface import Surface
-from heimdall.urgency import lower_priority
+from heimdall.system.priority import lower_priority
 
 _IN_FLIGHT = 2  # frames between asking for a copy and taking it
 _QUEUE = 48  # frames that wait for the encoder; then the main thread waits: none is dropped

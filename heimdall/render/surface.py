@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 import moderngl
 import numpy as np
 
-from heimdall.errors import ConfigError
 from heimdall.render.events import InputEvent
 from heimdall.render.fence import Fence, Loader
 
@@ -16,7 +15,6 @@ NEEDS_GL = (
     "`sudo apt-get install libegl1 libgl1-mesa-dri libgl1`"
 )
 _SOFTWARE = ("llvmpipe", "softpipe", "swiftshader")
-_LARGEST = 16384
 
 
 class Surface(ABC):
@@ -108,20 +106,3 @@ class Surface(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def open_surface(size: tuple[int, int], headless: bool = False, title: str = "Heimdall") -> Surface:
-    """A window of ``size`` pixels titled ``title``, or a headless surface of that size.
-
-    Raises ConfigError for an impossible size and DeviceError without OpenGL 3.3 or a display.
-    """
-    width, height = size
-    if not (1 <= width <= _LARGEST and 1 <= height <= _LARGEST):
-        raise ConfigError(f"size {width}x{height}: each side must be 1 to {_LARGEST} pixels")
-    if headless:
-        from heimdall.render.headless import HeadlessSurface
-
-        return HeadlessSurface((width, height))
-    from heimdall.render.window import WindowSurface
-
-    return WindowSurface((width, height), title)

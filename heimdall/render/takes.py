@@ -11,8 +11,8 @@ import numpy as np
 from heimdall.errors import HeimdallError
 from heimdall.render.recorder import Copies, Recorder, save_picture, upright_bgr
 from heimdall.render.surface import Surface
-from heimdall.urgency import lower_priority
-from heimdall.workers import Workers
+from heimdall.system.priority import lower_priority
+from heimdall.system.workers import Workers
 
 _NICE = 10  # as the recorder
 

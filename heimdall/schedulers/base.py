@@ -12,7 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from heimdall.coordinator.events import GPU, Event, Utility
+from heimdall.vocabulary.events import Event
+from heimdall.vocabulary.plans import Utility
+from heimdall.vocabulary.processors import GPU
 
 if TYPE_CHECKING:
     from heimdall.coordinator.expected import StageCosts

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from heimdall.coordinator.events import Utility
 from heimdall.errors import ConfigError, unknown
+from heimdall.vocabulary.plans import Utility
 
 BETAS = {"low": 0.5, "normal": 1.0, "high": 8.0}
 CONTENTS = ("paper", "aging")

@@ -1,6 +1,6 @@
 """The runtime's loop in virtual time, around a real Coordinator and its scheduler.
 
-It mirrors ``heimdall.runtime``: one main thread that draws, coordinates and dispatches, a GPU
+It mirrors ``heimdall.runtime.live``: one main thread that draws, coordinates and dispatches, a GPU
 worker, a CPU worker and a pool. While the main thread draws, what workers report waits.
 """
 
@@ -15,9 +15,14 @@ from typing import Any
 from heimdall.app import App
 from heimdall.bench.systems import System
 from heimdall.coordinator.coordinator import Coordinator
-from heimdall.coordinator.events import (
-    CPU,
-    GPU,
+from heimdall.runtime.pacing import Reserve
+from heimdall.runtime.parts import Parts
+from heimdall.simulator.agenda import Agenda
+from heimdall.simulator.cores import Threads
+from heimdall.simulator.machine import Machine, SimulatedDnn
+from heimdall.simulator.run import RENDER, SimulatedRun
+from heimdall.system.clock import SPIN_NS
+from heimdall.vocabulary.events import (
     Action,
     ChunkFinished,
     DnnMoved,
@@ -35,12 +40,7 @@ from heimdall.coordinator.events import (
     RunFallback,
     Yield,
 )
-from heimdall.pacing import SPIN_NS, Reserve
-from heimdall.parts import Parts
-from heimdall.simulator.agenda import Agenda
-from heimdall.simulator.cores import Threads
-from heimdall.simulator.machine import Machine, SimulatedDnn
-from heimdall.simulator.run import RENDER, SimulatedRun
+from heimdall.vocabulary.processors import CPU, GPU
 
 
 @dataclass(slots=True)

@@ -36,7 +36,7 @@ class Cores:
 
 
 class Threads:
-    """Worker threads that serve one queue in order of arrival, as ``heimdall.workers`` does."""
+    """Worker threads that serve one queue in order of arrival, as ``system.workers`` does."""
 
     def __init__(self, cores: Cores, count: int = 1) -> None:
         self._cores = cores

@@ -25,13 +25,13 @@ from pydantic import (
     ValidationError,
 )
 
-from heimdall import paths
 from heimdall.analyzer.partition import MARGIN_NS, OpCosts, partition
 from heimdall.bench.scenario import Scenario
-from heimdall.coordinator.events import StagePlan
-from heimdall.deployment import plan_of
 from heimdall.errors import ConfigError, unknown
+from heimdall.runtime.deployment import plan_of
 from heimdall.simulator.machine import Machine, SimulatedDnn
+from heimdall.system import paths
+from heimdall.vocabulary.plans import StagePlan
 
 if sys.version_info >= (3, 11):
     import tomllib

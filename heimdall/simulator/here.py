@@ -12,15 +12,15 @@ import numpy as np
 
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import create, validate
+from heimdall.app.options import RunOptions
 from heimdall.bench.scenario import Scenario
 from heimdall.bench.workload import as_app
-from heimdall.callbacks import Callbacks
-from heimdall.coordinator.events import GPU
-from heimdall.deployment import Deployment
-from heimdall.options import RunOptions
+from heimdall.runtime.callbacks import Callbacks
+from heimdall.runtime.deployment import Deployment
+from heimdall.runtime.setup import Setup, start
 from heimdall.simulator.machine import Machine, SimulatedDnn
-from heimdall.startup import Setup, start
-from heimdall.workers import Workers
+from heimdall.system.workers import Workers
+from heimdall.vocabulary.processors import GPU
 
 _ROUNDS = 3
 _HAND_OVERS = 200

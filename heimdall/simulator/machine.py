@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from heimdall.coordinator.events import DnnPlan
-from heimdall.pacing import GAP_GUARD_NS
+from heimdall.runtime.pacing import GAP_GUARD_NS
+from heimdall.vocabulary.plans import DnnPlan
 
 
 @dataclass(frozen=True)

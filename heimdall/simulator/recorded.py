@@ -12,16 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from heimdall.app.options import MODES
 from heimdall.bench.scenario import Scenario
 from heimdall.bench.systems import Kind, System
 from heimdall.coordinator.codec import from_dict
-from heimdall.coordinator.events import (
-    CPU,
-    GPU,
+from heimdall.errors import ConfigError, unknown
+from heimdall.runtime.deployment import plan_of
+from heimdall.runtime.telemetry.trace import Recording, read_recording
+from heimdall.simulator.machine import Machine, SimulatedDnn
+from heimdall.vocabulary.events import (
     Action,
     ChunkFinished,
     DnnMoved,
-    DnnPlan,
     Event,
     Finish,
     FrameRendered,
@@ -31,11 +33,8 @@ from heimdall.coordinator.events import (
     Prepare,
     RunChunk,
 )
-from heimdall.deployment import plan_of
-from heimdall.errors import ConfigError, unknown
-from heimdall.options import MODES
-from heimdall.simulator.machine import Machine, SimulatedDnn
-from heimdall.trace import Recording, read_recording
+from heimdall.vocabulary.plans import DnnPlan
+from heimdall.vocabulary.processors import CPU, GPU
 
 _UNSEEN_NS = 1_000_000  # what never happened is assumed to be quick
 _PLENTY = 64

@@ -6,14 +6,14 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from heimdall.coordinator.events import Action, Event
-from heimdall.pacing import Pacer
+from heimdall.runtime.pacing import Pacer
+from heimdall.runtime.telemetry.figures import DnnFigures, Figures
+from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.simulator.cores import Cores, noise_source
 from heimdall.simulator.machine import Machine, SimulatedDnn
-from heimdall.stats import DnnFigures, Figures
-from heimdall.trace import Tracer
+from heimdall.vocabulary.events import Action, Event
 
-# A live run is warm by then at the latest (``heimdall.runtime``): the offload step has settled.
+# A live run is warm by then at the latest: the offload step has settled.
 WARM_UP_NS = 5_000_000_000
 _NEVER_NS = 2**63
 Value = TypeVar("Value")

@@ -14,14 +14,14 @@ from heimdall.bench.alone import too_slow_alone
 from heimdall.bench.scenario import Scenario, load_scenario
 from heimdall.bench.systems import Kind, System, parse_system
 from heimdall.errors import ConfigError
+from heimdall.runtime.telemetry.figures import SCHEMA
+from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.simulator.coordinated import CoordinatedRun
 from heimdall.simulator.device import HERE, load_device
 from heimdall.simulator.machine import Machine, SimulatedDnn
 from heimdall.simulator.recorded import recorded_machine
 from heimdall.simulator.run import SimulatedRun
 from heimdall.simulator.uncoordinated import UncoordinatedRun
-from heimdall.stats import SCHEMA
-from heimdall.trace import Tracer
 
 log = logging.getLogger(__name__)
 

@@ -11,11 +11,13 @@ from itertools import groupby
 from typing import Any
 
 from heimdall.bench.systems import Kind, System
-from heimdall.coordinator.events import CPU, GPU, Finish, StagePlan
 from heimdall.simulator.agenda import Agenda
 from heimdall.simulator.machine import Machine, SimulatedDnn
 from heimdall.simulator.run import RENDER, SimulatedRun
 from heimdall.simulator.turns import TurnTakingGpu
+from heimdall.vocabulary.events import Finish
+from heimdall.vocabulary.plans import StagePlan
+from heimdall.vocabulary.processors import CPU, GPU
 
 Thread = Generator["int | Sequence[int]", int, None]
 

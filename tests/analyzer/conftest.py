@@ -3,7 +3,7 @@
 import onnx
 import pytest
 
-from heimdall.analyzer.graph import graph_from_model
+from heimdall.graph.graph import graph_from_model
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import os
 
 import pytest
 
-from heimdall import paths
 from heimdall.analyzer import store
-from heimdall.analyzer.graph import graph_from_model
 from heimdall.analyzer.store import load_or_measure
 from heimdall.engine.null import NullEngine
+from heimdall.graph.graph import graph_from_model
+from heimdall.system import paths
 
 
 class CountingEngine(NullEngine):

@@ -6,11 +6,11 @@ import cv2
 import numpy as np
 import pytest
 
-from heimdall import paths
 from heimdall.app import App, load_app
 from heimdall.capture import Frame
 from heimdall.errors import DeviceError
 from heimdall.render import Scene, open_surface
+from heimdall.system import paths
 from heimdall.tracking import Tracker
 
 

@@ -10,9 +10,9 @@ import cv2
 import numpy as np
 import pytest
 
-from heimdall import paths
 from heimdall.app import app_names, load_app
 from heimdall.models.catalog import open_pipeline
+from heimdall.system import paths
 
 
 @pytest.mark.parametrize("name", app_names())

@@ -38,7 +38,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
 @pytest.fixture(scope="module")
 def clip(run: SimpleNamespace) -> np.ndarray:
     """The clip's frames as the surface shows them, a quarter of the size."""
-    from heimdall import paths
+    from heimdall.system import paths
 
     capture = cv2.VideoCapture(str(paths.ASSETS / "media" / "box.mp4"))
     frames = []
@@ -105,7 +105,7 @@ def test_the_recording_plays_and_shows_movement(run):
 
 def test_the_recorded_run_replays_with_identical_actions(run):
     from heimdall.coordinator.replay import replay
-    from heimdall.trace import read_recording
+    from heimdall.runtime.telemetry.trace import read_recording
 
     recording = read_recording(run.folder / "t.json")
     assert len(recording.records) > 2 * FRAMES

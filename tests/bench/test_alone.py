@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from heimdall.analyzer.graph import load_graph
 from heimdall.bench import alone
 from heimdall.bench.alone import measure_useful_ms, too_slow_alone
-from heimdall.coordinator.events import DnnPlan, StagePlan
 from heimdall.engine.null import NullEngine
+from heimdall.graph.graph import load_graph
+from heimdall.vocabulary.plans import DnnPlan, StagePlan
 
 MS = 1_000_000
 

@@ -13,17 +13,10 @@ from heimdall.bench import charts
 from heimdall.bench.report import write_report, write_simulation
 from heimdall.bench.timeline import Span, Timeline, read_timeline
 from heimdall.coordinator.coordinator import Coordinator
-from heimdall.coordinator.events import (
-    ChunkFinished,
-    DnnPlan,
-    FrameRendered,
-    InputReady,
-    RunChunk,
-    StagePlan,
-    Utility,
-)
 from heimdall.errors import ConfigError
-from heimdall.trace import Tracer
+from heimdall.runtime.telemetry.trace import Tracer
+from heimdall.vocabulary.events import ChunkFinished, FrameRendered, InputReady, RunChunk
+from heimdall.vocabulary.plans import DnnPlan, StagePlan, Utility
 
 MS = 1_000_000
 PLAN = DnnPlan(

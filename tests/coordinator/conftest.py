@@ -10,13 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from heimdall.coordinator import Coordinator
-from heimdall.coordinator.events import (
-    CPU,
-    GPU,
+from heimdall.schedulers import utility_for
+from heimdall.vocabulary.events import (
     Action,
     ChunkFinished,
     DnnMoved,
-    DnnPlan,
     Drop,
     Event,
     FallbackFinished,
@@ -29,9 +27,9 @@ from heimdall.coordinator.events import (
     RenderStarted,
     RunChunk,
     RunFallback,
-    StagePlan,
 )
-from heimdall.schedulers import utility_for
+from heimdall.vocabulary.plans import DnnPlan, StagePlan
+from heimdall.vocabulary.processors import CPU, GPU
 
 MS = 1_000_000
 START_NS = 7_777 * MS  # nobody may take the clock to begin at zero

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from heimdall.coordinator import Coordinator
-from heimdall.coordinator.events import (
-    CPU,
-    GPU,
+from heimdall.coordinator.job import CoordinationError
+from heimdall.errors import ConfigError
+from heimdall.schedulers import Assignment, Choice, Scheduler
+from heimdall.schedulers.max_min import MaxMin
+from heimdall.vocabulary.events import (
     ChunkFinished,
     DnnMoved,
     Drop,
@@ -25,10 +27,7 @@ from heimdall.coordinator.events import (
     RunFallback,
     Yield,
 )
-from heimdall.coordinator.job import CoordinationError
-from heimdall.errors import ConfigError
-from heimdall.schedulers import Assignment, Choice, Scheduler
-from heimdall.schedulers.max_min import MaxMin
+from heimdall.vocabulary.processors import CPU, GPU
 
 
 class Steps:

@@ -4,7 +4,8 @@ import itertools
 
 import pytest
 
-from heimdall.coordinator.events import (
+from heimdall.coordinator.job import LEGAL, CoordinationError, State, check
+from heimdall.vocabulary.events import (
     ChunkFinished,
     FallbackFinished,
     FrameRendered,
@@ -14,7 +15,6 @@ from heimdall.coordinator.events import (
     ProcessorLost,
     RunChunk,
 )
-from heimdall.coordinator.job import LEGAL, CoordinationError, State, check
 
 EVENTS = {event for legal in LEGAL.values() for event in legal}
 

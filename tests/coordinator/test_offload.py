@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from heimdall.coordinator.events import CPU, GPU
 from heimdall.coordinator.offload import Load, Proposal, predict_cpu_ns, predict_gpu_ns, step
 from heimdall.schedulers import utility_for
+from heimdall.vocabulary.processors import CPU, GPU
 
 MS = 1_000_000
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heimdall.coordinator.events import (
-    CPU,
-    GPU,
+from heimdall.vocabulary.events import (
     DnnMoved,
     Drop,
     FrameRendered,
@@ -18,6 +16,7 @@ from heimdall.coordinator.events import (
     ProcessorLost,
     RunChunk,
 )
+from heimdall.vocabulary.processors import CPU, GPU
 
 
 def shopping(sim, *, cpu=2.0):

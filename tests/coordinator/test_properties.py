@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from heimdall.coordinator.codec import to_dict
-from heimdall.coordinator.events import GPU, Drop, Finish, FrameRendered, Prepare, RunChunk
 from heimdall.schedulers import SCHEDULERS
+from heimdall.vocabulary.events import Drop, Finish, FrameRendered, Prepare, RunChunk
+from heimdall.vocabulary.processors import GPU
 
 QUICK = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from heimdall.coordinator.events import Reconfigured, RunChunk
 from heimdall.coordinator.replay import record, replay
 from heimdall.errors import ConfigError
+from heimdall.vocabulary.events import Reconfigured, RunChunk
 
 WHOLE = ((0, 30),)
 HALVES = ((0, 15), (15, 30))

@@ -6,9 +6,9 @@ import pytest
 
 from heimdall.coordinator import Coordinator
 from heimdall.coordinator.codec import from_dict, to_dict
-from heimdall.coordinator.events import Drop, FrameRendered, InputReady, ProcessorLost
 from heimdall.coordinator.replay import record, replay
 from heimdall.errors import ConfigError
+from heimdall.vocabulary.events import Drop, FrameRendered, InputReady, ProcessorLost
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from heimdall import paths
-from heimdall.analyzer.graph import load_graph
 from heimdall.engine.checks import check_forced_names
 from heimdall.errors import ModelError
+from heimdall.graph.graph import load_graph
+from heimdall.system import paths
 
 
 @pytest.fixture(scope="module")

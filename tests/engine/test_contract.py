@@ -7,10 +7,10 @@ import onnx.reference
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from heimdall.analyzer.graph import graph_from_model
 from heimdall.engine import ENGINES, open_engine
 from heimdall.engine.providers import PROVIDERS, available_providers
 from heimdall.errors import ConfigError, DeviceError, ModelError
+from heimdall.graph.graph import graph_from_model
 
 COMPUTES = ("onnxruntime", "opencl")  # the null engine does not
 COMPILERS = {PROVIDERS[name].title for name in ("tensorrt", "directml", "openvino", "coreml")}

@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 import pytest
 
-from heimdall.analyzer.graph import graph_from_model
 from heimdall.engine.null import NullEngine
+from heimdall.graph.graph import graph_from_model
 
 GRAPH = graph_from_model(
     onnx.parser.parse_model(

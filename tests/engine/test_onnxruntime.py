@@ -5,12 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
-from heimdall import paths
-from heimdall.analyzer.graph import load_graph
-from heimdall.analyzer.samples import sample_inputs
 from heimdall.engine import onnxruntime as module
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.errors import ConfigError
+from heimdall.graph.graph import load_graph
+from heimdall.graph.samples import sample_inputs
+from heimdall.system import paths
 
 MODELS = paths.ASSETS / "models"
 

@@ -6,13 +6,13 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-from heimdall import paths
-from heimdall.analyzer.graph import load_graph
-from heimdall.analyzer.samples import sample_inputs
 from heimdall.engine import providers
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.engine.providers import ProviderEngine, group_nodes, provider_named
 from heimdall.errors import ConfigError, DeviceError
+from heimdall.graph.graph import load_graph
+from heimdall.graph.samples import sample_inputs
+from heimdall.system import paths
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ Run = Callable[..., Any]
 @pytest.fixture(scope="session")
 def clip_frame() -> Callable[[str, int], np.ndarray]:
     """``clip_frame("box.mp4", 30)``: that frame of a bundled clip."""
-    from heimdall import paths
+    from heimdall.system import paths
 
     def read(name: str, index: int) -> np.ndarray:
         for number, image in enumerate(_frames(paths.ASSETS / "media" / name)):
@@ -29,7 +29,7 @@ def clip_frame() -> Callable[[str, int], np.ndarray]:
 
 @pytest.fixture(scope="session")
 def five_people() -> np.ndarray:
-    from heimdall import paths
+    from heimdall.system import paths
 
     return cv2.imread(str(paths.ASSETS / "media" / "multi_face.jpg"))
 

@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from heimdall import paths
-from heimdall.analyzer.graph import load_graph
 from heimdall.errors import ConfigError, ModelError
+from heimdall.graph.graph import load_graph
 from heimdall.models import CATALOG, open_pipeline
+from heimdall.system import paths
 
 NAMES = ["centerface", "hand", "movenet", "multistyle", "nanodet", "ppocr", "selfie"]
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heimdall.analyzer.graph import load_graph
 from heimdall.engine.checks import check_inputs
 from heimdall.errors import AppError, ModelError
+from heimdall.graph.graph import load_graph
 from heimdall.models import OnnxPipeline, Prepared, open_pipeline
 
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from heimdall.analyzer.graph import Tensor, load_graph
 from heimdall.errors import ConfigError, ModelError
+from heimdall.graph.graph import Tensor, load_graph
 from heimdall.models import Embedding, HeatMaps, ImageInput, Masks, OnnxPipeline, open_pipeline
 
 FRAME = np.zeros((100, 200, 3), np.uint8)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from heimdall import paths
+from heimdall.app.options import RunOptions
 from heimdall.errors import DeviceError
-from heimdall.options import RunOptions
 from heimdall.render import Overlay
 from heimdall.render.window import WindowSurface
-from heimdall.runtime import run_app
+from heimdall.runtime.live import run_app
+from heimdall.system import paths
 
 APP = """
 from heimdall import DNN, App

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from heimdall.coordinator.events import GPU
 from heimdall.schedulers import JobView, View, utility_for
 from heimdall.schedulers.utility import content_terms
+from heimdall.vocabulary.processors import GPU
 
 MS = 1_000_000
 NOW_MS = 5_000

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from heimdall.coordinator.events import StagePlan
 from heimdall.coordinator.expected import StageCosts
 from heimdall.schedulers import create
+from heimdall.vocabulary.plans import StagePlan
 
 MS = 1_000_000
 

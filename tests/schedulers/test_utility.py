@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from heimdall.coordinator.events import Utility
 from heimdall.errors import ConfigError
 from heimdall.schedulers.utility import content_terms, latency_loss, utility_for
+from heimdall.vocabulary.plans import Utility
 
 PIXELS = 1920 * 1080
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from heimdall.coordinator.events import DnnPlan, StagePlan
 from heimdall.schedulers.utility import utility_for
 from heimdall.simulator.machine import Machine, SimulatedDnn
+from heimdall.vocabulary.plans import DnnPlan, StagePlan
 
 MS = 1_000_000
 

@@ -6,8 +6,8 @@ import pytest
 
 from heimdall.bench.scenario import EventProcess
 from heimdall.bench.systems import parse_system
+from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.simulator.coordinated import CoordinatedRun
-from heimdall.trace import Tracer
 
 
 def run(dnns, machine, system="max-total", seconds=3.0, **options):

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from heimdall.errors import ConfigError
+from heimdall.runtime.telemetry.trace import Recording, read_recording
 from heimdall.simulator.recorded import RecordedRun
 from heimdall.simulator.simulate import simulate, simulated_run
-from heimdall.trace import Recording, read_recording
 
 DATA = Path(__file__).parent / "data" / "shopping.json.gz"
 SEEDS = range(4)

@@ -12,8 +12,8 @@ from heimdall.bench.systems import parse_system, system_names
 from heimdall.cli import main
 from heimdall.coordinator.replay import replay
 from heimdall.errors import ConfigError
+from heimdall.runtime.telemetry.trace import read_recording
 from heimdall.simulator.simulate import open_machine, simulate, simulated_run
-from heimdall.trace import read_recording
 
 PHONE = "lg-v50"
 

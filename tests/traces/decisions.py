@@ -11,12 +11,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from heimdall import paths
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.systems import parse_system, system_names
 from heimdall.coordinator.replay import record
+from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.simulator.simulate import open_machine, simulated_run
-from heimdall.trace import Tracer
+from heimdall.system import paths
 
 FILE = Path(__file__).with_name("simulated.json")
 SECONDS = 8  # after the warm-up of 5

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyopencl as cl
 
-from heimdall.analyzer.graph import Graph
 from heimdall.engine.base import Memory, Op
 from heimdall.engine.fallback import FallbackOps
 from heimdall.engine.opencl.cost import cost
@@ -28,6 +27,7 @@ from heimdall.engine.opencl.placement import Placer
 from heimdall.engine.opencl.planning import Bound, clear_halo, conv_layer, plan_step
 from heimdall.engine.opencl.slices import ops_for
 from heimdall.engine.opencl.tuning import Layer
+from heimdall.graph.graph import Graph
 
 if TYPE_CHECKING:
     from heimdall.engine.opencl.engine import OpenCLEngine

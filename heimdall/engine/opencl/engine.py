@@ -11,7 +11,6 @@ from weakref import WeakValueDictionary
 
 import pyopencl as cl
 
-from heimdall.analyzer.graph import Graph
 from heimdall.engine.base import Engine, LoadProgress
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import driver, explain, is_gpu, label, select, traits_of
@@ -21,6 +20,7 @@ from heimdall.engine.opencl.program import Programs
 from heimdall.engine.opencl.transfer import Transfer
 from heimdall.engine.opencl.tuner import tune
 from heimdall.engine.opencl.tuning import Tuning
+from heimdall.graph.graph import Graph
 
 
 class OpenCLEngine(Engine):

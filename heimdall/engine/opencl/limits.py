@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pyopencl as cl
 
-from heimdall.analyzer.graph import Graph
 from heimdall.engine.opencl.device import label
 from heimdall.engine.opencl.placed import Storage
 from heimdall.errors import ModelError
+from heimdall.graph.graph import Graph
 
 _INDEX_BYTES = 4 * (2**31 - 1)  # kernels count floats in 32-bit integers
 

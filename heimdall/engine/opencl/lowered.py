@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from heimdall.analyzer.graph import Graph
 from heimdall.engine.opencl.conv_spec import ConvSpec
 from heimdall.engine.opencl.expression import Expression
+from heimdall.graph.graph import Graph
 
 Shape = tuple[int, ...]
 

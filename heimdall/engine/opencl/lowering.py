@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from heimdall.analyzer.graph import Graph, Node
 from heimdall.engine.checks import check_forced, is_forced
 from heimdall.engine.opencl import fuse
 from heimdall.engine.opencl.fuse_conv import fuse_convolutions, fuse_shifts, fuse_zero_pads
 from heimdall.engine.opencl.fuse_input import fuse_input_scales
 from heimdall.engine.opencl.lowered import Fallback, Lowered, Module
 from heimdall.engine.opencl.operators import lower_node
+from heimdall.graph.graph import Graph, Node
 
 
 def lower(graph: Graph, force_fallback: Collection[str] = ()) -> Module:

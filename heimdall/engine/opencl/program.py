@@ -13,9 +13,9 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import invoker
 
-from heimdall import paths
 from heimdall.engine.opencl.launch import Kernel
 from heimdall.errors import DeviceError
+from heimdall.system import paths
 
 log = logging.getLogger(__name__)
 _warned: set[tuple[str, Path]] = set()

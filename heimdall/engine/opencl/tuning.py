@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from heimdall import paths
 from heimdall.engine.opencl.conv import plan_conv
 from heimdall.engine.opencl.conv_spec import ConvSpec
 from heimdall.engine.opencl.launch import Plan, Traits
 from heimdall.engine.opencl.layout import Layout
+from heimdall.system import paths
 
 log = logging.getLogger(__name__)
 

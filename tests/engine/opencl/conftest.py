@@ -10,9 +10,9 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper, shape_inference
 
-from heimdall.analyzer.graph import Graph, graph_from_model
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.errors import DeviceError
+from heimdall.graph.graph import Graph, graph_from_model
 
 TOLERANCE = 1e-4
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from heimdall.analyzer.graph import load_graph
 from heimdall.engine.opencl.lowered import Conv, Fallback, FillHalo
 from heimdall.engine.opencl.lowering import lower
+from heimdall.graph.graph import load_graph
 
 KERNEL = np.random.default_rng(0).standard_normal((20, 20, 3, 3)).astype(np.float32)
 SHAPE = {"x": (1, 20, 8, 8)}

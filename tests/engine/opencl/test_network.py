@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heimdall.analyzer.graph import load_graph
-from heimdall.analyzer.samples import sample_inputs
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import ModelError
+from heimdall.graph.graph import load_graph
+from heimdall.graph.samples import sample_inputs
 
 NETWORKS: dict[str, Any] = {
     "detect_nanodet_416": None,

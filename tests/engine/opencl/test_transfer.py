@@ -7,12 +7,12 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from heimdall.analyzer.graph import load_graph
-from heimdall.analyzer.samples import sample_inputs
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.placed import Array, Picture, Storage
 from heimdall.engine.opencl.strided import Strided
 from heimdall.engine.opencl.transfer import Transfer, write
+from heimdall.graph.graph import load_graph
+from heimdall.graph.samples import sample_inputs
 
 KINDS = {"in place": (True, True), "mapped": (False, True), "staged": (False, False)}
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from heimdall import paths
 from heimdall.engine.opencl import tuner
 from heimdall.engine.opencl.conv_spec import ConvSpec
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.tuning import Layer, Tuning
+from heimdall.system import paths
 
 TRAITS = Traits("cpu", 16, 1, 32)
 

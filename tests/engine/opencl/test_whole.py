@@ -10,10 +10,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from heimdall.analyzer.graph import graph_from_model, load_graph
-from heimdall.analyzer.samples import sample_inputs
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
+from heimdall.graph.graph import graph_from_model, load_graph
+from heimdall.graph.samples import sample_inputs
 
 CLASSICS = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 TOLERANCE = 1e-3

@@ -6,10 +6,10 @@ node becomes a fallback op. Shapes are those of the graph, which are all fixed.
 
 from __future__ import annotations
 
-from heimdall.analyzer.graph import Graph, Node
 from heimdall.engine.opencl.lowered import Lowered, Module
 from heimdall.engine.opencl.operators import elementwise, layers, movement  # noqa: F401  (register)
 from heimdall.engine.opencl.operators.context import FLOAT, TABLE, Context
+from heimdall.graph.graph import Graph, Node
 
 
 def lower_node(module: Module, node: Node) -> list[Lowered] | None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from heimdall.analyzer.graph import Node
 from heimdall.engine.opencl.lowered import (
     Lowered,
     Module,
 )
+from heimdall.graph.graph import Node
 
 Lowering = Callable[["Context"], "list[Lowered] | None"]
 TABLE: dict[str, Lowering] = {}

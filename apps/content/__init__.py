@@ -1,0 +1,1 @@
+"""What only the bundled apps show: documents, pages, characters."""

@@ -1,0 +1,375 @@
+"""Where frames come from: camera, video file, stream or still image, read on a thread of its own.
+
+The newest frame wins. ``Source.latest`` never waits, so a slow, hanging or dead source costs the
+main thread nothing: it draws the last frame again while the capture thread keeps trying.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from heimdall.capture.readers import (
+    Reader,
+    camera_likely,
+    open_camera,
+    open_clip,
+    open_still,
+    open_stream,
+    without_password,
+)
+from heimdall.errors import ConfigError, DeviceError, HeimdallError
+from heimdall.system.priority import lower_priority
+
+OPEN_TIMEOUT_S = 15.0  # a camera takes 1-3 s; a stream's own timeouts below are shorter
+SILENCE_S = 3.0  # a live source that gives nothing for so long is reported
+RETRY_S = (0.5, 1.0, 2.0, 4.0, 8.0)  # back-off after each failed attempt; the last one repeats
+CATCH_UP = 4  # frames a clip may be behind before its schedule starts afresh
+NICE = 5  # below the main thread, which may share its core
+PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
+PLAYLISTS = {".m3u8", ".m3u", ".mpd", ".sdp"}  # videos that are text
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A picture, BGR uint8 (h, w, 3), never written to again.
+
+    ``sequence`` counts frames from 0, dropped ones included; ``captured_ns`` is the
+    ``time.perf_counter_ns`` at which it was read.
+    """
+
+    image: np.ndarray
+    sequence: int
+    captured_ns: int
+
+
+class Source:
+    """Frames from ``open_reader``, read by a daemon thread from construction to ``close``.
+
+    A clip waits at its first frame until someone asks for ``latest``, so that start-up eats
+    none of it; from then on it keeps its own pace, dropping what nobody fetched in time.
+    """
+
+    def __init__(
+        self, open_reader: Callable[[], Reader], name: str, *, loop: bool = True, fps: float = 0
+    ) -> None:
+        self.name = name
+        self.dropped = 0  # frames that were replaced or passed over undelivered
+        self.ended = False  # a clip played once has no more frames
+        self._open_reader, self._loop, self._fps = open_reader, loop, fps
+        self._frame: Frame | None = None
+        self._delivered = True
+        self._error: str | None = None
+        self._failure: Exception | None = None  # the first attempt to open raised this
+        self._live = False
+        self._pace_text = ""
+        self._sequence = 0
+        self._changed = threading.Condition()
+        self._opened = threading.Event()
+        self._wanted = threading.Event()
+        self._held: Frame | None = None
+        self._stepping = False
+        self._stop = threading.Event()
+        # Hears of each frame, on the capture thread, before anybody can see that frame.
+        self.observe: Callable[[Frame], None] | None = None
+        self._thread = threading.Thread(target=self._main, name="capture", daemon=True)
+        self._thread.start()
+
+    def latest(self) -> Frame | None:
+        """The newest frame (the same again while there is no newer, or it is held); None before
+        the first."""
+        with self._changed:
+            if self._held is not None:
+                self._take_step()
+                return self._held
+            self._wanted.set()
+            self._delivered = True
+            return self._frame
+
+    def hold(self) -> None:
+        """Give the present frame until ``release``; a clip waits meanwhile, a camera goes on."""
+        with self._changed:
+            self._held = self._frame
+            self._wanted.clear()
+
+    def step(self) -> None:
+        """While held: on to the next frame of a clip, the newest of a camera."""
+        self._stepping = True
+
+    def _take_step(self) -> None:
+        if self._stepping and self._frame is not self._held:
+            self._held, self._delivered, self._stepping = self._frame, True, False
+            self._wanted.set()  # wakes a clip that waits, for one frame
+            self._wanted.clear()
+
+    def release(self) -> None:
+        """End ``hold``."""
+        with self._changed:
+            self._held, self._stepping = None, False
+
+    @property
+    def held(self) -> bool:
+        """Whether ``latest`` gives the same frame for now."""
+        return self._held is not None
+
+    def number_from(self, sequence: int) -> None:
+        """Count frames from ``sequence`` on, where they follow those of another source. Called
+        once, before the first ``latest``."""
+        with self._changed:
+            if self._frame is not None:
+                self._frame = replace(self._frame, sequence=sequence)
+                sequence += 1
+            self._sequence = sequence
+
+    def wait_first(self, timeout_s: float) -> Frame | None:
+        """The newest frame, waiting at most ``timeout_s`` for the first one; None without any."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._frame or self.ended, timeout_s)
+            return self._frame
+
+    def wait_open(self, timeout_s: float = OPEN_TIMEOUT_S) -> None:
+        """Return when the source is open. Raises the error of the first attempt, or DeviceError
+        when it takes longer; the source is closed then."""
+        opened = self._opened.wait(timeout_s)
+        if opened and self._failure is None:
+            return
+        failure = self._failure
+        self.close(timeout_s=0.1)
+        if isinstance(failure, HeimdallError):
+            raise failure
+        if failure is not None:
+            raise DeviceError(f"cannot open {self._say(failure)}") from failure
+        raise DeviceError(f"{self.name} did not answer within {timeout_s:g} s; is it in use?")
+
+    @property
+    def error(self) -> str | None:
+        """What is wrong at the moment; None while frames arrive."""
+        with self._changed:
+            frame, error = self._frame, self._error
+        if error is None and self._live and frame is not None:
+            silence_s = (time.perf_counter_ns() - frame.captured_ns) / 1e9
+            if silence_s > SILENCE_S:
+                return f"{self.name}: no picture for {silence_s:.0f} s"
+        return error
+
+    @property
+    def live(self) -> bool:
+        """Whether it is a camera or stream."""
+        return self._live
+
+    def describe(self) -> str:
+        """One phrase for people and reports: ``video box.mp4, 640x480 at 29.97 fps, looped``."""
+        frame = self._frame
+        shape = f", {frame.image.shape[1]}x{frame.image.shape[0]}" if frame else ""
+        return self.name + shape + self._pace_text
+
+    def close(self, timeout_s: float = 0.5) -> None:
+        """Stop. A read that hangs is left to the daemon thread, which then cleans up itself."""
+        self._stop.set()
+        self._wanted.set()
+        if self._thread is not threading.current_thread():
+            self._thread.join(timeout_s)
+
+    # --- the capture thread ------------------------------------------------------------------
+
+    def _main(self) -> None:
+        lower_priority(NICE)
+        attempt = 0
+        while not self._stop.is_set():
+            published = self._sequence
+            try:
+                finished = self._play()
+            except Exception as error:
+                # whatever a driver raises, the last frame stays and the source is tried again
+                finished = self._failed(error)
+            if finished:
+                break
+            attempt = 0 if self._sequence > published else attempt
+            self._stop.wait(RETRY_S[min(attempt, len(RETRY_S) - 1)])
+            attempt += 1
+        with self._changed:
+            self._changed.notify_all()
+
+    def _failed(self, error: Exception) -> bool:
+        """Note the error; True when the source never opened and there is nothing to retry."""
+        if not self._opened.is_set():
+            self._failure = error
+            self._opened.set()
+            return True
+        self._report(str(error) if isinstance(error, HeimdallError) else self._say(error))
+        return False
+
+    def _play(self) -> bool:
+        """Open and read to the end; True when the source is finished, False to try again."""
+        reader = self._open_reader()
+        try:
+            if self._stop.is_set():
+                return True
+            self._live = reader.live
+            self._opened.set()
+            if reader.live:
+                return self._follow(reader)
+            return self._pace(reader)
+        finally:
+            reader.close()
+
+    def _follow(self, reader: Reader) -> bool:
+        while not self._stop.is_set():
+            image = reader.read()
+            if image is None:
+                self._report(f"{self.name} stopped giving pictures; trying again")
+                return False
+            self._publish(image)
+        return True
+
+    def _pace(self, reader: Reader) -> bool:
+        """Play a clip on an absolute schedule, one pass after the other."""
+        rate = self._fps or reader.fps
+        if not rate:  # a still image
+            return self._publish_still(reader)
+        self._pace_text = f" at {rate:.4g} fps, {'looped' if self._loop else 'once'}"
+        interval_ns = round(1e9 / rate)
+        due_ns = 0
+        while not self._stop.is_set():
+            first, image = self._sequence, reader.read()
+            while image is not None and not self._stop.is_set():
+                self._publish(image)
+                if not self._wanted.is_set():
+                    self._wanted.wait()
+                    due_ns = 0
+                due_ns = self._next_due(reader, due_ns, interval_ns)
+                self._stop.wait(max(0, due_ns - time.perf_counter_ns()) / 1e9)
+                image = reader.read()
+            if self._stop.is_set():
+                return True
+            if not self._loop:
+                self.ended = True
+                return True
+            if self._sequence == first:
+                self._report(f"{self.name}: no more frames can be decoded; opening it again")
+                return False
+            if not reader.rewind():
+                return False
+        return True
+
+    def _next_due(self, reader: Reader, due_ns: int, interval_ns: int) -> int:
+        """When the next frame is due. Late frames are passed over undecoded; far behind (a
+        suspended machine), the schedule starts afresh rather than race."""
+        now_ns = time.perf_counter_ns()
+        due_ns += interval_ns
+        if due_ns < now_ns - CATCH_UP * interval_ns:
+            return now_ns + interval_ns
+        while due_ns < now_ns - interval_ns and reader.skip():
+            self._sequence += 1
+            self.dropped += 1
+            due_ns += interval_ns
+        return due_ns
+
+    def _publish_still(self, reader: Reader) -> bool:
+        image = reader.read()
+        if image is None:
+            raise DeviceError(f"{self.name} holds no picture")
+        self._publish(image)
+        return True
+
+    def _publish(self, image: np.ndarray) -> None:
+        if image.ndim == 2:
+            image = cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
+        frame = Frame(image, self._sequence, time.perf_counter_ns())
+        if self.observe:
+            self.observe(frame)
+        with self._changed:
+            self.dropped += not self._delivered
+            self._frame, self._delivered, self._error = frame, False, None
+            self._sequence += 1
+            self._changed.notify_all()
+
+    def _say(self, error: Exception) -> str:
+        return f"{self.name}: {_text(error)}"
+
+    def _report(self, error: str) -> None:
+        with self._changed:
+            self._error = error
+
+
+def open_source(
+    spec: str | int | None,
+    *,
+    size: tuple[int, int] | None = None,
+    fps: float | None = None,
+    loop: bool = True,
+    default: Path | None = None,
+) -> Source:
+    """Open a camera (its index), a video or image file (its path) or a stream (its URL).
+
+    ``None`` means camera 0 where there is one, else the clip ``default``. ``size`` (width,
+    height) is asked of a camera; ``fps`` too, and sets the pace of a clip. ``loop=False`` plays
+    a clip once.
+
+    Raises ConfigError for a path that is no readable file, DeviceError for a camera, stream or
+    file that gives no picture; each names the source.
+    """
+    if spec is None:
+        return _open_default(size, fps, loop, default)
+    text = str(spec)
+    if not text.strip():
+        raise ConfigError("the source has no name; give a camera index, file, image or stream URL")
+    if re.fullmatch(r"[0-9]{1,3}", text):
+        index = int(text)
+        source = Source(lambda: open_camera(index, size, fps), f"camera {index}", loop=loop)
+    elif text.startswith("file://"):
+        return open_source(text.removeprefix("file://"), size=size, fps=fps, loop=loop)
+    elif "://" in text:
+        source = Source(lambda: open_stream(text), f"stream {without_password(text)}", loop=loop)
+    else:
+        source = _open_file(Path(text).expanduser(), fps, loop)
+    source.wait_open()
+    return source
+
+
+def _open_default(
+    size: tuple[int, int] | None, fps: float | None, loop: bool, default: Path | None
+) -> Source:
+    if camera_likely(0):
+        with contextlib.suppress(DeviceError):
+            return open_source(0, size=size, fps=fps, loop=loop)
+    if default is None:
+        raise DeviceError("no camera found; name a video file, an image or a stream instead")
+    return open_source(str(default), fps=fps, loop=loop)
+
+
+def _open_file(path: Path, fps: float | None, loop: bool) -> Source:
+    try:
+        if path.is_fifo():  # opening it would wait for a writer, perhaps for ever
+            raise ConfigError(f"source {path} is a pipe; give a video or image file")
+        with path.open("rb") as file:
+            head = file.read(4096)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(f"cannot read source {path}: {reason}; check the path") from error
+    if not head:
+        raise ConfigError(f"source {path} is empty; give a video or image file")
+    if _is_text(head) and path.suffix.lower() not in PLAYLISTS:
+        raise ConfigError(f"source {path} is a text file; give a video or image file")
+    if path.suffix.lower() in PICTURES:
+        return Source(lambda: open_still(path), f"image {path.name}")
+    return Source(lambda: open_clip(path), f"video {path.name}", loop=loop, fps=fps or 0)
+
+
+def _is_text(head: bytes) -> bool:
+    """libav has a demuxer that plays any text as a film of a terminal."""
+    control = set(head) & (set(range(32)) - set(b"\t\n\f\r\x1b"))
+    return not control
+
+
+def _text(error: Exception) -> str:
+    """The first line: OpenCV's messages go on with source files and conditions."""
+    return str(error).partition("\n")[0].strip() or type(error).__name__

@@ -1,0 +1,241 @@
+"""How commands talk: results on standard output, everything else on standard error.
+
+With ``--json`` standard output carries one JSON value and nothing else, whatever an app or a
+driver prints meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import logging
+import math
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from heimdall.errors import HeimdallError
+from heimdall.system.workers import any_left_behind
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
+
+FAILED = 2  # a HeimdallError, or a command line that cannot be understood
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
+
+class Command(click.Command):
+    """A command that takes ``--debug`` as the group does: people add it at the end."""
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.params.append(
+            click.Option(
+                ["--debug"],
+                is_flag=True,
+                expose_value=False,
+                help="Show tracebacks and what happens inside.",
+                callback=lambda ctx, param, value: set_up_logging(True) if value else None,
+            )
+        )
+
+
+class Commands(click.Group):
+    """A group whose errors are one clear line on standard error, with one set of statuses."""
+
+    command_class = Command
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        extra["standalone_mode"] = False  # raise errors instead of printing them
+        if not standalone_mode:
+            return super().main(*args, **extra)
+        try:
+            with _ended_politely():
+                status = super().main(*args, **extra)
+        except click.UsageError as error:
+            status = _misused(error)
+        except click.ClickException as error:
+            status = _fail(f"error: {error.format_message()}")
+        except HeimdallError as error:
+            if logging.getLogger().isEnabledFor(logging.DEBUG):
+                logging.getLogger("heimdall").debug("raised here:", exc_info=True)
+            status = _fail(f"error: {error}")
+        except (click.Abort, KeyboardInterrupt):
+            status = INTERRUPTED
+        except BrokenPipeError:  # the reader has gone, as in `heimdall models | head -1`
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (flushed at exit)
+            status = 1
+        _exit(status if isinstance(status, int) else 0)
+
+
+def _exit(status: int) -> None:
+    """Leave with ``status``; past a thread that is stuck in native code, which the interpreter
+    would unwind, and C++ would call that a reason to abort."""
+    if any_left_behind():
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(status)
+    sys.exit(status)
+
+
+@contextlib.contextmanager
+def _ended_politely() -> Iterator[None]:
+    """SIGTERM (`kill`, `docker stop`, a service manager) ends a run as Ctrl-C does: the video
+    is finished and the summary printed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _misused(error: click.UsageError) -> int:
+    if type(error).__name__ == "NoArgsIsHelpError":  # since click 8.2
+        return _fail(error.format_message())
+    usage = error.ctx.get_usage() + "\n" if error.ctx else ""
+    return _fail(f"{usage}error: {error.format_message()}")
+
+
+def _fail(text: str) -> int:
+    click.echo(text, err=True)
+    return FAILED
+
+
+def set_up_logging(debug: bool) -> None:
+    """Warnings (with ``--debug`` everything of Heimdall's) as lines on standard error."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    logging.addLevelName(logging.WARNING, "warning")
+    logging.addLevelName(logging.ERROR, "error")
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("heimdall").setLevel(logging.DEBUG if debug else logging.WARNING)
+    if debug:
+        root.setLevel(logging.DEBUG)
+        for noisy in ("matplotlib", "PIL", "pytools", "asyncio"):
+            logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+@contextlib.contextmanager
+def work(as_json: bool) -> Iterator[None]:
+    """With ``--json``, send to standard error what is printed meanwhile, even by C libraries."""
+    if not as_json:
+        yield
+        return
+    with contextlib.redirect_stdout(sys.stderr), _descriptor_redirected():
+        yield
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Do without the garbage collector while modules and networks are loaded.
+
+    Almost all that is made then stays, and walking it again and again took a quarter of the
+    time of the imports. What runs for long inside turns it on again itself.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@contextlib.contextmanager
+def _descriptor_redirected() -> Iterator[None]:
+    if sys.__stdout__ is not None:
+        sys.__stdout__.flush()
+    try:
+        kept = os.dup(1)
+    except OSError:  # standard output is closed
+        yield
+        return
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on standard output; NaN and infinity, which JSON lacks, become null."""
+    click.echo(json.dumps(_plain(value), allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, bool | int | str | None):
+        return value
+    if hasattr(value, "item"):  # a numpy scalar
+        return _plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return str(value)
+
+
+class Progress:
+    """Progress of long work on standard error: ``progress(what, done, total)``.
+
+    A bar for each ``what`` on a terminal; elsewhere a line when one begins and when it ends.
+    """
+
+    def __init__(self) -> None:
+        self._bars: Bars | None = None
+        self._tasks: dict[str, TaskID] = {}
+        self._lines: dict[str, tuple[float, bool]] = {}
+
+    def __enter__(self) -> Progress:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import Progress as Bars
+
+            self._bars = Bars(console=Console(stderr=True), redirect_stdout=False, transient=True)
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        if self._bars is None:
+            self._print(what, done, total)
+            return
+        if what not in self._tasks:
+            self._tasks[what] = self._bars.add_task(what, total=total)
+        self._bars.update(self._tasks[what], completed=done, total=total)
+
+    def _print(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        began, ended = self._lines.setdefault(what, (now, False))
+        if began == now and done < total:
+            click.echo(f"{what} ...", err=True)
+        elif done >= total and not ended:
+            self._lines[what] = (began, True)
+            click.echo(f"{what}: done in {now - began:.1f} s", err=True)

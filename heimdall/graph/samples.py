@@ -1,0 +1,73 @@
+"""Seeded random inputs that look like pictures, for measuring and checking networks.
+
+White noise is a poor test: detectors and masks answer it with values near zero, where relative
+errors mean nothing. Flat patches, a few words and some noise make every bundled network
+respond (the text detector's largest value is 1.0 instead of 0.00002).
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import cv2
+import numpy as np
+
+from heimdall.graph.graph import Graph, Tensor
+
+PATCHES = 16  # along the longer side
+WORDS = 6
+NOISE = 0.2  # weight of white noise against the rest
+
+
+def sample_inputs(graph: Graph, seed: int = 0) -> dict[str, np.ndarray]:
+    """An array for every input. Pictures are -1..1 (integers: 0..255); vectors, such as style
+    weights, are positive and sum to one."""
+    return {
+        tensor.name: _sample(
+            tensor, np.random.default_rng([seed, zlib.crc32(tensor.name.encode())])
+        )
+        for tensor in graph.inputs
+    }
+
+
+def _sample(tensor: Tensor, random: np.random.Generator) -> np.ndarray:
+    if len(tensor.shape) <= 1:
+        values = random.random(tensor.shape)
+        values = values / values.sum() if len(tensor.shape) else values
+    elif len(tensor.shape) == 4:
+        values = _picture(tensor.shape, random)
+    else:
+        values = random.random(tensor.shape)
+    if tensor.dtype.kind in "iu":
+        return (values * 255).astype(tensor.dtype)
+    if tensor.dtype.kind == "b":
+        return values > 0.5
+    return (values * 2 - 1 if len(tensor.shape) > 1 else values).astype(tensor.dtype)
+
+
+def _picture(shape: tuple[int, ...], random: np.random.Generator) -> np.ndarray:
+    """Values 0..1; channels are the last axis if that one is small (NHWC), else the second."""
+    channels_last = shape[3] <= 4 < shape[1]
+    batch, height, width, channels = (
+        shape if channels_last else (shape[0], shape[2], shape[3], shape[1])
+    )
+    side = max(1, max(height, width) // PATCHES)
+    coarse = random.random((batch, -(-height // side), -(-width // side), channels))
+    values = coarse.repeat(side, axis=1).repeat(side, axis=2)[:, :height, :width]
+    for picture in values:
+        _write_words(picture, random)
+    values = (1 - NOISE) * values + NOISE * random.random(values.shape)
+    return values if channels_last else values.transpose(0, 3, 1, 2)
+
+
+def _write_words(picture: np.ndarray, random: np.random.Generator) -> None:
+    """Black or white capitals at random places of a picture (height, width, channels)."""
+    height, width = picture.shape[:2]
+    scale = max(height, width) / 640
+    for _ in range(WORDS):
+        word = "".join(chr(ord("A") + letter) for letter in random.integers(0, 26, 6))
+        place = (int(random.integers(0, width * 2 // 3 + 1)), int(random.integers(0, height)))
+        ink = np.zeros((height, width), np.uint8)
+        thickness = max(1, round(3 * scale))
+        cv2.putText(ink, word, place, cv2.FONT_HERSHEY_SIMPLEX, 1.2 * scale, 255, thickness)
+        picture[ink > 0] = random.integers(0, 2)

@@ -1,0 +1,137 @@
+"""What this machine offers, and what Heimdall would use of it: ``heimdall devices``.
+
+Everything here may be missing or broken. Each part reports its own failure as text, so that
+one look shows all that must be installed.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict
+from typing import Any
+
+from heimdall.capture.cameras import list_cameras
+from heimdall.errors import DeviceError, HeimdallError
+from heimdall.system import softgpu
+from heimdall.system.cpu import cpu_name
+
+log = logging.getLogger(__name__)
+
+SCHEMA = 1
+
+
+def list_devices(software: softgpu.SoftwareGpu | None = None) -> dict[str, Any]:
+    """GPU, OpenCL devices, software GPU, GL, onnxruntime and cameras, as plain data.
+
+    Opens OpenCL and GL as a run would, confined by ``software`` (default: ``softgpu.plan()``),
+    so the threads of this process are placed afterwards as in a run. ``gpu`` is None when no
+    OpenCL device can be used; ``opencl_error`` and ``gl["error"]`` say why.
+    """
+    import numpy  # noqa: F401  (its threads must not become the GPU's)
+
+    software = software or softgpu.plan()
+    with software.confined():
+        devices, chosen, problem = _opencl()
+        gl = _gl()
+    is_software = chosen is None or chosen["type"] == "CPU"
+    cores = software.cpu_cores
+    if not is_software:
+        software.release()
+        cores = tuple(sorted({*software.gpu_cores, *software.cpu_cores}))
+    return {
+        "schema": SCHEMA,
+        "gpu": chosen,
+        "opencl": devices,
+        "opencl_error": problem,
+        "software_gpu": _describe_software(software) if is_software else None,
+        "gl": gl,
+        "cpu": {"name": cpu_name(), "cores": list(cores)},
+        "onnxruntime": _onnxruntime(),
+        "cameras": list_cameras(),
+    }
+
+
+def _describe_software(software: softgpu.SoftwareGpu) -> dict[str, Any]:
+    return {
+        "mode": software.mode,
+        "realtime": software.realtime,
+        "gpu_cores": list(software.gpu_cores),
+        "cpu_cores": list(software.cpu_cores),
+        "load_limit": software.load_limit,
+        "description": software.describe(),
+        "threads": [asdict(thread) for thread in software.threads()],
+    }
+
+
+def _opencl() -> tuple[list[dict[str, Any]], dict[str, Any] | None, str | None]:
+    """All OpenCL devices, the one a run would use, and what is wrong, if anything."""
+    try:
+        import pyopencl as cl
+
+        from heimdall.engine.opencl import device
+
+        found = device.devices()
+        chosen = device.select()
+        # A driver may start its workers with the first context, not when asked for its name.
+        cl.CommandQueue(cl.Context([chosen])).finish()
+        return [_describe_opencl(each) for each in found], _describe_opencl(chosen), None
+    except HeimdallError as error:
+        return [], None, str(error)
+    except Exception as error:  # a driver's own failures have no common class
+        log.debug("OpenCL failed", exc_info=True)
+        return [], None, f"OpenCL failed: {error}"
+
+
+def _describe_opencl(device: Any) -> dict[str, Any]:
+    import pyopencl as cl
+
+    kinds = ("CPU", "GPU", "ACCELERATOR")
+    kind = next((k for k in kinds if device.type & getattr(cl.device_type, k)), "OTHER")
+    return {
+        "name": device.name.strip(),
+        "platform": device.platform.name.strip(),
+        "driver": device.driver_version.strip(),
+        "version": device.version.strip(),
+        "type": kind,
+        "compute_units": device.max_compute_units,
+        "memory_mb": device.global_mem_size // 2**20,
+    }
+
+
+def _gl() -> dict[str, Any]:
+    """The renderer of a small headless context, or why there is none."""
+    try:
+        from heimdall.render import open_surface
+
+        surface = open_surface((64, 64), headless=True)
+        try:
+            surface.finish()
+            info = surface.ctx.info
+            return {"renderer": surface.renderer, "version": info["GL_VERSION"], "error": None}
+        finally:
+            surface.close()
+    except DeviceError as error:
+        return {"renderer": None, "version": None, "error": str(error)}
+    except Exception as error:  # moderngl raises bare Exception
+        log.debug("GL failed", exc_info=True)
+        return {"renderer": None, "version": None, "error": f"OpenGL failed: {error}"}
+
+
+def _onnxruntime() -> dict[str, Any]:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        return {
+            "version": None,
+            "providers": [],
+            "gpu_devices": [],
+            "error": f"onnxruntime: {error}",
+        }
+    from heimdall.engine.providers import available_providers
+
+    return {
+        "version": onnxruntime.__version__,
+        "providers": onnxruntime.get_available_providers(),
+        "gpu_devices": available_providers(),  # as --device takes them
+        "error": None,
+    }

@@ -1,0 +1,425 @@
+"""What the coordinator's actions become: work for the GPU worker, the CPU worker and the pool.
+
+Workers touch neither the coordinator nor GL; they post events (and decoded results) to the
+inbox that the main thread reads.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from heimdall.engine.checks import check_inputs
+from heimdall.errors import AppError
+from heimdall.models.base import Prepared
+from heimdall.models.luminance import luminance_difference, luminance_grid
+from heimdall.runtime.parts import Parts
+from heimdall.system.faults import Fallible, Faults, say
+from heimdall.system.priority import first_in_line, in_background, lower_priority, second_in_line
+from heimdall.system.workers import Workers
+from heimdall.vocabulary.events import (
+    Action,
+    ChunkFinished,
+    DnnMoved,
+    Drop,
+    Event,
+    FallbackFinished,
+    Finish,
+    InputReady,
+    JobFailed,
+    Move,
+    Prepare,
+    ProcessorLost,
+    RunChunk,
+    RunFallback,
+    Yield,
+)
+from heimdall.vocabulary.processors import CPU, GPU
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from heimdall.capture import Frame
+    from heimdall.engine.base import Network, State
+    from heimdall.runtime.deployment import Deployment
+    from heimdall.runtime.telemetry.spans import Spans
+
+
+log = logging.getLogger(__name__)
+
+GPU_FAILURES_UNTIL_LOST = 3
+_NO_JOB = -1
+APP_FAILURES = (Exception, SystemExit)  # a thread that exits would take the pool with it
+
+
+@dataclass(frozen=True)
+class Result:
+    """A decoded result on its way to ``App.on_result``."""
+
+    dnn: str
+    value: Any
+    frame: Frame
+    finish: Finish
+    requested_ns: int
+    decoded_ns: int
+
+
+@dataclass
+class _Run:
+    """One job in flight: its frame, and what its stages have produced so far.
+
+    The pool copies a stage's first input to the processor and its last output from it, so that
+    the processor need not wait: ``written`` is where that input is (task, processor), ``unread``
+    where that output still is. ``read`` is set when it has been read, so that the input of the
+    DNN's next job, which waits for that (``previous_read``), may take its place.
+    """
+
+    dnn: str
+    frame: Frame
+    options: Mapping[str, Any]
+    requested_ns: int
+    previous_read: threading.Event
+    tasks: list[Prepared] = field(default_factory=list)
+    written: str = ""
+    outputs: dict[int, Mapping[str, np.ndarray]] = field(default_factory=dict)
+    unread: tuple[Network, State] | None = None
+    read: threading.Event = field(default_factory=threading.Event)
+    results: list[list[Any]] = field(default_factory=list)
+
+
+Compute = Callable[["Network", "State"], tuple[int, int]]  # returns where it stopped, and ns
+
+
+class Executor(Fallible):
+    """Carries out actions on worker threads. ``execute`` is called on the main thread only."""
+
+    def __init__(
+        self,
+        deployments: Mapping[str, Deployment],
+        newest: Callable[[], Frame],
+        inbox: queue.SimpleQueue[Event | Result],
+        spans: Spans | None = None,
+        renew: Callable[[str, Any, Frame], None] = lambda dnn, value, frame: None,
+        clock: Callable[[], int] = time.perf_counter_ns,
+    ) -> None:
+        """``renew`` hears of each result in the pool, before the inbox does."""
+        self._renew = renew
+        self._clock = clock
+        self._deployments = deployments
+        self._parts = {
+            name: [Parts(stage.op_ns, stage.chunk_cost_ns) for stage in deployment.plan.stages]
+            for name, deployment in deployments.items()
+        }
+        self._newest = newest
+        self._inbox = inbox
+        self._spans = spans
+        self._runs: dict[int, _Run] = {}
+        self._last_read = {dnn: threading.Event() for dnn in deployments}  # of its newest job
+        for read in self._last_read.values():
+            read.set()
+        self._processor = dict.fromkeys(deployments, GPU)  # where each DNN is loaded
+        self._locks = {dnn: threading.Lock() for dnn in deployments}  # of its networks' states
+        self._grids: dict[str, np.ndarray] = {}
+        self._yielding = _NO_JOB  # its chunk on the GPU ends as soon as it may
+        self._gpu_failures = 0
+        self._closing = False
+        self.options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
+        self._faults = Faults()
+        self.preloaded = threading.Event()  # no loading is under way
+        self.preloaded.set()
+        self._gpu = Workers("gpu", urgency=first_in_line)
+        self._cpu = Workers("cpu", urgency=in_background)
+        self._pool = Workers("pool", count=2, urgency=lambda: lower_priority(5))
+        # Short work that a job waits for at each of its fallback ops: not behind whole pictures.
+        self._fallback = Workers("fallback", urgency=second_in_line)
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            Prepare: self._on_prepare,
+            RunChunk: self._on_run_chunk,
+            Yield: self._on_yield,
+            RunFallback: lambda action: self._fallback.submit(self._run_fallback, action),
+            Move: lambda action: self._cpu.submit(self._move, action),
+            Finish: self._on_finish,
+            Drop: self._on_drop,
+        }
+
+    def execute(self, actions: Sequence[Action]) -> None:
+        """Dispatch ``actions``; none of them blocks."""
+        for action in actions:
+            self._handlers[type(action)](action)
+
+    def preload(self) -> None:
+        """Load all DNNs on the CPU too, beside the first frames. ``preloaded`` is set when that
+        is over."""
+        self.preloaded.clear()
+        for deployment in self._deployments.values():
+            self._cpu.submit(self._preload, deployment)
+        self._cpu.submit(self.preloaded.set)
+
+    def _preload(self, deployment: Deployment) -> None:
+        if self._closing:  # nobody needs it any more, and each takes a while
+            return
+        # Loading holds the interpreter lock for tens of ms (100 MB of weights: for hundreds),
+        # which frames feel: shortest when nothing interrupts it.
+        second_in_line()
+        try:
+            deployment.load(CPU)
+        finally:
+            in_background()
+        deployment.warm_up(CPU)
+
+    def close(self) -> None:
+        """Wait for what is running, then end the threads."""
+        self._closing = True
+        for workers in (self._gpu, self._cpu, self._fallback, self._pool):
+            workers.close()
+
+    # --- main thread -----------------------------------------------------------------
+
+    def _on_prepare(self, action: Prepare) -> None:
+        if action.stage == 0:
+            options = self.options.get(action.dnn, {})
+            before = self._last_read[action.dnn]
+            run = _Run(action.dnn, self._newest(), options, self._clock(), before)
+            self._runs[action.job], self._last_read[action.dnn] = run, run.read
+        self._pool.submit(self._prepare, action)
+
+    def _on_run_chunk(self, action: RunChunk) -> None:
+        if action.processor == GPU:
+            self._yielding = _NO_JOB
+        worker = self._gpu if action.processor == GPU else self._cpu
+        worker.submit(self._run_chunk, action)
+
+    def _on_yield(self, action: Yield) -> None:
+        self._yielding = action.job
+
+    def _on_finish(self, action: Finish) -> None:
+        run = self._runs.pop(action.job)
+        self._pool.submit(self._finish, action, run)
+
+    def _on_drop(self, action: Drop) -> None:
+        run = self._runs.pop(action.job, None)
+        if run is not None:
+            run.read.set()
+
+    # --- pool ------------------------------------------------------------------------
+
+    def _prepare(self, action: Prepare) -> None:
+        run = self._runs.get(action.job)
+        if run is None:  # dropped meanwhile
+            return
+        pipeline = self._deployments[action.dnn].pipeline
+        start_ns = self._clock()
+        try:
+            difference = 0.0
+            if action.stage == 0:
+                difference = self._luminance(action.dnn, run.frame.image)
+                previous: list[Any] = []
+            else:
+                previous = self._decode_stage(run)
+            run.tasks = pipeline.prepare(action.stage, run.frame.image, previous, run.options)
+            self._check(action, run.tasks)
+            run.outputs = {}
+            if run.tasks:
+                self._write_first(run, action.stage)
+        except APP_FAILURES as error:
+            self._failed(action.job, action.dnn, "preprocess", error)
+            return
+        self._span("pool", f"{action.dnn} preprocess", start_ns, stage=action.stage)
+        self._inbox.put(InputReady(action.job, len(run.tasks), difference))
+
+    def _write_first(self, run: _Run, stage: int) -> None:
+        """Copy a stage's first input to where the DNN will most likely run."""
+        run.previous_read.wait()  # the pool was given that task before this one
+        processor = self._processor[run.dnn]
+        network, state = self._deployments[run.dnn].network(stage, processor)
+        run.written = ""
+        try:
+            with self._locks[run.dnn]:
+                network.write(state, run.tasks[0].inputs)
+        except Exception:
+            log.debug("%s: its worker copies the input again, and reports", run.dnn, exc_info=True)
+        else:
+            run.written = processor
+
+    def _check(self, action: Prepare, tasks: Sequence[Prepared]) -> None:
+        """Tensors that do not fit are the app's fault, and must not count as the GPU's."""
+        if action.stage == 0 and len(tasks) != 1:
+            raise AppError(f"stage 0 must be given exactly one task, not {len(tasks)}")
+        graph = self._deployments[action.dnn].graphs[action.stage]
+        for task in tasks:
+            check_inputs(graph, task.inputs)
+
+    def _luminance(self, dnn: str, image: np.ndarray) -> float:
+        grid = luminance_grid(image)
+        last = self._grids.get(dnn)
+        self._grids[dnn] = grid
+        return 0.0 if last is None else luminance_difference(grid, last)
+
+    def _decode_stage(self, run: _Run) -> list[Any]:
+        pipeline = self._deployments[run.dnn].pipeline
+        stage = len(run.results)
+        self._read_last(run)
+        results = [
+            pipeline.decode(stage, run.outputs[task], prepared.context)
+            for task, prepared in enumerate(run.tasks)
+        ]
+        run.results.append(results)
+        return results
+
+    def _read_last(self, run: _Run) -> None:
+        """Copy the stage's last output, if that has not been done yet."""
+        if run.unread is not None:
+            network, state = run.unread
+            with self._locks[run.dnn]:
+                run.outputs[len(run.tasks) - 1] = network.read(state)
+            run.unread = None
+
+    def _run_fallback(self, action: RunFallback) -> None:
+        start_ns = self._clock()
+        try:
+            _, elapsed_ns = self._run_range(
+                action,
+                GPU,
+                lambda network, state: (
+                    action.end_op,
+                    network.run_fallback(state, action.start_op, action.end_op),
+                ),
+            )
+        except Exception as error:
+            self._failed(action.job, action.dnn, "fallback op", error)
+            return
+        self._span(
+            "pool", f"{action.dnn} fallback", start_ns, start=action.start_op, end=action.end_op
+        )
+        self._inbox.put(FallbackFinished(action.job, action.end_op, elapsed_ns))
+
+    def _finish(self, action: Finish, run: _Run) -> None:
+        start_ns = self._clock()
+        try:
+            self._read_last(run)
+        except Exception as error:
+            self._failed(action.job, action.dnn, "reading outputs", error)
+            if action.processor == GPU:
+                self._count_gpu_failure()
+            return
+        finally:
+            run.read.set()
+        try:
+            self._decode_stage(run)
+            value = self._deployments[run.dnn].pipeline.combine(run.results, run.frame.image)
+            self._renew(run.dnn, value, run.frame)
+        except APP_FAILURES as error:
+            self._failed(action.job, action.dnn, "decode", error)
+            return
+        self._span("pool", f"{action.dnn} decode", start_ns)
+        self._inbox.put(Result(run.dnn, value, run.frame, action, run.requested_ns, self._clock()))
+
+    # --- GPU and CPU workers -----------------------------------------------------------
+
+    def _run_chunk(self, action: RunChunk) -> None:
+        start_ns = self._clock()
+        try:
+            compute = self._on_gpu(action) if action.processor == GPU else _whole
+            end_op, elapsed_ns = self._run_range(action, action.processor, compute)
+        except Exception as error:
+            self._failed(action.job, action.dnn, f"{action.processor} inference", error)
+            if action.processor == GPU:
+                self._count_gpu_failure()
+            return
+        if action.processor == GPU:
+            self._gpu_failures = 0
+        else:
+            end_op = action.end_op  # the GPU's ops are those that the coordinator counts
+        self._span(
+            action.processor,
+            action.dnn,
+            start_ns,
+            end_ns=start_ns + elapsed_ns,
+            ops=f"{action.start_op}-{end_op}",
+            planned_end=action.end_op,
+            stage=action.stage,
+            task=action.task,
+            reason=action.reason,
+            expected_ms=action.expected_ns / 1e6,
+        )
+        self._inbox.put(
+            ChunkFinished(action.job, action.processor, action.start_op, end_op, elapsed_ns)
+        )
+
+    def _on_gpu(self, action: RunChunk) -> Compute:
+        pace = self._parts[action.dnn][action.stage].pace(action, self._clock)
+
+        def go_on(part: int) -> bool:
+            return self._yielding != action.job and pace.go_on(part)
+
+        return lambda network, state: network.run_parts(state, action.start_op, pace.ends, go_on)
+
+    def _run_range(
+        self, action: RunChunk | RunFallback, processor: str, compute: Compute
+    ) -> tuple[int, int]:
+        """Run ops of a job; returns the op before which it stopped, and the processor's time.
+
+        Between the tasks of a stage the input is copied in before, and the output out after.
+        """
+        run = self._runs.get(action.job)
+        if run is None:  # dropped meanwhile
+            return action.end_op, 0
+        network, state = self._deployments[action.dnn].network(action.stage, processor)
+        began_ns = self._clock()
+        with self._locks[action.dnn]:
+            if action.start_op == 0 and (action.task or run.written != processor):
+                network.write(state, run.tasks[action.task].inputs)
+            written_ns = self._clock() - began_ns
+            end, ran_ns = compute(network, state)
+            if end == len(network.ops):
+                if action.task + 1 < len(run.tasks):
+                    run.outputs[action.task] = network.read(state)
+                else:
+                    run.unread = network, state
+        return end, written_ns + ran_ns
+
+    def _move(self, action: Move) -> None:
+        start_ns = self._clock()
+        try:
+            self._deployments[action.dnn].load(action.processor)
+        except Exception as error:
+            self._report(action.dnn, f"move to {action.processor}", error)
+            stays = GPU if action.processor == CPU else CPU
+            self._inbox.put(DnnMoved(action.dnn, stays))
+            return
+        self._processor[action.dnn] = action.processor
+        self._span(
+            "cpu", f"{action.dnn} moves to {action.processor}", start_ns, reason=action.reason
+        )
+        self._inbox.put(DnnMoved(action.dnn, action.processor))
+
+    # --- failures and trace ------------------------------------------------------------
+
+    def _count_gpu_failure(self) -> None:
+        self._gpu_failures += 1
+        if self._gpu_failures == GPU_FAILURES_UNTIL_LOST:
+            self._faults.report("the GPU failed repeatedly: its DNNs move to the CPU")
+            self._inbox.put(ProcessorLost(GPU))
+
+    def _failed(self, job: int, dnn: str, step: str, error: BaseException) -> None:
+        self._report(dnn, step, error)
+        self._inbox.put(JobFailed(job, f"{step}: {say(error)}"))
+
+    def _report(self, dnn: str, step: str, error: BaseException) -> None:
+        self._faults.report(f"{dnn}: {step} failed: {say(error)}", error)
+
+    def _span(
+        self, lane: str, name: str, start_ns: int, end_ns: int | None = None, **details: Any
+    ) -> None:
+        if self._spans:
+            self._spans.span(lane, name, start_ns, end_ns or self._clock(), details)
+
+
+def _whole(network: Network, state: State) -> tuple[int, int]:
+    end = len(network.ops)
+    return end, network.run(state, 0, end)

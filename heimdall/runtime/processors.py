@@ -1,0 +1,82 @@
+"""The two processors of a run: the GPU's engine, and the CPU's."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import cv2  # noqa: F401  (its threads, and numpy's, must not become the software GPU's)
+
+from heimdall.engine import open_engine
+from heimdall.engine.base import Engine
+from heimdall.errors import DeviceError
+from heimdall.system import softgpu
+from heimdall.system.priority import cores_awake
+from heimdall.vocabulary.processors import CPU, GPU
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Processors:
+    """Both engines, and the software GPU that one of them may run on."""
+
+    gpu: Engine
+    cpu: Engine
+    software: softgpu.SoftwareGpu | None  # None: a real GPU
+
+    @property
+    def mode(self) -> str:
+        """``hardware``, or how the software GPU is confined."""
+        return self.software.describe() if self.software else "hardware"
+
+    @property
+    def load_limit(self) -> float:
+        """The share of its time that the GPU may work (see ``SoftwareGpu.load_limit``)."""
+        return self.software.load_limit if self.software else 1.0
+
+    def confined(self) -> contextlib.AbstractContextManager[object]:
+        """Create inside this block what else belongs to the GPU, such as a surface."""
+        return self.software.confined() if self.software else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def open_processors(
+    device: str | None = None, software: softgpu.SoftwareGpu | None = None
+) -> Iterator[Processors]:
+    """Open both engines, and close them when the block ends.
+
+    The GPU's threads are confined by ``software`` (default: ``softgpu.plan()``), unless it
+    turns out to be a real one. Raises DeviceError when the device asked for is not there.
+    """
+    software = software or softgpu.plan()
+    with softgpu.restored_afterwards(), contextlib.ExitStack() as stack:
+        with software.confined():
+            gpu = stack.enter_context(contextlib.closing(_open_gpu(device)))
+        if gpu.hardware:
+            software.release()
+        elif software.realtime:
+            stack.enter_context(cores_awake())
+        cpu = stack.enter_context(contextlib.closing(open_engine("onnxruntime", processor=CPU)))
+        yield Processors(gpu, cpu, None if gpu.hardware else software)
+
+
+def _open_gpu(device: str | None) -> Engine:
+    """The OpenCL engine, or a provider of onnxruntime that was asked for by name; without any
+    OpenCL, onnxruntime on the CPU takes the GPU's role too."""
+    if device == "onnxruntime":
+        return open_engine("onnxruntime", processor=GPU)
+    if device is not None:
+        from heimdall.engine.providers import provider_named
+
+        if provider := provider_named(device):
+            return open_engine("provider", provider=provider)
+    try:
+        return open_engine("opencl", device=device)
+    except DeviceError as error:
+        if device is not None:
+            raise
+        log.warning("%s. Networks run on the CPU by onnxruntime instead.", error)
+        return open_engine("onnxruntime", processor=GPU)

@@ -1,0 +1,267 @@
+"""Opening everything a run needs, in an order that finds mistakes before slow work begins.
+
+Pipelines and the source first (a wrong name fails at once), then the devices inside the
+software GPU's confinement, then networks and their profiles.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+
+from heimdall.analyzer.profile import to_stage_plan
+from heimdall.analyzer.profiler import Progress, measure_render, no_progress
+from heimdall.analyzer.store import load_or_measure
+from heimdall.app import DNN, App
+from heimdall.app.options import MODES, RunOptions
+from heimdall.capture import Frame, Source, open_source
+from heimdall.engine.base import Network
+from heimdall.engine.checks import check_forced_names
+from heimdall.errors import AppError, DeviceError, ModelError
+from heimdall.graph.graph import Graph, load_graph
+from heimdall.models.base import Pipeline
+from heimdall.models.catalog import open_pipeline
+from heimdall.render import Overlay, Scene, Surface, open_surface
+from heimdall.runtime.deployment import Deployment
+from heimdall.runtime.processors import Processors, open_processors
+from heimdall.runtime.splash import Splash
+from heimdall.system import paths, softgpu
+from heimdall.system.priority import precise_timers
+from heimdall.vocabulary.processors import GPU
+
+log = logging.getLogger(__name__)
+
+_STEPS = 100  # of a progress bar, a network
+FIRST_FRAME_TIMEOUT_S = 10.0
+
+
+@dataclass
+class Setup:
+    """What a run runs on."""
+
+    fps: float
+    source: Source
+    first_frame: Frame
+    surface: Surface
+    scene: Scene
+    overlay: Overlay
+    processors: Processors
+    deployments: dict[str, Deployment]
+    lone_render_ns: int  # one frame of this app, nothing else running
+    chunk_mode: str  # one of options.MODES
+
+    @property
+    def elastic(self) -> bool:
+        """Whether chunks can end at any op."""
+        return self.processors.gpu.name != "onnxruntime"
+
+    @property
+    def gpu_name(self) -> str:
+        return str(self.processors.gpu.describe()["device"])
+
+    def describe_devices(self) -> dict[str, Any]:
+        """The ``device`` entry of the run summary."""
+        return {
+            "gpu": self.gpu_name,
+            "cpu": self.processors.cpu.describe()["device"],
+            "software_gpu": self.processors.software is not None,
+            "mode": self.processors.mode,
+            "renderer": self.surface.renderer,
+        }
+
+
+@contextlib.contextmanager
+def start(app: App, options: RunOptions, progress: Progress = no_progress) -> Iterator[Setup]:
+    """Open source, devices and networks for ``app``; close them when the block ends.
+
+    Raises HeimdallError, saying what is missing and what to do, before anything is drawn.
+    """
+    fps = options.fps or app.fps
+    with contextlib.ExitStack() as stack:
+        pipelines = {dnn.name: _pipeline(dnn, app) for dnn in app.dnns}
+        source = stack.enter_context(contextlib.closing(_open_source(app, options)))
+        graphs = _load_graphs(pipelines, progress)
+        for dnn in app.dnns:
+            check_forced_names(graphs[dnn.name], dnn.force_fallback)
+        precise_timers()
+        cv2.setNumThreads(1)  # pictures are small, and the cores have other work
+        plan = softgpu.plan(cores=options.gpu_cores, realtime=options.realtime)
+        processors = stack.enter_context(open_processors(options.device, plan))
+        surface = stack.enter_context(_open_surface(app, options, processors))
+        first_frame = _first_frame(source)
+        scene, overlay = Scene(surface), Overlay(surface)
+        if not options.headless:
+            title = app.title or app.name
+            progress = Splash(surface, scene, overlay, first_frame, title, progress)
+        progress("measuring the renderer", 0, 1)
+        lone_render_ns = _measure_render(app, surface, scene, first_frame)
+        progress("measuring the renderer", 1, 1)
+        deployments = {}
+        for dnn in app.dnns:
+            deployment = Deployment(dnn, pipelines[dnn.name], graphs[dnn.name], processors.cpu)
+            stack.callback(deployment.close)
+            deployments[dnn.name] = deployment
+        gap_ns = round(1e9 / fps) - lone_render_ns
+        if gap_ns <= 0:
+            log.warning(
+                "a frame takes %.1f ms to draw, more than %g frames a second allow: one op a gap; "
+                "draw a smaller picture (--size), or fewer (--fps)",
+                lone_render_ns / 1e6,
+                fps,
+            )
+        _place(deployments, processors, gap_ns, progress)
+        yield Setup(
+            fps,
+            source,
+            first_frame,
+            surface,
+            scene,
+            overlay,
+            processors,
+            deployments,
+            lone_render_ns,
+            _chunk_mode(options, processors),
+        )
+
+
+def _pipeline(dnn: DNN, app: App) -> Pipeline:
+    if not isinstance(dnn.model, Pipeline):
+        beside = Path(inspect.getfile(type(app))).parent / dnn.model
+        model = beside if dnn.model.endswith(".onnx") and beside.is_file() else dnn.model
+        return open_pipeline(model, **dnn.pipeline_options)
+    if not getattr(dnn.model, "networks", ()):
+        kind = type(dnn.model).__name__
+        raise AppError(f"DNN {dnn.name!r}: {kind}.networks must hold a Network for each stage")
+    return dnn.model
+
+
+def _chunk_mode(options: RunOptions, processors: Processors) -> str:
+    """onnxruntime in the GPU's role runs the static chunks only: each range of ops needs a
+    session of its own, and the elastic mode cuts anywhere. On two cores, nanodet beside three
+    others came to 0.5 inferences a second so, and to 5 with static chunks."""
+    static = MODES[1]
+    if processors.gpu.name == "onnxruntime" and options.mode != static:
+        log.warning("onnxruntime plays the GPU: chunks are those of the static partition")
+        return static
+    return options.mode
+
+
+def _open_source(app: App, options: RunOptions) -> Source:
+    clip = paths.ASSETS / "media" / app.clip
+    if options.source is None and options.headless:
+        return open_source(str(clip))  # reproducible, and nobody's camera goes on unasked
+    return open_source(options.source, size=options.size or app.size, default=clip)
+
+
+def _first_frame(source: Source) -> Frame:
+    frame = source.wait_first(FIRST_FRAME_TIMEOUT_S)
+    if frame is None:
+        raise DeviceError(
+            f"{source.describe()} gave no picture within {FIRST_FRAME_TIMEOUT_S:.0f} s"
+            + (f": {source.error}" if source.error else "")
+        )
+    return frame
+
+
+def _load_graphs(pipelines: Mapping[str, Pipeline], progress: Progress) -> dict[str, list[Graph]]:
+    total = sum(len(pipeline.networks) for pipeline in pipelines.values())
+    graphs: dict[str, list[Graph]] = {}
+    done = 0
+    for name, pipeline in pipelines.items():
+        graphs[name] = []
+        for network in pipeline.networks:
+            progress("reading networks", done, total)
+            graphs[name].append(load_graph(network.path, network.shapes or None))
+            done += 1
+        _bind(name, pipeline, graphs[name])
+    progress("reading networks", total, total)
+    return graphs
+
+
+def _bind(name: str, pipeline: Pipeline, graphs: list[Graph]) -> None:
+    try:
+        pipeline.bind(graphs)
+    except ModelError as error:
+        raise ModelError(f"DNN {name!r}: {error}") from error
+
+
+def _open_surface(app: App, options: RunOptions, processors: Processors) -> Surface:
+    """Where the app is drawn: by the GPU, that is, where the software GPU's threads belong."""
+    with processors.confined():
+        surface = open_surface(
+            options.size or app.size, headless=options.headless, title=app.title or app.name
+        )
+        surface.finish()
+    return surface
+
+
+def _measure_render(app: App, surface: Surface, scene: Scene, frame: Frame) -> int:
+    """T_render of section 5.2 in ns: one frame of this app at this size, alone.
+
+    Preparing it counts although a run does that beforehand: there is little content yet, and
+    chunks had better be too short for their gap than too long.
+    """
+
+    def draw() -> None:
+        scene.begin(frame.image, frame.sequence)
+        try:
+            app.draw(scene)
+        except Exception as error:
+            # The run goes on without it, and says so (Callbacks); here it only costs accuracy.
+            log.debug("draw failed while measuring: %s", error)
+        scene.render()
+        surface.finish()
+
+    return measure_render(draw)
+
+
+def _place(
+    deployments: Mapping[str, Deployment],
+    processors: Processors,
+    gap_ns: int,
+    progress: Progress,
+) -> None:
+    """Load every network on the GPU, profile what is not profiled yet, and make the plans."""
+    all_steps = _STEPS * sum(len(each.graphs) for each in deployments.values())
+    done = 0
+    loaded: dict[str, list[Network]] = {}
+    for name, deployment in deployments.items():
+        forced = deployment.dnn.force_fallback
+        networks = loaded[name] = []
+        for graph in deployment.graphs:
+
+            def tell(part: int, parts: int, done: int = done) -> None:
+                progress("compiling networks", _STEPS * done + _STEPS * part // parts, all_steps)
+
+            tell(0, 1)
+            network = processors.gpu.load(graph, force_fallback=forced, on_progress=tell)
+            networks.append(network)
+            done += 1
+    # Only now: the GPU tries the kernels of one network while the next one is prepared.
+    for name, deployment in deployments.items():
+        deployment.place(GPU, loaded[name])
+    progress("compiling networks", all_steps, all_steps)
+    for deployment in deployments.values():
+        stages = [
+            to_stage_plan(
+                load_or_measure(
+                    network.graph,
+                    processors.gpu,
+                    processors.cpu,
+                    network=network,
+                    mode=processors.mode,
+                    force_fallback=deployment.dnn.force_fallback,
+                    progress=progress,
+                ),
+                gap_ns,
+            )
+            for network in deployment.networks(GPU)
+        ]
+        deployment.complete(stages)

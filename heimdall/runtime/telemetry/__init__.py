@@ -1,0 +1,1 @@
+"""What a run counts, keeps and shows of itself."""

@@ -1,0 +1,214 @@
+"""The figures of a run: what is counted, and the summary that ``--json`` prints.
+
+Frame intervals are those between the frames that a user sees; a window's frame rate is its
+intervals over their sum, windows being 1/3 s as in the paper (section 9.1).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import psutil
+
+from heimdall.vocabulary.events import Finish
+from heimdall.vocabulary.processors import GPU
+
+SCHEMA = 1
+WINDOW_S = 1 / 3
+LATE_NS = 1_000_000
+NO_MEMORY = {"at_10s": None, "peak": None, "end": None}  # in a simulation
+
+
+@dataclass
+class DnnFigures:
+    """Counts and latencies (ns) of one DNN."""
+
+    fallback_ops: int = 0
+    whole_ns: int = 0  # the whole network alone on the GPU, profiled (sum of stages)
+    latencies_ns: list[int] = field(default_factory=list)
+    end_to_end_ns: list[int] = field(default_factory=list)
+    chunks: list[int] = field(default_factory=list)
+    gpu: int = 0
+    cpu: int = 0
+    deadline_misses: int = 0
+    dropped: int = 0
+    stages: int = 1
+
+    def finished(self, finish: Finish) -> None:
+        """Count an inference."""
+        self.latencies_ns.append(finish.latency_ns)
+        self.deadline_misses += finish.missed
+        if finish.processor == GPU:
+            self.gpu += 1
+            self.chunks.append(finish.chunks)
+        else:
+            self.cpu += 1
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "inferences": len(self.latencies_ns),
+            "latency_ms": spread(self.latencies_ns),
+            "end_to_end_ms": spread(self.end_to_end_ns),
+            "gpu": self.gpu,
+            "cpu": self.cpu,
+            "chunks": round(float(np.mean(self.chunks)), 2) if self.chunks else 0,
+            "fallback_ops": self.fallback_ops,
+            "deadline_misses": self.deadline_misses,
+            "dropped": self.dropped,
+            "stages": self.stages,
+        }
+
+
+class MemorySampler:
+    """Resident memory of this process in MB, sampled once a second."""
+
+    def __init__(self, start_ns: int) -> None:
+        self._process = psutil.Process()
+        self._start_ns = start_ns
+        self._next_ns = start_ns
+        self.at_10s: float | None = None
+        self.peak = 0.0
+
+    def sample(self, now_ns: int) -> None:
+        if now_ns < self._next_ns:
+            return
+        self._next_ns = now_ns + 1_000_000_000
+        used = self.now_mb()
+        self.peak = max(self.peak, used)
+        if self.at_10s is None and now_ns - self._start_ns >= 10_000_000_000:
+            self.at_10s = used
+
+    def now_mb(self) -> float:
+        return float(self._process.memory_info().rss / 1e6)
+
+    def summary(self) -> dict[str, float | None]:
+        end = self.now_mb()
+        return {
+            "at_10s": None if self.at_10s is None else round(self.at_10s, 1),
+            "peak": round(max(self.peak, end), 1),
+            "end": round(end, 1),
+        }
+
+
+class Figures:
+    """Everything counted during a run, after warm-up.
+
+    ``simulated``: times are those of a virtual clock, and this process is not what runs.
+    """
+
+    def __init__(
+        self, fps_target: float, dnns: dict[str, DnnFigures], *, simulated: bool = False
+    ) -> None:
+        self.fps_target = fps_target
+        self.dnns = dnns
+        self._simulated = simulated
+        self.recent_ms: deque[float] = deque(maxlen=120)  # for the overlay's graph
+        self.restart(0 if simulated else time.perf_counter_ns())
+
+    def restart(self, now_ns: int) -> None:
+        """Forget the warm-up."""
+        self.started_ns = now_ns
+        self.presented_ns: list[int] = []
+        self.drawn_ns: list[int] = []
+        self.render_ns: list[int] = []
+        self.decision_ns: list[int] = []
+        self.late_frames = 0
+        self.skipped_frames = 0
+        self.gpu_chunk_ns = 0
+        self._cpu_s = time.process_time()
+        self.memory = None if self._simulated else MemorySampler(now_ns)
+        for dnn in self.dnns.values():
+            dnn.latencies_ns.clear()
+            dnn.end_to_end_ns.clear()
+            dnn.chunks.clear()
+            dnn.gpu = dnn.cpu = dnn.deadline_misses = dnn.dropped = 0
+
+    def frame(self, presented_ns: int, deadline_ns: int, drawn_ns: int, render_ns: int) -> None:
+        """A frame is presented, late if that is over 1 ms after its deadline. The GPU had drawn
+        it at ``drawn_ns``, in ``render_ns``."""
+        if self.presented_ns:
+            self.recent_ms.append((presented_ns - self.presented_ns[-1]) / 1e6)
+        self.presented_ns.append(presented_ns)
+        self.drawn_ns.append(drawn_ns)
+        self.render_ns.append(render_ns)
+        self.late_frames += presented_ns > deadline_ns + LATE_NS
+        if self.memory is not None:
+            self.memory.sample(presented_ns)
+
+    def recent_fps(self) -> float:
+        """Frame rate over the last third of a second."""
+        recent = list(self.recent_ms)[-max(1, round(self.fps_target * WINDOW_S)) :]
+        return 1000.0 * len(recent) / sum(recent) if recent else 0.0
+
+    def summary(
+        self, lone_render_ns: int, gap_utilization: float | None, now_ns: int | None = None
+    ) -> dict[str, Any]:
+        """The figures part of the run summary, as of ``now_ns`` (None: now)."""
+        seconds = ((time.perf_counter_ns() if now_ns is None else now_ns) - self.started_ns) / 1e9
+        intervals = _intervals_ms(self.presented_ns)
+        useful_ns = len(self.render_ns) * lone_render_ns + sum(
+            dnn.gpu * dnn.whole_ns for dnn in self.dnns.values()
+        )
+        return {
+            "fps_target": self.fps_target,
+            "frames": len(self.presented_ns),
+            "seconds": round(seconds, 3),
+            "fps": window_rates(intervals, self.fps_target),
+            "frame_interval_ms": percentiles(intervals),
+            "draw_interval_ms": percentiles(_intervals_ms(self.drawn_ns)),
+            "late_frames": self.late_frames,
+            "skipped_frames": self.skipped_frames,
+            "render_ms": percentiles(np.asarray(self.render_ns) / 1e6, maximum=False),
+            "gpu": {
+                "busy_ms": round((sum(self.render_ns) + self.gpu_chunk_ns) / 1e6, 1),
+                "useful_ms": round(useful_ns / 1e6, 1),
+            },
+            "cpu_core_s": round(time.process_time() - self._cpu_s, 3),
+            "gap_utilization": None if gap_utilization is None else round(gap_utilization, 4),
+            "decision_us": percentiles(np.asarray(self.decision_ns) / 1e3, maximum=False),
+            "dnns": {name: dnn.summary() for name, dnn in self.dnns.items()},
+            "memory_mb": self.memory.summary() if self.memory is not None else NO_MEMORY,
+        }
+
+
+def _intervals_ms(times_ns: list[int]) -> np.ndarray:
+    return np.diff(np.asarray(times_ns, dtype=np.int64)) / 1e6
+
+
+def window_rates(intervals_ms: np.ndarray, fps_target: float) -> dict[str, float | None]:
+    """Mean frame rate, and the lowest and highest over windows of 1/3 s."""
+    if not len(intervals_ms):
+        return {"mean": None, "min": None, "max": None}
+    # A window closes at the interval that brings it nearest to 1/3 s, so that jitter of a
+    # microsecond does not add an eleventh frame.
+    enough_ms = 1000 * WINDOW_S - 500 / fps_target
+    rates = []
+    count, total = 0, 0.0
+    for interval in intervals_ms:
+        count, total = count + 1, total + float(interval)
+        if total >= enough_ms:
+            rates.append(1000 * count / total)
+            count, total = 0, 0.0
+    mean = 1000 * len(intervals_ms) / float(intervals_ms.sum())
+    rates = rates or [mean]
+    return {"mean": round(mean, 3), "min": round(min(rates), 3), "max": round(max(rates), 3)}
+
+
+def percentiles(values: np.ndarray, maximum: bool = True) -> dict[str, float | None]:
+    """p50, p99 and, unless told otherwise, the maximum."""
+    names = ("p50", "p99", "max") if maximum else ("p50", "p99")
+    if not len(values):
+        return dict.fromkeys(names)
+    found = np.percentile(values, [50, 99, 100][: len(names)])
+    return {name: round(float(value), 3) for name, value in zip(names, found, strict=True)}
+
+
+def spread(values_ns: list[int]) -> dict[str, float | None]:
+    """Mean, p50, p99 and maximum of latencies, in ms."""
+    values = np.asarray(values_ns) / 1e6
+    mean = round(float(values.mean()), 3) if len(values) else None
+    return {"mean": mean, **percentiles(values)}

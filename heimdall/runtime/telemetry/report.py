@@ -1,0 +1,100 @@
+"""What a run shows of itself: the overlay's status while it lasts, and the summary at its end."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from heimdall.app import App
+from heimdall.coordinator.coordinator import Coordinator
+from heimdall.coordinator.snapshot import DnnStatus as DnnSnapshot
+from heimdall.render import DnnStatus, Status
+from heimdall.runtime.setup import Setup
+from heimdall.runtime.telemetry.figures import SCHEMA, Figures
+
+RATE_WINDOW_NS = 3_000_000_000
+
+
+class Reporter:
+    """Reads the figures and the coordinator; changes neither."""
+
+    def __init__(
+        self,
+        app: App,
+        setup: Setup,
+        coordinator: Coordinator,
+        figures: Figures,
+        *,
+        scheduler: str,
+        mode: str,
+    ) -> None:
+        self._app = app
+        self._setup = setup
+        self._coordinator = coordinator
+        self._figures = figures
+        self._scheduler = scheduler
+        self._mode = mode
+        self._before = coordinator.snapshot(0)
+        self._results_ns: dict[str, deque[int]] = {name: deque(maxlen=256) for name in figures.dnns}
+
+    def result(self, dnn: str, now_ns: int) -> None:
+        """A result of ``dnn`` has reached the app."""
+        self._results_ns[dnn].append(now_ns)
+
+    def reconfigured(self, scheduler: str, mode: str) -> None:
+        """From now on the run is under another policy or chunk mode."""
+        self._scheduler, self._mode = scheduler, mode
+
+    def warm(self, now_ns: int) -> None:
+        """Warm-up is over: gaps count from here."""
+        self._before = self._coordinator.snapshot(now_ns)
+
+    def status(self, now_ns: int, reason: str, message: str) -> Status:
+        """What the overlay shows."""
+        figures = self._figures
+        snapshot = self._coordinator.snapshot(now_ns)
+        return Status(
+            app=self._app.title or self._app.name,
+            fps=figures.recent_fps(),
+            fps_target=figures.fps_target,
+            frame_ms=tuple(figures.recent_ms),
+            late_frames=figures.late_frames,
+            scheduler=self._scheduler,
+            mode=self._mode,
+            device=self._setup.gpu_name,
+            dnns=tuple(self._dnn_status(item, now_ns) for item in snapshot.dnns.values()),
+            gap_utilization=snapshot.gap.utilization_since(self._before.gap),
+            reason=reason,
+            message=message or self._setup.source.error or "",
+        )
+
+    def _dnn_status(self, item: DnnSnapshot, now_ns: int) -> DnnStatus:
+        results = self._results_ns[item.name]
+        while results and results[0] < now_ns - RATE_WINDOW_NS:
+            results.popleft()
+        return DnnStatus(
+            name=item.name,
+            latency_ms=None if item.latency_ns is None else item.latency_ns / 1e6,
+            constraint_ms=item.constraint_ns / 1e6,
+            processor=item.processor,
+            rate_hz=len(results) / (RATE_WINDOW_NS / 1e9),
+            age_ms=(now_ns - results[-1]) / 1e6 if results else None,
+            misses=item.misses,
+            active=item.state == "running",
+        )
+
+    def summary(self, now_ns: int, startup_s: float) -> dict[str, Any]:
+        """The run summary, all but ``wall_s`` and ``errors``, which are known after it."""
+        setup = self._setup
+        gap = self._coordinator.snapshot(now_ns).gap.utilization_since(self._before.gap)
+        return {
+            "schema": SCHEMA,
+            "app": self._app.name,
+            "startup_s": round(startup_s, 3),
+            "source": setup.source.describe(),
+            "scheduler": self._scheduler,
+            "mode": self._mode,
+            "device": setup.describe_devices(),
+            "size": list(setup.surface.size),
+            **self._figures.summary(setup.lone_render_ns, gap),
+        }

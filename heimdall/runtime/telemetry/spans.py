@@ -1,0 +1,33 @@
+"""The work of the last seconds, lane by lane, for the overlay's timeline."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from heimdall.runtime.telemetry.trace import Tracer
+
+LANES = ("render", "gpu", "cpu")
+_KEPT = 1024  # spans that nobody has fetched
+
+
+class Spans:
+    """Hears of every span of work, from any thread; passes each on to the tracer, if any."""
+
+    def __init__(self, tracer: Tracer | None) -> None:
+        self._tracer = tracer
+        self._new: deque[tuple[int, str, int, int]] = deque(maxlen=_KEPT)
+
+    def span(
+        self, lane: str, name: str, start_ns: int, end_ns: int, details: Mapping[str, Any]
+    ) -> None:
+        """A piece of work in a lane; its name begins with that of the DNN."""
+        if lane in LANES:
+            self._new.append((LANES.index(lane), name.partition(" ")[0], start_ns, end_ns))
+        if self._tracer:
+            self._tracer.span(lane, name, start_ns, end_ns, details)
+
+    def fetch(self) -> list[tuple[int, str, int, int]]:
+        """What is new since the last call: (number of the lane, DNN, start, end in ns)."""
+        return [self._new.popleft() for _ in range(len(self._new))]

@@ -1,0 +1,116 @@
+"""The trace of a run: a Chrome/Perfetto timeline, and the recording that can be replayed.
+
+One file holds both: ``traceEvents`` for https://ui.perfetto.dev or chrome://tracing, and
+``heimdall`` with the coordinator's configuration and every event it received, so that
+``heimdall trace`` can feed them to a fresh coordinator and compare its actions.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from heimdall.coordinator.replay import record
+from heimdall.errors import ConfigError
+from heimdall.system.paths import replace_file
+from heimdall.vocabulary.events import Action, Event
+
+SCHEMA = 1
+LANES = ("render", "gpu", "cpu", "pool-0", "pool-1")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What ``replay`` needs: the coordinator's configuration, and its records as plain data."""
+
+    config: Mapping[str, Any]
+    records: Sequence[Mapping[str, Any]]
+
+
+@dataclass
+class Tracer:
+    """Collects spans from all threads and the coordinator's events from the main thread.
+
+    Appending to a list is all that happens during the run; ``save`` does the rest.
+    """
+
+    start_ns: int
+    spans: list[tuple[str, str, int, int, Mapping[str, Any]]] = field(default_factory=list)
+    steps: list[tuple[int, Event | None, Sequence[Action]]] = field(default_factory=list)
+
+    def span(
+        self, lane: str, name: str, start_ns: int, end_ns: int, details: Mapping[str, Any]
+    ) -> None:
+        """A piece of work in a lane; the pool has a lane a thread."""
+        if lane == "pool":
+            lane = threading.current_thread().name
+        self.spans.append((lane, name, start_ns, end_ns, details))
+
+    def step(self, now_ns: int, event: Event | None, actions: Sequence[Action]) -> None:
+        """What the coordinator was told, and what it answered."""
+        self.steps.append((now_ns, event, actions))
+
+    def save(self, path: str | Path, config: Mapping[str, Any], about: Mapping[str, Any]) -> None:
+        """Write the file, replacing an old one only when the new one is complete.
+
+        Raises ConfigError when it cannot be written.
+        """
+        others = {span[0] for span in self.spans} - set(LANES)  # fallback ops, or a baseline's
+        lanes = (*LANES, *sorted(others))
+        events = [self._event(lanes.index(span[0]), *span[1:]) for span in self.spans]
+        content = {
+            "traceEvents": _named(lanes) + events,
+            "displayTimeUnit": "ms",
+            "otherData": dict(about),
+            "heimdall": {
+                "schema": SCHEMA,
+                "config": dict(config),
+                "records": [record(*step) for step in self.steps],
+            },
+        }
+        try:
+            replace_file(Path(path), json.dumps(content).encode())
+        except OSError as error:
+            raise ConfigError(f"cannot write trace {path}: {error.strerror or error}") from error
+
+    def _event(
+        self, lane: int, name: str, start_ns: int, end_ns: int, details: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        return {
+            "ph": "X",
+            "pid": 1,
+            "tid": lane,
+            "name": name,
+            "ts": (start_ns - self.start_ns) / 1e3,
+            "dur": (end_ns - start_ns) / 1e3,
+            "args": dict(details),
+        }
+
+
+def _named(lanes: Sequence[str]) -> list[dict[str, Any]]:
+    return [
+        {"ph": "M", "pid": 1, "tid": index, "name": "thread_name", "args": {"name": lane}}
+        for index, lane in enumerate(lanes)
+    ]
+
+
+def read_recording(path: str | Path) -> Recording:
+    """The recording in a trace file. Raises ConfigError when it has none or is damaged."""
+    try:
+        content = json.loads(Path(path).read_text())
+        data = content["heimdall"]
+        if data["schema"] != SCHEMA:
+            raise ConfigError(
+                f"trace {path} has schema {data['schema']}, this version reads {SCHEMA}"
+            )
+        return Recording(data["config"], data["records"])
+    except OSError as error:
+        raise ConfigError(f"cannot read trace {path}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"{path} is not a trace written by `heimdall run --trace`: {error}"
+        ) from error

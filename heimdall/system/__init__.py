@@ -1,0 +1,1 @@
+"""The operating system and the process: paths, cores, clocks, priorities, threads, faults."""

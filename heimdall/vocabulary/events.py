@@ -1,0 +1,209 @@
+"""What the coordinator is told (events) and what it answers (actions), as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRendered:
+    """A frame is on screen: the GPU is free until ``gap_end_ns``, when rendering takes it back."""
+
+    frame: int
+    gap_end_ns: int
+    render_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RenderStarted:
+    """Rendering holds the GPU: the gap is closed, no chunk may start."""
+
+    frame: int
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceRequested:
+    """The app (or the main loop, for a continuous DNN) wants an inference on the newest frame."""
+
+    dnn: str
+
+
+@dataclass(frozen=True, slots=True)
+class InputReady:
+    """Preprocessing of a job's current stage is done: ``tasks`` inputs wait, one each crop.
+
+    Zero tasks: the stage has nothing to do (no palm found) and the job ends.
+    ``luminance_difference`` is C of Eq. 4 on 1080p pixels, computed in the pool (stage 0 only).
+    """
+
+    job: int
+    tasks: int = 1
+    luminance_difference: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkFinished:
+    """Ops up to ``end_op`` of a job's current task have run; ``elapsed_ns`` on the processor."""
+
+    job: int
+    processor: str
+    start_op: int
+    end_op: int
+    elapsed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class FallbackFinished:
+    """The pool has run the fallback ops up to ``end_op``."""
+
+    job: int
+    end_op: int
+    elapsed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class DnnMoved:
+    """A DNN is now loaded on ``processor`` (moving takes about 50 ms on a phone, section 6.3.2)."""
+
+    dnn: str
+    processor: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobFailed:
+    """Preprocessing, a chunk or decoding raised; the job is dropped."""
+
+    job: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorLost:
+    """A processor stopped working; its DNNs move away and its running job is dropped."""
+
+    processor: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessorBack:
+    """A lost processor works again."""
+
+    processor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reconfigured:
+    """From now on another policy, chunk mode or frame rate; jobs in flight go on.
+
+    ``chunks``: the static partition for that rate, one entry a network: all stages of the first
+    DNN, then those of the second, and so on.
+    """
+
+    scheduler: str
+    mode: str
+    frame_interval_ns: int
+    chunks: tuple[tuple[tuple[int, int], ...], ...]
+
+
+Event = (
+    FrameRendered
+    | RenderStarted
+    | InferenceRequested
+    | InputReady
+    | ChunkFinished
+    | FallbackFinished
+    | DnnMoved
+    | JobFailed
+    | ProcessorLost
+    | ProcessorBack
+    | Reconfigured
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Preprocess the input of ``stage`` (0: the newest frame; later: crops from the last
+    stage's outputs) in the pool, then report InputReady."""
+
+    job: int
+    dnn: str
+    stage: int
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class RunChunk:
+    """Run ops ``[start_op, end_op)`` of task ``task`` of ``stage`` on ``processor``.
+
+    ``until_ns``: when rendering takes the GPU back. A chunk that turns out slower than expected
+    may end at an earlier op for that, and so may one that is to yield; 0: it has to run to its
+    end.
+
+    To be left as it is, like the others, but not frozen: a decision makes one, and a frozen
+    dataclass stores its fields the slow way (9 us instead of 3 us when the caches are cold).
+    """
+
+    job: int
+    dnn: str
+    stage: int
+    task: int
+    processor: str
+    start_op: int
+    end_op: int
+    expected_ns: int
+    reason: str  # why this one: "deadline", "lowest utility", ... (overlay and trace)
+    until_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Yield:
+    """End the chunk of ``job`` that runs on the GPU as soon as it may, for a more urgent one."""
+
+    job: int
+    dnn: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunFallback:
+    """Run the fallback ops ``[start_op, end_op)`` in the pool."""
+
+    job: int
+    dnn: str
+    stage: int
+    task: int
+    start_op: int
+    end_op: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Load ``dnn`` on ``processor``, then report DnnMoved; its next jobs run there."""
+
+    dnn: str
+    processor: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The last op of the last stage has run: decode in the pool and deliver the result."""
+
+    job: int
+    dnn: str
+    processor: str
+    latency_ns: int  # from enqueue (after preprocessing) to now
+    missed: bool  # latency above the DNN's constraint
+    chunks: int  # how many chunks its GPU work was cut into
+    stages: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The job ends without a result."""
+
+    job: int
+    dnn: str
+    reason: str
+
+
+Action = Prepare | RunChunk | Yield | RunFallback | Move | Finish | Drop

@@ -1,0 +1,59 @@
+"""What is known about a DNN before it runs: its stages, their profiled times, its utility."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Utility:
+    """Parameters of Eqs. 2-4 for one DNN. Times are in ms.
+
+    ``beta`` scales how fast utility falls, ``gamma`` is the exponent, ``l0`` the utility of a
+    fresh result, ``alpha`` the weight of content variation (0.01 in the paper).
+    """
+
+    beta: float = 1.0
+    gamma: float = 1.0
+    l0: float = 0.0
+    alpha: float = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """What is known about one network of a DNN before it runs (from its profile)."""
+
+    op_ns: tuple[int, ...]  # profiled GPU latency of each op (of each fallback op: on the CPU)
+    fallback: tuple[bool, ...]
+    cpu_ns: int  # the whole network on one CPU core
+    chunk_cost_ns: int  # measured cost of cutting: enqueue, flush and wait once
+    chunks: tuple[tuple[int, int], ...]  # the static partition, half-open op ranges
+    tasks: int = 1  # expected number of tasks (hands, faces): a guess until observed
+
+
+@dataclass(frozen=True, slots=True)
+class DnnPlan:
+    """What the coordinator must know about one DNN."""
+
+    name: str
+    stages: tuple[StagePlan, ...]
+    constraint_ns: int  # latency constraint t_max
+    utility: Utility = field(default_factory=Utility)
+    min_interval_ns: int = 0  # 1 / max_rate_hz
+    continuous: bool = True  # False: only on InferenceRequested
+    priority: str = "normal"
+
+    @property
+    def gpu_ns(self) -> int:
+        """What one inference alone takes of the GPU, as profiled, every stage once."""
+        return sum(_sum(stage, fallback=False) for stage in self.stages)
+
+    @property
+    def fallback_ns(self) -> int:
+        """What its fallback ops take on the CPU, as profiled, every stage once."""
+        return sum(_sum(stage, fallback=True) for stage in self.stages)
+
+
+def _sum(stage: StagePlan, *, fallback: bool) -> int:
+    pairs = zip(stage.op_ns, stage.fallback, strict=True)
+    return sum(ns for ns, falls_back in pairs if falls_back == fallback)

@@ -1,0 +1,58 @@
+"""Documents are found by what they show."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from apps.content.documents import Library
+from heimdall import ConfigError
+from heimdall.system import paths
+
+
+@pytest.fixture(scope="module")
+def library() -> Library:
+    return Library(paths.ASSETS / "documents")
+
+
+def frame(name: str, index: int) -> np.ndarray:
+    capture = cv2.VideoCapture(str(paths.ASSETS / "media" / name))
+    for _ in range(index):
+        capture.grab()
+    return capture.read()[1]
+
+
+def test_every_document_has_a_title_and_a_page(library):
+    titles = {document.path.stem: document.title for document in library.documents}
+    assert titles["one-gpu"] == "Four networks, one GPU"
+    assert all(document.page.shape[2] == 4 for document in library.documents)
+
+
+def test_a_thing_finds_the_document_with_its_picture(library):
+    assert library.find(frame("box.mp4", 120)[60:260, 300:560]).path.name == "camprodon.md"
+
+
+def test_a_printed_page_on_a_table_finds_its_file(library):
+    page = frame("desk.mp4", 100)[210:430, 150:470]
+    assert library.find(page).path.name == "one-gpu.md"
+
+
+@pytest.mark.parametrize(("clip", "index"), [("cup.mp4", 50), ("single_face.mp4", 30)])
+def test_what_no_document_shows_finds_none(library, clip, index):
+    assert library.find(frame(clip, index)) is None
+
+
+def test_a_picture_without_any_feature_finds_none(library):
+    assert library.find(np.full((50, 50, 3), 128, np.uint8)) is None
+
+
+def test_a_folder_without_documents_is_explained(tmp_path):
+    with pytest.raises(ConfigError, match=r"no documents in .*\.md"):
+        Library(tmp_path)
+
+
+def test_a_document_that_is_no_text_is_named(tmp_path):
+    (tmp_path / "broken.md").write_bytes(b"\xff\xfe\x00bad")
+    with pytest.raises(ConfigError, match=r"broken\.md"):
+        Library(tmp_path)

@@ -1,0 +1,64 @@
+"""Random inputs for measuring and checking."""
+
+from types import SimpleNamespace
+from typing import cast
+
+import numpy as np
+import pytest
+
+from heimdall.bench.check import bundled_shapes
+from heimdall.engine.onnxruntime import OnnxRuntimeEngine
+from heimdall.graph.graph import Graph, Tensor, load_graph
+from heimdall.graph.samples import sample_inputs
+from heimdall.system import paths
+
+
+def with_inputs(*shapes, dtype=np.float32) -> Graph:
+    """A graph of which only the inputs matter."""
+    inputs = [Tensor(f"x{i}", shape, np.dtype(dtype)) for i, shape in enumerate(shapes)]
+    return cast(Graph, SimpleNamespace(inputs=inputs))
+
+
+def test_same_seed_gives_the_same_arrays_and_another_seed_others():
+    graph = with_inputs((1, 3, 20, 30), (26,))
+    one, same, other = (sample_inputs(graph, seed) for seed in (1, 1, 2))
+    for name in one:
+        np.testing.assert_array_equal(one[name], same[name])
+        assert not np.array_equal(one[name], other[name])
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 33, 20), (1, 33, 20, 3), (2, 16, 7, 7), (1, 1, 1, 1), ()])
+def test_arrays_have_the_declared_shape_and_type_and_stay_in_range(shape):
+    array = sample_inputs(with_inputs(shape))["x0"]
+    assert array.shape == shape
+    assert array.dtype == np.float32
+    assert -1 <= array.min() <= array.max() <= 1
+
+
+def test_integer_pictures_use_the_range_of_bytes():
+    array = sample_inputs(with_inputs((1, 64, 64, 3), dtype=np.int32))["x0"]
+    assert array.dtype == np.int32
+    assert 0 <= array.min() < 60
+    assert 200 < array.max() <= 255
+
+
+def test_vectors_are_weights_that_sum_to_one():
+    weights = sample_inputs(with_inputs((26,)))["x0"]
+    assert weights.min() >= 0
+    assert weights.sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_pictures_make_detectors_and_masks_respond():
+    for file in ("seg_selfie_256.onnx", "ppocrv4_det_dynamic.onnx"):
+        graph = load_graph(paths.ASSETS / "models" / file, bundled_shapes().get(file))
+        network = OnnxRuntimeEngine().load(graph)
+        state = network.new_state()
+        network.write(state, sample_inputs(graph))
+        network.run(state, 0, len(network.ops))
+        (values,) = network.read(state).values()
+        assert values.max() > 0.3
+
+
+def test_inputs_of_one_network_differ():
+    samples = sample_inputs(with_inputs((1, 3, 8, 8), (1, 3, 8, 8)))
+    assert not np.array_equal(samples["x0"], samples["x1"])

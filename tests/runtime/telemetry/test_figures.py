@@ -1,0 +1,70 @@
+"""The figures mean what the summary says they mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heimdall.runtime.telemetry.figures import (
+    DnnFigures,
+    Figures,
+    percentiles,
+    spread,
+    window_rates,
+)
+
+MS = 1_000_000
+
+
+def test_windows_of_a_steady_run_all_show_the_target():
+    rates = window_rates(np.full(300, 1000 / 30), 30)
+    assert rates == {"mean": 30.0, "min": 30.0, "max": 30.0}
+
+
+def test_one_slow_frame_lowers_its_window_only():
+    intervals = np.full(30, 1000 / 30)
+    intervals[12] += 100
+    rates = window_rates(intervals, 30)
+    assert rates["max"] == pytest.approx(30.0)
+    assert rates["min"] == pytest.approx(1000 * 7 / (7 * 1000 / 30 + 100), abs=1e-3)
+    assert rates["mean"] == pytest.approx(1000 * 30 / (1000 + 100), abs=1e-3)
+
+
+@given(st.lists(st.floats(0.5, 500), min_size=1, max_size=200), st.sampled_from([30.0, 60.0]))
+def test_the_mean_lies_between_the_extreme_windows_of_whole_runs(intervals, fps):
+    rates = window_rates(np.array(intervals), fps)
+    assert rates["min"] <= rates["max"]
+    assert 1000 / max(intervals) - 1e-3 <= rates["mean"] <= 1000 / min(intervals) + 1e-3
+
+
+def test_nothing_measured_is_null_not_zero():
+    assert window_rates(np.array([]), 30) == {"mean": None, "min": None, "max": None}
+    assert percentiles(np.array([])) == {"p50": None, "p99": None, "max": None}
+    assert spread([])["mean"] is None
+
+
+def test_a_frame_is_late_only_when_over_a_millisecond_past_its_deadline():
+    figures = Figures(30, {})
+    for presented_ns, deadline_ns in ((10, 10), (44, 43), (78 + 1e-6, 77)):
+        figures.frame(int(presented_ns * MS), deadline_ns * MS, drawn_ns=0, render_ns=5 * MS)
+    assert figures.late_frames == 1
+    assert list(figures.recent_ms) == [34.0, pytest.approx(34.0)]
+
+
+def test_the_summary_counts_after_warm_up_only():
+    dnn = DnnFigures(whole_ns=20 * MS)
+    figures = Figures(30, {"eye": dnn})
+    dnn.latencies_ns.append(99 * MS)
+    dnn.gpu = 1
+    figures.frame(1, 1, 1, 5 * MS)
+    figures.restart(figures.started_ns)
+    dnn.latencies_ns.extend([10 * MS, 30 * MS])
+    dnn.gpu = 2
+    figures.frame(1, 1, 1, 6 * MS)
+    summary = figures.summary(lone_render_ns=5 * MS, gap_utilization=0.5)
+    assert summary["frames"] == 1
+    assert summary["dnns"]["eye"]["inferences"] == 2
+    assert summary["dnns"]["eye"]["latency_ms"]["mean"] == 20
+    assert summary["gpu"]["useful_ms"] == 5 + 2 * 20

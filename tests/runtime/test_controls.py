@@ -1,0 +1,278 @@
+"""What keys do while an app runs: the commands alone, then a whole run that is driven by them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import cv2
+import pytest
+
+from heimdall import App
+from heimdall.app.options import OVERLAYS, RunOptions, parse_press
+from heimdall.capture.switching import Sources
+from heimdall.errors import ConfigError
+from heimdall.render import Close, Dropped, Key, Pointer
+from heimdall.runtime.controls import COMMANDS, Controls, after, commands_by_key, help_rows
+from heimdall.runtime.live import run_app
+
+
+class Held:
+    """A source that can be held."""
+
+    live = held = False
+    stepped = 0
+
+    def hold(self):
+        self.held = True
+
+    def release(self):
+        self.held = False
+
+    def step(self):
+        self.stepped += 1
+
+
+class Run:
+    scheduler, mode, fps = "max-total", "elastic", 30.0
+
+    def reconfigure(self, scheduler, mode, fps):
+        self.scheduler, self.mode, self.fps = scheduler, mode, fps
+
+    def watch(self, source):
+        raise AssertionError("no other source was opened")
+
+
+@pytest.fixture
+def desk():
+    """Controls over stand-ins: ``press(*keys)``, and what they act on."""
+
+    def make(app=App, elastic=True, **options):
+        calls = []
+        surface = SimpleNamespace(
+            size=(320, 180), toggle_full_screen=lambda: calls.append("full screen")
+        )
+        setup: Any = SimpleNamespace(source=Held(), surface=surface, elastic=elastic)
+        run = Run()
+        controls = Controls(app(), RunOptions(**options), setup, run)
+
+        def press(*keys):
+            return [controls.handle(Key(key, True)) for key in keys]
+
+        return SimpleNamespace(
+            controls=controls, press=press, source=setup.source, run=run, calls=calls
+        )
+
+    return make
+
+
+# --- keys -------------------------------------------------------------------------------------
+
+
+def test_every_command_has_a_key_of_its_own():
+    keys = [key for command in COMMANDS for key in command.keys]
+    assert len(keys) == len(set(keys))
+
+
+def test_a_key_the_app_declares_is_the_apps_and_the_function_key_stays():
+    class Mine(App):
+        keys = {"p": "paint", "f6": "polish"}  # noqa: RUF012
+
+    mine = commands_by_key(Mine.keys)
+    assert "p" not in mine
+    assert mine["f6"] == "scheduler"
+    rows = help_rows(Mine())
+    assert rows[0] == ("p", "paint")
+    assert ("F6", "next scheduling policy") in rows
+
+
+def test_other_keys_and_the_pointer_are_the_apps(desk):
+    assert desk().press("s", "left") == [False, False]
+    assert not desk().controls.handle(Pointer(1, 2))
+    assert not desk().controls.handle(Key("p", True, frozenset({"control"})))
+
+
+def test_closing_the_window_and_escape_end_the_run(desk):
+    for event in (Close(), Key("escape", True)):
+        controls = desk().controls
+        assert controls.handle(event)
+        assert controls.ended
+
+
+def test_letting_a_key_go_does_nothing(desk):
+    controls = desk().controls
+    assert controls.handle(Key("escape", False))
+    assert not controls.ended
+
+
+# --- commands ---------------------------------------------------------------------------------
+
+
+def test_the_overlay_goes_through_its_views_and_comes_back(desk):
+    d = desk()
+    seen = []
+    for _ in OVERLAYS:
+        d.press("o")
+        seen.append(d.controls.view)
+    assert sorted(seen) == sorted(OVERLAYS)
+    assert d.controls.view == "panel"
+
+
+def test_help_shows_and_hides_the_card(desk):
+    d = desk()
+    d.press("h")
+    assert len(d.controls.help) == len(COMMANDS)
+    d.press("f1")
+    assert not d.controls.help
+
+
+def test_pause_and_step_act_on_the_source(desk):
+    d = desk()
+    d.press("space", ".")
+    assert (d.source.held, d.source.stepped) == (True, 1)
+    d.press("f3")
+    assert not d.source.held
+
+
+def test_policy_mode_and_rate_change_one_at_a_time(desk):
+    d = desk()
+    d.press("m", "=")
+    assert (d.run.mode, d.run.fps) == ("static", 45.0)
+    d.press("m", "-", "-")
+    assert (d.run.mode, d.run.fps) == ("elastic", 25.0)
+    before = d.run.scheduler
+    d.press("p")
+    assert d.run.scheduler != before
+    assert d.run.scheduler in d.controls.notice
+
+
+def test_the_rate_stops_at_both_ends(desk):
+    d = desk()
+    d.press(*["f8"] * 30)
+    assert d.run.fps == 5
+    d.press(*["f9"] * 30)
+    assert d.run.fps == 120
+
+
+def test_onnxruntime_in_the_gpus_role_stays_static(desk):
+    d = desk(elastic=False)
+    d.press("m")
+    assert d.run.mode == "elastic"
+    assert "static chunks only" in d.controls.notice
+
+
+def test_full_screen_is_the_surfaces_affair_and_an_option(desk):
+    d = desk(full_screen=True)
+    d.press("f11")
+    assert d.calls == ["full screen"] * 2
+
+
+def test_the_title_says_what_is_going_on(desk):
+    d = desk()
+    status = SimpleNamespace(app="Mine", fps=29.97)
+    assert d.controls.title(status) == "Mine · 30 fps"
+    d.press("space")
+    assert d.controls.title(status) == "Mine · 30 fps · paused"
+
+
+def test_presses_come_when_they_are_due_and_once(desk):
+    controls = desk(press=((2.0, "h"), (0.5, "x"))).controls
+    assert controls.presses(0.4) == []
+    assert controls.presses(0.6) == [Key("x", True), Key("x", False)]
+    assert controls.presses(9.0) == [Key("h", True), Key("h", False)]
+    assert controls.presses(99.0) == []
+
+
+@pytest.mark.parametrize("text", ["h", "2", "2:", "-1:h", "x:h", "2: "])
+def test_a_press_is_seconds_and_key(text):
+    with pytest.raises(ConfigError, match="expected SECONDS:KEY"):
+        parse_press(text)
+
+
+def test_after_goes_round():
+    assert [after(value, ("a", "b")) for value in ("a", "b", "z")] == ["b", "a", "a"]
+
+
+# --- another source ---------------------------------------------------------------------------
+
+
+def opened(sources):
+    import time
+
+    while (found := sources.opened()) is None:
+        time.sleep(0.005)
+    return found
+
+
+def test_the_next_source_is_opened_in_the_background(tmp_path):
+    for name in ("a.png", "b.png"):
+        cv2.imwrite(str(tmp_path / name), cv2.UMat(24, 32, cv2.CV_8UC3).get())
+    sources = Sources(str(tmp_path / "a.png"), tmp_path, (32, 24))
+    assert sources.next() == str(tmp_path / "b.png")
+    source = opened(sources)
+    assert source.name == "image b.png"
+    sources.close(source)
+    assert sources.next() == str(tmp_path / "a.png")
+    sources.close(opened(sources))
+
+
+def test_a_file_that_cannot_be_shown_is_a_line_and_no_more(desk, tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+    d = desk()
+    assert d.controls.handle(Dropped(str(tmp_path / "notes.txt")))
+    assert isinstance(opened(d.controls._sources), str)
+
+
+# --- a whole run ------------------------------------------------------------------------------
+
+APP = """
+from heimdall import DNN, App
+
+class Mine(App):
+    dnns = (DNN("segment", model="selfie", rate_hz=5),)
+    keys = {"g": "greet"}
+    greeted = 0
+
+    def on_key(self, key):
+        if key.pressed and key.name == "g":
+            print("greeted")
+"""
+
+
+def test_a_headless_run_can_be_driven_by_keys(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(APP)
+    presses = "0.1:g 0.2:f2 0.3:f7 0.4:f6 0.5:f9 0.6:f12 0.7:f3 0.8:f4 0.9:f3 1:f5 1.2:f10 1.5:f10"
+    options = RunOptions(
+        headless=True,
+        size=(160, 90),
+        seconds=1.5,  # counted from the last change on
+        device="onnxruntime",
+        mode="static",
+        trace=Path("trace.json"),
+        press=tuple(parse_press(press) for press in presses.split()),
+    )
+    summary = run_app("mine.py", options)
+    assert "greeted" in capsys.readouterr().out
+    assert summary["errors"] == []
+    assert summary["fps_target"] == 45
+    assert summary["scheduler"] != "max-total"
+    assert "box.mp4" not in summary["source"]
+    assert summary["dnns"]["segment"]["inferences"] > 0
+    (picture,) = Path.cwd().glob("mine-*.png")
+    assert cv2.imread(str(picture)).shape == (90, 160, 3)
+    (video,) = Path.cwd().glob("mine-*.mp4")
+    assert cv2.VideoCapture(str(video)).get(cv2.CAP_PROP_FRAME_COUNT) > 2
+    assert _replays(Path("trace.json"))
+
+
+def _replays(path):
+    from heimdall.coordinator.replay import replay
+    from heimdall.runtime.telemetry.trace import read_recording
+
+    recording = read_recording(path)
+    kinds = {record["event"]["type"] for record in recording.records if record["event"]}
+    assert "Reconfigured" in kinds
+    return list(replay(json.loads(json.dumps(recording.config)), recording.records)) == []

@@ -1,0 +1,223 @@
+"""Actions become work on threads, and come back as events."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from heimdall.app import DNN
+from heimdall.capture import Frame
+from heimdall.engine.null import NullEngine, NullNetwork
+from heimdall.engine.onnxruntime import OnnxRuntimeEngine
+from heimdall.graph.graph import graph_from_model
+from heimdall.models.base import Network, Pipeline, Prepared
+from heimdall.runtime.deployment import Deployment
+from heimdall.runtime.executor import GPU_FAILURES_UNTIL_LOST, Executor, Result
+from heimdall.vocabulary.events import (
+    ChunkFinished,
+    DnnMoved,
+    Drop,
+    FallbackFinished,
+    Finish,
+    InputReady,
+    JobFailed,
+    Move,
+    Prepare,
+    ProcessorLost,
+    RunChunk,
+    RunFallback,
+    Yield,
+)
+from heimdall.vocabulary.plans import StagePlan
+from heimdall.vocabulary.processors import CPU, GPU
+
+IMAGE = np.full((4, 4, 3), 7, np.uint8)
+
+
+def doubling_graph():
+    """y = relu(x + x): two nodes."""
+    model = helper.make_model(
+        helper.make_graph(
+            [
+                helper.make_node("Add", ["x", "x"], ["s"], name="add"),
+                helper.make_node("Relu", ["s"], ["y"], name="relu"),
+            ],
+            "double",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3])],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    return graph_from_model(model)
+
+
+class Mean(Pipeline):
+    """Stage 0 doubles the picture's mean; stage 1 doubles each of two crops of the result."""
+
+    networks = (Network("none.onnx"), Network("none.onnx"))
+    broken = ""
+
+    def prepare(self, stage, image, previous, options):
+        if self.broken == "prepare":
+            raise ValueError("no such picture")
+        if stage == 0:
+            start = float(image.mean()) + options.get("more", 0)
+            return [Prepared({"x": np.full((1, 3), start, np.float32)}, "whole")]
+        return [Prepared({"x": np.full((1, 3), previous[0] + i, np.float32)}, i) for i in (0, 1)]
+
+    def decode(self, stage, outputs, context):
+        if self.broken == "decode":
+            raise ValueError("no such output")
+        return float(outputs["y"][0, 0])
+
+    def combine(self, results, image):
+        return results
+
+
+class Bench:
+    """An executor with one DNN on null or real engines, and its inbox."""
+
+    def __init__(self, gpu, pipeline=None, forced=(), op_ns=(1_000, 1_000)):
+        self.inbox: queue.SimpleQueue = queue.SimpleQueue()
+        graphs = [doubling_graph(), doubling_graph()]
+        pipeline = pipeline or Mean()
+        dnn = DNN("twice", model=pipeline)
+        deployment = Deployment(dnn, pipeline, graphs, OnnxRuntimeEngine())
+        deployment.place(GPU, [gpu.load(graph, force_fallback=forced) for graph in graphs])
+        stage = StagePlan(op_ns, (False,) * len(op_ns), 1, 0, ())
+        deployment.complete([stage, stage])
+        self.executor = Executor({"twice": deployment}, lambda: Frame(IMAGE, 1, 0), self.inbox)
+
+    def do(self, action):
+        self.executor.execute([action])
+        return self.inbox.get(timeout=20)
+
+    def chunk(self, start, end, stage=0, task=0, processor=GPU):
+        return self.do(RunChunk(5, "twice", stage, task, processor, start, end, 0, "test"))
+
+
+@pytest.fixture
+def bench():
+    made = []
+
+    def make(*arguments, **options):
+        made.append(Bench(*arguments, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.executor.close()
+
+
+def test_a_job_of_two_stages_runs_chunk_by_chunk_to_its_result(bench):
+    b = bench(OnnxRuntimeEngine(processor=GPU), forced=("Relu",))
+    assert b.do(Prepare(5, "twice", 0)) == InputReady(5, 1, 0.0)
+    assert isinstance(b.chunk(0, 1), ChunkFinished)
+    assert isinstance(b.do(RunFallback(5, "twice", 0, 0, 1, 2)), FallbackFinished)
+    assert b.do(Prepare(5, "twice", 1)) == InputReady(5, 2, 0.0)
+    for task in (0, 1):
+        b.chunk(0, 1, stage=1, task=task)
+        b.do(RunFallback(5, "twice", 1, task, 1, 2))
+    result = b.do(Finish(5, "twice", GPU, 1, False, 3, 2))
+    assert isinstance(result, Result)
+    assert result.value == [[14.0], [28.0, 30.0]]
+    assert result.frame.image is IMAGE
+
+
+def test_options_of_the_newest_request_reach_the_pipeline(bench):
+    b = bench(OnnxRuntimeEngine(processor=GPU))
+    b.executor.options["twice"] = {"more": 3}
+    b.do(Prepare(5, "twice", 0))
+    ops = len(b.executor._deployments["twice"].networks(GPU)[0].ops)
+    b.chunk(0, ops)
+    assert b.do(Finish(5, "twice", GPU, 1, False, 1)).value[0] == [20.0]
+
+
+def test_on_the_cpu_the_whole_network_runs_whatever_the_gpus_ops_are(bench):
+    b = bench(NullEngine())
+    assert b.do(Move("twice", CPU, "test")) == DnnMoved("twice", CPU)
+    b.do(Prepare(5, "twice", 0))
+    event = b.chunk(0, 2, processor=CPU)
+    assert (event.processor, event.end_op) == (CPU, 2)
+    assert b.do(Finish(5, "twice", CPU, 1, False, 1)).value[0] == [14.0]
+
+
+def test_a_pipeline_that_raises_fails_its_job_and_is_reported(bench):
+    pipeline = Mean()
+    pipeline.broken = "prepare"
+    b = bench(NullEngine(), pipeline)
+    event = b.do(Prepare(5, "twice", 0))
+    assert event == JobFailed(5, "preprocess: ValueError: no such picture")
+    assert b.executor.errors == ["twice: preprocess failed: ValueError: no such picture"]
+
+
+def test_a_result_that_cannot_be_decoded_is_reported_to_the_coordinator(bench):
+    pipeline = Mean()
+    pipeline.broken = "decode"
+    b = bench(NullEngine(), pipeline)
+    b.do(Prepare(5, "twice", 0))
+    b.chunk(0, 2)
+    assert b.do(Finish(5, "twice", GPU, 1, False, 1)) == JobFailed(
+        5, "decode: ValueError: no such output"
+    )
+
+
+def test_a_gpu_that_fails_again_and_again_is_given_up(bench):
+    b = bench(NullEngine())
+    for _ in range(GPU_FAILURES_UNTIL_LOST):
+        b.do(Prepare(5, "twice", 0))
+        assert isinstance(b.chunk(1, 2), JobFailed)  # op 0 has not run: the engine refuses
+        b.executor.execute([Drop(5, "twice", "failed")])
+    assert b.inbox.get(timeout=20) == ProcessorLost(GPU)
+    assert "the GPU failed repeatedly" in b.executor.errors[-1]
+
+
+class Slow(Mean):
+    """Preprocessing that takes until it is released."""
+
+    def __init__(self):
+        self.released = threading.Event()
+
+    def prepare(self, stage, image, previous, options):
+        self.released.wait(20)
+        return super().prepare(stage, image, previous, options)
+
+
+def test_fallback_ops_do_not_wait_for_preprocessing(bench):
+    slow = Slow()
+    slow.released.set()
+    b = bench(OnnxRuntimeEngine(processor=GPU), slow, forced=("Relu",))
+    b.do(Prepare(5, "twice", 0))
+    b.chunk(0, 1)
+    slow.released.clear()
+    b.executor.execute([Prepare(job, "twice", 0) for job in (6, 7, 8)])  # more than the pool has
+    assert b.do(RunFallback(5, "twice", 0, 0, 1, 2)).job == 5
+    b.executor.execute([Drop(job, "twice", "test") for job in (5, 6, 7, 8)])
+    slow.released.set()
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_chunk_ends_early_when_it_is_asked_to_yield(bench, monkeypatch, asked):
+    started, released = threading.Event(), threading.Event()
+
+    def run_parts(network, state, start, ends, go_on):
+        started.set()
+        released.wait(20)
+        return (ends[2] if go_on(2) else ends[1]), 1
+
+    monkeypatch.setattr(NullNetwork, "run_parts", run_parts)
+    b = bench(NullEngine(), op_ns=(4_000_000,) * 3)
+    b.do(Prepare(5, "twice", 0))
+    until_ns = time.perf_counter_ns() + 3600 * 10**9
+    b.executor.execute([RunChunk(5, "twice", 0, 0, GPU, 0, 3, 12_000_000, "test", until_ns)])
+    assert started.wait(20)
+    if asked:
+        b.executor.execute([Yield(5, "twice", "test")])
+    released.set()
+    assert b.inbox.get(timeout=20).end_op == (2 if asked else 3)
