@@ -23,7 +23,7 @@ import heimdall.runtime.live
 from heimdall.app.options import RunOptions
 from heimdall.cli import main
 from heimdall.engine.onnxruntime import OnnxRuntimeNetwork
-from heimdall.runtime.live import run_app
+from heimdall.runtime.run import run_app
 from heimdall.system.faults import MAX_DIFFERENT, Faults, say
 
 HEADER = "from heimdall.app import App, DNN\nfrom heimdall.models import OnnxPipeline\n"

@@ -12,7 +12,7 @@ import heimdall.runtime.setup
 from heimdall.app.options import RunOptions
 from heimdall.capture import Source
 from heimdall.errors import DeviceError
-from heimdall.runtime.live import run_app
+from heimdall.runtime.run import run_app
 from heimdall.system.clock import AwakeClock
 
 APP = """

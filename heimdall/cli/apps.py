@@ -72,7 +72,7 @@ def run(
         **rest,
     )
     with console.uncollected(), console.work(as_json), console.Progress() as progress:
-        from heimdall.runtime.live import run_app
+        from heimdall.runtime.run import run_app
 
         summary = run_app(app, chosen, progress)
     show(as_json, summary, "run_summary")

@@ -17,8 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from heimdall import IMPORTED_S
-from heimdall.analyzer.profiler import Progress, no_progress
-from heimdall.app import App, create, load_app, validate
+from heimdall.app import App
 from heimdall.app.options import RunOptions
 from heimdall.capture import Frame, Source
 from heimdall.coordinator.coordinator import Coordinator
@@ -28,7 +27,7 @@ from heimdall.runtime.controls import Controls
 from heimdall.runtime.executor import Executor, Result
 from heimdall.runtime.pacing import Pacer, Reserve, Usual
 from heimdall.runtime.script import Script
-from heimdall.runtime.setup import Setup, start
+from heimdall.runtime.setup import Setup
 from heimdall.runtime.telemetry.display import Display
 from heimdall.runtime.telemetry.figures import DnnFigures, Figures
 from heimdall.runtime.telemetry.report import Reporter
@@ -58,25 +57,6 @@ LOAD_NS = 3_000_000  # before a frame is submitted, its camera picture is sent t
 # A frame that is submitted too late starts late; too early, this thread is busy with it a little
 # sooner.
 AHEAD_FIRST_NS, AHEAD_SPARE_NS = 4_000_000, 2_000_000
-
-
-def run_app(target: str, options: RunOptions, progress: Progress = no_progress) -> dict[str, Any]:
-    """Run an app until its window closes or ``frames`` / ``seconds`` are over.
-
-    ``progress(what, done, total)`` hears of loading and profiling. Returns the run summary of
-    ``--json``. Raises HeimdallError when it cannot start.
-    """
-    entered_s = time.perf_counter()
-    app_class = load_app(target)
-    validate(app_class)
-    app = create(app_class)
-    with start(app, options, progress) as setup:
-        runtime = Runtime(app, options, setup)
-        try:
-            summary = runtime.run()
-        finally:
-            runtime.close()
-    return {**summary, "wall_s": round(time.perf_counter() - entered_s, 3)}
 
 
 class Runtime:

@@ -127,9 +127,9 @@ def test_run_passes_its_options_on(monkeypatch, tmp_path):
         seen.update(target=target, options=options)
         return {"schema": 1}
 
-    import heimdall.runtime.live
+    import heimdall.runtime.run
 
-    monkeypatch.setattr(heimdall.runtime.live, "run_app", run_app)
+    monkeypatch.setattr(heimdall.runtime.run, "run_app", run_app)
     record = tmp_path / "out" / "clip.mp4"
     result = invoke(
         *("run", "shopping", "--source", "1", "--size", "640x480", "--static", "--no-offload"),

@@ -8,7 +8,7 @@ from heimdall.app.options import RunOptions
 from heimdall.errors import DeviceError
 from heimdall.render import Overlay
 from heimdall.render.window import WindowSurface
-from heimdall.runtime.live import run_app
+from heimdall.runtime.run import run_app
 from heimdall.system import paths
 
 APP = """

@@ -16,7 +16,7 @@ from heimdall.capture.switching import Sources
 from heimdall.errors import ConfigError
 from heimdall.render import Close, Dropped, Key, Pointer
 from heimdall.runtime.controls import COMMANDS, Controls, after, commands_by_key, help_rows
-from heimdall.runtime.live import run_app
+from heimdall.runtime.run import run_app
 
 
 class Held:

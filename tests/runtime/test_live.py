@@ -5,7 +5,7 @@ from __future__ import annotations
 from heimdall.app.options import RunOptions
 from heimdall.coordinator.coordinator import Coordinator
 from heimdall.render.headless import HeadlessSurface
-from heimdall.runtime.live import run_app
+from heimdall.runtime.run import run_app
 from heimdall.system import paths
 from heimdall.vocabulary.events import FrameRendered, RenderStarted
 
