@@ -15,7 +15,6 @@ from typing import Any
 from heimdall.app import App
 from heimdall.bench.systems import System
 from heimdall.coordinator.coordinator import Coordinator
-from heimdall.runtime.pacing import Reserve
 from heimdall.runtime.parts import Parts
 from heimdall.simulator.agenda import Agenda
 from heimdall.simulator.cores import Threads
@@ -30,12 +29,10 @@ from heimdall.vocabulary.events import (
     Event,
     FallbackFinished,
     Finish,
-    FrameRendered,
     InferenceRequested,
     InputReady,
     Move,
     Prepare,
-    RenderStarted,
     RunChunk,
     RunFallback,
     Yield,
@@ -92,9 +89,9 @@ class CoordinatedRun(SimulatedRun):
         self._inbox: Agenda[Event | _Decoded] = Agenda()
         self._pool = Threads(self.cores, machine.pool_threads)
         self._cpu = Threads(self.cores)
-        self._reserve = Reserve(machine.load_limit, self.interval_ns, machine.guard_ns)
+        observe = None if self.tracer is None else self.tracer.step
+        self._loop = self.frame_loop(self.coordinator, observe)
         self._gpu_free_ns = 0
-        self._frame = 0
         self._requested_ns: dict[int, int] = {}  # by job
         self._flight: _Flight | None = None
         self._before = self.coordinator.snapshot(0)
@@ -134,37 +131,36 @@ class CoordinatedRun(SimulatedRun):
 
     def on_gpu(self, name: str, start_ns: int, end_ns: int, **details: object) -> None:
         super().on_gpu(name, start_ns, end_ns, **details)
-        self._reserve.worked(end_ns - start_ns)
+        self._loop.worked(end_ns - start_ns)
 
     # --- one frame ------------------------------------------------------------------------
 
     def _turn(self) -> None:
-        start_ns = self.pacer.next_ns
-        self._serve_until(start_ns - SPIN_NS)
-        self.now_ns = start_ns
-        self._receive(RenderStarted(self._frame))
+        loop = self._loop
+        self._serve_until(loop.start_ns - SPIN_NS)
+        self.now_ns = start_ns = loop.start_ns
+        self._carry_out(loop.started(start_ns))
         free_ns = max(start_ns, self._gpu_free_ns)
         self.now_ns = free_ns + int(self.machine.render_ns * self.gpu_noise())
         self.on_gpu(RENDER, free_ns, self.now_ns)
-        self.drawn(start_ns, start_ns, self.now_ns)
+        loop.drawn(self.now_ns, self.now_ns - start_ns)
         self._serve_reported(self.now_ns)
-        gap_end_ns = self.pacer.next_ns - self._reserve.guard_ns(self.now_ns)
-        self._receive(FrameRendered(self._frame, gap_end_ns, self.now_ns - start_ns))
-        self._frame += 1
+        self._carry_out(loop.opened(self.now_ns))
+        self.presented(loop.presented(self.now_ns))
         for name, arrivals in self.arrivals.items():
             for _ in range(arrivals.take(self.now_ns)):
                 self._receive(InferenceRequested(name))
 
     def _serve_until(self, deadline_ns: int) -> None:
         """Handle what workers report until the next frame starts."""
-        inbox, coordinator = self._inbox, self.coordinator
+        inbox, loop = self._inbox, self._loop
         while True:
-            wake_ns, message_ns = coordinator.next_wakeup_ns(), inbox.next_ns()
+            wake_ns, message_ns = loop.next_wakeup_ns(), inbox.next_ns()
             if wake_ns is not None and (message_ns is None or wake_ns < message_ns):
                 if wake_ns > deadline_ns:
                     return
                 self.now_ns = max(self.now_ns, wake_ns + self._handoff_ns())
-                self._carry_out(None, coordinator.wake(self.now_ns))
+                self._carry_out(loop.woken(self.now_ns))
                 continue
             if message_ns is None or message_ns > deadline_ns:
                 return
@@ -195,10 +191,9 @@ class CoordinatedRun(SimulatedRun):
         return False
 
     def _receive(self, event: Event) -> None:
-        self._carry_out(event, self.coordinator.receive(event, self.now_ns))
+        self._carry_out(self._loop.received(event, self.now_ns))
 
-    def _carry_out(self, event: Event | None, actions: list[Action]) -> None:
-        self.step(self.now_ns, event, actions)
+    def _carry_out(self, actions: list[Action]) -> None:
         for action in actions:
             self._handlers[type(action)](action)
 

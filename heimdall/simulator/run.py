@@ -6,12 +6,11 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from heimdall.runtime.pacing import Pacer
+from heimdall.runtime.loop import Decider, FrameLoop, FrameTimes, Observer
 from heimdall.runtime.telemetry.figures import DnnFigures, Figures
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.simulator.cores import Cores, noise_source
 from heimdall.simulator.machine import Machine, SimulatedDnn
-from heimdall.vocabulary.events import Action, Event
 
 # A live run is warm by then at the latest: the offload step has settled.
 WARM_UP_NS = 5_000_000_000
@@ -72,7 +71,6 @@ class SimulatedRun:
             dnn.name: Arrivals(dnn.event.waits_s(seed)) for dnn in dnns if dnn.event is not None
         }
         self.interval_ns = round(1e9 / fps)
-        self.pacer = Pacer(self.interval_ns, self.interval_ns)
         self.now_ns = 0
         self._gpu_total_ns = self._gpu_before_ns = self._cpu_before_ns = 0
 
@@ -115,11 +113,24 @@ class SimulatedRun:
         """Chunk GPU time / gap time while work was runnable; None where nobody keeps gaps."""
         return None
 
-    def drawn(self, start_ns: int, began_ns: int, completed_ns: int) -> None:
-        """Count a frame that was due to start at ``start_ns``."""
-        deadline_ns = start_ns + self.machine.render_ns
-        self.figures.frame(completed_ns, deadline_ns, completed_ns, completed_ns - began_ns)
-        self.figures.skipped_frames += self.pacer.advance(completed_ns)
+    def frame_loop(self, coordinator: Decider, observe: Observer | None = None) -> FrameLoop:
+        """Frames of this run, from the first interval on."""
+        machine = self.machine
+        return FrameLoop(
+            coordinator,
+            interval_ns=self.interval_ns,
+            start_ns=self.interval_ns,
+            drawing_ns=machine.render_ns,
+            load_limit=machine.load_limit,
+            guard_ns=machine.guard_ns,
+            observe=observe,
+        )
+
+    def presented(self, times: FrameTimes) -> None:
+        """Count a frame."""
+        deadline_ns = times.start_ns + self.machine.render_ns
+        self.figures.frame(times.drawn_ns, deadline_ns, times.drawn_ns, times.render_ns)
+        self.figures.skipped_frames += times.skipped
 
     def tasks(self, dnn: SimulatedDnn, stage: int) -> int:
         """How many inputs a stage gets this time."""
@@ -132,7 +143,3 @@ class SimulatedRun:
     def span(self, lane: str, name: str, start_ns: int, end_ns: int, **details: object) -> None:
         if self.tracer is not None:
             self.tracer.span(lane, name, start_ns, end_ns, details)
-
-    def step(self, now_ns: int, event: Event | None, actions: Sequence[Action]) -> None:
-        if self.tracer is not None:
-            self.tracer.step(now_ns, event, actions)

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from heimdall.bench.systems import Kind, System
+from heimdall.coordinator.bystander import Bystander
 from heimdall.simulator.agenda import Agenda
 from heimdall.simulator.machine import Machine, SimulatedDnn
 from heimdall.simulator.run import RENDER, SimulatedRun
@@ -70,11 +71,14 @@ class UncoordinatedRun(SimulatedRun):
 
     def _rendering(self) -> Thread:
         """The main thread: a frame at every deadline that it can still keep."""
+        loop = self.frame_loop(Bystander())
         while True:
-            start_ns = self.pacer.next_ns
-            began_ns = yield start_ns
+            began_ns = yield loop.start_ns
+            loop.started(began_ns)
             completed_ns = yield (self.machine.render_ns,)
-            self.drawn(start_ns, began_ns, completed_ns)
+            loop.drawn(completed_ns, completed_ns - began_ns)
+            loop.opened(completed_ns)
+            self.presented(loop.presented(completed_ns))
             self._frame_ended = completed_ns >= self._until_ns
 
     def _inferring(self, dnn: SimulatedDnn) -> Thread:
