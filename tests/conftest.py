@@ -66,6 +66,7 @@ def run() -> Callable[..., Any]:
     import onnxruntime as ort
 
     from heimdall.graph.graph import load_graph
+    from heimdall.models.walk import Tensors, run_pipeline
 
     settings = ort.SessionOptions()
     settings.intra_op_num_threads = 1
@@ -79,16 +80,12 @@ def run() -> Callable[..., Any]:
             )
         return sessions[repr(network)]
 
-    def run_pipeline(pipeline: Pipeline, image: np.ndarray, **options: Any) -> Any:
-        results: list[list[Any]] = []
-        for stage, network in enumerate(pipeline.networks):
-            opened = session(network)
+    def through_onnxruntime(pipeline: Pipeline, image: np.ndarray, **options: Any) -> Any:
+        def infer(stage: int, inputs: Tensors) -> Tensors:
+            opened = session(pipeline.networks[stage])
             names = [output.name for output in opened.get_outputs()]
-            decoded = []
-            for task in pipeline.prepare(stage, image, results[-1] if results else [], options):
-                outputs = dict(zip(names, opened.run(None, dict(task.inputs)), strict=True))
-                decoded.append(pipeline.decode(stage, outputs, task.context))
-            results.append(decoded)
-        return pipeline.combine(results, image)
+            return dict(zip(names, opened.run(None, dict(inputs)), strict=True))
 
-    return run_pipeline
+        return run_pipeline(pipeline, image, infer, options)
+
+    return through_onnxruntime

@@ -17,6 +17,7 @@ from heimdall.engine.base import Engine
 from heimdall.errors import ConfigError
 from heimdall.graph.graph import load_graph
 from heimdall.models.base import Pipeline
+from heimdall.models.walk import Tensors, run_pipeline
 
 VIEW = 0.75  # of the picture's sides: what a moving camera sees at once
 SWAY_S = (2.3, 3.1, 4.7)  # periods of a hand that holds a phone: across, down, roll and zoom
@@ -75,13 +76,9 @@ def results_of(pipeline: Pipeline, engine: Engine, pictures: Sequence[np.ndarray
         for network in pipeline.networks
     ]
     states = [network.new_state() for network in networks]
+
+    def infer(stage: int, inputs: Tensors) -> Tensors:
+        return networks[stage].infer(states[stage], inputs)
+
     for picture in pictures:
-        decoded: list[list[Any]] = []
-        for stage, (network, state) in enumerate(zip(networks, states, strict=True)):
-            found = []
-            for task in pipeline.prepare(stage, picture, decoded[-1] if decoded else [], {}):
-                network.write(state, task.inputs)
-                network.run(state, 0, len(network.ops))
-                found.append(pipeline.decode(stage, network.read(state), task.context))
-            decoded.append(found)
-        yield pipeline.combine(decoded, picture)
+        yield run_pipeline(pipeline, picture, infer)

@@ -10,6 +10,7 @@ from typing import Any
 
 from heimdall.bench.inference import Inference
 from heimdall.capture import Frame
+from heimdall.models.walk import Walk
 from heimdall.runtime.deployment import Deployment
 from heimdall.runtime.executor import APP_FAILURES, Result
 from heimdall.runtime.telemetry.trace import Tracer
@@ -87,27 +88,19 @@ class DnnThread:
 
     def _infer(self, frame: Frame, options: Mapping[str, Any]) -> None:
         """Latency counts from the end of the first preprocessing, as in coordinated runs."""
-        pipeline = self._deployment.pipeline
         requested_ns = time.perf_counter_ns()
         enqueued_ns = finished_ns = 0
         chunks = 0
-        results: list[list[Any]] = []
-        for stage, network in enumerate(self._networks):
-            previous = results[-1] if results else []
-            tasks = pipeline.prepare(stage, frame.image, previous, options)
+        walk = Walk(self._deployment.pipeline, frame.image, options)
+        while not walk.ended:
+            network = self._networks[walk.stage]
+            tasks = walk.prepare()
             enqueued_ns = enqueued_ns or time.perf_counter_ns()
             outputs = [network(task.inputs) for task in tasks]
             finished_ns = time.perf_counter_ns()
             chunks += network.chunks * len(tasks)
-            results.append(
-                [
-                    pipeline.decode(stage, each, task.context)
-                    for each, task in zip(outputs, tasks, strict=True)
-                ]
-            )
-            if not tasks:
-                break
-        value = pipeline.combine(results, frame.image)
+            walk.decode(outputs)
+        value = walk.result()
         self._renew(self._name, value, frame)
         if self._tracer:
             self._tracer.span(self._name, self._name, enqueued_ns, finished_ns, {})

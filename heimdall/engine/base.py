@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -101,6 +102,16 @@ class Network(ABC):
     @abstractmethod
     def read(self, state: State) -> dict[str, np.ndarray]:
         """The output tensors, in the graph's shapes; valid after the last op has run."""
+
+    def infer(self, state: State, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """A whole inference, ops that fall back to the CPU included."""
+        self.write(state, inputs)
+        start = 0
+        for fallback, run in groupby(self.ops, lambda op: op.fallback):
+            end = start + sum(1 for _ in run)
+            (self.run_fallback if fallback else self.run)(state, start, end)
+            start = end
+        return self.read(state)
 
     def op_times(self, state: State) -> list[int] | None:
         """Device time in ns of each op since ``write``, where the engine can tell."""

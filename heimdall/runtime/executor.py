@@ -18,6 +18,7 @@ from heimdall.engine.checks import check_inputs
 from heimdall.errors import AppError
 from heimdall.models.base import Prepared
 from heimdall.models.luminance import luminance_difference, luminance_grid
+from heimdall.models.walk import Walk
 from heimdall.runtime.parts import Parts
 from heimdall.system.faults import Fallible, Faults, say
 from heimdall.system.priority import first_in_line, in_background, lower_priority, second_in_line
@@ -81,15 +82,18 @@ class _Run:
 
     dnn: str
     frame: Frame
-    options: Mapping[str, Any]
     requested_ns: int
     previous_read: threading.Event
-    tasks: list[Prepared] = field(default_factory=list)
+    walk: Walk
     written: str = ""
     outputs: dict[int, Mapping[str, np.ndarray]] = field(default_factory=dict)
     unread: tuple[Network, State] | None = None
     read: threading.Event = field(default_factory=threading.Event)
-    results: list[list[Any]] = field(default_factory=list)
+
+    @property
+    def tasks(self) -> Sequence[Prepared]:
+        """Of the stage that is being run."""
+        return self.walk.tasks
 
 
 Compute = Callable[["Network", "State"], tuple[int, int]]  # returns where it stopped, and ns
@@ -182,9 +186,10 @@ class Executor(Fallible):
 
     def _on_prepare(self, action: Prepare) -> None:
         if action.stage == 0:
-            options = self.options.get(action.dnn, {})
-            before = self._last_read[action.dnn]
-            run = _Run(action.dnn, self._newest(), options, self._clock(), before)
+            frame, before = self._newest(), self._last_read[action.dnn]
+            pipeline = self._deployments[action.dnn].pipeline
+            walk = Walk(pipeline, frame.image, self.options.get(action.dnn, {}))
+            run = _Run(action.dnn, frame, self._clock(), before, walk)
             self._runs[action.job], self._last_read[action.dnn] = run, run.read
         self._pool.submit(self._prepare, action)
 
@@ -212,17 +217,14 @@ class Executor(Fallible):
         run = self._runs.get(action.job)
         if run is None:  # dropped meanwhile
             return
-        pipeline = self._deployments[action.dnn].pipeline
         start_ns = self._clock()
         try:
             difference = 0.0
             if action.stage == 0:
                 difference = self._luminance(action.dnn, run.frame.image)
-                previous: list[Any] = []
             else:
-                previous = self._decode_stage(run)
-            run.tasks = pipeline.prepare(action.stage, run.frame.image, previous, run.options)
-            self._check(action, run.tasks)
+                self._decode_stage(run)
+            self._check(action, run.walk.prepare())
             run.outputs = {}
             if run.tasks:
                 self._write_first(run, action.stage)
@@ -260,16 +262,9 @@ class Executor(Fallible):
         self._grids[dnn] = grid
         return 0.0 if last is None else luminance_difference(grid, last)
 
-    def _decode_stage(self, run: _Run) -> list[Any]:
-        pipeline = self._deployments[run.dnn].pipeline
-        stage = len(run.results)
+    def _decode_stage(self, run: _Run) -> None:
         self._read_last(run)
-        results = [
-            pipeline.decode(stage, run.outputs[task], prepared.context)
-            for task, prepared in enumerate(run.tasks)
-        ]
-        run.results.append(results)
-        return results
+        run.walk.decode([run.outputs[task] for task in range(len(run.tasks))])
 
     def _read_last(self, run: _Run) -> None:
         """Copy the stage's last output, if that has not been done yet."""
@@ -311,7 +306,7 @@ class Executor(Fallible):
             run.read.set()
         try:
             self._decode_stage(run)
-            value = self._deployments[run.dnn].pipeline.combine(run.results, run.frame.image)
+            value = run.walk.result()
             self._renew(run.dnn, value, run.frame)
         except APP_FAILURES as error:
             self._failed(action.job, action.dnn, "decode", error)

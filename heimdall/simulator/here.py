@@ -15,6 +15,7 @@ from heimdall.app import create, validate
 from heimdall.app.options import RunOptions
 from heimdall.bench.scenario import Scenario
 from heimdall.bench.workload import as_app
+from heimdall.models.walk import Walk
 from heimdall.runtime.callbacks import Callbacks
 from heimdall.runtime.deployment import Deployment
 from heimdall.runtime.setup import Setup, start
@@ -86,22 +87,19 @@ def _infer(
     deployment: Deployment, image: np.ndarray, options: Mapping[str, Any]
 ) -> tuple[list[int], int, list[int]]:
     """One inference: (preprocessing of each stage in ns, postprocessing in ns, tasks)."""
-    pipeline = deployment.pipeline
-    previous: list[Any] = []
-    prepare_ns, tasks, results = [], [], []
-    for stage in range(len(deployment.plan.stages)):
+    walk = Walk(deployment.pipeline, image, options)
+    stages = len(deployment.plan.stages)
+    prepare_ns, tasks = [0] * stages, [0] * stages  # a stage that is not reached takes nothing
+    while not walk.ended:
+        stage = walk.stage
         began_ns = time.perf_counter_ns()
-        prepared = pipeline.prepare(stage, image, previous, options)
-        prepare_ns.append(time.perf_counter_ns() - began_ns)
-        tasks.append(len(prepared))
+        prepared = walk.prepare()
+        prepare_ns[stage] = time.perf_counter_ns() - began_ns
+        tasks[stage] = len(prepared)
         outputs = [_run(deployment, stage, task.inputs) for task in prepared]
         began_ns = time.perf_counter_ns()
-        previous = [
-            pipeline.decode(stage, out, task.context)
-            for out, task in zip(outputs, prepared, strict=True)
-        ]
-        results.append(previous)
-    pipeline.combine(results, image)
+        walk.decode(outputs)
+    walk.result()
     return prepare_ns, time.perf_counter_ns() - began_ns, tasks
 
 
@@ -109,11 +107,7 @@ def _run(
     deployment: Deployment, stage: int, inputs: Mapping[str, np.ndarray]
 ) -> Mapping[str, np.ndarray]:
     network, state = deployment.network(stage, GPU)
-    plan = deployment.plan.stages[stage]
-    network.write(state, inputs)
-    for begin, end in plan.chunks:
-        (network.run_fallback if plan.fallback[begin] else network.run)(state, begin, end)
-    return network.read(state)
+    return network.infer(state, inputs)
 
 
 def _hand_overs() -> tuple[int, ...]:

@@ -1,0 +1,68 @@
+"""The way of one inference through its pipeline: inputs out, outputs in, stage after stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from heimdall.models.base import Pipeline, Prepared
+
+Tensors = Mapping[str, np.ndarray]
+Infer = Callable[[int, Tensors], Tensors]  # (stage, inputs) -> outputs
+
+
+class Walk:
+    """One inference of ``pipeline`` on ``image``, whoever runs its networks.
+
+    ``prepare`` gives the tasks of the next stage, ``decode`` takes their outputs, in turns until
+    ``ended``; then ``result`` is there. A stage without tasks (no palm found) is the last one.
+    """
+
+    def __init__(self, pipeline: Pipeline, image: np.ndarray, options: Mapping[str, Any]) -> None:
+        self._pipeline, self._image, self._options = pipeline, image, options
+        self._results: list[list[Any]] = []
+        self.tasks: Sequence[Prepared] = ()
+
+    @property
+    def stage(self) -> int:
+        """The stage that is being run, or would be next."""
+        return len(self._results)
+
+    @property
+    def ended(self) -> bool:
+        """Whether no stage is left."""
+        results = self._results
+        return len(results) == len(self._pipeline.networks) or (bool(results) and not results[-1])
+
+    def prepare(self) -> Sequence[Prepared]:
+        """The tasks of the next stage, from the results of the one before."""
+        previous = self._results[-1] if self._results else []
+        self.tasks = self._pipeline.prepare(self.stage, self._image, previous, self._options)
+        return self.tasks
+
+    def decode(self, outputs: Sequence[Tensors]) -> None:
+        """Take the outputs of the stage's tasks, in their order."""
+        stage = self.stage
+        self._results.append(
+            [
+                self._pipeline.decode(stage, each, task.context)
+                for each, task in zip(outputs, self.tasks, strict=True)
+            ]
+        )
+
+    def result(self) -> Any:
+        """What the app gets."""
+        return self._pipeline.combine(self._results, self._image)
+
+
+def run_pipeline(
+    pipeline: Pipeline, image: np.ndarray, infer: Infer, options: Mapping[str, Any] | None = None
+) -> Any:
+    """The result of a whole inference, each network run by ``infer(stage, inputs)``."""
+    walk = Walk(pipeline, image, options or {})
+    while not walk.ended:
+        stage = walk.stage
+        walk.decode([infer(stage, task.inputs) for task in walk.prepare()])
+    return walk.result()
