@@ -5,21 +5,21 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from heimdall.bench.inference import Inference
 from heimdall.capture import Frame
 from heimdall.models.walk import Walk
 from heimdall.runtime.deployment import Deployment
-from heimdall.runtime.executor import APP_FAILURES, Result
+from heimdall.coordinator.bystander import InferenceEnded
+from heimdall.runtime.executor import APP_FAILURES, Newest, Renew, Result
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.system.faults import Fallible, Faults, say
 from heimdall.vocabulary.events import Action, Event, Finish, Prepare
 
 RETRY_S = 0.5  # after an inference that failed
-
-Renew = Callable[[str, Any, Frame], None]
+LAST_S = 20.0  # for one that runs when it all ends
 
 
 class DnnThread:
@@ -28,10 +28,11 @@ class DnnThread:
 
     def __init__(
         self,
+        name: str,
         deployment: Deployment,
         networks: Sequence[Inference],
-        newest: Callable[[], Frame],
-        inbox: queue.SimpleQueue[Event | Result],
+        newest: Newest,
+        inbox: queue.SimpleQueue[Any],
         faults: Faults,
         renew: Renew,
         tracer: Tracer | None,
@@ -43,7 +44,7 @@ class DnnThread:
         self._faults = faults
         self._renew = renew
         self._tracer = tracer
-        self._name = deployment.dnn.name
+        self._name = name
         self._options: Mapping[str, Any] = {}
         self._asked = threading.Event()
         self._stopped = threading.Event()
@@ -101,11 +102,12 @@ class DnnThread:
             chunks += network.chunks * len(tasks)
             walk.decode(outputs)
         value = walk.result()
-        self._renew(self._name, value, frame)
+        self._renew(value, frame)
         if self._tracer:
             self._tracer.span(self._name, self._name, enqueued_ns, finished_ns, {})
         finish = self._finish(finished_ns - enqueued_ns, chunks)
         decoded_ns = time.perf_counter_ns()
+        self._inbox.put(InferenceEnded(finish))
         self._inbox.put(Result(self._name, value, frame, finish, requested_ns, decoded_ns))
 
     def _finish(self, latency_ns: int, chunks: int) -> Finish:
@@ -117,27 +119,59 @@ class DnnThread:
 
 
 class Threads(Fallible):
-    """All DNNs of a run, a thread each, in the place of the Executor."""
+    """All DNNs of a run, a thread each, in the place of the Executor.
 
-    def __init__(self, threads: Mapping[str, DnnThread], faults: Faults) -> None:
-        self._threads = threads
-        self._faults = faults
-        self.options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
+    ``open_networks`` gives what runs the stages of a DNN, on a queue that no other DNN uses.
+    """
+
+    def __init__(
+        self,
+        inbox: queue.SimpleQueue[Any],
+        open_networks: Callable[[Deployment], Sequence[Inference]],
+        tracer: Tracer | None,
+    ) -> None:
+        self._inbox, self._open_networks, self._tracer = inbox, open_networks, tracer
+        self._threads: dict[str, DnnThread] = {}
+        self._options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
+        self._faults = Faults()
         self.preloaded = threading.Event()
         self.preloaded.set()
+
+    def add(self, name: str, deployment: Deployment, newest: Newest, renew: Renew) -> None:
+        """Open a DNN's networks, and a thread for them."""
+        self._threads[name] = DnnThread(
+            name,
+            deployment,
+            self._open_networks(deployment),
+            newest,
+            self._inbox,
+            self._faults,
+            renew,
+            self._tracer,
+        )
+
+    def remove(self, name: str) -> None:
+        """Let a DNN finish its last inference."""
+        thread = self._threads.pop(name)
+        thread.stop()
+        thread.join(LAST_S)
+
+    def ask(self, name: str, options: Mapping[str, Any]) -> None:
+        """The options of a DNN's next inference."""
+        self._options[name] = options
 
     def execute(self, actions: Sequence[Action]) -> None:
         """Pass requests on; everything else a thread decides by itself."""
         for action in actions:
             if isinstance(action, Prepare):
-                self._threads[action.dnn].ask(self.options.get(action.dnn, {}))
+                self._threads[action.dnn].ask(self._options.get(action.dnn, {}))
 
-    def preload(self) -> None:
+    def preload(self, names: Iterable[str]) -> None:
         """Nothing moves between processors."""
 
-    def close(self, timeout_s: float = 20.0) -> None:
+    def close(self) -> None:
         """Let every thread finish its last inference."""
         for thread in self._threads.values():
             thread.stop()
         for thread in self._threads.values():
-            thread.join(timeout_s)
+            thread.join(LAST_S)

@@ -1,70 +1,58 @@
-"""The baselines live: the runtime that users know, with threads where the coordinator was."""
+"""The baselines live: the runs that users know, with threads where the coordinator was."""
 
 from __future__ import annotations
 
+import queue
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from heimdall.app import App
-from heimdall.app.options import RunOptions
 from heimdall.bench.inference import Inference, Session, WholeNetwork
 from heimdall.bench.systems import Kind, System
-from heimdall.bench.threads import DnnThread, Threads
+from heimdall.bench.threads import Threads
 from heimdall.coordinator.bystander import Bystander
-from heimdall.runtime.executor import Result
-from heimdall.runtime.live import Runtime
-from heimdall.runtime.setup import Setup
-from heimdall.system.faults import Faults
-from heimdall.vocabulary.events import (
-    Event,
-)
+from heimdall.runtime.deployment import Deployment
+from heimdall.runtime.processors import Processors
+from heimdall.runtime.protocols import Coordinates, Executes
+from heimdall.runtime.telemetry.spans import Spans
+from heimdall.vocabulary.plans import DnnPlan
 
 MODE = "uncoordinated"
 
 
-class UncoordinatedRuntime(Runtime):
-    """One run of one app under a baseline: same frames, capture, scene and figures."""
+class Uncoordinated:
+    """A baseline, as a station takes it: same frames, capture, scene and figures."""
 
-    def __init__(self, app: App, options: RunOptions, setup: Setup, system: System) -> None:
+    mode = MODE
+
+    def __init__(self, system: System) -> None:
         self._system = system
-        super().__init__(app, options, setup)
+        self.scheduler = system.name
 
-    def _open_coordinator(self) -> Any:
-        return Bystander([deployment.plan for deployment in self._setup.deployments.values()])
+    def coordinator(self, plans: Sequence[DnnPlan], interval_ns: int) -> Coordinates:
+        """Nobody decides."""
+        return Bystander(plans)
 
-    def _open_executor(self) -> Any:
-        faults = Faults()
-        threads = {
-            name: DnnThread(
-                deployment,
-                [self._network(name, stage) for stage in range(len(deployment.graphs))],
-                self._newest,
-                self._inbox,
-                faults,
-                self._tracker.renew,
-                self._tracer,
-            )
-            for name, deployment in self._setup.deployments.items()
-        }
-        return Threads(threads, faults)
+    def executor(
+        self,
+        inbox: queue.SimpleQueue[Any],
+        processors: Processors,
+        spans: Spans,
+        clock: Callable[[], int],
+    ) -> Executes:
+        """A thread a DNN."""
 
-    def _network(self, dnn: str, stage: int) -> Inference:
-        deployment, processors = self._setup.deployments[dnn], self._setup.processors
+        def open_networks(deployment: Deployment) -> list[Inference]:
+            return [
+                self._network(deployment, stage, processors)
+                for stage in range(len(deployment.graphs))
+            ]
+
+        return Threads(inbox, open_networks, spans.tracer)
+
+    def _network(self, deployment: Deployment, stage: int, processors: Processors) -> Inference:
         graph = deployment.graphs[stage]
         if self._system.kind is Kind.MULTITHREAD_ONNXRUNTIME:
             return Session(graph)
         with processors.confined():  # a queue may come with threads
             engine = processors.gpu.beside()
         return WholeNetwork(engine, graph, deployment.dnn.force_fallback, self._system.ops)
-
-    def _handle(self, message: Event | Result) -> None:
-        if isinstance(message, Result):
-            self._figures.dnns[message.dnn].finished(message.finish)
-            self._coordinator.finished(message.finish)  # type: ignore[attr-defined]
-        super()._handle(message)
-
-    def _finish(self) -> dict[str, Any]:
-        """Nobody knows how long the GPU worked for whom, or of a gap."""
-        summary = super()._finish()
-        gpu = {**summary["gpu"], "busy_ms": None}
-        named = {"scheduler": self._system.name, "mode": MODE}
-        return {**summary, **named, "gpu": gpu, "gap_utilization": None}

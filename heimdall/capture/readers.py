@@ -18,10 +18,6 @@ from heimdall.errors import DeviceError
 
 STREAM_TIMEOUT_MS = 8000
 
-if "OPENCV_LOG_LEVEL" not in os.environ:
-    # What OpenCV warns of when a source does not open, Heimdall says itself, in one line.
-    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_ERROR)
-
 
 class Reader(Protocol):
     """A source as the capture thread sees it. Calls may block; they come from one thread."""

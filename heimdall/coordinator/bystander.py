@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
@@ -10,6 +11,7 @@ from heimdall.vocabulary.events import (
     Action,
     Event,
     Finish,
+    DnnRemoved,
     InferenceRequested,
     Prepare,
     RenderStarted,
@@ -18,10 +20,18 @@ from heimdall.vocabulary.plans import DnnPlan
 from heimdall.vocabulary.processors import GPU
 
 
+@dataclass(frozen=True, slots=True)
+class InferenceEnded:
+    """A baseline's thread has run a DNN."""
+
+    finish: Finish
+
+
 class Bystander:
     """In the place of the Coordinator: asks continuous DNNs to start, passes requests on, and
     decides nothing."""
 
+    keeps_gaps = False
     decisions = 0
 
     def __init__(self, plans: Sequence[DnnPlan] = ()) -> None:
@@ -31,17 +41,21 @@ class Bystander:
         self._misses = dict.fromkeys(self._plans, 0)
         self._started = False
 
-    def receive(self, event: Event, now_ns: int) -> list[Action]:
+    def receive(self, event: Event | InferenceEnded, now_ns: int) -> list[Action]:
         """Requests as they come; with the first frame, one to every continuous DNN."""
         if isinstance(event, InferenceRequested):
             return [Prepare(0, event.dnn, 0)]
+        if isinstance(event, InferenceEnded):
+            self._finished(event.finish)
+            return [event.finish]
+        if isinstance(event, DnnRemoved):
+            del self._plans[event.dnn]
         if isinstance(event, RenderStarted) and not self._started:
             self._started = True
             return [Prepare(0, plan.name, 0) for plan in self._plans.values() if plan.continuous]
         return []
 
-    def finished(self, finish: Finish) -> None:
-        """An inference has ended."""
+    def _finished(self, finish: Finish) -> None:
         self._last[finish.dnn] = finish
         self._counts[finish.dnn] += 1
         self._misses[finish.dnn] += finish.missed

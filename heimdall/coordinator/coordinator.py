@@ -64,6 +64,8 @@ class Coordinator:
     ``decisions``: how often the scheduler has been asked.
     """
 
+    keeps_gaps = True
+
     def __init__(
         self,
         dnns: Sequence[DnnPlan],

@@ -21,6 +21,7 @@ from heimdall.system import paths
 if TYPE_CHECKING:
     from heimdall.app import App
     from heimdall.capture import Source
+    from heimdall.render import Surface
     from heimdall.runtime.setup import Setup
 
 CLIPS = paths.ASSETS / "media"
@@ -87,7 +88,7 @@ class Controls:
     stop the run.
     """
 
-    def __init__(self, app: App, options: RunOptions, setup: Setup, run: Run) -> None:
+    def __init__(self, app: App, options: RunOptions, setup: Setup, surface: Surface, run: Run):
         self._setup, self._run = setup, run
         self._commands = commands_by_key(app.keys)
         self.view = options.overlay
@@ -96,10 +97,10 @@ class Controls:
         self._rows = help_rows(app)
         self._notice, self._notice_ns = "", 0
         self._presses = sorted(options.press)
-        self._sources = Sources(_own_source(app, options, setup), CLIPS, setup.surface.size)
+        self._sources = Sources(_own_source(app, options, setup), CLIPS, surface.size)
         if options.full_screen:
-            setup.surface.toggle_full_screen()
-        self._takes = Takes(setup.surface, app.name, Path(), self.tell)
+            surface.toggle_full_screen()
+        self._takes = Takes(surface, app.name, Path(), self.tell)
         self._actions: dict[str, Callable[[], None]] = {
             "help": self._toggle_help,
             "overlay": self._next_view,
@@ -111,7 +112,7 @@ class Controls:
             "slower": lambda: self._other_rate(max, operator.lt),
             "faster": lambda: self._other_rate(min, operator.gt),
             "video": self._video,
-            "full screen": setup.surface.toggle_full_screen,
+            "full screen": surface.toggle_full_screen,
             "picture": self._takes.picture,
             "end": self._end,
         }

@@ -10,7 +10,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -96,51 +96,47 @@ class _Run:
         return self.walk.tasks
 
 
+Newest = Callable[[], "Frame"]
+Renew = Callable[[Any, "Frame"], None]
 Compute = Callable[["Network", "State"], tuple[int, int]]  # returns where it stopped, and ns
 
 
 class Executor(Fallible):
-    """Carries out actions on worker threads. ``execute`` is called on the main thread only."""
+    """Carries out actions on worker threads. Its methods are called on the main thread only."""
 
     def __init__(
         self,
-        deployments: Mapping[str, Deployment],
-        newest: Callable[[], Frame],
         inbox: queue.SimpleQueue[Event | Result],
         spans: Spans | None = None,
-        renew: Callable[[str, Any, Frame], None] = lambda dnn, value, frame: None,
         clock: Callable[[], int] = time.perf_counter_ns,
+        urgent: bool = True,
     ) -> None:
-        """``renew`` hears of each result in the pool, before the inbox does."""
-        self._renew = renew
+        """``urgent``: its threads may be real-time ones, where that is permitted."""
         self._clock = clock
-        self._deployments = deployments
-        self._parts = {
-            name: [Parts(stage.op_ns, stage.chunk_cost_ns) for stage in deployment.plan.stages]
-            for name, deployment in deployments.items()
-        }
-        self._newest = newest
+        self._deployments: dict[str, Deployment] = {}
+        self._parts: dict[str, list[Parts]] = {}
+        self._newest: dict[str, Newest] = {}
+        self._renew: dict[str, Renew] = {}
         self._inbox = inbox
         self._spans = spans
         self._runs: dict[int, _Run] = {}
-        self._last_read = {dnn: threading.Event() for dnn in deployments}  # of its newest job
-        for read in self._last_read.values():
-            read.set()
-        self._processor = dict.fromkeys(deployments, GPU)  # where each DNN is loaded
-        self._locks = {dnn: threading.Lock() for dnn in deployments}  # of its networks' states
+        self._last_read: dict[str, threading.Event] = {}  # of each DNN's newest job
+        self._processor: dict[str, str] = {}  # where each DNN is loaded
+        self._locks: dict[str, threading.Lock] = {}  # of its networks' states
         self._grids: dict[str, np.ndarray] = {}
         self._yielding = _NO_JOB  # its chunk on the GPU ends as soon as it may
         self._gpu_failures = 0
         self._closing = False
-        self.options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
+        self._options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
         self._faults = Faults()
         self.preloaded = threading.Event()  # no loading is under way
         self.preloaded.set()
-        self._gpu = Workers("gpu", urgency=first_in_line)
-        self._cpu = Workers("cpu", urgency=in_background)
+        self._urgent = urgent
+        self._gpu = Workers("gpu", urgency=first_in_line if urgent else None)
+        self._cpu = Workers("cpu", urgency=in_background if urgent else lambda: lower_priority(5))
         self._pool = Workers("pool", count=2, urgency=lambda: lower_priority(5))
         # Short work that a job waits for at each of its fallback ops: not behind whole pictures.
-        self._fallback = Workers("fallback", urgency=second_in_line)
+        self._fallback = Workers("fallback", urgency=second_in_line if urgent else None)
         self._handlers: dict[type, Callable[[Any], None]] = {
             Prepare: self._on_prepare,
             RunChunk: self._on_run_chunk,
@@ -151,17 +147,48 @@ class Executor(Fallible):
             Drop: self._on_drop,
         }
 
+    def add(
+        self,
+        name: str,
+        deployment: Deployment,
+        newest: Newest,
+        renew: Renew = lambda value, frame: None,
+    ) -> None:
+        """A DNN whose actions will come. ``newest`` gives the frame of a job that begins; ``renew``
+        hears of each result in the pool, before the inbox does."""
+        stages = deployment.plan.stages
+        self._parts[name] = [Parts(stage.op_ns, stage.chunk_cost_ns) for stage in stages]
+        self._last_read[name] = threading.Event()
+        self._last_read[name].set()
+        self._locks[name], self._processor[name] = threading.Lock(), GPU
+        self._newest[name], self._renew[name] = newest, renew
+        self._deployments[name] = deployment
+
+    def remove(self, name: str) -> None:
+        """A DNN that has been dropped: returns when no thread works for it any more."""
+        for workers in (self._gpu, self._cpu, self._fallback, self._pool):
+            workers.drain()
+        for kept in (
+            *(self._deployments, self._parts, self._last_read, self._locks, self._processor),
+            *(self._newest, self._renew, self._options, self._grids),
+        ):
+            kept.pop(name, None)  # type: ignore[attr-defined]
+
+    def ask(self, name: str, options: Mapping[str, Any]) -> None:
+        """The options of a DNN's next job."""
+        self._options[name] = options
+
     def execute(self, actions: Sequence[Action]) -> None:
         """Dispatch ``actions``; none of them blocks."""
         for action in actions:
             self._handlers[type(action)](action)
 
-    def preload(self) -> None:
-        """Load all DNNs on the CPU too, beside the first frames. ``preloaded`` is set when that
+    def preload(self, names: Iterable[str]) -> None:
+        """Load these DNNs on the CPU too, beside the first frames. ``preloaded`` is set when that
         is over."""
         self.preloaded.clear()
-        for deployment in self._deployments.values():
-            self._cpu.submit(self._preload, deployment)
+        for name in names:
+            self._cpu.submit(self._preload, self._deployments[name])
         self._cpu.submit(self.preloaded.set)
 
     def _preload(self, deployment: Deployment) -> None:
@@ -169,11 +196,13 @@ class Executor(Fallible):
             return
         # Loading holds the interpreter lock for tens of ms (100 MB of weights: for hundreds),
         # which frames feel: shortest when nothing interrupts it.
-        second_in_line()
+        if self._urgent:
+            second_in_line()
         try:
             deployment.load(CPU)
         finally:
-            in_background()
+            if self._urgent:
+                in_background()
         deployment.warm_up(CPU)
 
     def close(self) -> None:
@@ -186,9 +215,9 @@ class Executor(Fallible):
 
     def _on_prepare(self, action: Prepare) -> None:
         if action.stage == 0:
-            frame, before = self._newest(), self._last_read[action.dnn]
+            frame, before = self._newest[action.dnn](), self._last_read[action.dnn]
             pipeline = self._deployments[action.dnn].pipeline
-            walk = Walk(pipeline, frame.image, self.options.get(action.dnn, {}))
+            walk = Walk(pipeline, frame.image, self._options.get(action.dnn, {}))
             run = _Run(action.dnn, frame, self._clock(), before, walk)
             self._runs[action.job], self._last_read[action.dnn] = run, run.read
         self._pool.submit(self._prepare, action)
@@ -307,7 +336,7 @@ class Executor(Fallible):
         try:
             self._decode_stage(run)
             value = run.walk.result()
-            self._renew(run.dnn, value, run.frame)
+            self._renew[run.dnn](value, run.frame)
         except APP_FAILURES as error:
             self._failed(action.job, action.dnn, "decode", error)
             return

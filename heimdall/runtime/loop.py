@@ -129,6 +129,10 @@ class FrameLoop:
         """When ``woken`` is due at the latest; None when only events matter."""
         return self._coordinator.next_wakeup_ns()
 
+    def begin(self, start_ns: int) -> None:
+        """The next frame starts then, and the others an interval apart from it."""
+        self._pacer.next_ns = start_ns
+
     # --- one turn ----------------------------------------------------------------------------
 
     def submitted(self, took_ns: int) -> None:
@@ -153,10 +157,12 @@ class FrameLoop:
         self.present_ns = self._start_ns + min(self._drawing.ns, self.interval_ns // 2)
         self._drawing.observe(now_ns - self._start_ns)
 
-    def opened(self, now_ns: int) -> list[Action]:
-        """The GPU is free until the next frame."""
+    def opened(self, now_ns: int, until_ns: int | None = None) -> list[Action]:
+        """The GPU is free until the next frame, or until ``until_ns``, when somebody else's
+        starts."""
         self._step(Phase.DRAWN, Phase.SHOWING)
-        gap_end_ns = self._pacer.next_ns - self._reserve.guard_ns(self._drawn_ns)
+        next_ns = self._pacer.next_ns if until_ns is None else min(self._pacer.next_ns, until_ns)
+        gap_end_ns = next_ns - self._reserve.guard_ns(self._drawn_ns)
         return self.received(FrameRendered(self._number, gap_end_ns, self._render_ns), now_ns)
 
     def presented(self, now_ns: int) -> FrameTimes:

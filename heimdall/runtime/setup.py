@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import cv2
 
 from heimdall.analyzer.profile import to_stage_plan
 from heimdall.analyzer.profiler import Progress, measure_render, no_progress
@@ -33,13 +32,23 @@ from heimdall.runtime.deployment import Deployment
 from heimdall.runtime.processors import Processors, open_processors
 from heimdall.runtime.splash import Splash
 from heimdall.system import paths, softgpu
-from heimdall.system.priority import precise_timers
+from heimdall.system.process import give_over, restored
 from heimdall.vocabulary.processors import GPU
 
 log = logging.getLogger(__name__)
 
 _STEPS = 100  # of a progress bar, a network
 FIRST_FRAME_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """Where a run draws, and with what."""
+
+    surface: Surface
+    scene: Scene
+    overlay: Overlay
+    lone_render_ns: int  # one frame of this app, nothing else running
 
 
 @dataclass
@@ -49,13 +58,15 @@ class Setup:
     fps: float
     source: Source
     first_frame: Frame
-    surface: Surface
-    scene: Scene
-    overlay: Overlay
+    canvas: Canvas | None  # None: nothing is drawn
     processors: Processors
     deployments: dict[str, Deployment]
-    lone_render_ns: int  # one frame of this app, nothing else running
     chunk_mode: str  # one of options.MODES
+
+    @property
+    def lone_render_ns(self) -> int:
+        """What one frame takes of the GPU."""
+        return self.canvas.lone_render_ns if self.canvas else 0
 
     @property
     def elastic(self) -> bool:
@@ -73,47 +84,53 @@ class Setup:
             "cpu": self.processors.cpu.describe()["device"],
             "software_gpu": self.processors.software is not None,
             "mode": self.processors.mode,
-            "renderer": self.surface.renderer,
+            "renderer": self.canvas.surface.renderer if self.canvas else None,
         }
 
 
 @contextlib.contextmanager
-def start(app: App, options: RunOptions, progress: Progress = no_progress) -> Iterator[Setup]:
+def start(
+    app: App,
+    options: RunOptions,
+    progress: Progress = no_progress,
+    *,
+    place: Place | None = None,
+) -> Iterator[Setup]:
     """Open source, devices and networks for ``app``; close them when the block ends.
 
     Raises HeimdallError, saying what is missing and what to do, before anything is drawn.
     """
+    place = place or Place()
     fps = options.fps or app.fps
     with contextlib.ExitStack() as stack:
+        if place.processors is None:
+            stack.enter_context(ground(place.process))
         pipelines = {dnn.name: _pipeline(dnn, app) for dnn in app.dnns}
-        source = stack.enter_context(contextlib.closing(_open_source(app, options)))
+        source = stack.enter_context(
+            contextlib.closing(place.source or _open_source(app, options))
+        )
         graphs = _load_graphs(pipelines, progress)
         for dnn in app.dnns:
             check_forced_names(graphs[dnn.name], dnn.force_fallback)
-        precise_timers()
-        cv2.setNumThreads(1)  # pictures are small, and the cores have other work
-        plan = softgpu.plan(cores=options.gpu_cores, realtime=options.realtime)
-        processors = stack.enter_context(open_processors(options.device, plan))
-        surface = stack.enter_context(_open_surface(app, options, processors))
+        opened = open_processors(options.device, confinement(options, place.process))
+        processors = place.processors() if place.processors else stack.enter_context(opened)
+        canvas = surface = None
+        if place.draws:
+            surface = stack.enter_context(_open_surface(app, options, processors, place))
         first_frame = _first_frame(source)
-        scene, overlay = Scene(surface), Overlay(surface)
-        if not options.headless:
-            title = app.title or app.name
-            progress = Splash(surface, scene, overlay, first_frame, title, progress)
-        progress("measuring the renderer", 0, 1)
-        lone_render_ns = _measure_render(app, surface, scene, first_frame)
-        progress("measuring the renderer", 1, 1)
+        if surface is not None:
+            canvas, progress = _canvas(app, options, surface, first_frame, progress)
         deployments = {}
         for dnn in app.dnns:
             deployment = Deployment(dnn, pipelines[dnn.name], graphs[dnn.name], processors.cpu)
             stack.callback(deployment.close)
             deployments[dnn.name] = deployment
-        gap_ns = round(1e9 / fps) - lone_render_ns
-        if gap_ns <= 0:
+        gap_ns = round(1e9 / fps) - (canvas.lone_render_ns if canvas else 0)
+        if canvas and gap_ns <= 0:
             log.warning(
                 "a frame takes %.1f ms to draw, more than %g frames a second allow: one op a gap; "
                 "draw a smaller picture (--size), or fewer (--fps)",
-                lone_render_ns / 1e6,
+                canvas.lone_render_ns / 1e6,
                 fps,
             )
         _place(deployments, processors, gap_ns, progress)
@@ -121,14 +138,53 @@ def start(app: App, options: RunOptions, progress: Progress = no_progress) -> It
             fps,
             source,
             first_frame,
-            surface,
-            scene,
-            overlay,
+            canvas,
             processors,
             deployments,
-            lone_render_ns,
             _chunk_mode(options, processors),
         )
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run takes place. ``process``: the whole process is there for it, and may be set so;
+    ``draws``: pictures are drawn, by ``surface`` where the host has one. ``source``: one that is
+    open already; it is closed with the run. ``processors`` gives those of others, whose process it
+    is then, too."""
+
+    process: bool = True
+    draws: bool = True
+    surface: Callable[[tuple[int, int]], Surface] | None = None
+    source: Source | None = None
+    processors: Callable[[], Processors] | None = None
+
+
+@contextlib.contextmanager
+def ground(process: bool) -> Iterator[None]:
+    """What is process-wide: set for frames if the ``process`` is there for them, and in any case as
+    it was before when the block ends."""
+    with restored():
+        if process:
+            give_over()
+        yield
+
+
+def confinement(options: RunOptions, process: bool) -> softgpu.SoftwareGpu:
+    """How a software GPU would be kept apart from everything else."""
+    return softgpu.plan(cores=options.gpu_cores, realtime=options.realtime, confine=process)
+
+
+def _canvas(
+    app: App, options: RunOptions, surface: Surface, first: Frame, progress: Progress
+) -> tuple[Canvas, Progress]:
+    """What the app is drawn with, and progress that a window shows too."""
+    scene, overlay = Scene(surface), Overlay(surface)
+    if not options.headless:
+        progress = Splash(surface, scene, overlay, first, app.title or app.name, progress)
+    progress("measuring the renderer", 0, 1)
+    lone_render_ns = _measure_render(app, surface, scene, first)
+    progress("measuring the renderer", 1, 1)
+    return Canvas(surface, scene, overlay, lone_render_ns), progress
 
 
 def _pipeline(dnn: DNN, app: App) -> Pipeline:
@@ -192,12 +248,17 @@ def _bind(name: str, pipeline: Pipeline, graphs: list[Graph]) -> None:
         raise ModelError(f"DNN {name!r}: {error}") from error
 
 
-def _open_surface(app: App, options: RunOptions, processors: Processors) -> Surface:
+def _open_surface(
+    app: App, options: RunOptions, processors: Processors, place: Place
+) -> Surface:
     """Where the app is drawn: by the GPU, that is, where the software GPU's threads belong."""
+    size = options.size or app.size
     with processors.confined():
-        surface = open_surface(
-            options.size or app.size, headless=options.headless, title=app.title or app.name
-        )
+        if place.surface is not None:
+            surface = place.surface(size)
+        else:
+            title = app.title or app.name
+            surface = open_surface(size, headless=options.headless, title=title)
         surface.finish()
     return surface
 

@@ -12,10 +12,12 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from heimdall.system.softgpu import RT_PRIORITY
 
 _PR_SET_TIMERSLACK = 29
+_PR_GET_TIMERSLACK = 30
 _LATENCY_LIMIT = "/dev/cpu_dma_latency"  # Linux: holds while the file is open
 
 
@@ -61,6 +63,56 @@ def _become_realtime(priority: int) -> bool:
     return True
 
 
+@dataclass(frozen=True)
+class Standing:
+    """Where and how the system runs a thread: its cores, policy, real-time priority, nice level."""
+
+    cores: frozenset[int]
+    policy: int
+    priority: int
+    nice: int
+
+
+def standing(tid: int) -> Standing | None:
+    """That of a thread of this process; None where it has ended, or the system does not tell."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return Standing(
+            frozenset(os.sched_getaffinity(tid)),
+            os.sched_getscheduler(tid),
+            os.sched_getparam(tid).sched_priority,
+            os.getpriority(os.PRIO_PROCESS, tid),
+        )
+    except OSError:
+        return None
+
+
+def become(tid: int, wanted: Standing) -> None:
+    """Give a thread of this process that standing, as far as it is permitted."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(tid, wanted.cores)
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(tid, wanted.policy, os.sched_param(wanted.priority))
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, tid, wanted.nice)
+
+
+def timer_slack_ns(value: int | None = None) -> int | None:
+    """By how much waits of the calling thread are rounded up; with a ``value``, set it first.
+    None where the system has no such thing."""
+    if sys.platform != "linux":
+        return None
+    try:
+        prctl = ctypes.CDLL(None).prctl
+        if value is not None:
+            prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(value), 0, 0, 0)
+        return int(prctl(_PR_GET_TIMERSLACK, 0, 0, 0, 0))
+    except (OSError, AttributeError):
+        return None
+
+
 def precise_timers(switch_interval_s: float = 0.0005) -> None:
     """Let waits of the calling thread, and of threads it creates, end when they should.
 
@@ -68,9 +120,7 @@ def precise_timers(switch_interval_s: float = 0.0005) -> None:
     lets a thread compute for 5 ms before another may run: too long within a 33 ms frame.
     """
     sys.setswitchinterval(switch_interval_s)
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, ctypes.c_ulong(1), 0, 0, 0)
+    timer_slack_ns(1)
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ from heimdall.errors import ConfigError, DeviceError
 REALTIME = "real-time"  # confined, SCHED_RR
 TIME_SLICED = "time-sliced"  # confined, the system's normal policy
 SHARED = "shared"  # GPU and all else take turns on the same cores: there is only one, say
-UNCONFINED = "unconfined"  # the system cannot confine threads (macOS, Windows)
+UNCONFINED = "unconfined"  # not asked for, or the system cannot (macOS, Windows)
 
 RT_PRIORITY = 1
 _TASKS = Path("/proc/self/task")
@@ -66,8 +66,9 @@ class SoftwareGpu:
             TIME_SLICED: f"time-sliced by the system on {gpu}, everything else on {rest}"
             " (real-time scheduling is not permitted or was declined)",
             SHARED: f"time-sliced by the system: shares {gpu} with everything else",
-            UNCONFINED: f"time-sliced by the system: no core of its own ({sys.platform} cannot"
-            f" confine threads), {len(self.gpu_cores)} worker threads",
+            UNCONFINED: "time-sliced by the system: no core of its own ("
+            + ("as asked" if _can_confine() else f"{sys.platform} cannot confine threads")
+            + f"), {len(self.gpu_cores)} worker threads",
         }[self.mode]
 
     @property
@@ -165,18 +166,23 @@ class SoftwareGpu:
 
 
 def plan(
-    share: float | None = None, realtime: bool | None = None, cores: int | None = None
+    share: float | None = None,
+    realtime: bool | None = None,
+    cores: int | None = None,
+    confine: bool = True,
 ) -> SoftwareGpu:
     """Divide the cores this process may use: the GPU gets ``share`` of them, at least one.
 
     ``cores`` is a number instead of a share; without either the environment variable
     ``HEIMDALL_GPU_CORES`` (a number) decides, then one half. ``realtime`` None: where
     permitted (``HEIMDALL_REALTIME=0`` declines); True: insist (DeviceError when it is not
-    permitted); False: never. Raises ConfigError on a share or number that leaves the GPU or
-    the rest without a core.
+    permitted); False: never. Without ``confine`` no thread of the process is placed anywhere.
+    Raises ConfigError on a share or number that leaves the GPU or the rest without a core.
     """
     allowed = _allowed_cores()
     wanted = _wanted_cores(len(allowed), share, cores)
+    if not confine:
+        return SoftwareGpu(allowed[:wanted], allowed, UNCONFINED)
     if not _can_confine():
         if realtime:
             raise DeviceError(f"{sys.platform} has no real-time software GPU; leave it out")
@@ -235,6 +241,11 @@ def list_threads() -> list[Thread]:
             cores = tuple(sorted(os.sched_getaffinity(tid)))
             found.append(Thread(tid, name, cores, _is_realtime(tid)))
     return found
+
+
+def thread_ids() -> set[int]:
+    """Of all threads of this process (Linux; elsewhere none)."""
+    return _threads()
 
 
 def _can_confine() -> bool:

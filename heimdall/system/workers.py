@@ -43,6 +43,14 @@ class Workers:
         """Queue ``call(*args)``."""
         self._queue.put((call, args))
 
+    def drain(self, timeout_s: float = 5.0) -> None:
+        """Return when what is queued has been done."""
+        done = threading.Semaphore(0)
+        meet = threading.Barrier(len(self._threads), action=done.release)
+        for _ in self._threads:  # each takes one, and waits for the others in it
+            self.submit(meet.wait, timeout_s)
+        done.acquire(timeout=timeout_s)
+
     def close(self, timeout_s: float = 5.0) -> None:
         """Let what is queued finish, then end the threads; one that hangs is left behind."""
         for _ in self._threads:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heimdall.vocabulary.plans import DnnPlan
+
 
 @dataclass(frozen=True, slots=True)
 class FrameRendered:
@@ -105,6 +107,26 @@ class Reconfigured:
     chunks: tuple[tuple[tuple[int, int], ...], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RenderingStopped:
+    """Nothing is drawn from now on: the GPU is free until RenderStarted, if that ever comes. Chunks
+    run back to back, each as long as a frame's interval at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class DnnAdded:
+    """One more DNN is to be run."""
+
+    plan: DnnPlan
+
+
+@dataclass(frozen=True, slots=True)
+class DnnRemoved:
+    """A DNN is not to be run any more; its job is dropped."""
+
+    dnn: str
+
+
 Event = (
     FrameRendered
     | RenderStarted
@@ -117,6 +139,9 @@ Event = (
     | ProcessorLost
     | ProcessorBack
     | Reconfigured
+    | RenderingStopped
+    | DnnAdded
+    | DnnRemoved
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,10 @@ class DnnPlan:
     min_interval_ns: int = 0  # 1 / max_rate_hz
     continuous: bool = True  # False: only on InferenceRequested
     priority: str = "normal"
+
+    def named(self, name: str) -> DnnPlan:
+        """The same plan under another name."""
+        return replace(self, name=name)
 
     @property
     def gpu_ns(self) -> int:

@@ -92,7 +92,8 @@ class Bench:
         deployment.place(GPU, [gpu.load(graph, force_fallback=forced) for graph in graphs])
         stage = StagePlan(op_ns, (False,) * len(op_ns), 1, 0, ())
         deployment.complete([stage, stage])
-        self.executor = Executor({"twice": deployment}, lambda: Frame(IMAGE, 1, 0), self.inbox)
+        self.executor = Executor(self.inbox)
+        self.executor.add("twice", deployment, lambda: Frame(IMAGE, 1, 0))
 
     def do(self, action):
         self.executor.execute([action])
@@ -132,7 +133,7 @@ def test_a_job_of_two_stages_runs_chunk_by_chunk_to_its_result(bench):
 
 def test_options_of_the_newest_request_reach_the_pipeline(bench):
     b = bench(OnnxRuntimeEngine(processor=GPU))
-    b.executor.options["twice"] = {"more": 3}
+    b.executor.ask("twice", {"more": 3})
     b.do(Prepare(5, "twice", 0))
     ops = len(b.executor._deployments["twice"].networks(GPU)[0].ops)
     b.chunk(0, ops)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from heimdall.render import Status
 from heimdall.runtime.controls import Controls
-from heimdall.runtime.setup import Setup
+from heimdall.runtime.setup import Canvas
 from heimdall.runtime.telemetry.figures import Figures
 from heimdall.runtime.telemetry.report import Reporter
 from heimdall.runtime.telemetry.spans import Spans
@@ -19,9 +19,10 @@ class Display:
     one; new figures every frame."""
 
     def __init__(
-        self, setup: Setup, reporter: Reporter, figures: Figures, controls: Controls, spans: Spans
+        self, canvas: Canvas, reporter: Reporter, figures: Figures, controls: Controls, spans: Spans
     ) -> None:
-        self._setup, self._reporter, self._figures = setup, reporter, figures
+        self._surface, self._overlay = canvas.surface, canvas.overlay
+        self._reporter, self._figures = reporter, figures
         self._controls, self._spans = controls, spans
         self._status = reporter.status(0, "", "")
         self._due_ns = 0
@@ -29,33 +30,33 @@ class Display:
 
     def refresh(self, now_ns: int, reason: str, message: str) -> None:
         """New words if it is time; ``reason`` is that of the last choice."""
-        if now_ns < self._due_ns and not self._setup.overlay.outdated(self._current(now_ns)):
+        if now_ns < self._due_ns and not self._overlay.outdated(self._current(now_ns)):
             return
         self._due_ns = now_ns + STATUS_INTERVAL_NS
         self.lay_out(now_ns, reason, message)
         title = self._controls.title(self._status)
         if title != self._title:
             self._title = title
-            self._setup.surface.set_title(title)
+            self._surface.set_title(title)
 
     def lay_out(self, now_ns: int, reason: str, message: str) -> None:
         """Lay out new words, to be printed."""
         self._status = self._reporter.status(now_ns, reason, message)
-        self._setup.overlay.lay_out(self._current(now_ns))
+        self._overlay.lay_out(self._current(now_ns))
 
     def print(self) -> None:
         """Have the GPU, which must be free, draw new words if there are any."""
-        self._setup.overlay.print()
+        self._overlay.print()
 
     def paint(self, now_ns: int) -> None:
         """Renew the timeline, before the frame is drawn."""
         if self._controls.view == "timeline":
-            self._setup.overlay.add(self._spans.fetch(), self._status)
-            self._setup.overlay.paint(now_ns)
+            self._overlay.add(self._spans.fetch(), self._status)
+            self._overlay.paint(now_ns)
 
     def draw(self, now_ns: int) -> None:
         """Draw over the frame."""
-        self._setup.overlay.show(self._current(now_ns))
+        self._overlay.show(self._current(now_ns))
 
     def _current(self, now_ns: int) -> Status:
         controls = self._controls

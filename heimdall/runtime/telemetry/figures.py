@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import psutil
 
+from heimdall.runtime.loop import FrameTimes
 from heimdall.vocabulary.events import Finish
 from heimdall.vocabulary.processors import GPU
 
@@ -138,6 +139,11 @@ class Figures:
         self.late_frames += presented_ns > deadline_ns + LATE_NS
         if self.memory is not None:
             self.memory.sample(presented_ns)
+
+    def presented(self, times: FrameTimes) -> None:
+        """Count a frame of a loop."""
+        self.skipped_frames += times.skipped
+        self.frame(times.presented_ns, times.deadline_ns, times.drawn_ns, times.render_ns)
 
     def recent_fps(self) -> float:
         """Frame rate over the last third of a second."""

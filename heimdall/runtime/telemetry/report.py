@@ -6,10 +6,11 @@ from collections import deque
 from typing import Any
 
 from heimdall.app import App
-from heimdall.coordinator.coordinator import Coordinator
 from heimdall.coordinator.snapshot import DnnStatus as DnnSnapshot
+from heimdall.coordinator.snapshot import GapStats
 from heimdall.render import DnnStatus, Status
 from heimdall.runtime.setup import Setup
+from heimdall.runtime.station import Names, Station
 from heimdall.runtime.telemetry.figures import SCHEMA, Figures
 
 RATE_WINDOW_NS = 3_000_000_000
@@ -19,61 +20,55 @@ class Reporter:
     """Reads the figures and the coordinator; changes neither."""
 
     def __init__(
-        self,
-        app: App,
-        setup: Setup,
-        coordinator: Coordinator,
-        figures: Figures,
-        *,
-        scheduler: str,
-        mode: str,
+        self, app: App, setup: Setup, station: Station, figures: Figures, names: Names
     ) -> None:
         self._app = app
         self._setup = setup
-        self._coordinator = coordinator
+        self._station = station
         self._figures = figures
-        self._scheduler = scheduler
-        self._mode = mode
-        self._before = coordinator.snapshot(0)
+        self._names = names
+        self._before = station.coordinator.snapshot(0)
         self._results_ns: dict[str, deque[int]] = {name: deque(maxlen=256) for name in figures.dnns}
 
     def result(self, dnn: str, now_ns: int) -> None:
         """A result of ``dnn`` has reached the app."""
         self._results_ns[dnn].append(now_ns)
 
-    def reconfigured(self, scheduler: str, mode: str) -> None:
-        """From now on the run is under another policy or chunk mode."""
-        self._scheduler, self._mode = scheduler, mode
-
     def warm(self, now_ns: int) -> None:
         """Warm-up is over: gaps count from here."""
-        self._before = self._coordinator.snapshot(now_ns)
+        self._before = self._station.coordinator.snapshot(now_ns)
 
     def status(self, now_ns: int, reason: str, message: str) -> Status:
         """What the overlay shows."""
         figures = self._figures
-        snapshot = self._coordinator.snapshot(now_ns)
+        snapshot = self._station.coordinator.snapshot(now_ns)
         return Status(
             app=self._app.title or self._app.name,
             fps=figures.recent_fps(),
             fps_target=figures.fps_target,
             frame_ms=tuple(figures.recent_ms),
             late_frames=figures.late_frames,
-            scheduler=self._scheduler,
-            mode=self._mode,
+            scheduler=self._station.scheduler,
+            mode=self._station.mode,
             device=self._setup.gpu_name,
-            dnns=tuple(self._dnn_status(item, now_ns) for item in snapshot.dnns.values()),
-            gap_utilization=snapshot.gap.utilization_since(self._before.gap),
+            dnns=tuple(self._dnn_status(snapshot.dnns[name], now_ns) for name in self._names),
+            gap_utilization=self._utilization(snapshot.gap),
             reason=reason,
             message=message or self._setup.source.error or "",
         )
 
+    def _utilization(self, gap: GapStats) -> float | None:
+        if not self._station.coordinator.keeps_gaps:
+            return None
+        return gap.utilization_since(self._before.gap)
+
     def _dnn_status(self, item: DnnSnapshot, now_ns: int) -> DnnStatus:
-        results = self._results_ns[item.name]
+        name = self._names[item.name]
+        results = self._results_ns[name]
         while results and results[0] < now_ns - RATE_WINDOW_NS:
             results.popleft()
         return DnnStatus(
-            name=item.name,
+            name=name,
             latency_ms=None if item.latency_ns is None else item.latency_ns / 1e6,
             constraint_ms=item.constraint_ns / 1e6,
             processor=item.processor,
@@ -86,15 +81,18 @@ class Reporter:
     def summary(self, now_ns: int, startup_s: float) -> dict[str, Any]:
         """The run summary, all but ``wall_s`` and ``errors``, which are known after it."""
         setup = self._setup
-        gap = self._coordinator.snapshot(now_ns).gap.utilization_since(self._before.gap)
+        gap = self._utilization(self._station.coordinator.snapshot(now_ns).gap)
+        figures = self._figures.summary(setup.lone_render_ns, gap)
+        if not self._station.coordinator.keeps_gaps:  # nor how long the GPU worked for whom
+            figures["gpu"]["busy_ms"] = None
         return {
             "schema": SCHEMA,
             "app": self._app.name,
             "startup_s": round(startup_s, 3),
             "source": setup.source.describe(),
-            "scheduler": self._scheduler,
-            "mode": self._mode,
+            "scheduler": self._station.scheduler,
+            "mode": self._station.mode,
             "device": setup.describe_devices(),
-            "size": list(setup.surface.size),
-            **self._figures.summary(setup.lone_render_ns, gap),
+            "size": list(setup.canvas.surface.size) if setup.canvas else None,
+            **figures,
         }

@@ -16,7 +16,7 @@ class Spans:
     """Hears of every span of work, from any thread; passes each on to the tracer, if any."""
 
     def __init__(self, tracer: Tracer | None) -> None:
-        self._tracer = tracer
+        self.tracer = tracer
         self._new: deque[tuple[int, str, int, int]] = deque(maxlen=_KEPT)
 
     def span(
@@ -25,8 +25,8 @@ class Spans:
         """A piece of work in a lane; its name begins with that of the DNN."""
         if lane in LANES:
             self._new.append((LANES.index(lane), name.partition(" ")[0], start_ns, end_ns))
-        if self._tracer:
-            self._tracer.span(lane, name, start_ns, end_ns, details)
+        if self.tracer:
+            self.tracer.span(lane, name, start_ns, end_ns, details)
 
     def fetch(self) -> list[tuple[int, str, int, int]]:
         """What is new since the last call: (number of the lane, DNN, start, end in ns)."""

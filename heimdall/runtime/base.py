@@ -1,0 +1,193 @@
+"""What every run of an app has, whether it draws or not: results, requests, figures, an end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from heimdall.app import App, RunOptions
+from heimdall.capture import Frame
+from heimdall.errors import AppError
+from heimdall.runtime.callbacks import Callbacks
+from heimdall.runtime.executor import Result
+from heimdall.runtime.setup import Setup
+from heimdall.runtime.station import Station
+from heimdall.runtime.telemetry.figures import DnnFigures, Figures
+from heimdall.runtime.telemetry.report import Reporter
+from heimdall.tracking import Tracker
+from heimdall.vocabulary.events import Action, Drop, Finish, InferenceRequested, Prepare, Reconfigured
+
+log = logging.getLogger(__name__)
+
+Listener = Callable[[str, Any, Frame], None]  # (DNN, result, the frame it is of)
+
+
+class BaseRun:
+    """One run of one app on an opened setup, among those of its station. Main thread only.
+
+    ``scheduler``, ``mode`` and ``fps`` are what it runs under now. ``on_result`` hears of every
+    result, as the app does.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        options: RunOptions,
+        setup: Setup,
+        station: Station,
+        on_result: Listener | None = None,
+    ) -> None:
+        self._app, self._options, self._setup = app, options, setup
+        self._station, self._board = station, station.board
+        self._clock, self._on_result = station.clock, on_result
+        self._frame = setup.first_frame
+        self.scheduler = station.scheduler
+        self.mode, self.fps = station.mode, setup.fps
+        self._callbacks = Callbacks()
+        self._figures = _figures(setup)
+        self._latest: dict[str, Result] = {}
+        self._waiting: list[tuple[str, int, Future[Any]]] = []  # (DNN, sequence, for whom)
+        self._failures: list[str] = []
+        self._reason = ""
+        self._startup_s = 0.0
+        self._tracker = app.tracker = Tracker()
+        setup.source.observe = self._tracker.advance
+        self._names = station.names_for(setup.deployments)  # by those of the station
+        self._reporter = Reporter(app, setup, station, self._figures, self._names)
+        for name, dnn in self._names.items():
+            deployment = setup.deployments[dnn]
+            station.executor.add(name, deployment, self._newest, self._renewing(dnn))
+        self._board.join(self, list(self._names))
+
+    def _renewing(self, dnn: str) -> Callable[[Any, Frame], None]:
+        return lambda value, frame: self._tracker.renew(dnn, value, frame)
+
+    def _newest(self) -> Frame:
+        """The frame that a job begins with, and the next picture shows."""
+        self._frame = self._setup.source.latest() or self._frame
+        return self._frame
+
+    def begin(self) -> None:
+        """Call the app's start, and ask for what it asks for."""
+        self._callbacks.call(self._app.start)
+        if self._options.offload:
+            self._station.executor.preload(self._names)
+        self._request()
+
+    # --- requests ----------------------------------------------------------------------------
+
+    def _request(self) -> None:
+        """Pass on what the app has asked for."""
+        requests, self._app.requests = self._app.requests, []
+        for dnn, options in requests:
+            self.ask(dnn, options)
+
+    def ask(self, dnn: str, options: Mapping[str, Any]) -> None:
+        """One inference of a DNN on the newest frame."""
+        name = self._names.inverse[dnn]
+        self._station.executor.ask(name, options)
+        self._board.receive(InferenceRequested(name))
+
+    def expect(self, dnn: str, sequence: int) -> Future[Any]:
+        """The first result of a DNN on a frame of that number or later."""
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        self._waiting.append((dnn, sequence, future))
+        return future
+
+    def latest(self, dnn: str) -> Result | None:
+        """The newest result of a DNN; None before the first."""
+        return self._latest.get(dnn)
+
+    # --- what the switchboard tells ----------------------------------------------------------
+
+    def acted(self, action: Action) -> None:
+        """Count what the coordinator has decided about a DNN of this run."""
+        dnn = self._names[action.dnn]
+        if isinstance(action, Finish):
+            self._figures.dnns[dnn].finished(action)
+        elif isinstance(action, Drop):
+            self._figures.dnns[dnn].dropped += 1
+            self._give_up(dnn, action.reason)
+        elif not isinstance(action, Prepare) and (reason := getattr(action, "reason", "")):
+            self._reason = f"{dnn}: {reason}"
+
+    def delivered(self, result: Result) -> None:
+        """A result is there: for the app, and whoever waits for it."""
+        dnn, frame = self._names[result.dnn], result.frame
+        self._figures.dnns[dnn].end_to_end_ns.append(result.decoded_ns - result.requested_ns)
+        self._reporter.result(dnn, self._clock())
+        self._latest[dnn] = result
+        self._callbacks.call(self._app.on_result, dnn, result.value, frame)
+        if self._on_result is not None:
+            self._callbacks.call(self._on_result, dnn, result.value, frame, name="on_result")
+        for each in [w for w in self._waiting if w[0] == dnn and w[1] <= frame.sequence]:
+            self._waiting.remove(each)
+            each[2].set_result(result.value)
+        self._request()
+
+    def worked(self, elapsed_ns: int, own: bool) -> None:
+        """The GPU has run a chunk."""
+        if own:
+            self._figures.gpu_chunk_ns += elapsed_ns
+
+    def decided(self, took_ns: int) -> None:
+        """A scheduler was asked."""
+        self._figures.decision_ns.append(took_ns)
+
+    def _give_up(self, dnn: str, reason: str) -> None:
+        """Whoever waits for a DNN that has failed waits in vain."""
+        for each in [w for w in self._waiting if w[0] == dnn]:
+            self._waiting.remove(each)
+            each[2].set_exception(AppError(f"DNN {dnn!r} gave no result: {reason}"))
+
+    # --- what may change while it runs -------------------------------------------------------
+
+    def reconfigure(self, scheduler: str, mode: str, fps: float) -> None:
+        """Go on with another policy, chunk mode or frame rate; counting starts afresh."""
+        interval_ns = round(1e9 / fps)
+        chunks = self._station.partition(interval_ns - self._setup.lone_render_ns)
+        self._reconfigured(Reconfigured(scheduler, mode, interval_ns, chunks))
+        self._station.scheduler, self._station.mode = scheduler, mode
+        self.scheduler, self.mode, self.fps = scheduler, mode, fps
+        self._figures.fps_target = fps
+
+    def _reconfigured(self, event: Reconfigured) -> None:
+        self._board.receive(event)
+
+    # --- its end -----------------------------------------------------------------------------
+
+    @property
+    def errors(self) -> list[str]:
+        """What failed on the way, in words."""
+        found = [*self._station.executor.errors, *self._callbacks.errors, *self._failures]
+        if self._setup.source.error:
+            found.append(self._setup.source.error)
+        return found
+
+    def summary(self) -> dict[str, Any]:
+        """The figures until now."""
+        return {**self._reporter.summary(self._clock(), self._startup_s), "errors": self.errors}
+
+    def close(self) -> None:
+        """Leave the station: no thread works for this run any more."""
+        for _, _, future in self._waiting:
+            future.set_exception(AppError("the session was closed before there was a result"))
+        self._waiting.clear()
+        self._station.leave(self, self._names)
+        self._setup.source.close()
+
+
+def _figures(setup: Setup) -> Figures:
+    """Nothing counted yet, for each DNN of the run."""
+    dnns = {
+        name: DnnFigures(
+            fallback_ops=deployment.fallback_ops,
+            whole_ns=deployment.whole_ns,
+            stages=len(deployment.plan.stages),
+        )
+        for name, deployment in setup.deployments.items()
+    }
+    return Figures(setup.fps, dnns)

@@ -1,0 +1,180 @@
+"""What the sessions of a process share: one GPU, and one coordinator over it."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from heimdall.coordinator import Coordinator
+from heimdall.runtime.deployment import Deployment
+from heimdall.runtime.executor import Executor, Result
+from heimdall.runtime.loop import FrameLoop
+from heimdall.runtime.processors import Processors
+from heimdall.runtime.protocols import Coordinates, Executes
+from heimdall.runtime.switchboard import Client, Inbox, Switchboard
+from heimdall.runtime.telemetry.spans import Spans
+from heimdall.runtime.telemetry.trace import Tracer
+from heimdall.system.clock import AwakeClock
+from heimdall.vocabulary.events import DnnAdded, DnnRemoved, Event
+from heimdall.vocabulary.plans import DnnPlan
+
+log = logging.getLogger(__name__)
+
+
+class Names(Mapping[str, str]):
+    """A session's DNNs as the coordinator calls them -> as its app does; ``inverse``."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = dict(names)
+        self.inverse = {own: name for name, own in names.items()}
+
+    def __getitem__(self, name: str) -> str:
+        return self._names[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class System(Protocol):
+    """Who decides and who carries out: Heimdall's coordinator and executor, or a baseline."""
+
+    scheduler: str  # what results call it
+    mode: str
+
+    def coordinator(self, plans: Sequence[DnnPlan], interval_ns: int) -> Coordinates:
+        """Whoever decides for DNNs of these plans."""
+
+    def executor(
+        self,
+        inbox: queue.SimpleQueue[Event | Result],
+        processors: Processors,
+        spans: Spans,
+        clock: Callable[[], int],
+    ) -> Executes:
+        """Whoever carries decisions out."""
+
+
+class Coordinated:
+    """Heimdall's own: a policy, its chunk mode, and what else the coordinator takes."""
+
+    def __init__(self, scheduler: str, mode: str, urgent: bool, **rules: Any) -> None:
+        """``urgent``: worker threads may be real-time ones. ``rules``: see ``Coordinator``."""
+        self.scheduler, self.mode = scheduler, mode
+        self._urgent, self._rules = urgent, rules
+
+    def coordinator(self, plans: Sequence[DnnPlan], interval_ns: int) -> Coordinates:
+        return Coordinator(
+            plans,
+            scheduler=self.scheduler,
+            mode=self.mode,
+            frame_interval_ns=interval_ns,
+            **self._rules,
+        )
+
+    def executor(
+        self,
+        inbox: queue.SimpleQueue[Event | Result],
+        processors: Processors,
+        spans: Spans,
+        clock: Callable[[], int],
+    ) -> Executes:
+        return Executor(inbox, spans, clock, self._urgent)
+
+
+class Station:
+    """Opened by the first session with its DNNs' ``plans``; others join and leave.
+
+    ``scheduler`` and ``mode``: what all of them run under.
+    """
+
+    def __init__(
+        self,
+        processors: Processors,
+        system: System,
+        plans: Sequence[DnnPlan],
+        interval_ns: int,
+        *,
+        traced: bool = False,
+    ) -> None:
+        self.processors = processors
+        self.scheduler, self.mode = system.scheduler, system.mode
+        self.clock = AwakeClock()
+        self.tracer = Tracer(time.perf_counter_ns()) if traced else None
+        self.spans = Spans(self.tracer)
+        self.inbox: Inbox = queue.SimpleQueue()
+        self.coordinator = system.coordinator(plans, interval_ns)
+        self.config = self.coordinator.config() if traced else {}
+        self.executor = system.executor(self.inbox, processors, self.spans, self.clock)
+        observe = self.tracer.step if self.tracer else None
+        self.board = Switchboard(self.coordinator, self.executor, self.inbox, self.clock, observe)
+        self.loops: list[FrameLoop] = []  # of the sessions that draw
+        self._plans = {plan.name: plan for plan in plans}  # in the coordinator's order
+        self._deployments: dict[str, Deployment] = {}
+        self._free = set(self._plans)  # known to the coordinator, and no session's yet
+        self._sessions = 0
+
+    def names_for(self, deployments: Mapping[str, Deployment]) -> Names:
+        """Tell the coordinator of a session's DNNs. One whose name another session has taken goes
+        by its name and the session's number."""
+        self._sessions += 1
+        names = {}
+        for own, deployment in deployments.items():
+            name = own
+            if own in self._free:
+                self._free.remove(own)
+            else:
+                if own in self._plans:
+                    name = f"{own}:{self._sessions}"
+                plan = self._plans[name] = deployment.plan.named(name)
+                self.board.receive(DnnAdded(plan))
+            self._deployments[name] = deployment
+            names[name] = own
+        return Names(names)
+
+    def leave(self, client: Client, names: Mapping[str, str]) -> None:
+        """A session ends: its DNNs are dropped. Returns when nothing runs for them any more."""
+        for name in names:
+            self.board.receive(DnnRemoved(name))
+            del self._plans[name], self._deployments[name]
+        self.board.leave(client)
+        for name in names:
+            self.executor.remove(name)
+
+    def partition(self, gap_ns: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """The static partition of every network for another gap, as Reconfigured takes it."""
+        each = (self._deployments[name] for name in self._plans)
+        return tuple(chunks for deployment in each for chunks in deployment.partition(gap_ns))
+
+    def next_start_ns(self, but: FrameLoop, now_ns: int) -> int | None:
+        """When another session's next frame starts, if one draws that is being driven."""
+        starts = [loop.start_ns for loop in self.loops if loop is not but]
+        return min((start for start in starts if start > now_ns), default=None)
+
+    def free_start_ns(self, loop: FrameLoop, now_ns: int) -> int:
+        """When the first frame of a session best starts: at once, or half-way between two frames
+        of another."""
+        others = [each for each in self.loops if each is not loop]
+        if not others:
+            return now_ns
+        first = others[0]
+        start_ns = first.start_ns + first.interval_ns // 2
+        while start_ns < now_ns:
+            start_ns += first.interval_ns
+        return start_ns
+
+    def save_trace(self, path: Path, app: str) -> None:
+        """Write what was traced. Raises ConfigError when it cannot be written."""
+        if self.tracer is not None:
+            device = str(self.processors.gpu.describe()["device"])
+            self.tracer.save(path, self.config, {"app": app, "device": device})
+
+    def close(self) -> None:
+        """End the threads, when no session is left."""
+        self.executor.close()

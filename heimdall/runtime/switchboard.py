@@ -1,0 +1,191 @@
+"""Between the workers, the coordinator and the sessions: on one thread, as everything that decides.
+
+Workers post what happened to an inbox. It is told to the coordinator, whose actions the executor
+carries out; results go to the session whose DNN they are of. All sessions on one GPU share one
+switchboard, and so one coordinator.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from heimdall.runtime.executor import Result
+from heimdall.runtime.loop import Observer
+from heimdall.runtime.protocols import Coordinates, Executes
+from heimdall.system.clock import SPIN_NS
+from heimdall.vocabulary.events import (
+    Action,
+    ChunkFinished,
+    Drop,
+    Event,
+    Finish,
+    Prepare,
+)
+from heimdall.vocabulary.processors import GPU
+
+Inbox = queue.SimpleQueue  # of Event | Result
+
+
+class Client(Protocol):
+    """A session, as the switchboard knows it."""
+
+    def acted(self, action: Action) -> None:
+        """The coordinator has decided something about one of its DNNs."""
+
+    def delivered(self, result: Result) -> None:
+        """A result of one of its DNNs is there."""
+
+    def worked(self, elapsed_ns: int, own: bool) -> None:
+        """The GPU has run a chunk, of one of its ``own`` DNNs or of another session's."""
+
+    def decided(self, took_ns: int) -> None:
+        """A scheduler was asked, and took so long."""
+
+
+class Switchboard:
+    """See the module. Not to be used from two threads at once."""
+
+    def __init__(
+        self,
+        coordinator: Coordinates,
+        executor: Executes,
+        inbox: queue.SimpleQueue[Event | Result],
+        clock: Callable[[], int],
+        observe: Observer | None = None,
+    ) -> None:
+        """``observe`` hears of every call of the coordinator that does not come through a loop."""
+        self.coordinator, self.executor, self.clock = coordinator, executor, clock
+        self._inbox, self._observe = inbox, observe
+        self._clients: list[Client] = []
+        self._owners: dict[str, Client] = {}  # by DNN
+        self._jobs: dict[int, Client] = {}  # in flight
+        self._later: deque[Result] = deque()  # to be delivered once a frame is presented
+
+    def join(self, client: Client, dnns: list[str]) -> None:
+        """From now on what concerns these DNNs goes to ``client``."""
+        self._clients.append(client)
+        self._owners.update(dict.fromkeys(dnns, client))
+
+    def leave(self, client: Client) -> None:
+        """The client hears of nothing more."""
+        self._clients.remove(client)
+        self._owners = {dnn: each for dnn, each in self._owners.items() if each is not client}
+        self._jobs = {job: each for job, each in self._jobs.items() if each is not client}
+
+    @property
+    def in_flight(self) -> int:
+        """How many jobs have begun and not ended."""
+        return len(self._jobs)
+
+    # --- to the coordinator ------------------------------------------------------------------
+
+    def receive(self, event: Event) -> None:
+        """Tell the coordinator what has happened, and have its answer carried out."""
+        self.tell(lambda now_ns: self._received(event, now_ns))
+
+    def _received(self, event: Event, now_ns: int) -> list[Action]:
+        actions = self.coordinator.receive(event, now_ns)
+        if self._observe is not None:
+            self._observe(now_ns, event, actions)
+        return actions
+
+    def tell(self, what: Callable[[int], list[Action]]) -> None:
+        """The same for what a frame loop tells: ``what(now_ns)`` returns the actions."""
+        now_ns, decisions = self.clock(), self.coordinator.decisions
+        actions = what(now_ns)
+        if self.coordinator.decisions != decisions:
+            took_ns = self.clock() - now_ns
+            for client in self._clients:
+                client.decided(took_ns)
+        self._carry_out(actions)
+
+    def _carry_out(self, actions: list[Action]) -> None:
+        if not actions:
+            return
+        self.executor.execute(actions)
+        for action in actions:
+            client = self._owners.get(action.dnn)
+            if client is None:
+                continue
+            if isinstance(action, Prepare):
+                self._jobs[action.job] = client
+            elif isinstance(action, Finish | Drop):
+                self._jobs.pop(action.job, None)
+            client.acted(action)
+
+    # --- from the workers --------------------------------------------------------------------
+
+    def serve_until(self, deadline_ns: int, *, results: bool = True) -> None:
+        """Handle what workers report until then, never past it. Without ``results`` those wait for
+        the frame to be presented: what an app does with one may take a while."""
+        while True:
+            now_ns = self.clock()
+            wake_ns = self.coordinator.next_wakeup_ns()
+            if wake_ns is not None and wake_ns <= now_ns:
+                self._wake(now_ns)
+                continue
+            until_ns = deadline_ns - SPIN_NS
+            if now_ns >= until_ns:
+                break
+            if wake_ns is not None:
+                until_ns = min(until_ns, wake_ns)
+            try:
+                message = self._inbox.get(timeout=(until_ns - now_ns) / 1e9)
+            except queue.Empty:
+                continue
+            self._take(message, results=results)
+
+    def serve_one(self, deadline_ns: int) -> None:
+        """Handle what is reported next, or due, if it comes until then."""
+        wake_ns = self.wake()
+        until_ns = deadline_ns if wake_ns is None else min(deadline_ns, wake_ns)
+        try:
+            message = self._inbox.get(timeout=max(until_ns - self.clock(), 0) / 1e9)
+        except queue.Empty:
+            return
+        self._take(message, results=True)
+
+    def catch_up(self, *, results: bool = False) -> None:
+        """Tell what happened while this thread was busy with a frame: a job may wait for the
+        answer, and the choice of what to do with a gap should know of it. Results can wait."""
+        for _ in range(self._inbox.qsize()):
+            self._take(self._inbox.get_nowait(), results=results)
+
+    def deliver(self) -> None:
+        """Hand out the results that have waited."""
+        while self._later:
+            self._deliver(self._later.popleft())
+
+    def wake(self) -> int | None:
+        """Do what is due by now; returns when something will be, if anything."""
+        now_ns = self.clock()
+        while (wake_ns := self.coordinator.next_wakeup_ns()) is not None and wake_ns <= now_ns:
+            self._wake(now_ns)
+        return wake_ns
+
+    def _wake(self, now_ns: int) -> None:
+        actions = self.coordinator.wake(now_ns)
+        if self._observe is not None:
+            self._observe(now_ns, None, actions)
+        self._carry_out(actions)
+
+    def _take(self, message: Event | Result, *, results: bool) -> None:
+        if isinstance(message, Result):
+            if results:
+                self._deliver(message)
+            else:
+                self._later.append(message)
+            return
+        if isinstance(message, ChunkFinished) and message.processor == GPU:
+            owner = self._jobs.get(message.job)
+            for client in self._clients:
+                client.worked(message.elapsed_ns, client is owner)
+        self.receive(message)
+
+    def _deliver(self, result: Result) -> None:
+        client = self._owners.get(result.dnn)
+        if client is not None:  # else its session has been closed
+            client.delivered(result)
