@@ -18,10 +18,10 @@ from heimdall.coordinator.chunking import DEFAULT_MARGIN_NS, MODES
 from heimdall.coordinator.dispatch import Dispatcher
 from heimdall.coordinator.dnn import MAX_FAILED_RUNS, Dnn
 from heimdall.coordinator.gap import Gap
-from heimdall.coordinator.job import FALLBACK, RUNNING, CoordinationError
 from heimdall.coordinator.jobs import Jobs
 from heimdall.coordinator.placement import PROCESSORS, Placement
 from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
+from heimdall.coordinator.states import FALLBACK, RUNNING, CoordinationError
 from heimdall.errors import ConfigError, unknown
 from heimdall.schedulers.base import (
     CHUNK_ENDED,
@@ -209,12 +209,13 @@ class Coordinator:
         return ""
 
     def _input_ready(self, event: InputReady, now_ns: int, out: list[Action]) -> str:
-        job = self._jobs.find(event.job, "InputReady")
+        job = self._jobs.find(event.job, InputReady)
         if job is None:
             return ""
         dnn = job.owner
         if event.tasks < 0:
             raise CoordinationError(f"job {job.id} of {job.dnn!r}: {event.tasks} inputs are ready")
+        job.happened(InputReady)
         dnn.learn_prepare(job.stage, now_ns - job.prepare_ns)
         if job.stage == 0:
             job.processor = dnn.processor
@@ -224,7 +225,7 @@ class Coordinator:
                 self._content, job.utility, event.luminance_difference
             )
             if job.processor in self._placement.lost:
-                self._jobs.drop(job, "ProcessorLost", f"{job.processor} lost", now_ns, out)
+                self._jobs.drop(job, ProcessorLost, f"{job.processor} lost", now_ns, out)
                 return ""
         else:
             job.stage_costs.learn_tasks(event.tasks)
@@ -236,7 +237,7 @@ class Coordinator:
         return JOB_ARRIVED
 
     def _chunk_finished(self, event: ChunkFinished, now_ns: int, out: list[Action]) -> str:
-        job = self._jobs.find(event.job, "ChunkFinished")
+        job = self._jobs.find(event.job, ChunkFinished)
         if job is None:
             return ""
         early = job.may_end_early and event.start_op < event.end_op < job.running_end_op
@@ -250,6 +251,7 @@ class Coordinator:
             raise CoordinationError(
                 f"job {job.id} of {job.dnn!r} runs {asked}, but ChunkFinished says {told}"
             )
+        job.happened(ChunkFinished)
         self._jobs.running[event.processor] = None
         elapsed_ns = event.elapsed_ns
         job.executed_ns += elapsed_ns
@@ -263,7 +265,7 @@ class Coordinator:
         return CHUNK_ENDED
 
     def _fallback_finished(self, event: FallbackFinished, now_ns: int, out: list[Action]) -> str:
-        job = self._jobs.find(event.job, "FallbackFinished")
+        job = self._jobs.find(event.job, FallbackFinished)
         if job is None:
             return ""
         costs = job.stage_costs
@@ -272,6 +274,7 @@ class Coordinator:
                 f"job {job.id} of {job.dnn!r} has fallback ops up to "
                 f"{costs.run_end[job.next_op]}, but FallbackFinished says {event.end_op}"
             )
+        job.happened(FallbackFinished)
         costs.learn_fallback(job.next_op, event.end_op, event.elapsed_ns)
         self._jobs.progress(job, event.end_op, now_ns, out)
         return FALLBACK_ENDED
@@ -284,12 +287,12 @@ class Coordinator:
         return ""
 
     def _failed(self, event: JobFailed, now_ns: int, out: list[Action]) -> str:
-        job = self._jobs.find(event.job, "JobFailed")
+        job = self._jobs.find(event.job, JobFailed)
         if job is None:
             return ""
         dnn, ran = job.owner, job.state in (RUNNING, FALLBACK)
         self._jobs.rest(dnn, dnn.failed(now_ns, self._interval_ns, ran=ran))
-        self._jobs.drop(job, "JobFailed", event.error, now_ns, out)
+        self._jobs.drop(job, JobFailed, event.error, now_ns, out)
         if dnn.failed_runs == MAX_FAILED_RUNS:
             dnn.failed_runs = 0
             self._placement.unfit(dnn, job.processor, now_ns, out)
@@ -300,7 +303,7 @@ class Coordinator:
         self._placement.processor_lost(event.processor, now_ns, out)
         for job in list(self._jobs.in_flight.values()):
             if job.enqueued and job.processor == event.processor:
-                self._jobs.drop(job, "ProcessorLost", f"{event.processor} lost", now_ns, out)
+                self._jobs.drop(job, ProcessorLost, f"{event.processor} lost", now_ns, out)
         return ""
 
     def _back(self, event: ProcessorBack, now_ns: int, out: list[Action]) -> str:
