@@ -8,9 +8,9 @@ that ends leaves its job ready, and it is the action given next that says what f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 
 from heimdall.errors import HeimdallError
+from heimdall.vocabulary.enums import Name
 from heimdall.vocabulary.events import (
     ChunkFinished,
     FallbackFinished,
@@ -29,8 +29,8 @@ class CoordinationError(HeimdallError):
     scheduling policy) is at fault. The message names job, state and event."""
 
 
-class State(str, Enum):
-    """Where a job is. (Strings hash in C; a plain Enum hashes in Python at every transition.)"""
+class State(Name):
+    """Where a job is. (Names hash in C; a plain Enum hashes in Python at every transition.)"""
 
     PREPARING = "preparing"  # the pool makes the inputs of its current stage
     READY = "ready"  # it could run
@@ -67,5 +67,5 @@ def illegal(job: int, dnn: str, state: State, event: type) -> CoordinationError:
     """The error of an event that cannot happen to a job in ``state``."""
     legal = ", ".join(sorted(each.__name__ for each in TABLE[state]))
     return CoordinationError(
-        f"job {job} of {dnn!r} is {state.value}: {event.__name__} cannot happen now (only {legal})"
+        f"job {job} of {dnn!r} is {state}: {event.__name__} cannot happen now (only {legal})"
     )

@@ -36,6 +36,7 @@ from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.system.clock import SPIN_NS, AwakeClock, spin_until
 from heimdall.system.priority import first_in_line
 from heimdall.tracking import Tracker
+from heimdall.vocabulary.enums import Lane
 from heimdall.vocabulary.events import (
     Action,
     ChunkFinished,
@@ -252,7 +253,7 @@ class Runtime:
             self._recorder.add(self._setup.surface)
         self._controls.frame()
         self._spans.span(
-            "render",
+            Lane.RENDER,
             f"frame {self._frame_count}",
             began_ns,
             free_ns,

@@ -20,7 +20,7 @@ from heimdall.analyzer.profile import to_stage_plan
 from heimdall.analyzer.profiler import Progress, measure_render, no_progress
 from heimdall.analyzer.store import load_or_measure
 from heimdall.app import DNN, App
-from heimdall.app.options import MODES, RunOptions
+from heimdall.app.options import RunOptions
 from heimdall.capture import Frame, Source, open_source
 from heimdall.engine.base import Network
 from heimdall.engine.checks import check_forced_names
@@ -34,6 +34,7 @@ from heimdall.runtime.processors import Processors, open_processors
 from heimdall.runtime.splash import Splash
 from heimdall.system import paths, softgpu
 from heimdall.system.priority import precise_timers
+from heimdall.vocabulary.enums import ChunkMode
 from heimdall.vocabulary.processors import GPU
 
 log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ class Setup:
     processors: Processors
     deployments: dict[str, Deployment]
     lone_render_ns: int  # one frame of this app, nothing else running
-    chunk_mode: str  # one of options.MODES
+    chunk_mode: str  # a ChunkMode
 
     @property
     def elastic(self) -> bool:
@@ -146,10 +147,9 @@ def _chunk_mode(options: RunOptions, processors: Processors) -> str:
     """onnxruntime in the GPU's role runs the static chunks only: each range of ops needs a
     session of its own, and the elastic mode cuts anywhere. On two cores, nanodet beside three
     others came to 0.5 inferences a second so, and to 5 with static chunks."""
-    static = MODES[1]
-    if processors.gpu.name == "onnxruntime" and options.mode != static:
+    if processors.gpu.name == "onnxruntime" and options.mode != ChunkMode.STATIC:
         log.warning("onnxruntime plays the GPU: chunks are those of the static partition")
-        return static
+        return ChunkMode.STATIC
     return options.mode
 
 
