@@ -17,7 +17,6 @@ import cv2
 import numpy as np
 from accuracy import FPS, Footage, compared  # its neighbour: scripts see their own folder
 
-from heimdall.app.options import CONTENT
 from heimdall.bench.accuracy import Inference, in_turn
 from heimdall.bench.footage import frames, read_clip, results_of, with_moving_camera
 from heimdall.bench.scenario import load_scenario
@@ -30,6 +29,7 @@ from heimdall.schedulers import SCHEDULERS
 from heimdall.simulator.coordinated import CoordinatedRun
 from heimdall.simulator.simulate import open_machine
 from heimdall.system import paths
+from heimdall.vocabulary.enums import Content
 from heimdall.vocabulary.events import Event, InputReady
 
 CLIP = "single_face.mp4"
@@ -111,7 +111,7 @@ def rows(device: str, seconds: float) -> Iterator[str]:
         watched = frames(pictures, FPS)
         for dnn, model in MODELS.items():
             truth = list(results_of(open_pipeline(model), engine, pictures))
-            for scheduler, content in product(sorted(SCHEDULERS, reverse=True), CONTENT):
+            for scheduler, content in product(sorted(SCHEDULERS, reverse=True), Content):
                 plan = inferences(pictures, scheduler, content, device)[dnn]
                 found = compared(watched, truth, plan)
                 cells = [Footage(dnn, model, CLIP, moving).name, scheduler, content]

@@ -21,6 +21,7 @@ import numpy as np
 
 from heimdall.coordinator import Coordinator
 from heimdall.schedulers import SCHEDULERS, utility_for
+from heimdall.vocabulary.enums import Content
 from heimdall.vocabulary.events import (
     ChunkFinished,
     Event,
@@ -66,7 +67,11 @@ def decisions_us(
 ) -> list[float]:
     """Time of each deciding call while ``seconds`` of virtual time pass."""
     coordinator = Coordinator(
-        plans(count), scheduler=scheduler, frame_interval_ns=INTERVAL_NS, offload=False
+        plans(count),
+        scheduler=scheduler,
+        frame_interval_ns=INTERVAL_NS,
+        offload=False,
+        content=Content.PAPER,
     )
     op_ns = {plan.name: plan.stages[0].op_ns[0] for plan in plans(count)}
     heap: list[tuple[int, int, Event]] = []

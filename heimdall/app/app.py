@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from heimdall.app.dnn import DNN
 from heimdall.errors import AppError, unknown
+from heimdall.vocabulary.enums import Content, RenderPriority
 
 if TYPE_CHECKING:
     from heimdall.capture.source import Frame
@@ -25,8 +26,8 @@ class App:
     fps: ClassVar[float] = 30.0
     size: ClassVar[tuple[int, int]] = (1280, 720)
     scheduler: ClassVar[str] = "max-total"
-    render_priority: ClassVar[str] = "top"  # "equal": rendering waits its turn (section 6.1)
-    content: ClassVar[str] = "aging"  # or "paper": how content variation (Eq. 4) enters utility
+    render_priority: ClassVar[str] = RenderPriority.TOP  # or "equal": rendering waits its turn
+    content: ClassVar[str] = Content.AGING  # or "paper": how content variation enters utility
     clip: ClassVar[str] = "box.mp4"  # in assets/media: played when there is no camera
     dnns: ClassVar[Sequence[DNN]] = ()
     keys: ClassVar[Mapping[str, str]] = {}  # the app's keys and what they do, for the help card

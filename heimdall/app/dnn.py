@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from heimdall.errors import ConfigError, unknown
+from heimdall.vocabulary.enums import Priority
 
 if TYPE_CHECKING:
     from heimdall.models.base import Pipeline
     from heimdall.models.custom import Decode, Preprocess
 
-PRIORITIES = ("low", "normal", "high")
 DEFAULT_RATE_HZ = 1.0
 
 
@@ -37,7 +37,7 @@ class DNN:
     on_event: bool = False
     latency_constraint_ms: float | None = None
     max_rate_hz: float | None = None
-    priority: str = "normal"
+    priority: str = Priority.NORMAL
     beta: float | None = None
     gamma: float | None = None
     l0: float | None = None
@@ -59,8 +59,8 @@ class DNN:
             raise ConfigError(
                 f"{where}: max_rate_hz {self.max_rate_hz} is below rate_hz {self.rate_hz}"
             )
-        if self.priority not in PRIORITIES:
-            raise ConfigError(f"{where}: {unknown('priority', self.priority, PRIORITIES)}")
+        if self.priority not in Priority.values():
+            raise ConfigError(f"{where}: {unknown('priority', self.priority, Priority)}")
         if not isinstance(self.model, str) and (self.preprocess or self.decode):
             raise ConfigError(
                 f"{where}: preprocess and decode go with the name of a file; "

@@ -10,11 +10,12 @@ from types import ModuleType
 
 from heimdall.app.app import App
 from heimdall.app.dnn import DNN, is_positive
-from heimdall.app.options import CONTENT, MAX_FPS, MAX_SIDE
+from heimdall.app.options import MAX_FPS, MAX_SIDE
 from heimdall.errors import AppError, ConfigError, HeimdallError, unknown
 from heimdall.schedulers import SCHEDULERS
 from heimdall.system import paths
 from heimdall.system.faults import say
+from heimdall.vocabulary.enums import Content, RenderPriority
 
 
 def load_app(target: str) -> type[App]:
@@ -123,8 +124,8 @@ def validate(app: type[App]) -> None:
         )
     for name, valid in (
         ("scheduler", SCHEDULERS),
-        ("content", CONTENT),
-        ("render_priority", ("top", "equal")),
+        ("content", Content.values()),
+        ("render_priority", RenderPriority.values()),
     ):
         if getattr(app, name) not in valid:
             raise ConfigError(f"{where}: {unknown(name, getattr(app, name), valid)}")

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heimdall.errors import ConfigError, unknown
+from heimdall.vocabulary.enums import ChunkMode, Content, OverlayView
 
-MODES = ("elastic", "static")  # how the end of a chunk is chosen: at run time, or beforehand
-OVERLAYS = ("panel", "timeline", "small", "off")  # how much a run shows of itself
-CONTENT = ("aging", "paper")  # how a changing scene enters a DNN's utility
 MAX_FPS = 1000.0
 VIDEOS = (".mp4",)
 PICTURES = (".png", ".jpg", ".jpeg")
@@ -30,7 +28,7 @@ class RunOptions:
     fps: float | None = None  # target frame rate
     size: tuple[int, int] | None = None  # width, height in pixels of the picture drawn
     scheduler: str | None = None
-    mode: str = "elastic"
+    mode: str = ChunkMode.ELASTIC
     offload: bool = True  # may DNNs move between GPU and CPU
     content: str | None = None
     device: str | None = None  # OpenCL device (part of its name, or number) or provider
@@ -41,7 +39,7 @@ class RunOptions:
     screenshot: Path | None = None  # the last frame
     trace: Path | None = None
     gpu_cores: int | None = None  # cores of the software GPU
-    overlay: str = "panel"
+    overlay: str = OverlayView.PANEL
     full_screen: bool = False
     press: tuple[tuple[float, str], ...] = ()  # (seconds after warm-up, key): pressed by itself
     realtime: bool | None = None  # real-time software GPU; None: where permitted
@@ -62,10 +60,10 @@ class RunOptions:
             from heimdall.schedulers import SCHEDULERS  # here: `heimdall --help` needs none
 
             _one_of("scheduler", self.scheduler, tuple(SCHEDULERS))
-        _one_of("mode", self.mode, MODES)
-        _one_of("overlay", self.overlay, OVERLAYS)
+        _one_of("mode", self.mode, ChunkMode.values())
+        _one_of("overlay", self.overlay, OverlayView.values())
         if self.content is not None:
-            _one_of("content", self.content, CONTENT)
+            _one_of("content", self.content, Content.values())
         for name, endings in (("record", VIDEOS), ("screenshot", PICTURES), ("trace", ())):
             check_writable(f"--{name}", getattr(self, name), endings)
 

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 from heimdall.analyzer.plot import COLOURS, OTHER
 from heimdall.bench.timeline import Span, Timeline
+from heimdall.vocabulary.enums import Lane
 
 Summaries = Mapping[str, Mapping[str, Any]]
 EXCERPT_MS = 3000.0  # of utility and occupancy: as much as a reader can tell apart
@@ -129,7 +130,7 @@ def _draw_utility(
 def _draw_occupancy(
     axes: Axes, timeline: Timeline, chosen: Mapping[str, str], left: float, right: float
 ) -> None:
-    lanes = [lane for lane in ("cpu", "gpu", "render") if lane in timeline.lanes]
+    lanes = [str(lane) for lane in (Lane.CPU, Lane.GPU, Lane.RENDER) if lane in timeline.lanes]
     drawn: defaultdict[tuple[int, str], list[Span]] = defaultdict(list)
     for span in timeline.spans:
         if span.lane in lanes and span.start_ms < right and span.start_ms + span.ms > left:
@@ -137,7 +138,7 @@ def _draw_occupancy(
     for (row, colour), spans in drawn.items():
         pieces = [(span.start_ms, span.ms) for span in spans]
         axes.broken_barh(pieces, (row + 0.1, 0.8), color=colour, linewidth=0)
-    names = {"render": "rendering"}
+    names = {str(Lane.RENDER): "rendering"}
     axes.set_yticks(
         [row + 0.5 for row in range(len(lanes))],
         [names.get(lane, lane.upper()) for lane in lanes],

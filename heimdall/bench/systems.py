@@ -12,11 +12,9 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from heimdall.app.options import MODES
 from heimdall.errors import ConfigError, unknown
 from heimdall.schedulers import SCHEDULERS
-
-_ELASTIC, _STATIC = MODES
+from heimdall.vocabulary.enums import ChunkMode
 
 
 class Kind(Enum):
@@ -35,7 +33,7 @@ class System:
     name: str
     kind: Kind
     scheduler: str | None = None  # of a coordinated one
-    mode: str = _ELASTIC  # of options.MODES
+    mode: str = ChunkMode.ELASTIC
     offload: bool = False
     ops: int | None = None  # kernels between two waits of a fixed one
 
@@ -55,7 +53,7 @@ def parse_system(name: str) -> System:
     scheduler = policy.removesuffix("-static")
     if scheduler not in SCHEDULERS:
         raise ConfigError(unknown("system", name, system_names()))
-    mode = _STATIC if policy != scheduler else _ELASTIC
+    mode = ChunkMode.STATIC if policy != scheduler else ChunkMode.ELASTIC
     return System(name, Kind.COORDINATED, scheduler, mode, offload=policy == name)
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from heimdall.bench.inference import Inference
 from heimdall.capture import Frame
+from heimdall.coordinator.bystander import InferenceEnded
 from heimdall.models.walk import Walk
 from heimdall.runtime.deployment import Deployment
-from heimdall.coordinator.bystander import InferenceEnded
 from heimdall.runtime.executor import APP_FAILURES, Newest, Renew, Result
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.system.faults import Fallible, Faults, say
-from heimdall.vocabulary.events import Action, Event, Finish, Prepare
+from heimdall.vocabulary.events import Action, Finish, Prepare
 
 RETRY_S = 0.5  # after an inference that failed
 LAST_S = 20.0  # for one that runs when it all ends

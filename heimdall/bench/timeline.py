@@ -13,6 +13,7 @@ from heimdall.coordinator.codec import from_dict
 from heimdall.coordinator.coordinator import Coordinator
 from heimdall.errors import ConfigError
 from heimdall.runtime.telemetry.trace import read_recording
+from heimdall.vocabulary.enums import Lane
 from heimdall.vocabulary.plans import DnnPlan
 
 
@@ -102,7 +103,7 @@ def _overhead(spans: tuple[Span, ...], plans: list[DnnPlan]) -> dict[str, float]
     took: defaultdict[str, float] = defaultdict(float)
     profiled: defaultdict[str, float] = defaultdict(float)
     for span in spans:
-        if span.lane == "gpu" and span.ops:
+        if span.lane == Lane.GPU and span.ops:
             start, _, end = span.ops.partition("-")
             took[span.name] += span.ms
             ops = stages[span.name][span.stage].op_ns[int(start) : int(end)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heimdall.app.options import CONTENT, MODES, OVERLAYS, RunOptions, parse_source
+from heimdall.app.options import RunOptions, parse_source
 from heimdall.cli import console
 from heimdall.cli.parameters import (
     FILE,
@@ -21,6 +21,7 @@ from heimdall.cli.parameters import (
     show,
 )
 from heimdall.errors import ConfigError, HeimdallError
+from heimdall.vocabulary.enums import ChunkMode, Content, OverlayView
 
 if TYPE_CHECKING:
     from heimdall.runtime.telemetry.trace import Recording
@@ -35,14 +36,19 @@ if TYPE_CHECKING:
     click.option("--scheduler", metavar="NAME", help="Policy that picks the next chunk."),
     click.option("--static", is_flag=True, help="One chunk of the static partition a gap."),
     click.option("--no-offload", is_flag=True, help="Keep every DNN on the GPU."),
-    click.option("--content", type=click.Choice(CONTENT), help="How a changing scene counts."),
+    click.option(
+        "--content", type=click.Choice(Content.values()), help="How a changing scene counts."
+    ),
     device_option,
     cores_option,
     realtime_option,
     click.option("--headless", is_flag=True, help="Draw without a window."),
     click.option("--full-screen", is_flag=True, help="Fill the screen."),
     click.option(
-        "--overlay", type=click.Choice(OVERLAYS), default=OVERLAYS[0], help="What to show of it."
+        "--overlay",
+        type=click.Choice(OverlayView.values()),
+        default=str(OverlayView.PANEL),
+        help="What to show of it.",
     ),
     click.option(
         "--press",
@@ -67,7 +73,7 @@ def run(
     """
     chosen = RunOptions(
         source=parse_source(source),
-        mode=MODES[1] if static else MODES[0],
+        mode=ChunkMode.STATIC if static else ChunkMode.ELASTIC,
         offload=not no_offload,
         **rest,
     )

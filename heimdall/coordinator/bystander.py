@@ -9,9 +9,9 @@ from typing import Any
 from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
 from heimdall.vocabulary.events import (
     Action,
+    DnnRemoved,
     Event,
     Finish,
-    DnnRemoved,
     InferenceRequested,
     Prepare,
     RenderStarted,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 from heimdall.coordinator.expected import StageCosts
+from heimdall.vocabulary.enums import ChunkMode
 
 # A chunk may end early, so it is handed to the device in parts, each of them long beside what one
 # more wait for the device costs: that is 0.05 ms here, 0.4 ms on the paper's phones.
@@ -102,5 +104,8 @@ class Static(Chunking):
         return gaps * interval_ns
 
 
-MODES: dict[str, type[Chunking]] = {"elastic": Elastic, "static": Static}
-DEFAULT_MARGIN_NS = {"elastic": 0, "static": 5_000_000}  # 5 ms: section 5.3
+CHUNKINGS: Mapping[str, type[Chunking]] = {ChunkMode.ELASTIC: Elastic, ChunkMode.STATIC: Static}
+DEFAULT_MARGIN_NS: Mapping[str, int] = {
+    ChunkMode.ELASTIC: 0,
+    ChunkMode.STATIC: 5_000_000,  # section 5.3
+}

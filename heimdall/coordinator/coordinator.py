@@ -14,14 +14,14 @@ from typing import Any
 
 from heimdall import schedulers
 from heimdall.coordinator import codec
-from heimdall.coordinator.chunking import DEFAULT_MARGIN_NS, MODES
+from heimdall.coordinator.chunking import CHUNKINGS, DEFAULT_MARGIN_NS
 from heimdall.coordinator.dispatch import Dispatcher
 from heimdall.coordinator.dnn import MAX_FAILED_RUNS, Dnn
 from heimdall.coordinator.gap import Gap
-from heimdall.coordinator.job import FALLBACK, RUNNING, CoordinationError
 from heimdall.coordinator.jobs import Jobs
-from heimdall.coordinator.placement import PROCESSORS, Placement
+from heimdall.coordinator.placement import Placement
 from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
+from heimdall.coordinator.states import FALLBACK, RUNNING, CoordinationError
 from heimdall.errors import ConfigError, unknown
 from heimdall.schedulers.base import (
     CHUNK_ENDED,
@@ -30,7 +30,8 @@ from heimdall.schedulers.base import (
     JOB_ARRIVED,
     Scheduler,
 )
-from heimdall.schedulers.utility import CONTENTS, content_terms
+from heimdall.schedulers.utility import content_terms
+from heimdall.vocabulary.enums import ChunkMode, Content, Name, RenderPriority
 from heimdall.vocabulary.events import (
     Action,
     ChunkFinished,
@@ -47,7 +48,7 @@ from heimdall.vocabulary.events import (
     RenderStarted,
 )
 from heimdall.vocabulary.plans import DnnPlan
-from heimdall.vocabulary.processors import CPU, GPU
+from heimdall.vocabulary.processors import CPU, GPU, PROCESSORS
 
 
 class Coordinator:
@@ -72,22 +73,23 @@ class Coordinator:
         *,
         scheduler: Scheduler | str,
         frame_interval_ns: int,
-        mode: str = "elastic",
+        mode: str = ChunkMode.ELASTIC,
         offload: bool = True,
         offload_margin: float = 0.2,
         offload_interval_ns: int = 1_000_000_000,
-        content: str = "paper",
-        render_priority: str = "top",
+        content: str = Content.AGING,
+        render_priority: str = RenderPriority.TOP,
         admission: str = "one-in-flight",
         margin_ns: int | None = None,
     ) -> None:
-        for kind, name, valid in (
-            ("chunk mode", mode, MODES),
-            ("content variation", content, CONTENTS),
-            ("render priority", render_priority, ("top", "equal")),
-        ):
-            if name not in valid:
-                raise ConfigError(unknown(kind, name, valid))
+        choices: tuple[tuple[str, str, type[Name]], ...] = (
+            ("chunk mode", mode, ChunkMode),
+            ("content variation", content, Content),
+            ("render priority", render_priority, RenderPriority),
+        )
+        for kind, name, names in choices:
+            if name not in names.values():
+                raise ConfigError(unknown(kind, name, names))
         if frame_interval_ns <= 0 or offload_interval_ns <= 0:
             raise ConfigError("the frame interval and the offload interval must be above 0 ns")
         self._plans = tuple(dnns)
@@ -100,9 +102,9 @@ class Coordinator:
         self._interval_ns = frame_interval_ns
         self._mode, self._content, self._admission = mode, content, admission
         self._waiting_limit = _admission_limit(admission)
-        self._equal = render_priority == "equal"
+        self._equal = render_priority == RenderPriority.EQUAL
         margin_ns = DEFAULT_MARGIN_NS[mode] if margin_ns is None else margin_ns
-        self._chunking = MODES[mode](margin_ns)
+        self._chunking = CHUNKINGS[mode](margin_ns)
         self._gap = Gap(frame_interval_ns)
         self._placement = Placement(
             self._dnns, enabled=offload, margin=offload_margin, interval_ns=offload_interval_ns
@@ -163,7 +165,7 @@ class Coordinator:
             "offload_margin": self._placement.margin,
             "offload_interval_ns": self._placement.interval_ns,
             "content": self._content,
-            "render_priority": "equal" if self._equal else "top",
+            "render_priority": RenderPriority.EQUAL if self._equal else RenderPriority.TOP,
             "admission": self._admission,
             "margin_ns": self._chunking.margin_ns,
         }
@@ -211,12 +213,13 @@ class Coordinator:
         return ""
 
     def _input_ready(self, event: InputReady, now_ns: int, out: list[Action]) -> str:
-        job = self._jobs.find(event.job, "InputReady")
+        job = self._jobs.find(event.job, InputReady)
         if job is None:
             return ""
         dnn = job.owner
         if event.tasks < 0:
             raise CoordinationError(f"job {job.id} of {job.dnn!r}: {event.tasks} inputs are ready")
+        job.happened(InputReady)
         dnn.learn_prepare(job.stage, now_ns - job.prepare_ns)
         if job.stage == 0:
             job.processor = dnn.processor
@@ -226,7 +229,7 @@ class Coordinator:
                 self._content, job.utility, event.luminance_difference
             )
             if job.processor in self._placement.lost:
-                self._jobs.drop(job, "ProcessorLost", f"{job.processor} lost", now_ns, out)
+                self._jobs.drop(job, ProcessorLost, f"{job.processor} lost", now_ns, out)
                 return ""
         else:
             job.stage_costs.learn_tasks(event.tasks)
@@ -238,7 +241,7 @@ class Coordinator:
         return JOB_ARRIVED
 
     def _chunk_finished(self, event: ChunkFinished, now_ns: int, out: list[Action]) -> str:
-        job = self._jobs.find(event.job, "ChunkFinished")
+        job = self._jobs.find(event.job, ChunkFinished)
         if job is None:
             return ""
         early = job.may_end_early and event.start_op < event.end_op < job.running_end_op
@@ -252,6 +255,7 @@ class Coordinator:
             raise CoordinationError(
                 f"job {job.id} of {job.dnn!r} runs {asked}, but ChunkFinished says {told}"
             )
+        job.happened(ChunkFinished)
         self._jobs.running[event.processor] = None
         elapsed_ns = event.elapsed_ns
         job.executed_ns += elapsed_ns
@@ -265,7 +269,7 @@ class Coordinator:
         return CHUNK_ENDED
 
     def _fallback_finished(self, event: FallbackFinished, now_ns: int, out: list[Action]) -> str:
-        job = self._jobs.find(event.job, "FallbackFinished")
+        job = self._jobs.find(event.job, FallbackFinished)
         if job is None:
             return ""
         costs = job.stage_costs
@@ -274,6 +278,7 @@ class Coordinator:
                 f"job {job.id} of {job.dnn!r} has fallback ops up to "
                 f"{costs.run_end[job.next_op]}, but FallbackFinished says {event.end_op}"
             )
+        job.happened(FallbackFinished)
         costs.learn_fallback(job.next_op, event.end_op, event.elapsed_ns)
         self._jobs.progress(job, event.end_op, now_ns, out)
         return FALLBACK_ENDED
@@ -286,12 +291,12 @@ class Coordinator:
         return ""
 
     def _failed(self, event: JobFailed, now_ns: int, out: list[Action]) -> str:
-        job = self._jobs.find(event.job, "JobFailed")
+        job = self._jobs.find(event.job, JobFailed)
         if job is None:
             return ""
         dnn, ran = job.owner, job.state in (RUNNING, FALLBACK)
         self._jobs.rest(dnn, dnn.failed(now_ns, self._interval_ns, ran=ran))
-        self._jobs.drop(job, "JobFailed", event.error, now_ns, out)
+        self._jobs.drop(job, JobFailed, event.error, now_ns, out)
         if dnn.failed_runs == MAX_FAILED_RUNS:
             dnn.failed_runs = 0
             self._placement.unfit(dnn, job.processor, now_ns, out)
@@ -302,7 +307,7 @@ class Coordinator:
         self._placement.processor_lost(event.processor, now_ns, out)
         for job in list(self._jobs.in_flight.values()):
             if job.enqueued and job.processor == event.processor:
-                self._jobs.drop(job, "ProcessorLost", f"{event.processor} lost", now_ns, out)
+                self._jobs.drop(job, ProcessorLost, f"{event.processor} lost", now_ns, out)
         return ""
 
     def _back(self, event: ProcessorBack, now_ns: int, out: list[Action]) -> str:
@@ -320,7 +325,7 @@ class Coordinator:
 
     def _reconfigured(self, event: Reconfigured, now_ns: int, out: list[Action]) -> str:
         costs = [each for dnn in self._dnns.values() for each in dnn.costs]
-        if event.mode not in MODES or event.frame_interval_ns <= 0:
+        if event.mode not in CHUNKINGS or event.frame_interval_ns <= 0:
             raise ConfigError(f"a coordinator cannot be set to {event}")
         if len(costs) != len(event.chunks):
             raise ConfigError(f"{len(costs)} networks need a partition each: {event}")
@@ -328,7 +333,7 @@ class Coordinator:
         self._observed = type(self.scheduler).observe is not Scheduler.observe
         if event.mode != self._mode:
             self._mode = event.mode
-            self._chunking = MODES[event.mode](DEFAULT_MARGIN_NS[event.mode])
+            self._chunking = CHUNKINGS[event.mode](DEFAULT_MARGIN_NS[event.mode])
         self._interval_ns = event.frame_interval_ns
         for each, chunks in zip(costs, event.chunks, strict=True):
             each.recut(chunks)
@@ -362,7 +367,7 @@ class Coordinator:
             name=dnn.name,
             processor=dnn.processor,
             moving_to=self._placement.moving.get(dnn.name, ("", 0))[0],
-            state=job.state.value if job is not None else "idle",
+            state=job.state if job is not None else "idle",
             latency_ns=dnn.last_latency_ns,
             constraint_ns=dnn.constraint_ns,
             utility=job.utility_at(now_ns) if job is not None and job.enqueued else None,

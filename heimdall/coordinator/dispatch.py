@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from heimdall.coordinator.chunking import Chunking, part_ns
 from heimdall.coordinator.dnn import Dnn
 from heimdall.coordinator.gap import Gap
-from heimdall.coordinator.job import FALLBACK, READY, RUNNING, CoordinationError, Job
+from heimdall.coordinator.job import Job
 from heimdall.coordinator.jobs import Jobs
 from heimdall.coordinator.placement import Placement
+from heimdall.coordinator.states import FALLBACK, READY, CoordinationError
 from heimdall.schedulers.base import (
     FALLBACK_ENDED,
     GAP_OPENED,
@@ -164,7 +165,7 @@ class Dispatcher:
         )
 
     def _start(self, job: Job, end_op: int, reason: str, now_ns: int, out: list[Action]) -> None:
-        job.state = RUNNING
+        job.happened(RunChunk)
         processor, next_op, until_ns = job.processor, job.next_op, 0
         self._jobs.running[processor] = job
         job.running_end_op = end_op

@@ -8,20 +8,18 @@ from math import inf
 from heimdall.coordinator.chunking import Chunking
 from heimdall.coordinator.dnn import Dnn, remaining
 from heimdall.coordinator.gap import Gap
-from heimdall.coordinator.job import (
-    DROPPED,
-    FALLBACK,
-    FINISHED,
-    LEGAL,
-    PREPARING,
-    READY,
-    CoordinationError,
-    Job,
-    State,
-    check,
-)
+from heimdall.coordinator.job import Job
 from heimdall.coordinator.placement import Placement
-from heimdall.vocabulary.events import Action, Drop, Finish, Prepare, RunFallback
+from heimdall.coordinator.states import FINISHED, TABLE, CoordinationError, State, illegal
+from heimdall.vocabulary.events import (
+    Action,
+    Drop,
+    Finish,
+    JobFailed,
+    Prepare,
+    ProcessorLost,
+    RunFallback,
+)
 from heimdall.vocabulary.processors import CPU, GPU
 
 _REMEMBERED = 256  # ended jobs whose late events are still understood
@@ -53,18 +51,21 @@ class Jobs:
         """Estimate what is left for another chunk mode or frame rate."""
         self._chunking, self._interval_ns = chunking, interval_ns
 
-    def find(self, job_id: int, event: str) -> Job | None:
+    def find(self, job_id: int, event: type) -> Job | None:
         """The job in flight that ``event`` may happen to; None for a late event of an ended job."""
         job = self.in_flight.get(job_id)
         if job is not None:
-            if event not in LEGAL[job.state]:
-                check(job.id, job.dnn, job.state, event)
+            if event not in TABLE[job.state]:
+                raise illegal(job.id, job.dnn, job.state, event)
             return job
         if job_id not in self._ended:
-            raise CoordinationError(f"job {job_id} is not known: {event} cannot happen to it")
+            raise CoordinationError(
+                f"job {job_id} is not known: {event.__name__} cannot happen to it"
+            )
         name, state = self._ended[job_id]
-        check(job_id, name, state, event)
-        if event == "JobFailed" and state is FINISHED:
+        if event not in TABLE[state]:
+            raise illegal(job_id, name, state, event)
+        if event is JobFailed and state is FINISHED:
             self._dnns[name].failures += 1  # its result could not be decoded
         return None
 
@@ -113,21 +114,18 @@ class Jobs:
         self.rest_until_ns = min(self.resting.values(), default=inf)
 
     def ready(self, job: Job, now_ns: int, out: list[Action]) -> None:
-        """The job could go on: to the pool for fallback ops, else it waits for its processor.
-        Its estimates of what is left are renewed, as policies see them."""
+        """A job that is ready goes on: to the pool for fallback ops, else it waits for its
+        processor. Its estimates of what is left are renewed, as policies see them."""
         costs = job.stage_costs
         if job.processor != GPU:
-            job.state = READY
             job.remaining_ns = sum(later.cpu_ns() for later in job.owner.costs[job.stage :])
             job.other_ns, job.gaps = 0, max(1, -(-job.remaining_ns // self._interval_ns))
             return
         if costs.fallback[job.next_op]:
-            job.state = FALLBACK
+            job.happened(RunFallback)
             end_op = costs.run_end[job.next_op]
             job.back_ns = now_ns + costs.fallback_ns(job.next_op, end_op)
             out.append(RunFallback(job.id, job.dnn, job.stage, job.task, job.next_op, end_op))
-        else:
-            job.state = READY
         job.remaining_ns, job.other_ns, chunks = remaining(job)
         job.gaps = self._chunking.gaps(chunks, job.remaining_ns, self._gap.usual_ns)
 
@@ -138,7 +136,7 @@ class Jobs:
             if job.task + 1 < job.tasks:
                 job.task, job.next_op = job.task + 1, 0
             elif job.stage + 1 < len(job.owner.costs):
-                job.state = PREPARING
+                job.happened(Prepare)
                 job.stage, job.task, job.tasks, job.next_op = job.stage + 1, 0, 1, 0
                 job.stage_costs = job.owner.costs[job.stage]
                 job.prepare_ns = now_ns
@@ -150,7 +148,7 @@ class Jobs:
         self.ready(job, now_ns, out)
 
     def finish(self, job: Job, now_ns: int, out: list[Action]) -> None:
-        job.state = FINISHED
+        job.happened(Finish)
         latency_ns = job.last_op_ns - job.enqueued_ns
         missed = latency_ns > job.constraint_ns
         job.owner.finished(latency_ns, job.processor, missed)
@@ -158,11 +156,12 @@ class Jobs:
         out.append(Finish(job.id, job.dnn, job.processor, latency_ns, missed, job.chunks, stages))
         self._end(job, now_ns, out)
 
-    def drop(self, job: Job, event: str, reason: str, now_ns: int, out: list[Action]) -> None:
-        job.state = DROPPED
+    def drop(self, job: Job, event: type, reason: str, now_ns: int, out: list[Action]) -> None:
+        """The job ends without a result: ``event`` is JobFailed or ProcessorLost."""
+        job.happened(event)
         if self.running[job.processor] is job:
             self.running[job.processor] = None
-        if event == "ProcessorLost" and not job.owner.plan.continuous:
+        if event is ProcessorLost and not job.owner.plan.continuous:
             job.owner.pending = max(job.owner.pending, 1)  # the request is not to blame
         out.append(Drop(job.id, job.dnn, reason))
         self._end(job, now_ns, out)

@@ -10,9 +10,7 @@ from heimdall.coordinator.dnn import Dnn, Window
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.offload import Load, step
 from heimdall.vocabulary.events import Action, Move
-from heimdall.vocabulary.processors import CPU, GPU
-
-PROCESSORS = (GPU, CPU)
+from heimdall.vocabulary.processors import CPU, GPU, PROCESSORS
 
 _MOVE_NS = 50_000_000  # section 6.3.2; then as measured
 _LONGEST_HOLD = 32  # offload intervals

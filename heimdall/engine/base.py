@@ -135,7 +135,7 @@ class Engine(ABC):
     """One processor that runs networks."""
 
     name: str  # registered name: "opencl", "onnxruntime", "null"
-    processor: str  # "gpu" or "cpu": the role it plays for the coordinator
+    processor: str  # GPU or CPU: the role it plays for the coordinator
     hardware: bool = False  # a real GPU, which no core of the CPU has to play
 
     @abstractmethod

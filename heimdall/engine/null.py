@@ -15,6 +15,7 @@ from heimdall.engine.base import Engine, LoadProgress, Network, Op, State
 from heimdall.engine.checks import check_forced, check_inputs, check_range, is_forced
 from heimdall.graph.costs import node_bytes, node_flops
 from heimdall.graph.graph import Graph
+from heimdall.vocabulary.processors import GPU
 
 OpCost = int | Callable[[Op], int]  # ns: the same for every op, or computed from the op
 
@@ -30,7 +31,7 @@ class NullEngine(Engine):
 
     def __init__(
         self,
-        processor: str = "gpu",
+        processor: str = GPU,
         op_ns: OpCost = 100_000,
         chunk_cost_ns: int = 0,
         sleep: bool = False,

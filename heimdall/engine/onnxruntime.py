@@ -21,6 +21,7 @@ from heimdall.errors import ConfigError, ModelError
 from heimdall.graph.costs import node_bytes, node_flops
 from heimdall.graph.graph import Graph
 from heimdall.system.cpu import cpu_name
+from heimdall.vocabulary.processors import CPU, GPU
 
 # Sub-models kept for one network, by the size of their weights: enough for a network of
 # 100 MB op by op, and a bound for the elastic mode, which may cut anywhere.
@@ -32,13 +33,13 @@ OpenSession = Callable[[bytes], ort.InferenceSession]  # from a serialised model
 class OnnxRuntimeEngine(Engine):
     """Networks on ``threads`` CPU cores (the paper uses one core for each DNN).
 
-    ``processor`` is the role it plays: ``"cpu"``, or ``"gpu"`` where there is no OpenCL. What a
+    ``processor`` is the role it plays: CPU, or GPU where there is no OpenCL. What a
     CPU runs is never cut, so its networks keep the graph's own ops, and load twice as fast.
     """
 
     name = "onnxruntime"
 
-    def __init__(self, threads: int = 1, processor: str = "gpu") -> None:
+    def __init__(self, threads: int = 1, processor: str = GPU) -> None:
         if threads < 1:
             raise ConfigError(f"onnxruntime needs at least one thread, not {threads}")
         self.threads = threads
@@ -56,7 +57,7 @@ class OnnxRuntimeEngine(Engine):
         fusion."""
         check_forced(graph, force_fallback)
         levels = ort.GraphOptimizationLevel
-        plain = bool(force_fallback) or self.processor == "cpu"
+        plain = bool(force_fallback) or self.processor == CPU
         try:
             model = graph.model if plain else _optimised(graph)
             # What is cut out of the plain graph is optimised by itself.

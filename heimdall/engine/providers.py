@@ -23,6 +23,7 @@ from heimdall.graph.costs import node_bytes, node_flops
 from heimdall.graph.graph import Graph, Node
 from heimdall.system import paths
 from heimdall.system.cpu import cpu_name
+from heimdall.vocabulary.processors import GPU
 
 Options = Mapping[str, str]
 # Which provider took which node can be asked since onnxruntime 1.24.
@@ -111,7 +112,7 @@ class ProviderEngine(Engine):
     """
 
     name = "onnxruntime"
-    processor = "gpu"
+    processor = GPU
 
     def __init__(self, provider: str = "cpu") -> None:
         if provider not in PROVIDERS:

@@ -20,6 +20,7 @@ from heimdall.render.programs import Programs
 from heimdall.render.status import Status
 from heimdall.render.surface import Surface
 from heimdall.render.timeline import Span, Strip, Timeline
+from heimdall.vocabulary.enums import OverlayView
 
 _REFRESH_S = 0.25
 
@@ -67,9 +68,9 @@ class Overlay:
         panel = strip = toast = card = None
         if status.help:
             card = HelpCard(unit, glyphs, size, status.app, status.help)
-        elif status.view != "off":
-            panel = Panel(unit, glyphs, status, small=status.view == "small")
-        if status.view == "timeline" and not status.help:
+        elif status.view != OverlayView.OFF:
+            panel = Panel(unit, glyphs, status, small=status.view == OverlayView.SMALL)
+        if status.view == OverlayView.TIMELINE and not status.help:
             strip = Strip(unit, glyphs, size)
         if status.notice:
             lift = strip.height if strip else 0

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from heimdall.render import shapes
 from heimdall.render.glyphs import Glyphs
 from heimdall.render.sheet import BAD, DIM, GOOD, INK, RECT_FLOATS, TRACK, WARN, Sheet
 from heimdall.render.status import DnnStatus, Status
+from heimdall.vocabulary.processors import CPU, GPU
 
 GRAPH_FRAMES = 120
 # One colour a network, in panel and timeline; told apart by eyes that confuse red and green too.
 COLORS = ("#56b4e9", "#e69f00", "#cc79a7", "#00b894", "#f0e442", "#b197fc", "#ff8787", "#a3e635")
 _SPEEDS = np.array([shapes.rgba(color) for color in ("#33b873e0", WARN, BAD)])  # of a frame
-_PROCESSOR = {"gpu": "#34d399", "cpu": "#fb923c"}
+_PROCESSOR: Mapping[str, str] = {GPU: "#34d399", CPU: "#fb923c"}
 
 
 class Panel(Sheet):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from heimdall.vocabulary.enums import OverlayView
+
 
 @dataclass(frozen=True)
 class DnnStatus:
@@ -13,7 +15,7 @@ class DnnStatus:
     name: str
     latency_ms: float | None  # None before the first result
     constraint_ms: float
-    processor: str  # "gpu" or "cpu"
+    processor: str
     rate_hz: float
     age_ms: float | None  # of the result on screen
     misses: int
@@ -37,6 +39,6 @@ class Status:
     reason: str
     message: str = ""  # an error to show until it is gone
     notice: str = ""  # what the user asked for is done
-    view: str = "panel"  # one of options.OVERLAYS
+    view: str = OverlayView.PANEL
     help: Sequence[tuple[str, str]] = ()  # keys and what they do, while the card is shown
     now_ns: int = 0  # the right edge of the timeline, on the clock of its spans

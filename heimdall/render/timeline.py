@@ -10,9 +10,10 @@ from heimdall.render import shapes
 from heimdall.render.glyphs import Glyphs
 from heimdall.render.panel import COLORS
 from heimdall.render.sheet import GROUND, INK, Sheet
+from heimdall.vocabulary.enums import Lane
 
 WINDOW_NS = 1_000_000_000
-LANES = ("render", "GPU", "CPU")
+LANES = {Lane.RENDER: "render", Lane.GPU: "GPU", Lane.CPU: "CPU"}  # from the top, as labelled
 _WIDE = 480  # design pixels: 14 a frame at 30 frames a second
 _COLUMNS = 500  # of 2 ms
 _COLUMN_NS = WINDOW_NS // _COLUMNS
@@ -39,7 +40,7 @@ class Strip(Sheet):
         self.tops = [top + self.px(4) + number * lane for number in range(len(LANES))]
         self.thick = self.px(9)
         self.height = surface[1] - top
-        for name, y in zip(LANES, self.tops, strict=True):
+        for name, y in zip(LANES.values(), self.tops, strict=True):
             self.put(name, edge + self.px(8), y - self.px(2), 11, INK)
         self.ground(edge, top, right, bottom)
 

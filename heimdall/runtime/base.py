@@ -17,7 +17,14 @@ from heimdall.runtime.station import Station
 from heimdall.runtime.telemetry.figures import DnnFigures, Figures
 from heimdall.runtime.telemetry.report import Reporter
 from heimdall.tracking import Tracker
-from heimdall.vocabulary.events import Action, Drop, Finish, InferenceRequested, Prepare, Reconfigured
+from heimdall.vocabulary.events import (
+    Action,
+    Drop,
+    Finish,
+    InferenceRequested,
+    Prepare,
+    Reconfigured,
+)
 
 log = logging.getLogger(__name__)
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from heimdall.app.options import MODES, OVERLAYS, RunOptions
+from heimdall.app.options import RunOptions
 from heimdall.capture.switching import Sources
 from heimdall.render import Close, Dropped, InputEvent, Key, Status, Takes
 from heimdall.system import paths
+from heimdall.vocabulary.enums import ChunkMode, OverlayView
 
 if TYPE_CHECKING:
     from heimdall.app import App
@@ -61,7 +62,7 @@ class Run(Protocol):
     """What of a run the controls change."""
 
     scheduler: str
-    mode: str  # one of options.MODES
+    mode: str  # a ChunkMode
     fps: float
 
     def reconfigure(self, scheduler: str, mode: str, fps: float) -> None:
@@ -84,7 +85,7 @@ def commands_by_key(taken: Collection[str]) -> dict[str, str]:
 class Controls:
     """Answers the keys of ``COMMANDS`` and keeps what they set. Main thread only.
 
-    ``view``: one of options.OVERLAYS; ``help``: the rows of the card while it is shown; ``ended``:
+    ``view``: an OverlayView; ``help``: the rows of the card while it is shown; ``ended``:
     stop the run.
     """
 
@@ -175,7 +176,7 @@ class Controls:
         self.help = () if self.help else self._rows
 
     def _next_view(self) -> None:
-        self.view = after(self.view, OVERLAYS)
+        self.view = after(self.view, OverlayView.values())
 
     def _pause(self) -> None:
         source = self._setup.source
@@ -205,7 +206,7 @@ class Controls:
         if not self._setup.elastic:
             self.tell("onnxruntime plays the GPU: static chunks only")
             return
-        self._change(mode=after(self._run.mode, MODES))
+        self._change(mode=after(self._run.mode, ChunkMode.values()))
 
     def _other_rate(self, nearest: Callable[..., float], beyond: Callable[..., bool]) -> None:
         rates = [rate for rate in RATES if beyond(rate, self._run.fps)]

@@ -53,7 +53,7 @@ def list_devices(software: softgpu.SoftwareGpu | None = None) -> dict[str, Any]:
 
 def _describe_software(software: softgpu.SoftwareGpu) -> dict[str, Any]:
     return {
-        "mode": software.mode,
+        "mode": software.confinement,
         "realtime": software.realtime,
         "gpu_cores": list(software.gpu_cores),
         "cpu_cores": list(software.cpu_cores),

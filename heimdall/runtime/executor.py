@@ -23,6 +23,7 @@ from heimdall.runtime.parts import Parts
 from heimdall.system.faults import Fallible, Faults, say
 from heimdall.system.priority import first_in_line, in_background, lower_priority, second_in_line
 from heimdall.system.workers import Workers
+from heimdall.vocabulary.enums import Lane
 from heimdall.vocabulary.events import (
     Action,
     ChunkFinished,
@@ -260,7 +261,7 @@ class Executor(Fallible):
         except APP_FAILURES as error:
             self._failed(action.job, action.dnn, "preprocess", error)
             return
-        self._span("pool", f"{action.dnn} preprocess", start_ns, stage=action.stage)
+        self._span(Lane.POOL, f"{action.dnn} preprocess", start_ns, stage=action.stage)
         self._inbox.put(InputReady(action.job, len(run.tasks), difference))
 
     def _write_first(self, run: _Run, stage: int) -> None:
@@ -318,7 +319,7 @@ class Executor(Fallible):
             self._failed(action.job, action.dnn, "fallback op", error)
             return
         self._span(
-            "pool", f"{action.dnn} fallback", start_ns, start=action.start_op, end=action.end_op
+            Lane.POOL, f"{action.dnn} fallback", start_ns, start=action.start_op, end=action.end_op
         )
         self._inbox.put(FallbackFinished(action.job, action.end_op, elapsed_ns))
 
@@ -340,7 +341,7 @@ class Executor(Fallible):
         except APP_FAILURES as error:
             self._failed(action.job, action.dnn, "decode", error)
             return
-        self._span("pool", f"{action.dnn} decode", start_ns)
+        self._span(Lane.POOL, f"{action.dnn} decode", start_ns)
         self._inbox.put(Result(run.dnn, value, run.frame, action, run.requested_ns, self._clock()))
 
     # --- GPU and CPU workers -----------------------------------------------------------
@@ -418,7 +419,7 @@ class Executor(Fallible):
             return
         self._processor[action.dnn] = action.processor
         self._span(
-            "cpu", f"{action.dnn} moves to {action.processor}", start_ns, reason=action.reason
+            Lane.CPU, f"{action.dnn} moves to {action.processor}", start_ns, reason=action.reason
         )
         self._inbox.put(DnnMoved(action.dnn, action.processor))
 

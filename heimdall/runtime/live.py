@@ -2,7 +2,7 @@
 
 One ``turn`` is the life of a frame: serve the workers, submit the frame shortly before it is due,
 have it drawn at its start, tell that the gap is open, present the frame at its deadline. When each
-of that is due, and what follows from it, ``FrameLoop`` says; this drives it by the wall clock. It is
+of that is due, and what follows from it, ``FrameLoop`` says; this drives it by the wall clock, on
 the only thread that touches the coordinator, the window and GL.
 """
 
@@ -25,6 +25,7 @@ from heimdall.runtime.setup import Canvas, Setup
 from heimdall.runtime.station import Station
 from heimdall.runtime.telemetry.display import Display
 from heimdall.system.clock import spin_until
+from heimdall.vocabulary.enums import Lane
 from heimdall.vocabulary.events import Reconfigured
 
 log = logging.getLogger(__name__)
@@ -151,7 +152,7 @@ class LiveRun(BaseRun):
             self._recorder.add(self._surface)
         self._controls.frame()
         self._station.spans.span(
-            "render",
+            Lane.RENDER,
             f"frame {self._frame_count}",
             began_ns,
             free_ns,

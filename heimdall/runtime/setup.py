@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
 from heimdall.analyzer.profile import to_stage_plan
 from heimdall.analyzer.profiler import Progress, measure_render, no_progress
 from heimdall.analyzer.store import load_or_measure
 from heimdall.app import DNN, App
-from heimdall.app.options import MODES, RunOptions
+from heimdall.app.options import RunOptions
 from heimdall.capture import Frame, Source, open_source
 from heimdall.engine.base import Network
 from heimdall.engine.checks import check_forced_names
@@ -33,6 +32,7 @@ from heimdall.runtime.processors import Processors, open_processors
 from heimdall.runtime.splash import Splash
 from heimdall.system import paths, softgpu
 from heimdall.system.process import give_over, restored
+from heimdall.vocabulary.enums import ChunkMode
 from heimdall.vocabulary.processors import GPU
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class Setup:
     canvas: Canvas | None  # None: nothing is drawn
     processors: Processors
     deployments: dict[str, Deployment]
-    chunk_mode: str  # one of options.MODES
+    chunk_mode: str  # a ChunkMode
 
     @property
     def lone_render_ns(self) -> int:
@@ -106,9 +106,7 @@ def start(
         if place.processors is None:
             stack.enter_context(ground(place.process))
         pipelines = {dnn.name: _pipeline(dnn, app) for dnn in app.dnns}
-        source = stack.enter_context(
-            contextlib.closing(place.source or _open_source(app, options))
-        )
+        source = stack.enter_context(contextlib.closing(place.source or _open_source(app, options)))
         graphs = _load_graphs(pipelines, progress)
         for dnn in app.dnns:
             check_forced_names(graphs[dnn.name], dnn.force_fallback)
@@ -202,10 +200,9 @@ def _chunk_mode(options: RunOptions, processors: Processors) -> str:
     """onnxruntime in the GPU's role runs the static chunks only: each range of ops needs a
     session of its own, and the elastic mode cuts anywhere. On two cores, nanodet beside three
     others came to 0.5 inferences a second so, and to 5 with static chunks."""
-    static = MODES[1]
-    if processors.gpu.name == "onnxruntime" and options.mode != static:
+    if processors.gpu.name == "onnxruntime" and options.mode != ChunkMode.STATIC:
         log.warning("onnxruntime plays the GPU: chunks are those of the static partition")
-        return static
+        return ChunkMode.STATIC
     return options.mode
 
 
@@ -248,9 +245,7 @@ def _bind(name: str, pipeline: Pipeline, graphs: list[Graph]) -> None:
         raise ModelError(f"DNN {name!r}: {error}") from error
 
 
-def _open_surface(
-    app: App, options: RunOptions, processors: Processors, place: Place
-) -> Surface:
+def _open_surface(app: App, options: RunOptions, processors: Processors, place: Place) -> Surface:
     """Where the app is drawn: by the GPU, that is, where the software GPU's threads belong."""
     size = options.size or app.size
     with processors.confined():

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from heimdall.vocabulary.enums import Trigger
 from heimdall.vocabulary.events import Event
 from heimdall.vocabulary.plans import Utility
 from heimdall.vocabulary.processors import GPU
@@ -19,11 +20,9 @@ from heimdall.vocabulary.processors import GPU
 if TYPE_CHECKING:
     from heimdall.coordinator.expected import StageCosts
 
-GAP_OPENED = "gap opened"
-JOB_ARRIVED = "job arrived"
-CHUNK_ENDED = "chunk ended"
-FALLBACK_ENDED = "fallback ended"
-TRIGGERS = frozenset({GAP_OPENED, JOB_ARRIVED, CHUNK_ENDED, FALLBACK_ENDED})
+# Globals are found sooner than members of an enum, and decisions are made of such look-ups.
+GAP_OPENED, JOB_ARRIVED, CHUNK_ENDED, FALLBACK_ENDED = Trigger
+TRIGGERS: frozenset[str] = frozenset(Trigger)
 
 NS_PER_MS = 1e6
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heimdall.schedulers.base import JobView, View
+from heimdall.vocabulary.enums import Priority
+
+HIGH = Priority.HIGH
 
 
 def at_risk(view: View, now_ns: int, jobs: Sequence[JobView]) -> JobView | None:
@@ -25,7 +28,7 @@ def at_risk(view: View, now_ns: int, jobs: Sequence[JobView]) -> JobView | None:
         if next_gap_ns + job.gaps * interval_ns + job.other_ns <= deadline_ns:
             continue
         given_up = (
-            job.priority != "high"
+            job.priority != HIGH
             and now_ns <= deadline_ns + job.constraint_ns
             and earliest_end_ns(job, view, now_ns) > deadline_ns
         )

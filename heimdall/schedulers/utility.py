@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from heimdall.errors import ConfigError, unknown
+from heimdall.vocabulary.enums import Content, Priority
 from heimdall.vocabulary.plans import Utility
 
-BETAS = {"low": 0.5, "normal": 1.0, "high": 8.0}
-CONTENTS = ("paper", "aging")
+BETAS: Mapping[str, float] = {Priority.LOW: 0.5, Priority.NORMAL: 1.0, Priority.HIGH: 8.0}
 
 # Eq. 4 is a sum over the 1920 x 1080 pixels of a frame. Under "aging", alpha = 0.01 means that a
 # mean change of this many grey levels doubles beta: about what a hand-held camera gives in 100 ms.
@@ -46,6 +48,6 @@ def content_terms(content: str, utility: Utility, difference: float) -> tuple[fl
     beta instead, so that stale results on a moving scene lose utility faster.
     """
     weighted = utility.alpha * difference
-    if content == "paper":
+    if content == Content.PAPER:
         return utility.beta, weighted
     return utility.beta * (1.0 + weighted / _AGING_UNIT), 0.0

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from heimdall.app.options import MODES
 from heimdall.bench.scenario import Scenario
 from heimdall.bench.systems import Kind, System
 from heimdall.coordinator.codec import from_dict
@@ -20,6 +19,7 @@ from heimdall.errors import ConfigError, unknown
 from heimdall.runtime.deployment import plan_of
 from heimdall.runtime.telemetry.trace import Recording, read_recording
 from heimdall.simulator.machine import Machine, SimulatedDnn
+from heimdall.vocabulary.enums import ChunkMode
 from heimdall.vocabulary.events import (
     Action,
     ChunkFinished,
@@ -65,7 +65,7 @@ class RecordedRun:
             self.plans: list[DnnPlan] = [from_dict(plan) for plan in config["dnns"]]
             self.interval_ns = int(config["frame_interval_ns"])
             mode = config["mode"]
-            name = config["scheduler"] + ("-static" if mode != MODES[0] else "")
+            name = config["scheduler"] + ("-static" if mode == ChunkMode.STATIC else "")
             name += "" if config["offload"] else "-nooffload"
             self.system = System(
                 name, Kind.COORDINATED, config["scheduler"], mode, offload=config["offload"]

@@ -11,6 +11,7 @@ from heimdall.runtime.telemetry.figures import DnnFigures, Figures
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.simulator.cores import Cores, noise_source
 from heimdall.simulator.machine import Machine, SimulatedDnn
+from heimdall.vocabulary.enums import Lane
 
 # A live run is warm by then at the latest: the offload step has settled.
 WARM_UP_NS = 5_000_000_000
@@ -97,7 +98,7 @@ class SimulatedRun:
     def on_gpu(self, name: str, start_ns: int, end_ns: int, **details: object) -> None:
         """The GPU works for a DNN, or draws."""
         self._gpu_total_ns += end_ns - start_ns
-        self.span("render" if name == RENDER else "gpu", name, start_ns, end_ns, **details)
+        self.span(Lane.RENDER if name == RENDER else Lane.GPU, name, start_ns, end_ns, **details)
 
     @property
     def gpu_busy_ns(self) -> int:

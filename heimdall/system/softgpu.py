@@ -25,11 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heimdall.errors import ConfigError, DeviceError
-
-REALTIME = "real-time"  # confined, SCHED_RR
-TIME_SLICED = "time-sliced"  # confined, the system's normal policy
-SHARED = "shared"  # GPU and all else take turns on the same cores: there is only one, say
-UNCONFINED = "unconfined"  # not asked for, or the system cannot (macOS, Windows)
+from heimdall.vocabulary.enums import Confinement
 
 RT_PRIORITY = 1
 _TASKS = Path("/proc/self/task")
@@ -52,24 +48,26 @@ class SoftwareGpu:
 
     gpu_cores: tuple[int, ...]
     cpu_cores: tuple[int, ...]
-    mode: str
+    confinement: Confinement
 
     @property
     def realtime(self) -> bool:
-        return self.mode == REALTIME
+        return self.confinement == Confinement.REALTIME
 
     def describe(self) -> str:
-        """One line for people: mode and cores."""
+        """One line for people: how it is confined, and to which cores."""
         gpu, rest = _span(self.gpu_cores), _span(self.cpu_cores)
+        apart = f"on {gpu}, everything else on {rest}"
+        sliced = "time-sliced by the system"
         return {
-            REALTIME: f"real-time (SCHED_RR) on {gpu}, everything else on {rest}",
-            TIME_SLICED: f"time-sliced by the system on {gpu}, everything else on {rest}"
-            " (real-time scheduling is not permitted or was declined)",
-            SHARED: f"time-sliced by the system: shares {gpu} with everything else",
-            UNCONFINED: "time-sliced by the system: no core of its own ("
+            Confinement.REALTIME: f"real-time (SCHED_RR) {apart}",
+            Confinement.TIME_SLICED: f"{sliced} {apart} (real-time scheduling is not permitted or"
+            " was declined)",
+            Confinement.SHARED: f"{sliced}: shares {gpu} with everything else",
+            Confinement.UNCONFINED: f"{sliced}: no core of its own ("
             + ("as asked" if _can_confine() else f"{sys.platform} cannot confine threads")
             + f"), {len(self.gpu_cores)} worker threads",
-        }[self.mode]
+        }[self.confinement]
 
     @property
     def load_limit(self) -> float:
@@ -94,7 +92,7 @@ class SoftwareGpu:
         of their own do not become GPU threads.
         """
         self._set_environment()
-        if self.mode == UNCONFINED:
+        if self.confinement == Confinement.UNCONFINED:
             yield self
             return
         before = _threads()
@@ -112,7 +110,7 @@ class SoftwareGpu:
 
     def release(self) -> None:
         """Undo ``confined``: a real GPU was found, and every thread may run on every core."""
-        if self.mode != UNCONFINED:
+        if self.confinement != Confinement.UNCONFINED:
             for tid in _threads():
                 _confine(tid, self.gpu_cores + self.cpu_cores, realtime=False)
             _gpu_tids.clear()
@@ -182,15 +180,15 @@ def plan(
     allowed = _allowed_cores()
     wanted = _wanted_cores(len(allowed), share, cores)
     if not confine:
-        return SoftwareGpu(allowed[:wanted], allowed, UNCONFINED)
+        return SoftwareGpu(allowed[:wanted], allowed, Confinement.UNCONFINED)
     if not _can_confine():
         if realtime:
             raise DeviceError(f"{sys.platform} has no real-time software GPU; leave it out")
-        return SoftwareGpu(allowed[:wanted], allowed, UNCONFINED)
+        return SoftwareGpu(allowed[:wanted], allowed, Confinement.UNCONFINED)
     if len(allowed) == 1:  # under a real-time policy the GPU would starve the rest
         if realtime:
             raise DeviceError("a real-time software GPU needs two cores; this process has one")
-        return SoftwareGpu(allowed, allowed, SHARED)
+        return SoftwareGpu(allowed, allowed, Confinement.SHARED)
     if realtime is None:
         realtime = os.environ.get("HEIMDALL_REALTIME", "1") != "0" and _realtime_permitted()
     elif realtime and not _realtime_permitted():
@@ -198,8 +196,9 @@ def plan(
             "real-time scheduling is not permitted here: run as root, grant CAP_SYS_NICE, or"
             " raise the rtprio limit (ulimit -r 1)"
         )
-    mode = REALTIME if realtime else TIME_SLICED
-    return SoftwareGpu(tuple(sorted(allowed[:wanted])), tuple(sorted(allowed[wanted:])), mode)
+    confinement = Confinement.REALTIME if realtime else Confinement.TIME_SLICED
+    gpu, rest = tuple(sorted(allowed[:wanted])), tuple(sorted(allowed[wanted:]))
+    return SoftwareGpu(gpu, rest, confinement)
 
 
 def together(cores: int | None = None) -> SoftwareGpu:
@@ -213,7 +212,8 @@ def together(cores: int | None = None) -> SoftwareGpu:
     if not 1 <= wanted <= len(allowed):
         raise ConfigError(f"{wanted} cores: this process may use 1 to {len(allowed)}")
     chosen = tuple(sorted(allowed[:wanted]))
-    return SoftwareGpu(chosen, chosen, SHARED if _can_confine() else UNCONFINED)
+    confinement = Confinement.SHARED if _can_confine() else Confinement.UNCONFINED
+    return SoftwareGpu(chosen, chosen, confinement)
 
 
 @contextlib.contextmanager

@@ -1,1 +1,1 @@
-"""The words that everything is said in: events and actions, plans, processors. Values only."""
+"""The words that everything is said in: events and actions, plans, names. Values only."""

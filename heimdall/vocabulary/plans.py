@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from heimdall.vocabulary.enums import Priority
+
 
 @dataclass(frozen=True, slots=True)
 class Utility:
@@ -41,7 +43,7 @@ class DnnPlan:
     utility: Utility = field(default_factory=Utility)
     min_interval_ns: int = 0  # 1 / max_rate_hz
     continuous: bool = True  # False: only on InferenceRequested
-    priority: str = "normal"
+    priority: str = Priority.NORMAL
 
     def named(self, name: str) -> DnnPlan:
         """The same plan under another name."""

@@ -1,6 +1,8 @@
-"""The processors that chunks run on, by name."""
+"""The processors that chunks run on, as globals: decisions are made of look-ups of them."""
 
 from __future__ import annotations
 
-GPU = "gpu"
-CPU = "cpu"
+from heimdall.vocabulary.enums import Processor
+
+PROCESSORS: tuple[str, ...] = tuple(Processor)
+GPU, CPU = PROCESSORS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heimdall.coordinator import Coordinator
-from heimdall.coordinator.job import CoordinationError
+from heimdall.coordinator.states import CoordinationError
 from heimdall.errors import ConfigError
 from heimdall.schedulers import Assignment, Choice, Scheduler
 from heimdall.schedulers.max_min import MaxMin

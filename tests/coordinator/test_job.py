@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
-from heimdall.coordinator.job import LEGAL, CoordinationError, State, check
+from heimdall.coordinator.states import CoordinationError
 from heimdall.vocabulary.events import (
     ChunkFinished,
     FallbackFinished,
@@ -15,19 +13,6 @@ from heimdall.vocabulary.events import (
     ProcessorLost,
     RunChunk,
 )
-
-EVENTS = {event for legal in LEGAL.values() for event in legal}
-
-
-@pytest.mark.parametrize(("state", "event"), list(itertools.product(State, sorted(EVENTS))))
-def test_only_events_of_the_table_may_happen(state, event):
-    if event in LEGAL[state]:
-        check(3, "detect", state, event)
-        return
-    with pytest.raises(CoordinationError) as error:
-        check(3, "detect", state, event)
-    for part in ("job 3", "'detect'", state.value, event):
-        assert part in str(error.value)
 
 
 @pytest.fixture

@@ -11,12 +11,13 @@ import cv2
 import pytest
 
 from heimdall import App
-from heimdall.app.options import OVERLAYS, RunOptions, parse_press
+from heimdall.app.options import RunOptions, parse_press
 from heimdall.capture.switching import Sources
 from heimdall.errors import ConfigError
 from heimdall.render import Close, Dropped, Key, Pointer
 from heimdall.runtime.controls import COMMANDS, Controls, after, commands_by_key, help_rows
 from heimdall.runtime.run import run_app
+from heimdall.vocabulary.enums import OverlayView
 
 
 class Held:
@@ -113,10 +114,10 @@ def test_letting_a_key_go_does_nothing(desk):
 def test_the_overlay_goes_through_its_views_and_comes_back(desk):
     d = desk()
     seen = []
-    for _ in OVERLAYS:
+    for _ in OverlayView:
         d.press("o")
         seen.append(d.controls.view)
-    assert sorted(seen) == sorted(OVERLAYS)
+    assert sorted(seen) == sorted(OverlayView)
     assert d.controls.view == "panel"
 
 

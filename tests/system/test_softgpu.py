@@ -9,6 +9,7 @@ import pytest
 
 from heimdall.errors import ConfigError, DeviceError
 from heimdall.system import softgpu
+from heimdall.vocabulary.enums import Confinement
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="threads are confined on Linux only")
 two_cores = pytest.mark.skipif(
@@ -41,7 +42,7 @@ def test_half_of_the_cores_are_the_gpus(machine, cores, gpu):
     plan = softgpu.plan()
     assert plan.gpu_cores == tuple(range(gpu))
     assert plan.cpu_cores == tuple(range(gpu, cores))
-    assert plan.mode == softgpu.REALTIME
+    assert plan.confinement == Confinement.REALTIME
 
 
 @pytest.mark.parametrize(("share", "gpu"), [(0.01, 1), (0.25, 2), (0.99, 7)])
@@ -76,7 +77,7 @@ def test_a_number_that_leaves_somebody_without_a_core_is_refused(machine, monkey
 def test_one_core_is_shared_without_real_time(machine):
     machine(1)
     plan = softgpu.plan()
-    assert (plan.gpu_cores, plan.cpu_cores, plan.mode) == ((0,), (0,), softgpu.SHARED)
+    assert (plan.gpu_cores, plan.cpu_cores, plan.confinement) == ((0,), (0,), Confinement.SHARED)
     with pytest.raises(DeviceError, match="two cores"):
         softgpu.plan(realtime=True)
 
@@ -84,7 +85,7 @@ def test_one_core_is_shared_without_real_time(machine):
 def test_without_permission_the_system_slices_the_time(machine):
     machine(4, permitted=False)
     plan = softgpu.plan()
-    assert plan.mode == softgpu.TIME_SLICED
+    assert plan.confinement == Confinement.TIME_SLICED
     assert "time-sliced" in plan.describe()
     assert plan.load_limit == 1.0
     with pytest.raises(DeviceError, match="CAP_SYS_NICE"):
@@ -93,9 +94,9 @@ def test_without_permission_the_system_slices_the_time(machine):
 
 def test_real_time_can_be_declined(machine, monkeypatch):
     machine(4)
-    assert softgpu.plan(realtime=False).mode == softgpu.TIME_SLICED
+    assert softgpu.plan(realtime=False).confinement == Confinement.TIME_SLICED
     monkeypatch.setenv("HEIMDALL_REALTIME", "0")
-    assert softgpu.plan().mode == softgpu.TIME_SLICED
+    assert softgpu.plan().confinement == Confinement.TIME_SLICED
 
 
 def test_a_system_that_cannot_confine_says_so(machine, monkeypatch):
@@ -104,7 +105,7 @@ def test_a_system_that_cannot_confine_says_so(machine, monkeypatch):
     for name in ("LP_NUM_THREADS", "POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT"):
         monkeypatch.setenv(name, "")  # puts back what was there
     plan = softgpu.plan()
-    assert plan.mode == softgpu.UNCONFINED
+    assert plan.confinement == Confinement.UNCONFINED
     assert "cannot confine" in plan.describe()
     with plan.confined():
         assert os.environ["LP_NUM_THREADS"] == "2"
@@ -175,7 +176,7 @@ def test_pocl_and_llvmpipe_run_on_the_gpus_cores_and_python_on_the_others(run_py
     assert result["units"] == workers
     assert sum(name.startswith("llvmpipe-") for name in names) == workers
     assert len(names) >= 2 * workers  # PoCL's workers carry the program's own name
-    realtime = plan["mode"] == "real-time"
+    realtime = plan["confinement"] == "real-time"
     assert all(set(thread["cores"]) <= set(plan["gpu_cores"]) for thread in result["gpu"])
     assert all(len(thread["cores"]) == (workers if realtime else 1) for thread in result["gpu"])
     assert all(thread["realtime"] == realtime for thread in result["gpu"])
@@ -242,7 +243,7 @@ def test_only_the_cores_this_process_may_use_are_divided(run_python):
         plan = softgpu.plan()
         with plan.confined():
             pass
-        print(json.dumps([plan.gpu_cores, plan.cpu_cores, plan.mode]))
+        print(json.dumps([plan.gpu_cores, plan.cpu_cores, plan.confinement]))
         """,
         preexec_fn=lambda: os.sched_setaffinity(0, {core}),
     )

@@ -8,6 +8,7 @@ from typing import Any
 from heimdall.app import App
 from heimdall.coordinator.snapshot import DnnStatus as DnnSnapshot
 from heimdall.coordinator.snapshot import GapStats
+from heimdall.coordinator.states import State
 from heimdall.render import DnnStatus, Status
 from heimdall.runtime.setup import Setup
 from heimdall.runtime.station import Names, Station
@@ -75,7 +76,7 @@ class Reporter:
             rate_hz=len(results) / (RATE_WINDOW_NS / 1e9),
             age_ms=(now_ns - results[-1]) / 1e6 if results else None,
             misses=item.misses,
-            active=item.state == "running",
+            active=item.state == State.RUNNING,
         )
 
     def summary(self, now_ns: int, startup_s: float) -> dict[str, Any]:

@@ -6,9 +6,10 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from heimdall.render.timeline import LANES
 from heimdall.runtime.telemetry.trace import Tracer
 
-LANES = ("render", "gpu", "cpu")
+_NUMBER: Mapping[str, int] = {lane: number for number, lane in enumerate(LANES)}
 _KEPT = 1024  # spans that nobody has fetched
 
 
@@ -23,8 +24,8 @@ class Spans:
         self, lane: str, name: str, start_ns: int, end_ns: int, details: Mapping[str, Any]
     ) -> None:
         """A piece of work in a lane; its name begins with that of the DNN."""
-        if lane in LANES:
-            self._new.append((LANES.index(lane), name.partition(" ")[0], start_ns, end_ns))
+        if lane in _NUMBER:
+            self._new.append((_NUMBER[lane], name.partition(" ")[0], start_ns, end_ns))
         if self.tracer:
             self.tracer.span(lane, name, start_ns, end_ns, details)
 

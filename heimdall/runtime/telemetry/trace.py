@@ -17,10 +17,11 @@ from typing import Any
 from heimdall.coordinator.replay import record
 from heimdall.errors import ConfigError
 from heimdall.system.paths import replace_file
+from heimdall.vocabulary.enums import Lane
 from heimdall.vocabulary.events import Action, Event
 
 SCHEMA = 1
-LANES = ("render", "gpu", "cpu", "pool-0", "pool-1")
+LANES = (*(str(lane) for lane in Lane if lane is not Lane.POOL), "pool-0", "pool-1")
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Tracer:
         self, lane: str, name: str, start_ns: int, end_ns: int, details: Mapping[str, Any]
     ) -> None:
         """A piece of work in a lane; the pool has a lane a thread."""
-        if lane == "pool":
+        if lane == Lane.POOL:
             lane = threading.current_thread().name
         self.spans.append((lane, name, start_ns, end_ns, details))
 

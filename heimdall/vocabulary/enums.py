@@ -1,0 +1,93 @@
+"""Every word that is one of a few: options, processors, states of the machine, what is shown.
+
+A member *is* its string: it compares, prints and is written to JSON as that, and wherever one is
+asked for, the plain string will do. Each default is the same wherever it stands.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Name(str, Enum):
+    """One of a few names. It prints as its string in every Python (their own rules differ)."""
+
+    __str__ = str.__str__
+    __repr__ = str.__repr__
+
+    @classmethod
+    def values(cls) -> tuple[str, ...]:
+        """The plain strings, in their order."""
+        return tuple(str(member) for member in cls)
+
+
+class ChunkMode(Name):
+    """How the end of a chunk is chosen. Default: elastic."""
+
+    ELASTIC = "elastic"  # at run time, several chunks a gap
+    STATIC = "static"  # beforehand: the paper's partition, one chunk a gap
+
+
+class Content(Name):
+    """How a changing scene (C of Eq. 4) enters a DNN's utility. Default: aging."""
+
+    AGING = "aging"  # stale results on a moving scene lose utility faster
+    PAPER = "paper"  # Eq. 2 as written
+
+
+class Priority(Name):
+    """How urgent a DNN's result is: the presets of Eq. 3's beta. Default: normal."""
+
+    LOW = "low"
+    NORMAL = "normal"
+    HIGH = "high"
+
+
+class RenderPriority(Name):
+    """Whether chunks keep clear of rendering. Default: top."""
+
+    TOP = "top"  # they run in the gap between two frames
+    EQUAL = "equal"  # they start as they come, and rendering waits its turn (section 6.1)
+
+
+class Processor(Name):
+    """What chunks run on."""
+
+    GPU = "gpu"
+    CPU = "cpu"
+
+
+class Trigger(Name):
+    """A scheduling event: why a policy is asked."""
+
+    GAP_OPENED = "gap opened"
+    JOB_ARRIVED = "job arrived"
+    CHUNK_ENDED = "chunk ended"
+    FALLBACK_ENDED = "fallback ended"
+
+
+class Confinement(Name):
+    """How the software GPU's threads are kept to cores of their own."""
+
+    REALTIME = "real-time"  # confined, SCHED_RR
+    TIME_SLICED = "time-sliced"  # confined, the system's normal policy
+    SHARED = "shared"  # GPU and all else take turns on the same cores: there is only one, say
+    UNCONFINED = "unconfined"  # not asked for, or the system cannot (macOS, Windows)
+
+
+class Lane(Name):
+    """Where a traced piece of work was done. Other threads have lanes by their names."""
+
+    RENDER = "render"
+    GPU = "gpu"
+    CPU = "cpu"
+    POOL = "pool"  # whichever of its threads that was
+
+
+class OverlayView(Name):
+    """How much a run shows of itself; a key goes through them in this order. Default: panel."""
+
+    PANEL = "panel"
+    TIMELINE = "timeline"
+    SMALL = "small"
+    OFF = "off"
