@@ -7,16 +7,16 @@ import time
 from typing import Any
 
 from heimdall.analyzer.profiler import Progress, no_progress
-from heimdall.app import create, validate
+from heimdall.app import create
 from heimdall.app.options import RunOptions
 from heimdall.bench.alone import measure_useful_ms, too_slow_alone
 from heimdall.bench.energy import EnergyMeter
 from heimdall.bench.scenario import Scenario
 from heimdall.bench.systems import System
-from heimdall.bench.uncoordinated import UncoordinatedRuntime
+from heimdall.bench.uncoordinated import Uncoordinated
 from heimdall.bench.workload import as_app
-from heimdall.runtime.live import Runtime
-from heimdall.runtime.setup import Setup, start
+from heimdall.runtime.run import open_run
+from heimdall.runtime.setup import Setup
 from heimdall.runtime.telemetry.display import STATUS_INTERVAL_NS
 
 log = logging.getLogger(__name__)
@@ -32,28 +32,20 @@ def run_live(
     Raises HeimdallError when it cannot start.
     """
     entered_s = time.perf_counter()
-    app_class = as_app(scenario)
-    validate(app_class)
-    app = create(app_class)
-    with start(app, options, progress) as setup:
-        for warning in hopeless(setup):
+    app = create(as_app(scenario))
+    baseline = None if system.coordinated else Uncoordinated(system)
+    with open_run(app, options, progress, baseline) as run:
+        for warning in hopeless(run.setup):
             log.warning("%s", warning)
-        runtime = (
-            Runtime(app, options, setup)
-            if system.coordinated
-            else UncoordinatedRuntime(app, options, setup, system)
-        )
         meter = EnergyMeter()
-        try:
-            summary = runtime.run()
-            power_w = meter.watts()
-        finally:
-            runtime.close()
+        summary = run.until_finished()
+        power_w = meter.watts()
+        run.close()  # what is measured now has the GPU for itself
         if system.coordinated:
             words = round(summary["seconds"] * 1e9 / STATUS_INTERVAL_NS)
-            drawings = [(summary["frames"], runtime.redraw_ns), (words, runtime.reprint_ns)]
+            drawings = [(summary["frames"], run.redraw_ns), (words, run.reprint_ns)]
             summary["gpu"]["useful_ms"] = measure_useful_ms(
-                summary, drawings, setup.deployments, progress
+                summary, drawings, run.setup.deployments, progress
             )
     wall_s = round(time.perf_counter() - entered_s, 3)
     return {**summary, "system": system.name, "power_w": power_w, "wall_s": wall_s}

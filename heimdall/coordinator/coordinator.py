@@ -35,7 +35,9 @@ from heimdall.vocabulary.enums import ChunkMode, Content, Name, RenderPriority
 from heimdall.vocabulary.events import (
     Action,
     ChunkFinished,
+    DnnAdded,
     DnnMoved,
+    DnnRemoved,
     Event,
     FallbackFinished,
     FrameRendered,
@@ -45,6 +47,7 @@ from heimdall.vocabulary.events import (
     ProcessorBack,
     ProcessorLost,
     Reconfigured,
+    RenderingStopped,
     RenderStarted,
 )
 from heimdall.vocabulary.plans import DnnPlan
@@ -94,6 +97,7 @@ class Coordinator:
             raise ConfigError("the frame interval and the offload interval must be above 0 ns")
         self._plans = tuple(dnns)
         self._dnns = {plan.name: Dnn(plan) for plan in self._plans}
+        self._gone: set[str] = set()  # DNNs that were removed
         if len(self._dnns) != len(self._plans):
             raise ConfigError(f"two DNNs have the same name: {[p.name for p in self._plans]}")
         self.scheduler = schedulers.create(scheduler) if isinstance(scheduler, str) else scheduler
@@ -123,6 +127,9 @@ class Coordinator:
             ProcessorLost: self._lost,
             ProcessorBack: self._back,
             Reconfigured: self._reconfigured,
+            RenderingStopped: self._rendering_stopped,
+            DnnAdded: self._added,
+            DnnRemoved: self._removed,
         }
 
     # -- the outside -----------------------------------------------------------------------
@@ -194,12 +201,21 @@ class Coordinator:
 
     def _frame_rendered(self, event: FrameRendered, now_ns: int, out: list[Action]) -> str:
         self._gap.open(now_ns, event.gap_end_ns, busy=self._jobs.running[GPU] is not None)
+        self._begin(now_ns, out)
+        return GAP_OPENED
+
+    def _rendering_stopped(self, event: RenderingStopped, now_ns: int, out: list[Action]) -> str:
+        self._gap.open_endless(now_ns)
+        self._begin(now_ns, out)
+        return GAP_OPENED
+
+    def _begin(self, now_ns: int, out: list[Action]) -> None:
+        """The GPU can be used: everything starts, once."""
         if not self._jobs.started:
             self._jobs.started = True
             self._placement.started(now_ns)
             for dnn in self._dnns.values():
                 self._jobs.begin(dnn, now_ns, out)
-        return GAP_OPENED
 
     def _render_started(self, event: RenderStarted, now_ns: int, out: list[Action]) -> str:
         self._gap.close(now_ns)
@@ -284,8 +300,10 @@ class Coordinator:
         return FALLBACK_ENDED
 
     def _moved(self, event: DnnMoved, now_ns: int, out: list[Action]) -> str:
-        dnn = self._dnn(event.dnn)
         _known_processor(event.processor)
+        if event.dnn in self._gone:  # it was on its way when it was removed
+            return ""
+        dnn = self._dnn(event.dnn)
         self._placement.moved(dnn, event.processor, now_ns, out)
         self._jobs.begin(dnn, now_ns, out)
         return ""
@@ -316,6 +334,25 @@ class Coordinator:
         for dnn in self._dnns.values():
             self._jobs.begin(dnn, now_ns, out)
         return CHUNK_ENDED
+
+    def _added(self, event: DnnAdded, now_ns: int, out: list[Action]) -> str:
+        plan = event.plan
+        if plan.name in self._dnns:
+            raise CoordinationError(f"there is a DNN {plan.name!r} already")
+        self._gone.discard(plan.name)
+        dnn = self._dnns[plan.name] = Dnn(plan)
+        self._plans = (*self._plans, plan)
+        self._jobs.begin(dnn, now_ns, out)
+        return ""
+
+    def _removed(self, event: DnnRemoved, now_ns: int, out: list[Action]) -> str:
+        dnn = self._dnn(event.dnn)
+        self._plans = tuple(plan for plan in self._plans if plan is not dnn.plan)
+        del self._dnns[event.dnn]
+        self._gone.add(event.dnn)
+        self._placement.removed(event.dnn)
+        self._jobs.removed(dnn, now_ns, out)
+        return CHUNK_ENDED  # its processor may be free now
 
     def _timers(self, now_ns: int, out: list[Action]) -> None:
         if now_ns >= self._jobs.rest_until_ns:

@@ -115,7 +115,7 @@ class Dispatcher:
         free_ns = now_ns + 2 * part_ns(busy.stage_costs.chunk_cost_ns)  # two have been handed over
         if not gap.is_open or busy.chunk_end_ns - free_ns <= _WORTH_NS:
             return
-        left_ns = gap.end_ns - free_ns
+        left_ns = gap.next_ns(now_ns) - free_ns
         for job in jobs:
             if not self._scheduler.preempts(job, busy):
                 continue
@@ -139,7 +139,7 @@ class Dispatcher:
         view, gap = self._view, self._gap
         view.processor, view.trigger, view.jobs = processor, trigger, jobs
         view.gap_ns = gap.usual_ns
-        view.gap_end_ns = gap.end_ns if gap.end_ns > now_ns else now_ns
+        view.gap_end_ns = gap.next_ns(now_ns)
         choice = scheduler.select(view, now_ns)
         if choice is not None:
             self._apply(choice, now_ns, out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _SMOOTHING = 0.1
+_FOR_EVER_NS = 10**18
 _WHOLE = 0.9  # a gap counts as whole while at least this part of a usual one is left
 
 
@@ -23,6 +24,7 @@ class Gap:
         "busy_ns",
         "chunks",
         "end_ns",
+        "endless",
         "is_open",
         "opened",
         "opened_ns",
@@ -34,7 +36,7 @@ class Gap:
     )
 
     def __init__(self, interval_ns: int) -> None:
-        self.is_open = False
+        self.is_open = self.endless = False
         self.start_ns = self.end_ns = self._at_ns = 0
         self.usual_ns = interval_ns  # until the first gap is seen
         self.chunks = 0  # started in this gap
@@ -67,20 +69,39 @@ class Gap:
         self.chunks, self.busy_at_opening = 0, busy
         self.opened += 1
 
+    def open_endless(self, now_ns: int) -> None:
+        """Nothing is drawn any more: a gap until further notice, in which chunks are as long as a
+        usual one."""
+        self.advance(now_ns)
+        self.is_open = self.endless = True
+        self.start_ns = self._at_ns = now_ns
+        self.end_ns = now_ns + _FOR_EVER_NS
+        self.opened += 1
+
     def close(self, now_ns: int) -> None:
         """Rendering takes the GPU."""
         self.advance(now_ns)
-        self.is_open = False
+        self.is_open = self.endless = False
         self.end_ns = min(self.end_ns, now_ns)
+
+    def next_ns(self, now_ns: int) -> int:
+        """When the gap after this one begins, or would."""
+        end_ns = now_ns + self.usual_ns if self.endless else self.end_ns
+        return end_ns if end_ns > now_ns else now_ns
 
     def has_its_chunk(self, opening: bool) -> bool:
         """Where a gap takes one chunk: that is chosen when it opens (``opening``), or when the
         chunk that then still ran has ended."""
+        if self.endless:
+            return False
         return self.chunks > 0 or not (opening or self.busy_at_opening)
 
     def room(self, now_ns: int) -> tuple[int, bool]:
         """Time before rendering takes the GPU back, and whether the gap is fresh: (nearly) a
-        whole one is left, with no chunk in it yet."""
+        whole one is left, with no chunk in it yet. While nothing is drawn, each chunk has as much
+        as a whole gap."""
+        if self.endless:
+            return self.usual_ns, True
         left_ns = self.end_ns - now_ns if self.end_ns > now_ns else 0
         return left_ns, self.chunks == 0 and left_ns >= _WHOLE * self.usual_ns
 

@@ -13,6 +13,7 @@ from heimdall.coordinator.placement import Placement
 from heimdall.coordinator.states import FINISHED, TABLE, CoordinationError, State, illegal
 from heimdall.vocabulary.events import (
     Action,
+    DnnRemoved,
     Drop,
     Finish,
     JobFailed,
@@ -65,7 +66,7 @@ class Jobs:
         name, state = self._ended[job_id]
         if event not in TABLE[state]:
             raise illegal(job_id, name, state, event)
-        if event is JobFailed and state is FINISHED:
+        if event is JobFailed and state is FINISHED and name in self._dnns:
             self._dnns[name].failures += 1  # its result could not be decoded
         return None
 
@@ -157,7 +158,7 @@ class Jobs:
         self._end(job, now_ns, out)
 
     def drop(self, job: Job, event: type, reason: str, now_ns: int, out: list[Action]) -> None:
-        """The job ends without a result: ``event`` is JobFailed or ProcessorLost."""
+        """The job ends without a result: ``event`` is JobFailed, ProcessorLost or DnnRemoved."""
         job.happened(event)
         if self.running[job.processor] is job:
             self.running[job.processor] = None
@@ -166,10 +167,18 @@ class Jobs:
         out.append(Drop(job.id, job.dnn, reason))
         self._end(job, now_ns, out)
 
+    def removed(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
+        """A DNN is not to be run any more."""
+        dnn.pending = 0
+        self.resting.pop(dnn.name, None)
+        if dnn.job is not None:
+            self.drop(dnn.job, DnnRemoved, "removed", now_ns, out)
+
     def _end(self, job: Job, now_ns: int, out: list[Action]) -> None:
         del self.in_flight[job.id]
         self._ended[job.id] = (job.dnn, job.state)
         if len(self._ended) > _REMEMBERED:
             del self._ended[next(iter(self._ended))]
         job.owner.job = None
-        self.begin(job.owner, now_ns, out)
+        if job.dnn in self._dnns:
+            self.begin(job.owner, now_ns, out)

@@ -100,6 +100,12 @@ class Placement:
             elif not self.enabled and processor == GPU and dnn.processor != GPU:
                 self._move(dnn, GPU, "GPU is back", now_ns, out)
 
+    def removed(self, name: str) -> None:
+        """Forget a DNN that is not to be run any more."""
+        self.moving.pop(name, None)
+        self._hold.pop(name, None)
+        self._unfit = {each for each in self._unfit if each[0] != name}
+
     def runs_on(self, dnn: Dnn) -> bool:
         """Whether the processor a DNN is loaded on works, and for it."""
         return dnn.processor not in self.lost and (dnn.name, dnn.processor) not in self._unfit

@@ -47,12 +47,13 @@ class Surface(ABC):
         self.framebuffer.clear()
 
     def _resize(self, size: tuple[int, int]) -> None:
-        old = self.framebuffer
-        self._depth_only.release()
+        old, depth_only = self.framebuffer, self._depth_only
         self._allocate(size)
-        for attachment in (*old.color_attachments, old.depth_attachment):
-            attachment.release()
-        old.release()
+        _release(old, depth_only)
+
+    def _release(self) -> None:
+        """Free what ``_allocate`` has made."""
+        _release(self.framebuffer, self._depth_only)
 
     def clear_depth(self) -> None:
         """Forget how far away everything drawn so far is; colours stay."""
@@ -106,3 +107,10 @@ class Surface(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _release(framebuffer: moderngl.Framebuffer, depth_only: moderngl.Framebuffer) -> None:
+    depth_only.release()
+    for attachment in (*framebuffer.color_attachments, framebuffer.depth_attachment):
+        attachment.release()
+    framebuffer.release()

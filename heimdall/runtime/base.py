@@ -38,6 +38,8 @@ class BaseRun:
     result, as the app does.
     """
 
+    closed = False
+
     def __init__(
         self,
         app: App,
@@ -76,12 +78,26 @@ class BaseRun:
         self._frame = self._setup.source.latest() or self._frame
         return self._frame
 
+    @property
+    def setup(self) -> Setup:
+        """What it runs on."""
+        return self._setup
+
     def begin(self) -> None:
         """Call the app's start, and ask for what it asks for."""
         self._callbacks.call(self._app.start)
         if self._options.offload:
             self._station.executor.preload(self._names)
         self._request()
+
+    def now_ns(self) -> int:
+        """By the run's clock."""
+        return self._clock()
+
+    @property
+    def newest_sequence(self) -> int:
+        """The number of the newest frame."""
+        return self._newest().sequence
 
     # --- requests ----------------------------------------------------------------------------
 
@@ -179,7 +195,10 @@ class BaseRun:
         return {**self._reporter.summary(self._clock(), self._startup_s), "errors": self.errors}
 
     def close(self) -> None:
-        """Leave the station: no thread works for this run any more."""
+        """Leave the station: no thread works for this run any more. Closing twice is allowed."""
+        if self.closed:
+            return
+        self.closed = True
         for _, _, future in self._waiting:
             future.set_exception(AppError("the session was closed before there was a result"))
         self._waiting.clear()

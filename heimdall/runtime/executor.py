@@ -173,7 +173,7 @@ class Executor(Fallible):
             *(self._deployments, self._parts, self._last_read, self._locks, self._processor),
             *(self._newest, self._renew, self._options, self._grids),
         ):
-            kept.pop(name, None)  # type: ignore[attr-defined]
+            kept.pop(name, None)
 
     def ask(self, name: str, options: Mapping[str, Any]) -> None:
         """The options of a DNN's next job."""

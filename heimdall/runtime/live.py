@@ -12,6 +12,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from heimdall import IMPORTED_S
 from heimdall.app import App, RunOptions
 from heimdall.capture import Frame, Source
@@ -73,20 +75,30 @@ class LiveRun(BaseRun):
             start_ns=self._clock(),
             drawing_ns=self._canvas.lone_render_ns,
             load_limit=self._station.processors.load_limit,
-            observe=self._station.tracer.step if self._station.tracer else None,
+            observe=self._station.observe,
         )
 
-    def begin(self) -> None:
-        """Draw the first frame next."""
-        super().begin()
-        self._began_ns = self._clock()
-        self._loop.begin(self._station.free_start_ns(self._loop, self._began_ns))
+    def until_finished(self) -> dict[str, Any]:
+        """Frames until the end, and the summary."""
+        try:
+            while not self.finished:
+                self.turn()
+        except KeyboardInterrupt:
+            log.warning("interrupted: ending the run")
+        return self.summary()
+
+    def picture(self) -> np.ndarray:
+        """What the last frame shows: RGB uint8 (h, w, 3)."""
+        return self._surface.read()
 
     # --- one frame -----------------------------------------------------------------------
 
     def turn(self) -> None:
         """One frame: returns when it is presented."""
         loop, board = self._loop, self._board
+        if not self._began_ns:  # the grid begins with the first frame
+            self._began_ns = self._clock()
+            loop.begin(self._station.free_start_ns(loop, self._began_ns))
         start_ns = loop.start_ns
         board.serve_until(loop.submit_ns - LOAD_NS)
         frame = self._newest()
@@ -258,7 +270,7 @@ class LiveRun(BaseRun):
         the errors."""
         summary = super().summary()
         if self._options.screenshot:
-            self._keep(lambda path: save_picture(path, self._surface.read()), "screenshot")
+            self._keep(lambda path: save_picture(path, self.picture()), "screenshot")
         if self._options.trace:
             self._keep(lambda path: self._station.save_trace(path, self._app.name), "trace")
         return {**summary, "errors": self.errors}
@@ -271,7 +283,9 @@ class LiveRun(BaseRun):
             self._failures.append(str(error))
 
     def close(self) -> None:
-        """Leave the station, and finish the recordings."""
+        """Leave the station, and finish the recordings; closing twice is allowed."""
+        if self.closed:
+            return
         self._station.loops.remove(self._loop)
         super().close()
         self._controls.close()

@@ -108,12 +108,15 @@ class Station:
         self.clock = AwakeClock()
         self.tracer = Tracer(time.perf_counter_ns()) if traced else None
         self.spans = Spans(self.tracer)
-        self.inbox: Inbox = queue.SimpleQueue()
+        self.inbox = Inbox()
         self.coordinator = system.coordinator(plans, interval_ns)
         self.config = self.coordinator.config() if traced else {}
         self.executor = system.executor(self.inbox, processors, self.spans, self.clock)
-        observe = self.tracer.step if self.tracer else None
-        self.board = Switchboard(self.coordinator, self.executor, self.inbox, self.clock, observe)
+        keeps = self.tracer is not None and self.coordinator.keeps_gaps
+        self.observe = self.tracer.step if self.tracer and keeps else None
+        self.board = Switchboard(
+            self.coordinator, self.executor, self.inbox, self.clock, self.observe
+        )
         self.loops: list[FrameLoop] = []  # of the sessions that draw
         self._plans = {plan.name: plan for plan in plans}  # in the coordinator's order
         self._deployments: dict[str, Deployment] = {}

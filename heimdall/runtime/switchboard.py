@@ -7,6 +7,7 @@ switchboard, and so one coordinator.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 from collections import deque
 from collections.abc import Callable
@@ -26,7 +27,17 @@ from heimdall.vocabulary.events import (
 )
 from heimdall.vocabulary.processors import GPU
 
-Inbox = queue.SimpleQueue  # of Event | Result
+
+class Inbox(queue.SimpleQueue):  # of Event | Result
+    """Where workers report. ``notify`` is called, on their thread, whenever one has."""
+
+    notify: Callable[[], object] | None = None
+
+    def put(self, item: Event | Result, block: bool = True, timeout: float | None = None) -> None:
+        super().put(item)
+        if (notify := self.notify) is not None:
+            with contextlib.suppress(RuntimeError):  # the loop that listened has been closed
+                notify()
 
 
 class Client(Protocol):

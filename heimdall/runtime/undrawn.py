@@ -6,7 +6,9 @@ kept for the next. The same policies share the GPU, chunk after chunk.
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import contextlib
+from collections.abc import Callable
 
 from heimdall.runtime.base import BaseRun
 from heimdall.runtime.executor import Result
@@ -18,12 +20,13 @@ _STEP_NS = 100_000_000
 class UndrawnRun(BaseRun):
     """One run of one app, or of a list of DNNs, without pictures."""
 
+    _delivered = 0
+
     def begin(self) -> None:
         """The GPU is free."""
         super().begin()
         if not self._station.loops:
             self._board.receive(RenderingStopped())
-        self._delivered = 0
 
     def pushed(self) -> None:
         """There is a new frame."""
@@ -47,10 +50,42 @@ class UndrawnRun(BaseRun):
         self._request()
         return self._delivered - before
 
+    def serve(self, for_ns: int) -> None:
+        """Serve the workers once, or do what is due; waits so long at most."""
+        self._board.catch_up(results=True)
+        self._board.serve_one(self._clock() + for_ns)
+        self._request()
+
+    def serve_on(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        once: Callable[[], contextlib.AbstractContextManager[object]],
+    ) -> None:
+        """Let an asyncio loop serve the workers: when one reports, and when something is due."""
+        timer: asyncio.TimerHandle | None = None
+
+        def serve() -> None:
+            nonlocal timer
+            if self.closed:
+                return
+            with once():
+                self._board.catch_up(results=True)
+                self._request()
+                wake_ns = self._board.wake()
+            if timer is not None:
+                timer.cancel()
+                timer = None
+            if wake_ns is not None:
+                timer = loop.call_later(max(wake_ns - self._clock(), 0) / 1e9, serve)
+
+        self._station.inbox.notify = lambda: loop.call_soon_threadsafe(serve)
+        serve()
+
+    def close(self) -> None:
+        """Leave the station."""
+        self._station.inbox.notify = None
+        super().close()
+
     def delivered(self, result: Result) -> None:
         super().delivered(result)
         self._delivered += 1
-
-    def summary(self) -> dict[str, Any]:
-        """The figures until now."""
-        return super().summary()

@@ -1,0 +1,104 @@
+"""Frames that a host program hands in, instead of a camera or a file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from heimdall.capture.source import Frame
+from heimdall.errors import ConfigError
+
+
+class PushedSource:
+    """What ``push`` was given last, behind the same methods as any source. One thread only.
+
+    Until the first frame, ``latest`` gives a black one of ``size`` (width, height).
+    """
+
+    live = True
+    ended = False
+    error: str | None = None
+    dropped = 0
+
+    def __init__(self, size: tuple[int, int]) -> None:
+        width, height = size
+        self._frame = Frame(np.zeros((height, width, 3), np.uint8), 0, 0)
+        self._held: Frame | None = None
+        self.observe: Callable[[Frame], None] | None = None
+        self.name = "pushed frames"
+
+    @property
+    def empty(self) -> bool:
+        """Whether no frame has come yet."""
+        return self._frame.sequence == 0
+
+    def push(self, image: np.ndarray, captured_ns: int | None = None) -> Frame:
+        """A new frame: BGR uint8 (h, w, 3), not to be written to any more. ``captured_ns``: when it
+        was taken (``time.perf_counter_ns``); None: now.
+
+        Raises ConfigError for anything else, and for a frame older than the last.
+        """
+        captured_ns = time.perf_counter_ns() if captured_ns is None else captured_ns
+        _check(image)
+        if not isinstance(captured_ns, int) or captured_ns < 0:
+            raise ConfigError(f"captured_ns must be a time in ns, 0 or more, not {captured_ns!r}")
+        if not self.empty and captured_ns <= self._frame.captured_ns:
+            raise ConfigError(
+                f"captured_ns={captured_ns} goes back in time: the last frame was taken at "
+                f"{self._frame.captured_ns}"
+            )
+        frame = Frame(image, self._frame.sequence + 1, captured_ns)
+        if self.observe is not None:
+            self.observe(frame)
+        self._frame = frame
+        return frame
+
+    def latest(self) -> Frame:
+        """The newest frame, or the one that is held."""
+        return self._held or self._frame
+
+    def wait_first(self, timeout_s: float) -> Frame:
+        """The same: it is there at once."""
+        return self.latest()
+
+    def number_from(self, sequence: int) -> None:
+        """Count on from ``sequence``."""
+        self._frame = Frame(self._frame.image, sequence, self._frame.captured_ns)
+
+    def hold(self) -> None:
+        """Give the present frame until ``release``."""
+        self._held = self._frame
+
+    def step(self) -> None:
+        """While held: on to the newest frame."""
+        if self._held is not None:
+            self._held = self._frame
+
+    def release(self) -> None:
+        """End ``hold``."""
+        self._held = None
+
+    @property
+    def held(self) -> bool:
+        """Whether ``latest`` gives the same frame for now."""
+        return self._held is not None
+
+    def describe(self) -> str:
+        """One phrase for people and reports."""
+        height, width = self._frame.image.shape[:2]
+        return f"{self.name}, {width}x{height}"
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def _check(image: object) -> None:
+    """Raise ConfigError for what is no picture."""
+    if not isinstance(image, np.ndarray):
+        raise ConfigError(f"a frame is a numpy array, BGR uint8 (h, w, 3), not {type(image)}")
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or not image.size:
+        raise ConfigError(
+            f"a frame is BGR uint8 of shape (height, width, 3), not {image.dtype} of {image.shape}"
+        )

@@ -1,0 +1,110 @@
+"""A surface in a GL context that belongs to a host program."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import sys
+from collections.abc import Iterator
+
+import moderngl
+
+from heimdall.errors import DeviceError
+from heimdall.render.events import InputEvent
+from heimdall.render.fence import Loader, egl_loader
+from heimdall.render.surface import Surface
+
+_NEEDED = 330
+
+
+class HostedSurface(Surface):
+    """Draws into a framebuffer of its own, and copies what was drawn into the host's.
+
+    The context must be current on this thread whenever the session is used. Afterwards the host's
+    framebuffer is bound; other state of the context (blending, depth test, programs, textures) is
+    as drawing left it. Closing releases what was made here, and leaves the context alone.
+    """
+
+    def __init__(
+        self,
+        context: moderngl.Context,
+        size: tuple[int, int],
+        target: moderngl.Framebuffer | None = None,
+    ) -> None:
+        """``target``: the host's framebuffer; None: the one on its screen is bound, if any, and
+        nothing is copied. Raises DeviceError for a context that is too old, or lost."""
+        self._check(context)
+        if context.version_code < _NEEDED:
+            raise DeviceError(
+                f"the host's GL context is of version {context.version_code / 100:.1f}: OpenGL "
+                "3.3 is needed; ask for it where the context is created"
+            )
+        self._target = target
+        self._closed = False
+        self._start(context, size, _loader())
+
+    @staticmethod
+    def _check(context: object) -> None:
+        if not isinstance(context, moderngl.Context):
+            raise DeviceError(
+                "context must be a moderngl.Context, made by moderngl.create_context() while the "
+                f"host's is current, not {type(context).__name__}"
+            )
+        if isinstance(context.mglo, moderngl.InvalidObject):
+            raise DeviceError("the host's GL context has been released: open another session")
+
+    def finish(self) -> None:
+        self._check(self.ctx)
+        if self._target is not None:
+            if isinstance(self._target.mglo, moderngl.InvalidObject):
+                raise DeviceError("the host's framebuffer has been released")
+            self.ctx.copy_framebuffer(self._target, self.framebuffer)
+        self.wait()
+
+    def present(self) -> None:
+        if self._target is not None:
+            self._target.use()
+
+    def poll(self) -> list[InputEvent]:
+        return []
+
+    def set_title(self, title: str) -> None:
+        pass
+
+    def toggle_full_screen(self) -> None:
+        pass
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            if not isinstance(self.ctx.mglo, moderngl.InvalidObject):
+                self._release()
+
+
+@contextlib.contextmanager
+def reclaimed(context: moderngl.Context | None) -> Iterator[None]:
+    """Free what was made in a host's context inside this block, or was let go of in it: moderngl
+    leaves that to whoever owns the context."""
+    if context is None or isinstance(context.mglo, moderngl.InvalidObject):
+        yield
+        return
+    before = context.gc_mode
+    context.gc_mode = "auto"
+    try:
+        yield
+        gc.collect()
+    finally:
+        context.gc_mode = before
+
+
+def _loader() -> Loader | None:
+    """GL function addresses, however the host has made its context."""
+    if sys.platform.startswith("linux"):
+        try:
+            get = ctypes.CDLL("libGL.so.1").glXGetProcAddressARB
+        except (OSError, AttributeError):
+            return egl_loader()
+        get.restype, get.argtypes = ctypes.c_void_p, [ctypes.c_char_p]
+        return lambda name: get(name.encode())
+    return None  # moderngl's own wait then, which holds the interpreter lock

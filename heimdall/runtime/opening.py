@@ -1,0 +1,146 @@
+"""Opens a run, on the station that is there or on a new one, and closes it again."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+from heimdall.analyzer.profiler import Progress
+from heimdall.app import App, RunOptions
+from heimdall.errors import ConfigError
+from heimdall.runtime.base import Listener
+from heimdall.runtime.live import LiveRun
+from heimdall.runtime.processors import Processors, open_processors
+from heimdall.runtime.setup import Place, Setup, confinement, ground, start
+from heimdall.runtime.station import Coordinated, Station, System
+from heimdall.runtime.undrawn import UndrawnRun
+from heimdall.system.process import begin_frames
+
+
+class Shared:
+    """The station of this process, while a session is open: it is opened with the first and closed
+    with the last."""
+
+    def __init__(self, process: bool) -> None:
+        self.process, self.thread = process, threading.get_ident()
+        self.users = 0
+        self.station: Station | None = None
+        self.stack = contextlib.ExitStack()
+        self.stack.enter_context(ground(process))
+        self._processors: Processors | None = None
+
+    def processors(self, options: RunOptions) -> Processors:
+        """Both engines, opened when they are first asked for."""
+        if self._processors is None:
+            opened = open_processors(options.device, confinement(options, self.process))
+            self._processors = self.stack.enter_context(opened)
+        return self._processors
+
+
+_shared: Shared | None = None
+
+
+class Opening:
+    """One run, from its opening to its end. See ``Session`` for the arguments."""
+
+    def __init__(
+        self,
+        app: App,
+        options: RunOptions,
+        place: Place,
+        system: System | None,
+        progress: Progress,
+    ) -> None:
+        self._app, self._options, self._place = app, options, place
+        self._system, self._progress = system, progress
+        self._stack = contextlib.ExitStack()
+
+    def open(
+        self, on_result: Listener | None = None, scripted: bool = False
+    ) -> LiveRun | UndrawnRun:
+        """Open everything. Raises HeimdallError, and has closed what was open, when it cannot."""
+        with contextlib.ExitStack() as stack:
+            shared = stack.enter_context(_sharing(self._place.process, self._options))
+            place = replace(self._place, processors=lambda: shared.processors(self._options))
+            setup = stack.enter_context(
+                start(self._app, self._options, self._progress, place=place)
+            )
+            if not place.draws:
+                _on_request(setup)
+            if shared.station is None:
+                shared.station = self._new_station(setup)
+                shared.stack.callback(shared.station.close)
+            run = self._new_run(setup, shared.station, on_result, scripted)
+            stack.callback(run.close)
+            run.begin()
+            if place.process:
+                begin_frames()
+            self._stack = stack.pop_all()
+        return run
+
+    def close(self) -> None:
+        """End it."""
+        self._stack.close()
+
+    def _new_station(self, setup: Setup) -> Station:
+        app, options = self._app, self._options
+        plans = [deployment.plan for deployment in setup.deployments.values()]
+        system = self._system or Coordinated(
+            options.scheduler or app.scheduler,
+            setup.chunk_mode,
+            self._place.process,
+            offload=options.offload,
+            content=options.content or app.content,
+            render_priority=app.render_priority,
+        )
+        traced = options.trace is not None
+        return Station(setup.processors, system, plans, round(1e9 / setup.fps), traced=traced)
+
+    def _new_run(
+        self, setup: Setup, station: Station, on_result: Listener | None, scripted: bool
+    ) -> LiveRun | UndrawnRun:
+        if setup.canvas is None:
+            return UndrawnRun(self._app, self._options, setup, station, on_result)
+        return LiveRun(
+            self._app,
+            self._options,
+            setup,
+            station,
+            setup.canvas,
+            scripted=scripted,
+            on_result=on_result,
+        )
+
+
+@contextlib.contextmanager
+def _sharing(process: bool, options: RunOptions) -> Iterator[Shared]:
+    """The station's keeper, for as long as somebody uses it."""
+    global _shared
+    shared = _shared
+    if shared is None:
+        shared = _shared = Shared(process)
+    elif shared.thread != threading.get_ident():
+        raise ConfigError("another thread has a session open, and the GPU has one coordinator")
+    elif options.trace is not None or (
+        shared.station is not None and options.scheduler not in (None, shared.station.scheduler)
+    ):
+        raise ConfigError(
+            "sessions that are open at the same time share one coordinator: trace and scheduler "
+            "are those of the first"
+        )
+    shared.users += 1
+    try:
+        yield shared
+    finally:
+        shared.users -= 1
+        if not shared.users:
+            _shared = None
+            shared.stack.close()
+
+
+def _on_request(setup: Setup) -> None:
+    """Where nothing is drawn a DNN runs when there is a frame for it, not back to back."""
+    for deployment in setup.deployments.values():
+        deployment.plan = replace(deployment.plan, continuous=False)
