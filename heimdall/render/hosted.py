@@ -54,11 +54,13 @@ class HostedSurface(Surface):
         if isinstance(context.mglo, moderngl.InvalidObject):
             raise DeviceError("the host's GL context has been released: open another session")
 
-    def finish(self) -> None:
+    def check(self) -> None:
         self._check(self.ctx)
+        if self._target is not None and isinstance(self._target.mglo, moderngl.InvalidObject):
+            raise DeviceError("the host's framebuffer has been released: open another session")
+
+    def finish(self) -> None:
         if self._target is not None:
-            if isinstance(self._target.mglo, moderngl.InvalidObject):
-                raise DeviceError("the host's framebuffer has been released")
             self.ctx.copy_framebuffer(self._target, self.framebuffer)
         self.wait()
 

@@ -65,6 +65,9 @@ class Surface(ABC):
         """Framebuffer width and height in pixels."""
         return self.framebuffer.size
 
+    def check(self) -> None:  # noqa: B027  (what is Heimdall's own does not get lost)
+        """Raise DeviceError where nothing can be drawn any more."""
+
     def finish(self) -> None:
         """Return when the GPU has drawn everything submitted, and it can be presented."""
         self.wait()

@@ -69,6 +69,7 @@ class BaseRun:
             deployment = setup.deployments[dnn]
             station.executor.add(name, deployment, self._newest, self._renewing(dnn))
         self._board.join(self, list(self._names))
+        station.admit(self._names, setup.deployments)
 
     def _renewing(self, dnn: str) -> Callable[[Any, Frame], None]:
         return lambda value, frame: self._tracker.renew(dnn, value, frame)
@@ -155,6 +156,10 @@ class BaseRun:
         """The GPU has run a chunk."""
         if own:
             self._figures.gpu_chunk_ns += elapsed_ns
+
+    def failed(self, dnn: str, error: str) -> None:
+        """A result could not be made."""
+        self._give_up(self._names[dnn], error)
 
     def decided(self, took_ns: int) -> None:
         """A scheduler was asked."""

@@ -96,6 +96,7 @@ class LiveRun(BaseRun):
     def turn(self) -> None:
         """One frame: returns when it is presented."""
         loop, board = self._loop, self._board
+        self._surface.check()
         if not self._began_ns:  # the grid begins with the first frame
             self._began_ns = self._clock()
             loop.begin(self._station.free_start_ns(loop, self._began_ns))
@@ -107,6 +108,7 @@ class LiveRun(BaseRun):
         self._submit_ahead(frame)
         board.serve_until(start_ns)
         spin_until(start_ns, self._clock)
+        self._station.occupy_gpu()
         board.tell(loop.started)
         render_ns = self._complete(start_ns)
         board.catch_up()

@@ -303,6 +303,8 @@ def as_app(app: str | Path | type[App] | App | Sequence[DNN]) -> App:
     elif isinstance(app, str | Path):
         found = load_app(str(app))
     elif _is_dnns(app):
+        if not app:
+            raise AppError("no DNN is given: a session needs an app, or DNNs to run")
         found = type("Networks", (App,), {"dnns": tuple(app)})
     else:
         raise AppError(

@@ -187,13 +187,21 @@ def _canvas(
 
 def _pipeline(dnn: DNN, app: App) -> Pipeline:
     if not isinstance(dnn.model, Pipeline):
-        beside = Path(inspect.getfile(type(app))).parent / dnn.model
+        beside = _folder_of(app) / dnn.model
         model = beside if dnn.model.endswith(".onnx") and beside.is_file() else dnn.model
         return open_pipeline(model, **dnn.pipeline_options)
     if not getattr(dnn.model, "networks", ()):
         kind = type(dnn.model).__name__
         raise AppError(f"DNN {dnn.name!r}: {kind}.networks must hold a Network for each stage")
     return dnn.model
+
+
+def _folder_of(app: App) -> Path:
+    """Where an app's file is; one that was typed in has none."""
+    try:
+        return Path(inspect.getfile(type(app))).parent
+    except (OSError, TypeError):
+        return Path()
 
 
 def _chunk_mode(options: RunOptions, processors: Processors) -> str:

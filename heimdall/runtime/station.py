@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from heimdall.runtime.switchboard import Client, Inbox, Switchboard
 from heimdall.runtime.telemetry.spans import Spans
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.system.clock import AwakeClock
-from heimdall.vocabulary.events import DnnAdded, DnnRemoved, Event
+from heimdall.vocabulary.events import DnnAdded, DnnRemoved, Event, RenderingStopped
 from heimdall.vocabulary.plans import DnnPlan
 
 log = logging.getLogger(__name__)
@@ -122,24 +122,24 @@ class Station:
         self._deployments: dict[str, Deployment] = {}
         self._free = set(self._plans)  # known to the coordinator, and no session's yet
         self._sessions = 0
+        self._free_gpu = False  # the coordinator has been told that nobody draws
 
-    def names_for(self, deployments: Mapping[str, Deployment]) -> Names:
-        """Tell the coordinator of a session's DNNs. One whose name another session has taken goes
-        by its name and the session's number."""
+    def names_for(self, dnns: Iterable[str]) -> Names:
+        """What the coordinator is to call a session's DNNs: one whose name another session has
+        taken goes by its name and the session's number."""
         self._sessions += 1
-        names = {}
-        for own, deployment in deployments.items():
-            name = own
-            if own in self._free:
-                self._free.remove(own)
-            else:
-                if own in self._plans:
-                    name = f"{own}:{self._sessions}"
-                plan = self._plans[name] = deployment.plan.named(name)
-                self.board.receive(DnnAdded(plan))
-            self._deployments[name] = deployment
-            names[name] = own
-        return Names(names)
+        taken = self._plans.keys() - self._free
+        return Names({f"{dnn}:{self._sessions}" if dnn in taken else dnn: dnn for dnn in dnns})
+
+    def admit(self, names: Names, deployments: Mapping[str, Deployment]) -> None:
+        """Tell the coordinator of a session's DNNs, now that they can be run."""
+        for name, dnn in names.items():
+            deployment = self._deployments[name] = deployments[dnn]
+            if name in self._free:  # it has known of the first ones all along
+                self._free.remove(name)
+                continue
+            plan = self._plans[name] = deployment.plan.named(name)
+            self.board.receive(DnnAdded(plan))
 
     def leave(self, client: Client, names: Mapping[str, str]) -> None:
         """A session ends: its DNNs are dropped. Returns when nothing runs for them any more."""
@@ -149,6 +149,19 @@ class Station:
         self.board.leave(client)
         for name in names:
             self.executor.remove(name)
+        self.free_gpu()
+
+    def free_gpu(self) -> None:
+        """Where nobody draws, or has for a while, chunks need not wait for frames."""
+        now_ns = self.clock()
+        drawn = any(loop.start_ns + loop.interval_ns > now_ns for loop in self.loops)
+        if not drawn and not self._free_gpu:
+            self._free_gpu = True
+            self.board.receive(RenderingStopped())
+
+    def occupy_gpu(self) -> None:
+        """A frame is about to start: from now on there are gaps."""
+        self._free_gpu = False
 
     def partition(self, gap_ns: int) -> tuple[tuple[tuple[int, int], ...], ...]:
         """The static partition of every network for another gap, as Reconfigured takes it."""

@@ -22,7 +22,7 @@ from heimdall.vocabulary.events import (
     ChunkFinished,
     Drop,
     Event,
-    Finish,
+    JobFailed,
     Prepare,
 )
 from heimdall.vocabulary.processors import GPU
@@ -52,6 +52,9 @@ class Client(Protocol):
     def worked(self, elapsed_ns: int, own: bool) -> None:
         """The GPU has run a chunk, of one of its ``own`` DNNs or of another session's."""
 
+    def failed(self, dnn: str, error: str) -> None:
+        """The result of a job that had run could not be made."""
+
     def decided(self, took_ns: int) -> None:
         """A scheduler was asked, and took so long."""
 
@@ -72,7 +75,7 @@ class Switchboard:
         self._inbox, self._observe = inbox, observe
         self._clients: list[Client] = []
         self._owners: dict[str, Client] = {}  # by DNN
-        self._jobs: dict[int, Client] = {}  # in flight
+        self._jobs: dict[int, tuple[Client, str]] = {}  # whose results are not there yet: their DNN
         self._later: deque[Result] = deque()  # to be delivered once a frame is presented
 
     def join(self, client: Client, dnns: list[str]) -> None:
@@ -84,11 +87,11 @@ class Switchboard:
         """The client hears of nothing more."""
         self._clients.remove(client)
         self._owners = {dnn: each for dnn, each in self._owners.items() if each is not client}
-        self._jobs = {job: each for job, each in self._jobs.items() if each is not client}
+        self._jobs = {job: each for job, each in self._jobs.items() if each[0] is not client}
 
     @property
     def in_flight(self) -> int:
-        """How many jobs have begun and not ended."""
+        """How many jobs have begun of which there is no result yet."""
         return len(self._jobs)
 
     # --- to the coordinator ------------------------------------------------------------------
@@ -122,8 +125,8 @@ class Switchboard:
             if client is None:
                 continue
             if isinstance(action, Prepare):
-                self._jobs[action.job] = client
-            elif isinstance(action, Finish | Drop):
+                self._jobs[action.job] = client, action.dnn
+            elif isinstance(action, Drop):
                 self._jobs.pop(action.job, None)
             client.acted(action)
 
@@ -191,12 +194,16 @@ class Switchboard:
                 self._later.append(message)
             return
         if isinstance(message, ChunkFinished) and message.processor == GPU:
-            owner = self._jobs.get(message.job)
+            owner, _ = self._jobs.get(message.job, (None, ""))
             for client in self._clients:
                 client.worked(message.elapsed_ns, client is owner)
         self.receive(message)
+        if isinstance(message, JobFailed) and message.job in self._jobs:  # it had ended before
+            client, dnn = self._jobs.pop(message.job)
+            client.failed(dnn, message.error)
 
     def _deliver(self, result: Result) -> None:
+        self._jobs.pop(result.finish.job, None)
         client = self._owners.get(result.dnn)
         if client is not None:  # else its session has been closed
             client.delivered(result)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 from heimdall.runtime.base import BaseRun
 from heimdall.runtime.executor import Result
-from heimdall.vocabulary.events import RenderingStopped
 
 _STEP_NS = 100_000_000
 
@@ -21,12 +20,6 @@ class UndrawnRun(BaseRun):
     """One run of one app, or of a list of DNNs, without pictures."""
 
     _delivered = 0
-
-    def begin(self) -> None:
-        """The GPU is free."""
-        super().begin()
-        if not self._station.loops:
-            self._board.receive(RenderingStopped())
 
     def pushed(self) -> None:
         """There is a new frame."""
@@ -38,6 +31,7 @@ class UndrawnRun(BaseRun):
         """Serve the workers until a result is there, nothing runs any more, or the time is over;
         returns how many results came."""
         before, began_ns = self._delivered, self._clock()
+        self._station.free_gpu()
         self._board.catch_up(results=True)
         while self._delivered == before and self._board.in_flight:
             now_ns = self._clock()
@@ -52,6 +46,7 @@ class UndrawnRun(BaseRun):
 
     def serve(self, for_ns: int) -> None:
         """Serve the workers once, or do what is due; waits so long at most."""
+        self._station.free_gpu()
         self._board.catch_up(results=True)
         self._board.serve_one(self._clock() + for_ns)
         self._request()
@@ -69,6 +64,7 @@ class UndrawnRun(BaseRun):
             if self.closed:
                 return
             with once():
+                self._station.free_gpu()
                 self._board.catch_up(results=True)
                 self._request()
                 wake_ns = self._board.wake()
