@@ -95,9 +95,16 @@ def reclaimed(context: moderngl.Context | None) -> Iterator[None]:
     context.gc_mode = "auto"
     try:
         yield
+        _use_no_program()  # the one in use would only be marked for deletion
         gc.collect()
     finally:
         context.gc_mode = before
+
+
+def _use_no_program() -> None:
+    loader = _loader()
+    if loader is not None and (address := loader("glUseProgram")):
+        ctypes.CFUNCTYPE(None, ctypes.c_uint)(address)(0)
 
 
 def _loader() -> Loader | None:
