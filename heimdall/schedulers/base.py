@@ -20,9 +20,9 @@ from heimdall.vocabulary.processors import GPU
 if TYPE_CHECKING:
     from heimdall.coordinator.expected import StageCosts
 
-# Globals are found sooner than members of an enum, and decisions are made of such look-ups.
-GAP_OPENED, JOB_ARRIVED, CHUNK_ENDED, FALLBACK_ENDED = Trigger
-TRIGGERS: frozenset[str] = frozenset(Trigger)
+# Plain strings and globals: decisions are made of look-ups of them (see vocabulary.processors).
+GAP_OPENED, JOB_ARRIVED, CHUNK_ENDED, FALLBACK_ENDED = Trigger.values()
+TRIGGERS = frozenset(Trigger.values())
 
 NS_PER_MS = 1e6
 
