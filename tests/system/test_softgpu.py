@@ -102,11 +102,6 @@ def test_without_permission_the_system_slices_the_time(machine):
             " (real-time scheduling is not permitted or was declined)",
         ),
         (Confinement.SHARED, "time-sliced by the system: shares core 0 with everything else"),
-        (
-            Confinement.UNCONFINED,
-            f"time-sliced by the system: no core of its own ({sys.platform} cannot confine"
-            " threads), 1 worker threads",
-        ),
     ],
 )
 def test_saved_profiles_stay_valid_under_the_words_they_were_saved_with(confinement, sentence):
