@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from heimdall.bench.timeline import Timeline, read_timeline
+from heimdall.vocabulary.enums import Lane
 
 _KEPT = ("fps", "frame_interval_ms", "late_frames", "render_ms", "gap_utilization", "decision_us")
 _OF_DNN = ("inferences", "latency_ms", "end_to_end_ms", "gpu", "cpu", "chunks", "fallback_ops")
@@ -42,7 +43,7 @@ def _coordinated(timeline: Timeline) -> dict[str, Any]:
         return {}
     had_ms: defaultdict[str, float] = defaultdict(float)
     for span in timeline.spans:
-        if span.lane == "gpu":
+        if span.lane == Lane.GPU:
             had_ms[span.name] += span.ms
     end_ms = max(span.start_ms + span.ms for span in timeline.spans)
     profiled_ms = {name: had_ms[name] / (1 + over) for name, over in timeline.overhead.items()}

@@ -53,7 +53,7 @@ def profile_model(
             graph,
             processors.gpu,
             processors.cpu,
-            mode=processors.mode,
+            mode=processors.profile_key,
             force_fallback=force_fallback,
             remeasure=remeasure,
             progress=progress,

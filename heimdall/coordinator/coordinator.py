@@ -239,7 +239,7 @@ class Coordinator:
         dnn.learn_prepare(job.stage, now_ns - job.prepare_ns)
         if job.stage == 0:
             job.processor = dnn.processor
-            job.enqueued_ns = job.last_op_ns = now_ns
+            job.enqueued, job.enqueued_ns, job.last_op_ns = True, now_ns, now_ns
             job.deadline_ns = now_ns + job.constraint_ns
             job.beta, job.bonus = content_terms(
                 self._content, job.utility, event.luminance_difference
@@ -381,7 +381,6 @@ class Coordinator:
     def _new_dispatcher(self) -> Dispatcher:
         return Dispatcher(
             self.scheduler,
-            self._dnns,
             self._jobs,
             self._placement,
             self._chunking,
@@ -404,7 +403,7 @@ class Coordinator:
             name=dnn.name,
             processor=dnn.processor,
             moving_to=self._placement.moving.get(dnn.name, ("", 0))[0],
-            state=job.state if job is not None else "idle",
+            state=self._jobs.in_flight[job.id].state if job is not None else "idle",
             latency_ns=dnn.last_latency_ns,
             constraint_ns=dnn.constraint_ns,
             utility=job.utility_at(now_ns) if job is not None and job.enqueued else None,

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
 from heimdall.coordinator.chunking import Chunking, part_ns
-from heimdall.coordinator.dnn import Dnn
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.job import Job
 from heimdall.coordinator.jobs import Jobs
@@ -33,7 +30,6 @@ class Dispatcher:
     def __init__(
         self,
         scheduler: Scheduler,
-        dnns: Mapping[str, Dnn],
         jobs: Jobs,
         placement: Placement,
         chunking: Chunking,
@@ -52,9 +48,7 @@ class Dispatcher:
             jobs=(),
             in_flight=jobs.in_flight.values(),
             away=(),
-            waiting=_Waiting(dnns),
             gap_end_ns=0,
-            gap_ns=0,
             interval_ns=interval_ns,
         )
 
@@ -138,7 +132,6 @@ class Dispatcher:
             return False
         view, gap = self._view, self._gap
         view.processor, view.trigger, view.jobs = processor, trigger, jobs
-        view.gap_ns = gap.usual_ns
         view.gap_end_ns = gap.next_ns(now_ns)
         choice = scheduler.select(view, now_ns)
         if choice is not None:
@@ -186,22 +179,3 @@ class Dispatcher:
                 expected_ns, reason, until_ns,
             )
         )  # fmt: skip
-
-
-class _Waiting(Mapping[str, int]):
-    """Requests not admitted yet, by DNN: counted when a policy looks, for most never do."""
-
-    def __init__(self, dnns: Mapping[str, Dnn]) -> None:
-        self._dnns = dnns
-
-    def __getitem__(self, name: str) -> int:
-        pending = self._dnns[name].pending
-        if not pending:
-            raise KeyError(name)
-        return pending
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, dnn in self._dnns.items() if dnn.pending)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)

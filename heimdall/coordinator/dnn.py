@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from heimdall.coordinator.expected import StageCosts
-from heimdall.coordinator.job import Job
 from heimdall.errors import ConfigError
+from heimdall.schedulers.base import JobView
 from heimdall.vocabulary.plans import DnnPlan
 from heimdall.vocabulary.processors import CPU, GPU
 
@@ -50,7 +50,7 @@ class Dnn:
         self.plan, self.name, self.constraint_ns = plan, plan.name, plan.constraint_ns
         self.costs = tuple(StageCosts(stage) for stage in plan.stages)
         self.processor = GPU
-        self.job: Job | None = None
+        self.job: JobView | None = None  # in flight
         self.pending = 0
         self.last_prepare_ns: int | None = None
         self.prepare_ns = [0] * len(plan.stages)  # expected preprocessing time of each stage
@@ -113,27 +113,6 @@ class Dnn:
         self.failures_in_row += 1
         doublings = min(self.failures_in_row - 1, 10)
         return now_ns + min(interval_ns << doublings, MAX_RETRY_NS)
-
-
-def remaining(job: Job) -> tuple[int, int, int]:
-    """What a GPU job still needs in all its stages: (GPU ns, ns off the GPU, static chunks)."""
-    gpu_ns, other_ns, chunks = left = job.stage_costs.left(job.next_op)
-    costs, stage, more = job.owner.costs, job.stage + 1, job.tasks - job.task - 1
-    if more == 0 and stage == len(costs):
-        return left
-    if more:
-        task_ns, task_other_ns, task_chunks = job.stage_costs.left(0)
-        gpu_ns += more * task_ns
-        other_ns += more * task_other_ns
-        chunks += more * task_chunks
-    while stage < len(costs):
-        later = costs[stage]
-        later_ns, later_other_ns, later_chunks = later.left(0)
-        gpu_ns += int(later.tasks * later_ns)
-        other_ns += int(later.tasks * later_other_ns) + job.owner.prepare_ns[stage]
-        chunks += round(later.tasks * later_chunks)
-        stage += 1
-    return gpu_ns, other_ns, chunks
 
 
 def _validate(plan: DnnPlan) -> None:

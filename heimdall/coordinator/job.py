@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from heimdall.coordinator.dnn import Dnn
+from heimdall.coordinator.expected import StageCosts
 from heimdall.coordinator.states import PREPARING, TABLE, State, illegal
 from heimdall.schedulers.base import JobView
-
-if TYPE_CHECKING:
-    from heimdall.coordinator.dnn import Dnn
-    from heimdall.coordinator.expected import StageCosts
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -37,7 +34,23 @@ class Job(JobView):
         except KeyError:
             raise illegal(self.id, self.dnn, self.state, event) from None
 
-    @property
-    def enqueued(self) -> bool:
-        """Whether its first input is ready: latency and utility count from then on."""
-        return self.stage > 0 or self.state is not PREPARING
+    def left(self) -> tuple[int, int, int]:
+        """What it still needs on the GPU in all its stages: (GPU ns, ns off the GPU, static
+        chunks)."""
+        gpu_ns, other_ns, chunks = left = self.stage_costs.left(self.next_op)
+        costs, stage, more = self.owner.costs, self.stage + 1, self.tasks - self.task - 1
+        if more == 0 and stage == len(costs):
+            return left
+        if more:
+            task_ns, task_other_ns, task_chunks = self.stage_costs.left(0)
+            gpu_ns += more * task_ns
+            other_ns += more * task_other_ns
+            chunks += more * task_chunks
+        while stage < len(costs):
+            later = costs[stage]
+            later_ns, later_other_ns, later_chunks = later.left(0)
+            gpu_ns += int(later.tasks * later_ns)
+            other_ns += int(later.tasks * later_other_ns) + self.owner.prepare_ns[stage]
+            chunks += round(later.tasks * later_chunks)
+            stage += 1
+        return gpu_ns, other_ns, chunks

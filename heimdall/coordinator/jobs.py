@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import inf
 
 from heimdall.coordinator.chunking import Chunking
-from heimdall.coordinator.dnn import Dnn, remaining
+from heimdall.coordinator.dnn import Dnn
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.job import Job
 from heimdall.coordinator.placement import Placement
@@ -127,7 +127,7 @@ class Jobs:
             end_op = costs.run_end[job.next_op]
             job.back_ns = now_ns + costs.fallback_ns(job.next_op, end_op)
             out.append(RunFallback(job.id, job.dnn, job.stage, job.task, job.next_op, end_op))
-        job.remaining_ns, job.other_ns, chunks = remaining(job)
+        job.remaining_ns, job.other_ns, chunks = job.left()
         job.gaps = self._chunking.gaps(chunks, job.remaining_ns, self._gap.usual_ns)
 
     def progress(self, job: Job, end_op: int, now_ns: int, out: list[Action]) -> None:

@@ -89,8 +89,8 @@ class Network(ABC):
         return where it stopped and the elapsed time in ns.
 
         ``go_on(i)`` is asked before part i >= 2 is started, as soon as part i - 2 has ended: part
-        i - 1 runs meanwhile, so that the processor does not pause. An engine that cannot be
-        stopped runs all parts.
+        i - 1 runs meanwhile, so that the processor does not pause. An engine that does not declare
+        ``ends_early`` asks nothing and runs all parts.
         """
         return ends[-1], self.run(state, start, ends[-1])
 
@@ -114,7 +114,7 @@ class Network(ABC):
         return self.read(state)
 
     def op_times(self, state: State) -> list[int] | None:
-        """Device time in ns of each op since ``write``, where the engine can tell."""
+        """Device time in ns of each op since ``write``; None unless the engine ``times_ops``."""
         return None
 
     def longest_enqueue_ns(self, state: State) -> int | None:
@@ -132,11 +132,19 @@ class Network(ABC):
 
 
 class Engine(ABC):
-    """One processor that runs networks."""
+    """One processor that runs networks.
+
+    What it can do beyond the contract is declared, and asked for here, never by its name. What
+    an engine does not declare it cannot do.
+    """
 
     name: str  # registered name: "opencl", "onnxruntime", "null"
     processor: str  # GPU or CPU: the role it plays for the coordinator
+    computes: bool = False  # its outputs are the network's; else they only have the right shapes
     hardware: bool = False  # a real GPU, which no core of the CPU has to play
+    cuts_at_any_op: bool = False  # a cut costs a wait; else each range must be made ready first
+    ends_early: bool = False  # ``Network.run_parts`` asks before each part, and stops when told
+    times_ops: bool = False  # ``Network.op_times`` tells
 
     @abstractmethod
     def load(

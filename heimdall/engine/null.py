@@ -28,6 +28,8 @@ class NullEngine(Engine):
     """
 
     name = "null"
+    cuts_at_any_op = True
+    times_ops = True
 
     def __init__(
         self,

@@ -38,6 +38,7 @@ class OnnxRuntimeEngine(Engine):
     """
 
     name = "onnxruntime"
+    computes = True
 
     def __init__(self, threads: int = 1, processor: str = GPU) -> None:
         if threads < 1:

@@ -112,6 +112,7 @@ class ProviderEngine(Engine):
     """
 
     name = "onnxruntime"
+    computes = True
     processor = GPU
 
     def __init__(self, provider: str = "cpu") -> None:

@@ -204,7 +204,7 @@ class Controls:
 
     def _other_mode(self) -> None:
         if not self._setup.elastic:
-            self.tell("onnxruntime plays the GPU: static chunks only")
+            self.tell(f"{self._setup.processors.gpu.name} plays the GPU: static chunks only")
             return
         self._change(mode=after(self._run.mode, ChunkMode.values()))
 

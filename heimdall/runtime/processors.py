@@ -18,6 +18,8 @@ from heimdall.vocabulary.processors import CPU, GPU
 
 log = logging.getLogger(__name__)
 
+HARDWARE = "hardware"  # a real GPU
+
 
 @dataclass(frozen=True)
 class Processors:
@@ -27,10 +29,14 @@ class Processors:
     cpu: Engine
     software: softgpu.SoftwareGpu | None  # None: a real GPU
 
+    def describe(self) -> str:
+        """For people: ``hardware``, or how the software GPU is confined."""
+        return self.software.describe() if self.software else HARDWARE
+
     @property
-    def mode(self) -> str:
-        """``hardware``, or how the software GPU is confined."""
-        return self.software.describe() if self.software else "hardware"
+    def profile_key(self) -> str:
+        """What profiles measured on them are kept under, besides device and engine."""
+        return self.software.profile_key if self.software else HARDWARE
 
     @property
     def load_limit(self) -> float:

@@ -71,7 +71,7 @@ class Setup:
     @property
     def elastic(self) -> bool:
         """Whether chunks can end at any op."""
-        return self.processors.gpu.name != "onnxruntime"
+        return self.processors.gpu.cuts_at_any_op
 
     @property
     def gpu_name(self) -> str:
@@ -83,7 +83,7 @@ class Setup:
             "gpu": self.gpu_name,
             "cpu": self.processors.cpu.describe()["device"],
             "software_gpu": self.processors.software is not None,
-            "mode": self.processors.mode,
+            "mode": self.processors.describe(),
             "renderer": self.canvas.surface.renderer if self.canvas else None,
         }
 
@@ -205,11 +205,12 @@ def _folder_of(app: App) -> Path:
 
 
 def _chunk_mode(options: RunOptions, processors: Processors) -> str:
-    """onnxruntime in the GPU's role runs the static chunks only: each range of ops needs a
-    session of its own, and the elastic mode cuts anywhere. On two cores, nanodet beside three
-    others came to 0.5 inferences a second so, and to 5 with static chunks."""
-    if processors.gpu.name == "onnxruntime" and options.mode != ChunkMode.STATIC:
-        log.warning("onnxruntime plays the GPU: chunks are those of the static partition")
+    """The static chunks are all that an engine can run for which each range of ops needs a
+    session of its own, as onnxruntime does: the elastic mode cuts anywhere. On two cores, nanodet
+    beside three others came to 0.5 inferences a second so, and to 5 with static chunks."""
+    gpu = processors.gpu
+    if not gpu.cuts_at_any_op and options.mode != ChunkMode.STATIC:
+        log.warning("%s plays the GPU: chunks are those of the static partition", gpu.name)
         return ChunkMode.STATIC
     return options.mode
 
@@ -320,7 +321,7 @@ def _place(
                     processors.gpu,
                     processors.cpu,
                     network=network,
-                    mode=processors.mode,
+                    mode=processors.profile_key,
                     force_fallback=deployment.dnn.force_fallback,
                     progress=progress,
                 ),

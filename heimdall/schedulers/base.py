@@ -8,7 +8,7 @@ objects of a view belong to the coordinator and are current only during the call
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,9 @@ from heimdall.vocabulary.processors import GPU
 if TYPE_CHECKING:
     from heimdall.coordinator.expected import StageCosts
 
-# Globals are found sooner than members of an enum, and decisions are made of such look-ups.
-GAP_OPENED, JOB_ARRIVED, CHUNK_ENDED, FALLBACK_ENDED = Trigger
-TRIGGERS: frozenset[str] = frozenset(Trigger)
+# Plain strings and globals: decisions are made of look-ups of them (see vocabulary.processors).
+GAP_OPENED, JOB_ARRIVED, CHUNK_ENDED, FALLBACK_ENDED = Trigger.values()
+TRIGGERS = frozenset(Trigger.values())
 
 NS_PER_MS = 1e6
 
@@ -44,7 +44,8 @@ class JobView:
     costs: Sequence[StageCosts]  # one a stage: expected time of any op range, GPU and CPU
     arrival_ns: int  # when it was admitted, before preprocessing
     processor: str = GPU
-    enqueued_ns: int = 0  # t_start of Eq. 3: its first input was ready
+    enqueued: bool = False  # its first input is ready: latency and utility count from then on
+    enqueued_ns: int = 0  # t_start of Eq. 3: when that was
     deadline_ns: int = 0  # enqueued + constraint
     stage: int = 0
     task: int = 0
@@ -88,8 +89,7 @@ class View:
     Not frozen for the same reason as the jobs: one object lives as long as its coordinator.
     ``jobs`` could run on it now, each for the chunk ``[next_op, end_op)`` that fits; ``in_flight``
     are all jobs admitted (running, preparing and in fallback too); ``away`` are those that run
-    an op on the CPU and will want this processor back; ``waiting`` counts requests not admitted
-    yet, by DNN.
+    an op on the CPU and will want this processor back.
     """
 
     processor: str
@@ -97,9 +97,7 @@ class View:
     jobs: Sequence[JobView]
     in_flight: Collection[JobView]
     away: Sequence[JobView]
-    waiting: Mapping[str, int]
     gap_end_ns: int  # when rendering takes the GPU back; never before now
-    gap_ns: int  # length of a usual gap
     interval_ns: int  # from one frame to the next
 
 

@@ -8,6 +8,7 @@ from heimdall.errors import ConfigError, unknown
 from heimdall.vocabulary.enums import Content, Priority
 from heimdall.vocabulary.plans import Utility
 
+_PAPER = Content.PAPER  # a global: a member of an enum is looked up by a call in Python 3.11
 BETAS: Mapping[str, float] = {Priority.LOW: 0.5, Priority.NORMAL: 1.0, Priority.HIGH: 8.0}
 
 # Eq. 4 is a sum over the 1920 x 1080 pixels of a frame. Under "aging", alpha = 0.01 means that a
@@ -48,6 +49,6 @@ def content_terms(content: str, utility: Utility, difference: float) -> tuple[fl
     beta instead, so that stale results on a moving scene lose utility faster.
     """
     weighted = utility.alpha * difference
-    if content == Content.PAPER:
+    if content == _PAPER:
         return utility.beta, weighted
     return utility.beta * (1.0 + weighted / _AGING_UNIT), 0.0

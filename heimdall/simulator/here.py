@@ -59,7 +59,7 @@ def _machine(setup: Setup, render_ms: float | None) -> Machine:
         gpu=setup.gpu_name,
         cpu=str(setup.processors.cpu.describe()["device"]),
         render_ns=setup.lone_render_ns if render_ms is None else round(render_ms * 1e6),
-        batch_ns=_REAL_TIME_SLICE_NS if software and "SCHED_RR" in setup.processors.mode else 0,
+        batch_ns=_REAL_TIME_SLICE_NS if software and software.realtime else 0,
         chunk_cost_ns=round(statistics.median(costs)),
         handoff_ns=_hand_overs(),
         move_ns=_MOVE_NS,

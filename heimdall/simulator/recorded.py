@@ -185,9 +185,8 @@ class RecordedRun:
         if isinstance(event, FrameRendered):
             self._frames_ns.append(now_ns)
             self._seen["render",].append(event.render_ns)
-            late_ns = (now_ns - event.render_ns) - (self._frames_ns[0] - event.render_ns)
             next_ns = now_ns - event.render_ns + self.interval_ns
-            if late_ns >= 0 and next_ns > event.gap_end_ns:
+            if next_ns > event.gap_end_ns:
                 self._seen["guard",].append(next_ns - event.gap_end_ns)
         elif isinstance(event, InferenceRequested):
             self._requests_ns[event.dnn].append(now_ns)

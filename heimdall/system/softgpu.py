@@ -70,6 +70,12 @@ class SoftwareGpu:
         }[self.confinement]
 
     @property
+    def profile_key(self) -> str:
+        """What is measured under it is kept under this name. It is the sentence of ``describe``
+        because saved profiles are: with any other, all of them would be measured again."""
+        return self.describe()
+
+    @property
     def load_limit(self) -> float:
         """The share of a second that GPU work may take before the system throttles it.
 

@@ -390,29 +390,34 @@ def test_a_policy_is_asked_only_at_its_triggers_and_only_when_it_has_a_choice(si
     assert steps.coordinator.decisions == 1
 
 
-def test_a_policy_hears_every_event_and_sees_the_requests_that_wait(sim):
+def test_a_policy_is_told_which_jobs_still_wait_for_their_first_input(sim):
+    class Looking(MaxMin):
+        def select(self, view, now_ns):
+            self.seen = {job.dnn: job.enqueued for job in view.in_flight}
+            return super().select(view, now_ns)
+
+    policy = Looking()
+    plans = [sim.plan(name, sim.stage([1])) for name in ("here", "preparing")]
+    steps = Steps(sim, *plans, scheduler=policy)
+    steps.frame(0, 27)
+    steps(2, InputReady(0))
+    assert policy.seen == {"here": True, "preparing": False}
+
+
+def test_a_policy_hears_every_event(sim):
     class Curious(MaxMin):
         def __init__(self):
-            self.heard, self.waiting = [], []
+            self.heard = []
 
         def observe(self, event):
             self.heard.append(type(event))
 
-        def select(self, view, now_ns):
-            self.waiting.append((dict(view.waiting), len(view.waiting), "idle" in view.waiting))
-            return super().select(view, now_ns)
-
-    plans = [
-        sim.plan("asked", sim.stage([1]), continuous=False),
-        sim.plan("idle", sim.stage([1]), continuous=False),
-    ]
     policy = Curious()
-    steps = Steps(sim, *plans, scheduler=policy, admission="queue(5)")
+    steps = Steps(sim, sim.plan("asked", sim.stage([1]), continuous=False), scheduler=policy)
     steps.frame(0, 27)
     for _ in range(3):
         steps(1, InferenceRequested("asked"))
     steps(2, InputReady(0))
-    assert policy.waiting == [({"asked": 2}, 1, False)]
     assert policy.heard == [FrameRendered, *3 * [InferenceRequested], InputReady]
 
 

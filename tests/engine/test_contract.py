@@ -7,13 +7,19 @@ import onnx.reference
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from heimdall.engine import ENGINES, open_engine
+from heimdall.engine import ENGINES, Engine, open_engine
 from heimdall.engine.providers import PROVIDERS, available_providers
 from heimdall.errors import ConfigError, DeviceError, ModelError
 from heimdall.graph.graph import graph_from_model
+from heimdall.vocabulary.processors import PROCESSORS
 
-COMPUTES = ("onnxruntime", "opencl")  # the null engine does not
 COMPILERS = {PROVIDERS[name].title for name in ("tensorrt", "directml", "openvino", "coreml")}
+CAPABILITIES = ("computes", "cuts_at_any_op", "ends_early", "times_ops")
+DECLARED = {
+    "opencl": set(CAPABILITIES),
+    "onnxruntime": {"computes"},
+    "null": {"cuts_at_any_op", "times_ops"},
+}
 TOLERANCE = 1e-3  # of the largest value; engines may fuse and reorder sums
 
 
@@ -88,8 +94,8 @@ def assert_equal(engine, graph, found, inputs):
     for name, value in wanted.items():
         assert found[name].shape == value.shape
         assert found[name].dtype == value.dtype
-        if engine.name in COMPUTES:
-            assert np.abs(found[name] - value).max() <= TOLERANCE * np.abs(value).max()
+        close = np.abs(found[name] - value).max() <= TOLERANCE * np.abs(value).max()
+        assert close == engine.computes
 
 
 def assert_same(engine, found, wanted):
@@ -121,8 +127,19 @@ def infer(network, inputs, *cuts):
 
 def test_engine_says_what_it_is(engine):
     assert engine.name in ENGINES
-    assert engine.processor in ("gpu", "cpu")
+    assert engine.processor in PROCESSORS
     assert {"device", "driver", "version", "mode"} <= set(engine.describe())
+
+
+def test_engine_declares_what_it_can(engine):
+    """The other tests hold it to that."""
+    assert {name for name in CAPABILITIES if getattr(engine, name)} == DECLARED[engine.name]
+    assert isinstance(engine.hardware, bool)  # that depends on the machine
+
+
+def test_an_engine_that_declares_nothing_can_nothing():
+    """So that one from elsewhere is safe to use before it is fast."""
+    assert not any(getattr(Engine, name) for name in (*CAPABILITIES, "hardware"))
 
 
 def test_ops_lead_back_to_nodes_of_the_graph(engine, graph):
@@ -150,7 +167,7 @@ def test_any_cut_gives_exactly_what_the_whole_network_gives(engine, graph):
     assert_same(engine, infer(network, picture(0), *range(1, len(network.ops))), whole)
 
 
-def test_a_chunk_in_parts_gives_what_the_whole_gives_and_may_stop_before_its_end(engine, graph):
+def test_a_chunk_in_parts_stops_when_told_if_the_engine_ends_early_and_loses_nothing(engine, graph):
     network = engine.load(graph)
     ends = range(1, len(network.ops) + 1)
     whole = infer(network, picture(0))
@@ -164,11 +181,11 @@ def test_a_chunk_in_parts_gives_what_the_whole_gives_and_may_stop_before_its_end
 
     reached, elapsed_ns = network.run_parts(state, 0, ends, go_on)
     assert elapsed_ns >= 0
-    if asked:  # this engine can be stopped
+    if engine.ends_early:
         assert (asked, reached) == ([2, 3], ends[2])
         assert network.run_parts(state, reached, ends[3:], lambda part: True)[0] == ends[-1]
     else:
-        assert reached == ends[-1]
+        assert (asked, reached) == ([], ends[-1])
     assert_same(engine, network.read(state), whole)
 
 
@@ -267,16 +284,19 @@ def test_range_outside_the_ops_is_refused(engine, graph):
         network.run(state, 0, len(network.ops) + 1)
 
 
-def test_op_times_are_of_every_op_where_the_engine_can_tell(engine, graph):
+def test_op_times_are_of_every_op_if_the_engine_times_ops(engine, graph):
     network = engine.load(graph)
     state = network.new_state()
     network.write(state, picture(0))
     run(network, state, 0, len(network.ops))
     times = network.op_times(state)
-    if times is not None:
-        assert len(times) == len(network.ops)
-        assert all(ns >= 0 for ns in times)
-        assert sum(times) > 0
+    if not engine.times_ops:
+        assert times is None
+        return
+    assert times is not None
+    assert len(times) == len(network.ops)
+    assert all(ns >= 0 for ns in times)
+    assert sum(times) > 0
 
 
 def test_network_may_be_closed_twice_and_loaded_again(engine, graph):

@@ -55,7 +55,13 @@ def desk():
         surface = SimpleNamespace(
             size=(320, 180), toggle_full_screen=lambda: calls.append("full screen")
         )
-        setup: Any = SimpleNamespace(source=Held(), surface=surface, elastic=elastic)
+        gpu = SimpleNamespace(name="onnxruntime")
+        setup: Any = SimpleNamespace(
+            source=Held(),
+            surface=surface,
+            elastic=elastic,
+            processors=SimpleNamespace(gpu=gpu),
+        )
         run = Run()
         controls = Controls(app(), RunOptions(**options), setup, run)
 
@@ -161,7 +167,7 @@ def test_onnxruntime_in_the_gpus_role_stays_static(desk):
     d = desk(elastic=False)
     d.press("m")
     assert d.run.mode == "elastic"
-    assert "static chunks only" in d.controls.notice
+    assert "onnxruntime plays the GPU: static chunks only" in d.controls.notice
 
 
 def test_full_screen_is_the_surfaces_affair_and_an_option(desk):

@@ -47,7 +47,8 @@ def test_a_software_gpu_says_how_it_is_confined(software, opencl):
     with open_processors(None, software) as found:
         assert found.gpu.name == "null"
         assert found.cpu.processor == "cpu"
-        assert found.mode == software.describe()
+        assert found.describe() == software.describe()
+        assert found.profile_key == software.profile_key
         assert found.load_limit == software.load_limit
 
 
@@ -57,7 +58,7 @@ def test_a_real_gpu_needs_no_cores(software, opencl, monkeypatch):
     opencl(lambda device: RealGpu())
     with open_processors(None, software) as found:
         assert found.software is None
-        assert found.mode == "hardware"
+        assert found.describe() == found.profile_key == "hardware"
         assert found.load_limit == 1.0
         with found.confined():
             pass
@@ -80,4 +81,4 @@ def test_a_device_asked_for_by_name_is_not_replaced(software, opencl):
 def test_a_provider_of_onnxruntime_plays_the_gpu_when_asked_for(software):
     with open_processors("onnxruntime:cpu", software) as found:
         assert found.gpu.describe()["mode"] == "CPUExecutionProvider"
-        assert found.mode == software.describe()
+        assert found.profile_key == software.profile_key

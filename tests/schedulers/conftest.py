@@ -39,6 +39,7 @@ def make_job(
         constraint_ns=int(constraint_ms * MS),
         costs=(),
         arrival_ns=enqueued_ns,
+        enqueued=True,
         enqueued_ns=enqueued_ns,
         deadline_ns=enqueued_ns + int(constraint_ms * MS),
         next_op=2,
@@ -59,9 +60,7 @@ def make_view(*jobs: JobView, left_ms: float = 27, interval_ms: float = 33) -> V
         jobs=jobs,
         in_flight=jobs,
         away=(),
-        waiting={},
         gap_end_ns=int((NOW_MS + left_ms) * MS),
-        gap_ns=27 * MS,
         interval_ns=int(interval_ms * MS),
     )
 

@@ -92,6 +92,23 @@ def test_without_permission_the_system_slices_the_time(machine):
         softgpu.plan(realtime=True)
 
 
+@pytest.mark.parametrize(
+    ("confinement", "sentence"),
+    [
+        (Confinement.REALTIME, "real-time (SCHED_RR) on core 0, everything else on cores 1, 2"),
+        (
+            Confinement.TIME_SLICED,
+            "time-sliced by the system on core 0, everything else on cores 1, 2"
+            " (real-time scheduling is not permitted or was declined)",
+        ),
+        (Confinement.SHARED, "time-sliced by the system: shares core 0 with everything else"),
+    ],
+)
+def test_saved_profiles_stay_valid_under_the_words_they_were_saved_with(confinement, sentence):
+    plan = softgpu.SoftwareGpu((0,), (1, 2), confinement)
+    assert plan.profile_key == plan.describe() == sentence
+
+
 def test_real_time_can_be_declined(machine, monkeypatch):
     machine(4)
     assert softgpu.plan(realtime=False).confinement == Confinement.TIME_SLICED

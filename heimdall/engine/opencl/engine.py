@@ -21,6 +21,7 @@ from heimdall.engine.opencl.transfer import Transfer
 from heimdall.engine.opencl.tuner import tune
 from heimdall.engine.opencl.tuning import Tuning
 from heimdall.graph.graph import Graph
+from heimdall.vocabulary.processors import GPU
 
 
 class OpenCLEngine(Engine):
@@ -32,7 +33,11 @@ class OpenCLEngine(Engine):
     """
 
     name = "opencl"
-    processor = "gpu"
+    processor = GPU
+    computes = True
+    cuts_at_any_op = True
+    ends_early = True
+    times_ops = True
 
     def __init__(self, device: str | int | None = None, traits: Traits | None = None) -> None:
         self.device = select(device)
