@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 )
 def run(
     app: str, source: str | None, static: bool, no_offload: bool, as_json: bool, **rest: Any
-) -> None:
+) -> int:
     """Run APP: the name of a bundled app, or path/to/file.py[:Class].
 
     Without --source an app uses the camera; where there is none, and with --headless, its own
@@ -76,6 +76,7 @@ def run(
 
         summary = run_app(app, chosen, progress)
     show(as_json, summary, "run_summary")
+    return console.FAILED if any(out["error"] for out in summary["outputs"].values()) else 0
 
 
 @click.command(cls=console.Command)

@@ -21,10 +21,11 @@ from heimdall.app import App
 from heimdall.app.options import RunOptions
 from heimdall.capture import Frame, Source
 from heimdall.coordinator.coordinator import Coordinator
-from heimdall.render import InputEvent, Key, Pointer, Recorder, Scroll, save_picture
+from heimdall.render import InputEvent, Key, Pointer, Scroll, save_picture
 from heimdall.runtime.callbacks import Callbacks
 from heimdall.runtime.controls import Controls
 from heimdall.runtime.executor import Executor, Result
+from heimdall.runtime.outputs import Outputs
 from heimdall.runtime.pacing import Pacer, Reserve, Usual
 from heimdall.runtime.script import Script
 from heimdall.runtime.setup import Setup
@@ -89,10 +90,8 @@ class Runtime:
         )
         self._tracker = app.tracker = Tracker()
         setup.source.observe = self._tracker.advance
+        self._outputs = Outputs(setup.surface, setup.fps, options.record)
         self._executor = self._open_executor()
-        self._recorder = (
-            Recorder(options.record, setup.surface.size, setup.fps) if options.record else None
-        )
         self._controls = Controls(app, options, setup, self)
         self._script = Script(app, self._callbacks) if options.headless else None
         self._display = Display(setup, self._reporter, self._figures, self._controls, self._spans)
@@ -170,7 +169,7 @@ class Runtime:
         while self._later:
             self._handle(self._later.popleft())
         self._react()
-        message = self._callbacks.message or self._executor.message
+        message = self._callbacks.message or self._executor.message or self._outputs.message
         self._display.refresh(self._clock(), self._reason, message)
 
     def _serve_until(self, deadline_ns: int, *, results: bool = True) -> None:
@@ -248,9 +247,8 @@ class Runtime:
         drawn_ns = self._clock()
         self._display.print()
         free_ns = self._clock()
-        if self._recorder:
-            self._recorder.add(self._setup.surface)
-        self._controls.frame()
+        self._outputs.frame(start_ns)
+        self._controls.frame(start_ns)
         self._spans.span(
             "render",
             f"frame {self._frame_count}",
@@ -411,23 +409,23 @@ class Runtime:
     def _finish(self) -> dict[str, Any]:
         """Save what was asked for, and sum up."""
         summary = self._reporter.summary(self._clock(), self._startup_s)
-        if self._options.screenshot:
-            save_picture(self._options.screenshot, self._setup.surface.read())
-        if self._tracer and self._options.trace:
+        outputs, options, surface = self._outputs, self._options, self._setup.surface
+        outputs.save("screenshot", options.screenshot, lambda at: save_picture(at, surface.read()))
+        if (tracer := self._tracer) is not None:
             about = {"app": self._app.name, "device": self._setup.gpu_name}
-            self._tracer.save(self._options.trace, self._config, about)
-        errors = [*self._executor.errors, *self._callbacks.errors]
+            outputs.save("trace", options.trace, lambda at: tracer.save(at, self._config, about))
+        outputs.end_recording()
+        errors = [*self._executor.errors, *self._callbacks.errors, *outputs.errors]
         if self._setup.source.error:
             errors.append(self._setup.source.error)
-        return {**summary, "errors": errors}
+        return {**summary, "outputs": outputs.summary, "errors": errors}
 
     def close(self) -> None:
         """End the threads and finish the recordings."""
         self._executor.close()
         self._controls.close()
         self._setup.source.close()
-        if self._recorder:
-            self._recorder.close()
+        self._outputs.end_recording()
 
 
 def _figures(setup: Setup) -> Figures:
