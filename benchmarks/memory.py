@@ -1,10 +1,10 @@
 """What an app's memory does over minutes: ``python benchmarks/memory.py [APP] [--minutes N]``.
 
-Runs APP headless in this process and prints, once a minute, its resident memory, what of it the
-C library's allocator holds (in use, and free but not given back), and how much more there is than
-a minute before. The first minute is that of loading and warming up and does not count.
+Runs APP headless in this process for N minutes after warm-up. Prints, once a minute, its resident
+memory, how much more that is than a minute before, and what of it the C library's allocator holds
+(in use, and free but not given back); at the end by how much a minute it grew after the first.
 
-``--tracemalloc``: at the end also which lines of Python hold more than after the first minute.
+``--tracemalloc``: at the end also which lines of Python hold more than a minute after the start.
 It makes everything slower and larger: believe its differences, not its totals.
 """
 
@@ -15,6 +15,7 @@ import ctypes
 import linecache
 import sys
 import threading
+import time
 import tracemalloc
 from collections.abc import Iterator
 
@@ -56,7 +57,7 @@ class Watch(threading.Thread):
         self._traced = traced
         self._over = threading.Event()
         self._first: tracemalloc.Snapshot | None = None
-        self.resident_mb: list[float] = []
+        self._samples: list[tuple[float, float]] = []  # (when, MB)
 
     def run(self) -> None:
         print(f"{'minute':>6}{'resident MB':>13}{'more':>8}{'malloc: in use':>16}{'free':>8}")
@@ -71,11 +72,19 @@ class Watch(threading.Thread):
 
     def _tell(self) -> None:
         resident = self._process.memory_info().rss / MB
-        more = resident - self.resident_mb[-1] if self.resident_mb else 0.0
-        self.resident_mb.append(resident)
+        more = resident - self._samples[-1][1] if self._samples else 0.0
+        self._samples.append((time.monotonic(), resident))
         held = allocator_mb()
         words = f"{held[0]:>16.1f}{held[1]:>8.1f}" if held else ""
-        print(f"{len(self.resident_mb):>6}{resident:>13.1f}{more:>+8.1f}{words}", flush=True)
+        print(f"{len(self._samples):>6}{resident:>13.1f}{more:>+8.1f}{words}", flush=True)
+
+    def rate(self, since_s: float) -> float | None:
+        """MB a minute since then; None where there are less than two samples."""
+        counted = [(at_s, resident) for at_s, resident in self._samples if at_s >= since_s]
+        if len(counted) < 2:
+            return None
+        (first_s, first), (last_s, last) = counted[0], counted[-1]
+        return (last - first) / (last_s - first_s) * MINUTE_S
 
     def grown(self) -> Iterator[str]:
         """The lines of Python that hold more than after the first minute."""
@@ -105,14 +114,12 @@ def main() -> None:
 
     watch = Watch(arguments.tracemalloc)
     watch.start()
-    summary = run_app(
-        arguments.app, RunOptions(headless=True, seconds=arguments.minutes * MINUTE_S)
-    )
+    options = RunOptions(headless=True, seconds=arguments.minutes * MINUTE_S)
+    summary = run_app(arguments.app, options)
+    warm_s = time.monotonic() - summary["seconds"]
     watch.stop()
-    resident = watch.resident_mb
-    if len(resident) > 1:
-        rate = (resident[-1] - resident[0]) / (len(resident) - 1)
-        print(f"after the first minute: {rate:+.2f} MB a minute")
+    rate = watch.rate(warm_s + MINUTE_S)
+    print("after the first minute:", "?" if rate is None else f"{rate:+.2f} MB a minute")
     print(f"fps {summary['fps']['mean']}, errors {summary['errors']}")
     sys.stdout.writelines(line + "\n" for line in watch.grown())
 

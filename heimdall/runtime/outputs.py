@@ -78,7 +78,7 @@ class Outputs(Fallible):
                 recorder.dropped,
             )
 
-    def save(self, name: str, path: Path | None, write: Callable[[Path], None]) -> None:
+    def save(self, name: str, path: Path | None, write: Callable[[Path], object]) -> None:
         """``write(path)``, if there is a path; a failure is noted."""
         if path is None:
             return

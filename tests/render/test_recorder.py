@@ -2,6 +2,8 @@
 
 import os
 import threading
+import time
+from itertools import count
 
 import cv2
 import numpy as np
@@ -22,6 +24,16 @@ def played(path):
     while (got := video.read())[0]:
         frames.append(got[1])
     return frames, rate
+
+
+def add_for_ever(recorder, surface):
+    for number in count():
+        recorder.add(surface, number * INTERVAL_NS)
+
+
+def wait_for_frames(recorder, frames):
+    while recorder.written < frames:
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -71,17 +83,16 @@ def test_frames_are_upright(headless, tmp_path):
 def test_a_slow_encoder_costs_frames_of_the_recording_and_nobody_waits(headless, tmp_path, slow):
     """The frames at the end come after the gap, at their own time."""
     recorder = Recorder(tmp_path / "a.mp4", (640, 360), 30)
-    count = 60
-    for number in range(count):
+    many = 60
+    for number in range(many):
         recorder.add(headless, number * INTERVAL_NS)
-    assert 0 < recorder.dropped < count
+    assert 0 < recorder.dropped < many
     slow.set()
-    kept = count - recorder.dropped - 2  # two are on their way from the GPU
-    while recorder.written < kept:
-        pass
+    kept = many - recorder.dropped - 2  # two are on their way from the GPU
+    wait_for_frames(recorder, kept)
     for number in range(90, 93):
         recorder.add(headless, number * INTERVAL_NS)
-    assert recorder.close() == count + 3 - recorder.dropped
+    assert recorder.close() == many + 3 - recorder.dropped
     video = cv2.VideoCapture(str(tmp_path / "a.mp4"))
     times_ms = []
     while video.grab():
@@ -99,8 +110,7 @@ def test_the_encoder_has_no_threads_that_could_disturb_others(tmp_path):
         recorder = Recorder(tmp_path / "a.mp4", (640, 360), 30)
         for number in range(FEW):
             recorder.add(surface, number * INTERVAL_NS)
-        while recorder.written < FEW - 2:
-            pass
+        wait_for_frames(recorder, FEW - 2)
         encoding = set(os.listdir("/proc/self/task")) - drawing - before
         assert len(encoding) == 2  # its own, and the one that waits for the disk
         assert {os.getpriority(os.PRIO_PROCESS, int(each)) for each in encoding} == {10}
@@ -156,8 +166,7 @@ def test_a_failing_encoder_is_reported_by_the_next_frame_and_at_the_end(
         recorder.add(headless, number * INTERVAL_NS)
     failed.wait()
     with pytest.raises(DeviceError, match="stopped after 0 frames: disk full"):
-        for _ in range(10**6):
-            recorder.add(headless, 0)
+        add_for_ever(recorder, headless)
     with pytest.raises(DeviceError, match="disk full"):
         recorder.close()
 

@@ -64,12 +64,9 @@ def test_a_video_that_cannot_go_on_ends_and_says_so(headless, takes, tmp_path, s
 
     monkeypatch.setattr("heimdall.render.video.VideoFile.write", fail)
     takes.video(30)
-    for number in range(10**6):
+    while takes.recording:
         draw(headless, takes, 1)
-        if not takes.recording:
-            break
     takes.close()
-    assert number < 10**6 - 1
     (line,) = said
     assert "stopped after 0 frames: disk full" in line
 

@@ -49,7 +49,7 @@ def test_what_fails_costs_nothing_else(surface, tmp_path):
     draw(outputs, 10)
     outputs.save("trace", Path("t.json"), refuse)
     outputs.save("screenshot", Path("s.png"), break_down)
-    outputs.save("text", text, lambda path: path.write_text("kept") and None)
+    outputs.save("text", text, lambda path: path.write_text("kept"))
     outputs.end_recording()
     outputs.end_recording()
     assert outputs.summary == {
