@@ -74,6 +74,10 @@ class VideoFile:
         self._file = _DurableFile(path)
         try:
             self._container = av.open(self._file, "w", format="mp4", options=_MP4)
+        except BaseException:
+            self._file.close()
+            raise
+        try:
             rate = Fraction(fps).limit_denominator(1001)
             stream = self._container.add_stream(codec, rate=rate, options=CODECS[codec])
             assert isinstance(stream, av.VideoStream)
@@ -82,7 +86,7 @@ class VideoFile:
             self._container.start_encoding()
             self._file.settle()
         except BaseException:
-            self._file.close()
+            self._release()
             raise
 
     def _set_up(self, stream: VideoStream, fps: float) -> None:
@@ -120,11 +124,16 @@ class VideoFile:
         try:
             if not self._file.broken:
                 self._mux(self._stream.encode(None))
-            self._container.close()
+        finally:
+            self._release()
+        self._file.check()
+
+    def _release(self) -> None:
+        try:
+            self._container.close()  # one that is forgotten open takes the process down with it
             self._file.settle()
         finally:
             self._file.close()
-        self._file.check()
 
     def _mux(self, packets: Iterable[Packet]) -> None:
         for packet in packets:
