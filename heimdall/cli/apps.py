@@ -76,7 +76,7 @@ def run(
 
         summary = run_app(app, chosen, progress)
     show(as_json, summary, "run_summary")
-    return console.FAILED if any(out["error"] for out in summary["outputs"].values()) else 0
+    return console.FAILED if any(out["error"] for out in summary.get("outputs", {}).values()) else 0
 
 
 @click.command(cls=console.Command)

@@ -1,7 +1,8 @@
 """Records what was drawn, without making the frames wait.
 
 The main thread asks the GPU to copy a frame into a pixel buffer and takes the copy of two
-frames ago, which is ready; a thread of its own, below the others in priority, encodes.
+frames ago, which is ready; a thread of its own, below the others in priority, encodes. Where it
+cannot keep up, frames are left out of the video, and the others keep their time.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from heimdall.errors import ConfigError, DeviceError
 from heimdall.render.surface import Surface
 from heimdall.render.video import NICE, VideoFile
 from heimdall.system.paths import replace_file
-from heimdall.system.priority import lower_priority
+from heimdall.system.priority import in_turn, lower_priority, second_in_line
 from heimdall.system.workers import Workers
 
 _IN_FLIGHT = 2  # frames between asking for a copy and taking it
@@ -152,11 +153,15 @@ class Recorder:
     # --- the recorder's thread -------------------------------------------------------------
 
     def _open(self, size: tuple[int, int], fps: float) -> None:
+        # Loading the encoder holds the interpreter lock, which frames feel: for 9 ms at most when
+        # nothing interrupts it, for 100 ms and more at a low priority.
+        second_in_line()
         try:
             self._video = VideoFile(self.path, size, fps)
         except Exception as error:
             self._error = error
         finally:
+            in_turn()
             self._opened.set()
 
     def _write(self, pixels: np.ndarray, at_ns: int) -> None:

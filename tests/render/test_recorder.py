@@ -114,6 +114,8 @@ def test_the_encoder_has_no_threads_that_could_disturb_others(tmp_path):
         encoding = set(os.listdir("/proc/self/task")) - drawing - before
         assert len(encoding) == 2  # its own, and the one that waits for the disk
         assert {os.getpriority(os.PRIO_PROCESS, int(each)) for each in encoding} == {10}
+        policies = {os.sched_getscheduler(int(each)) for each in encoding}
+        assert policies <= {os.SCHED_OTHER, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK}
         recorder.close()
 
 
