@@ -12,6 +12,7 @@ import threading
 import time
 from pathlib import Path
 
+import av
 import cv2
 import numpy as np
 import onnx
@@ -400,30 +401,86 @@ def test_without_opencl_onnxruntime_takes_over_with_a_warning(tmp_path):
     assert "Traceback" not in err
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are not sent to processes there")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_leaves_its_summary_and_a_video_that_plays(tmp_path, number):
-    ready = tmp_path / "ready"
+def recording(folder: Path) -> subprocess.Popen[str]:
+    """A run that records clip.mp4; it has drawn 90 frames and then given the encoder a moment."""
+    ready = folder / "ready"
     body = f"""
-import pathlib
+import pathlib, time
 class A(App):
     frames = 0
     def draw(self, scene):
         self.frames += 1
-        if self.frames == 50:
+        if self.frames == 90:
+            time.sleep(1)
             pathlib.Path({str(ready)!r}).touch()
 """
-    video = tmp_path / "clip.mp4"
     args = ("--headless", "--size", "160x90", "--device", "onnxruntime", "--json")
-    process = start("run", app_file(tmp_path, body), *args, "--record", video)
+    process = start("run", app_file(folder, body), *args, "--record", folder / "clip.mp4")
     while not ready.exists() and process.poll() is None:
         time.sleep(0.05)
-    process.send_signal(number)
+    return process
+
+
+def seconds(video: Path) -> float:
+    """When the last frame of a video is shown."""
+    with av.open(str(video)) as container:
+        return [frame.time for frame in container.decode(video=0)][-1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are not sent to processes there")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_an_interrupted_run_leaves_its_summary_and_a_video_that_plays(tmp_path, name):
+    process = recording(tmp_path)
+    process.send_signal(getattr(signal, name))
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert json.loads(out)["frames"] > 0
+    summary = json.loads(out)
+    assert summary["frames"] > 0
+    assert summary["outputs"]["record"]["frames"] > 40
     assert "Traceback" not in err
-    assert cv2.VideoCapture(str(video)).read()[0]
+    assert cv2.VideoCapture(str(tmp_path / "clip.mp4")).read()[0]
+    assert seconds(tmp_path / "clip.mp4") > 2
+
+
+def test_a_run_that_is_killed_leaves_a_video_that_plays_up_to_its_last_second(tmp_path):
+    process = recording(tmp_path)
+    process.kill()
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert cv2.VideoCapture(str(tmp_path / "clip.mp4")).read()[0]
+    assert seconds(tmp_path / "clip.mp4") > 90 / 30 - 1 - 0.5  # some of the 90 measured the GPU
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the system has no limit for files")
+def test_a_disk_that_fills_up_ends_the_recording_and_costs_no_figures(tmp_path):
+    """A limit for the size of files is the full disk; the picture still has room."""
+    size = 16_000
+    limited = f"import resource as r; r.setrlimit(r.RLIMIT_FSIZE, ({size}, r.RLIM_INFINITY));"
+    command = [sys.executable, "-c", f"{limited} from heimdall.cli import main; main()", "run"]
+    args = ["--headless", "--size", "160x90", "--device", "onnxruntime", "--json", "--frames", 60]
+    names = {"record": "clip.mp4", "screenshot": "last.jpg", "trace": "trace.json"}
+    for option, name in names.items():
+        args += [f"--{option}", tmp_path / name]
+    path = app_file(tmp_path, "class A(App): ...")
+    done = subprocess.run(
+        [*command, *map(str, (path, *args))], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 2, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["frames"] == 60
+    outputs = summary["outputs"]
+    assert outputs["screenshot"]["error"] is None
+    assert cv2.imread(str(tmp_path / "last.jpg")).shape == (90, 160, 3)
+    assert not (tmp_path / "trace.json").exists()
+    assert 0 < outputs["record"]["frames"] < 60
+    assert seconds(tmp_path / "clip.mp4") > 0
+    for output, name in (("record", "clip.mp4"), ("trace", "trace.json")):
+        error = outputs[output]["error"]
+        assert name in error
+        assert "File too large" in error
+        assert error in summary["errors"]
+        assert done.stderr.count(error) == 1
+    assert "Traceback" not in done.stderr
 
 
 # --- faults ---------------------------------------------------------------------------------------

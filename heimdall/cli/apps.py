@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 )
 def run(
     app: str, source: str | None, static: bool, no_offload: bool, as_json: bool, **rest: Any
-) -> None:
+) -> int:
     """Run APP: the name of a bundled app, or path/to/file.py[:Class].
 
     Without --source an app uses the camera; where there is none, and with --headless, its own
@@ -82,6 +82,7 @@ def run(
 
         summary = run_app(app, chosen, progress)
     show(as_json, summary, "run_summary")
+    return console.FAILED if any(out["error"] for out in summary.get("outputs", {}).values()) else 0
 
 
 @click.command(cls=console.Command)

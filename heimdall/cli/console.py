@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 FAILED = 2  # a HeimdallError, or a command line that cannot be understood
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
+_ONE_END_S = 2.0  # a terminal that closes says so twice: outputs are being saved by then
 
 
 class Command(click.Command):
@@ -90,20 +91,32 @@ def _exit(status: int) -> None:
 
 @contextlib.contextmanager
 def _ended_politely() -> Iterator[None]:
-    """SIGTERM (`kill`, `docker stop`, a service manager) ends a run as Ctrl-C does: the video
-    is finished and the summary printed."""
+    """SIGTERM (`kill`, `docker stop`, a service manager) and SIGHUP (the terminal is closed, the
+    connection lost) end a run as Ctrl-C does: outputs are saved and the summary printed. One that
+    is ignored, as under nohup, stays so."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
+    heard_s = -math.inf
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    def interrupt(number: int, frame: object) -> None:
+        nonlocal heard_s
+        before_s, heard_s = heard_s, time.monotonic()
+        if heard_s - before_s > _ONE_END_S:
+            raise KeyboardInterrupt
+
+    names = ("SIGTERM", "SIGHUP")  # Windows has no SIGHUP
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    taken = [number for number in numbers if before[number] is not signal.SIG_IGN]
+    for number in taken:
+        signal.signal(number, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number in taken:
+            signal.signal(number, before[number])
 
 
 def _misused(error: click.UsageError) -> int:

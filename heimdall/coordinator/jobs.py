@@ -172,7 +172,7 @@ class Jobs:
         dnn.pending = 0
         self.resting.pop(dnn.name, None)
         if dnn.job is not None:
-            self.drop(dnn.job, DnnRemoved, "removed", now_ns, out)
+            self.drop(self.in_flight[dnn.job.id], DnnRemoved, "removed", now_ns, out)
 
     def _end(self, job: Job, now_ns: int, out: list[Action]) -> None:
         del self.in_flight[job.id]

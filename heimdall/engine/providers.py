@@ -234,8 +234,6 @@ def _op(graph: Graph, group: Sequence[Node], fallback: Collection[str]) -> Op:
 def _open(raw: bytes, choice: Sequence[tuple[str, Options]]) -> ort.InferenceSession:
     options = session_options(1, ort.GraphOptimizationLevel.ORT_ENABLE_ALL)
     options.add_session_config_entry(_ASSIGNMENT, "1")
-    if choice[0][0] == "DmlExecutionProvider":
-        options.enable_mem_pattern = False  # it refuses anything else
     return ort.InferenceSession(raw, options, list(choice))
 
 

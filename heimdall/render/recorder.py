@@ -1,12 +1,12 @@
 """Records what was drawn, without making the frames wait.
 
 The main thread asks the GPU to copy a frame into a pixel buffer and takes the copy of two
-frames ago, which is ready; a thread of its own, below the others in priority, encodes.
+frames ago, which is ready; a thread of its own, below the others in priority, encodes. Where it
+cannot keep up, frames are left out of the video, and the others keep their time.
 """
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections import deque
 from pathlib import Path
@@ -17,11 +17,14 @@ import numpy as np
 
 from heimdall.errors import ConfigError, DeviceError
 from heimdall.render.surface import Surface
-from heimdall.system.priority import lower_priority
+from heimdall.render.video import NICE, VideoFile
+from heimdall.system.paths import replace_file
+from heimdall.system.priority import in_turn, lower_priority, second_in_line
+from heimdall.system.workers import Workers
 
 _IN_FLIGHT = 2  # frames between asking for a copy and taking it
-_QUEUE = 48  # frames that wait for the encoder; then the main thread waits: none is dropped
-_NICE = 10
+_QUEUE = 16  # frames that wait for the encoder, 60 MB of 720p; then they are left out
+_CLOSE_TIMEOUT_S = 30.0
 
 
 class Copies:
@@ -65,31 +68,49 @@ class Copies:
 
 
 class Recorder:
-    """Writes an MP4 of ``size`` at a constant ``fps``: one frame a call of ``add``.
+    """Writes an MP4 of ``size``: a frame each call of ``add``, shown when it was drawn.
 
-    Raises ConfigError where the path cannot be written, DeviceError where OpenCV cannot encode
-    MPEG-4; both at once, not at the end. A frame of another size (a resized window) is scaled.
+    Frames never wait: while the encoder is half a second behind they are left out (``dropped``),
+    and the others keep their time. One of another size (a resized window) is scaled. ``written``:
+    frames in the file so far. Raises ConfigError at once where the path cannot be written.
     """
 
     def __init__(self, path: str | Path, size: tuple[int, int], fps: float):
-        self.path, self._size = Path(path), size
-        self._writer = _open_writer(self.path, size, fps)
+        self.path = Path(path)
+        _check(self.path, fps)
+        self.written = self.dropped = 0
         self._copies = Copies()
-        self._frames: queue.Queue[np.ndarray | None] = queue.Queue(_QUEUE)
-        self._error: BaseException | None = None
-        self._written = 0
+        self._times_ns: deque[int] = deque()  # of the copies under way
+        self._room = threading.Semaphore(_QUEUE)
+        self._video: VideoFile | None = None
+        self._error: Exception | None = None
+        self._opened, self._finished = threading.Event(), threading.Event()
         self._ended = False
-        self._thread = threading.Thread(target=self._encode, name="recorder", daemon=True)
-        self._thread.start()
+        self._worker = Workers("recorder", urgency=lambda: lower_priority(NICE))
+        # There: loading the encoder takes a while, and a video may begin at the press of a key.
+        self._worker.submit(self._open, size, fps)
 
-    def add(self, surface: Surface) -> None:
-        """Record the surface's framebuffer. Best called after ``finish``; waits for it else."""
+    def ready(self) -> None:
+        """Return when frames can be encoded. Raises DeviceError where that cannot be."""
+        self._opened.wait()
+        if self._error is not None:
+            self._worker.close()
+        self._check()
+
+    def add(self, surface: Surface, at_ns: int) -> None:
+        """Record the surface's framebuffer as the frame of ``at_ns``, by any clock. Best called
+        after ``finish``; waits for it else.
+
+        Raises DeviceError once the recording has failed, of a full disk for example.
+        """
         if self._ended:
             raise ConfigError(f"recording {self.path} is closed: no frame can be added")
+        self._check()
         self._copies.ask(surface)
+        self._times_ns.append(at_ns)
         pixels = self._copies.take(leave=_IN_FLIGHT)
         if pixels is not None:
-            self._frames.put(pixels)
+            self._hand_over(pixels)
 
     def end(self) -> None:
         """No more frames: what is under way is written in the background. Call it while the
@@ -98,36 +119,70 @@ class Recorder:
             return
         self._ended = True
         while (pixels := self._copies.take()) is not None:
-            self._frames.put(pixels)
-        self._frames.put(None)
+            self._hand_over(pixels)
+        self._worker.submit(self._finish)
         self._copies.release()
 
     def close(self) -> int:
         """``end``, and wait for it; returns how many frames the file has. Raises DeviceError if
-        encoding failed."""
+        the recording has failed."""
         self.end()
-        self._thread.join()
+        self._worker.close(_CLOSE_TIMEOUT_S)
+        self._check()
+        if not self._finished.is_set():
+            raise DeviceError(
+                f"recording {self.path} could not be finished within {_CLOSE_TIMEOUT_S:g} s: "
+                "is its disk slow or gone?"
+            )
+        return self.written
+
+    def _check(self) -> None:
         if self._error is not None:
-            raise DeviceError(f"recording {self.path} failed: {self._error}") from self._error
-        return self._written
+            reason = getattr(self._error, "strerror", None) or self._error
+            raise DeviceError(
+                f"recording {self.path} stopped after {self.written} frames: {reason}"
+            ) from self._error
 
-    def _encode(self) -> None:
-        lower_priority(_NICE)
-        while (pixels := self._frames.get()) is not None:
-            if self._error is not None:
-                continue  # keep emptying the queue, so that the main thread never waits for it
-            try:
-                self._write(pixels)
-            except Exception as error:
-                self._error = error
-        self._writer.release()
+    def _hand_over(self, pixels: np.ndarray) -> None:
+        at_ns = self._times_ns.popleft()
+        if self._room.acquire(blocking=False):
+            self._worker.submit(self._write, pixels, at_ns)
+        else:
+            self.dropped += 1
 
-    def _write(self, pixels: np.ndarray) -> None:
-        picture = upright_bgr(pixels)
-        if picture.shape[1::-1] != self._size:
-            picture = cv2.resize(picture, self._size, interpolation=cv2.INTER_AREA)
-        self._writer.write(picture)
-        self._written += 1
+    # --- the recorder's thread -------------------------------------------------------------
+
+    def _open(self, size: tuple[int, int], fps: float) -> None:
+        # Loading the encoder holds the interpreter lock, which frames feel: for 9 ms at most when
+        # nothing interrupts it, for 100 ms and more at a low priority.
+        second_in_line()
+        try:
+            self._video = VideoFile(self.path, size, fps)
+        except Exception as error:
+            self._error = error
+        finally:
+            in_turn()
+            self._opened.set()
+
+    def _write(self, pixels: np.ndarray, at_ns: int) -> None:
+        try:
+            if self._error is None and self._video is not None:
+                self._video.write(cv2.flip(pixels, 0), at_ns)  # GL counts rows upwards
+                self.written += 1
+        except Exception as error:
+            self._error = error
+            self._finish()  # gives back what it holds
+        finally:
+            self._room.release()
+
+    def _finish(self) -> None:
+        try:
+            if self._video is not None:
+                self._video.close()
+        except Exception as error:
+            self._error = self._error or error
+        finally:
+            self._finished.set()
 
 
 def upright_bgr(pixels: np.ndarray) -> np.ndarray:
@@ -136,16 +191,19 @@ def upright_bgr(pixels: np.ndarray) -> np.ndarray:
 
 
 def save_picture(path: Path, rgb: np.ndarray) -> None:
-    """Write an RGB picture; ConfigError when the file type or place does not allow it."""
+    """Write an RGB picture, replacing an old one only when the new one is complete; ConfigError
+    when the file type or place does not allow it."""
     try:
-        written = cv2.imwrite(str(path), rgb[..., ::-1])
-    except cv2.error:
-        written = False
-    if not written:
-        raise ConfigError(f"cannot write picture {path}: use a .png or .jpg in an existing folder")
+        encoded = cv2.imencode(path.suffix, rgb[..., ::-1])[1]  # imwrite overlooks a full disk
+    except cv2.error as error:
+        raise ConfigError(f"cannot write picture {path}: use a .png or .jpg name") from error
+    try:
+        replace_file(path, encoded.tobytes())
+    except OSError as error:
+        raise ConfigError(f"cannot write picture {path}: {error.strerror or error}") from error
 
 
-def _open_writer(path: Path, size: tuple[int, int], fps: float) -> cv2.VideoWriter:
+def _check(path: Path, fps: float) -> None:
     if path.suffix.lower() != ".mp4":
         raise ConfigError(f"recording to {path}: the name must end in .mp4")
     if not fps > 0:
@@ -156,7 +214,3 @@ def _open_writer(path: Path, size: tuple[int, int], fps: float) -> cv2.VideoWrit
             pass
     except OSError as error:
         raise ConfigError(f"recording to {path}: it cannot be written ({error})") from error
-    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"mp4v"), fps, size)
-    if not writer.isOpened():
-        raise DeviceError(f"recording to {path}: OpenCV has no MPEG-4 encoder here")
-    return writer

@@ -11,10 +11,9 @@ import numpy as np
 from heimdall.errors import HeimdallError
 from heimdall.render.recorder import Copies, Recorder, save_picture, upright_bgr
 from heimdall.render.surface import Surface
+from heimdall.render.video import NICE
 from heimdall.system.priority import lower_priority
 from heimdall.system.workers import Workers
-
-_NICE = 10  # as the recorder
 
 
 class Takes:
@@ -32,7 +31,6 @@ class Takes:
         self._asked: list[Path] = []
         self._writer: Workers | None = None  # a thread, once there is something to write
         self._video: Recorder | None = None
-        self._ending: list[Recorder] = []
 
     @property
     def recording(self) -> bool:
@@ -53,14 +51,14 @@ class Takes:
         except HeimdallError as error:
             self._tell(str(error))
 
-    def frame(self) -> None:
-        """A frame has been drawn: add it to what is taken."""
+    def frame(self, at_ns: int) -> None:
+        """The frame of ``at_ns`` has been drawn: add it to what is taken."""
         if self._video is not None:
-            self._video.add(self._surface)
-        while self._asked:  # a frame ago: the copy is there
-            pixels, path = self._copies.take(), self._asked.pop(0)
-            assert pixels is not None
-            self._write(path, pixels)
+            try:
+                self._video.add(self._surface, at_ns)
+            except HeimdallError:
+                self._end_video()  # tells why
+        self._write_asked()
         for path in self._wanted:
             self._copies.ask(self._surface)
             self._asked.append(path)
@@ -71,8 +69,7 @@ class Takes:
         if self._video is not None:
             self._end_video()
         self._wanted.clear()
-        while self._asked:
-            self.frame()
+        self._write_asked()
         self._copies.release()
         if self._writer is not None:
             self._writer.close(timeout_s=30.0)
@@ -89,7 +86,15 @@ class Takes:
         except HeimdallError as error:
             self._tell(str(error))
             return
-        self._tell(f"{count} frames saved in {video.path}")
+        left_out = f" ({video.dropped} left out: the encoder was busy)" * (video.dropped > 0)
+        self._tell(f"{count} frames saved in {video.path}{left_out}")
+
+    def _write_asked(self) -> None:
+        """Write the pictures whose copies were asked for a frame ago: they are there."""
+        while self._asked:
+            pixels, path = self._copies.take(), self._asked.pop(0)
+            assert pixels is not None
+            self._write(path, pixels)
 
     def _write(self, path: Path, pixels: np.ndarray) -> None:
         def write() -> None:
@@ -104,7 +109,7 @@ class Takes:
 
     def _submit(self, call: Callable[..., None], *args: object) -> None:
         if self._writer is None:
-            self._writer = Workers("takes", urgency=lambda: lower_priority(_NICE))
+            self._writer = Workers("takes", urgency=lambda: lower_priority(NICE))
         self._writer.submit(call, *args)
 
     def _path(self, suffix: str) -> Path:

@@ -58,7 +58,6 @@ class BaseRun:
         self._figures = _figures(setup)
         self._latest: dict[str, Result] = {}
         self._waiting: list[tuple[str, int, Future[Any]]] = []  # (DNN, sequence, for whom)
-        self._failures: list[str] = []
         self._reason = ""
         self._startup_s = 0.0
         self._tracker = app.tracker = Tracker()
@@ -190,7 +189,7 @@ class BaseRun:
     @property
     def errors(self) -> list[str]:
         """What failed on the way, in words."""
-        found = [*self._station.executor.errors, *self._callbacks.errors, *self._failures]
+        found = [*self._station.executor.errors, *self._callbacks.errors]
         if self._setup.source.error:
             found.append(self._setup.source.error)
         return found

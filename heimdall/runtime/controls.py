@@ -139,9 +139,10 @@ class Controls:
             events += [Key(name, True), Key(name, False)]
         return events
 
-    def frame(self) -> None:
-        """A frame has been drawn: take it, and see whether another source is ready."""
-        self._takes.frame()
+    def frame(self, at_ns: int) -> None:
+        """The frame of ``at_ns`` has been drawn: take it, and see whether another source is
+        ready."""
+        self._takes.frame(at_ns)
         found = self._sources.opened()
         if isinstance(found, str):
             self.tell(found)

@@ -17,11 +17,11 @@ import numpy as np
 from heimdall import IMPORTED_S
 from heimdall.app import App, RunOptions
 from heimdall.capture import Frame, Source
-from heimdall.errors import HeimdallError
-from heimdall.render import InputEvent, Key, Pointer, Recorder, Scroll, save_picture
+from heimdall.render import InputEvent, Key, Pointer, Scroll, save_picture
 from heimdall.runtime.base import BaseRun, Listener
 from heimdall.runtime.controls import Controls
 from heimdall.runtime.loop import FrameLoop
+from heimdall.runtime.outputs import Outputs
 from heimdall.runtime.script import Script
 from heimdall.runtime.setup import Canvas, Setup
 from heimdall.runtime.station import Station
@@ -54,15 +54,13 @@ class LiveRun(BaseRun):
         super().__init__(app, options, setup, station, on_result)
         self._canvas = canvas
         self._surface, self._scene = canvas.surface, canvas.scene
-        self._recorder = (
-            Recorder(options.record, self._surface.size, setup.fps) if options.record else None
-        )
+        self._outputs = Outputs(self._surface, setup.fps, options.record)
         self._controls = Controls(app, options, setup, self._surface, self)
         self._script = Script(app, self._callbacks) if scripted else None
         self._display = Display(
             canvas, self._reporter, self._figures, self._controls, station.spans
         )
-        self._warm = False
+        self._warm = self._saved = False
         self._warm_ns = self._began_ns = 0
         self._frame_count = 0
         self._loop = self._new_loop()
@@ -85,7 +83,7 @@ class LiveRun(BaseRun):
                 self.turn()
         except KeyboardInterrupt:
             log.warning("interrupted: ending the run")
-        return self.summary()
+        return self.finish()
 
     def picture(self) -> np.ndarray:
         """What the last frame shows: RGB uint8 (h, w, 3)."""
@@ -118,7 +116,8 @@ class LiveRun(BaseRun):
         self._present()
         board.deliver()
         self._react()
-        message = self._callbacks.message or self._station.executor.message
+        executor, outputs = self._station.executor, self._outputs
+        message = self._callbacks.message or executor.message or outputs.message
         self._display.refresh(self._clock(), self._reason, message)
 
     def _submit_ahead(self, frame: Frame) -> None:
@@ -162,9 +161,8 @@ class LiveRun(BaseRun):
         drawn_ns = self._clock()
         self._display.print()
         free_ns = self._clock()
-        if self._recorder:
-            self._recorder.add(self._surface)
-        self._controls.frame()
+        self._outputs.frame(start_ns)
+        self._controls.frame(start_ns)
         self._station.spans.span(
             Lane.RENDER,
             f"frame {self._frame_count}",
@@ -267,29 +265,29 @@ class LiveRun(BaseRun):
         elapsed_ns = self._clock() - figures.started_ns
         return options.seconds is not None and elapsed_ns >= options.seconds * 1e9
 
-    def summary(self) -> dict[str, Any]:
-        """The figures until now; what was asked for is saved with it, and what cannot be is among
-        the errors."""
-        summary = super().summary()
-        if self._options.screenshot:
-            self._keep(lambda path: save_picture(path, self.picture()), "screenshot")
-        if self._options.trace:
-            self._keep(lambda path: self._station.save_trace(path, self._app.name), "trace")
-        return {**summary, "errors": self.errors}
+    def finish(self) -> dict[str, Any]:
+        """Save what was asked for, once, and sum up."""
+        summary, outputs, options = self.summary(), self._outputs, self._options
+        if not self._saved:
+            self._saved = True
+            save = self._station.save_trace
+            outputs.save(
+                "screenshot", options.screenshot, lambda at: save_picture(at, self.picture())
+            )
+            outputs.save("trace", options.trace, lambda at: save(at, self._app.name))
+            outputs.end_recording()
+        return {**summary, "outputs": outputs.summary, "errors": self.errors}
 
-    def _keep(self, save: Callable[[Any], None], what: str) -> None:
-        try:
-            save(getattr(self._options, what))
-        except HeimdallError as error:
-            log.error("%s", error)
-            self._failures.append(str(error))
+    @property
+    def errors(self) -> list[str]:
+        """What failed on the way, outputs too."""
+        return [*super().errors, *self._outputs.errors]
 
     def close(self) -> None:
         """Leave the station, and finish the recordings; closing twice is allowed."""
         if self.closed:
             return
+        self.finish()
         self._station.loops.remove(self._loop)
         super().close()
         self._controls.close()
-        if self._recorder:
-            self._recorder.close()

@@ -54,6 +54,14 @@ def second_in_line() -> None:
     _become_realtime(RT_PRIORITY)
 
 
+def in_turn() -> None:
+    """No longer first or second in line: take turns, with the thread's nice level."""
+    with contextlib.suppress(AttributeError, OSError):
+        # The flag, once set, stays: only the privileged may take it away.
+        policy = os.SCHED_OTHER | (os.sched_getscheduler(0) & os.SCHED_RESET_ON_FORK)
+        os.sched_setscheduler(0, policy, os.sched_param(0))
+
+
 def _become_realtime(priority: int) -> bool:
     try:
         policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK

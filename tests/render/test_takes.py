@@ -5,6 +5,8 @@ import pytest
 
 from heimdall.render import Takes
 
+INTERVAL_NS = round(1e9 / 30)
+
 
 @pytest.fixture
 def takes(headless, tmp_path, said):
@@ -21,7 +23,7 @@ def said() -> list[str]:
 def draw(surface, takes, count, red=0.0):
     for number in range(count):
         surface.framebuffer.clear(red, number / 20, 0)
-        takes.frame()
+        takes.frame(number * INTERVAL_NS)
 
 
 def test_a_picture_is_of_the_frame_drawn_next(headless, takes, tmp_path, said):
@@ -54,6 +56,19 @@ def test_a_video_holds_every_frame_between_two_presses(headless, takes, tmp_path
     (path,) = tmp_path.glob("*.mp4")
     assert int(cv2.VideoCapture(str(path)).get(cv2.CAP_PROP_FRAME_COUNT)) == 7
     assert said == [f"7 frames saved in {path}"]
+
+
+def test_a_video_that_cannot_go_on_ends_and_says_so(headless, takes, tmp_path, said, monkeypatch):
+    def fail(*_):
+        raise OSError(28, "disk full")
+
+    monkeypatch.setattr("heimdall.render.video.VideoFile.write", fail)
+    takes.video(30)
+    while takes.recording:
+        draw(headless, takes, 1)
+    takes.close()
+    (line,) = said
+    assert "stopped after 0 frames: disk full" in line
 
 
 def test_where_nothing_can_be_written_the_user_is_told(headless, tmp_path, said):

@@ -59,6 +59,28 @@ def test_what_is_first_in_line_may_interrupt_what_is_second(run_python):
 
 
 @linux
+def test_in_turn_undoes_it_and_keeps_the_nice_level(run_python):
+    realtime, level = run_python("""
+        import json, os, threading
+        from heimdall.system.priority import in_turn, lower_priority, second_in_line
+        seen = []
+        def work():
+            lower_priority(7)
+            second_in_line()
+            in_turn()
+            policy = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
+            level = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+            seen.extend([policy != os.SCHED_OTHER, level])
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        print(json.dumps(seen))
+    """)
+    assert not realtime
+    assert level == 7
+
+
+@linux
 def test_a_user_whose_limit_is_the_lowest_priority_is_still_first_in_line(monkeypatch):
     asked = []
 

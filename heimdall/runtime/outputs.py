@@ -1,0 +1,95 @@
+"""What a run leaves behind: its recording, its last picture, its trace.
+
+Each is on its own: one that cannot be written is named at once, and costs neither the others nor
+the run's figures.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from heimdall.errors import HeimdallError
+from heimdall.render import Recorder, Surface
+from heimdall.system.faults import Fallible, Faults, say
+
+log = logging.getLogger(__name__)
+
+
+class Outputs(Fallible):
+    """Records what ``surface`` shows, if ``record`` is a path, and saves the rest at the end. Main
+    thread only.
+
+    ``summary``: the file of each output by name, and ``error``: None, or why it is not what was
+    asked for. Raises HeimdallError where a recording cannot even begin.
+    """
+
+    def __init__(self, surface: Surface, fps: float, record: Path | None) -> None:
+        self._surface = surface
+        self._faults = Faults()
+        self.summary: dict[str, dict[str, Any]] = {}
+        self._recorder: Recorder | None = None
+        self._recording = False
+        self._dropped = 0
+        if record is not None:
+            self._recorder = Recorder(record, surface.size, fps)
+            self._recorder.ready()
+            self._recording = True
+            self.summary["record"] = {"path": str(record), "error": None, "frames": 0, "dropped": 0}
+
+    def frame(self, at_ns: int) -> None:
+        """The frame of ``at_ns`` has been drawn."""
+        recorder = self._recorder
+        if recorder is None or not self._recording:
+            return
+        try:
+            recorder.add(self._surface, at_ns)
+        except HeimdallError as error:
+            self._failed("record", error)
+            self._recording = False
+            recorder.end()
+            return
+        if recorder.dropped and not self._dropped:
+            log.warning(
+                "recording %s: the encoder cannot keep up, so frames are left out of it",
+                recorder.path,
+            )
+        self._dropped = recorder.dropped
+
+    def end_recording(self) -> None:
+        """Finish the video. Call it while the surface is open."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is None:
+            return
+        entry = self.summary["record"]
+        try:
+            recorder.close()
+        except HeimdallError as error:
+            if entry["error"] is None:
+                self._failed("record", error)
+        entry["frames"], entry["dropped"] = recorder.written, recorder.dropped
+        if recorder.dropped:
+            log.warning(
+                "recording %s has %d frames; %d were left out, the others keep their time",
+                recorder.path,
+                recorder.written,
+                recorder.dropped,
+            )
+
+    def save(self, name: str, path: Path | None, write: Callable[[Path], object]) -> None:
+        """``write(path)``, if there is a path; a failure is noted."""
+        if path is None:
+            return
+        self.summary[name] = {"path": str(path), "error": None}
+        try:
+            write(path)
+        except Exception as error:  # whatever it is, the figures and the other outputs come first
+            self._failed(name, error)
+
+    def _failed(self, name: str, error: Exception) -> None:
+        expected = isinstance(error, HeimdallError)
+        message = str(error) if expected else f"--{name} failed: {say(error)}"
+        self._faults.report(message, None if expected else error)
+        self.summary[name]["error"] = message
