@@ -94,7 +94,8 @@ class Runtime:
             Recorder(options.record, setup.surface.size, setup.fps) if options.record else None
         )
         self._controls = Controls(app, options, setup, self)
-        self._script = Script(app, self._callbacks) if options.headless else None
+        self._preview = setup.preview
+        self._script = Script(app, self._callbacks) if options.scripted else None
         self._display = Display(setup, self._reporter, self._figures, self._controls, self._spans)
         self._reason = ""
         self._warm = False
@@ -250,6 +251,8 @@ class Runtime:
         free_ns = self._clock()
         if self._recorder:
             self._recorder.add(self._setup.surface)
+        if self._preview:
+            self._preview.frame(self._setup.surface)
         self._controls.frame()
         self._spans.span(
             "render",
@@ -339,6 +342,8 @@ class Runtime:
         """Input, then the headless script, then what the app has requested."""
         for event in self._setup.surface.poll():
             self._on_input(event)
+        for event in self._preview.poll() if self._preview else ():
+            self._on_input(event)
         if self._warm:
             now_ns = self._clock()
             for event in self._controls.presses((now_ns - self._warm_ns) / 1e9):
@@ -417,6 +422,8 @@ class Runtime:
             about = {"app": self._app.name, "device": self._setup.gpu_name}
             self._tracer.save(self._options.trace, self._config, about)
         errors = [*self._executor.errors, *self._callbacks.errors]
+        if self._preview:
+            errors.extend(self._preview.errors)
         if self._setup.source.error:
             errors.append(self._setup.source.error)
         return {**summary, "errors": errors}
@@ -428,6 +435,8 @@ class Runtime:
         self._setup.source.close()
         if self._recorder:
             self._recorder.close()
+        if self._preview:
+            self._preview.close()
 
 
 def _figures(setup: Setup) -> Figures:

@@ -29,6 +29,8 @@ from heimdall.graph.graph import Graph, load_graph
 from heimdall.models.base import Pipeline
 from heimdall.models.catalog import open_pipeline
 from heimdall.render import Overlay, Scene, Surface, open_surface
+from heimdall.render.preview import Preview
+from heimdall.runtime.controls import key_labels
 from heimdall.runtime.deployment import Deployment
 from heimdall.runtime.processors import Processors, open_processors
 from heimdall.runtime.splash import Splash
@@ -54,6 +56,7 @@ class Setup:
     overlay: Overlay
     processors: Processors
     deployments: dict[str, Deployment]
+    preview: Preview | None
     lone_render_ns: int  # one frame of this app, nothing else running
     chunk_mode: str  # one of options.MODES
 
@@ -86,6 +89,10 @@ def start(app: App, options: RunOptions, progress: Progress = no_progress) -> It
     fps = options.fps or app.fps
     with contextlib.ExitStack() as stack:
         pipelines = {dnn.name: _pipeline(dnn, app) for dnn in app.dnns}
+        preview = _open_preview(app, options)
+        if preview is not None:
+            stack.callback(preview.close)
+            progress = preview.progress(progress)
         source = stack.enter_context(contextlib.closing(_open_source(app, options)))
         graphs = _load_graphs(pipelines, progress)
         for dnn in app.dnns:
@@ -97,7 +104,7 @@ def start(app: App, options: RunOptions, progress: Progress = no_progress) -> It
         surface = stack.enter_context(_open_surface(app, options, processors))
         first_frame = _first_frame(source)
         scene, overlay = Scene(surface), Overlay(surface)
-        if not options.headless:
+        if not options.windowless:
             title = app.title or app.name
             progress = Splash(surface, scene, overlay, first_frame, title, progress)
         progress("measuring the renderer", 0, 1)
@@ -126,6 +133,7 @@ def start(app: App, options: RunOptions, progress: Progress = no_progress) -> It
             overlay,
             processors,
             deployments,
+            preview,
             lone_render_ns,
             _chunk_mode(options, processors),
         )
@@ -151,6 +159,13 @@ def _chunk_mode(options: RunOptions, processors: Processors) -> str:
         log.warning("onnxruntime plays the GPU: chunks are those of the static partition")
         return static
     return options.mode
+
+
+def _open_preview(app: App, options: RunOptions) -> Preview | None:
+    """At once, so that a port in use is found early, and the page shows how loading goes."""
+    if options.serve is None:
+        return None
+    return Preview(options.serve, app.title or app.name, key_labels(app))
 
 
 def _open_source(app: App, options: RunOptions) -> Source:
@@ -196,7 +211,7 @@ def _open_surface(app: App, options: RunOptions, processors: Processors) -> Surf
     """Where the app is drawn: by the GPU, that is, where the software GPU's threads belong."""
     with processors.confined():
         surface = open_surface(
-            options.size or app.size, headless=options.headless, title=app.title or app.name
+            options.size or app.size, headless=options.windowless, title=app.title or app.name
         )
         surface.finish()
     return surface

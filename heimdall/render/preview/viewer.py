@@ -1,0 +1,111 @@
+"""One viewer: which pictures it gets, and when it has had enough time for them.
+
+All of it runs in the event loop of the server's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from heimdall.render.preview import protocol
+from heimdall.render.preview.encoder import Picture
+from heimdall.render.preview.hands import Hands
+
+# Pictures that are sent and not yet shown. With one, a page that is 40 ms away would get 20 a
+# second; with three, a slow one would see them later.
+UNDER_WAY = 2
+STALLED_S = 5.0  # a page that shows nothing for so long is not there any more
+MOST_MESSAGES = 1000  # a second
+
+
+class StalledError(Exception):
+    """The page takes no more pictures."""
+
+
+class Viewer:
+    """Gives pictures to one page at its own pace: the newest whenever it can take one.
+
+    ``send(data)`` returns when the network has taken the data; ``changed()`` is called when
+    ``has_room`` may have changed.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[bytes], Awaitable[object]],
+        changed: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.hands = Hands()
+        self._send, self._tell, self._clock = send, changed, clock
+        self._newest: Picture | None = None
+        self._under_way: deque[tuple[int, float]] = deque()  # number, when it was drawn
+        self._sent = 0
+        self._watching = True
+        self._latency_s: float | None = None
+        self._event = asyncio.Event()
+        self._window_s, self._messages = clock(), 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a picture drawn now would be sent at once."""
+        return self._watching and self._newest is None and len(self._under_way) < UNDER_WAY
+
+    def offer(self, picture: Picture) -> None:
+        """Send this one, if there is room for it."""
+        if self.has_room:
+            self._newest = picture
+            self._wake()
+
+    def shown(self, number: int) -> None:
+        """The page has drawn this picture. Raises MessageError for one that it never got."""
+        if number > self._sent:
+            raise protocol.MessageError("shown: no picture of this number was sent")
+        while self._under_way and self._under_way[0][0] <= number:
+            self._latency_s = self._clock() - self._under_way.popleft()[1]
+        self._wake()
+
+    def watch(self, on: bool) -> None:
+        """Whether anybody looks at the page; pictures wait until then."""
+        self._watching = on
+        self._newest = None
+        self._under_way.clear()  # a page that nobody looks at need not draw them
+        self._wake()
+
+    def count_message(self) -> None:
+        """Raises MessageError when there are too many of them."""
+        now_s = self._clock()
+        if now_s - self._window_s >= 1.0:
+            self._window_s, self._messages = now_s, 0
+        self._messages += 1
+        if self._messages > MOST_MESSAGES:
+            raise protocol.MessageError(f"more than {MOST_MESSAGES} messages a second")
+
+    async def feed(self) -> None:
+        """Send pictures until cancelled. Raises StalledError when they are not taken."""
+        while True:
+            await self._until(lambda: self._newest is not None)
+            picture, self._newest = self._newest, None
+            if picture is None:
+                continue
+            self._sent += 1
+            self._under_way.append((self._sent, picture.drawn_s))
+            data = protocol.picture(self._sent, self._latency_s, picture.jpeg)
+            try:
+                await asyncio.wait_for(self._send(data), STALLED_S)
+                room = self._until(lambda: len(self._under_way) < UNDER_WAY)
+                await asyncio.wait_for(room, STALLED_S)
+            except (asyncio.TimeoutError, TimeoutError):  # one and the same since Python 3.11
+                raise StalledError from None
+            self._tell()
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._event.clear()
+            await self._event.wait()
+
+    def _wake(self) -> None:
+        self._event.set()
+        self._tell()
