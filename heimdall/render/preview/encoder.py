@@ -13,7 +13,7 @@ from heimdall.system.faults import Fallible, Faults, say
 from heimdall.system.priority import lower_priority
 
 QUALITY = 75  # beyond it files grow faster than pictures improve
-_NICE = 10  # as the recorder
+_NICE = 5  # as the pool: behind it, on a busy core, viewers would see two pictures a second
 
 
 @dataclass(frozen=True)

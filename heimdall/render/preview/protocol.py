@@ -14,6 +14,7 @@ from typing import Any
 
 LONGEST = 512  # bytes of a message from the page
 MOST_NOTCHES = 100.0  # of the wheel, in one message
+MOST_MS = 1e9
 UNKNOWN_LATENCY = 0
 
 _HEADER = struct.Struct(">IH")
@@ -102,9 +103,10 @@ class Watching:
 
 @dataclass(frozen=True)
 class Shown:
-    """The page has drawn the picture of this number."""
+    """The page has drawn the picture of this number, so many ms after it came."""
 
     number: int
+    took_ms: float
 
 
 Message = Pressed | Pointed | Scrolled | Blurred | Watching | Shown
@@ -193,10 +195,12 @@ def _watching(said: dict[str, Any]) -> Watching:
 
 
 def _shown(said: dict[str, Any]) -> Shown:
-    (number,) = _fields(said, "number")
+    number, took = _fields(said, "number took")
     if not (_is_whole(number) and 0 <= number < 2**32):
         raise MessageError("shown: number must be that of a picture")
-    return Shown(number)
+    if not (_is_number(took, MOST_MS) and took >= 0):
+        raise MessageError(f"shown: took must be milliseconds, from 0 to {MOST_MS:g}")
+    return Shown(number, took)
 
 
 _READERS: dict[str, Callable[[dict[str, Any]], Message]] = {

@@ -223,7 +223,7 @@ class Server:
 
     def _take(self, viewer: Viewer, message: protocol.Message) -> None:
         if isinstance(message, protocol.Shown):
-            viewer.shown(message.number)
+            viewer.shown(message.number, message.took_ms / 1000)
             return
         if isinstance(message, protocol.Watching):
             viewer.watch(message.on)

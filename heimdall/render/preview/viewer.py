@@ -14,9 +14,10 @@ from heimdall.render.preview import protocol
 from heimdall.render.preview.encoder import Picture
 from heimdall.render.preview.hands import Hands
 
-# Pictures that are sent and not yet shown. With one, a page that is 40 ms away would get 20 a
-# second; with three, a slow one would see them later.
-UNDER_WAY = 2
+# One picture is under way at a time: the next one is the newest then. A page that is far away would
+# get few that way, and gets two; not one that is slow, or behind a slow line: those would only see
+# each picture later.
+FAR_S = 0.2
 STALLED_S = 5.0  # a page that shows nothing for so long is not there any more
 MOST_MESSAGES = 1000  # a second
 
@@ -41,7 +42,8 @@ class Viewer:
         self.hands = Hands()
         self._send, self._tell, self._clock = send, changed, clock
         self._newest: Picture | None = None
-        self._under_way: deque[tuple[int, float]] = deque()  # number, when it was drawn
+        self._under_way: deque[tuple[int, float, float]] = deque()  # number, drawn, sent (s)
+        self._at_once = 1
         self._sent = 0
         self._watching = True
         self._latency_s: float | None = None
@@ -51,7 +53,11 @@ class Viewer:
     @property
     def has_room(self) -> bool:
         """Whether a picture drawn now would be sent at once."""
-        return self._watching and self._newest is None and len(self._under_way) < UNDER_WAY
+        return self._watching and self._newest is None and self._may_send
+
+    @property
+    def _may_send(self) -> bool:
+        return len(self._under_way) < self._at_once
 
     def offer(self, picture: Picture) -> None:
         """Send this one, if there is room for it."""
@@ -59,12 +65,16 @@ class Viewer:
             self._newest = picture
             self._wake()
 
-    def shown(self, number: int) -> None:
-        """The page has drawn this picture. Raises MessageError for one that it never got."""
+    def shown(self, number: int, took_s: float) -> None:
+        """The page has drawn this picture, ``took_s`` after it came. Raises MessageError for one
+        that it never got."""
         if number > self._sent:
             raise protocol.MessageError("shown: no picture of this number was sent")
         while self._under_way and self._under_way[0][0] <= number:
-            self._latency_s = self._clock() - self._under_way.popleft()[1]
+            _, drawn_s, sent_s = self._under_way.popleft()
+            now_s = self._clock()
+            self._latency_s = now_s - drawn_s
+            self._at_once = 2 if took_s < now_s - sent_s - took_s < FAR_S else 1
         self._wake()
 
     def watch(self, on: bool) -> None:
@@ -91,12 +101,11 @@ class Viewer:
             if picture is None:
                 continue
             self._sent += 1
-            self._under_way.append((self._sent, picture.drawn_s))
+            self._under_way.append((self._sent, picture.drawn_s, self._clock()))
             data = protocol.picture(self._sent, self._latency_s, picture.jpeg)
             try:
                 await asyncio.wait_for(self._send(data), STALLED_S)
-                room = self._until(lambda: len(self._under_way) < UNDER_WAY)
-                await asyncio.wait_for(room, STALLED_S)
+                await asyncio.wait_for(self._until(lambda: self._may_send), STALLED_S)
             except (asyncio.TimeoutError, TimeoutError):  # one and the same since Python 3.11
                 raise StalledError from None
             self._tell()

@@ -1,6 +1,6 @@
 "use strict";
 // The picture comes through a WebSocket as 6 bytes (number, latency in ms) and a JPEG; each is
-// drawn as it arrives and then acknowledged: the server never sends more than can be shown.
+// shown as it arrives and then acknowledged: the server never sends more than can be shown.
 
 const RETRY_FIRST_MS = 500, RETRY_MOST_MS = 10000;
 const ENDED = 4000; // the code of closing that means it: the run has ended
@@ -16,7 +16,7 @@ const KEYS = {left: "ArrowLeft", right: "ArrowRight", up: "ArrowUp", down: "Arro
               page_up: "PageUp", page_down: "PageDown"};
 
 const find = (id) => document.getElementById(id);
-const canvas = find("picture"), paper = canvas.getContext("2d", {alpha: false});
+const canvas = find("picture"), paper = canvas.getContext("bitmaprenderer", {alpha: false});
 let socket = null, retryMs = RETRY_FIRST_MS, ended = false;
 let hasPicture = false, drawn = 0, escapedAt = -Infinity, toastTimer = 0;
 const times = []; // when pictures were shown, within the window
@@ -117,25 +117,29 @@ async function refusal() {
 }
 
 async function show(from, data) {
+  const came = performance.now();
   const header = new DataView(data), number = header.getUint32(0), latency = header.getUint16(4);
   try {
-    const bitmap = await createImageBitmap(new Blob([new Uint8Array(data, 6)], {type: "image/jpeg"}));
-    if (from === socket && number > drawn) { // the one after it may be decoded first
+    const jpeg = new Blob([new Uint8Array(data, 6)], {type: "image/jpeg"});
+    const bitmap = await createImageBitmap(jpeg);
+    if (from !== socket || number <= drawn) { // the one after it may be decoded first
+      bitmap.close();
+    } else {
       drawn = number;
       if (canvas.width !== bitmap.width || canvas.height !== bitmap.height) {
         canvas.width = bitmap.width;
         canvas.height = bitmap.height;
       }
-      paper.drawImage(bitmap, 0, 0);
-      if (!hasPicture || !find("card").hidden) card("");
+      paper.transferFromImageBitmap(bitmap);
+      if (!find("card").hidden) card("");
+      canvas.hidden = false;
       hasPicture = true;
       figures(performance.now(), latency);
     }
-    bitmap.close();
   } catch (error) {
     toast(`A picture could not be shown: ${error.message}`);
   }
-  if (from === socket) say({type: "shown", number});
+  if (from === socket) say({type: "shown", number, took: Math.round(performance.now() - came)});
 }
 
 // --- pointer ----------------------------------------------------------------------------------
