@@ -29,7 +29,7 @@ def test_an_address_to_serve_at_is_read(text, address):
     ["", "x", ":8080", "65536", "-1", "1:2:3", "::1:80", "[::1]", "a b:80", "http://x:80", "8080/"],
 )
 def test_another_notation_is_refused_with_an_example(text):
-    with pytest.raises(ConfigError, match="0.0.0.0:8080"):
+    with pytest.raises(ConfigError, match=r"0\.0\.0\.0:8080"):
         parse_serve(text)
 
 

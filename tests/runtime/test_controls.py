@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import cv2
 import pytest
@@ -77,7 +77,7 @@ def desk():
 
 def test_buttons_have_the_apps_keys_first_and_a_free_one_for_each_command():
     class Mine(App):
-        keys = {"h": "hello", "x": "no more"}
+        keys: ClassVar = {"h": "hello", "x": "no more"}
 
     labels = key_labels(Mine())
     assert list(labels)[:2] == ["h", "x"]
