@@ -430,13 +430,13 @@ class Runtime:
 
     def close(self) -> None:
         """End the threads and finish the recordings."""
+        if self._preview:
+            self._preview.close()
         self._executor.close()
         self._controls.close()
         self._setup.source.close()
         if self._recorder:
             self._recorder.close()
-        if self._preview:
-            self._preview.close()
 
 
 def _figures(setup: Setup) -> Figures:

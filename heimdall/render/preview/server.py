@@ -162,14 +162,14 @@ class Server:
         if len(self._viewers) >= MOST_VIEWERS:
             await self._dismiss(socket, WSCloseCode.TRY_AGAIN_LATER, _full())
             return socket
-        viewer = Viewer(socket.send_bytes, self._note_room)
+        viewer = Viewer(socket.send_bytes, self._note_wishes)
         self._viewers[viewer] = socket
         try:
             await self._attend(viewer, socket, request.transport)
         finally:
             del self._viewers[viewer]
             self._inbox.put(viewer.hands.release(), always=True)
-            self._note_room()
+            self._note_wishes()
         return socket
 
     async def _attend(
@@ -209,7 +209,7 @@ class Server:
         await socket.send_str(self._hello)
         if self._progress and self._size is None:
             await socket.send_str(self._progress)
-        self._note_room()
+        self._note_wishes()
         await viewer.feed()
 
     async def _listen(self, viewer: Viewer, socket: web.WebSocketResponse) -> None:
@@ -248,8 +248,8 @@ class Server:
             sending = asyncio.ensure_future(socket.send_str(progress))
             sending.add_done_callback(_forgive)
 
-    def _note_room(self) -> None:
-        self.wanted = any(viewer.has_room for viewer in self._viewers)
+    def _note_wishes(self) -> None:
+        self.wanted = any(viewer.wants for viewer in self._viewers)
 
 
 def _full() -> str:

@@ -6,6 +6,7 @@ All of it runs in the event loop of the server's thread.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -18,6 +19,9 @@ from heimdall.render.preview.hands import Hands
 # get few that way, and gets two; not one that is slow, or behind a slow line: those would only see
 # each picture later.
 FAR_S = 0.2
+# A page that confirms within this has the next picture made meanwhile, or a confirmation just after
+# a frame would halve its rate. For a slower one a picture is made once it can be sent: few in all.
+QUICK_S = 0.1
 STALLED_S = 5.0  # a page that shows nothing for so long is not there any more
 MOST_MESSAGES = 1000  # a second
 
@@ -30,7 +34,7 @@ class Viewer:
     """Gives pictures to one page at its own pace: the newest whenever it can take one.
 
     ``send(data)`` returns when the network has taken the data; ``changed()`` is called when
-    ``has_room`` may have changed.
+    ``wants`` may have changed.
     """
 
     def __init__(
@@ -44,6 +48,7 @@ class Viewer:
         self._newest: Picture | None = None
         self._under_way: deque[tuple[int, float, float]] = deque()  # number, drawn, sent (s)
         self._at_once = 1
+        self._round_trip_s = math.inf
         self._sent = 0
         self._watching = True
         self._latency_s: float | None = None
@@ -51,17 +56,17 @@ class Viewer:
         self._window_s, self._messages = clock(), 0
 
     @property
-    def has_room(self) -> bool:
-        """Whether a picture drawn now would be sent at once."""
-        return self._watching and self._newest is None and self._may_send
+    def wants(self) -> bool:
+        """Whether a picture drawn now would be sent, at once or soon."""
+        return self._watching and (self._may_send or self._round_trip_s < QUICK_S)
 
     @property
     def _may_send(self) -> bool:
         return len(self._under_way) < self._at_once
 
     def offer(self, picture: Picture) -> None:
-        """Send this one, if there is room for it."""
-        if self.has_room:
+        """Send this one, if it is wanted, unless a newer one comes before it can be sent."""
+        if self.wants:
             self._newest = picture
             self._wake()
 
@@ -74,7 +79,8 @@ class Viewer:
             _, drawn_s, sent_s = self._under_way.popleft()
             now_s = self._clock()
             self._latency_s = now_s - drawn_s
-            self._at_once = 2 if took_s < now_s - sent_s - took_s < FAR_S else 1
+            self._round_trip_s = now_s - sent_s
+            self._at_once = 2 if took_s < self._round_trip_s - took_s < FAR_S else 1
         self._wake()
 
     def watch(self, on: bool) -> None:
@@ -102,6 +108,7 @@ class Viewer:
                 continue
             self._sent += 1
             self._under_way.append((self._sent, picture.drawn_s, self._clock()))
+            self._tell()
             data = protocol.picture(self._sent, self._latency_s, picture.jpeg)
             try:
                 await asyncio.wait_for(self._send(data), STALLED_S)

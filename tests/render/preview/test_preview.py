@@ -148,6 +148,15 @@ def test_without_aiohttp_it_says_what_to_install(monkeypatch):
         Preview(PLACE, "Test", {})
 
 
+def test_aiohttp_is_loaded_by_those_who_serve_only(run_python):
+    assert (
+        run_python(
+            "import sys, json, heimdall.render.preview; print(json.dumps('aiohttp' in sys.modules))"
+        )
+        is False
+    )
+
+
 def test_closing_twice_is_allowed_and_frames_after_it_are_nothing(headless):
     preview = Preview(PLACE, "Test", {})
     preview.close()

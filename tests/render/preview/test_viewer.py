@@ -56,11 +56,23 @@ def test_the_next_picture_waits_for_the_last_to_be_shown():
     async def test(feed):
         await feed.offer(b"1", b"2", b"3")
         assert feed.sent == [b"1"]
-        assert not feed.viewer.has_room
+        assert not feed.viewer.wants
         await feed.shown(1)
-        assert feed.viewer.has_room
+        assert feed.viewer.wants
         await feed.offer(b"4")
         assert feed.sent == [b"1", b"4"]  # the newest then, none of those in between
+
+    feeding(test)
+
+
+def test_a_quick_page_has_the_newest_made_while_it_shows_one():
+    async def test(feed):
+        await feed.offer(b"1")
+        await feed.shown(1)
+        await feed.offer(b"2", b"3", b"4")
+        assert feed.sent == [b"1", b"2"]
+        await feed.shown(2)
+        assert feed.sent == [b"1", b"2", b"4"]
 
     feeding(test)
 
@@ -93,7 +105,7 @@ def test_nobody_looks_so_nothing_is_sent():
         await feed.offer(b"1")
         feed.viewer.watch(False)
         await feed.offer(b"2")
-        assert not feed.viewer.has_room
+        assert not feed.viewer.wants
         feed.viewer.watch(True)
         await feed.offer(b"3")
         assert feed.sent == [b"1", b"3"]

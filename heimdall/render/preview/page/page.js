@@ -122,7 +122,8 @@ async function show(from, data) {
   try {
     const jpeg = new Blob([new Uint8Array(data, 6)], {type: "image/jpeg"});
     const bitmap = await createImageBitmap(jpeg);
-    if (from !== socket || number <= drawn) { // the one after it may be decoded first
+    const late = from !== socket || from.readyState !== WebSocket.OPEN || number <= drawn;
+    if (late) { // the connection is lost, or the picture after it was decoded first
       bitmap.close();
     } else {
       drawn = number;
