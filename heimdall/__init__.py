@@ -7,7 +7,7 @@ A frame flows through these rooms; each imports only from those below it in this
 - `heimdall.bench`        scenarios, and the systems that are compared on them
 - `heimdall.runtime`      the frame loop and what drives it: setup, executor, controls, telemetry
 - `heimdall.app`          what a scenario declares: its DNNs, how it reacts and draws
-- `heimdall.render`       window and headless surfaces, scene, overlay, recorder
+- `heimdall.render`       window and headless surfaces, scene, overlay, recorder, browser preview
 - `heimdall.tracking`     carries results and pinned content along with the picture
 - `heimdall.analyzer`     profiles ops on this machine, and partitions networks into chunks
 - `heimdall.models`       the catalogue of networks: preprocess and decode, one task a file

@@ -2,8 +2,9 @@
 # Set up everything Heimdall needs: setup.sh [STAMP]
 #
 # Creates .venv with the package and its tools. On Debian and Ubuntu it also installs what is
-# missing of Mesa (EGL, GL), PoCL (OpenCL on the CPU) and Xvfb (tests of the window), when run
-# as root or with a sudo that asks no password; otherwise it prints the line to type.
+# missing of Mesa (EGL, GL), PoCL (OpenCL on the CPU), Xvfb and Chromium (tests of the window and
+# of the browser preview), when run as root or with a sudo that asks no password; otherwise it
+# prints the line to type.
 # STAMP is touched when nothing is missing any more, so that make does not call this again.
 set -eu
 cd "$(dirname "$0")/.."
@@ -96,6 +97,9 @@ has_opencl() {
 assert any(platform.get_devices() for platform in pyopencl.get_platforms())' >/dev/null 2>&1
 }
 has_xvfb() { command -v Xvfb >/dev/null 2>&1; }
+has_browser() {
+    command -v chromium || command -v chromium-browser || command -v google-chrome
+} >/dev/null 2>&1
 
 missing() {
     has_cv2 || printf '%s ' libgl1 libglib2.0-0
@@ -118,6 +122,11 @@ if [ "$(uname -s)" = Linux ]; then
         has_opencl || say "setup: without OpenCL the networks run on the CPU by onnxruntime"
         has_xvfb || say "setup: without Xvfb the tests of the window are skipped"
         exit 0 # usable, but look again next time
+    fi
+    # By itself: where apt-get has no such package (on Ubuntu it is a snap), nothing else suffers.
+    if ! has_browser && permitted; then
+        apt_install chromium ||
+            say "setup: without Chromium the test of the browser preview is skipped"
     fi
 fi
 touch "$stamp"

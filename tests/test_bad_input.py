@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -114,6 +115,15 @@ def test_a_result_with_nowhere_to_go_is_found_before_the_run(tmp_path, option, n
     (tmp_path / "file").write_text("kept")
     assert said in refused("run", "shopping", "--headless", option, tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_port_in_use_is_found_before_anything_is_loaded():
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        result = CliRunner().invoke(main, ["run", "shopping", "--serve", str(port)])
+    assert result.exit_code == 2
+    assert f"error: --serve 127.0.0.1:{port}: port {port} is in use" in result.stderr
+    assert "reading networks" not in result.stderr
 
 
 def test_a_cache_that_is_a_file_is_refused(tmp_path, monkeypatch):

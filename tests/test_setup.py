@@ -37,6 +37,7 @@ APT = """#!/bin/sh
 echo "apt-get $*" >> "$LOG"
 [ "$1" = update ] && touch "$HAVE/lists" && exit 0
 [ -e "$HAVE/lists" ] || exit 100
+case "$*" in *" chromium") [ -z "${NO_CHROMIUM:-}" ] || exit 100 ;; esac
 for word; do
     case $word in
         python3-venv) touch "$HAVE/venv" ;;
@@ -70,8 +71,9 @@ class Machine:
             (self.bin / "true").symlink_to(shutil.which("true") or "/bin/true")
         if apt:
             self.install("apt-get", APT)
-        if "xvfb" in have:
-            self.install("Xvfb", "#!/bin/sh\n")
+        for package, program in (("xvfb", "Xvfb"), ("chromium", "chromium")):
+            if package in have:
+                self.install(program, "#!/bin/sh\n")
 
     def install(self, name: str, text: str) -> None:
         (self.bin / name).write_text(text)
@@ -97,7 +99,7 @@ class Machine:
         return (self.project / ".venv" / ".heimdall-setup").exists()
 
 
-EVERYTHING = ("venv", "lists", "libgl1", "libegl1", "pocl-opencl-icd", "xvfb")
+EVERYTHING = ("venv", "lists", "libgl1", "libegl1", "pocl-opencl-icd", "xvfb", "chromium")
 
 
 @pytest.fixture
@@ -125,7 +127,8 @@ def test_a_fresh_machine_gets_what_is_missing_when_permitted(machine, user, sudo
     assert there.complete
     assert "apt-get update -q" in there.calls
     installed = " ".join(call for call in there.calls if call.startswith("apt-get install"))
-    for package in ("python3-venv", "libegl1", "libgl1-mesa-dri", "pocl-opencl-icd", "xvfb"):
+    packages = "python3-venv libegl1 libgl1-mesa-dri pocl-opencl-icd xvfb chromium"
+    for package in packages.split():
         assert package in installed
 
 
@@ -166,6 +169,14 @@ def test_packages_that_cannot_be_fetched_are_said_so(machine):
     assert done.returncode == 1
     assert "pip could not install" in done.stderr
     assert not there.complete
+
+
+def test_a_machine_that_cannot_have_the_browser_is_complete_all_the_same(machine):
+    there = machine(*set(EVERYTHING) - {"chromium"})
+    done = there.set_up(NO_CHROMIUM="1")
+    assert done.returncode == 0
+    assert "without Chromium" in done.stderr
+    assert there.complete
 
 
 def test_another_system_is_told_the_packages(machine):

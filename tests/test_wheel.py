@@ -34,7 +34,7 @@ def test_the_wheel_holds_apps_assets_kernels_and_shaders(wheel):
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
                 assert f"heimdall/_bundled/{path.relative_to(ROOT).as_posix()}" in names
-    for pattern in ("engine/opencl/kernels/*.cl", "render/shaders/*.*"):
+    for pattern in ("engine/opencl/kernels/*.cl", "render/shaders/*.*", "render/preview/page/*"):
         for path in (ROOT / "heimdall").glob(pattern):
             assert path.relative_to(ROOT).as_posix() in names
     assert not any(name.startswith(("tests/", "apps/", "assets/")) for name in names)

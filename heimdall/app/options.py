@@ -15,6 +15,7 @@ MAX_FPS = 1000.0
 VIDEOS = (".mp4",)
 PICTURES = (".png", ".jpg", ".jpeg")
 MAX_SIDE = 16384  # the largest texture that common GPUs draw to
+MAX_PORT = 65535
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class RunOptions:
     content: str | None = None
     device: str | None = None  # OpenCL device (part of its name, or number) or provider
     headless: bool = False
+    serve: tuple[str, int] | None = None  # host and port of the browser preview; 0: any free port
     frames: int | None = None  # stop after so many frames
     seconds: float | None = None  # stop after so much time
     record: Path | None = None
@@ -51,6 +53,11 @@ class RunOptions:
             raise ConfigError(f"--seconds {self.seconds:g}: must be above 0")
         if self.frames is not None and self.frames < 1:
             raise ConfigError(f"--frames {self.frames}: must be at least 1")
+        if self.serve is not None and not (self.serve[0] and 0 <= self.serve[1] <= MAX_PORT):
+            host, port = self.serve
+            raise ConfigError(
+                f"--serve {host}:{port}: give a host, and a port from 0 to {MAX_PORT}"
+            )
         if self.gpu_cores is not None and self.gpu_cores < 1:
             raise ConfigError(f"--gpu-cores {self.gpu_cores}: must be at least 1")
         if self.size is not None and not all(1 <= side <= MAX_SIDE for side in self.size):
@@ -67,6 +74,16 @@ class RunOptions:
         for name, endings in (("record", VIDEOS), ("screenshot", PICTURES), ("trace", ())):
             check_writable(f"--{name}", getattr(self, name), endings)
 
+    @property
+    def windowless(self) -> bool:
+        """Whether the run has no window: it was asked for none, or is shown in a browser."""
+        return self.headless or self.serve is not None
+
+    @property
+    def scripted(self) -> bool:
+        """Whether the app's script plays its user: nobody else can."""
+        return self.headless and self.serve is None
+
 
 def parse_size(text: str) -> tuple[int, int]:
     """``"1280x720"`` to ``(1280, 720)``; ConfigError when it is not WIDTHxHEIGHT."""
@@ -74,6 +91,17 @@ def parse_size(text: str) -> tuple[int, int]:
     if match is None:
         raise ConfigError(f"size {text!r}: expected WIDTHxHEIGHT in pixels, such as 1280x720")
     return int(match[1]), int(match[2])
+
+
+def parse_serve(text: str) -> tuple[str, int]:
+    """``"8080"`` to ``("127.0.0.1", 8080)``, ``"0.0.0.0:8080"`` and ``"[::1]:8080"`` as they say;
+    ConfigError when it is not [HOST:]PORT."""
+    match = re.fullmatch(r"(?:(\[[0-9A-Fa-f:.%a-z]+\]|[^\s:/\[\]]+):)?([0-9]{1,5})", text.strip())
+    if match is None or int(match[2]) > MAX_PORT:
+        raise ConfigError(
+            f"serve {text!r}: expected [HOST:]PORT, such as 8080 or 0.0.0.0:8080 (port 0: any free)"
+        )
+    return (match[1] or "127.0.0.1").strip("[]"), int(match[2])
 
 
 def parse_source(text: str | None) -> str | int | None:

@@ -12,6 +12,7 @@ from heimdall.cli import console
 from heimdall.cli.parameters import (
     FILE,
     PRESS,
+    SERVE,
     SIZE,
     cores_option,
     device_option,
@@ -43,6 +44,11 @@ if TYPE_CHECKING:
     cores_option,
     realtime_option,
     click.option("--headless", is_flag=True, help="Draw without a window."),
+    click.option(
+        "--serve",
+        type=SERVE,
+        help="Show the picture in a web page instead of a window; keys and pointer work there.",
+    ),
     click.option("--full-screen", is_flag=True, help="Fill the screen."),
     click.option(
         "--overlay",
@@ -70,6 +76,10 @@ def run(
 
     Without --source an app uses the camera; where there is none, and with --headless, its own
     clip in a loop.
+
+    With --serve 8080 the address of the page, which holds a token, is printed on standard error.
+    Only this machine can open it; --serve 0.0.0.0:8080 lets others. The app's demo script then
+    does not play, because a person is at the controls.
     """
     chosen = RunOptions(
         source=parse_source(source),

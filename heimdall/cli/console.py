@@ -133,18 +133,32 @@ def _fail(text: str) -> int:
 
 def set_up_logging(debug: bool) -> None:
     """Warnings (with ``--debug`` everything of Heimdall's) as lines on standard error."""
-    handler = logging.StreamHandler()
+    handler = _ToStandardError()
     handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    logging.addLevelName(logging.INFO, "note")
     logging.addLevelName(logging.WARNING, "warning")
     logging.addLevelName(logging.ERROR, "error")
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("heimdall").setLevel(logging.DEBUG if debug else logging.WARNING)
+    # Its one note is the address, which the user is waiting for.
+    logging.getLogger("heimdall.render.preview").setLevel(logging.DEBUG if debug else logging.INFO)
     if debug:
         root.setLevel(logging.DEBUG)
         for noisy in ("matplotlib", "PIL", "pytools", "asyncio"):
             logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+class _ToStandardError(logging.Handler):
+    """Writes to what ``sys.stderr`` is at the moment: while a bar is shown, that is something
+    which writes above the bar."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            click.echo(self.format(record), err=True)
+        except Exception:
+            self.handleError(record)
 
 
 @contextlib.contextmanager

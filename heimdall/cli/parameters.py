@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from heimdall.app.options import parse_press, parse_size
+from heimdall.app.options import parse_press, parse_serve, parse_size
 from heimdall.cli import console
 from heimdall.errors import ConfigError
 
@@ -43,6 +43,7 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 SIZE = Parsed("WxH", parse_size)
 PRESS = Parsed("S:KEY", parse_press)
+SERVE = Parsed("[HOST:]PORT", parse_serve)
 SHAPE = Parsed("INPUT=1x3xHxW", parse_shape)
 FILE = click.Path(dir_okay=False, path_type=Path)
 json_option = click.option("as_json", "--json", is_flag=True, help="Print one JSON value.")

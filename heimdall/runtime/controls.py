@@ -243,6 +243,18 @@ def help_rows(app: App) -> list[tuple[str, str]]:
     return rows
 
 
+def key_labels(app: App) -> dict[str, str]:
+    """Keys and what they do in a word or two, for buttons: the app's own, then ours."""
+    mine = commands_by_key(app.keys)
+    labels = dict(app.keys)
+    for command in COMMANDS:
+        if command.name not in ("full screen", "end"):  # who has buttons has those too
+            labels[next(key for key in command.keys if mine.get(key) == command.name)] = (
+                command.name
+            )
+    return labels
+
+
 def _own_source(app: App, options: RunOptions, setup: Setup) -> str | int:
     if options.source is not None:
         return options.source

@@ -62,6 +62,7 @@ class LiveRun(BaseRun):
         )
         self._warm = self._saved = False
         self._warm_ns = self._began_ns = 0
+        self._preview = setup.preview
         self._frame_count = 0
         self._loop = self._new_loop()
         station.loops.append(self._loop)
@@ -162,6 +163,8 @@ class LiveRun(BaseRun):
         self._display.print()
         free_ns = self._clock()
         self._outputs.frame(start_ns)
+        if self._preview:
+            self._preview.frame(self._surface)
         self._controls.frame(start_ns)
         self._station.spans.span(
             Lane.RENDER,
@@ -209,6 +212,8 @@ class LiveRun(BaseRun):
     def _react(self) -> None:
         """Input, then the headless script, then what the app has requested."""
         for event in self._surface.poll():
+            self._on_input(event)
+        for event in self._preview.poll() if self._preview else ():
             self._on_input(event)
         if self._warm:
             now_ns = self._clock()
@@ -281,13 +286,16 @@ class LiveRun(BaseRun):
     @property
     def errors(self) -> list[str]:
         """What failed on the way, outputs too."""
-        return [*super().errors, *self._outputs.errors]
+        shown = self._preview.errors if self._preview else []
+        return [*super().errors, *self._outputs.errors, *shown]
 
     def close(self) -> None:
         """Leave the station, and finish the recordings; closing twice is allowed."""
         if self.closed:
             return
         self.finish()
+        if self._preview:
+            self._preview.close()
         self._station.loops.remove(self._loop)
         super().close()
         self._controls.close()

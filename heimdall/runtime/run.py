@@ -36,7 +36,7 @@ def open_run(
     the coordinator's place. Without a window the app's own events play its user."""
     opening = Opening(app, options, Place(), system, progress)
     try:
-        run = opening.open(scripted=options.headless)
+        run = opening.open(scripted=options.scripted)
         assert isinstance(run, LiveRun)
         yield run
     finally:

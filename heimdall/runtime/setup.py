@@ -27,6 +27,8 @@ from heimdall.graph.graph import Graph, load_graph
 from heimdall.models.base import Pipeline
 from heimdall.models.catalog import open_pipeline
 from heimdall.render import Overlay, Scene, Surface, open_surface
+from heimdall.render.preview import Preview
+from heimdall.runtime.controls import key_labels
 from heimdall.runtime.deployment import Deployment
 from heimdall.runtime.processors import Processors, open_processors
 from heimdall.runtime.splash import Splash
@@ -61,6 +63,7 @@ class Setup:
     canvas: Canvas | None  # None: nothing is drawn
     processors: Processors
     deployments: dict[str, Deployment]
+    preview: Preview | None
     chunk_mode: str  # a ChunkMode
 
     @property
@@ -106,6 +109,10 @@ def start(
         if place.processors is None:
             stack.enter_context(ground(place.process))
         pipelines = {dnn.name: _pipeline(dnn, app) for dnn in app.dnns}
+        preview = _open_preview(app, options)
+        if preview is not None:
+            stack.callback(preview.close)
+            progress = preview.progress(progress)
         source = stack.enter_context(contextlib.closing(place.source or _open_source(app, options)))
         graphs = _load_graphs(pipelines, progress)
         for dnn in app.dnns:
@@ -139,6 +146,7 @@ def start(
             canvas,
             processors,
             deployments,
+            preview,
             _chunk_mode(options, processors),
         )
 
@@ -177,7 +185,7 @@ def _canvas(
 ) -> tuple[Canvas, Progress]:
     """What the app is drawn with, and progress that a window shows too."""
     scene, overlay = Scene(surface), Overlay(surface)
-    if not options.headless:
+    if not options.windowless:
         progress = Splash(surface, scene, overlay, first, app.title or app.name, progress)
     progress("measuring the renderer", 0, 1)
     lone_render_ns = _measure_render(app, surface, scene, first)
@@ -213,6 +221,13 @@ def _chunk_mode(options: RunOptions, processors: Processors) -> str:
         log.warning("%s plays the GPU: chunks are those of the static partition", gpu.name)
         return ChunkMode.STATIC
     return options.mode
+
+
+def _open_preview(app: App, options: RunOptions) -> Preview | None:
+    """At once, so that a port in use is found early, and the page shows how loading goes."""
+    if options.serve is None:
+        return None
+    return Preview(options.serve, app.title or app.name, key_labels(app))
 
 
 def _open_source(app: App, options: RunOptions) -> Source:
@@ -262,7 +277,7 @@ def _open_surface(app: App, options: RunOptions, processors: Processors, place: 
             surface = place.surface(size)
         else:
             title = app.title or app.name
-            surface = open_surface(size, headless=options.headless, title=title)
+            surface = open_surface(size, headless=options.windowless, title=title)
         surface.finish()
     return surface
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import cv2
 import pytest
@@ -15,7 +15,14 @@ from heimdall.app.options import RunOptions, parse_press
 from heimdall.capture.switching import Sources
 from heimdall.errors import ConfigError
 from heimdall.render import Close, Dropped, Key, Pointer
-from heimdall.runtime.controls import COMMANDS, Controls, after, commands_by_key, help_rows
+from heimdall.runtime.controls import (
+    COMMANDS,
+    Controls,
+    after,
+    commands_by_key,
+    help_rows,
+    key_labels,
+)
 from heimdall.runtime.run import run_app
 from heimdall.vocabulary.enums import OverlayView
 
@@ -73,6 +80,18 @@ def desk():
         )
 
     return make
+
+
+def test_buttons_have_the_apps_keys_first_and_a_free_one_for_each_command():
+    class Mine(App):
+        keys: ClassVar = {"h": "hello", "x": "no more"}
+
+    labels = key_labels(Mine())
+    assert list(labels)[:2] == ["h", "x"]
+    assert labels["h"] == "hello"
+    assert labels["f1"] == "help"
+    assert labels["o"] == "overlay"
+    assert "escape" not in labels  # a button that ends the run is not one among many
 
 
 # --- keys -------------------------------------------------------------------------------------

@@ -1,0 +1,94 @@
+"""The preview as a run sees it: frames in, input out, and nothing that waits."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from heimdall.errors import ConfigError
+from heimdall.render.events import InputEvent, Key
+from heimdall.render.preview.address import Address, is_loopback
+from heimdall.render.preview.encoder import Encoder
+from heimdall.render.preview.inbox import Inbox
+from heimdall.render.recorder import Copies
+
+if TYPE_CHECKING:
+    from heimdall.analyzer.profiler import Progress
+    from heimdall.render.surface import Surface
+
+log = logging.getLogger(__name__)
+
+
+class Preview:
+    """Shows a run in a web page from its making until ``close``. For the main thread.
+
+    ``title`` and ``keys`` (what each key does) are shown in the page. Raises ConfigError without
+    aiohttp, and DeviceError where it cannot listen.
+    """
+
+    def __init__(self, address: Address, title: str, keys: Mapping[str, str]) -> None:
+        if importlib.util.find_spec("aiohttp") is None:
+            raise ConfigError("--serve needs aiohttp: pip install heimdall-ar[serve]")
+        from heimdall.render.preview.server import Server  # aiohttp: only where it is needed
+
+        self._inbox = Inbox()
+        self._server = Server(address, title, keys, self._inbox)
+        self._encoder = Encoder(self._server.publish)
+        self._copies = Copies()
+        self._asked_s: list[float] = []  # when the frames that are being copied were drawn
+        log.info("the picture is at %s", self.url)
+        if not is_loopback(address[0]):
+            log.warning(
+                "other machines can reach the preview, and nothing is encrypted: who has its "
+                "address sees the picture and presses keys"
+            )
+
+    @property
+    def url(self) -> str:
+        """Where the page is; whoever has it may watch and press keys."""
+        return self._server.url
+
+    @property
+    def errors(self) -> list[str]:
+        """What has failed, each message once."""
+        return self._encoder.errors
+
+    def progress(self, inner: Progress) -> Progress:
+        """Progress that the page shows as well. Escape in the page ends the program as Ctrl-C
+        does."""
+
+        def tell(what: str, done: int, total: int) -> None:
+            inner(what, done, total)
+            self._server.progress(what, done / max(total, 1))
+            if threading.current_thread() is threading.main_thread():
+                for event in self.poll():
+                    if isinstance(event, Key) and event.name == "escape":
+                        raise KeyboardInterrupt
+
+        return tell
+
+    def frame(self, surface: Surface) -> None:
+        """A frame has been drawn: show it, if anybody looks. Best called after ``finish``."""
+        if wanted := self._server.wanted:
+            self._copies.ask(surface)
+            self._asked_s.append(time.monotonic())
+        # A software GPU has copied when asking returns; another one gets a frame's time for it.
+        under_way = 1 if wanted and not surface.software else 0
+        while (pixels := self._copies.take(leave=under_way)) is not None:
+            self._encoder.put(pixels, self._asked_s.pop(0))
+
+    def poll(self) -> list[InputEvent]:
+        """What the viewers did since the last call, as a window would tell it."""
+        return self._inbox.take()
+
+    def close(self) -> None:
+        """Tell the viewers that the run has ended, and end the threads. Call it while the surface
+        is open; twice is allowed."""
+        self._encoder.close()
+        self._server.close()
+        self._copies.release()
+        self._asked_s.clear()

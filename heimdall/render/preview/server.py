@@ -1,0 +1,275 @@
+"""The page and its socket, by aiohttp on a thread of its own.
+
+``/TOKEN/`` is the page, ``/TOKEN/socket`` a WebSocket: pictures and progress out, input and
+receipts in. Whoever does not know the token gets nothing but one sentence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import logging
+import secrets
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from importlib import resources
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from heimdall.render.preview import address, protocol
+from heimdall.render.preview.address import Address
+from heimdall.render.preview.encoder import Picture
+from heimdall.render.preview.inbox import Inbox
+from heimdall.render.preview.viewer import STALLED_S, StalledError, Viewer
+from heimdall.system.priority import lower_priority
+
+log = logging.getLogger(__name__)
+
+MOST_VIEWERS = 4
+ENDED, STALLED = 4000, 4001  # codes of closing that the page understands; others are standard
+_NICE = 5
+_CLOSING_S = 1.0  # for a page to answer that its socket is closed
+_HEARTBEAT_S = 15.0
+_FILES = {"": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Server:
+    """Serves from its making until ``close``. Raises DeviceError where it cannot listen.
+
+    ``title`` and ``keys`` are for the page; what viewers do arrives in ``inbox``. ``wanted`` tells
+    whether a picture drawn now would be sent to anybody. Its methods are for any thread.
+    """
+
+    def __init__(self, place: Address, title: str, keys: Mapping[str, str], inbox: Inbox) -> None:
+        self._socket = address.listen(place)
+        self._host = place[0]
+        self._inbox = inbox
+        self._hello = protocol.hello(title, keys)
+        self._progress = ""
+        self._token = secrets.token_urlsafe(18)
+        self.url = f"{address.origin((place[0], self._socket.getsockname()[1]))}/{self._token}/"
+        self.wanted = False
+        self._viewers: dict[Viewer, web.WebSocketResponse] = {}
+        self._size: tuple[int, int] | None = None
+        self._files = _read_files()
+        self._loop = asyncio.new_event_loop()
+        self._ending = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="preview-server", daemon=True)
+        self._thread.start()
+
+    def publish(self, picture: Picture) -> None:
+        """Offer a picture to every viewer."""
+        self._call(self._publish, picture)
+
+    def progress(self, what: str, share: float) -> None:
+        """Tell how far loading is."""
+        self._call(self._tell, protocol.progress(what, share))
+
+    def close(self) -> None:
+        """Tell the viewers that the run has ended, and end the thread."""
+        self._call(self._ending.set)
+        self._thread.join()
+
+    def _call(self, function: Callable[..., object], *arguments: object) -> None:
+        with contextlib.suppress(RuntimeError):  # it has ended: nobody is there to be told
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    # --- below, everything runs in the loop --------------------------------------------------
+
+    def _run(self) -> None:
+        lower_priority(_NICE)
+        try:
+            self._loop.run_until_complete(self._serve())
+        except Exception:
+            log.exception("the preview has ended")
+        finally:
+            self.wanted = False
+            self._socket.close()
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        application = web.Application(middlewares=[self._guard], client_max_size=1024)
+        application.router.add_get("/{token}", self._to_page)
+        application.router.add_get("/{token}/socket", self._serve_viewer)
+        application.router.add_get("/{token}/{name:.*}", self._file)
+        # Malformed requests are the sender's business: no traceback on this side.
+        runner = web.AppRunner(
+            application, access_log=None, logger=_quiet(), shutdown_timeout=_CLOSING_S
+        )
+        await runner.setup()
+        await web.SockSite(runner, self._socket).start()
+        await self._ending.wait()
+        await asyncio.gather(
+            *(self._dismiss(each, ENDED, "the run has ended") for each in self._viewers.values())
+        )
+        await runner.cleanup()
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Let in who knows the token, and speaks to this machine by its own name."""
+        try:
+            self._admit(request)
+            response = await handler(request)
+        except web.HTTPException as error:
+            error.headers.update(_HEADERS)
+            raise
+        if not response.prepared:
+            response.headers.update(_HEADERS)
+        return response
+
+    def _admit(self, request: web.Request) -> None:
+        if not address.is_own_host(request.headers.get("Host", ""), self._host):
+            raise web.HTTPForbidden(text="Open the preview by this machine's address or name.\n")
+        given = request.match_info.get("token", "")
+        if not hmac.compare_digest(given.encode(errors="replace"), self._token.encode()):
+            raise web.HTTPForbidden(
+                text="This needs the whole address that Heimdall printed, with the token in it.\n"
+            )
+
+    async def _to_page(self, request: web.Request) -> web.StreamResponse:
+        raise web.HTTPFound(f"/{self._token}/")
+
+    async def _file(self, request: web.Request) -> web.StreamResponse:
+        name = request.match_info["name"]
+        if name not in self._files:
+            raise web.HTTPNotFound(text="There is no such page.\n")
+        if name == "" and len(self._viewers) >= MOST_VIEWERS:
+            raise web.HTTPServiceUnavailable(text=f"{_full()}\n")
+        return web.Response(text=self._files[name], content_type=_FILES[name], charset="utf-8")
+
+    async def _serve_viewer(self, request: web.Request) -> web.StreamResponse:
+        if not address.is_same_origin(
+            request.headers.get("Origin"), request.headers.get("Host", "")
+        ):
+            raise web.HTTPForbidden(text="Only the preview's own page may connect.\n")
+        socket = web.WebSocketResponse(
+            max_msg_size=protocol.LONGEST,
+            heartbeat=_HEARTBEAT_S,
+            compress=False,
+            timeout=_CLOSING_S,
+        )
+        await socket.prepare(request)
+        if len(self._viewers) >= MOST_VIEWERS:
+            await self._dismiss(socket, WSCloseCode.TRY_AGAIN_LATER, _full())
+            return socket
+        viewer = Viewer(socket.send_bytes, self._note_wishes)
+        self._viewers[viewer] = socket
+        try:
+            await self._attend(viewer, socket, request.transport)
+        finally:
+            del self._viewers[viewer]
+            self._inbox.put(viewer.hands.release(), always=True)
+            self._note_wishes()
+        return socket
+
+    async def _attend(
+        self,
+        viewer: Viewer,
+        socket: web.WebSocketResponse,
+        transport: asyncio.Transport | None,
+    ) -> None:
+        """Feed a viewer and listen to it, until one of both ends."""
+        tasks = [
+            asyncio.ensure_future(self._feed(viewer, socket)),
+            asyncio.ensure_future(self._listen(viewer, socket)),
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            tasks[1].cancel()  # closing reads the socket, which one task may do at a time
+            await asyncio.wait(tasks[1:])
+            for task in tasks:
+                if task.done() and not task.cancelled():
+                    task.result()
+        except StalledError:
+            reason = f"no picture was shown for {STALLED_S:g} s"
+            await self._dismiss(socket, STALLED, reason)
+            if transport:  # what it has not taken by now it never will
+                transport.abort()
+        except protocol.MessageError as error:
+            log.debug("a viewer is refused: %s", error)
+            await self._dismiss(socket, WSCloseCode.POLICY_VIOLATION, str(error))
+        except ConnectionError:
+            pass  # it has gone
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _feed(self, viewer: Viewer, socket: web.WebSocketResponse) -> None:
+        await socket.send_str(self._hello)
+        if self._progress and self._size is None:
+            await socket.send_str(self._progress)
+        self._note_wishes()
+        await viewer.feed()
+
+    async def _listen(self, viewer: Viewer, socket: web.WebSocketResponse) -> None:
+        async for message in socket:
+            if message.type is WSMsgType.ERROR:  # too long, or no WebSocket frame: it is closed
+                return
+            if message.type is not WSMsgType.TEXT:
+                raise protocol.MessageError("the message is not a text")
+            viewer.count_message()
+            self._take(viewer, protocol.read(message.data))
+
+    def _take(self, viewer: Viewer, message: protocol.Message) -> None:
+        if isinstance(message, protocol.Shown):
+            viewer.shown(message.number, message.took_ms / 1000)
+            return
+        if isinstance(message, protocol.Watching):
+            viewer.watch(message.on)
+            return
+        if not self._inbox.put(viewer.hands.take(message, self._size)):
+            raise protocol.MessageError("more input than the app can take")
+
+    async def _dismiss(self, socket: web.WebSocketResponse, code: int, reason: str) -> None:
+        """Close a socket, whether or not there is anybody at its other end."""
+        with contextlib.suppress(Exception):
+            close = socket.close(code=code, message=reason.encode()[:123])
+            await asyncio.wait_for(close, 2 * _CLOSING_S)
+
+    def _publish(self, picture: Picture) -> None:
+        self._size = picture.size
+        for viewer in self._viewers:
+            viewer.offer(picture)
+
+    def _tell(self, progress: str) -> None:
+        self._progress = progress
+        for socket in self._viewers.values():
+            sending = asyncio.ensure_future(socket.send_str(progress))
+            sending.add_done_callback(_forgive)
+
+    def _note_wishes(self) -> None:
+        self.wanted = any(viewer.wants for viewer in self._viewers)
+
+
+def _full() -> str:
+    return f"{MOST_VIEWERS} viewers are watching already: close one of their pages"
+
+
+def _read_files() -> dict[str, str]:
+    page = resources.files(__package__) / "page"
+    names = {name: name or "index.html" for name in _FILES}
+    return {name: (page / file).read_text(encoding="utf-8") for name, file in names.items()}
+
+
+def _quiet() -> logging.Logger:
+    """A log of what clients do wrong, for those who debug."""
+    logger = logging.Logger(f"{__name__}.http")
+    logger.addHandler(logging.NullHandler())
+    return logger
+
+
+def _forgive(sending: asyncio.Future[None]) -> None:
+    """A viewer that has gone meanwhile needs no news."""
+    if not sending.cancelled():
+        sending.exception()
