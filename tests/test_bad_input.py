@@ -251,23 +251,23 @@ def test_callbacks_that_always_raise_are_disabled_and_frames_go_on(tmp_path):
     body = """
 class A(App):
     dnns = [DNN("seg", "selfie")]
-    def start(self): raise KeyError("start")
+    def on_start(self): raise KeyError("start")
     def draw(self, scene): raise ValueError("draw")
     def on_result(self, *args): raise RuntimeError("result")
-    def script(self): raise OSError("script")
+    def demo_events(self): raise OSError("script")
 """
     summary = summary_of(app_file(tmp_path, body), frames=20)
     assert summary["frames"] >= 20
     assert summary["dnns"]["seg"]["inferences"] > 0
     told = " ".join(summary["errors"])
-    for callback in ("A.start", "A.draw", "A.on_result", "A.script"):
+    for callback in ("A.on_start", "A.draw", "A.on_result", "A.demo_events"):
         assert f"{callback} raised" in told
     assert "disabled" in told
 
 
 @pytest.mark.parametrize("wait", ["'soon'", "float('nan')", "-1", "None"])
 def test_a_script_that_yields_no_time_ends(tmp_path, wait):
-    path = app_file(tmp_path, f"class A(App):\n    def script(self):\n        yield {wait}")
+    path = app_file(tmp_path, f"class A(App):\n    def demo_events(self):\n        yield {wait}")
     summary = summary_of(path)
     assert summary["frames"] >= 5
     assert len(summary["errors"]) == (wait != "None")
@@ -277,7 +277,7 @@ def test_a_script_may_ask_at_every_frame(tmp_path):
     body = """
 class A(App):
     dnns = [DNN("seg", "selfie", on_event=True)]
-    def script(self):
+    def demo_events(self):
         while True:
             self.request("seg")
             yield 0

@@ -14,7 +14,7 @@ from enum import Enum
 
 from heimdall.app.options import MODES
 from heimdall.errors import ConfigError, unknown
-from heimdall.schedulers import SCHEDULERS
+from heimdall.schedulers import SCHEDULERS, create
 
 _ELASTIC, _STATIC = MODES
 
@@ -26,6 +26,9 @@ class Kind(Enum):
     MULTITHREAD = "multithread"
     MULTITHREAD_ONNXRUNTIME = "multithread-onnxruntime"
     FIXED = "fixed"
+
+
+BASELINES = (Kind.MULTITHREAD.value, Kind.MULTITHREAD_ONNXRUNTIME.value, "fixed-5")
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ def parse_system(name: str) -> System:
     scheduler = policy.removesuffix("-static")
     if scheduler not in SCHEDULERS:
         raise ConfigError(unknown("system", name, system_names()))
+    create(scheduler)  # another package's may not load: say so now
     mode = _STATIC if policy != scheduler else _ELASTIC
     return System(name, Kind.COORDINATED, scheduler, mode, offload=policy == name)
 
@@ -73,6 +77,5 @@ def parse_systems(names: str) -> list[System]:
 
 def system_names() -> list[str]:
     """Every system: the baselines, and each policy in its variants."""
-    baselines = [Kind.MULTITHREAD.value, Kind.MULTITHREAD_ONNXRUNTIME.value, "fixed-5"]
     variants = ("", "-static", "-nooffload", "-static-nooffload")
-    return baselines + [policy + variant for policy in SCHEDULERS for variant in variants]
+    return [*BASELINES, *(policy + variant for policy in SCHEDULERS for variant in variants)]

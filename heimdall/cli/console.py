@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from heimdall.errors import HeimdallError
+from heimdall.errors import ArgumentError, HeimdallError, say_value
 from heimdall.system.workers import any_left_behind
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Commands(click.Group):
         except HeimdallError as error:
             if logging.getLogger().isEnabledFor(logging.DEBUG):
                 logging.getLogger("heimdall").debug("raised here:", exc_info=True)
-            status = _fail(f"error: {error}")
+            status = _fail(f"error: {words(error)}")
         except (click.Abort, KeyboardInterrupt):
             status = INTERRUPTED
         except BrokenPipeError:  # the reader has gone, as in `heimdall models | head -1`
@@ -111,6 +111,15 @@ def _misused(error: click.UsageError) -> int:
         return _fail(error.format_message())
     usage = error.ctx.get_usage() + "\n" if error.ctx else ""
     return _fail(f"{usage}error: {error.format_message()}")
+
+
+def words(error: HeimdallError) -> str:
+    """An error as the command line says it: of the flag that was typed, not of an argument."""
+    if not isinstance(error, ArgumentError) or not error.argument:
+        return str(error).replace("headless=True", "--headless")
+    value = error.value
+    shown = "x".join(map(str, value)) if isinstance(value, tuple) else say_value(value)
+    return f"--{error.argument.replace('_', '-')} {shown}: {error.problem}"
 
 
 def _fail(text: str) -> int:

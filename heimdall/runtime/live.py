@@ -33,6 +33,7 @@ from heimdall.runtime.telemetry.figures import DnnFigures, Figures
 from heimdall.runtime.telemetry.report import Reporter
 from heimdall.runtime.telemetry.spans import Spans
 from heimdall.runtime.telemetry.trace import Tracer
+from heimdall.schedulers import name_of
 from heimdall.system.clock import SPIN_NS, AwakeClock, spin_until
 from heimdall.system.priority import first_in_line
 from heimdall.tracking import Tracker
@@ -67,7 +68,8 @@ class Runtime:
         self._options = options
         self._setup = setup
         self._frame = setup.first_frame
-        self.scheduler = options.scheduler or app.scheduler
+        self._policy = options.scheduler or app.scheduler
+        self.scheduler = name_of(self._policy)
         self.mode, self.fps = setup.chunk_mode, setup.fps
         self._set_rate(setup.fps)
         self._clock = AwakeClock()
@@ -87,7 +89,7 @@ class Runtime:
             scheduler=self.scheduler,
             mode=self.mode,
         )
-        self._tracker = app.tracker = Tracker()
+        self._tracker = app._tracker = Tracker()
         setup.source.observe = self._tracker.advance
         self._executor = self._open_executor()
         self._recorder = (
@@ -109,7 +111,7 @@ class Runtime:
         app, options, setup = self._app, self._options, self._setup
         return Coordinator(
             [deployment.plan for deployment in setup.deployments.values()],
-            scheduler=self.scheduler,
+            scheduler=self._policy,
             frame_interval_ns=self._interval_ns,
             mode=self.mode,
             offload=options.offload,
@@ -129,7 +131,7 @@ class Runtime:
 
     def run(self) -> dict[str, Any]:
         """Loop until the end, and return the summary."""
-        self._callbacks.call(self._app.start)
+        self._callbacks.call(self._app.on_start)
         if self._options.offload:
             self._executor.preload()
         # What is alive now stays alive: keep the collector from walking it within a frame. It is
@@ -327,6 +329,7 @@ class Runtime:
             figures = self._figures.dnns[message.dnn]
             figures.end_to_end_ns.append(message.decoded_ns - message.requested_ns)
             self._reporter.result(message.dnn, self._clock())
+            self._app._keep(message.dnn, message.value, message.frame)
             self._callbacks.call(self._app.on_result, message.dnn, message.value, message.frame)
             self._request()
             return
@@ -348,7 +351,7 @@ class Runtime:
         self._request()
 
     def _request(self) -> None:
-        requests, self._app.requests = self._app.requests, []
+        requests, self._app._requests = self._app._requests, []
         for dnn, options in requests:
             self._executor.options[dnn] = options
             self._receive(InferenceRequested(dnn))

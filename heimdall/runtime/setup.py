@@ -112,7 +112,7 @@ def start(app: App, options: RunOptions, progress: Progress = no_progress) -> It
         if gap_ns <= 0:
             log.warning(
                 "a frame takes %.1f ms to draw, more than %g frames a second allow: one op a gap; "
-                "draw a smaller picture (--size), or fewer (--fps)",
+                "draw a smaller picture (size), or fewer of them (fps)",
                 lone_render_ns / 1e6,
                 fps,
             )
@@ -133,13 +133,21 @@ def start(app: App, options: RunOptions, progress: Progress = no_progress) -> It
 
 def _pipeline(dnn: DNN, app: App) -> Pipeline:
     if not isinstance(dnn.model, Pipeline):
-        beside = Path(inspect.getfile(type(app))).parent / dnn.model
+        beside = _folder(app) / dnn.model
         model = beside if dnn.model.endswith(".onnx") and beside.is_file() else dnn.model
         return open_pipeline(model, **dnn.pipeline_options)
     if not getattr(dnn.model, "networks", ()):
         kind = type(dnn.model).__name__
         raise AppError(f"DNN {dnn.name!r}: {kind}.networks must hold a Network for each stage")
     return dnn.model
+
+
+def _folder(app: App) -> Path:
+    """Where the app's file is; a notebook's class has none."""
+    try:
+        return Path(inspect.getfile(type(app))).parent
+    except (OSError, TypeError):
+        return Path()
 
 
 def _chunk_mode(options: RunOptions, processors: Processors) -> str:
