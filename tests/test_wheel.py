@@ -37,6 +37,7 @@ def test_the_wheel_holds_apps_assets_kernels_and_shaders(wheel):
     for pattern in ("engine/opencl/kernels/*.cl", "render/shaders/*.*"):
         for path in (ROOT / "heimdall").glob(pattern):
             assert path.relative_to(ROOT).as_posix() in names
+    assert "heimdall/py.typed" in names  # type checkers read the types of no other package
     assert not any(name.startswith(("tests/", "apps/", "assets/")) for name in names)
 
 

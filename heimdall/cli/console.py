@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -131,6 +132,8 @@ def set_up_logging(debug: bool) -> None:
     """Warnings (with ``--debug`` everything of Heimdall's) as lines on standard error."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    # an app that uses a name of the last release: Python shows that of its main file only
+    warnings.filterwarnings("default", category=DeprecationWarning, module="heimdall_app_")
     logging.addLevelName(logging.WARNING, "warning")
     logging.addLevelName(logging.ERROR, "error")
     root = logging.getLogger()

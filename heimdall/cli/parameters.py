@@ -77,7 +77,7 @@ device_option = click.option(
     "--device",
     metavar="NAME",
     help="The GPU: an OpenCL device by number or part of its name, onnxruntime, or one of its "
-    "providers (cuda, tensorrt, directml, openvino, coreml).",
+    "providers (cuda, tensorrt, directml, openvino, coreml), or another package's engine.",
 )
 cores_option = click.option("--gpu-cores", type=int, metavar="N", help="Cores of the software GPU.")
 realtime_option = click.option(
