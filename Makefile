@@ -25,8 +25,10 @@ lint: setup
 
 # What apps use; the packages, without (!) all that is inside; then what policies, engines and
 # tools are written against.
-API := heimdall heimdall.app.app heimdall.models heimdall.render heimdall.tracking heimdall.app.options \
-	heimdall.runtime.live heimdall.capture.source heimdall.runtime.telemetry.trace heimdall.errors heimdall.coordinator \
+API := heimdall heimdall.app.app heimdall.app.dnn heimdall.app.feed heimdall.app.options \
+	heimdall.models heimdall.render heimdall.tracking heimdall.runtime.run heimdall.runtime.live \
+	heimdall.runtime.telemetry.summary heimdall.system.registry \
+	heimdall.capture.source heimdall.capture.kinds heimdall.runtime.telemetry.trace heimdall.errors heimdall.coordinator \
 	heimdall.schedulers heimdall.analyzer heimdall.engine heimdall.bench heimdall.simulator \
 	'!heimdall[.][a-z]+[.]' heimdall.models.results heimdall.models.base \
 	heimdall.vocabulary.events heimdall.coordinator.coordinator heimdall.schedulers.base \

@@ -15,9 +15,7 @@ from typing import ClassVar
 import cv2
 import numpy as np
 
-from heimdall import DNN, App
-from heimdall.models.results import Detection, Mask
-from heimdall.render import Key, Scene
+from heimdall import DNN, App, Detection, Key, Mask, Scene
 
 from .content.characters import CHARACTERS, character, corners
 
@@ -71,7 +69,7 @@ class Emoji(App):
         self.image: np.ndarray | None = None  # the newest picture of which there is a mask
         self.mask: Mask | None = None
 
-    def script(self) -> Iterator[float]:
+    def demo_events(self) -> Iterator[float]:
         while True:
             yield 2.0
             self.restyle()
@@ -92,10 +90,10 @@ class Emoji(App):
             self.painting = result.image
 
     def draw(self, scene: Scene) -> None:
-        mask = self.carried("segment")
+        mask = self.tracked("segment")
         if self.painted and self.painting is not None and mask is not None:
             scene.background(self.painting, mask)
-        self.cast(self.carried("face") or [])
+        self.cast(self.tracked("face") or [])
         seen = [role for role in self.roles if not role.unseen]
         for role in sorted(seen, key=lambda role: role.face.box[3] - role.face.box[1]):
             if role.face.points is not None:

@@ -14,11 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from heimdall import DNN, App
-from heimdall.models.results import Detection, Hand
-from heimdall.render import Key, Pointer, Scene, Scroll
+from heimdall import DNN, Anchor, App, Detection, Hand, Key, Pointer, Scene, Scroll
 from heimdall.render.mesh import weave
-from heimdall.tracking import Anchor
 
 from .content.pages import card
 
@@ -78,10 +75,10 @@ class Shopping(App):
         self.frame_size = np.array((640.0, 480.0))
         self.pointer = np.zeros(2)
 
-    def start(self) -> None:
+    def on_start(self) -> None:
         self.restyle(0)
 
-    def script(self) -> Iterator[float]:
+    def demo_events(self) -> Iterator[float]:
         while True:
             yield 2.0
             self.restyle(self.wanted + 1)
@@ -150,12 +147,12 @@ class Shopping(App):
         x, y = self.at()
         width = self.scale * self.frame_size[0]
         scene.mesh("couch", at=(x, y), width=width, yaw=self.yaw, texture=self.texture)
-        mask = self.carried("segment")
+        mask = self.tracked("segment")
         if mask is not None:
             scene.occlude(mask)
-        objects = self.carried("detect") or []
+        objects = self.tracked("detect") or []
         scene.boxes([found for found in objects if found.label in FURNITURE])
-        scene.hands(self.carried("hand") or [])
+        scene.hands(self.tracked("hand") or [])
         self.draw_card(scene, np.array((x + 0.5 * width, y - 0.52 * width)))
 
     def draw_card(self, scene: Scene, corner: np.ndarray) -> None:

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall import DNN, App
-from heimdall.models.results import Body, Detection
-from heimdall.render import Scene
+from heimdall import DNN, App, Body, Detection, Frame, Scene
 
 NEAR = 0.45  # of the picture's height: a person so tall is near
 MARGIN = 0.1  # of a person's box, looked at around it
@@ -37,11 +35,11 @@ class Surroundings(App):
     fps = 30
     scheduler = "max-total"
     clip = "single_face.mp4"
-    dnns = (  # rates as in the paper's Table 1
-        DNN("detect", model="nanodet", rate_hz=1, max_rate_hz=8),
-        DNN("face", model="centerface", rate_hz=1, max_rate_hz=8),
-        DNN("pose", model="movenet", on_event=True, latency_constraint_ms=100, priority="high"),
-    )
+
+    # Rates as in the paper's Table 1. As attributes DNNs know the type of their results.
+    detect = DNN(model="nanodet", rate_hz=1, max_rate_hz=8)
+    face = DNN(model="centerface", rate_hz=1, max_rate_hz=8)
+    pose = DNN(model="movenet", on_event=True, latency_constraint_ms=100, priority="high")
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,12 +48,13 @@ class Surroundings(App):
         self.asked: Detection | None = None
         self.postures: list[Posture] = []
 
-    def on_result(self, dnn, result, frame) -> None:
-        if dnn == "detect":
-            self.look_at_people(result, frame.image.shape[0])
-        elif dnn == "pose" and self.asked is not None:
+    def on_result(self, dnn: str, result: object, frame: Frame) -> None:
+        if dnn == self.detect.name:
+            self.look_at_people(self.detect.latest or [], frame.image.shape[0])
+        elif dnn == self.pose.name and self.asked is not None:
             kept = [each for each in self.postures if apart(each.box, self.asked.box) > 0.5]
-            self.postures = [*(Posture(body, self.asked.box) for body in result), *kept]
+            found = [Posture(body, self.asked.box) for body in self.pose.latest or []]
+            self.postures = [*found, *kept]
 
     def look_at_people(self, objects: list[Detection], height: int) -> None:
         """The event: a person is near. Ask for the posture of the next one."""
@@ -65,17 +64,17 @@ class Surroundings(App):
         if self.near:
             self.turn += 1
             self.asked = self.near[self.turn % len(self.near)]
-            self.request("pose", region=widened(self.asked.box))
+            self.pose.request(region=widened(self.asked.box))
 
     def still_there(self, posture: Posture) -> bool:
         posture.age += 1
         return posture.age <= PATIENCE * max(len(self.near), 1)
 
     def draw(self, scene: Scene) -> None:
-        objects, faces = self.carried("detect") or [], self.carried("face") or []
+        objects, faces = self.detect.tracked or [], self.face.tracked or []
         scene.boxes(objects)
         scene.polygons([corners(face.box) for face in faces], "#facc15")
-        newest = self.carried("pose") if self.postures else []
+        newest = self.pose.tracked if self.postures else []
         scene.bodies([*(newest or []), *(each.body for each in self.postures[1:])])
         scene.text(self.summary(objects, len(faces)), (10, scene.picture_size[1] - 30))
 

@@ -19,13 +19,8 @@ from typing import ClassVar
 import cv2
 import numpy as np
 
-from heimdall import DNN, App
-from heimdall.models.results import Hand, TextRegion
-from heimdall.render import Key, Pointer, Scene
+from heimdall import DNN, Anchor, App, Hand, Key, Pointer, Scene, TextRegion
 from heimdall.system import paths
-from heimdall.system.priority import lower_priority
-from heimdall.system.workers import Workers
-from heimdall.tracking import Anchor
 
 from .content.documents import Document, Library
 
@@ -64,7 +59,7 @@ class Workspace(App):
     def __init__(self) -> None:
         super().__init__()
         self.library = Library(self.documents)
-        self.found: list[tuple[Document | None, Anchor]] = []  # answers of the search thread
+        self.found: list[tuple[Document | None, Anchor]] = []  # answers from the background
         self.opened: list[Opened] = []
         self.image: np.ndarray | None = None  # the newest picture that a network has seen
         self.tip: np.ndarray | None = None  # where the finger or the mouse points
@@ -74,10 +69,7 @@ class Workspace(App):
         self.buttons: frozenset[str] = frozenset()
         self.message, self.message_until_s = "", 0.0
 
-    def start(self) -> None:
-        self.searches = Workers("search", urgency=lambda: lower_priority(10))
-
-    def script(self) -> Iterator[float]:
+    def demo_events(self) -> Iterator[float]:
         for turn in count():
             yield 1.0
             if self.texts:  # as the mouse would
@@ -120,7 +112,7 @@ class Workspace(App):
         across, down = SEARCHED
         patch = cut(self.image, (x - across, y - down, x + across, y + down))
         source = self.anchor((float(x), float(y)))
-        self.searches.submit(lambda: self.found.append((self.library.find(patch), source)))
+        self.in_background(lambda: self.found.append((self.library.find(patch), source)))
 
     def open(self, document: Document | None, source: Anchor, size: tuple[int, int]) -> None:
         """Pin a page beside its text, right or left; one that is open stays where it is."""
@@ -154,12 +146,12 @@ class Workspace(App):
     def draw(self, scene: Scene) -> None:
         while self.found:
             self.open(*self.found.pop(0), scene.picture_size)
-        texts = [text for text in self.carried("text") or [] if height(text) >= LEGIBLE]
+        texts = [text for text in self.tracked("text") or [] if height(text) >= LEGIBLE]
         self.texts, self.selected = texts, self.select(texts)
         scene.polygons([text.corners for text in texts if text is not self.selected], "#7dd3fc")
         if self.selected is not None:
             scene.polygons([self.selected.corners], "#facc15")
-        scene.hands(self.carried("hand") or [])
+        scene.hands(self.tracked("hand") or [])
         for opened in self.opened:
             self.draw_page(scene, opened)
         if time.monotonic() < self.message_until_s:

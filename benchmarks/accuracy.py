@@ -163,7 +163,7 @@ network run on every frame is the truth, and the figure is the intersection over
 what is on screen with it, frame by frame, from the first result on: of boxes, or of mask cells
 above 0.5. A face that is missed, and a box too many, count as 0.
 
-*As it came*: the latest result stays where it was found. *Carried*: `App.carried` moves it with
+*As it came*: the latest result stays where it was found. *Carried*: `App.tracked` moves it with
 the picture. Clips play to and fro, so that they have no cut. *Moving camera*: the same clip
 through a view of three quarters of each side that sways, rolls by 4 degrees and zooms by 6%, as a
 phone in a hand does; the networks ran on these pictures too.

@@ -19,14 +19,128 @@ A frame flows through these rooms; each imports only from those below it in this
 - `heimdall.system`       paths, cores, clocks, priorities, threads: the process and its machine
 - `heimdall.vocabulary`   events, actions, plans: the words that all of these share
 - `heimdall.errors`       what can go wrong, in four kinds
+
+What an app needs comes from here: `from heimdall import App, DNN, Detection, run`. A name is
+imported when it is first used, so that `import heimdall` loads none of OpenCV, OpenGL and OpenCL.
 """
 
+from __future__ import annotations
+
+import importlib
 import time
+from typing import TYPE_CHECKING
 
-from heimdall.app import DNN, App
-from heimdall.errors import AppError, ConfigError, DeviceError, HeimdallError, ModelError
+if TYPE_CHECKING:
+    from heimdall.app import DNN, App, Feed, RunOptions
+    from heimdall.capture import SOURCES, Frame, Reader, Source, open_source
+    from heimdall.engine import ENGINES, Engine
+    from heimdall.errors import (
+        AppError,
+        ArgumentError,
+        ConfigError,
+        DeviceError,
+        HeimdallError,
+        ModelError,
+    )
+    from heimdall.models import (
+        CATALOG,
+        Body,
+        Boxes,
+        Detection,
+        Embedding,
+        Hand,
+        HeatMaps,
+        ImageInput,
+        Mask,
+        Masks,
+        ModelEntry,
+        Network,
+        OnnxPipeline,
+        Picture,
+        Pipeline,
+        Prepared,
+        TextRegion,
+    )
+    from heimdall.render import Key, Pointer, Scene, Scroll
+    from heimdall.runtime.run import run
+    from heimdall.runtime.telemetry.summary import RunSummary
+    from heimdall.schedulers import SCHEDULERS, Greedy, Scheduler
+    from heimdall.tracking import Anchor
 
-__all__ = ["DNN", "App", "AppError", "ConfigError", "DeviceError", "HeimdallError", "ModelError"]
 __version__ = "0.1.0"
 
 IMPORTED_S = time.perf_counter()  # when the program began, near enough: startup_s counts from it
+
+# Each name is also above, for type checkers, and in __all__; a test compares the three.
+_HOMES = {
+    "heimdall.app": "App DNN Feed RunOptions",
+    "heimdall.capture": "SOURCES Frame Reader Source open_source",
+    "heimdall.engine": "ENGINES Engine",
+    "heimdall.errors": "AppError ArgumentError ConfigError DeviceError HeimdallError ModelError",
+    "heimdall.models": "CATALOG Body Boxes Detection Embedding Hand HeatMaps ImageInput Mask Masks "
+    "ModelEntry Network OnnxPipeline Picture Pipeline Prepared TextRegion",
+    "heimdall.render": "Key Pointer Scene Scroll",
+    "heimdall.runtime.run": "run",
+    "heimdall.runtime.telemetry.summary": "RunSummary",
+    "heimdall.schedulers": "SCHEDULERS Greedy Scheduler",
+    "heimdall.tracking": "Anchor",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+__all__ = [
+    "CATALOG",
+    "DNN",
+    "ENGINES",
+    "SCHEDULERS",
+    "SOURCES",
+    "Anchor",
+    "App",
+    "AppError",
+    "ArgumentError",
+    "Body",
+    "Boxes",
+    "ConfigError",
+    "Detection",
+    "DeviceError",
+    "Embedding",
+    "Engine",
+    "Feed",
+    "Frame",
+    "Greedy",
+    "Hand",
+    "HeatMaps",
+    "HeimdallError",
+    "ImageInput",
+    "Key",
+    "Mask",
+    "Masks",
+    "ModelEntry",
+    "ModelError",
+    "Network",
+    "OnnxPipeline",
+    "Picture",
+    "Pipeline",
+    "Pointer",
+    "Prepared",
+    "Reader",
+    "RunOptions",
+    "RunSummary",
+    "Scene",
+    "Scheduler",
+    "Scroll",
+    "Source",
+    "TextRegion",
+    "open_source",
+    "run",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'heimdall' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_HOME_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

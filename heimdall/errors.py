@@ -19,8 +19,30 @@ class ConfigError(HeimdallError):
     """A profile, scenario, flag or declared value is wrong."""
 
 
+class ArgumentError(ConfigError):
+    """A value is outside the range of its argument: ``fps=0: must be above 0``.
+
+    ``argument``, ``value`` and ``problem`` are kept apart, because the command line says
+    ``--fps 0: ...`` instead.
+    """
+
+    def __init__(self, problem: str, *, argument: str = "", value: object = None) -> None:
+        super().__init__(problem)
+        self.argument, self.value, self.problem = argument, value, problem
+
+    def __str__(self) -> str:
+        if not self.argument:  # made from another one's words, to say where that happened
+            return self.problem
+        return f"{self.argument}={say_value(self.value)}: {self.problem}"
+
+
 class DeviceError(HeimdallError):
     """OpenCL, OpenGL, a camera or another device is missing or failed."""
+
+
+def say_value(value: object) -> str:
+    """A value as it is typed: no quotes around a path, no zeros behind a whole number."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def unknown(kind: str, name: str, valid: object) -> str:

@@ -262,23 +262,23 @@ def test_callbacks_that_always_raise_are_disabled_and_frames_go_on(tmp_path):
     body = """
 class A(App):
     dnns = [DNN("seg", "selfie")]
-    def start(self): raise KeyError("start")
+    def on_start(self): raise KeyError("start")
     def draw(self, scene): raise ValueError("draw")
     def on_result(self, *args): raise RuntimeError("result")
-    def script(self): raise OSError("script")
+    def demo_events(self): raise OSError("script")
 """
     summary = summary_of(app_file(tmp_path, body), frames=20)
     assert summary["frames"] >= 20
     assert summary["dnns"]["seg"]["inferences"] > 0
     told = " ".join(summary["errors"])
-    for callback in ("A.start", "A.draw", "A.on_result", "A.script"):
+    for callback in ("A.on_start", "A.draw", "A.on_result", "A.demo_events"):
         assert f"{callback} raised" in told
     assert "disabled" in told
 
 
 @pytest.mark.parametrize("wait", ["'soon'", "float('nan')", "-1", "None"])
 def test_a_script_that_yields_no_time_ends(tmp_path, wait):
-    path = app_file(tmp_path, f"class A(App):\n    def script(self):\n        yield {wait}")
+    path = app_file(tmp_path, f"class A(App):\n    def demo_events(self):\n        yield {wait}")
     summary = summary_of(path)
     assert summary["frames"] >= 5
     assert len(summary["errors"]) == (wait != "None")
@@ -288,7 +288,7 @@ def test_a_script_may_ask_at_every_frame(tmp_path):
     body = """
 class A(App):
     dnns = [DNN("seg", "selfie", on_event=True)]
-    def script(self):
+    def demo_events(self):
         while True:
             self.request("seg")
             yield 0
@@ -336,7 +336,7 @@ class A(App):
 
 def test_a_gpu_that_fails_loses_its_dnns_to_the_cpu(tmp_path, monkeypatch):
     started: list[bool] = []
-    run, begin = OnnxRuntimeNetwork.run, heimdall.runtime.live.Runtime.run
+    run, begin = OnnxRuntimeNetwork.run, heimdall.runtime.live.LiveRun.until_finished
 
     def fail(self, state, start, end):
         if started and threading.current_thread().name.startswith("gpu"):
@@ -348,7 +348,7 @@ def test_a_gpu_that_fails_loses_its_dnns_to_the_cpu(tmp_path, monkeypatch):
         return begin(self)
 
     monkeypatch.setattr(OnnxRuntimeNetwork, "run", fail)
-    monkeypatch.setattr(heimdall.runtime.live.Runtime, "run", note)
+    monkeypatch.setattr(heimdall.runtime.live.LiveRun, "until_finished", note)
     path = app_file(tmp_path, "class A(App):\n    dnns = [DNN('seg', 'selfie', rate_hz=4)]")
     summary = summary_of(path, frames=40)
     assert summary["frames"] >= 40

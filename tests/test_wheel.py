@@ -37,13 +37,14 @@ def test_the_wheel_holds_apps_assets_kernels_and_shaders(wheel):
     for pattern in ("engine/opencl/kernels/*.cl", "render/shaders/*.*", "render/preview/page/*"):
         for path in (ROOT / "heimdall").glob(pattern):
             assert path.relative_to(ROOT).as_posix() in names
+    assert "heimdall/py.typed" in names  # type checkers read the types of no other package
     assert not any(name.startswith(("tests/", "apps/", "assets/")) for name in names)
 
 
 def test_the_installed_package_finds_its_own_assets_from_another_folder(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     code = (
-        "import json; from heimdall import paths; from heimdall.app import app_names\n"
+        "import json; from heimdall.system import paths; from heimdall.app import app_names\n"
         "from heimdall.models.catalog import CATALOG\n"
         "found = [(paths.ASSETS / 'models' / f).is_file() for e in CATALOG.values() "
         "for f in e.files]\n"

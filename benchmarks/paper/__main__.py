@@ -49,11 +49,11 @@ def main() -> None:
         if not getattr(options, name) > 0:
             parser.error(f"--{name.replace('_', '-')} must be above 0")
     try:
-        check_writable("--out", options.out, (".md",))
-        check_writable("--results", options.results / "simulated.json")
+        check_writable("out", options.out, (".md",))
+        check_writable("results", options.results / "simulated.json")
         _renew(options)
     except ConfigError as error:
-        parser.error(str(error))
+        parser.error(console.words(error))
     except KeyboardInterrupt:
         parser.exit(130, "interrupted: --page-only shows what had finished\n")
 

@@ -1,8 +1,10 @@
-"""What a scenario declares (``App``, ``DNN``), and what a user may ask of a run."""
+"""What a scenario declares (``App``, ``DNN``), what it has of its DNNs (``Feed``), and what a user
+may ask of a run (``RunOptions``)."""
 
 from heimdall.app.app import App
 from heimdall.app.dnn import DNN
+from heimdall.app.feed import Feed
 from heimdall.app.loading import app_names, create, load_app, validate
 from heimdall.app.options import RunOptions
 
-__all__ = ["DNN", "App", "RunOptions", "app_names", "create", "load_app", "validate"]
+__all__ = ["DNN", "App", "Feed", "RunOptions", "app_names", "create", "load_app", "validate"]

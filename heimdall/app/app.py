@@ -6,17 +6,32 @@ the main thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from heimdall.app.dnn import DNN
 from heimdall.errors import AppError, unknown
 from heimdall.vocabulary.enums import Content, RenderPriority
 
 if TYPE_CHECKING:
+    from typing_extensions import ParamSpec, Self
+
     from heimdall.capture.source import Frame
     from heimdall.render import Key, Pointer, Scene, Scroll
+    from heimdall.schedulers import Scheduler
+    from heimdall.system.workers import Workers
     from heimdall.tracking import Anchor, Tracker
+
+    P = ParamSpec("P")
+
+R = TypeVar("R")
+RENAMED = {"start": "on_start", "script": "demo_events"}  # the old names go with version 0.2
+BACKGROUND_NICE = 10
+
+log = logging.getLogger(__name__)
 
 
 class App:
@@ -25,25 +40,38 @@ class App:
     title: ClassVar[str] = ""
     fps: ClassVar[float] = 30.0
     size: ClassVar[tuple[int, int]] = (1280, 720)
-    scheduler: ClassVar[str] = "max-total"
+    scheduler: ClassVar[str | type[Scheduler] | Scheduler] = "max-total"
     render_priority: ClassVar[str] = RenderPriority.TOP  # or "equal": rendering waits its turn
     content: ClassVar[str] = Content.AGING  # or "paper": how content variation enters utility
     clip: ClassVar[str] = "box.mp4"  # in assets/media: played when there is no camera
-    dnns: ClassVar[Sequence[DNN]] = ()
+    dnns: ClassVar[Sequence[DNN[Any]]] = ()  # and those that are attributes of the class
     keys: ClassVar[Mapping[str, str]] = {}  # the app's keys and what they do, for the help card
 
-    requests: list[tuple[str, dict[str, Any]]]
-    tracker: Tracker | None  # of the run; None outside of one
+    _requests: list[tuple[str, dict[str, Any]]]
+    _results: dict[str, tuple[Any, Frame]]
+    _tracker: Tracker | None  # of the run; None outside of one
+    _background: Workers | None
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> App:
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        _rename(cls)
+        own = [value for value in vars(cls).values() if isinstance(value, DNN)]
+        if own and isinstance(cls.dnns, Sequence):
+            names = {dnn.name for dnn in own}
+            given = "dnns" in vars(cls)  # beside the attributes: both count, twice is a mistake
+            inherited = [dnn for dnn in cls.dnns if given or dnn.name not in names]
+            cls.dnns = (*inherited, *own)
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         # Not in __init__: a scenario's own one may well forget to call this one's.
         self = super().__new__(cls)
-        self.requests = []
-        self.tracker = None
+        self._requests, self._results = [], {}
+        self._tracker = self._background = None
         return self
 
     @property
     def name(self) -> str:
+        """What the app is called in reports."""
         return type(self).__name__.lower()
 
     def request(self, dnn: str, **options: Any) -> None:
@@ -52,9 +80,20 @@ class App:
         While one is in flight, only the newest request is kept.
         """
         self._check_declared(dnn)
-        self.requests.append((dnn, options))
+        self._requests.append((dnn, options))
 
-    def carried(self, dnn: str) -> Any:
+    def latest(self, dnn: str) -> Any:
+        """The newest result of ``dnn``, in pixels of the frame that it was found in; None before
+        the first. Of a DNN that is an attribute, ``self.detect.latest`` knows its type as well."""
+        self._check_declared(dnn)
+        return self._results[dnn][0] if dnn in self._results else None
+
+    def frame_of(self, dnn: str) -> Frame | None:
+        """The frame that the newest result of ``dnn`` was found in; None before the first."""
+        self._check_declared(dnn)
+        return self._results[dnn][1] if dnn in self._results else None
+
+    def tracked(self, dnn: str) -> Any:
         """The latest result of ``dnn``, moved with the picture to the frame being drawn.
 
         Boxes, points, text regions and masks follow what they were found on, and go over to
@@ -62,23 +101,46 @@ class App:
         None before the first result. Pixels are those of the frame being drawn.
         """
         self._check_declared(dnn)
-        return self.tracker.carried(dnn) if self.tracker else None
+        return self._tracker.carried(dnn) if self._tracker else None
 
     def anchor(self, point: tuple[float, float]) -> Anchor:
         """Pin virtual content to the world at ``point``, pixels of the frame being drawn.
 
         The Anchor's ``at``, ``scale`` and ``roll`` follow the picture as long as it is kept.
         """
-        if self.tracker is None:
+        if self._tracker is None:
             raise AppError("anchor() needs a run: call it from on_result, draw or an input method")
-        return self.tracker.anchor(point)
+        return self._tracker.anchor(point)
 
-    def start(self) -> None:
+    def in_background(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        """Run ``work(...)`` on a thread that gives way to frames and networks, in the order of
+        asking; use it for what takes longer than a millisecond or two.
+
+        The Future has the answer: look at ``done()`` in ``draw``, for waiting would stop the
+        frames. An error in the work is logged, and raised by ``result()``.
+        """
+        from heimdall.system.priority import lower_priority
+        from heimdall.system.workers import Workers
+
+        if self._background is None:
+            self._background = Workers("app", urgency=lambda: lower_priority(BACKGROUND_NICE))
+        future: Future[R] = Future()
+
+        def run() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(work(*args, **kwargs))
+            except (Exception, SystemExit) as error:
+                # The app's own work: the thread goes on, and somebody has to hear of it.
+                log.exception("%s: work in the background failed", self.name)
+                future.set_exception(error)
+
+        self._background.submit(run)
+        return future
+
+    def on_start(self) -> None:
         """Called once, before the first frame."""
-
-    def _check_declared(self, dnn: str) -> None:
-        if dnn not in {declared.name for declared in self.dnns}:
-            raise AppError(unknown("DNN", dnn, [declared.name for declared in self.dnns]))
 
     def on_result(self, dnn: str, result: Any, frame: Frame) -> None:
         """A DNN has finished; ``result`` is in pixels of ``frame``."""
@@ -95,6 +157,48 @@ class App:
     def on_scroll(self, scroll: Scroll) -> None:
         """The mouse wheel turned."""
 
-    def script(self) -> Iterator[float]:
-        """The event script of headless runs: yields the seconds to wait before each step."""
+    def demo_events(self) -> Iterator[float]:
+        """Plays the user in headless runs: yields the seconds to wait before each step."""
         return iter(())
+
+    # --- old names ------------------------------------------------------------------------
+
+    start = on_start
+    script = demo_events
+
+    def carried(self, dnn: str) -> Any:
+        """The old name of ``tracked``."""
+        warnings.warn(_renamed("App.carried", "tracked"), DeprecationWarning, stacklevel=2)
+        return self.tracked(dnn)
+
+    # --- the run's side -------------------------------------------------------------------
+
+    def _keep(self, dnn: str, result: Any, frame: Frame) -> None:
+        """A result has come: ``latest`` has it from now on."""
+        self._results[dnn] = (result, frame)
+
+    def _end(self) -> None:
+        """The run is over: end the app's own thread."""
+        if self._background is not None:
+            self._background.close()
+            self._background = None
+
+    def _check_declared(self, dnn: str) -> None:
+        if dnn not in {declared.name for declared in self.dnns}:
+            raise AppError(unknown("DNN", dnn, [declared.name for declared in self.dnns]))
+
+
+def _rename(app: type[App]) -> None:
+    """Let a class that overrides a method by its old name work, with a warning. In each class both
+    names mean the same, so that ``super()`` finds it by either."""
+    for old, new in RENAMED.items():
+        if old in vars(app) and new not in vars(app):
+            message = _renamed(f"{app.__name__}.{old}", new)
+            warnings.warn(message, DeprecationWarning, stacklevel=3)
+            setattr(app, new, vars(app)[old])
+        elif new in vars(app) and old not in vars(app):
+            setattr(app, old, vars(app)[new])
+
+
+def _renamed(old: str, new: str) -> str:
+    return f"{old} is now called {new}; the old name goes with version 0.2"

@@ -4,35 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, overload
 
+from heimdall.app.feed import Feed
 from heimdall.errors import ConfigError, unknown
 from heimdall.vocabulary.enums import Priority
 
 if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from heimdall.app.app import App
     from heimdall.models.base import Pipeline
     from heimdall.models.custom import Decode, Preprocess
+    from heimdall.models.results import Body, Detection, Hand, Mask, Picture, TextRegion
 
 DEFAULT_RATE_HZ = 1.0
 
+T = TypeVar("T")
 
-@dataclass(frozen=True)
-class DNN:
+
+class Settings(TypedDict, total=False):
+    """What a DNN may be given by keyword, whatever its model."""
+
+    rate_hz: float
+    on_event: bool
+    latency_constraint_ms: float | None
+    max_rate_hz: float | None
+    priority: str
+    beta: float | None
+    gamma: float | None
+    l0: float | None
+    alpha: float | None
+    force_fallback: tuple[str, ...]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True, init=False)
+class DNN(Generic[T]):
     """One neural network of an app, or several in stages behind one model name.
+
+    Listed in ``App.dnns``, or an attribute of the class: ``detect = DNN(model="nanodet")`` is
+    named after it, and ``self.detect`` then is its Feed, with results of the right type.
 
     ``model`` is a name of the catalogue (``heimdall models``), an ``.onnx`` file (looked for
     beside the app's file first) with ``preprocess`` and ``decode`` (see ``models.OnnxPipeline``),
     or a Pipeline.
     ``rate_hz`` is the minimum wanted rate: the DNN runs back to back as the GPU allows,
     ``max_rate_hz`` caps it. ``latency_constraint_ms`` defaults to 1000 / rate_hz.
-    ``on_event`` DNNs run only when the app calls ``request``. ``beta``, ``gamma``, ``l0`` and
+    ``on_event`` DNNs run only when the app asks for it. ``beta``, ``gamma``, ``l0`` and
     ``alpha`` override the priority's preset (paper, Eqs. 2-4). ``force_fallback`` names ONNX
     op types or nodes to run on the CPU, as phones' GPU engines must (paper, section 7.2).
     ``options`` go to the model's pipeline (an input size, say).
     """
 
     name: str
-    model: str | Pipeline
+    model: str | Pipeline[T]
     rate_hz: float = DEFAULT_RATE_HZ
     on_event: bool = False
     latency_constraint_ms: float | None = None
@@ -45,12 +71,101 @@ class DNN:
     force_fallback: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     preprocess: Preprocess | None = None
-    decode: Decode | None = None
+    decode: Decode[T] | None = None
 
-    def __post_init__(self) -> None:
-        where = f"DNN {self.name!r}"
-        if not self.name or not isinstance(self.name, str):
-            raise ConfigError(f"a DNN needs a name, a text, not {self.name!r}")
+    # The bundled models' results; then those of a file, a Pipeline, and of any other name.
+    @overload
+    def __init__(
+        self: DNN[list[Detection]],
+        name: str = ...,
+        model: Literal["nanodet", "centerface"] = ...,
+        **settings: Unpack[Settings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DNN[Mask],
+        name: str = ...,
+        model: Literal["selfie"] = ...,
+        **settings: Unpack[Settings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DNN[list[Hand]],
+        name: str = ...,
+        model: Literal["hand"] = ...,
+        **settings: Unpack[Settings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DNN[Picture],
+        name: str = ...,
+        model: Literal["multistyle"] = ...,
+        **settings: Unpack[Settings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DNN[list[Body]],
+        name: str = ...,
+        model: Literal["movenet"] = ...,
+        **settings: Unpack[Settings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DNN[list[TextRegion]],
+        name: str = ...,
+        model: Literal["ppocr"] = ...,
+        **settings: Unpack[Settings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        name: str = ...,
+        model: str = ...,
+        *,
+        preprocess: Preprocess,
+        decode: Decode[T],
+        **settings: Unpack[Settings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, name: str = ..., model: Pipeline[T] = ..., **settings: Unpack[Settings]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DNN[Any], name: str = ..., model: str = ..., **settings: Unpack[Settings]
+    ) -> None: ...
+    def __init__(
+        self,
+        name: str | None = None,
+        model: str | Pipeline[Any] | None = None,
+        rate_hz: float = DEFAULT_RATE_HZ,
+        on_event: bool = False,
+        latency_constraint_ms: float | None = None,
+        max_rate_hz: float | None = None,
+        priority: str = "normal",
+        beta: float | None = None,
+        gamma: float | None = None,
+        l0: float | None = None,
+        alpha: float | None = None,
+        force_fallback: tuple[str, ...] = (),
+        options: Mapping[str, Any] | None = None,
+        preprocess: Preprocess | None = None,
+        decode: Decode[Any] | None = None,
+    ) -> None:
+        given = dict(locals())
+        del given["self"]
+        if name is not None and (not isinstance(name, str) or not name):
+            raise ConfigError(f"a DNN needs a name, a text, not {name!r}")
+        given["name"] = name or ""  # until it is an attribute of a class
+        given["options"] = {} if options is None else options
+        for each, value in given.items():
+            object.__setattr__(self, each, value)
+        self._check()
+
+    def _check(self) -> None:
+        where = f"DNN {self.name!r}" if self.name else f"DNN(model={self.model!r})"
+        if self.model is None or self.model == "":
+            raise ConfigError(f"{where} needs a model: a name, an .onnx file or a Pipeline")
         for rate in ("rate_hz", "max_rate_hz", "latency_constraint_ms"):
             value = getattr(self, rate)
             if not (is_positive(value) or (value is None and rate != "rate_hz")):
@@ -66,6 +181,17 @@ class DNN:
                 f"{where}: preprocess and decode go with the name of a file; "
                 f"{type(self.model).__name__} has its own"
             )
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", name)
+
+    @overload
+    def __get__(self, app: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, app: App, owner: type) -> Feed[T]: ...
+    def __get__(self, app: App | None, owner: type) -> Self | Feed[T]:
+        return self if app is None else Feed(app, self.name)
 
     @property
     def pipeline_options(self) -> dict[str, Any]:

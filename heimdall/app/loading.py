@@ -10,9 +10,8 @@ from types import ModuleType
 
 from heimdall.app.app import App
 from heimdall.app.dnn import DNN, is_positive
-from heimdall.app.options import MAX_FPS, MAX_SIDE
+from heimdall.app.options import MAX_FPS, MAX_SIDE, check_scheduler
 from heimdall.errors import AppError, ConfigError, HeimdallError, unknown
-from heimdall.schedulers import SCHEDULERS
 from heimdall.system import paths
 from heimdall.system.faults import say
 from heimdall.vocabulary.enums import Content, RenderPriority
@@ -96,7 +95,7 @@ def create(app: type[App]) -> App:
     try:
         return app()
     except (Exception, SystemExit) as error:
-        where = sys.modules[app.__module__].__file__ if app.__module__ in sys.modules else None
+        where = getattr(sys.modules.get(app.__module__), "__file__", None)  # none in a notebook
         line = _last_line_in(error, Path(where)) if where else ""
         raise AppError(f"{where or app.__name__}{line}: {app.__name__}(): {say(error)}") from error
 
@@ -122,8 +121,8 @@ def validate(app: type[App]) -> None:
         raise ConfigError(
             f"{where}.size must be (width, height) in pixels, 1 to {MAX_SIDE}, not {app.size!r}"
         )
+    check_scheduler(app.scheduler, where)
     for name, valid in (
-        ("scheduler", SCHEDULERS),
         ("content", Content.values()),
         ("render_priority", RenderPriority.values()),
     ):
@@ -139,6 +138,8 @@ def _validate_dnns(where: str, dnns: object) -> None:
     for dnn in dnns:
         if not isinstance(dnn, DNN):
             raise AppError(f"{where}.dnns must hold DNN(...) values, not {dnn!r}")
+        if not dnn.name:
+            raise ConfigError(f"{where}.dnns: DNN(model={dnn.model!r}) needs a name")
         if dnn.name in names:
             raise ConfigError(f"{where}.dnns has two DNNs named {dnn.name!r}")
         names.add(dnn.name)

@@ -1,4 +1,7 @@
-"""What a user may ask of one run, checked once: the options of ``heimdall run``, as a value."""
+"""What a user may ask of one run, checked once: the options of ``heimdall run``, as a value.
+
+Errors name the argument; the command line turns that into its own flag.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,15 @@ import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
-from heimdall.errors import ConfigError, unknown
+from heimdall.errors import ArgumentError, ConfigError, unknown
 from heimdall.vocabulary.enums import ChunkMode, Content, OverlayView
+
+if TYPE_CHECKING:
+    from heimdall.capture import Source
+    from heimdall.engine import Engine
+    from heimdall.schedulers import Scheduler
 
 MAX_FPS = 1000.0
 VIDEOS = (".mp4",)
@@ -22,17 +31,20 @@ MAX_PORT = 65535
 class RunOptions:
     """Options of one run. None means: as the app declares, or Heimdall's own default.
 
-    Raises ConfigError on a value outside its range, naming the option.
+    Where a name is accepted, so is what it names: a Source, a Scheduler or its class, an Engine.
+    A run closes its source at the end, whoever opened it; an Engine stays open.
+
+    Raises ConfigError on a value outside its range, naming the argument.
     """
 
-    source: str | int | None = None  # camera index, file, stream URL or image; None: the app's clip
+    source: str | int | Path | Source | None = None  # camera index, file, stream URL or image
     fps: float | None = None  # target frame rate
     size: tuple[int, int] | None = None  # width, height in pixels of the picture drawn
-    scheduler: str | None = None
+    scheduler: str | type[Scheduler] | Scheduler | None = None
     mode: str = ChunkMode.ELASTIC
     offload: bool = True  # may DNNs move between GPU and CPU
     content: str | None = None
-    device: str | None = None  # OpenCL device (part of its name, or number) or provider
+    device: str | Engine | None = None  # OpenCL device (part of its name, or number), provider
     headless: bool = False
     serve: tuple[str, int] | None = None  # host and port of the browser preview; 0: any free port
     frames: int | None = None  # stop after so many frames
@@ -47,32 +59,26 @@ class RunOptions:
     realtime: bool | None = None  # real-time software GPU; None: where permitted
 
     def __post_init__(self) -> None:
-        if self.fps is not None and not 0 < self.fps <= MAX_FPS:
-            raise ConfigError(f"--fps {self.fps:g}: must be above 0 and at most {MAX_FPS:g}")
-        if self.seconds is not None and not (self.seconds > 0 and math.isfinite(self.seconds)):
-            raise ConfigError(f"--seconds {self.seconds:g}: must be above 0")
-        if self.frames is not None and self.frames < 1:
-            raise ConfigError(f"--frames {self.frames}: must be at least 1")
+        for name in ("record", "screenshot", "trace"):
+            if isinstance(path := getattr(self, name), str):  # as people type them
+                object.__setattr__(self, name, Path(path))
+        check_number("fps", self.fps, above=0, most=MAX_FPS)
+        check_number("seconds", self.seconds, above=0)
+        check_number("frames", self.frames, least=1)
+        check_number("gpu_cores", self.gpu_cores, least=1)
         if self.serve is not None and not (self.serve[0] and 0 <= self.serve[1] <= MAX_PORT):
-            host, port = self.serve
-            raise ConfigError(
-                f"--serve {host}:{port}: give a host, and a port from 0 to {MAX_PORT}"
-            )
-        if self.gpu_cores is not None and self.gpu_cores < 1:
-            raise ConfigError(f"--gpu-cores {self.gpu_cores}: must be at least 1")
-        if self.size is not None and not all(1 <= side <= MAX_SIDE for side in self.size):
-            width, height = self.size
-            raise ConfigError(f"--size {width}x{height}: sides must be from 1 to {MAX_SIDE} pixels")
+            problem = f"give a host, and a port from 0 to {MAX_PORT}"
+            raise ArgumentError(problem, argument="serve", value=self.serve)
+        if self.size is not None:
+            check_size(self.size)
         if self.scheduler is not None:
-            from heimdall.schedulers import SCHEDULERS  # here: `heimdall --help` needs none
-
-            _one_of("scheduler", self.scheduler, tuple(SCHEDULERS))
+            check_scheduler(self.scheduler)
         _one_of("mode", self.mode, ChunkMode.values())
         _one_of("overlay", self.overlay, OverlayView.values())
         if self.content is not None:
             _one_of("content", self.content, Content.values())
         for name, endings in (("record", VIDEOS), ("screenshot", PICTURES), ("trace", ())):
-            check_writable(f"--{name}", getattr(self, name), endings)
+            check_writable(name, getattr(self, name), endings)
 
     @property
     def windowless(self) -> bool:
@@ -83,6 +89,83 @@ class RunOptions:
     def scripted(self) -> bool:
         """Whether the app's script plays its user: nobody else can."""
         return self.headless and self.serve is None
+
+
+class RunArguments(TypedDict, total=False):
+    """The options of a run as keyword arguments: ``run(app, headless=True, seconds=5)``."""
+
+    source: str | int | Path | Source | None
+    fps: float | None
+    size: tuple[int, int] | None
+    scheduler: str | type[Scheduler] | Scheduler | None
+    mode: str
+    offload: bool
+    content: str | None
+    device: str | Engine | None
+    headless: bool
+    serve: tuple[str, int] | None
+    frames: int | None
+    seconds: float | None
+    record: Path | str | None
+    screenshot: Path | str | None
+    trace: Path | str | None
+    gpu_cores: int | None
+    overlay: str
+    full_screen: bool
+    press: tuple[tuple[float, str], ...]
+    realtime: bool | None
+
+
+def check_number(
+    argument: str,
+    value: object,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+) -> None:
+    """Raise ArgumentError unless ``value`` is None or a finite number in that range."""
+    if value is None:
+        return
+    limits = [f"above {above:g}"] if above is not None else []
+    limits += [f"at least {least:g}"] if least is not None else []
+    limits += [f"at most {most:g}"] if most is not None else []
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isinf(value):
+        problem = f"must be a finite number {' and '.join(limits)}"
+    elif (
+        math.isnan(value)
+        or (above is not None and value <= above)
+        or (least is not None and value < least)
+        or (most is not None and value > most)
+    ):
+        problem = f"must be {' and '.join(limits)}"
+    else:
+        return
+    raise ArgumentError(problem, argument=argument, value=value)
+
+
+def check_size(size: object) -> None:
+    """Raise ArgumentError unless it is (width, height), in pixels that can be drawn."""
+    sides = size if isinstance(size, tuple | list) else ()
+    if len(sides) != 2 or not all(isinstance(side, int) for side in sides):
+        problem = "must be (width, height) in pixels"
+    elif not all(1 <= side <= MAX_SIDE for side in sides):
+        problem = f"sides must be from 1 to {MAX_SIDE} pixels"
+    else:
+        return
+    raise ArgumentError(problem, argument="size", value=size)
+
+
+def check_scheduler(scheduler: str | type[Scheduler] | Scheduler, where: str = "") -> None:
+    """Raise ConfigError, beginning with ``where``, unless it is the name of a scheduler, or one."""
+    from heimdall.schedulers import SCHEDULERS, name_of  # here: `heimdall --help` needs none
+
+    try:
+        if isinstance(scheduler, str) and (scheduler not in SCHEDULERS or not where):
+            SCHEDULERS.find(scheduler)
+        name_of(scheduler)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}" if where else str(error)) from error
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -122,16 +205,20 @@ def _one_of(name: str, value: str, valid: tuple[str, ...]) -> None:
         raise ConfigError(unknown(name, value, valid))
 
 
-def check_writable(option: str, path: Path | None, endings: tuple[str, ...] = ()) -> None:
+def check_writable(argument: str, path: Path | None, endings: tuple[str, ...] = ()) -> None:
     """Find out before a long run, not after it, that its result has nowhere to go; makes the
-    folder. Raises ConfigError naming the option."""
+    folder. Raises ArgumentError."""
     if path is None:
         return
+
+    def refusal(problem: str) -> ArgumentError:
+        return ArgumentError(problem, argument=argument, value=path)
+
     try:
         if path.is_dir():
-            raise ConfigError(f"{option} {path}: is a folder; give a file name")
+            raise refusal("is a folder; give a file name")
         if endings and path.suffix.lower() not in endings:
-            raise ConfigError(f"{option} {path}: the name must end in {' or '.join(endings)}")
+            raise refusal(f"the name must end in {' or '.join(endings)}")
         folder = path.absolute().parent
         folder.mkdir(parents=True, exist_ok=True)
         if path.exists():
@@ -141,5 +228,4 @@ def check_writable(option: str, path: Path | None, endings: tuple[str, ...] = ()
             with tempfile.TemporaryFile(dir=folder):
                 pass
     except OSError as error:
-        reason = error.strerror or error
-        raise ConfigError(f"{option} {path}: cannot write there ({reason})") from error
+        raise refusal(f"cannot write there ({error.strerror or error})") from error

@@ -87,7 +87,7 @@ def on_screen(
 ) -> list[Any]:
     """What is drawn on each frame; None before the first result.
 
-    ``carry``: moved to that frame by a Tracker, as ``App.carried`` gives it; else the latest
+    ``carry``: moved to that frame by a Tracker, as ``App.tracked`` gives it; else the latest
     result as it came.
     """
     tracker, latest, shown = Tracker(), None, []

@@ -34,7 +34,9 @@ def load_networks(model: str, shapes: Shapes | None = None) -> list[Graph]:
         ]
     path = Path(model)
     if not path.exists() and not model.endswith(".onnx"):
-        raise ConfigError(unknown("model", model, CATALOG) + "; or give the path of an .onnx file")
+        raise ConfigError(
+            unknown("model", model, CATALOG.labels()) + "; or give the path of an .onnx file"
+        )
     return [load_graph(path, shapes or None)]
 
 

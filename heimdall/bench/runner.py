@@ -26,7 +26,7 @@ from heimdall.app.options import RunOptions, check_writable
 from heimdall.bench.live import run_live
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.systems import System, parse_systems
-from heimdall.errors import ConfigError, HeimdallError
+from heimdall.errors import ArgumentError, HeimdallError
 from heimdall.system.cpu import cpu_name
 from heimdall.system.softgpu import plan
 
@@ -67,8 +67,9 @@ def compare(
     """
     chosen = parse_systems(systems)
     if trace is not None and len(chosen) > 1:
-        raise ConfigError(f"--trace records one system, not {len(chosen)}: name one, or --report")
-    check_writable("--report", report, (".html",))
+        problem = f"records one system, not {len(chosen)}: name one, or ask for a report"
+        raise ArgumentError(problem, argument="trace", value=trace)
+    check_writable("report", report, (".html",))
     workload = load_scenario(scenario)
     workload.app_class()
     if size is not None:

@@ -16,8 +16,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, model_validator
 
 from heimdall.app import DNN, App, load_app, validate
-from heimdall.app.options import MAX_FPS, MAX_SIDE
+from heimdall.app.options import MAX_FPS, MAX_SIDE, check_scheduler
 from heimdall.errors import ConfigError, unknown
+from heimdall.schedulers import name_of
 from heimdall.system import paths
 
 if sys.version_info >= (3, 11):
@@ -98,7 +99,7 @@ class Scenario(_Table):
     app: str | None = None
     fps: float = Field(gt=0, le=MAX_FPS)
     size: tuple[int, int]
-    scheduler: str = App.scheduler
+    scheduler: str = "max-total"
     seed: int = 0
     dnns: Mapping[str, DnnSettings] = Field(default_factory=dict)
 
@@ -152,11 +153,12 @@ def load_scenario(name_or_path: str) -> Scenario:
         raise ConfigError(f"scenario {path} cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"scenario {path} is not valid TOML: {error}") from error
+    says_scheduler = "scheduler" in table
     if isinstance(table.get("app"), str):
         app = load_app(_beside(path, table["app"]))
         validate(app)
         table["app"] = _beside(path, table["app"])
-        table = {"fps": app.fps, "size": app.size, "scheduler": app.scheduler, **table}
+        table = {"fps": app.fps, "size": app.size, "scheduler": name_of(app.scheduler), **table}
         _check_names(path, table.get("dnns"), [dnn.name for dnn in app.dnns])
     try:
         scenario = Scenario.model_validate({"title": path.stem, **table, "name": path.stem})
@@ -165,6 +167,8 @@ def load_scenario(name_or_path: str) -> Scenario:
         raise ConfigError(f"scenario {path}: {_first(error)}") from error
     except ConfigError as error:
         raise ConfigError(f"scenario {path}: {error}") from error
+    if says_scheduler:  # an app's own may be an object, which has no name to be found by
+        check_scheduler(scenario.scheduler, f"scenario {path}")
     _check_whole(path, scenario, dnns)
     return scenario
 
@@ -201,11 +205,6 @@ def _check_names(path: Path, dnns: object, declared: list[str]) -> None:
 
 def _check_whole(path: Path, scenario: Scenario, dnns: tuple[DNN, ...]) -> None:
     """What only shows when the app's declarations and the file's are put together."""
-    from heimdall.schedulers import SCHEDULERS
-
-    if scenario.scheduler not in SCHEDULERS:
-        message = unknown("scheduler", scenario.scheduler, SCHEDULERS)
-        raise ConfigError(f"scenario {path}: {message}")
     if not dnns:
         raise ConfigError(f"scenario {path}: it has no DNN; name an app, or declare [dnns.NAME]")
     for dnn in dnns:

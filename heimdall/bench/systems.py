@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from heimdall.errors import ConfigError, unknown
-from heimdall.schedulers import SCHEDULERS
+from heimdall.schedulers import SCHEDULERS, create
 from heimdall.vocabulary.enums import ChunkMode
 
 
@@ -24,6 +24,9 @@ class Kind(Enum):
     MULTITHREAD = "multithread"
     MULTITHREAD_ONNXRUNTIME = "multithread-onnxruntime"
     FIXED = "fixed"
+
+
+BASELINES = (Kind.MULTITHREAD.value, Kind.MULTITHREAD_ONNXRUNTIME.value, "fixed-5")
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ def parse_system(name: str) -> System:
     scheduler = policy.removesuffix("-static")
     if scheduler not in SCHEDULERS:
         raise ConfigError(unknown("system", name, system_names()))
+    create(scheduler)  # another package's may not load: say so now
     mode = ChunkMode.STATIC if policy != scheduler else ChunkMode.ELASTIC
     return System(name, Kind.COORDINATED, scheduler, mode, offload=policy == name)
 
@@ -71,6 +75,5 @@ def parse_systems(names: str) -> list[System]:
 
 def system_names() -> list[str]:
     """Every system: the baselines, and each policy in its variants."""
-    baselines = [Kind.MULTITHREAD.value, Kind.MULTITHREAD_ONNXRUNTIME.value, "fixed-5"]
     variants = ("", "-static", "-nooffload", "-static-nooffload")
-    return baselines + [policy + variant for policy in SCHEDULERS for variant in variants]
+    return [*BASELINES, *(policy + variant for policy in SCHEDULERS for variant in variants)]

@@ -12,12 +12,13 @@ from heimdall.bench.scenario import EventProcess, Scenario
 from heimdall.bench.standin import PREFIX, Silent, open_standin
 from heimdall.capture import Frame
 from heimdall.models.catalog import open_pipeline
+from heimdall.schedulers import Scheduler, name_of
 
 
 def as_app(scenario: Scenario) -> type[App]:
     """The scenario's app class, changed as the scenario says.
 
-    Event processes replace the app's script: an event asks for a DNN with the options of the
+    Event processes replace the app's demo events: an event asks for a DNN with the options of the
     app's last request. Results of a network that only stands in for the app's do not reach the
     app, for it could not read them. Raises ConfigError for a scenario without an app.
     """
@@ -33,7 +34,7 @@ def as_app(scenario: Scenario) -> type[App]:
         title = scenario.title
         fps = scenario.fps
         size = scenario.size
-        scheduler = scenario.scheduler
+        scheduler = _scheduler(scenario, base)
         dnns = tuple(_silent(dnn) if dnn.name in strangers else dnn for dnn in declared)
 
         @property
@@ -48,15 +49,21 @@ def as_app(scenario: Scenario) -> type[App]:
             if dnn not in strangers:
                 super().on_result(dnn, result, frame)
 
-        def script(self) -> Iterator[float]:
+        def demo_events(self) -> Iterator[float]:
             if not processes:
-                yield from super().script()
+                yield from super().demo_events()
                 return
             for wait_s, dnn in events(processes, scenario.seed):
                 yield wait_s
                 self.request(dnn, **self.__dict__.get("last_options", {}).get(dnn, {}))
 
     return Workload
+
+
+def _scheduler(scenario: Scenario, app: type[App]) -> str | type[Scheduler] | Scheduler:
+    """The app's own, where the scenario names no other: it may be an object."""
+    same = scenario.scheduler == name_of(app.scheduler)
+    return app.scheduler if same else scenario.scheduler
 
 
 def events(processes: dict[str, EventProcess], seed: int) -> Iterator[tuple[float, str]]:

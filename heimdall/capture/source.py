@@ -17,6 +17,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from heimdall.capture.kinds import SOURCES, split_kind
 from heimdall.capture.readers import (
     Reader,
     camera_likely,
@@ -301,14 +302,15 @@ class Source:
 
 
 def open_source(
-    spec: str | int | None,
+    spec: str | int | Path | Source | None,
     *,
     size: tuple[int, int] | None = None,
     fps: float | None = None,
     loop: bool = True,
     default: Path | None = None,
 ) -> Source:
-    """Open a camera (its index), a video or image file (its path) or a stream (its URL).
+    """Open a camera (its index), a video or image file (its path), a stream (its URL) or another
+    kind of source (``kind:rest``, see ``capture.kinds``). A Source is returned as it is.
 
     ``None`` means camera 0 where there is one, else the clip ``default``. ``size`` (width,
     height) is asked of a camera; ``fps`` too, and sets the pace of a clip. ``loop=False`` plays
@@ -317,6 +319,8 @@ def open_source(
     Raises ConfigError for a path that is no readable file, DeviceError for a camera, stream or
     file that gives no picture; each names the source.
     """
+    if isinstance(spec, Source):
+        return spec
     if spec is None:
         return _open_default(size, fps, loop, default)
     text = str(spec)
@@ -325,6 +329,15 @@ def open_source(
     if re.fullmatch(r"[0-9]{1,3}", text):
         index = int(text)
         source = Source(lambda: open_camera(index, size, fps), f"camera {index}", loop=loop)
+    elif kind := split_kind(text):
+        name, rest = kind
+        open_reader = SOURCES.find(name)
+        source = Source(
+            lambda: open_reader(rest, size=size, fps=fps),
+            f"{name} {without_password(rest)}".strip(),
+            loop=loop,
+            fps=fps or 0,
+        )
     elif text.startswith("file://"):
         return open_source(text.removeprefix("file://"), size=size, fps=fps, loop=loop)
     elif "://" in text:

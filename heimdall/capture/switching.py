@@ -17,14 +17,16 @@ CLIPS = (".mp4", ".mov", ".mkv", ".webm", ".jpg", ".png")
 
 
 class Sources:
-    """The sources a user can go through: the run's own, the cameras, the clips of a folder."""
+    """The sources a user can go through: the run's own (None: it cannot be opened again), the
+    cameras, the clips of a folder."""
 
-    def __init__(self, own: str | int, clips: Path, size: tuple[int, int]) -> None:
+    def __init__(self, own: str | int | None, clips: Path, size: tuple[int, int]) -> None:
         cameras = [index for index in range(CAMERAS) if camera_likely(index)]
         files = sorted(str(path) for path in clips.glob("*") if path.suffix in CLIPS)
-        self._choices: Sequence[str | int] = list(dict.fromkeys([own, *cameras, *files]))
+        mine = [] if own is None else [own]
+        self._choices: Sequence[str | int] = list(dict.fromkeys([*mine, *cameras, *files]))
         self._size = size
-        self._now = 0
+        self._now = len(mine) - 1
         self._opening = False
         self._opened: queue.SimpleQueue[Source | str] = queue.SimpleQueue()
 

@@ -14,11 +14,13 @@ from heimdall.cli.parameters import (
     PRESS,
     SERVE,
     SIZE,
+    Named,
     cores_option,
     device_option,
     json_option,
     options,
     realtime_option,
+    scheduler_names,
     show,
 )
 from heimdall.errors import ConfigError, HeimdallError
@@ -31,10 +33,18 @@ if TYPE_CHECKING:
 @click.command(cls=console.Command)
 @click.argument("app")
 @options(
-    click.option("--source", metavar="SOURCE", help="Camera index, file, stream URL or image."),
+    click.option(
+        "--source", metavar="SOURCE", help="Camera index, file, stream URL or image; or kind:rest."
+    ),
     click.option("--fps", type=float, help="Target frame rate."),
     click.option("--size", type=SIZE, help="Picture drawn, such as 1280x720."),
-    click.option("--scheduler", metavar="NAME", help="Policy that picks the next chunk."),
+    click.option(
+        "--scheduler",
+        cls=Named,
+        names=scheduler_names,
+        metavar="NAME",
+        help="Policy that picks the next chunk.",
+    ),
     click.option("--static", is_flag=True, help="One chunk of the static partition a gap."),
     click.option("--no-offload", is_flag=True, help="Keep every DNN on the GPU."),
     click.option(

@@ -13,12 +13,14 @@ from heimdall.cli import console
 from heimdall.cli.parameters import (
     FILE,
     SIZE,
+    Named,
     cores_option,
     device_option,
     json_option,
     options,
     realtime_option,
     show,
+    system_names,
     typed_command,
 )
 from heimdall.errors import HeimdallError
@@ -29,6 +31,8 @@ from heimdall.errors import HeimdallError
 @options(
     click.option(
         "--systems",
+        cls=Named,
+        names=system_names,
         default="multithread,fixed-5,max-min,max-total",
         show_default=True,
         metavar="A,B,C",
@@ -84,10 +88,12 @@ def bench(scenario: str, systems: str, as_json: bool, **rest: Any) -> None:
     ),
     click.option(
         "--system",
+        cls=Named,
+        names=system_names,
         default="max-total",
         show_default=True,
         metavar="NAME",
-        help="multithread, fixed-5, SCHEDULER[-static][-nooffload].",
+        help="A baseline, or SCHEDULER[-static][-nooffload].",
     ),
     click.option(
         "--seconds",
@@ -109,8 +115,8 @@ def simulate(
     with console.work(as_json), console.Progress() as progress:
         from heimdall.simulator.simulate import simulate as run_simulation
 
-        check_writable("--trace", trace)
-        check_writable("--report", report, (".html",))
+        check_writable("trace", trace)
+        check_writable("report", report, (".html",))
         with tempfile.TemporaryDirectory() as folder:
             if report is not None and trace is None:
                 trace = Path(folder) / "trace.json"

@@ -16,13 +16,14 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from heimdall.errors import HeimdallError
+from heimdall.errors import ArgumentError, HeimdallError, say_value
 from heimdall.system.workers import any_left_behind
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Commands(click.Group):
         except HeimdallError as error:
             if logging.getLogger().isEnabledFor(logging.DEBUG):
                 logging.getLogger("heimdall").debug("raised here:", exc_info=True)
-            status = _fail(f"error: {error}")
+            status = _fail(f"error: {words(error)}")
         except (click.Abort, KeyboardInterrupt):
             status = INTERRUPTED
         except BrokenPipeError:  # the reader has gone, as in `heimdall models | head -1`
@@ -126,6 +127,15 @@ def _misused(error: click.UsageError) -> int:
     return _fail(f"{usage}error: {error.format_message()}")
 
 
+def words(error: HeimdallError) -> str:
+    """An error as the command line says it: of the flag that was typed, not of an argument."""
+    if not isinstance(error, ArgumentError) or not error.argument:
+        return str(error).replace("headless=True", "--headless")
+    value = error.value
+    shown = "x".join(map(str, value)) if isinstance(value, tuple) else say_value(value)
+    return f"--{error.argument.replace('_', '-')} {shown}: {error.problem}"
+
+
 def _fail(text: str) -> int:
     click.echo(text, err=True)
     return FAILED
@@ -135,6 +145,8 @@ def set_up_logging(debug: bool) -> None:
     """Warnings (with ``--debug`` everything of Heimdall's) as lines on standard error."""
     handler = _ToStandardError()
     handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    # an app that uses a name of the last release: Python shows that of its main file only
+    warnings.filterwarnings("default", category=DeprecationWarning, module="heimdall_app_")
     logging.addLevelName(logging.INFO, "note")
     logging.addLevelName(logging.WARNING, "warning")
     logging.addLevelName(logging.ERROR, "error")

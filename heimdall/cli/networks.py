@@ -38,14 +38,23 @@ def models(as_json: bool) -> None:
                 "task": entry.task,
                 "licence": entry.licence,
                 "files": list(entry.files),
-                "size_mb": sum((ASSETS / "models" / f).stat().st_size for f in entry.files) / 1e6,
+                "size_mb": size_mb([ASSETS / "models" / file for file in entry.files]),
             }
             for entry in CATALOG.values()
         ]
+        broken = [label for label in CATALOG.labels() if label not in CATALOG]
     if as_json:
         console.print_json({"schema": 1, "models": found})
     else:
         show(False, found, "model_list")
+        click.echo("\n".join(broken), nl=bool(broken))
+
+
+def size_mb(files: list[Path]) -> float | None:
+    """What a model's files take; None where another package's model lacks one."""
+    if not all(file.is_file() for file in files):
+        return None
+    return sum(file.stat().st_size for file in files) / 1e6
 
 
 @click.command(cls=console.Command)
@@ -147,7 +156,7 @@ def partition(
         from heimdall.analyzer.partition import strategies
         from heimdall.bench import inspection
 
-        check_writable("--png", png, (".png",))
+        check_writable("png", png, (".png",))
         if strategy not in strategies():
             raise ConfigError(unknown("partition strategy", strategy, strategies()))
         found = _profiles(model, **measuring)

@@ -41,6 +41,33 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     return name, tuple(int(side) for side in re.split("[x,]", sides))
 
 
+class Named(click.Option):
+    """An option that takes a name; its help lists the names, other packages' among them, which
+    are looked up when the help is shown."""
+
+    def __init__(self, *args: Any, names: Callable[[], list[str]], **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self._names = names
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        return record and (record[0], f"{record[1]} One of: {', '.join(self._names())}.")
+
+
+def scheduler_names() -> list[str]:
+    """The policies there are."""
+    from heimdall.schedulers import SCHEDULERS
+
+    return SCHEDULERS.labels()
+
+
+def system_names() -> list[str]:
+    """The baselines and the policies that systems are made of."""
+    from heimdall.bench.systems import BASELINES
+
+    return [*BASELINES, *scheduler_names()]
+
+
 SIZE = Parsed("WxH", parse_size)
 PRESS = Parsed("S:KEY", parse_press)
 SERVE = Parsed("[HOST:]PORT", parse_serve)
@@ -51,7 +78,7 @@ device_option = click.option(
     "--device",
     metavar="NAME",
     help="The GPU: an OpenCL device by number or part of its name, onnxruntime, or one of its "
-    "providers (cuda, tensorrt, directml, openvino, coreml).",
+    "providers (cuda, tensorrt, directml, openvino, coreml), or another package's engine.",
 )
 cores_option = click.option("--gpu-cores", type=int, metavar="N", help="Cores of the software GPU.")
 realtime_option = click.option(

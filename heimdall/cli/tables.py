@@ -204,7 +204,7 @@ def _list(items: Iterable[object]) -> str:
 
 def model_list(models: Sequence[Mapping[str, Any]]) -> list[Table | str]:
     """The catalogue."""
-    rows = [[m["name"], m["title"], m["task"], f"{m['size_mb']:.1f}", m["licence"]] for m in models]
+    rows = [[m["name"], m["title"], m["task"], _ms(m["size_mb"]), m["licence"]] for m in models]
     return [_table(None, ("model", "network", "gives", ">MB", "licence"), rows)]
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any
 
-from heimdall import schedulers
 from heimdall.coordinator import codec
 from heimdall.coordinator.chunking import CHUNKINGS, DEFAULT_MARGIN_NS
 from heimdall.coordinator.dispatch import Dispatcher
@@ -23,6 +22,7 @@ from heimdall.coordinator.placement import Placement
 from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
 from heimdall.coordinator.states import FALLBACK, RUNNING, CoordinationError
 from heimdall.errors import ConfigError, unknown
+from heimdall.schedulers import create, name_of
 from heimdall.schedulers.base import (
     CHUNK_ENDED,
     FALLBACK_ENDED,
@@ -74,7 +74,7 @@ class Coordinator:
         self,
         dnns: Sequence[DnnPlan],
         *,
-        scheduler: Scheduler | str,
+        scheduler: str | type[Scheduler] | Scheduler,
         frame_interval_ns: int,
         mode: str = ChunkMode.ELASTIC,
         offload: bool = True,
@@ -100,7 +100,8 @@ class Coordinator:
         self._gone: set[str] = set()  # DNNs that were removed
         if len(self._dnns) != len(self._plans):
             raise ConfigError(f"two DNNs have the same name: {[p.name for p in self._plans]}")
-        self.scheduler = schedulers.create(scheduler) if isinstance(scheduler, str) else scheduler
+        self._policy = scheduler
+        self.scheduler = scheduler if isinstance(scheduler, Scheduler) else create(scheduler)
         self._observed = type(self.scheduler).observe is not Scheduler.observe
         self.decisions = 0
         self._interval_ns = frame_interval_ns
@@ -366,7 +367,8 @@ class Coordinator:
             raise ConfigError(f"a coordinator cannot be set to {event}")
         if len(costs) != len(event.chunks):
             raise ConfigError(f"{len(costs)} networks need a partition each: {event}")
-        self.scheduler = schedulers.create(event.scheduler)
+        back = event.scheduler == name_of(self._policy)
+        self.scheduler = create(self._policy if back else event.scheduler)
         self._observed = type(self.scheduler).observe is not Scheduler.observe
         if event.mode != self._mode:
             self._mode = event.mode

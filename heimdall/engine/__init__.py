@@ -1,22 +1,37 @@
 """Engines: processors that run networks behind the contract of ``base``.
 
 Engines are imported when they are opened: a machine without OpenCL can still use the others.
+Another one is an Engine passed as ``device``, registered in ``ENGINES``, or offered by a package
+under the entry points ``heimdall.engines`` (docs/extending.md).
 """
 
 from __future__ import annotations
 
-import importlib
+import inspect
 from typing import Any
 
-from heimdall.engine.base import Engine
-from heimdall.errors import ConfigError, unknown
+from heimdall.engine.base import Engine, Memory, Network, Op, State
+from heimdall.system.registry import Registry
 
-ENGINES = {
-    "opencl": "heimdall.engine.opencl.engine:OpenCLEngine",
-    "onnxruntime": "heimdall.engine.onnxruntime:OnnxRuntimeEngine",
-    "provider": "heimdall.engine.providers:ProviderEngine",
-    "null": "heimdall.engine.null:NullEngine",
-}
+
+def _accept(name: str, value: object) -> str | None:
+    if not (inspect.isclass(value) and issubclass(value, Engine)):
+        return f"must be a class derived from heimdall.engine.Engine, not {value!r}"
+    own = getattr(value, "name", None)
+    return None if own == name else f"must have that name itself: {value!r} is called {own!r}"
+
+
+ENGINES: Registry[type[Engine]] = Registry(
+    "engine",
+    "heimdall.engines",
+    {
+        "opencl": "heimdall.engine.opencl.engine:OpenCLEngine",
+        "onnxruntime": "heimdall.engine.onnxruntime:OnnxRuntimeEngine",
+        "provider": "heimdall.engine.providers:ProviderEngine",
+        "null": "heimdall.engine.null:NullEngine",
+    },
+    _accept,
+)
 
 
 def open_engine(name: str, **options: Any) -> Engine:
@@ -24,11 +39,8 @@ def open_engine(name: str, **options: Any) -> Engine:
 
     Raises ConfigError for an unknown name, DeviceError when its device is missing.
     """
-    if name not in ENGINES:
-        raise ConfigError(unknown("engine", name, ENGINES))
-    module, _, attribute = ENGINES[name].partition(":")
-    engine: Engine = getattr(importlib.import_module(module), attribute)(**options)
-    return engine
+    kind = ENGINES[name] if name in ENGINES else ENGINES.find(name)
+    return kind(**options)
 
 
-__all__ = ["ENGINES", "Engine", "open_engine"]
+__all__ = ["ENGINES", "Engine", "Memory", "Network", "Op", "State", "open_engine"]

@@ -8,7 +8,7 @@ a file: ``detect segment hand style face pose text``, and ``custom`` for your ow
 from heimdall.models.base import Network, Pipeline, Prepared
 from heimdall.models.boxes import Boxes
 from heimdall.models.catalog import CATALOG, ModelEntry, open_pipeline
-from heimdall.models.custom import OnnxPipeline
+from heimdall.models.custom import Decode, OnnxPipeline, Preprocess
 from heimdall.models.decoders import Embedding, HeatMaps, Masks
 from heimdall.models.image_input import ImageInput
 from heimdall.models.luminance import luminance_difference, luminance_grid
@@ -18,6 +18,7 @@ __all__ = [
     "CATALOG",
     "Body",
     "Boxes",
+    "Decode",
     "Detection",
     "Embedding",
     "Hand",
@@ -31,6 +32,7 @@ __all__ = [
     "Picture",
     "Pipeline",
     "Prepared",
+    "Preprocess",
     "TextRegion",
     "luminance_difference",
     "luminance_grid",

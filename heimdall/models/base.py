@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from heimdall.system import paths
 
 if TYPE_CHECKING:
     from heimdall.graph.graph import Graph
+
+ResultT_co = TypeVar("ResultT_co", covariant=True)  # what a pipeline gives the app
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Network:
         return paths.ASSETS / "models" / self.file
 
 
-class Pipeline(ABC):
+class Pipeline(ABC, Generic[ResultT_co]):
     """One DNN as an app sees it: one network, or several in stages (palm, then landmarks).
 
     All methods are called from pool threads, one call at a time for each job, and must not keep
@@ -51,7 +53,7 @@ class Pipeline(ABC):
 
     networks: tuple[Network, ...]  # one a stage
 
-    def bind(self, graphs: Sequence[Graph]) -> None:  # noqa: B027  (most have nothing to read)
+    def bind(self, graphs: Sequence[Graph]) -> None:
         """Told once, before anything else, what the networks are: one graph a stage.
 
         A pipeline that depends on their shapes reads them here. Raises ModelError when they do
@@ -69,9 +71,10 @@ class Pipeline(ABC):
     def decode(self, stage: int, outputs: Mapping[str, np.ndarray], context: Any) -> Any:
         """One task's outputs to a result."""
 
-    def combine(self, results: Sequence[Sequence[Any]], image: np.ndarray) -> Any:
+    def combine(self, results: Sequence[Sequence[Any]], image: np.ndarray) -> ResultT_co:
         """The final result from all stages' results (``results[stage][task]``).
 
         Default: the single result of a single-stage pipeline.
         """
-        return results[-1][0]
+        result: ResultT_co = results[-1][0]
+        return result

@@ -1,4 +1,9 @@
-"""The catalogue: every bundled network by name, and the door to your own."""
+"""The catalogue: every bundled network by name, and the door to your own.
+
+Another one is an OnnxPipeline of its file where that is enough, a Pipeline passed to ``DNN``, or a
+ModelEntry: registered in ``CATALOG``, or offered by a package under the entry points
+``heimdall.models`` (docs/extending.md).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,6 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from heimdall.errors import ConfigError, unknown
@@ -19,16 +23,20 @@ from heimdall.models.pose import MoveNet
 from heimdall.models.segment import Selfie
 from heimdall.models.style import MultiStyle
 from heimdall.models.text import PPOCR
+from heimdall.system.registry import Registry
+
+Make = Callable[..., Pipeline[Any]]
 
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """One line of ``heimdall models``. ``make(**options)`` builds the pipeline."""
+    """One line of ``heimdall models``. ``make(**options)`` builds the pipeline; ``files`` are those
+    of its networks, names in assets/models or absolute paths."""
 
     name: str
     title: str
     task: str
-    make: Callable[..., Pipeline]
+    make: Make
     licence: str
     files: tuple[str, ...]
 
@@ -92,10 +100,19 @@ _ENTRIES = (
     ),
 )
 
-CATALOG: Mapping[str, ModelEntry] = MappingProxyType({entry.name: entry for entry in _ENTRIES})
+
+def _accept(name: str, value: object) -> str | None:
+    if not isinstance(value, ModelEntry):
+        return f"must be a heimdall.models.ModelEntry, not {value!r}"
+    return None if value.name == name else f"must have that name itself: it is {value.name!r}"
 
 
-def open_pipeline(name_or_path: str | Path, **options: Any) -> Pipeline:
+CATALOG: Registry[ModelEntry] = Registry(
+    "model", "heimdall.models", {entry.name: entry for entry in _ENTRIES}, _accept
+)
+
+
+def open_pipeline(name_or_path: str | Path, **options: Any) -> Pipeline[Any]:
     """The pipeline of a catalogue name, or of your own ``.onnx`` file.
 
     ``options`` are the arguments of the pipeline's class (``size=(480, 640)``, ``score=0.5``,
@@ -104,15 +121,15 @@ def open_pipeline(name_or_path: str | Path, **options: Any) -> Pipeline:
     Raises ConfigError for unknown names and options, listing the valid ones; ModelError for a
     missing file.
     """
-    entry = CATALOG.get(str(name_or_path))
-    if entry is None and not _looks_like_path(name_or_path):
-        raise ConfigError(
-            unknown("model", str(name_or_path), CATALOG)
-            + "; or give the path of an .onnx file with preprocess and decode functions"
-        )
-    if entry is None:
+    if _looks_like_path(name_or_path):
         _check_options(str(name_or_path), OnnxPipeline, {"path": name_or_path, **options})
         return OnnxPipeline(name_or_path, **options)
+    if name_or_path not in CATALOG:
+        raise ConfigError(
+            unknown("model", str(name_or_path), CATALOG.labels())
+            + "; or give the path of an .onnx file with preprocess and decode functions"
+        )
+    entry = CATALOG[str(name_or_path)]
     _check_options(entry.name, entry.make, options)
     return entry.make(**options)
 
@@ -122,7 +139,9 @@ def _looks_like_path(name: str | Path) -> bool:
     return isinstance(name, Path) or text.endswith(".onnx") or "/" in text or "\\" in text
 
 
-def _check_options(name: str, make: Callable[..., Pipeline], options: Mapping[str, Any]) -> None:
+def _check_options(
+    name: str, make: Callable[..., Pipeline[Any]], options: Mapping[str, Any]
+) -> None:
     signature = inspect.signature(make)
     for option in options:
         if option not in signature.parameters:

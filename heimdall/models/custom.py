@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,11 +12,13 @@ from heimdall.errors import AppError, ModelError
 from heimdall.graph.graph import Graph
 from heimdall.models.base import Network, Pipeline, Prepared
 
+T = TypeVar("T")
+
 Preprocess = Callable[[np.ndarray], Mapping[str, np.ndarray] | Prepared]
-Decode = Callable[[Mapping[str, np.ndarray], Any], Any]
+Decode = Callable[[Mapping[str, np.ndarray], Any], T]
 
 
-class OnnxPipeline(Pipeline):
+class OnnxPipeline(Pipeline[T]):
     """Run the ONNX file at ``path`` between ``preprocess`` and ``decode``.
 
     ``preprocess(image)`` gets a BGR frame and returns the input tensors by name, or a Prepared
@@ -31,7 +33,7 @@ class OnnxPipeline(Pipeline):
         self,
         path: str | Path,
         preprocess: Preprocess,
-        decode: Decode,
+        decode: Decode[T],
         shapes: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
         path = Path(path).absolute()
@@ -58,5 +60,5 @@ class OnnxPipeline(Pipeline):
             )
         return [Prepared(made, image.shape[:2])]
 
-    def decode(self, stage: int, outputs: Mapping[str, np.ndarray], context: Any) -> Any:
+    def decode(self, stage: int, outputs: Mapping[str, np.ndarray], context: Any) -> T:
         return self._decode(outputs, context)

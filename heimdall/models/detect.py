@@ -44,7 +44,7 @@ def cell_centres(stride: int, height: int, width: int) -> np.ndarray:
 _CENTRES = {stride: cell_centres(stride, SIDE, SIDE) for stride, _, _ in LEVELS}
 
 
-class NanoDet(Pipeline):
+class NanoDet(Pipeline[list[Detection]]):
     """Result: list[Detection], best first.
 
     ``score`` is the smallest score of a detection; ``labels`` keeps only those classes.

@@ -15,7 +15,7 @@ from heimdall.models.results import Detection
 STRIDE = 4
 
 
-class CenterFace(Pipeline):
+class CenterFace(Pipeline[list[Detection]]):
     """Result: list[Detection] labelled "face", best first. ``points`` are the eyes, the nose and
     the corners of the mouth (5, 2); left ones in the picture come first.
 

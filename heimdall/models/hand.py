@@ -48,7 +48,7 @@ def _anchors() -> np.ndarray:
 _ANCHORS = _anchors()
 
 
-class Hands(Pipeline):
+class Hands(Pipeline[list[Hand]]):
     """Result: list[Hand], at most ``most``, best palm first.
 
     ``score`` is the smallest palm score, ``presence`` the smallest score of the landmarks: a hand

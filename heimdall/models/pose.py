@@ -36,7 +36,7 @@ _ROWS, _COLUMNS = (grid.astype(np.float32) for grid in np.mgrid[0:CELLS, 0:CELLS
 _MIDDLE = 1 / (np.hypot(_ROWS - (CELLS - 1) / 2, _COLUMNS - (CELLS - 1) / 2) + NEAR)
 
 
-class MoveNet(Pipeline):
+class MoveNet(Pipeline[list[Body]]):
     """Result: list[Body], one body or none. ``score`` is the smallest mean score of its joints.
 
     Request option ``region``, a box (left, top, right, bottom) in frame pixels: look there only,

@@ -14,7 +14,7 @@ from heimdall.models.results import Mask
 SIDE = 256
 
 
-class Selfie(Pipeline):
+class Selfie(Pipeline[Mask]):
     """Result: Mask: the probability of "person", 256 cells along the frame's longer side.
 
     Letterboxed, and the bars cut off again: squashed to a square, as the network is often fed,

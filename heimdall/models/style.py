@@ -16,7 +16,7 @@ from heimdall.models.results import Picture
 STYLES = 26
 
 
-class MultiStyle(Pipeline):
+class MultiStyle(Pipeline[Picture]):
     """Result: Picture of the input size (``size`` = (height, width) pixels,
     multiples of 8).
 

@@ -19,7 +19,7 @@ TALLEST = 0.25  # of the picture's height: what is taller is a dark object, not 
 MOST = 200  # a page of noise must not cost more than this many regions
 
 
-class PPOCR(Pipeline):
+class PPOCR(Pipeline[list[TextRegion]]):
     """Result: list[TextRegion], one a text line, from top to bottom.
 
     ``size`` = (height, width) of the input, multiples of 32: larger finds smaller text.

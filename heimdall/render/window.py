@@ -163,8 +163,8 @@ def _start_glfw() -> None:
     if sys.platform.startswith("linux") and not (
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     ):
-        raise DeviceError("no display (DISPLAY is not set): use --headless")
-    raise DeviceError(f"no display: GLFW could not start ({_text(reason)}): use --headless")
+        raise DeviceError("no display (DISPLAY is not set): use headless=True")
+    raise DeviceError(f"no display: GLFW could not start ({_text(reason)}): use headless=True")
 
 
 def _open_window(size: tuple[int, int], title: str) -> Any:

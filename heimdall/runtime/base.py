@@ -56,11 +56,10 @@ class BaseRun:
         self.mode, self.fps = station.mode, setup.fps
         self._callbacks = Callbacks()
         self._figures = _figures(setup)
-        self._latest: dict[str, Result] = {}
         self._waiting: list[tuple[str, int, Future[Any]]] = []  # (DNN, sequence, for whom)
         self._reason = ""
         self._startup_s = 0.0
-        self._tracker = app.tracker = Tracker()
+        self._tracker = app._tracker = Tracker()
         setup.source.observe = self._tracker.advance
         self._names = station.names_for(setup.deployments)  # by those of the station
         self._reporter = Reporter(app, setup, station, self._figures, self._names)
@@ -85,7 +84,7 @@ class BaseRun:
 
     def begin(self) -> None:
         """Call the app's start, and ask for what it asks for."""
-        self._callbacks.call(self._app.start)
+        self._callbacks.call(self._app.on_start)
         if self._options.offload:
             self._station.executor.preload(self._names)
         self._request()
@@ -103,7 +102,7 @@ class BaseRun:
 
     def _request(self) -> None:
         """Pass on what the app has asked for."""
-        requests, self._app.requests = self._app.requests, []
+        requests, self._app._requests = self._app._requests, []
         for dnn, options in requests:
             self.ask(dnn, options)
 
@@ -119,10 +118,6 @@ class BaseRun:
         future.set_running_or_notify_cancel()
         self._waiting.append((dnn, sequence, future))
         return future
-
-    def latest(self, dnn: str) -> Result | None:
-        """The newest result of a DNN; None before the first."""
-        return self._latest.get(dnn)
 
     # --- what the switchboard tells ----------------------------------------------------------
 
@@ -142,7 +137,7 @@ class BaseRun:
         dnn, frame = self._names[result.dnn], result.frame
         self._figures.dnns[dnn].end_to_end_ns.append(result.decoded_ns - result.requested_ns)
         self._reporter.result(dnn, self._clock())
-        self._latest[dnn] = result
+        self._app._keep(dnn, result.value, frame)
         self._callbacks.call(self._app.on_result, dnn, result.value, frame)
         if self._on_result is not None:
             self._callbacks.call(self._on_result, dnn, result.value, frame, name="on_result")
@@ -208,6 +203,7 @@ class BaseRun:
         self._waiting.clear()
         self._station.leave(self, self._names)
         self._setup.source.close()
+        self._app._end()
 
 
 def _figures(setup: Setup) -> Figures:

@@ -255,7 +255,11 @@ def key_labels(app: App) -> dict[str, str]:
     return labels
 
 
-def _own_source(app: App, options: RunOptions, setup: Setup) -> str | int:
-    if options.source is not None:
+def _own_source(app: App, options: RunOptions, setup: Setup) -> str | int | None:
+    if isinstance(options.source, str | int):
         return options.source
+    if isinstance(options.source, Path):
+        return str(options.source)
+    if options.source is not None:
+        return None  # somebody's own: once closed, it cannot be opened again
     return 0 if setup.source.live else str(CLIPS / app.clip)

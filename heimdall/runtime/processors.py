@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import cv2  # noqa: F401  (its threads, and numpy's, must not become the software GPU's)
 
-from heimdall.engine import open_engine
+from heimdall.engine import ENGINES, open_engine
 from heimdall.engine.base import Engine
 from heimdall.errors import DeviceError
 from heimdall.system import softgpu
@@ -50,17 +50,21 @@ class Processors:
 
 @contextlib.contextmanager
 def open_processors(
-    device: str | None = None, software: softgpu.SoftwareGpu | None = None
+    device: str | Engine | None = None, software: softgpu.SoftwareGpu | None = None
 ) -> Iterator[Processors]:
     """Open both engines, and close them when the block ends.
 
     The GPU's threads are confined by ``software`` (default: ``softgpu.plan()``), unless it
-    turns out to be a real one. Raises DeviceError when the device asked for is not there.
+    turns out to be a real one. An Engine that is given plays the GPU, and stays open. Raises
+    DeviceError when the device asked for is not there.
     """
     software = software or softgpu.plan()
     with softgpu.restored_afterwards(), contextlib.ExitStack() as stack:
-        with software.confined():
-            gpu = stack.enter_context(contextlib.closing(_open_gpu(device)))
+        if isinstance(device, Engine):
+            gpu = device
+        else:
+            with software.confined():
+                gpu = stack.enter_context(contextlib.closing(_open_gpu(device)))
         if gpu.hardware:
             software.release()
         elif software.realtime:
@@ -70,8 +74,9 @@ def open_processors(
 
 
 def _open_gpu(device: str | None) -> Engine:
-    """The OpenCL engine, or a provider of onnxruntime that was asked for by name; without any
-    OpenCL, onnxruntime on the CPU takes the GPU's role too."""
+    """The OpenCL engine, or what was asked for by name: a provider of onnxruntime, or an engine
+    of another package (``name``, or ``name:device``). Without any OpenCL, onnxruntime on the CPU
+    takes the GPU's role too."""
     if device == "onnxruntime":
         return open_engine("onnxruntime", processor=GPU)
     if device is not None:
@@ -79,6 +84,9 @@ def _open_gpu(device: str | None) -> Engine:
 
         if provider := provider_named(device):
             return open_engine("provider", provider=provider)
+        name, _, its_device = device.partition(":")
+        if name in ENGINES.others():
+            return open_engine(name, **({"device": its_device} if its_device else {}))
     try:
         return open_engine("opencl", device=device)
     except DeviceError as error:

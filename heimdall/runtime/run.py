@@ -5,23 +5,47 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import App, RunOptions
+from heimdall.errors import ConfigError
 from heimdall.runtime.live import LiveRun
 from heimdall.runtime.opening import Opening
 from heimdall.runtime.session import as_app
 from heimdall.runtime.setup import Place
 from heimdall.runtime.station import System
+from heimdall.runtime.telemetry.summary import RunSummary
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from heimdall.app.options import RunArguments
 
 
-def run_app(target: str, options: RunOptions, progress: Progress = no_progress) -> dict[str, Any]:
-    """Run an app until its window closes or ``frames`` / ``seconds`` are over.
+def run(
+    app: str | Path | type[App] | App,
+    options: RunOptions | None = None,
+    *,
+    progress: Progress = no_progress,
+    **more: Unpack[RunArguments],
+) -> RunSummary:
+    """Run an app until its window closes or ``frames`` / ``seconds`` are over: its class, an
+    instance, the name of a bundled one, or ``path/to/file.py[:Class]``.
 
-    ``progress(what, done, total)`` hears of loading and profiling. Returns the run summary of
-    ``--json``. Raises HeimdallError when it cannot start.
+    ``run(Shopping, headless=True, seconds=5)``: the options are those of RunOptions, by keyword
+    or as a value, or both (a keyword counts more). ``progress(what, done, total)`` hears of
+    loading and profiling. Call it on the main thread. Raises HeimdallError when it cannot start.
     """
+    return RunSummary.from_dict(run_app(app, _options(options, more), progress))
+
+
+def run_app(
+    target: str | Path | type[App] | App, options: RunOptions, progress: Progress = no_progress
+) -> dict[str, Any]:
+    """The same as plain data: the object that ``heimdall run --json`` prints."""
     entered_s = time.perf_counter()
     with open_run(as_app(target), options, progress) as run:
         summary = run.until_finished()
@@ -41,3 +65,11 @@ def open_run(
         yield run
     finally:
         opening.close()
+
+
+def _options(options: RunOptions | None, more: RunArguments) -> RunOptions:
+    given: dict[str, Any] = {**more}  # paths as texts among them
+    try:
+        return RunOptions(**given) if options is None else replace(options, **given)
+    except TypeError as error:  # no such option
+        raise ConfigError(f"run(): {str(error).partition('() ')[2] or error}") from error

@@ -189,10 +189,9 @@ class Session:
     def latest(self, dnn: str) -> Any:
         """The newest result of a DNN, in pixels of the frame that it is of; None before the
         first."""
-        run = self._running()
+        self._running()
         self._check_dnn(dnn)
-        result = run.latest(dnn)
-        return None if result is None else result.value
+        return self._app.latest(dnn)
 
     def request(self, dnn: str, **options: Any) -> Future[Any]:
         """Ask for one inference of a DNN on the newest frame; ``options`` go to its pipeline.

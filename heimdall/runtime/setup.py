@@ -134,7 +134,7 @@ def start(
         if canvas and gap_ns <= 0:
             log.warning(
                 "a frame takes %.1f ms to draw, more than %g frames a second allow: one op a gap; "
-                "draw a smaller picture (--size), or fewer (--fps)",
+                "draw a smaller picture (size), or fewer of them (fps)",
                 canvas.lone_render_ns / 1e6,
                 fps,
             )

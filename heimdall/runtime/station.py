@@ -18,9 +18,12 @@ from heimdall.runtime.protocols import Coordinates, Executes
 from heimdall.runtime.switchboard import Client, Inbox, Switchboard
 from heimdall.runtime.telemetry.spans import Spans
 from heimdall.runtime.telemetry.trace import Tracer
+from heimdall.schedulers import Scheduler, name_of
 from heimdall.system.clock import AwakeClock
 from heimdall.vocabulary.events import DnnAdded, DnnRemoved, Event, RenderingStopped
 from heimdall.vocabulary.plans import DnnPlan
+
+Policy = str | type[Scheduler] | Scheduler
 
 log = logging.getLogger(__name__)
 
@@ -64,15 +67,15 @@ class System(Protocol):
 class Coordinated:
     """Heimdall's own: a policy, its chunk mode, and what else the coordinator takes."""
 
-    def __init__(self, scheduler: str, mode: str, urgent: bool, **rules: Any) -> None:
+    def __init__(self, policy: Policy, mode: str, urgent: bool, **rules: Any) -> None:
         """``urgent``: worker threads may be real-time ones. ``rules``: see ``Coordinator``."""
-        self.scheduler, self.mode = scheduler, mode
+        self.scheduler, self.mode, self._policy = name_of(policy), mode, policy
         self._urgent, self._rules = urgent, rules
 
     def coordinator(self, plans: Sequence[DnnPlan], interval_ns: int) -> Coordinates:
         return Coordinator(
             plans,
-            scheduler=self.scheduler,
+            scheduler=self._policy,
             mode=self.mode,
             frame_interval_ns=interval_ns,
             **self._rules,

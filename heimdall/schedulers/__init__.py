@@ -2,31 +2,84 @@
 
 ``base`` has the contract (View, Choice, Scheduler), ``utility`` Eqs. 2-4, ``deadline`` the check
 that comes before utility, ``greedy`` what both policies of the paper share. A new policy is a
-Scheduler (or Greedy) subclass listed in ``SCHEDULERS``.
+Scheduler (or Greedy) subclass: passed where a name is accepted, registered in ``SCHEDULERS``, or
+offered by a package under the entry points ``heimdall.schedulers`` (docs/extending.md).
 """
 
-from heimdall.errors import ConfigError, unknown
+import inspect
+
+from heimdall.errors import ConfigError
 from heimdall.schedulers.base import Assignment, Choice, JobView, Scheduler, View
+from heimdall.schedulers.greedy import Greedy
 from heimdall.schedulers.max_min import MaxMin
 from heimdall.schedulers.max_total import MaxTotal
 from heimdall.schedulers.utility import utility_for
+from heimdall.system.registry import Registry
 
-SCHEDULERS: dict[str, type[Scheduler]] = {policy.name: policy for policy in (MaxMin, MaxTotal)}
+
+def _is_policy(value: object) -> bool:
+    return inspect.isclass(value) and issubclass(value, Scheduler)
+
+
+def _accept(name: str, value: object) -> str | None:
+    if not _is_policy(value):
+        return f"must be a class derived from heimdall.schedulers.Scheduler, not {value!r}"
+    own = getattr(value, "name", None)
+    if own != name:  # it would be recorded under a name that nobody finds
+        return f"must have that name itself: {value!r} is called {own!r}"
+    return None
+
+
+SCHEDULERS: Registry[type[Scheduler]] = Registry(
+    "scheduler",
+    "heimdall.schedulers",
+    {policy.name: policy for policy in (MaxMin, MaxTotal)},
+    _accept,
+)
 
 __all__ = [
     "SCHEDULERS",
     "Assignment",
     "Choice",
+    "Greedy",
     "JobView",
     "Scheduler",
     "View",
     "create",
+    "name_of",
     "utility_for",
 ]
 
 
-def create(name: str) -> Scheduler:
-    """A fresh scheduler by its registered name; ConfigError lists the names when unknown."""
-    if name not in SCHEDULERS:
-        raise ConfigError(unknown("scheduler", name, SCHEDULERS))
-    return SCHEDULERS[name]()
+def create(policy: str | type[Scheduler] | Scheduler) -> Scheduler:
+    """A scheduler: a fresh one of a name or a class, or the very one that is given.
+
+    Raises ConfigError for an unknown name, listing those there are, and for what is no scheduler.
+    """
+    if isinstance(policy, str):
+        found = SCHEDULERS[policy] if policy in SCHEDULERS else SCHEDULERS.find(policy)
+    else:
+        name_of(policy)
+        if isinstance(policy, Scheduler):
+            return policy
+        found = policy
+    try:
+        return found()
+    except TypeError as error:  # an abstract method is missing, or arguments are
+        raise ConfigError(f"scheduler {found.__name__} cannot be made: {error}") from error
+
+
+def name_of(policy: str | type[Scheduler] | Scheduler) -> str:
+    """What a scheduler is called in reports and traces. Raises ConfigError for what is none, and
+    for one that goes by another one's name."""
+    if isinstance(policy, str):
+        return policy
+    if not (isinstance(policy, Scheduler) or _is_policy(policy)):
+        raise ConfigError(f"scheduler must be a name, a Scheduler or its class, not {policy!r}")
+    name = getattr(policy, "name", None)
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f"scheduler {policy!r} needs a name: a text, as a class attribute")
+    kind = policy if isinstance(policy, type) else type(policy)
+    if name in SCHEDULERS and SCHEDULERS[name] is not kind:
+        raise ConfigError(f"scheduler {kind.__name__} is called {name!r}, as another; rename it")
+    return name

@@ -42,8 +42,8 @@ def measure_here(
     validate(app_class)
     app = create(app_class)
     with start(app, RunOptions(headless=True), progress) as setup:
-        Callbacks().call(app.start)
-        asked = dict(app.requests)  # the options that the app itself gives
+        Callbacks().call(app.on_start)
+        asked = dict(app._requests)  # the options that the app itself gives
         dnns = [
             _around(deployment, setup.first_frame.image, asked.get(name, {}), scenario)
             for name, deployment in setup.deployments.items()

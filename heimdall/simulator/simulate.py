@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from heimdall.analyzer.profiler import Progress, no_progress
+from heimdall.app.options import check_number
 from heimdall.bench.alone import too_slow_alone
 from heimdall.bench.scenario import Scenario, load_scenario
 from heimdall.bench.systems import Kind, System, parse_system
@@ -48,7 +48,8 @@ def simulate(
     out of range.
     """
     began_s = time.perf_counter()
-    _check(seconds, render_ms)
+    check_number("seconds", seconds, above=0, most=LONGEST_S)
+    check_number("render_ms", render_ms, least=0)
     asked = parse_system(system)
     if isinstance(scenario, str):
         scenario = load_scenario(scenario)
@@ -141,10 +142,3 @@ def summary(run: SimulatedRun, scenario: Scenario, system: System) -> dict[str, 
         "cpu_core_s": round(run.cpu_core_s, 3),
         "errors": [],
     }
-
-
-def _check(seconds: float, render_ms: float | None) -> None:
-    if not 0 < seconds <= LONGEST_S:
-        raise ConfigError(f"--seconds {seconds:g}: must be above 0 and at most {LONGEST_S:g}")
-    if render_ms is not None and not (render_ms >= 0 and math.isfinite(render_ms)):
-        raise ConfigError(f"--render-ms {render_ms:g}: must be 0 or more")

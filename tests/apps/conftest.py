@@ -19,19 +19,20 @@ class Play:
 
     def __init__(self, app: App, surface) -> None:
         self.app, self.surface, self.scene = app, surface, Scene(surface)
-        app.tracker = self.tracker = Tracker()
+        app._tracker = self.tracker = Tracker()
         self.frame: Frame | None = None
-        self.app.start()
+        self.app.on_start()
 
     def show(self, image: np.ndarray, **results) -> np.ndarray:
         """A frame with these DNNs' results on it; returns the picture, RGB."""
-        self.app.carried(self.app.dnns[0].name)  # from here on the tracker follows
+        self.app.tracked(self.app.dnns[0].name)  # from here on the tracker follows
         sequence = 0 if self.frame is None else self.frame.sequence + 1
         self.frame = Frame(image, sequence, sequence * 33_000_000)
         self.tracker.advance(self.frame)
         self.tracker.show(self.frame)
         for dnn, result in results.items():
             self.tracker.renew(dnn, result, self.frame)
+            self.app._keep(dnn, result, self.frame)
             self.app.on_result(dnn, result, self.frame)
         self.scene.begin(image, sequence)
         self.app.draw(self.scene)
@@ -40,7 +41,7 @@ class Play:
 
     def requests(self) -> list:
         """What the app has asked for since the last call."""
-        asked, self.app.requests[:] = list(self.app.requests), []
+        asked, self.app._requests[:] = list(self.app._requests), []
         return asked
 
 

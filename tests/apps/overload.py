@@ -13,7 +13,7 @@ OVERLOAD_S = 8.0
 class Overload(load_app("shopping")):  # type: ignore[misc]
     fps = 60
 
-    def script(self) -> Iterator[float]:
+    def demo_events(self) -> Iterator[float]:
         for _ in range(round(OVERLOAD_S * self.fps)):
             self.restyle(self.wanted + 1)
             yield 1 / self.fps

@@ -64,7 +64,7 @@ def test_the_first_mask_asks_for_a_painting_and_events_for_others(play, grey):
     assert dnn == "style"
     stage.show(grey, segment=Mask(PERSON))
     assert stage.requests() == []
-    script = stage.app.script()
+    script = stage.app.demo_events()
     next(script)
     next(script)
     ((_, again),) = stage.requests()

@@ -99,7 +99,7 @@ def test_the_right_button_keeps_the_selected_text_as_a_note(stage, clip):
 def test_the_script_selects_and_searches_without_a_hand(stage, clip):
     desk = clip("desk.mp4", DESK)
     stage.show(desk, text=[OTHER, LINE], hand=[])
-    script = stage.app.script()
+    script = stage.app.demo_events()
     next(script)
     next(script)
     stage.show(desk)

@@ -26,7 +26,7 @@ class Small(App):
     def on_result(self, dnn, result, frame):
         self.heard.append((dnn, result))
 
-    def script(self):
+    def demo_events(self):
         while True:
             yield 2.0
 """
@@ -74,18 +74,18 @@ def test_an_unknown_light_network_lists_those_that_exist():
 
 
 def test_without_an_event_process_the_app_keeps_its_script(workload):
-    assert list(islice(workload("")().script(), 2)) == [2.0, 2.0]
+    assert list(islice(workload("")().demo_events(), 2)) == [2.0, 2.0]
 
 
 def test_an_event_asks_again_for_what_the_app_asked_for_last(workload):
     app = workload('[dnns.style]\nevent = {process = "periodic", rate_hz = 4}')()
     app.request("style", style=7)
-    app.requests.clear()
-    script = app.script()
+    app._requests.clear()
+    script = app.demo_events()
     assert next(script) == 0.25
-    assert app.requests == []
+    assert app._requests == []
     next(script)
-    assert app.requests == [("style", {"style": 7})]
+    assert app._requests == [("style", {"style": 7})]
 
 
 def test_events_of_several_processes_come_in_the_order_of_time():

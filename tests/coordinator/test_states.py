@@ -12,6 +12,7 @@ from heimdall.coordinator.job import Job
 from heimdall.coordinator.states import TABLE, CoordinationError, State
 from heimdall.vocabulary.events import (
     ChunkFinished,
+    DnnRemoved,
     FallbackFinished,
     Finish,
     InputReady,
@@ -24,7 +25,7 @@ from heimdall.vocabulary.events import (
 
 EVENTS = (
     InputReady, RunChunk, ChunkFinished, RunFallback, FallbackFinished, Prepare, Finish,
-    JobFailed, ProcessorLost,
+    JobFailed, ProcessorLost, DnnRemoved,
 )  # fmt: skip
 
 LIFE: dict[tuple[str, type], str] = {
@@ -38,6 +39,7 @@ LIFE: dict[tuple[str, type], str] = {
     ("finished", JobFailed): "finished",
     **{(s, JobFailed): "dropped" for s in ("preparing", "ready", "running", "fallback", "dropped")},
     **{(s, ProcessorLost): "dropped" for s in ("preparing", "ready", "running", "fallback")},
+    **{(s, DnnRemoved): "dropped" for s in ("preparing", "ready", "running", "fallback")},
     **{("dropped", late): "dropped" for late in (InputReady, ChunkFinished, FallbackFinished)},
 }
 

@@ -59,18 +59,17 @@ def desk():
 
     def make(app=App, elastic=True, **options):
         calls = []
-        surface = SimpleNamespace(
+        surface: Any = SimpleNamespace(
             size=(320, 180), toggle_full_screen=lambda: calls.append("full screen")
         )
         gpu = SimpleNamespace(name="onnxruntime")
         setup: Any = SimpleNamespace(
             source=Held(),
-            surface=surface,
             elastic=elastic,
             processors=SimpleNamespace(gpu=gpu),
         )
         run = Run()
-        controls = Controls(app(), RunOptions(**options), setup, run)
+        controls = Controls(app(), RunOptions(**options), setup, surface, run)
 
         def press(*keys):
             return [controls.handle(Key(key, True)) for key in keys]

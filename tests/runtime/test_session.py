@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import threading
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from heimdall.system.process import settings
 
 SIZE = (320, 180)
 # Without OpenCL: these tests are about what surrounds networks.
-PLAIN = {"device": "onnxruntime", "offload": False}
+PLAIN: dict[str, Any] = {"device": "onnxruntime", "offload": False}
 RED = np.full((180, 320, 3), (0, 0, 255), np.uint8)
 
 

@@ -160,8 +160,8 @@ def test_apps_ask_by_the_name_of_a_declared_dnn():
         dnns = (DNN("detect", model="nanodet"),)
 
     app = One()
-    assert app.carried("detect") is None
+    assert app.tracked("detect") is None
     with pytest.raises(AppError, match="unknown DNN 'eye'; choose one of: detect"):
-        app.carried("eye")
+        app.tracked("eye")
     with pytest.raises(AppError, match="needs a run"):
         app.anchor((1, 2))

@@ -1,0 +1,47 @@
+"""What a running app has of one of its DNNs: its results, and the door to ask for more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from heimdall.app.app import App
+    from heimdall.capture.source import Frame
+
+T = TypeVar("T")
+
+
+class Feed(Generic[T]):
+    """The results of one DNN: ``self.detect`` in an app that declares ``detect = DNN(...)``.
+
+    ``T`` is the result's type: ``list[Detection]`` for nanodet, ``Mask`` for selfie, and so on.
+    """
+
+    __slots__ = ("_app", "name")
+
+    def __init__(self, app: App, name: str) -> None:
+        self._app, self.name = app, name
+
+    def __repr__(self) -> str:
+        return f"<Feed of {self.name}>"
+
+    @property
+    def latest(self) -> T | None:
+        """The newest result, in pixels of ``frame``; None before the first."""
+        result: T | None = self._app.latest(self.name)
+        return result
+
+    @property
+    def frame(self) -> Frame | None:
+        """The frame that ``latest`` was found in."""
+        return self._app.frame_of(self.name)
+
+    @property
+    def tracked(self) -> T | None:
+        """The newest result, moved with the picture to the frame being drawn (``App.tracked``)."""
+        result: T | None = self._app.tracked(self.name)
+        return result
+
+    def request(self, **options: Any) -> None:
+        """Ask for one inference on the newest frame (``App.request``)."""
+        self._app.request(self.name, **options)

@@ -1,0 +1,155 @@
+"""The summary of a run as values: what ``run`` returns, and ``--json`` prints.
+
+None is what could not be taken: no frame was drawn, say, or nobody could know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Frames a second: over all, and the lowest and highest over windows of 1/3 s."""
+
+    mean: float | None
+    min: float | None
+    max: float | None
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """The median and the 99th percentile."""
+
+    p50: float | None
+    p99: float | None
+
+
+@dataclass(frozen=True)
+class Spread(Quantiles):
+    """The same, and the largest."""
+
+    max: float | None
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Latencies of a DNN's inferences in ms."""
+
+    mean: float | None
+    p50: float | None
+    p99: float | None
+    max: float | None
+
+
+@dataclass(frozen=True)
+class Device:
+    """What it ran on. ``mode``: "hardware", or how the software GPU was confined."""
+
+    gpu: str
+    cpu: str
+    software_gpu: bool
+    mode: str
+    renderer: str
+
+
+@dataclass(frozen=True)
+class GpuTime:
+    """``busy_ms``: rendering and chunks. ``useful_ms``: what all of it takes when it is alone."""
+
+    busy_ms: float | None
+    useful_ms: float | None
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Resident memory of the process in MB."""
+
+    at_10s: float | None
+    peak: float | None
+    end: float | None
+
+
+@dataclass(frozen=True)
+class DnnSummary:
+    """One DNN. ``latency_ms``: from enqueue to the last op; ``end_to_end_ms`` adds preprocessing
+    and decoding. ``gpu``, ``cpu``: inferences there; ``chunks``: mean of one on the GPU."""
+
+    inferences: int
+    latency_ms: Latency
+    end_to_end_ms: Latency
+    gpu: int
+    cpu: int
+    chunks: float
+    fallback_ops: int
+    deadline_misses: int
+    dropped: int
+    stages: int
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> DnnSummary:
+        """From an entry of ``dnns``."""
+        latencies = {name: Latency(**data[name]) for name in ("latency_ms", "end_to_end_ms")}
+        return cls(**{**data, **latencies})
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a run came to, after its warm-up.
+
+    ``frame_interval_ms``: between the frames that a user sees; ``draw_interval_ms``: between the
+    ends of drawing. A *late* frame is presented more than 1 ms after its deadline.
+    ``gap_utilization``: the chunks' GPU time over the gaps' while there was work.
+    ``decision_us``: what the coordinator took to decide. ``errors``: what went wrong on the way.
+    """
+
+    schema: int
+    app: str
+    startup_s: float
+    source: str
+    scheduler: str
+    mode: str
+    device: Device
+    size: tuple[int, int]
+    fps_target: float
+    frames: int
+    seconds: float
+    fps: Rates
+    frame_interval_ms: Spread
+    draw_interval_ms: Spread
+    late_frames: int
+    skipped_frames: int
+    render_ms: Quantiles
+    gpu: GpuTime
+    cpu_core_s: float
+    gap_utilization: float | None
+    decision_us: Quantiles
+    dnns: Mapping[str, DnnSummary]
+    memory_mb: Memory
+    errors: list[str]
+    wall_s: float
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RunSummary:
+        """From the object that ``heimdall run --json`` prints; what ``bench`` and ``simulate``
+        print beside these figures (``system``, ``seed``, ...) is left out."""
+        own = {each.name: data[each.name] for each in fields(cls)}
+        parts = {
+            "device": Device(**data["device"]),
+            "size": tuple(data["size"]),
+            "fps": Rates(**data["fps"]),
+            "frame_interval_ms": Spread(**data["frame_interval_ms"]),
+            "draw_interval_ms": Spread(**data["draw_interval_ms"]),
+            "render_ms": Quantiles(**data["render_ms"]),
+            "gpu": GpuTime(**data["gpu"]),
+            "decision_us": Quantiles(**data["decision_us"]),
+            "dnns": {name: DnnSummary.from_dict(each) for name, each in data["dnns"].items()},
+            "memory_mb": Memory(**data["memory_mb"]),
+        }
+        return cls(**{**own, **parts})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that ``heimdall run --json`` prints."""
+        return {**asdict(self), "size": list(self.size)}
