@@ -52,7 +52,7 @@ def test_what_is_first_in_line_may_interrupt_what_is_second(run_python):
             thread = threading.Thread(target=work, args=(each,))
             thread.start()
             thread.join()
-        print(json.dumps([softgpu._realtime_permitted(), *seen]))
+        print(json.dumps([softgpu.realtime_permitted(), *seen]))
     """)
     assert first[0] == second[0] == permitted
     assert second[1] <= first[1]
