@@ -43,7 +43,7 @@ def test_the_wheel_holds_apps_assets_kernels_and_shaders(wheel):
 def test_the_installed_package_finds_its_own_assets_from_another_folder(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     code = (
-        "import json; from heimdall import paths; from heimdall.app import app_names\n"
+        "import json; from heimdall.system import paths; from heimdall.app import app_names\n"
         "from heimdall.models.catalog import CATALOG\n"
         "found = [(paths.ASSETS / 'models' / f).is_file() for e in CATALOG.values() "
         "for f in e.files]\n"
