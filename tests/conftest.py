@@ -39,7 +39,7 @@ def _own_cores() -> Iterator[None]:
     """A test may confine threads; the next one, and the processes it starts, must not be."""
     from heimdall.system import softgpu
 
-    softgpu.forget_threads()  # of tests before
+    softgpu._gpu_tids.clear()  # the GPU threads of tests before
     with softgpu.restored_afterwards():
         yield
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from heimdall.system.softgpu import RT_PRIORITY
 
 _PR_SET_TIMERSLACK = 29
-LATENCY_LIMIT = "/dev/cpu_dma_latency"  # Linux: holds while the file is open
+_LATENCY_LIMIT = "/dev/cpu_dma_latency"  # Linux: holds while the file is open
 
 
 def lower_priority(nice: int) -> None:
@@ -83,6 +83,6 @@ def cores_awake() -> Iterator[None]:
     """
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
-            limit = stack.enter_context(open(LATENCY_LIMIT, "r+b", buffering=0))
+            limit = stack.enter_context(open(_LATENCY_LIMIT, "r+b", buffering=0))
             limit.write((0).to_bytes(4, sys.byteorder))  # microseconds
         yield

@@ -80,7 +80,7 @@ class SoftwareGpu:
         core, but the kernel's own do: on 6.18 a busy loop under SCHED_RR stood still for 49 ms of
         each second.
         """
-        return 0.93 if self.realtime and throttled() else 1.0
+        return 0.93 if self.realtime and _throttled() else 1.0
 
     @contextlib.contextmanager
     def confined(self) -> Iterator[SoftwareGpu]:
@@ -114,7 +114,7 @@ class SoftwareGpu:
         if self.mode != UNCONFINED:
             for tid in _threads():
                 _confine(tid, self.gpu_cores + self.cpu_cores, realtime=False)
-            forget_threads()
+            _gpu_tids.clear()
 
     def threads(self) -> list[Thread]:
         """The threads that play the GPU now (where threads can be confined; else none)."""
@@ -175,9 +175,9 @@ def plan(
     permitted); False: never. Raises ConfigError on a share or number that leaves the GPU or
     the rest without a core.
     """
-    allowed = allowed_cores()
+    allowed = _allowed_cores()
     wanted = _wanted_cores(len(allowed), share, cores)
-    if not can_confine():
+    if not _can_confine():
         if realtime:
             raise DeviceError(f"{sys.platform} has no real-time software GPU; leave it out")
         return SoftwareGpu(allowed[:wanted], allowed, UNCONFINED)
@@ -186,8 +186,8 @@ def plan(
             raise DeviceError("a real-time software GPU needs two cores; this process has one")
         return SoftwareGpu(allowed, allowed, SHARED)
     if realtime is None:
-        realtime = os.environ.get("HEIMDALL_REALTIME", "1") != "0" and realtime_permitted()
-    elif realtime and not realtime_permitted():
+        realtime = os.environ.get("HEIMDALL_REALTIME", "1") != "0" and _realtime_permitted()
+    elif realtime and not _realtime_permitted():
         raise DeviceError(
             "real-time scheduling is not permitted here: run as root, grant CAP_SYS_NICE, or"
             " raise the rtprio limit (ulimit -r 1)"
@@ -202,18 +202,18 @@ def together(cores: int | None = None) -> SoftwareGpu:
 
     Raises ConfigError when this process may not use so many.
     """
-    allowed = allowed_cores()
+    allowed = _allowed_cores()
     wanted = _wanted_cores(len(allowed), None, None) if cores is None else cores
     if not 1 <= wanted <= len(allowed):
         raise ConfigError(f"{wanted} cores: this process may use 1 to {len(allowed)}")
     chosen = tuple(sorted(allowed[:wanted]))
-    return SoftwareGpu(chosen, chosen, SHARED if can_confine() else UNCONFINED)
+    return SoftwareGpu(chosen, chosen, SHARED if _can_confine() else UNCONFINED)
 
 
 @contextlib.contextmanager
 def restored_afterwards() -> Iterator[None]:
     """Give the calling thread its own cores and policy back when the block ends."""
-    if not can_confine():
+    if not _can_confine():
         yield
         return
     cores = os.sched_getaffinity(0)
@@ -237,17 +237,11 @@ def list_threads() -> list[Thread]:
     return found
 
 
-def forget_threads() -> None:
-    """No thread is the GPU's any more, wherever it runs."""
-    _gpu_tids.clear()
-
-
-def can_confine() -> bool:
-    """Whether this system can tell threads which cores to use."""
+def _can_confine() -> bool:
     return hasattr(os, "sched_setaffinity") and _TASKS.is_dir()
 
 
-def allowed_cores() -> tuple[int, ...]:
+def _allowed_cores() -> tuple[int, ...]:
     """The cores this process may use, hyperthreads of one physical core next to each other."""
     if hasattr(os, "sched_getaffinity"):
         # Not thread 0's own mask: an earlier plan may have confined the calling thread.
@@ -294,7 +288,7 @@ def _wanted_cores(allowed: int, share: float | None, cores: int | None) -> int:
     return cores
 
 
-def realtime_permitted() -> bool:
+def _realtime_permitted() -> bool:
     """Whether the system lets a thread become real-time: asked with a thread made for it.
 
     No rule predicts the answer: root, CAP_SYS_NICE, the rtprio limit and the control group
@@ -315,8 +309,7 @@ def realtime_permitted() -> bool:
     return answer == [True]
 
 
-def throttled() -> bool:
-    """Whether the system stops real-time threads that use more than their share of a second."""
+def _throttled() -> bool:
     try:
         return int(Path("/proc/sys/kernel/sched_rt_runtime_us").read_text()) >= 0
     except (OSError, ValueError):

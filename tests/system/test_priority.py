@@ -52,7 +52,7 @@ def test_what_is_first_in_line_may_interrupt_what_is_second(run_python):
             thread = threading.Thread(target=work, args=(each,))
             thread.start()
             thread.join()
-        print(json.dumps([softgpu.realtime_permitted(), *seen]))
+        print(json.dumps([softgpu._realtime_permitted(), *seen]))
     """)
     assert first[0] == second[0] == permitted
     assert second[1] <= first[1]
@@ -75,7 +75,7 @@ def test_a_user_whose_limit_is_the_lowest_priority_is_still_first_in_line(monkey
 def test_cores_are_kept_awake_while_the_request_is_open(tmp_path, monkeypatch):
     requests = tmp_path / "cpu_dma_latency"
     requests.write_bytes(b"")
-    monkeypatch.setattr(urgency, "LATENCY_LIMIT", str(requests))
+    monkeypatch.setattr(urgency, "_LATENCY_LIMIT", str(requests))
     opened = []
 
     def open_and_tell(*args, **kwargs):
@@ -91,7 +91,7 @@ def test_cores_are_kept_awake_while_the_request_is_open(tmp_path, monkeypatch):
 
 def test_cores_may_sleep_where_there_is_nothing_to_ask(tmp_path, monkeypatch):
     requests = tmp_path / "cpu_dma_latency"
-    monkeypatch.setattr(urgency, "LATENCY_LIMIT", str(requests))
+    monkeypatch.setattr(urgency, "_LATENCY_LIMIT", str(requests))
     ran = []
     with urgency.cores_awake():
         ran.append(True)

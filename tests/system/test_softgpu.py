@@ -28,9 +28,9 @@ def machine(monkeypatch):
     """Pretend that the process may use ``n`` cores, and may or may not be real-time."""
 
     def pretend(n: int, permitted: bool = True) -> None:
-        monkeypatch.setattr(softgpu, "can_confine", lambda: True)
-        monkeypatch.setattr(softgpu, "allowed_cores", lambda: tuple(range(n)))
-        monkeypatch.setattr(softgpu, "realtime_permitted", lambda: permitted)
+        monkeypatch.setattr(softgpu, "_can_confine", lambda: True)
+        monkeypatch.setattr(softgpu, "_allowed_cores", lambda: tuple(range(n)))
+        monkeypatch.setattr(softgpu, "_realtime_permitted", lambda: permitted)
 
     return pretend
 
@@ -100,7 +100,7 @@ def test_real_time_can_be_declined(machine, monkeypatch):
 
 def test_a_system_that_cannot_confine_says_so(machine, monkeypatch):
     machine(4)
-    monkeypatch.setattr(softgpu, "can_confine", lambda: False)
+    monkeypatch.setattr(softgpu, "_can_confine", lambda: False)
     for name in ("LP_NUM_THREADS", "POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT"):
         monkeypatch.setenv(name, "")  # puts back what was there
     plan = softgpu.plan()
@@ -116,7 +116,7 @@ def test_a_system_that_cannot_confine_says_so(machine, monkeypatch):
 
 def test_older_kernels_limit_the_load_of_a_real_time_gpu(machine, monkeypatch):
     machine(2)
-    monkeypatch.setattr(softgpu, "throttled", lambda: True)
+    monkeypatch.setattr(softgpu, "_throttled", lambda: True)
     assert softgpu.plan().load_limit == 0.93
     assert softgpu.plan(realtime=False).load_limit == 1.0
 
