@@ -12,12 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     import numpy as np
     import onnxruntime as ort
 
     from heimdall.models.base import Network, Pipeline
+
+
+# An example takes as long as the machine is busy: that says nothing about the code.
+settings.register_profile("heimdall", deadline=None)
+settings.load_profile("heimdall")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -26,7 +26,6 @@ from heimdall.app.options import RunOptions
 from heimdall.cli import main
 from heimdall.engine.onnxruntime import OnnxRuntimeNetwork
 from heimdall.runtime.run import run_app
-from heimdall.system.faults import MAX_DIFFERENT, Faults, say
 
 HEADER = "from heimdall.app import App, DNN\nfrom heimdall.models import OnnxPipeline\n"
 SMALL = RunOptions(headless=True, size=(160, 90), frames=5, device="onnxruntime")
@@ -491,35 +490,6 @@ def test_a_disk_that_fills_up_ends_the_recording_and_costs_no_figures(tmp_path):
         assert error in summary["errors"]
         assert done.stderr.count(error) == 1
     assert "Traceback" not in done.stderr
-
-
-# --- faults ---------------------------------------------------------------------------------------
-
-
-def test_a_fault_that_comes_again_is_counted_not_repeated(caplog):
-    faults = Faults()
-    for _ in range(3):
-        faults.report("no couch", ValueError("x"))
-    assert faults.messages == ["no couch (3 times)"]
-    assert len(caplog.records) == 1
-    assert faults.newest == "no couch"
-
-
-def test_faults_that_always_differ_do_not_fill_the_memory():
-    faults = Faults()
-    for index in range(MAX_DIFFERENT + 50):
-        faults.report(f"fault {index}")
-    assert len(faults.messages) == MAX_DIFFERENT + 1
-    assert faults.messages[-1] == "further faults (50 times)"
-
-
-def test_an_exception_that_cannot_say_what_it_is_has_a_name():
-    class BrokenError(Exception):
-        def __str__(self) -> str:
-            raise ValueError
-
-    assert say(BrokenError()) == "BrokenError"
-    assert say(ValueError("no couch")) == "ValueError: no couch"
 
 
 # --- models of one's own ----------------------------------------------------------------------

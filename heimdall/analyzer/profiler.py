@@ -71,8 +71,8 @@ def measure_ops(network: Network, progress: Progress = no_progress) -> Measureme
     cuts = len(pieces) - len(whole)
     cost_ns = max(0, round((cut.overhead_ns - together.overhead_ns) / cuts)) if cuts else 0
     op_ns = together.op_ns or _without(cost_ns, network, lone, alone.range_ns)
-    op_ns = _fit(op_ns, pieces, _without(cost_ns, network, pieces, cut.range_ns))
-    op_ns = _fit(op_ns, whole, _without(cost_ns, network, whole, together.range_ns))
+    op_ns = fit(op_ns, pieces, _without(cost_ns, network, pieces, cut.range_ns))
+    op_ns = fit(op_ns, whole, _without(cost_ns, network, whole, together.range_ns))
     return Measurement(
         op_ns=tuple(op_ns),
         chunk_cost_ns=cost_ns,
@@ -223,7 +223,7 @@ def _pieces(network: Network, segments: Sequence[Range]) -> list[Range]:
     return pieces
 
 
-def _fit(op_ns: Sequence[float], ranges: Sequence[Range], targets: Sequence[float]) -> list[int]:
+def fit(op_ns: Sequence[float], ranges: Sequence[Range], targets: Sequence[float]) -> list[int]:
     """Op times whose sums over ``ranges`` are ``targets``, to the nanosecond.
 
     What is missing are gaps between launches, which every op has alike; what is too much is

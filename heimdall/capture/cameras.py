@@ -23,8 +23,8 @@ _V4L2_DEVICE_CAPS = 0x80000000
 def list_cameras() -> list[dict[str, Any]]:
     """Cameras as ``{"index", "name", "error"}``; ``error`` is null or why it cannot be used."""
     if sys.platform == "linux":
-        return [camera for path in _video_nodes() if (camera := _query_camera(path))]
-    return _within(_CAMERA_TIMEOUT_S, _probe_cameras, [])
+        return [camera for path in _video_nodes() if (camera := query_camera(path))]
+    return within(_CAMERA_TIMEOUT_S, _probe_cameras, [])
 
 
 def _video_nodes() -> list[Path]:
@@ -32,7 +32,7 @@ def _video_nodes() -> list[Path]:
     return sorted(nodes, key=lambda path: int(path.name[5:]))
 
 
-def _query_camera(path: Path) -> dict[str, Any] | None:
+def query_camera(path: Path) -> dict[str, Any] | None:
     """Ask a Video4Linux node what it is; None when it captures nothing (metadata, encoders).
 
     One ioctl on a node opened without blocking: no stream is started, so a camera in use by
@@ -52,10 +52,11 @@ def _query_camera(path: Path) -> dict[str, Any] | None:
         return {"index": index, "name": str(path), "error": error.strerror}
     finally:
         os.close(node)
-    return _parse_capability(index, bytes(answer))
+    return parse_capability(index, bytes(answer))
 
 
-def _parse_capability(index: int, answer: bytes) -> dict[str, Any] | None:
+def parse_capability(index: int, answer: bytes) -> dict[str, Any] | None:
+    """The camera of a ``struct v4l2_capability``; None where the node captures nothing."""
     card = answer[16:48].split(b"\0")[0].decode(errors="replace")
     capabilities, device_caps = struct.unpack_from("=II", answer, 84)
     if capabilities & _V4L2_DEVICE_CAPS:
@@ -77,7 +78,7 @@ def _probe_cameras() -> list[dict[str, Any]]:
     return found
 
 
-def _within(timeout_s: float, work: Callable[[], Any], otherwise: Any) -> Any:
+def within(timeout_s: float, work: Callable[[], Any], otherwise: Any) -> Any:
     """The result of ``work``, or ``otherwise`` when it fails or takes longer."""
     result = [otherwise]
 

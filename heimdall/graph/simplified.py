@@ -84,7 +84,7 @@ def _file(
     scanned: Scanned, shapes: Mapping[str, Sequence[int]] | Sequence[int] | None
 ) -> Path | None:
     digest = scanned.digest.copy()
-    digest.update(f"\0{shapes!r}\0{_version()}".encode())
+    digest.update(f"\0{shapes!r}\0{version()}".encode())
     try:
         return paths.cache_dir() / "graphs" / f"{digest.hexdigest()[:32]}.onnx"
     except ConfigError as error:
@@ -93,7 +93,7 @@ def _file(
 
 
 @cache
-def _version() -> str:
+def version() -> str:
     """Changes with all that takes part in simplifying."""
     import onnxruntime
 

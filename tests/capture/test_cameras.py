@@ -15,19 +15,19 @@ def capability(card: bytes, capabilities: int, device_caps: int) -> bytes:
 
 
 def test_a_capture_node_is_a_camera_and_a_metadata_node_is_not():
-    found = cameras._parse_capability(2, capability(b"Web Cam", 0x80000001, 0x1))
+    found = cameras.parse_capability(2, capability(b"Web Cam", 0x80000001, 0x1))
     assert found == {"index": 2, "name": "Web Cam", "error": None}
-    assert cameras._parse_capability(3, capability(b"Web Cam", 0x80000001, 0x00800000)) is None
-    assert cameras._parse_capability(4, capability(b"Old", 0x1, 0)) is not None
+    assert cameras.parse_capability(3, capability(b"Web Cam", 0x80000001, 0x00800000)) is None
+    assert cameras.parse_capability(4, capability(b"Old", 0x1, 0)) is not None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Video4Linux")
 def test_a_node_that_is_no_camera_is_reported_with_its_error(tmp_path):
     (tmp_path / "video0").write_bytes(b"")
-    camera = cameras._query_camera(tmp_path / "video0")
+    camera = cameras.query_camera(tmp_path / "video0")
     assert camera is not None
     assert camera["error"]
-    missing = cameras._query_camera(tmp_path / "video1")
+    missing = cameras.query_camera(tmp_path / "video1")
     assert missing is not None
     assert "No such file" in missing["error"]
 
@@ -36,7 +36,7 @@ def test_a_probe_that_hangs_or_fails_is_given_up():
     import threading
 
     forever = threading.Event()
-    assert cameras._within(0.01, forever.wait, "nothing") == "nothing"
+    assert cameras.within(0.01, forever.wait, "nothing") == "nothing"
     forever.set()
-    assert cameras._within(5, lambda: 1 / 0, "nothing") == "nothing"
-    assert cameras._within(5, lambda: "found", "nothing") == "found"
+    assert cameras.within(5, lambda: 1 / 0, "nothing") == "nothing"
+    assert cameras.within(5, lambda: "found", "nothing") == "found"

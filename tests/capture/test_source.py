@@ -325,10 +325,14 @@ def test_without_a_camera_the_default_clip_plays(clip: Path, monkeypatch) -> Non
 
 
 @pytest.fixture
-def counting() -> Iterator[Source]:
+def numbers() -> FakeReader:
     """A clip whose frames are as bright as their number."""
-    reader = FakeReader([_picture(number) for number in range(200)], live=False, fps=200.0)
-    with closing(Source(lambda: reader, "clip")) as source:
+    return FakeReader([_picture(number) for number in range(200)], live=False, fps=200.0)
+
+
+@pytest.fixture
+def counting(numbers: FakeReader) -> Iterator[Source]:
+    with closing(Source(lambda: numbers, "clip")) as source:
         assert source.wait_first(PATIENCE_S)
         source.latest()
         yield source
@@ -344,11 +348,11 @@ def _beyond(source: Source, level: int) -> bool:
     return _level(source) > level
 
 
-def test_a_held_clip_waits_and_steps_frame_by_frame(counting):
+def test_a_held_clip_waits_and_steps_frame_by_frame(counting, numbers):
     _until(lambda: _level(counting) > 3)
     counting.hold()
     held = _level(counting)
-    _until(lambda: counting._sequence > held + 1)  # one frame more is read, then it waits
+    _until(lambda: numbers.position > held + 1)  # one frame more is read, then it waits
     assert counting.held
     assert _level(counting) == held
     for level in range(held, held + 3):
@@ -369,7 +373,7 @@ def test_a_held_camera_steps_to_its_newest_picture():
         assert source.wait_first(PATIENCE_S)
         source.hold()
         held = source.latest()
-        _until(lambda: source._sequence > 10)
+        _until(lambda: reader.position > 11)  # the tenth can be had
         assert source.latest() is held
         source.step()
         assert source.latest().sequence >= 10

@@ -1,8 +1,10 @@
 """onnxruntime as an engine: its own optimised graph, cut anywhere."""
 
 import itertools
+import weakref
 
 import numpy as np
+import onnxruntime as ort
 import pytest
 
 from heimdall.engine import onnxruntime as module
@@ -53,16 +55,30 @@ def test_ops_are_those_of_the_fused_graph(selfie):
 
 
 def test_sessions_of_ranges_are_kept_up_to_a_size(selfie, monkeypatch):
+    alive: weakref.WeakSet[ort.InferenceSession] = weakref.WeakSet()
+
+    class Session(ort.InferenceSession):
+        def __init__(self, *args):
+            super().__init__(*args)
+            alive.add(self)
+
+    monkeypatch.setattr(ort, "InferenceSession", Session)
     network = OnnxRuntimeEngine().load(selfie)
     inputs = sample_inputs(selfie)
-    infer(network, inputs, range(1, len(network.ops)))
-    assert len(network._sessions) == len(network.ops)
+    others = len(alive)
+    every_op = range(1, len(network.ops))
+    infer(network, inputs, every_op)
+    kept = set(map(id, alive))
+    assert len(alive) == others + len(network.ops)
+    infer(network, inputs, every_op)
+    assert set(map(id, alive)) == kept
     monkeypatch.setattr(module, "CACHED_BYTES", 50_000)
     whole = infer(network, inputs)
     for output, value in infer(network, inputs, [5, 50]).items():
         np.testing.assert_array_equal(value, whole[output])
-    assert sum(size for _, size in network._sessions.values()) <= 400_000
-    assert len(network._sessions) < len(network.ops)
+    assert others < len(alive) < others + len(network.ops) / 2
+    infer(network, inputs, [5, 50])
+    assert set(map(id, alive)) != kept
 
 
 def test_several_threads_give_the_same_answer(selfie):

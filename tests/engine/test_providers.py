@@ -1,6 +1,8 @@
 """onnxruntime's GPU providers: how they are asked for, and what becomes of a graph on them."""
 
 import itertools
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import onnxruntime as ort
@@ -62,10 +64,11 @@ def test_a_provider_without_a_device_is_an_error_not_the_cpu(missing, monkeypatc
     """onnxruntime would take the CPU instead, and say nothing."""
     title = providers.PROVIDERS[missing].title
     monkeypatch.setattr(ort, "get_available_providers", lambda: [title, "CPUExecutionProvider"])
+    real = ort.InferenceSession
     monkeypatch.setattr(
-        providers,
-        "_try_open",
-        lambda raw, choice: providers._open(raw, [("CPUExecutionProvider", {})]),
+        ort,
+        "InferenceSession",
+        lambda raw, options, providers: real(raw, options, ["CPUExecutionProvider"]),
     )
     with pytest.raises(DeviceError, match="finds no device"):
         ProviderEngine(missing)
@@ -85,52 +88,63 @@ def test_a_convolution_keeps_its_activation_and_every_node_has_one_op(selfie):
 def test_nodes_that_the_provider_does_not_take_fall_back(selfie, monkeypatch):
     resizes = {node.name for node in selfie.nodes if node.op_type == "Resize"}
     taken = {node.name for node in selfie.nodes} - resizes
-    monkeypatch.setattr(providers, "_taken_nodes", lambda session, titles: taken)
+    by_cpu = SimpleNamespace(
+        ep_name="CPUExecutionProvider",
+        get_nodes=lambda: [SimpleNamespace(name=name) for name in taken],
+    )
+
+    class Session(ort.InferenceSession):
+        """As if its provider had left the rest to another."""
+
+        def get_provider_graph_assignment_info(self):
+            return [by_cpu, SimpleNamespace(ep_name="Other", get_nodes=lambda: [])]
+
+    monkeypatch.setattr(ort, "InferenceSession", Session)
     network = ProviderEngine("cpu").load(selfie)
     assert {name for op in network.ops if op.fallback for name in op.nodes} == resizes
 
 
 def test_tensors_between_chunks_stay_in_the_providers_memory(selfie, monkeypatch):
-    asked = []
+    """As if there were a GPU: its memory is the host's here, and it is noted who asks for it."""
+    asked, put = [], ort.OrtValue.ortvalue_from_numpy
 
     class Binding:
-        """Notes where outputs are asked for."""
-
         def __init__(self, session):
-            self._binding = session.io_binding()
+            self.real = session.io_binding()
 
         def __getattr__(self, name):
-            return getattr(self._binding, name)
+            return getattr(self.real, name)
 
         def bind_output(self, name, memory):
             asked.append(memory)
-            self._binding.bind_output(name, "cpu")
+            self.real.bind_output(name, "cpu")
 
+    class Session(ort.InferenceSession):
+        def io_binding(self):
+            return Binding(super())
+
+        def run_with_iobinding(self, binding):
+            super().run_with_iobinding(binding.real)
+
+    def in_memory(array, memory="cpu", index=0):
+        asked.append(memory)
+        return put(array)
+
+    gpu = replace(providers.PROVIDERS["cpu"], memory="gpu")
+    monkeypatch.setitem(providers.PROVIDERS, "cpu", gpu)
+    monkeypatch.setattr(ort, "InferenceSession", Session)
+    monkeypatch.setattr(ort.OrtValue, "ortvalue_from_numpy", in_memory)
     network = ProviderEngine("cpu").load(selfie, force_fallback=["Resize"])
     state = network.new_state()
     network.write(state, sample_inputs(selfie))
-    network._memory = "gpu"  # as if it were one
-    open_range = network._open[False]
-    monkeypatch.setitem(network._open, False, lambda raw: Session(open_range(raw)))
-
-    class Session:
-        def __init__(self, session):
-            self._session = session
-
-        def __getattr__(self, name):
-            return getattr(self._session, name)
-
-        def io_binding(self):
-            return Binding(self._session)
-
-        def run_with_iobinding(self, binding):
-            self._session.run_with_iobinding(binding._binding)
-
     place = next(index for index, op in enumerate(network.ops) if op.fallback)
     network.run(state, 0, place)
     assert set(asked) == {"gpu"}
+    asked.clear()
     network.run_fallback(state, place, place + 1)
-    assert set(asked) == {"gpu"}
+    assert set(asked) == {"cpu"}
+    network.run(state, place + 1, place + 2)
+    assert asked[-1] == "gpu"
 
 
 @pytest.mark.parametrize("name", ["cpu", *providers.available_providers()])

@@ -126,5 +126,14 @@ def test_nearer_furniture_hides_what_is_behind(headless):
     assert cloth(picture)[250, 320]
 
 
-def test_a_piece_that_reaches_behind_the_camera_is_drawn(headless):
-    drawn(headless, lambda s: couch(s, at=(320, 3000), width=6000))
+def test_a_piece_that_reaches_behind_the_camera_fills_the_picture_but_where_a_mask_is(headless):
+    values = np.zeros((36, 64), np.float32)
+    values[:, 32:] = 1
+
+    def paint(scene):
+        couch(scene, at=(320, 360), width=3000)
+        scene.occlude(Mask(values))
+
+    picture = drawn(headless, paint)
+    assert cloth(picture)[:, :310].mean() > 0.7
+    assert (picture[:, 330:] == 128).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -12,7 +13,6 @@ import pytest
 
 from heimdall import App
 from heimdall.app.options import RunOptions, parse_press
-from heimdall.capture.switching import Sources
 from heimdall.errors import ConfigError
 from heimdall.render import Close, Dropped, Key, Pointer
 from heimdall.runtime.controls import (
@@ -223,31 +223,18 @@ def test_after_goes_round():
 # --- another source ---------------------------------------------------------------------------
 
 
-def opened(sources):
-    import time
-
-    while (found := sources.opened()) is None:
-        time.sleep(0.005)
-    return found
-
-
-def test_the_next_source_is_opened_in_the_background(tmp_path):
-    for name in ("a.png", "b.png"):
-        cv2.imwrite(str(tmp_path / name), cv2.UMat(24, 32, cv2.CV_8UC3).get())
-    sources = Sources(str(tmp_path / "a.png"), tmp_path, (32, 24))
-    assert sources.next() == str(tmp_path / "b.png")
-    source = opened(sources)
-    assert source.name == "image b.png"
-    sources.close(source)
-    assert sources.next() == str(tmp_path / "a.png")
-    sources.close(opened(sources))
-
-
 def test_a_file_that_cannot_be_shown_is_a_line_and_no_more(desk, tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
     d = desk()
     assert d.controls.handle(Dropped(str(tmp_path / "notes.txt")))
-    assert isinstance(opened(d.controls._sources), str)
+    assert d.controls.notice.startswith("opening ")
+    end = time.monotonic() + 60
+    while d.controls.notice.startswith("opening ") and time.monotonic() < end:
+        d.controls.frame()
+        time.sleep(0.005)
+    assert "notes.txt" in d.controls.notice
+    assert d.controls.handle(Dropped(str(tmp_path / "notes.txt")))  # the next one may be tried
+    assert not d.controls.ended
 
 
 # --- a whole run ------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import pytest
 
 from heimdall.errors import DeviceError
 from heimdall.runtime import devices
+from heimdall.system import softgpu
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,10 @@ def test_missing_opengl_is_text(monkeypatch):
         raise DeviceError("no EGL: apt-get install libegl1")
 
     monkeypatch.setattr(heimdall.render, "open_surface", broken)
-    assert devices._gl() == {
+    for name in ("LP_NUM_THREADS", "POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT"):
+        monkeypatch.setenv(name, "1")  # puts back what was there
+    monkeypatch.setattr(softgpu, "_can_confine", lambda: False)  # no thread of this process moves
+    assert devices.list_devices()["gl"] == {
         "renderer": None,
         "version": None,
         "error": "no EGL: apt-get install libegl1",

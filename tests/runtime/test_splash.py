@@ -57,7 +57,7 @@ def test_steps_of_other_threads_are_only_passed_on(splash):
 
 def test_many_steps_draw_a_few_times(splash, monkeypatch):
     drawn: list = []
-    monkeypatch.setattr(splash, "_draw", lambda *step: drawn.append(step))
+    monkeypatch.setattr(splash.surface, "present", lambda: drawn.append(True))
     monkeypatch.setattr("heimdall.runtime.splash.time.perf_counter", lambda: 7.0)
     for step in range(100):
         splash("compiling networks", step, 100)

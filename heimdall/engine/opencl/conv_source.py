@@ -52,6 +52,12 @@ def _render(name: str, variables: Variables) -> Kernel:
     return Kernel(name, identity, partial(_source, name, variables))
 
 
+def forget() -> None:
+    """Read the templates anew from now on: somebody has changed them, or ``KERNELS``."""
+    for cached in (_environment, _digest, _render):
+        cached.cache_clear()
+
+
 def render(name: str, **variables: Any) -> Kernel:
     """The kernel ``name`` of template ``name.cl``. Equal variables give the same object."""
     return _render(name, tuple(sorted(variables.items())))

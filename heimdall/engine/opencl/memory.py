@@ -11,15 +11,17 @@ from typing import NamedTuple
 
 from heimdall.engine.opencl.placed import ALIGN, Storage
 
+REPAIRS = 16  # resnet50 takes 8; 1 ms each
 
-def plan_arena(storages: Sequence[Storage]) -> int:
+
+def plan_arena(storages: Sequence[Storage], repairs: int = REPAIRS) -> int:
     """Set ``offset`` of every live storage that is not dedicated; return the arena's floats.
 
     Each goes to the lowest offset that is free during its whole life. No one order of placing
     them is best (largest first wasted 43% on selfie, and nothing on the others), so a few are
     tried until one needs no more than what lives at once. Where none does, what stands out at
     the top goes first the next time (squeaky wheel optimisation, Joslin and Clements 1999):
-    that took away the 11% that resnet50 had too much.
+    that took away the 11% that resnet50 had too much. At most ``repairs`` times.
     """
     used = [item for item in storages if item.first is not None and not item.dedicated]
     least = _most_alive(used)
@@ -29,15 +31,17 @@ def plan_arena(storages: Sequence[Storage]) -> int:
         tries.append((_place(used, order), order))
         if tries[-1][0].floats == least:
             break
-    best = _repaired(used, *min(tries), least)
+    best = _repaired(used, *min(tries), least, repairs)
     for item, offset in zip(used, best.offsets, strict=True):
         item.offset = offset
     return best.floats
 
 
-def _repaired(used: Sequence[Storage], best: _Places, order: Sequence[int], least: int) -> _Places:
+def _repaired(
+    used: Sequence[Storage], best: _Places, order: Sequence[int], least: int, repairs: int
+) -> _Places:
     found = best
-    for _ in range(_REPAIRS):
+    for _ in range(repairs):
         if best.floats <= least:
             break
         ends = [offset + item.floats for offset, item in zip(found.offsets, used, strict=True)]
@@ -51,7 +55,6 @@ def _life(item: Storage) -> int:
     return item.last - (item.first or 0) + 1
 
 
-_REPAIRS = 16  # resnet50 takes 8; 1 ms each
 _ORDERS: tuple[Callable[[Storage], tuple[int, ...]], ...] = (
     lambda item: (-item.floats, item.first or 0),
     lambda item: (-item.floats * _life(item), item.first or 0),

@@ -19,7 +19,7 @@ from heimdall.engine.opencl.launch import Launch, Traits
 
 T = TypeVar("T")
 
-_OP_FLOPS, _OP_BYTES = 0.25e9, 25e6  # either is one op's on one core: about 3 ms
+OP_FLOPS, OP_BYTES = 0.25e9, 25e6  # either is one op's on one core: about 3 ms
 SLICE_NS = 4_000_000
 _AIM = 0.75  # of a slice: the same kernel takes longer when caches are cold or memory is busy
 _EVEN = 4  # work-groups a piece from which a remainder does not matter
@@ -37,7 +37,7 @@ def ops_for(flops: int, size: int, launches: Iterable[Launch], traits: Traits) -
     a profile must find the same ops the next time."""
     if traits.kind != "cpu":
         return 1
-    wanted = round((flops / _OP_FLOPS + size / _OP_BYTES) / traits.compute_units)
+    wanted = round((flops / OP_FLOPS + size / OP_BYTES) / traits.compute_units)
     longest = max((max(_groups(each.global_size, each.local_size)) for each in launches), default=1)
     return max(1, min(wanted, longest))
 

@@ -21,14 +21,25 @@ _FLOAT = np.dtype(np.float32)
 _ALIGNMENT = 128  # bytes: vectors are loaded and stored aligned, cache lines are fetched in pairs
 
 
-class Transfer:
-    """Copies on a queue of its own, so that they need not wait behind chunks."""
+IN_PLACE, MAPPED, STAGED = "in place", "mapped", "staged"
 
-    def __init__(self, context: cl.Context, device: cl.Device) -> None:
+
+def ways(device: cl.Device) -> tuple[str, ...]:
+    """How a device's memory can be reached, the cheapest first."""
+    shared = (MAPPED,) if device.host_unified_memory else ()
+    return (*((IN_PLACE,) if _is_coherent(device) else ()), *shared, STAGED)
+
+
+class Transfer:
+    """Copies on a queue of its own, so that they need not wait behind chunks.
+
+    ``way`` is one of ``ways(device)``; by default the cheapest.
+    """
+
+    def __init__(self, context: cl.Context, device: cl.Device, way: str | None = None) -> None:
         self._context = context
         self._queue = cl.CommandQueue(context, device)
-        self._shared = bool(device.host_unified_memory)
-        self._coherent = _is_coherent(device)
+        self.way = way or ways(device)[0]
 
     def allocate(self, floats: int) -> cl.Buffer:
         """Memory of the device for tensors, of the kind that is cheapest to copy to and from.
@@ -36,18 +47,18 @@ class Transfer:
         Raises cl.Error when there is not enough.
         """
         flags, floats = int(cl.mem_flags.READ_WRITE), max(1, floats)
-        if self._coherent:
+        if self.way == IN_PLACE:
             memory = cl.fsvm_empty(self._context, floats, _FLOAT, alignment=_ALIGNMENT)
             flags |= int(cl.mem_flags.USE_HOST_PTR)
             return cl.Buffer(self._context, flags, hostbuf=memory)
-        if self._shared:
+        if self.way == MAPPED:
             flags |= int(cl.mem_flags.ALLOC_HOST_PTR)
         return cl.Buffer(self._context, flags, 4 * floats)
 
     def upload(self, buffer: cl.Buffer, value: Picture | Array, array: np.ndarray) -> None:
         """Write a tensor. The rest of its storage becomes zero."""
         storage = value.storage
-        with self._mapped(buffer, storage.offset, storage.floats, write=True) as floats:
+        with self.opened(buffer, storage.offset, storage.floats, write=True) as floats:
             view = _view(floats, value)
             if view.size < floats.size:
                 floats[:] = 0.0
@@ -56,7 +67,7 @@ class Transfer:
     def upload_blocks(self, buffer: cl.Buffer, value: Picture, array: np.ndarray) -> None:
         """Write a picture in channel blocks."""
         storage = value.storage
-        with self._mapped(buffer, storage.offset, storage.floats, write=True) as floats:
+        with self.opened(buffer, storage.offset, storage.floats, write=True) as floats:
             storage.layout.pack_into(floats, np.asarray(array).reshape(storage.picture or ()))
 
     def download(
@@ -69,7 +80,7 @@ class Transfer:
         """A copy of a tensor in its logical shape. A picture in channel blocks is put in
         ``memory``, where that is given."""
         storage = value.storage
-        with self._mapped(buffer, storage.offset, storage.floats, write=False) as floats:
+        with self.opened(buffer, storage.offset, storage.floats, write=False) as floats:
             if isinstance(value, Picture) and not _plain(value.layout):
                 layout = value.layout
                 own = floats[layout.offset - storage.offset :]
@@ -78,14 +89,15 @@ class Transfer:
             return np.array(_view(floats, value), np.float32).reshape(shape)
 
     @contextlib.contextmanager
-    def _mapped(
+    def opened(
         self, buffer: cl.Buffer, offset: int, floats: int, *, write: bool
     ) -> Iterator[np.ndarray]:
-        if self._coherent:
+        """A part of a buffer as floats, to be written as a whole, or to be read."""
+        if self.way == IN_PLACE:
             memory = buffer.get_host_array((buffer.size // 4,), _FLOAT)
             yield memory[offset : offset + floats]
             return
-        if self._shared:
+        if self.way == MAPPED:
             flags = cl.map_flags.WRITE if write else cl.map_flags.READ
             array, _ = cl.enqueue_map_buffer(
                 self._queue, buffer, flags, 4 * offset, (floats,), _FLOAT

@@ -29,8 +29,8 @@ _DEPTHWISE = {
     "small": ((1, 4, 2), (1, 4, 1), (1, 2, 2)),
     "gpu": ((1, 2, 1), (1, 1, 1), (1, 4, 1)),
 }
-_ROUNDS = 7
-_CLEARLY = 0.97  # of the default's time: less is not worth a different kernel
+ROUNDS = 7
+CLEARLY = 0.97  # of the default's time: less is not worth a different kernel
 
 
 def tune(
@@ -56,10 +56,10 @@ def _tune_layer(engine: OpenCLEngine, layer: Layer) -> tuple[int, int]:
     variants = _variants(engine, layer)
     trials = [_Trial(engine, layer, plan) for _, plan in variants]
     times = [trial.run() for trial in trials]
-    for _ in range(_ROUNDS):  # in turn: a disturbance hits all alike
+    for _ in range(ROUNDS):  # in turn: a disturbance hits all alike
         times = [min(ns, trial.run()) for ns, trial in zip(times, trials, strict=True)]
     best = times.index(min(times))
-    if times[best] > _CLEARLY * times[0]:
+    if times[best] > CLEARLY * times[0]:
         best = 0
     engine.tuning.set(layer, variants[best][0])
     return times[0], times[best]

@@ -93,12 +93,12 @@ def choose(part: Pass, x: Layout, y: Layout, direct: float, traits: Traits) -> W
         return None
     units = traits.compute_units
     cache_bytes = _BAND_BYTES if units == 1 else _SHARED_BAND_BYTES * units
-    layer = _Traffic(
+    layer = Traffic(
         group_bytes=4 * 36 * blocks * traits.block * best[1],
         weight_bytes=4 * 36 * depth * y.blocks * traits.block,
         readers=y.blocks // best[0],
     )
-    bands = _banded(-(-windows // best[1]), layer, cache_bytes)
+    bands = bands_of(-(-windows // best[1]), layer, cache_bytes)
     floats = bands[0][1] * layer.group_bytes // 4
     return Winograd(Tile(*best, 1), bands, floats, weights, offsets)
 
@@ -127,7 +127,7 @@ def _up(value: int, step: int) -> int:
     return -(-value // step) * step
 
 
-class _Traffic(NamedTuple):
+class Traffic(NamedTuple):
     """What the second kernel reads: each group of windows once by each of ``readers`` groups of
     output blocks, and all weights once a band."""
 
@@ -136,9 +136,10 @@ class _Traffic(NamedTuple):
     readers: int
 
 
-def _banded(groups: int, layer: _Traffic, cache_bytes: int) -> tuple[tuple[int, int], ...]:
-    """Bands of ``groups`` groups of windows, of equal size, such that they fit into the cache; or
-    larger ones, where less comes from memory so: with 512 channels weights are 38 MB."""
+def bands_of(groups: int, layer: Traffic, cache_bytes: int) -> tuple[tuple[int, int], ...]:
+    """Bands of ``groups`` groups of windows as (first, count), of equal size, such that they fit
+    into the cache; or larger ones, where less comes from memory so: with 512 channels weights are
+    38 MB."""
 
     def cut(band_bytes: int) -> tuple[tuple[int, int], ...]:
         most = max(1, band_bytes // layer.group_bytes)

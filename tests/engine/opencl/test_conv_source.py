@@ -5,23 +5,20 @@ from __future__ import annotations
 import pytest
 
 from heimdall.engine.opencl import conv_source
-from heimdall.engine.opencl.conv_source import render
+from heimdall.engine.opencl.conv_source import forget, render
 
 
 @pytest.fixture
 def templates(tmp_path, monkeypatch):
-    def clear():
-        for cached in (conv_source._environment, conv_source._digest, conv_source._render):
-            cached.cache_clear()
-
     (tmp_path / "deep.cl").write_text("// deep\n")
     (tmp_path / "shared.cl").write_text('{% import "deep.cl" as deep %}\n// shared\n')
     (tmp_path / "one.cl").write_text('{% import "shared.cl" as shared %}\nint x[{{ side }}];\n')
     (tmp_path / "other.cl").write_text("int y[{{ side }}];\n")
     monkeypatch.setattr(conv_source, "KERNELS", tmp_path)
-    clear()
-    yield tmp_path, clear
-    clear()
+    forget()
+    yield tmp_path
+    monkeypatch.undo()
+    forget()
 
 
 def test_equal_variables_give_the_same_kernel_and_others_another(templates):
@@ -31,9 +28,8 @@ def test_equal_variables_give_the_same_kernel_and_others_another(templates):
 
 
 def test_identity_changes_with_every_imported_template_and_no_other(templates):
-    folder, clear = templates
     before = render("one", side=3).identity, render("other", side=3).identity
-    (folder / "deep.cl").write_text("// changed\n")
-    clear()
+    (templates / "deep.cl").write_text("// changed\n")
+    forget()
     assert render("one", side=3).identity != before[0]
     assert render("other", side=3).identity == before[1]

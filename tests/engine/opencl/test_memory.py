@@ -3,7 +3,6 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heimdall.engine.opencl import memory
 from heimdall.engine.opencl.memory import needs_clearing, place_scratch, plan_arena
 from heimdall.engine.opencl.placed import Storage
 
@@ -48,12 +47,11 @@ def test_long_lived_storages_do_not_fragment_the_arena():
     assert plan_arena(storages) == max(alive)
 
 
-def test_what_stands_out_at_the_top_finds_room_below(monkeypatch):
+def test_what_stands_out_at_the_top_finds_room_below():
     shapes = [(64, 5, 7), (96, 0, 3), (256, 5, 6), (128, 3, 5), (64, 6, 7), (256, 1, 2)]
     alive = [sum(size for size, first, last in shapes if first <= t <= last) for t in range(8)]
     assert plan_arena([array(*shape) for shape in shapes]) == max(alive)
-    monkeypatch.setattr(memory, "_REPAIRS", 0)
-    assert plan_arena([array(*shape) for shape in shapes]) > max(alive)
+    assert plan_arena([array(*shape) for shape in shapes], repairs=0) > max(alive)
 
 
 def picture(first, last, height=4, halo=(1, 1, 1, 1)):

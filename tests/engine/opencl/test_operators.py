@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from onnx import helper
 
 few = settings(
-    max_examples=8,
+    max_examples=int(os.environ.get("HEIMDALL_EXAMPLES", "8")),
     deadline=None,
+    derandomize="HEIMDALL_EXAMPLES" not in os.environ,  # kernels of the last run are in the cache
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 channels = st.sampled_from([1, 3, 16, 20, 35])

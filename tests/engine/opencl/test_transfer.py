@@ -10,32 +10,32 @@ import pytest
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.placed import Array, Picture, Storage
 from heimdall.engine.opencl.strided import Strided
-from heimdall.engine.opencl.transfer import Transfer, write
+from heimdall.engine.opencl.transfer import IN_PLACE, MAPPED, STAGED, Transfer, ways, write
 from heimdall.graph.graph import load_graph
 from heimdall.graph.samples import sample_inputs
 
-KINDS = {"in place": (True, True), "mapped": (False, True), "staged": (False, False)}
 
-
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=[IN_PLACE, MAPPED, STAGED])
 def transfer(request, engine):
     """Each way to reach the device's memory that this device allows."""
-    made = Transfer(engine.context, engine.device)
-    coherent, shared = KINDS[request.param]
-    if (coherent, shared) > (made._coherent, made._shared):
+    if request.param not in ways(engine.device):
         pytest.skip(f"this device's memory cannot be reached {request.param}")
-    made._coherent, made._shared = coherent, shared
-    return made
+    return Transfer(engine.context, engine.device, request.param)
+
+
+def test_the_cheapest_way_is_the_default(engine):
+    assert Transfer(engine.context, engine.device).way == ways(engine.device)[0]
+    assert ways(engine.device)[-1] == STAGED  # which every device allows
 
 
 def stored(transfer, buffer):
-    with transfer._mapped(buffer, 0, buffer.size // 4, write=False) as floats:
+    with transfer.opened(buffer, 0, buffer.size // 4, write=False) as floats:
         return floats.copy()
 
 
 def filled(transfer, floats, value):
     buffer = transfer.allocate(floats)
-    with transfer._mapped(buffer, 0, floats, write=True) as memory:
+    with transfer.opened(buffer, 0, floats, write=True) as memory:
         memory[:] = value
     return buffer
 
@@ -76,7 +76,7 @@ def test_what_was_downloaded_is_a_copy(transfer):
     ):
         buffer = filled(transfer, value.storage.floats, 1.0)
         array = transfer.download(buffer, value, (16,))
-        with transfer._mapped(buffer, 0, value.storage.floats, write=True) as memory:
+        with transfer.opened(buffer, 0, value.storage.floats, write=True) as memory:
             memory[:] = 2.0
         assert (array == 1.0).all()
 

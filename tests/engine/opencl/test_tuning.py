@@ -103,8 +103,8 @@ def test_tuning_measures_each_kind_of_layer_and_results_stay_right(
         helper.make_node("Conv", ["b", "d"], ["y"], name="y", group=32, pads=pads),
     ]
     graph = build(nodes, {"x": (1, 32, 16, 16)}, constants)
-    monkeypatch.setattr(tuner, "_ROUNDS", 1)
-    monkeypatch.setattr(tuner, "_CLEARLY", 9.0)  # even a slower one is chosen
+    monkeypatch.setattr(tuner, "ROUNDS", 1)
+    monkeypatch.setattr(tuner, "CLEARLY", 9.0)  # even a slower one is chosen
     engine = OpenCLEngine()
     before = engine.describe()["version"]
     seen = []

@@ -1,0 +1,187 @@
+"""Results as people read them: the figures that matter are there, and what is missing is a dash."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from heimdall.cli import tables
+from heimdall.runtime.telemetry.figures import DnnFigures, Figures
+
+MS = 1_000_000
+
+
+@pytest.fixture
+def shown(capsys):
+    """``shown(parts)``: what is printed of them, line by line."""
+
+    def lines(parts) -> list[str]:
+        tables.show(*parts)
+        return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+    return lines
+
+
+def cells(lines: list[str], first: str) -> list[str]:
+    """The words of the one line that begins with ``first``."""
+    (line,) = [line for line in lines if line.split()[:1] == [first]]
+    return line.split()
+
+
+def summary(frames: int = 40, **more: Any) -> dict[str, Any]:
+    """A run of an app, counted as runs are."""
+    eye = DnnFigures(latencies_ns=[10 * MS, 30 * MS], gpu=1, cpu=1, chunks=[3], deadline_misses=7)
+    figures = Figures(20, {"eye": eye}, simulated=True)
+    eye.latencies_ns.extend([10 * MS, 30 * MS])
+    eye.gpu, eye.cpu, eye.deadline_misses = 1, 1, 7
+    eye.chunks.append(3)
+    for frame in range(frames):
+        now_ns = frame * 50 * MS
+        figures.frame(now_ns, now_ns, now_ns, 5 * MS)
+    figures.gpu_chunk_ns = 100 * MS
+    return {
+        "app": "mine",
+        "source": "video cup.mp4",
+        "scheduler": "max-total",
+        "mode": "static",
+        "device": {"gpu": "a GPU", "mode": "real-time on core 1"},
+        "errors": [],
+        **figures.summary(5 * MS, 0.93, now_ns=2000 * MS),
+        "memory_mb": {"at_10s": None, "peak": 321.0, "end": 300.0},
+        **more,
+    }
+
+
+def test_a_summary_says_how_fast_the_frames_came_and_what_each_dnn_did(shown):
+    lines = shown(tables.run_summary(summary()))
+    text = "\n".join(lines)
+    assert "mine on video cup.mp4" in text
+    assert "a GPU (real-time on core 1)" in text
+    assert "max-total, static" in text
+    assert "40 in 2.0 s: 20.00 fps of 20" in text
+    assert "50.00 ms p50" in text
+    assert "93% used" in text
+    assert "321 MB at most" in text
+    assert cells(lines, "eye") == ["eye", "2", "20.0", "29.8", "-", "1", "1", "3.0", "0", "7"]
+    assert "error" not in text
+
+
+def test_of_a_run_without_frames_there_are_dashes_and_its_errors(shown):
+    bare = summary(frames=0, gap_utilization=None, errors=["eye: decode failed"])
+    lines = shown(tables.run_summary(bare))
+    assert "- fps of 20" in "\n".join(lines)
+    assert not any(line.startswith("gaps") for line in lines)
+    assert lines[-1] == "error: eye: decode failed"
+
+
+def test_a_simulation_has_its_speed_and_no_memory(shown):
+    lines = shown(tables.run_summary(summary(simulated=True, times_real_time=412.3)))
+    assert "412 times faster than real time" in " ".join(cells(lines, "simulated"))
+    assert not any(line.startswith("memory") for line in lines)
+
+
+def test_systems_stand_side_by_side_and_failures_below(shown):
+    other = summary()
+    other["dnns"]["eye"]["latency_ms"]["mean"] = 55.5
+    result = {
+        "title": "Shopping",
+        "machine": {"processor": "a CPU", "cores": 2},
+        "systems": {"heimdall": summary(), "uncoordinated": other},
+        "failures": ["greedy: ended with status 3"],
+    }
+    lines = shown(tables.bench_report(result))
+    assert lines[0] == "Shopping on a CPU, 2 cores; a GPU, real-time on core 1"
+    (row,) = [line.split() for line in lines if line.startswith("eye mean")]
+    assert row == ["eye", "mean", "20.0", "55.5"]
+    # 5 ms for each of 40 frames were useful, and no inference; 100 ms of chunks were not
+    assert cells(lines, "heimdall")[-1] == "33.3%"
+    assert lines[-1] == "failed: greedy: ended with status 3"
+
+
+def test_where_every_system_failed_there_is_no_table(shown):
+    result = {
+        "title": "Shopping",
+        "machine": {"processor": "a CPU", "cores": 2},
+        "systems": {},
+        "failures": ["all: no GPU"],
+    }
+    assert shown(tables.bench_report(result)) == [
+        "Shopping on a CPU, 2 cores", "", "failed: all: no GPU"
+    ]  # fmt: skip
+
+
+DEVICES: dict[str, Any] = {
+    "gpu": None,
+    "opencl": [],
+    "opencl_error": "no OpenCL device",
+    "software_gpu": None,
+    "gl": {"renderer": None, "version": None, "error": "no EGL"},
+    "cpu": {"name": "a CPU", "cores": [0, 1]},
+    "onnxruntime": {"version": "1.2", "providers": ["CPU"], "gpu_devices": ["cuda"], "error": None},
+    "cameras": [{"index": 3, "name": "/dev/video3", "error": "busy"}],
+}
+
+
+def test_a_machine_without_anything_says_what_is_missing(shown):
+    text = "\n".join(shown(tables.device_report(DEVICES)))
+    assert "none: no OpenCL device" in text
+    assert "no EGL" in text
+    assert "as the GPU: --device cuda" in text
+    assert "3: /dev/video3 (unusable: busy)" in text
+
+
+def test_a_software_gpu_is_called_one(shown):
+    gpu = {
+        "name": "PoCL", "platform": "P", "driver": "3", "version": "OpenCL 3", "type": "CPU",
+        "compute_units": 1,
+    }  # fmt: skip
+    software = {"mode": "time-sliced", "description": "time-sliced by the system on core 0"}
+    report = {**DEVICES, "gpu": gpu, "opencl": [gpu], "software_gpu": software}
+    text = "\n".join(shown(tables.device_report(report)))
+    assert "PoCL (software GPU, time-sliced, 1 compute unit)" in text
+    assert "time-sliced by the system on core 0" in text
+    assert "0: PoCL (P, OpenCL 3, 1 compute unit)" in text
+
+
+def test_chunks_are_bars_and_one_beyond_the_gap_sticks_out(shown):
+    chunks = [
+        {"network": "net", "start": 0, "end": 3, "ms": 10.0, "fallback": False},
+        {"network": "net", "start": 3, "end": 4, "ms": 30.0, "fallback": False},
+        {"network": "net", "start": 4, "end": 5, "ms": 1.0, "fallback": True},
+    ]
+    report = {"model": "net", "strategy": "gap", "gap_ms": 20.0, "chunks": chunks, "pictures": []}
+    lines = shown(tables.partition_report(report))
+    assert lines[0] == "net: gap, gap 20 ms"
+    assert cells(lines, "1")[2:] == ["0-2", "3", "10.00", "50", "#" * 12]
+    assert cells(lines, "2")[2:] == ["3-3", "1", "30.00", "150", "#" * 24 + ">"]
+    assert cells(lines, "3")[-1] == "fallback"
+
+
+def test_a_replay_shows_the_first_differences_and_counts_the_rest(shown):
+    same: dict[str, Any] = {"steps": 9, "differences": [], "stopped": None}
+    assert shown(tables.replay_report(same)) == ["9 steps replayed: every action is as recorded"]
+    each = {"step": 4, "now_ms": 1.5, "recorded": ["Drop(1)"], "replayed": []}
+    many = {**same, "differences": [each] * (tables.MOST_DIFFERENCES + 3)}
+    lines = shown(tables.replay_report(many))
+    assert lines[1:4] == ["step 4 at 1.500 ms", "  recorded Drop(1)", "  replayed nothing"]
+    assert lines[-1] == "... and 3 more"
+    stopped = shown(tables.replay_report({**same, "stopped": "job 3 is unknown"}))
+    assert stopped[-1] == "stopped: job 3 is unknown"
+
+
+def test_what_could_not_be_checked_stands_below_what_could(shown):
+    good = {
+        "model": "models/a.onnx", "ops": 12, "fallback_ops": ["x"], "max_rel_error": 1.2e-5,
+        "gpu_ms": 3.0, "chunked_ms": 3.5, "chunks": 2, "onnxruntime_ms": 9.0,
+        "longest_enqueue_ms": None, "activations_mb": 1.5, "cores": 1, "error": None,
+    }  # fmt: skip
+    lines = shown(tables.check_report([good, {"model": "b.onnx", "error": "is truncated"}]))
+    assert cells(lines, "a.onnx") == [
+        "a.onnx", "12", "1", "1.2e-05", "3.00", "3.50", "2", "9.00", "-", "1.5", "1"
+    ]  # fmt: skip
+    assert lines[-1] == "b.onnx: is truncated"
+
+
+def test_markup_in_a_name_is_only_text(shown):
+    assert shown(["[bold]not bold[/bold]"]) == ["[bold]not bold[/bold]"]
