@@ -157,7 +157,7 @@ def test_run_passes_its_options_on(monkeypatch, tmp_path):
 def test_json_output_is_pure_whatever_is_printed_meanwhile():
     code = (
         "import os\n"
-        "from heimdall import console\n"
+        "from heimdall.cli import console\n"
         "with console.work(True):\n"
         "    print('an app prints')\n"
         "    os.write(1, b'a driver prints\\n')\n"
