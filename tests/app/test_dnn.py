@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -13,8 +15,11 @@ from heimdall.app import validate
 FRAME = Frame(np.zeros((2, 2, 3), np.uint8), 7, 0)
 
 
+Listed = Sequence[DNN[Any]]
+
+
 class Both(App):
-    dnns = (DNN("style", model="multistyle", on_event=True),)
+    dnns: ClassVar[Listed] = (DNN("style", model="multistyle", on_event=True),)
     detect = DNN(model="nanodet", rate_hz=2)
 
 
@@ -42,7 +47,7 @@ def test_a_subclass_adds_replaces_and_with_dnns_begins_anew():
         detect = DNN(model="nanodet", rate_hz=9)
 
     class Anew(Both):
-        dnns = (DNN("hand", model="hand"),)
+        dnns: ClassVar[Listed] = (DNN("hand", model="hand"),)
 
     assert names(More) == ["style", "people", "detect"]
     assert More.dnns[2].rate_hz == 9
@@ -74,7 +79,7 @@ def test_a_feed_asks_for_its_dnn():
 
 def test_a_dropped_dnn_is_not_there():
     class Without(Both):
-        dnns = ()
+        dnns: ClassVar[Listed] = ()
 
     with pytest.raises(AppError, match="unknown DNN 'detect'"):
         Without().detect.request()

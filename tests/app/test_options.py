@@ -21,7 +21,7 @@ from heimdall.app.options import (
     parse_source,
 )
 from heimdall.cli import console
-from heimdall.schedulers import MaxMin
+from heimdall.schedulers.max_min import MaxMin
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_keyword_arguments_are_the_options():
 
 
 def test_a_path_may_be_a_text(tmp_path):
-    assert RunOptions(record=str(tmp_path / "a.mp4")).record == tmp_path / "a.mp4"
+    assert RunOptions(**{"record": str(tmp_path / "a.mp4")}).record == tmp_path / "a.mp4"
     assert isinstance(RunOptions(trace=Path("t.json")).trace, Path)
 
 
@@ -78,9 +78,10 @@ class Newest(Greedy):
 
 def test_a_scheduler_may_be_an_object_or_a_class():
     assert RunOptions(scheduler=Newest).scheduler is Newest
-    assert RunOptions(scheduler=MaxMin()).scheduler.name == "max-min"
+    own = MaxMin()
+    assert RunOptions(scheduler=own).scheduler is own
     with pytest.raises(ConfigError, match="must be a name, a Scheduler or its class, not 5"):
-        RunOptions(scheduler=5)
+        RunOptions(**{"scheduler": 5})
 
 
 def test_a_scheduler_with_another_ones_name_is_refused():

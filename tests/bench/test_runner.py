@@ -140,7 +140,7 @@ def test_a_system_that_cannot_run_is_named_with_the_reason(tmp_path: Path):
         (["shopping", "--systems", ","], "no system given"),
         (["shopping", "--gpu-cores", "99"], "99 GPU cores"),
         (["shopping", "--seconds", "0"], "0.0 is not in the range x>0"),
-        (["shopping", "--trace", "x.json"], "--trace records one system, not 4"),
+        (["shopping", "--trace", "x.json"], "--trace x.json: records one system, not 4"),
         (["shopping", "--report", "x.pdf"], "the name must end in .html"),
         (["shopping", "--report", "/dev/null/x.html"], "cannot write there"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from heimdall import DNN, App, AppError, ConfigError, Greedy, RunOptions, open_source, run
@@ -72,7 +74,8 @@ def test_the_summary_is_the_object_that_json_prints(ran):
 
 
 def test_what_is_no_app_is_refused():
-    for wrong in (5, dict, None):
+    wrongs: list[Any] = [5, dict, None]
+    for wrong in wrongs:
         with pytest.raises(AppError, match="is no app: give its class, an instance"):
             as_app(wrong)
     assert type(as_app("shopping")).__name__ == "Shopping"
@@ -81,4 +84,4 @@ def test_what_is_no_app_is_refused():
 
 def test_an_unknown_option_is_named():
     with pytest.raises(ConfigError, match=r"run\(\): .*second"):
-        run(People, second=1)
+        run(People, second=1)  # type: ignore[call-arg]
