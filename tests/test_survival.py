@@ -7,8 +7,9 @@ import time
 import numpy as np
 import pytest
 
-import heimdall.runtime.live
+import heimdall.runtime.base
 import heimdall.runtime.setup
+import heimdall.runtime.station
 from heimdall.app.options import RunOptions
 from heimdall.capture import Source
 from heimdall.errors import DeviceError
@@ -50,14 +51,14 @@ def test_an_hour_of_sleep_leaves_no_mark_on_the_figures(app, monkeypatch):
         def __init__(self) -> None:
             super().__init__(clock)
 
-    warm = heimdall.runtime.live.Reporter.warm
+    warm = heimdall.runtime.base.Reporter.warm
 
     def fall_asleep(self, now_ns):
         warm(self, now_ns)
         asleep.append(time.perf_counter_ns() + 500_000_000)
 
-    monkeypatch.setattr(heimdall.runtime.live, "AwakeClock", Sleepy)
-    monkeypatch.setattr(heimdall.runtime.live.Reporter, "warm", fall_asleep)
+    monkeypatch.setattr(heimdall.runtime.station, "AwakeClock", Sleepy)
+    monkeypatch.setattr(heimdall.runtime.base.Reporter, "warm", fall_asleep)
     summary = run_app(app, options(seconds=1.5))
     assert time.perf_counter_ns() - began_ns > 1_500_000_000
     assert summary["errors"] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -63,8 +64,13 @@ def test_keyword_arguments_are_the_options():
     assert list(RunArguments.__annotations__) == options
 
 
+def as_typed(**options: Any) -> dict[str, Any]:
+    """Options of types that the type checker would not let pass."""
+    return options
+
+
 def test_a_path_may_be_a_text(tmp_path):
-    assert RunOptions(**{"record": str(tmp_path / "a.mp4")}).record == tmp_path / "a.mp4"
+    assert RunOptions(**as_typed(record=str(tmp_path / "a.mp4"))).record == tmp_path / "a.mp4"
     assert isinstance(RunOptions(trace=Path("t.json")).trace, Path)
 
 
@@ -81,7 +87,7 @@ def test_a_scheduler_may_be_an_object_or_a_class():
     own = MaxMin()
     assert RunOptions(scheduler=own).scheduler is own
     with pytest.raises(ConfigError, match="must be a name, a Scheduler or its class, not 5"):
-        RunOptions(**{"scheduler": 5})
+        RunOptions(**as_typed(scheduler=5))
 
 
 def test_a_scheduler_with_another_ones_name_is_refused():

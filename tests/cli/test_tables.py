@@ -31,11 +31,11 @@ def cells(lines: list[str], first: str) -> list[str]:
 
 def summary(frames: int = 40, **more: Any) -> dict[str, Any]:
     """A run of an app, counted as runs are."""
-    eye = DnnFigures(latencies_ns=[10 * MS, 30 * MS], gpu=1, cpu=1, chunks=[3], deadline_misses=7)
+    eye = DnnFigures()
     figures = Figures(20, {"eye": eye}, simulated=True)
     eye.latencies_ns.extend([10 * MS, 30 * MS])
     eye.gpu, eye.cpu, eye.deadline_misses = 1, 1, 7
-    eye.chunks.append(3)
+    eye.chunks = 3
     for frame in range(frames):
         now_ns = frame * 50 * MS
         figures.frame(now_ns, now_ns, now_ns, 5 * MS)

@@ -230,7 +230,7 @@ def test_a_file_that_cannot_be_shown_is_a_line_and_no_more(desk, tmp_path):
     assert d.controls.notice.startswith("opening ")
     end = time.monotonic() + 60
     while d.controls.notice.startswith("opening ") and time.monotonic() < end:
-        d.controls.frame()
+        d.controls.frame(0)
         time.sleep(0.005)
     assert "notes.txt" in d.controls.notice
     assert d.controls.handle(Dropped(str(tmp_path / "notes.txt")))  # the next one may be tried

@@ -14,6 +14,7 @@ import pytest
 from heimdall.app import DNN, App
 from heimdall.errors import AppError, ConfigError, DeviceError
 from heimdall.models.results import Mask
+from heimdall.render.headless import HeadlessSurface
 from heimdall.runtime.session import Session
 from heimdall.system.process import settings
 
@@ -250,10 +251,8 @@ def test_a_session_that_cannot_open_leaves_nothing_behind():
 
 @pytest.fixture
 def host():
-    import moderngl
-
     try:
-        context = moderngl.create_context(standalone=True, backend="egl", require=330)
+        context = HeadlessSurface((8, 8)).ctx
     except Exception as error:
         pytest.skip(f"no OpenGL: {error}")
     yield context

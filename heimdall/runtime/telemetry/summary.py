@@ -52,7 +52,7 @@ class Device:
     cpu: str
     software_gpu: bool
     mode: str
-    renderer: str
+    renderer: str | None  # None: nothing was drawn
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,9 @@ class DnnSummary:
         return cls(**{**data, **latencies})
 
 
+Output = Mapping[str, str | int | None]
+
+
 @dataclass(frozen=True)
 class RunSummary:
     """What a run came to, after its warm-up.
@@ -103,6 +106,8 @@ class RunSummary:
     ends of drawing. A *late* frame is presented more than 1 ms after its deadline.
     ``gap_utilization``: the chunks' GPU time over the gaps' while there was work.
     ``decision_us``: what the coordinator took to decide. ``errors``: what went wrong on the way.
+    ``outputs``: of record, screenshot and trace its ``path``, and as ``error`` None, or why it is
+    not what was asked for; of a recording also how many ``frames`` it has, and were ``dropped``.
     """
 
     schema: int
@@ -112,7 +117,7 @@ class RunSummary:
     scheduler: str
     mode: str
     device: Device
-    size: tuple[int, int]
+    size: tuple[int, int] | None
     fps_target: float
     frames: int
     seconds: float
@@ -129,16 +134,20 @@ class RunSummary:
     dnns: Mapping[str, DnnSummary]
     memory_mb: Memory
     errors: list[str]
+    outputs: Mapping[str, Output]
     wall_s: float
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RunSummary:
         """From the object that ``heimdall run --json`` prints; what ``bench`` and ``simulate``
         print beside these figures (``system``, ``seed``, ...) is left out."""
-        own = {each.name: data[each.name] for each in fields(cls)}
+        own = {
+            "outputs": {},
+            **{each.name: data[each.name] for each in fields(cls) if each.name in data},
+        }
         parts = {
             "device": Device(**data["device"]),
-            "size": tuple(data["size"]),
+            "size": data["size"] and tuple(data["size"]),
             "fps": Rates(**data["fps"]),
             "frame_interval_ms": Spread(**data["frame_interval_ms"]),
             "draw_interval_ms": Spread(**data["draw_interval_ms"]),
@@ -152,4 +161,4 @@ class RunSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """The object that ``heimdall run --json`` prints."""
-        return {**asdict(self), "size": list(self.size)}
+        return {**asdict(self), "size": self.size and list(self.size)}

@@ -9,6 +9,7 @@ import pytest
 
 from heimdall.app import App
 from heimdall.coordinator.coordinator import Coordinator
+from heimdall.runtime.station import Names
 from heimdall.runtime.telemetry.figures import DnnFigures, Figures
 from heimdall.runtime.telemetry.report import Reporter
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
@@ -34,12 +35,18 @@ def watched() -> Any:
     setup: Any = SimpleNamespace(
         gpu_name="a GPU",
         source=source,
-        surface=SimpleNamespace(size=(320, 180)),
+        canvas=SimpleNamespace(surface=SimpleNamespace(size=(320, 180))),
         describe_devices=lambda: {"gpu": "a GPU"},
         lone_render_ns=5 * MS,
     )
     app = Watched()
-    reporter = Reporter(app, setup, coordinator, figures, scheduler="max-total", mode="elastic")
+    station: Any = SimpleNamespace(coordinator=coordinator, scheduler="max-total", mode="elastic")
+    reporter = Reporter(app, setup, station, figures, Names({"eye": "eye"}))
     return SimpleNamespace(
-        reporter=reporter, setup=setup, coordinator=coordinator, figures=figures, app=app
+        reporter=reporter,
+        setup=setup,
+        station=station,
+        coordinator=coordinator,
+        figures=figures,
+        app=app,
     )

@@ -45,12 +45,12 @@ def desk(watched):
     """``display`` over a watched run, with an overlay and a window that note what they get."""
     titles: list[str] = []
     overlay, spans = Overlay(), Spans(None)
-    watched.setup.overlay = overlay
-    watched.setup.surface.set_title = titles.append
+    canvas = watched.setup.canvas
+    canvas.overlay, canvas.surface.set_title = overlay, titles.append
     controls: Any = SimpleNamespace(
         view="panel", notice="", help=(), title=lambda status: f"{status.app} · {status.reason}"
     )
-    display = Display(watched.setup, watched.reporter, watched.figures, controls, spans)
+    display = Display(canvas, watched.reporter, watched.figures, controls, spans)
     return SimpleNamespace(
         display=display, overlay=overlay, titles=titles, controls=controls, spans=spans,
         figures=watched.figures,

@@ -15,7 +15,7 @@ def test_what_is_new_is_fetched_once_with_the_number_of_its_lane():
     assert spans.fetch() == [(1, "eye", 10, 20), (0, "frame", 20, 30)]
     assert spans.fetch() == []
     spans.span("cpu", "eye", 30, 40, {})
-    assert spans.fetch() == [(LANES.index("cpu"), "eye", 30, 40)]
+    assert spans.fetch() == [(list(map(str, LANES)).index("cpu"), "eye", 30, 40)]
 
 
 def test_other_lanes_are_the_tracers_alone():
