@@ -191,7 +191,8 @@ class BaseRun:
 
     def summary(self) -> dict[str, Any]:
         """The figures until now."""
-        return {**self._reporter.summary(self._clock(), self._startup_s), "errors": self.errors}
+        figures = self._reporter.summary(self._clock(), self._startup_s)
+        return {**figures, "errors": self.errors, "outputs": {}}
 
     def close(self) -> None:
         """Leave the station: no thread works for this run any more. Closing twice is allowed."""

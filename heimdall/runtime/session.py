@@ -14,7 +14,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Awaitable, Sequence
+import time
+from collections.abc import Awaitable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
@@ -34,6 +35,7 @@ from heimdall.runtime.live import LiveRun
 from heimdall.runtime.opening import Opening
 from heimdall.runtime.setup import Place
 from heimdall.runtime.station import System
+from heimdall.runtime.telemetry.summary import RunSummary
 from heimdall.runtime.undrawn import UndrawnRun
 
 _WAIT_NS = 50_000_000
@@ -98,6 +100,7 @@ class Session:
         self._opening: Opening | None = None
         self._run: LiveRun | UndrawnRun | None = None
         self._thread: int | None = None
+        self._opened_s = 0.0
         self._closed = self._busy = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -107,7 +110,7 @@ class Session:
         """Open devices and networks; the first time on a machine that takes a while."""
         if self._closed or self._run is not None:
             raise AppError("a session is opened once: make another")
-        self._thread = threading.get_ident()
+        self._thread, self._opened_s = threading.get_ident(), time.perf_counter()
         place = Place(
             process=self._process,
             draws=self._draws,
@@ -249,17 +252,21 @@ class Session:
         """The app that runs."""
         return self._app
 
-    def summary(self) -> dict[str, Any]:
-        """The figures until now, as ``heimdall run --json`` has them."""
-        return self._running().summary()
+    def summary(self) -> RunSummary:
+        """The figures until now."""
+        return self._summary(self._running().summary())
 
-    def until_finished(self) -> dict[str, Any]:
-        """Step until it is over, and return the summary."""
+    def _summary(self, data: Mapping[str, Any]) -> RunSummary:
+        wall_s = round(time.perf_counter() - self._opened_s, 3)
+        return RunSummary.from_dict({**data, "wall_s": wall_s})
+
+    def until_finished(self) -> RunSummary:
+        """Step until it is over, save what was asked for, and return the summary."""
         run = self._running()
         if not isinstance(run, LiveRun):
             raise AppError("a session that draws nothing has no end of its own")
         with self._once():
-            return run.until_finished()
+            return self._summary(run.until_finished())
 
     # --- checks ------------------------------------------------------------------------------
 

@@ -67,7 +67,7 @@ def test_the_summary_is_the_object_that_json_prints(ran):
     _, summary = ran
     data = summary.to_dict()
     assert list(data)[:6] == ["schema", "app", "startup_s", "source", "scheduler", "mode"]
-    assert list(data)[-2:] == ["errors", "wall_s"]
+    assert list(data)[-3:] == ["errors", "outputs", "wall_s"]
     assert data["size"] == [160, 90]
     assert type(summary).from_dict(data) == summary
     assert data["fps"]["mean"] == summary.fps.mean
@@ -76,7 +76,7 @@ def test_the_summary_is_the_object_that_json_prints(ran):
 def test_what_is_no_app_is_refused():
     wrongs: list[Any] = [5, dict, None]
     for wrong in wrongs:
-        with pytest.raises(AppError, match="is no app: give its class, an instance"):
+        with pytest.raises(AppError, match="is no app: give a name, a file, an App class"):
             as_app(wrong)
     assert type(as_app("shopping")).__name__ == "Shopping"
     assert isinstance(as_app(People), People)

@@ -96,7 +96,7 @@ def test_frames_that_were_asked_for_are_counted(assets):
     with Session(Still, size=SIZE, frames=5, overlay="off", **PLAIN) as session:
         session.push(RED)
         summary = session.until_finished()
-    assert summary["frames"] == 5
+    assert summary.frames == 5
 
 
 # --- results without pictures --------------------------------------------------------------------
@@ -118,7 +118,7 @@ def test_a_result_is_of_the_frame_that_was_pushed_before_it_was_asked_for(undraw
 
 
 def test_a_step_without_anything_to_do_returns(undrawn):
-    while undrawn.summary()["dnns"]["people"]["inferences"] == 0:
+    while undrawn.summary().dnns["people"].inferences == 0:
         undrawn.push(RED)
         undrawn.step()
     undrawn.step(timeout_s=5)
@@ -150,7 +150,7 @@ def test_a_failing_network_fails_its_future():
         session.push(RED)
         with pytest.raises(AppError, match="gave no result"):
             session.wait(session.request("mine"), 20)
-        assert any("no such output" in each for each in session.summary()["errors"])
+        assert any("no such output" in each for each in session.summary().errors)
 
 
 # --- several sessions ----------------------------------------------------------------------------
@@ -366,7 +366,7 @@ def test_a_step_from_within_a_callback_is_refused_and_frames_go_on():
     with session:
         session.push(RED)
         session.step()
-        assert any("step() within step()" in each for each in session.summary()["errors"])
+        assert any("step() within step()" in each for each in session.summary().errors)
 
 
 def test_what_is_waiting_when_a_session_closes_is_told():

@@ -141,10 +141,7 @@ class RunSummary:
     def from_dict(cls, data: Mapping[str, Any]) -> RunSummary:
         """From the object that ``heimdall run --json`` prints; what ``bench`` and ``simulate``
         print beside these figures (``system``, ``seed``, ...) is left out."""
-        own = {
-            "outputs": {},
-            **{each.name: data[each.name] for each in fields(cls) if each.name in data},
-        }
+        own = {each.name: data[each.name] for each in fields(cls)}
         parts = {
             "device": Device(**data["device"]),
             "size": data["size"] and tuple(data["size"]),
