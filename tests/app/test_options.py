@@ -54,7 +54,8 @@ def test_keyword_arguments_are_the_options():
 
 
 def test_a_path_may_be_a_text(tmp_path):
-    assert RunOptions(**{"record": str(tmp_path / "a.mp4")}).record == tmp_path / "a.mp4"
+    given = str(tmp_path / "a.mp4")
+    assert RunOptions(record=given).record == tmp_path / "a.mp4"  # type: ignore[arg-type]
     assert isinstance(RunOptions(trace=Path("t.json")).trace, Path)
 
 
@@ -71,7 +72,7 @@ def test_a_scheduler_may_be_an_object_or_a_class():
     own = MaxMin()
     assert RunOptions(scheduler=own).scheduler is own
     with pytest.raises(ConfigError, match="must be a name, a Scheduler or its class, not 5"):
-        RunOptions(**{"scheduler": 5})
+        RunOptions(scheduler=5)  # type: ignore[arg-type]
 
 
 def test_a_scheduler_with_another_ones_name_is_refused():
