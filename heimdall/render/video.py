@@ -174,7 +174,8 @@ class _DurableFile:
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb", buffering=0)
         self._error: OSError | None = None
-        self._size = self._whole = 0
+        self._pending = bytearray()
+        self._whole = 0  # bytes, all of them in whole fragments
         self._sync_due_s = time.monotonic() + _SYNC_S
         # A disk may take a second for it, and frames would be left out meanwhile.
         self._syncing = Workers("recorder-sync", urgency=lambda: lower_priority(NICE))
@@ -185,27 +186,32 @@ class _DurableFile:
         return self._error is not None
 
     def write(self, data: bytes) -> int:
-        """Append all of ``data``, or nothing once there has been an error."""
-        left = memoryview(data)
-        try:
-            while left and self._error is None and not self._file.closed:
-                written = self._file.write(left)
-                self._size += written
-                left = left[written:]
-        except OSError as error:
-            self._error = error
+        """Keep ``data`` until ``settle``."""
+        if self._error is None:
+            self._pending += data
         return len(data)
 
     def settle(self) -> None:
-        """What has been written so far is whole. Raises the OSError of what was not written."""
-        if self._error is not None:
-            with suppress(OSError):  # a device has no length
-                self._file.truncate(self._whole)
-            raise self._error
-        if self._size > self._whole and time.monotonic() >= self._sync_due_s:
+        """What has come so far is whole: write it, at once, so that being killed in between does
+        not cut it. Raises OSError if that, or something before, cannot be written."""
+        if self._pending and self._error is None:
+            try:
+                self._append(bytes(self._pending))
+            except OSError as error:
+                self._error = error
+                with suppress(OSError):  # a device has no length
+                    self._file.truncate(self._whole)
+        self.check()
+
+    def _append(self, data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            left = left[self._file.write(left) :]
+        self._whole += len(data)
+        self._pending.clear()
+        if time.monotonic() >= self._sync_due_s:
             self._sync_due_s = time.monotonic() + _SYNC_S
             self._syncing.submit(self._sync)
-        self._whole = self._size
 
     def check(self) -> None:
         """Raises the OSError of what was not written, if any."""

@@ -94,10 +94,13 @@ def test_the_last_picture_shows_camera_couch_and_overlay(run, clip):
 
 
 def test_the_recording_plays_and_shows_movement(run):
+    recorded = run.summary["outputs"]["record"]
+    assert recorded["error"] is None
+    assert recorded["frames"] + recorded["dropped"] >= FRAMES
     video = cv2.VideoCapture(str(run.folder / "v.mp4"))
-    assert int(video.get(cv2.CAP_PROP_FRAME_COUNT)) >= FRAMES
+    assert int(video.get(cv2.CAP_PROP_FRAME_COUNT)) == recorded["frames"]
     first = video.read()[1]
-    video.set(cv2.CAP_PROP_POS_FRAMES, FRAMES - 2)
+    video.set(cv2.CAP_PROP_POS_FRAMES, recorded["frames"] - 2)
     later = video.read()[1]
     assert first.shape == (SIZE[1], SIZE[0], 3)
     assert np.abs(first.astype(int) - later).mean() > 1
