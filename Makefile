@@ -8,7 +8,8 @@ STAMP := .venv/.heimdall-setup
 demo: setup
 	@sh scripts/demo.sh
 
-# ARGS passes options to pytest: make test ARGS="-x -k coordinator"
+# ARGS passes options to pytest: make test ARGS="-x -k coordinator"; without whole runs and builds:
+# make test ARGS="-m 'not slow'"
 test: setup
 	@$(PYTHON) -m pytest $(ARGS)
 

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     )
     from heimdall.render import Key, Pointer, Scene, Scroll
     from heimdall.runtime.run import run
+    from heimdall.runtime.session import Session
     from heimdall.runtime.telemetry.summary import RunSummary
     from heimdall.schedulers import SCHEDULERS, Greedy, Scheduler
     from heimdall.tracking import Anchor
@@ -81,6 +82,7 @@ _HOMES = {
     "ModelEntry Network OnnxPipeline Picture Pipeline Prepared TextRegion",
     "heimdall.render": "Key Pointer Scene Scroll",
     "heimdall.runtime.run": "run",
+    "heimdall.runtime.session": "Session",
     "heimdall.runtime.telemetry.summary": "RunSummary",
     "heimdall.schedulers": "SCHEDULERS Greedy Scheduler",
     "heimdall.tracking": "Anchor",
@@ -128,6 +130,7 @@ __all__ = [
     "Scene",
     "Scheduler",
     "Scroll",
+    "Session",
     "Source",
     "TextRegion",
     "open_source",

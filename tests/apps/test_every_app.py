@@ -35,6 +35,7 @@ def test_an_app_draws_what_its_networks_find_on_its_clip(name, play, clip, run):
     assert 0.005 < drawn.mean() < 0.95
 
 
+@pytest.mark.slow
 def test_a_run_ends_without_errors(tmp_path):
     picture = tmp_path / "last.png"
     command = [sys.executable, "-m", "heimdall.cli", "run", "workspace", "--headless", "--json"]

@@ -78,6 +78,7 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_systems_run_side_by_side_and_say_what_cannot_work(tmp_path: Path):
     (tmp_path / "small.py").write_text(APP)
     path = tmp_path / "small.toml"

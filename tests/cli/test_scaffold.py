@@ -27,6 +27,7 @@ def test_the_app_loads_and_says_what_it_does(tmp_path):
     assert set(loaded.keys) == {"s", "b"}
 
 
+@pytest.mark.slow
 def test_its_own_test_passes(tmp_path):
     """Its networks are those of the shopping app, whose tests have compiled and profiled them."""
     _, test = new_app("mine", tmp_path)
