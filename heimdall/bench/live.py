@@ -40,7 +40,7 @@ def run_live(
         meter = EnergyMeter()
         summary = run.until_finished()
         power_w = meter.watts()
-        run.close()  # what is measured now has the GPU for itself
+        run.halt()  # what is measured now has the GPU for itself
         if system.coordinated:
             words = round(summary["seconds"] * 1e9 / STATUS_INTERVAL_NS)
             drawings = [(summary["frames"], run.redraw_ns), (words, run.reprint_ns)]

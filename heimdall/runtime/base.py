@@ -194,6 +194,10 @@ class BaseRun:
         figures = self._reporter.summary(self._clock(), self._startup_s)
         return {**figures, "errors": self.errors, "outputs": {}}
 
+    def halt(self) -> None:
+        """Let nothing run any more; what has been seen can still be looked at, and drawn."""
+        self._station.executor.close()
+
     def close(self) -> None:
         """Leave the station: no thread works for this run any more. Closing twice is allowed."""
         if self.closed:

@@ -44,7 +44,9 @@ class Workers:
         self._queue.put((call, args))
 
     def drain(self, timeout_s: float = 5.0) -> None:
-        """Return when what is queued has been done."""
+        """Return when what is queued has been done; at once where the threads have ended."""
+        if not all(thread.is_alive() for thread in self._threads):
+            return
         done = threading.Semaphore(0)
         meet = threading.Barrier(len(self._threads), action=done.release)
         for _ in self._threads:  # each takes one, and waits for the others in it
