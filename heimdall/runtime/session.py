@@ -231,6 +231,16 @@ class Session:
                     run.turn()
         return future.result()
 
+    def infer(self, image: np.ndarray, timeout_s: float | None = None) -> dict[str, Any]:
+        """Push a frame, and wait until each continuous DNN has a result of it, by its name.
+
+        Raises what ``push`` and ``wait`` raise.
+        """
+        self.push(image)
+        names = [dnn.name for dnn in self._app.dnns if not dnn.on_event]
+        futures = {name: self.result(name) for name in names}
+        return {name: self.wait(future, timeout_s) for name, future in futures.items()}
+
     def serve_on(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let an asyncio loop of this thread serve the networks, so that results come without
         ``step``. For sessions that draw nothing: frames need their thread for themselves."""
