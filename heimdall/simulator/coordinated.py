@@ -146,7 +146,9 @@ class CoordinatedRun(SimulatedRun):
         loop.drawn(self.now_ns, self.now_ns - start_ns)
         self._serve_reported(self.now_ns)
         self._carry_out(loop.opened(self.now_ns))
-        self.presented(loop.presented(self.now_ns))
+        self._serve_until(loop.present_ns)
+        self.now_ns = max(self.now_ns, loop.present_ns)
+        self.figures.presented(loop.presented(self.now_ns))
         for name, arrivals in self.arrivals.items():
             for _ in range(arrivals.take(self.now_ns)):
                 self._receive(InferenceRequested(name))

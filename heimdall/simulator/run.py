@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from heimdall.runtime.loop import Decider, FrameLoop, FrameTimes, Observer
+from heimdall.runtime.loop import Decider, FrameLoop, Observer
 from heimdall.runtime.telemetry.figures import DnnFigures, Figures
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.simulator.cores import Cores, noise_source
@@ -126,12 +126,6 @@ class SimulatedRun:
             guard_ns=machine.guard_ns,
             observe=observe,
         )
-
-    def presented(self, times: FrameTimes) -> None:
-        """Count a frame."""
-        deadline_ns = times.start_ns + self.machine.render_ns
-        self.figures.frame(times.drawn_ns, deadline_ns, times.drawn_ns, times.render_ns)
-        self.figures.skipped_frames += times.skipped
 
     def tasks(self, dnn: SimulatedDnn, stage: int) -> int:
         """How many inputs a stage gets this time."""

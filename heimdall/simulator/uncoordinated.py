@@ -78,8 +78,9 @@ class UncoordinatedRun(SimulatedRun):
             completed_ns = yield (self.machine.render_ns,)
             loop.drawn(completed_ns, completed_ns - began_ns)
             loop.opened(completed_ns)
-            self.presented(loop.presented(completed_ns))
-            self._frame_ended = completed_ns >= self._until_ns
+            presented_ns = yield loop.present_ns
+            self.figures.presented(loop.presented(presented_ns))
+            self._frame_ended = presented_ns >= self._until_ns
 
     def _inferring(self, dnn: SimulatedDnn) -> Thread:
         """A DNN: preprocess, infer, postprocess, and again."""
