@@ -1,13 +1,14 @@
 """What every system decides in every scenario, in a few characters a second.
 
 ``python tests/traces/decisions.py`` writes ``simulated.json`` anew: only in a commit that changes
-decisions on purpose, and says so.
+decisions on purpose, and says so. With names of scenarios it prints theirs instead.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -73,4 +74,8 @@ def all_decisions(scenario: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps({name: all_decisions(name) for name in scenarios()}, indent=0))
+    found = {name: all_decisions(name) for name in sys.argv[1:] or scenarios()}
+    if sys.argv[1:]:
+        print(json.dumps(found))
+    else:
+        FILE.write_text(json.dumps(found, indent=0))

@@ -30,6 +30,7 @@ def run(monkeypatch, tmp_path):
     log.setLevel(level)  # the command hears errors only
 
 
+@pytest.mark.slow
 def test_the_page_can_be_made_again_from_what_was_measured(run, tmp_path):
     text = run("--simulated-seconds", "1")
     assert "0.50 ± 0.10" in text
