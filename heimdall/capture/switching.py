@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from heimdall.capture import Source, open_source
+from heimdall.capture.pushed import PushedSource
 from heimdall.capture.readers import camera_likely
 from heimdall.errors import HeimdallError
 
@@ -51,7 +52,7 @@ class Sources:
         self._opening = False
         return found
 
-    def close(self, source: Source) -> None:
+    def close(self, source: Source | PushedSource) -> None:
         """Close a source that is not shown any more; nobody waits for it."""
         threading.Thread(target=source.close, name="source", daemon=True).start()
 

@@ -19,14 +19,13 @@ from collections.abc import Awaitable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import moderngl
 import numpy as np
 
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import DNN, App, RunOptions, create, load_app, validate
-from heimdall.capture import Source
 from heimdall.capture.pushed import PushedSource
 from heimdall.errors import AppError, ConfigError
 from heimdall.render.hosted import HostedSurface, reclaimed
@@ -38,10 +37,13 @@ from heimdall.runtime.station import System
 from heimdall.runtime.telemetry.summary import RunSummary
 from heimdall.runtime.undrawn import UndrawnRun
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from heimdall.app.options import RunArguments
+
 _WAIT_NS = 50_000_000
 _PUSHED_SIZE = (640, 360)  # of the black picture before the first frame, where nothing is drawn
-
-Target = "str | Path | type[App] | App | Sequence[DNN]"
 
 
 class Session:
@@ -68,7 +70,6 @@ class Session:
         app: str | Path | type[App] | App | Sequence[DNN],
         *,
         render: bool | None = None,
-        source: str | int | Source | None = None,
         context: moderngl.Context | None = None,
         framebuffer: moderngl.Framebuffer | None = None,
         window: bool = False,
@@ -76,7 +77,7 @@ class Session:
         process: bool = False,
         system: System | None = None,
         progress: Progress = no_progress,
-        **options: Any,
+        **options: Unpack[RunArguments],
     ) -> None:
         self._app = as_app(app)
         self._draws = not _is_dnns(app) if render is None else render
@@ -87,12 +88,13 @@ class Session:
             raise ConfigError("framebuffer needs the context that it belongs to")
         if framebuffer is not None:
             options.setdefault("size", framebuffer.size)
+        given: dict[str, Any] = {**options, "headless": not window}
+        try:
+            self._options = RunOptions(**given)
+        except TypeError as error:  # no such option
+            raise ConfigError(f"Session(): {str(error).partition('() ')[2] or error}") from error
         self._pushed: PushedSource | None = None
-        self._source = source
-        if isinstance(source, str | int):
-            options["source"] = source
-        self._options = RunOptions(headless=not window, **options)
-        if source is None:
+        if self._options.source is None:
             size = self._options.size or (self._app.size if self._draws else _PUSHED_SIZE)
             self._pushed = PushedSource(size)
         self._on_result, self._process = on_result, process
@@ -102,7 +104,6 @@ class Session:
         self._thread: int | None = None
         self._opened_s = 0.0
         self._closed = self._busy = False
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     # --- from first to last ------------------------------------------------------------------
 
@@ -115,7 +116,7 @@ class Session:
             process=self._process,
             draws=self._draws,
             surface=self._surface if self._context is not None else None,
-            source=self._pushed or (self._source if _is_source(self._source) else None),  # type: ignore[arg-type]
+            source=self._pushed,
         )
         self._opening = Opening(self._app, self._options, place, self._system, self._progress)
         self._run = self._opening.open(self._on_result)
@@ -332,7 +333,3 @@ def as_app(app: str | Path | type[App] | App | Sequence[DNN]) -> App:
 
 def _is_dnns(app: object) -> bool:
     return isinstance(app, Sequence) and not isinstance(app, str)
-
-
-def _is_source(source: object) -> bool:
-    return source is not None and not isinstance(source, str | int)

@@ -20,6 +20,7 @@ from heimdall.analyzer.store import load_or_measure
 from heimdall.app import DNN, App
 from heimdall.app.options import RunOptions
 from heimdall.capture import Frame, Source, open_source
+from heimdall.capture.pushed import PushedSource
 from heimdall.engine.base import Network
 from heimdall.engine.checks import check_forced_names
 from heimdall.errors import AppError, DeviceError, ModelError
@@ -58,7 +59,7 @@ class Setup:
     """What a run runs on."""
 
     fps: float
-    source: Source
+    source: Source | PushedSource
     first_frame: Frame
     canvas: Canvas | None  # None: nothing is drawn
     processors: Processors
@@ -161,7 +162,7 @@ class Place:
     process: bool = True
     draws: bool = True
     surface: Callable[[tuple[int, int]], Surface] | None = None
-    source: Source | None = None
+    source: PushedSource | None = None
     processors: Callable[[], Processors] | None = None
 
 
@@ -237,7 +238,7 @@ def _open_source(app: App, options: RunOptions) -> Source:
     return open_source(options.source, size=options.size or app.size, default=clip)
 
 
-def _first_frame(source: Source) -> Frame:
+def _first_frame(source: Source | PushedSource) -> Frame:
     frame = source.wait_first(FIRST_FRAME_TIMEOUT_S)
     if frame is None:
         raise DeviceError(
