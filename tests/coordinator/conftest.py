@@ -1,4 +1,4 @@
-"""A tiny deterministic world around a coordinator: virtual clock, null GPU, CPU and pool."""
+"""A tiny deterministic driver of the frame loop: virtual clock, null GPU, CPU and pool."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from heimdall.coordinator import Coordinator
+from heimdall.runtime.loop import FrameLoop
 from heimdall.schedulers import utility_for
 from heimdall.vocabulary.events import (
     Action,
@@ -19,12 +20,10 @@ from heimdall.vocabulary.events import (
     Event,
     FallbackFinished,
     Finish,
-    FrameRendered,
     InferenceRequested,
     InputReady,
     Move,
     Prepare,
-    RenderStarted,
     RunChunk,
     RunFallback,
 )
@@ -104,11 +103,18 @@ class World:
     def __post_init__(self) -> None:
         self._heap: list[tuple[int, int, Event | str]] = []
         self._sequence = 0
-        self._frame = 0
+        self._loop = FrameLoop(
+            self.coordinator,
+            interval_ns=int(self.interval_ms * MS),
+            start_ns=self.now_ns,
+            drawing_ns=int(self.render_ms * MS),
+            guard_ns=0,
+            observe=lambda now_ns, event, actions: self.log.append((now_ns, event, actions)),
+        )
         self._busy: dict[str, int | None] = {GPU: None, CPU: None}
         self._render_waits = False
         self._stages = {plan.name: plan.stages for plan in self.plans}
-        self.at(0, "render")
+        self.at(0, "start")
 
     def at(self, after_ms: float, event: Event | str) -> None:
         self.at_ns(self.now_ns + int(after_ms * MS), event)
@@ -126,48 +132,53 @@ class World:
     def run(self, seconds: float) -> World:
         end_ns = self.now_ns + int(seconds * 1000 * MS)
         while True:
-            wake_ns = self.coordinator.next_wakeup_ns()
+            wake_ns = self._loop.next_wakeup_ns()
             event_ns = self._heap[0][0]
             if min(event_ns, end_ns if wake_ns is None else wake_ns) >= end_ns:
                 self.now_ns = end_ns
                 return self
             if wake_ns is not None and wake_ns < event_ns:
                 self.now_ns = max(self.now_ns, wake_ns)
-                self._answer(None, self.coordinator.wake(self.now_ns))
+                self._carry_out(self._loop.woken(self.now_ns))
                 continue
             self.now_ns, _, event = heapq.heappop(self._heap)
-            if event == "render":
-                self._render()
+            if event == "start":
+                self._start()
+            elif event == "drawn":
+                self._drawn()
             elif not isinstance(event, str):
                 self.tell(event)
 
     def tell(self, event: Event) -> list[Action]:
         if isinstance(event, ChunkFinished) and self._busy[event.processor] == event.job:
             self._busy[event.processor] = None
-        actions = self.coordinator.receive(event, self.now_ns)
-        self._answer(event, actions)
+        actions = self._loop.received(event, self.now_ns)
+        self._carry_out(actions)
         if isinstance(event, ChunkFinished) and event.processor == GPU and self._render_waits:
             self._render_waits = False
             self._draw()
         return actions
 
-    def _render(self) -> None:
-        self.tell(RenderStarted(self._frame))
+    def _start(self) -> None:
+        self._carry_out(self._loop.started(self.now_ns))
+        self._started_ns = self.now_ns
         if self._busy[GPU] is not None:
             self._render_waits = True
         else:
             self._draw()
 
     def _draw(self) -> None:
-        due_ns = START_NS + int((self._frame + 1) * self.interval_ms * MS)
-        done_ns = self.now_ns + int(self.render_ms * MS)
-        self.late_frames += done_ns > due_ns - int((self.interval_ms - self.render_ms - 1) * MS)
-        self.at_ns(done_ns, FrameRendered(self._frame, due_ns, int(self.render_ms * MS)))
-        self._frame += 1
-        self.at_ns(max(due_ns, done_ns), "render")
+        self.at(self.render_ms, "drawn")
 
-    def _answer(self, event: Event | None, actions: list[Action]) -> None:
-        self.log.append((self.now_ns, event, actions))
+    def _drawn(self) -> None:
+        loop = self._loop
+        loop.drawn(self.now_ns, self.now_ns - self._started_ns)
+        self._carry_out(loop.opened(self.now_ns))
+        times = loop.presented(max(self.now_ns, loop.present_ns))
+        self.late_frames += times.presented_ns > times.deadline_ns + MS
+        self.at_ns(max(loop.start_ns, self.now_ns), "start")
+
+    def _carry_out(self, actions: list[Action]) -> None:
         for action in actions:
             self._execute(action)
 
