@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import cv2
@@ -81,7 +82,7 @@ def test_a_recording_that_fails_is_told_once_and_while_frames_are_drawn(
     outputs.end_recording()
     assert outputs.errors == [outputs.summary["record"]["error"]]
     assert outputs.errors == [outputs.message]
-    assert [each.levelname for each in caplog.records].count("ERROR") == 1
+    assert [each.levelno for each in caplog.records].count(logging.ERROR) == 1
 
 
 def test_a_recording_that_cannot_begin_is_refused_at_once(surface, tmp_path, monkeypatch):
