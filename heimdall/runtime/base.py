@@ -110,7 +110,7 @@ class BaseRun:
         """One inference of a DNN on the newest frame."""
         name = self._names.inverse[dnn]
         self._station.executor.ask(name, options)
-        self._board.receive(InferenceRequested(name))
+        self._board.tell(InferenceRequested(name))
 
     def expect(self, dnn: str, sequence: int) -> Future[Any]:
         """The first result of a DNN on a frame of that number or later."""
@@ -177,7 +177,7 @@ class BaseRun:
         self._figures.fps_target = fps
 
     def _reconfigured(self, event: Reconfigured) -> None:
-        self._board.receive(event)
+        self._board.tell(event)
 
     # --- its end -----------------------------------------------------------------------------
 

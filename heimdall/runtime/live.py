@@ -69,12 +69,11 @@ class LiveRun(BaseRun):
 
     def _new_loop(self) -> FrameLoop:
         return FrameLoop(
-            self._station.coordinator,
+            self._station.board,
             interval_ns=round(1e9 / self.fps),
             start_ns=self._clock(),
             drawing_ns=self._canvas.lone_render_ns,
             load_limit=self._station.processors.load_limit,
-            observe=self._station.observe,
         )
 
     def until_finished(self) -> dict[str, Any]:
@@ -108,12 +107,13 @@ class LiveRun(BaseRun):
         board.serve_until(start_ns)
         spin_until(start_ns, self._clock)
         self._station.occupy_gpu()
-        board.tell(loop.started)
+        board.do(loop.started)
         render_ns = self._complete(start_ns)
         board.catch_up()
         for each in self._station.loops:
             each.worked(render_ns)
-        board.tell(lambda now_ns: loop.opened(now_ns, self._station.next_start_ns(loop, now_ns)))
+        until_ns = self._station.next_start_ns(loop, self._clock())
+        board.do(lambda now_ns: loop.opened(now_ns, until_ns))
         self._present()
         board.deliver()
         self._react()
@@ -247,7 +247,7 @@ class LiveRun(BaseRun):
             self._count_afresh(self._clock())
 
     def _reconfigured(self, event: Reconfigured) -> None:
-        self._board.tell(lambda now_ns: self._loop.reconfigured(event, now_ns))
+        self._board.do(lambda now_ns: self._loop.reconfigured(event, now_ns))
 
     def watch(self, source: Source) -> None:
         """Go on with another source; its frames follow those of the last one."""

@@ -116,10 +116,8 @@ class Station:
         self.config = self.coordinator.config() if traced else {}
         self.executor = system.executor(self.inbox, processors, self.spans, self.clock)
         keeps = self.tracer is not None and self.coordinator.keeps_gaps
-        self.observe = self.tracer.step if self.tracer and keeps else None
-        self.board = Switchboard(
-            self.coordinator, self.executor, self.inbox, self.clock, self.observe
-        )
+        observe = self.tracer.step if self.tracer and keeps else None
+        self.board = Switchboard(self.coordinator, self.executor, self.inbox, self.clock, observe)
         self.loops: list[FrameLoop] = []  # of the sessions that draw
         self._plans = {plan.name: plan for plan in plans}  # in the coordinator's order
         self._deployments: dict[str, Deployment] = {}
@@ -142,12 +140,12 @@ class Station:
                 self._free.remove(name)
                 continue
             plan = self._plans[name] = deployment.plan.named(name)
-            self.board.receive(DnnAdded(plan))
+            self.board.tell(DnnAdded(plan))
 
     def leave(self, client: Client, names: Mapping[str, str]) -> None:
         """A session ends: its DNNs are dropped. Returns when nothing runs for them any more."""
         for name in names:
-            self.board.receive(DnnRemoved(name))
+            self.board.tell(DnnRemoved(name))
             del self._plans[name], self._deployments[name]
         self.board.leave(client)
         for name in names:
@@ -160,7 +158,7 @@ class Station:
         drawn = any(loop.start_ns + loop.interval_ns > now_ns for loop in self.loops)
         if not drawn and not self._free_gpu:
             self._free_gpu = True
-            self.board.receive(RenderingStopped())
+            self.board.tell(RenderingStopped())
 
     def occupy_gpu(self) -> None:
         """A frame is about to start: from now on there are gaps."""
@@ -173,6 +171,8 @@ class Station:
 
     def next_start_ns(self, but: FrameLoop, now_ns: int) -> int | None:
         """When another session's next frame starts, if one draws that is being driven."""
+        if len(self.loops) < 2:
+            return None
         starts = [loop.start_ns for loop in self.loops if loop is not but]
         return min((start for start in starts if start > now_ns), default=None)
 

@@ -70,7 +70,7 @@ class Switchboard:
         clock: Callable[[], int],
         observe: Observer | None = None,
     ) -> None:
-        """``observe`` hears of every call of the coordinator that does not come through a loop."""
+        """``observe`` hears of every call of the coordinator."""
         self.coordinator, self.executor, self.clock = coordinator, executor, clock
         self._inbox, self._observe = inbox, observe
         self._clients: list[Client] = []
@@ -96,25 +96,38 @@ class Switchboard:
 
     # --- to the coordinator ------------------------------------------------------------------
 
-    def receive(self, event: Event) -> None:
+    def tell(self, event: Event) -> None:
         """Tell the coordinator what has happened, and have its answer carried out."""
-        self.tell(lambda now_ns: self._received(event, now_ns))
+        self._carry_out(self.receive(event, self.clock()))
 
-    def _received(self, event: Event, now_ns: int) -> list[Action]:
-        actions = self.coordinator.receive(event, now_ns)
+    def do(self, what: Callable[[int], list[Action]]) -> None:
+        """Have carried out what a frame loop answers: ``what(now_ns)``."""
+        self._carry_out(what(self.clock()))
+
+    def receive(self, event: Event, now_ns: int) -> list[Action]:
+        """What the coordinator answers, which frame loops hear through this too: so all that is
+        told is observed, and every decision is timed."""
+        coordinator = self.coordinator
+        decisions, began_ns = coordinator.decisions, self.clock()
+        actions = coordinator.receive(event, now_ns)
+        if coordinator.decisions != decisions:
+            took_ns = self.clock() - began_ns
+            for client in self._clients:
+                client.decided(took_ns)
         if self._observe is not None:
             self._observe(now_ns, event, actions)
         return actions
 
-    def tell(self, what: Callable[[int], list[Action]]) -> None:
-        """The same for what a frame loop tells: ``what(now_ns)`` returns the actions."""
-        now_ns, decisions = self.clock(), self.coordinator.decisions
-        actions = what(now_ns)
-        if self.coordinator.decisions != decisions:
-            took_ns = self.clock() - now_ns
-            for client in self._clients:
-                client.decided(took_ns)
-        self._carry_out(actions)
+    def wake(self, now_ns: int) -> list[Action]:
+        """The same for what is due without an event."""
+        actions = self.coordinator.wake(now_ns)
+        if self._observe is not None:
+            self._observe(now_ns, None, actions)
+        return actions
+
+    def next_wakeup_ns(self) -> int | None:
+        """When that is due at the latest."""
+        return self.coordinator.next_wakeup_ns()
 
     def _carry_out(self, actions: list[Action]) -> None:
         if not actions:
@@ -139,7 +152,7 @@ class Switchboard:
             now_ns = self.clock()
             wake_ns = self.coordinator.next_wakeup_ns()
             if wake_ns is not None and wake_ns <= now_ns:
-                self._wake(now_ns)
+                self._carry_out(self.wake(now_ns))
                 continue
             until_ns = deadline_ns - SPIN_NS
             if now_ns >= until_ns:
@@ -154,7 +167,7 @@ class Switchboard:
 
     def serve_one(self, deadline_ns: int) -> None:
         """Handle what is reported next, or due, if it comes until then."""
-        wake_ns = self.wake()
+        wake_ns = self.catch_up_timers()
         until_ns = deadline_ns if wake_ns is None else min(deadline_ns, wake_ns)
         try:
             message = self._inbox.get(timeout=max(until_ns - self.clock(), 0) / 1e9)
@@ -173,18 +186,12 @@ class Switchboard:
         while self._later:
             self._deliver(self._later.popleft())
 
-    def wake(self) -> int | None:
+    def catch_up_timers(self) -> int | None:
         """Do what is due by now; returns when something will be, if anything."""
         now_ns = self.clock()
-        while (wake_ns := self.coordinator.next_wakeup_ns()) is not None and wake_ns <= now_ns:
-            self._wake(now_ns)
+        while (wake_ns := self.next_wakeup_ns()) is not None and wake_ns <= now_ns:
+            self._carry_out(self.wake(now_ns))
         return wake_ns
-
-    def _wake(self, now_ns: int) -> None:
-        actions = self.coordinator.wake(now_ns)
-        if self._observe is not None:
-            self._observe(now_ns, None, actions)
-        self._carry_out(actions)
 
     def _take(self, message: Event | Result, *, results: bool) -> None:
         if isinstance(message, Result):
@@ -197,7 +204,7 @@ class Switchboard:
             owner, _ = self._jobs.get(message.job, (None, ""))
             for client in self._clients:
                 client.worked(message.elapsed_ns, client is owner)
-        self.receive(message)
+        self.tell(message)
         if isinstance(message, JobFailed) and message.job in self._jobs:  # it had ended before
             client, dnn = self._jobs.pop(message.job)
             client.failed(dnn, message.error)

@@ -67,7 +67,7 @@ class UndrawnRun(BaseRun):
                 self._station.free_gpu()
                 self._board.catch_up(results=True)
                 self._request()
-                wake_ns = self._board.wake()
+                wake_ns = self._board.catch_up_timers()
             if timer is not None:
                 timer.cancel()
                 timer = None

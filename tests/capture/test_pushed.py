@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from heimdall.capture import Frame
 from heimdall.capture.pushed import PushedSource
 from heimdall.errors import ConfigError
 
@@ -19,7 +20,8 @@ def test_before_the_first_frame_the_picture_is_black():
 
 
 def test_the_newest_frame_counts_and_whoever_watches_hears_of_each():
-    source, seen = PushedSource((6, 4)), []
+    source = PushedSource((6, 4))
+    seen: list[Frame] = []
     source.observe = seen.append
     first, second = source.push(GREY, 10), source.push(GREY, 20)
     assert source.latest() is second

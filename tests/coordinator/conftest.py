@@ -109,7 +109,7 @@ class World:
             start_ns=self.now_ns,
             drawing_ns=int(self.render_ms * MS),
             guard_ns=0,
-            observe=lambda now_ns, event, actions: self.log.append((now_ns, event, actions)),
+            observe=lambda now_ns, event, actions: self.log.append((now_ns, event, list(actions))),
         )
         self._busy: dict[str, int | None] = {GPU: None, CPU: None}
         self._render_waits = False
