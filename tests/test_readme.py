@@ -1,10 +1,12 @@
-"""What the README shows is true: its app loads, and it names every command."""
+"""What the README shows is true: its app loads, it names every command, and paths exist."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import fields
 from pathlib import Path
+
+import pytest
 
 import heimdall
 from heimdall.app import load_app, validate
@@ -13,6 +15,8 @@ from heimdall.runtime.telemetry.summary import DnnSummary
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MADE = {"out/shopping.mp4", "out/shopping.png"}  # by the demo
 CODE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
@@ -34,13 +38,18 @@ def test_the_session_in_the_readme_uses_what_there_is():
     assert used <= set(dir(heimdall.Session))
 
 
-def test_every_path_in_the_readme_exists():
-    paths = re.findall(
-        r"`((?:heimdall|apps|profiles|benchmarks)/[\w/.-]*)`|\]\(([\w/.-]+)\)", README
-    )
-    assert len(paths) > 15
-    for path in (code or link for code, link in paths):
-        assert (ROOT / path).exists(), path
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_on_a_page_exists(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    links = set(re.findall(r"\]\((?!https?:)([\w/.-]+)\)", text))
+    assert {link for link in links if not (page.parent / link).exists()} == set()
+    named = set(re.findall(r"`([a-z_]+/[\w/.-]*)`", text)) - MADE
+    assert {name for name in named if not find(name)} == set()
+
+
+def find(name: str) -> bool:
+    """Whether there is such a file, from the top or within the package."""
+    return (ROOT / name).exists() or (ROOT / "heimdall" / name).exists()
 
 
 def test_every_figure_of_a_run_is_in_the_readme():
