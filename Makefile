@@ -24,17 +24,18 @@ lint: setup
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 
-# What apps use; the packages, without (!) all that is inside; then what policies, engines and
-# tools are written against.
-API := heimdall heimdall.app.app heimdall.app.dnn heimdall.app.feed heimdall.app.options \
-	heimdall.models heimdall.render heimdall.tracking heimdall.runtime.run heimdall.runtime.live \
-	heimdall.runtime.telemetry.summary heimdall.system.registry \
-	heimdall.capture.source heimdall.capture.kinds heimdall.runtime.telemetry.trace heimdall.errors heimdall.coordinator \
+# The packages, without (!) all that is inside, which also drops what stands before it; then what
+# apps use, what host programs use, and what policies, engines and tools are written against.
+API := heimdall heimdall.models heimdall.render heimdall.tracking heimdall.coordinator \
 	heimdall.schedulers heimdall.analyzer heimdall.engine heimdall.bench heimdall.simulator \
-	'!heimdall[.][a-z]+[.]' heimdall.models.results heimdall.models.base \
-	heimdall.vocabulary.events heimdall.coordinator.coordinator heimdall.schedulers.base \
-	heimdall.schedulers.greedy heimdall.engine.base heimdall.graph.graph \
-	heimdall.analyzer.profile heimdall.analyzer.partition
+	'!heimdall[.][a-z]+[.]' heimdall.errors \
+	heimdall.app.app heimdall.app.dnn heimdall.app.feed heimdall.app.options \
+	heimdall.models.results heimdall.models.base heimdall.capture.source heimdall.capture.kinds \
+	heimdall.runtime.run heimdall.runtime.session heimdall.runtime.telemetry.summary \
+	heimdall.runtime.loop heimdall.runtime.live heimdall.runtime.telemetry.trace \
+	heimdall.vocabulary.events heimdall.vocabulary.plans heimdall.coordinator.coordinator \
+	heimdall.schedulers.base heimdall.schedulers.greedy heimdall.engine.base heimdall.graph.graph \
+	heimdall.analyzer.profile heimdall.analyzer.partition heimdall.system.registry
 
 # The reference, from the docstrings: open docs/api/index.html
 docs: setup

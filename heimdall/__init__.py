@@ -5,7 +5,7 @@ A frame flows through these rooms; each imports only from those below it in this
 - `heimdall.cli`          the commands
 - `heimdall.simulator`    the same frame loop and coordinator on a virtual clock
 - `heimdall.bench`        scenarios, and the systems that are compared on them
-- `heimdall.runtime`      the frame loop and what drives it: setup, executor, controls, telemetry
+- `heimdall.runtime`      the frame loop and what drives it: runs, sessions, executor, telemetry
 - `heimdall.app`          what a scenario declares: its DNNs, how it reacts and draws
 - `heimdall.render`       window and headless surfaces, scene, overlay, recorder, browser preview
 - `heimdall.tracking`     carries results and pinned content along with the picture

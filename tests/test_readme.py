@@ -1,24 +1,62 @@
-"""What the README shows is true: its app loads, and it names every command."""
+"""What the README shows is true: its app loads, it names every command, and paths exist."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
+import pytest
+
+import heimdall
 from heimdall.app import load_app, validate
 from heimdall.cli import main
+from heimdall.runtime.telemetry.summary import DnnSummary
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MADE = {"out/shopping.mp4", "out/shopping.png"}  # by the demo
+CODE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_the_app_in_the_readme_loads_and_is_valid(tmp_path):
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    code, _ = CODE
     (tmp_path / "mine.py").write_text(code)
     app = load_app(str(tmp_path / "mine.py"))
     validate(app)
     shopping = app()
     assert [dnn.name for dnn in shopping.dnns] == ["detect", "style"]
     assert len(code.splitlines()) <= 35
+
+
+def test_the_session_in_the_readme_uses_what_there_is():
+    _, code = CODE
+    compile(code, "README.md", "exec")
+    used = set(re.findall(r"\bsession\.(\w+)", README))
+    assert {"push", "step", "picture", "latest"} <= used
+    assert used <= set(dir(heimdall.Session))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_on_a_page_exists(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    links = set(re.findall(r"\]\((?!https?:)([\w/.-]+)\)", text))
+    assert {link for link in links if not (page.parent / link).exists()} == set()
+    named = set(re.findall(r"`([a-z_]+/[\w/.-]*)`", text)) - MADE
+    assert {name for name in named if not find(name)} == set()
+
+
+def find(name: str) -> bool:
+    """Whether there is such a file, from the top or within the package."""
+    return (ROOT / name).exists() or (ROOT / "heimdall" / name).exists()
+
+
+def test_every_figure_of_a_run_is_in_the_readme():
+    table = README.partition("## Reading the figures")[2].partition("\n## ")[0]
+    for kind in (heimdall.RunSummary, DnnSummary):
+        for each in fields(kind):
+            assert f"`{each.name}`" in table, each.name
 
 
 def test_every_command_is_in_the_readme():

@@ -9,7 +9,7 @@ from heimdall.vocabulary.plans import DnnPlan
 
 @dataclass(frozen=True, slots=True)
 class FrameRendered:
-    """A frame is on screen: the GPU is free until ``gap_end_ns``, when rendering takes it back."""
+    """A frame is drawn: the GPU is free until ``gap_end_ns``, when rendering takes it back."""
 
     frame: int
     gap_end_ns: int

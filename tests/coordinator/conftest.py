@@ -15,6 +15,7 @@ from heimdall.schedulers import utility_for
 from heimdall.vocabulary.events import (
     Action,
     ChunkFinished,
+    DnnAdded,
     DnnMoved,
     Drop,
     Event,
@@ -152,6 +153,8 @@ class World:
     def tell(self, event: Event) -> list[Action]:
         if isinstance(event, ChunkFinished) and self._busy[event.processor] == event.job:
             self._busy[event.processor] = None
+        if isinstance(event, DnnAdded):
+            self._stages[event.plan.name] = event.plan.stages
         actions = self._loop.received(event, self.now_ns)
         self._carry_out(actions)
         if isinstance(event, ChunkFinished) and event.processor == GPU and self._render_waits:

@@ -8,7 +8,15 @@ from heimdall.coordinator import Coordinator
 from heimdall.coordinator.codec import from_dict, to_dict
 from heimdall.coordinator.replay import record, replay
 from heimdall.errors import ConfigError
-from heimdall.vocabulary.events import Drop, FrameRendered, InputReady, ProcessorLost
+from heimdall.vocabulary.events import (
+    DnnAdded,
+    DnnRemoved,
+    Drop,
+    FrameRendered,
+    InputReady,
+    ProcessorLost,
+    RenderingStopped,
+)
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +42,21 @@ def test_a_replay_gives_the_same_actions(recorded):
     config, records = recorded
     assert len(records) > 1000
     assert list(replay(json.loads(json.dumps(config)), records)) == []
+
+
+def test_dnns_that_come_and_go_are_replayed_too(sim):
+    world = sim.world([sim.plan("detect", sim.stage([1] * 9))], scheduler="max-min")
+    config = world.coordinator.config()
+    world.at(200, DnnAdded(sim.plan("detect:2", sim.stage([2] * 5))))
+    world.at(400, DnnRemoved("detect"))
+    world.at(600, RenderingStopped())
+    world.run(1)
+    records = json.loads(json.dumps([record(*call) for call in world.log]))
+    assert {action["dnn"] for each in records for action in each["actions"]} == {
+        "detect",
+        "detect:2",
+    }
+    assert list(replay(config, records)) == []
 
 
 def test_a_replay_shows_where_actions_differ(recorded):
