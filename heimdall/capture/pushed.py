@@ -10,6 +10,8 @@ import numpy as np
 from heimdall.capture.source import Frame
 from heimdall.errors import ConfigError
 
+_AHEAD_NS = 1_000_000_000  # clocks of cameras and computers differ a little
+
 
 class PushedSource:
     """What ``push`` was given last, behind the same methods as any source. One thread only.
@@ -42,8 +44,7 @@ class PushedSource:
         """
         captured_ns = time.perf_counter_ns() if captured_ns is None else captured_ns
         _check(image)
-        if not isinstance(captured_ns, int) or captured_ns < 0:
-            raise ConfigError(f"captured_ns must be a time in ns, 0 or more, not {captured_ns!r}")
+        captured_ns = _time_ns(captured_ns)
         if not self.empty and captured_ns <= self._frame.captured_ns:
             raise ConfigError(
                 f"captured_ns={captured_ns} goes back in time: the last frame was taken at "
@@ -92,6 +93,17 @@ class PushedSource:
 
     def close(self) -> None:
         """Nothing to close."""
+
+
+def _time_ns(value: object) -> int:
+    """A time that has been, in ns. Raises ConfigError for anything else."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not 0 <= value <= time.perf_counter_ns() + _AHEAD_NS:  # type: ignore[operator]
+        raise ConfigError(
+            "captured_ns must be a time in ns, as time.perf_counter_ns gives it, and not lie "
+            f"ahead: not {value!r}"
+        )
+    return int(value)  # type: ignore[call-overload, no-any-return]
 
 
 def _check(image: object) -> None:

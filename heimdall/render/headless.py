@@ -26,6 +26,9 @@ class HeadlessSurface(Surface):
         self._closed = False
         self._start(ctx, size, egl_loader() if egl else None)
 
+    def make_current(self) -> None:
+        self.ctx.__enter__()
+
     def present(self) -> None:
         pass
 
@@ -41,5 +44,6 @@ class HeadlessSurface(Surface):
     def close(self) -> None:
         if not self._closed:
             self._closed = True
+            self.make_current()
             self.ctx.release()
             release_egl_thread()

@@ -32,8 +32,8 @@ class HostedSurface(Surface):
         size: tuple[int, int],
         target: moderngl.Framebuffer | None = None,
     ) -> None:
-        """``target``: the host's framebuffer; None: the one on its screen is bound, if any, and
-        nothing is copied. Raises DeviceError for a context that is too old, or lost."""
+        """``target``: the host's framebuffer; None: nothing is copied. Raises DeviceError for a
+        context that is too old, or lost."""
         self._check(context)
         if context.version_code < _NEEDED:
             raise DeviceError(
@@ -41,8 +41,10 @@ class HostedSurface(Surface):
                 "3.3 is needed; ask for it where the context is created"
             )
         self._target = target
+        self._host = target or context.detect_framebuffer()
         self._closed = False
         self._start(context, size, _loader())
+        self._host.use()
 
     @staticmethod
     def _check(context: object) -> None:
@@ -54,7 +56,7 @@ class HostedSurface(Surface):
         if isinstance(context.mglo, moderngl.InvalidObject):
             raise DeviceError("the host's GL context has been released: open another session")
 
-    def check(self) -> None:
+    def make_current(self) -> None:
         self._check(self.ctx)
         if self._target is not None and isinstance(self._target.mglo, moderngl.InvalidObject):
             raise DeviceError("the host's framebuffer has been released: open another session")
@@ -64,9 +66,11 @@ class HostedSurface(Surface):
             self.ctx.copy_framebuffer(self._target, self.framebuffer)
         self.wait()
 
+    def give_back(self) -> None:
+        self._host.use()
+
     def present(self) -> None:
-        if self._target is not None:
-            self._target.use()
+        pass
 
     def poll(self) -> list[InputEvent]:
         return []
@@ -82,22 +86,24 @@ class HostedSurface(Surface):
             self._closed = True
             if not isinstance(self.ctx.mglo, moderngl.InvalidObject):
                 self._release()
+                self._host.use()
 
 
 @contextlib.contextmanager
 def reclaimed(context: moderngl.Context | None) -> Iterator[None]:
     """Free what was made in a host's context inside this block, or was let go of in it: moderngl
     leaves that to whoever owns the context."""
-    if context is None or isinstance(context.mglo, moderngl.InvalidObject):
+    lost = isinstance(getattr(context, "mglo", None), moderngl.InvalidObject | None)
+    if context is None or lost:
         yield
         return
     before = context.gc_mode
     context.gc_mode = "auto"
     try:
         yield
+    finally:
         _use_no_program()  # the one in use would only be marked for deletion
         gc.collect()
-    finally:
         context.gc_mode = before
 
 

@@ -65,8 +65,13 @@ class Surface(ABC):
         """Framebuffer width and height in pixels."""
         return self.framebuffer.size
 
-    def check(self) -> None:  # noqa: B027  (what is Heimdall's own does not get lost)
-        """Raise DeviceError where nothing can be drawn any more."""
+    @abstractmethod
+    def make_current(self) -> None:
+        """Draw here from now on: several surfaces of a process take turns. Raises DeviceError where
+        nothing can be drawn any more."""
+
+    def give_back(self) -> None:  # noqa: B027  (most have nobody to give it back to)
+        """Leave drawing to others: what they drew to is bound again."""
 
     def finish(self) -> None:
         """Return when the GPU has drawn everything submitted, and it can be presented."""

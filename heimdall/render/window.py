@@ -58,6 +58,9 @@ class WindowSurface(Surface):
         self._start(ctx, glfw.get_framebuffer_size(self._window), _address)
         self._listen()
 
+    def make_current(self) -> None:
+        glfw.make_context_current(self._window)
+
     def finish(self) -> None:
         self.ctx.copy_framebuffer(self._screen, self.framebuffer)
         self.framebuffer.use()

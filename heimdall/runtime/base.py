@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 from heimdall.app import App, RunOptions
@@ -29,6 +30,19 @@ from heimdall.vocabulary.events import (
 log = logging.getLogger(__name__)
 
 Listener = Callable[[str, Any, Frame], None]  # (DNN, result, the frame it is of)
+
+
+LOST = " lost"  # how the reason of a Drop ends whose processor is to blame
+
+
+@dataclass(frozen=True, eq=False)
+class _Waiting:
+    """Somebody who waits for a DNN's result on frame ``sequence`` or later, of the ``request``."""
+
+    dnn: str
+    sequence: int
+    request: int
+    future: Future[Any]
 
 
 class BaseRun:
@@ -56,7 +70,9 @@ class BaseRun:
         self.mode, self.fps = station.mode, setup.fps
         self._callbacks = Callbacks()
         self._figures = _figures(setup)
-        self._waiting: list[tuple[str, int, Future[Any]]] = []  # (DNN, sequence, for whom)
+        self._waiting: list[_Waiting] = []
+        self._asked: dict[str, int] = {}  # how often a DNN was asked for
+        self._jobs: dict[int, tuple[int, int]] = {}  # in flight: their frame, and that count
         self._reason = ""
         self._startup_s = 0.0
         self._tracker = app._tracker = Tracker()
@@ -76,6 +92,11 @@ class BaseRun:
         """The frame that a job begins with, and the next picture shows."""
         self._frame = self._setup.source.latest() or self._frame
         return self._frame
+
+    @property
+    def station(self) -> Station:
+        """What it shares with others."""
+        return self._station
 
     @property
     def setup(self) -> Setup:
@@ -106,18 +127,31 @@ class BaseRun:
         for dnn, options in requests:
             self.ask(dnn, options)
 
-    def ask(self, dnn: str, options: Mapping[str, Any]) -> None:
-        """One inference of a DNN on the newest frame."""
+    def ask(self, dnn: str, options: Mapping[str, Any]) -> int:
+        """One inference of a DNN on the newest frame; returns the number of the request."""
         name = self._names.inverse[dnn]
+        self._asked[dnn] = self._asked.get(dnn, 0) + 1
         self._station.executor.ask(name, options)
         self._board.tell(InferenceRequested(name))
+        return self._asked[dnn]
 
-    def expect(self, dnn: str, sequence: int) -> Future[Any]:
-        """The first result of a DNN on a frame of that number or later."""
+    def expect(self, dnn: str, sequence: int, request: int = 0) -> Future[Any]:
+        """The first result of a DNN on that frame or a later one, of that request or a later."""
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
-        self._waiting.append((dnn, sequence, future))
+        self._waiting.append(_Waiting(dnn, sequence, request, future))
         return future
+
+    def _served(self, dnn: str, job: int) -> list[Future[Any]]:
+        """Who waits for what a job was about; they wait no more, and the job has ended."""
+        sequence, request = self._jobs.pop(job, (self._frame.sequence, 0))
+        served = [
+            each
+            for each in self._waiting
+            if each.dnn == dnn and each.sequence <= sequence and each.request <= request
+        ]
+        self._waiting = [each for each in self._waiting if each not in served]
+        return [each.future for each in served]
 
     # --- what the switchboard tells ----------------------------------------------------------
 
@@ -128,8 +162,14 @@ class BaseRun:
             self._figures.dnns[dnn].finished(action)
         elif isinstance(action, Drop):
             self._figures.dnns[dnn].dropped += 1
-            self._give_up(dnn, action.reason)
-        elif not isinstance(action, Prepare) and (reason := getattr(action, "reason", "")):
+            if action.reason.endswith(LOST):  # it is run again elsewhere
+                self._jobs.pop(action.job, None)
+            else:
+                self._give_up(action.job, dnn, action.reason)
+        elif isinstance(action, Prepare):
+            if action.stage == 0:  # the executor has just taken the newest frame for it
+                self._jobs[action.job] = self._frame.sequence, self._asked.get(dnn, 0)
+        elif reason := getattr(action, "reason", ""):
             self._reason = f"{dnn}: {reason}"
 
     def delivered(self, result: Result) -> None:
@@ -141,9 +181,8 @@ class BaseRun:
         self._callbacks.call(self._app.on_result, dnn, result.value, frame)
         if self._on_result is not None:
             self._callbacks.call(self._on_result, dnn, result.value, frame, name="on_result")
-        for each in [w for w in self._waiting if w[0] == dnn and w[1] <= frame.sequence]:
-            self._waiting.remove(each)
-            each[2].set_result(result.value)
+        for future in self._served(dnn, result.finish.job):
+            future.set_result(result.value)
         self._request()
 
     def worked(self, elapsed_ns: int, own: bool) -> None:
@@ -151,19 +190,18 @@ class BaseRun:
         if own:
             self._figures.gpu_chunk_ns += elapsed_ns
 
-    def failed(self, dnn: str, error: str) -> None:
+    def failed(self, job: int, dnn: str, error: str) -> None:
         """A result could not be made."""
-        self._give_up(self._names[dnn], error)
+        self._give_up(job, self._names[dnn], error)
 
     def decided(self, took_ns: int) -> None:
         """A scheduler was asked."""
         self._figures.decision_ns.append(took_ns)
 
-    def _give_up(self, dnn: str, reason: str) -> None:
-        """Whoever waits for a DNN that has failed waits in vain."""
-        for each in [w for w in self._waiting if w[0] == dnn]:
-            self._waiting.remove(each)
-            each[2].set_exception(AppError(f"DNN {dnn!r} gave no result: {reason}"))
+    def _give_up(self, job: int, dnn: str, reason: str) -> None:
+        """Whoever waits for a job that has failed waits in vain."""
+        for future in self._served(dnn, job):
+            future.set_exception(AppError(f"DNN {dnn!r} gave no result: {reason}"))
 
     # --- what may change while it runs -------------------------------------------------------
 
@@ -203,8 +241,8 @@ class BaseRun:
         if self.closed:
             return
         self.closed = True
-        for _, _, future in self._waiting:
-            future.set_exception(AppError("the session was closed before there was a result"))
+        for each in self._waiting:
+            each.future.set_exception(AppError("the session was closed before there was a result"))
         self._waiting.clear()
         self._station.leave(self, self._names)
         self._setup.source.close()

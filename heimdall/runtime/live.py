@@ -8,6 +8,7 @@ the only thread that touches the coordinator, the window and GL.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 from heimdall import IMPORTED_S
 from heimdall.app import App, RunOptions
 from heimdall.capture import Frame, Source
+from heimdall.errors import DeviceError
 from heimdall.render import InputEvent, Key, Pointer, Scroll, save_picture
 from heimdall.runtime.base import BaseRun, Listener
 from heimdall.runtime.controls import Controls
@@ -52,6 +54,15 @@ class LiveRun(BaseRun):
         on_result: Listener | None = None,
     ) -> None:
         super().__init__(app, options, setup, station, on_result)
+        try:
+            self._equip(canvas, scripted)
+        except BaseException:  # its DNNs have joined the station
+            super().close()
+            raise
+
+    def _equip(self, canvas: Canvas, scripted: bool) -> None:
+        """Open what a run that draws has besides."""
+        app, options, setup, station = self._app, self._options, self._setup, self._station
         self._canvas = canvas
         self._surface, self._scene = canvas.surface, canvas.scene
         self._outputs = Outputs(self._surface, setup.fps, options.record)
@@ -66,6 +77,7 @@ class LiveRun(BaseRun):
         self._frame_count = 0
         self._loop = self._new_loop()
         station.loops.append(self._loop)
+        self._surface.give_back()
 
     def _new_loop(self) -> FrameLoop:
         return FrameLoop(
@@ -87,14 +99,25 @@ class LiveRun(BaseRun):
 
     def picture(self) -> np.ndarray:
         """What the last frame shows: RGB uint8 (h, w, 3)."""
-        return self._surface.read()
+        self._surface.make_current()
+        picture = self._surface.read()
+        self._surface.give_back()
+        return picture
 
     # --- one frame -----------------------------------------------------------------------
 
     def turn(self) -> None:
         """One frame: returns when it is presented."""
+        self._surface.make_current()
+        try:
+            self._turn()
+        except BaseException:
+            self._loop.abandoned(self._clock())
+            raise
+        self._surface.give_back()
+
+    def _turn(self) -> None:
         loop, board = self._loop, self._board
-        self._surface.check()
         if not self._began_ns:  # the grid begins with the first frame
             self._began_ns = self._clock()
             loop.begin(self._station.free_start_ns(loop, self._began_ns))
@@ -141,6 +164,7 @@ class LiveRun(BaseRun):
 
     def redraw_ns(self) -> int:
         """Draw the last frame once more; what that takes of the GPU, in ns."""
+        self._surface.make_current()
         self._surface.wait()
         self._submit(self._frame, self._clock(), lambda: None)
         began_ns = self._clock()
@@ -293,6 +317,8 @@ class LiveRun(BaseRun):
         """Leave the station, and finish the recordings; closing twice is allowed."""
         if self.closed:
             return
+        with contextlib.suppress(DeviceError):  # a host's context may be gone
+            self._surface.make_current()
         self.finish()
         if self._preview:
             self._preview.close()

@@ -179,6 +179,14 @@ class FrameLoop:
             self._skipped,
         )
 
+    def abandoned(self, now_ns: int) -> None:
+        """Something went wrong in the middle of a frame: the next one is a new one."""
+        if self._phase is Phase.DRAWING:
+            self._pacer.advance(now_ns)
+        if self._phase is not Phase.WAITING:
+            self._number += 1
+        self._phase = Phase.WAITING
+
     # --- between its steps -------------------------------------------------------------------
 
     def received(self, event: Event, now_ns: int) -> list[Action]:

@@ -16,7 +16,9 @@ from heimdall.runtime.processors import Processors, open_processors
 from heimdall.runtime.setup import Place, Setup, confinement, ground, start
 from heimdall.runtime.station import Coordinated, Station, System
 from heimdall.runtime.undrawn import UndrawnRun
+from heimdall.schedulers import name_of
 from heimdall.system.process import begin_frames
+from heimdall.vocabulary.enums import ChunkMode
 
 
 class Shared:
@@ -26,6 +28,7 @@ class Shared:
     def __init__(self, process: bool) -> None:
         self.process, self.thread = process, threading.get_ident()
         self.users = 0
+        self.options = RunOptions()  # of the first session
         self.station: Station | None = None
         self.stack = contextlib.ExitStack()
         self.stack.enter_context(ground(process))
@@ -69,7 +72,10 @@ class Opening:
             )
             if not place.draws:
                 _on_request(setup)
-            if shared.station is None:
+            if shared.station is not None:
+                _check_same(self._options, shared)
+            else:
+                shared.options = self._options
                 shared.station = self._new_station(setup)
                 shared.stack.callback(shared.station.close)
             run = self._new_run(setup, shared.station, on_result, scripted)
@@ -96,7 +102,14 @@ class Opening:
             render_priority=app.render_priority,
         )
         traced = options.trace is not None
-        return Station(setup.processors, system, plans, round(1e9 / setup.fps), traced=traced)
+        return Station(
+            setup.processors,
+            system,
+            plans,
+            round(1e9 / setup.fps),
+            traced=traced,
+            owned=self._place.process,
+        )
 
     def _new_run(
         self, setup: Setup, station: Station, on_result: Listener | None, scripted: bool
@@ -123,13 +136,6 @@ def _sharing(process: bool, options: RunOptions) -> Iterator[Shared]:
         shared = _shared = Shared(process)
     elif shared.thread != threading.get_ident():
         raise ConfigError("another thread has a session open, and the GPU has one coordinator")
-    elif options.trace is not None or (
-        shared.station is not None and options.scheduler not in (None, shared.station.scheduler)
-    ):
-        raise ConfigError(
-            "sessions that are open at the same time share one coordinator: trace and scheduler "
-            "are those of the first"
-        )
     shared.users += 1
     try:
         yield shared
@@ -138,6 +144,27 @@ def _sharing(process: bool, options: RunOptions) -> Iterator[Shared]:
         if not shared.users:
             _shared = None
             shared.stack.close()
+
+
+def _check_same(options: RunOptions, shared: Shared) -> None:
+    """Raise ConfigError where a later session asks for another GPU or coordinator than there is."""
+    assert shared.station is not None
+    first = shared.options
+    other = [
+        name
+        for name in ("device", "gpu_cores", "realtime", "content")
+        if getattr(options, name) not in (None, getattr(first, name))
+    ]
+    other += ["mode"] * (options.mode not in (ChunkMode.ELASTIC, shared.station.mode))
+    other += ["offload"] * (not options.offload and first.offload)
+    other += ["trace"] * (options.trace is not None)
+    if options.scheduler is not None:
+        other += ["scheduler"] * (name_of(options.scheduler) != shared.station.scheduler)
+    if other:
+        raise ConfigError(
+            "sessions that are open at the same time share one GPU and one coordinator, those of "
+            f"the first: leave out {', '.join(other)}"
+        )
 
 
 def _on_request(setup: Setup) -> None:

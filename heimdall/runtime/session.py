@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import threading
 import time
+import traceback
 from collections.abc import Awaitable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -33,7 +34,6 @@ from heimdall.runtime.base import Listener
 from heimdall.runtime.live import LiveRun
 from heimdall.runtime.opening import Opening
 from heimdall.runtime.setup import Place
-from heimdall.runtime.station import System
 from heimdall.runtime.telemetry.summary import RunSummary
 from heimdall.runtime.undrawn import UndrawnRun
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from heimdall.app.options import RunArguments
 
-_WAIT_NS = 50_000_000
 _PUSHED_SIZE = (640, 360)  # of the black picture before the first frame, where nothing is drawn
 
 
@@ -58,8 +57,7 @@ class Session:
     does. ``process``: the process is there for the session, and may be set for steady frames
     (thread priorities and cores, timers, garbage collector, OpenCV's threads, a real-time software
     GPU); all of that is as before when the last session is closed, and without it nothing is
-    touched. ``system``: a baseline in the coordinator's place. Other ``options`` are those of
-    RunOptions.
+    touched. Other ``options`` are those of RunOptions.
 
     Every method belongs to the thread that opened the session. Raises HeimdallError when it
     cannot open, and for whatever is asked of it that makes no sense.
@@ -75,7 +73,6 @@ class Session:
         window: bool = False,
         on_result: Listener | None = None,
         process: bool = False,
-        system: System | None = None,
         progress: Progress = no_progress,
         **options: Unpack[RunArguments],
     ) -> None:
@@ -93,17 +90,20 @@ class Session:
             self._options = RunOptions(**given)
         except TypeError as error:  # no such option
             raise ConfigError(f"Session(): {str(error).partition('() ')[2] or error}") from error
+        for name in ("record", "screenshot", "serve"):
+            if not self._draws and given.get(name) is not None:
+                raise ConfigError(f"{name} is for pictures, and nothing is drawn: leave it out")
         self._pushed: PushedSource | None = None
         if self._options.source is None:
             size = self._options.size or (self._app.size if self._draws else _PUSHED_SIZE)
             self._pushed = PushedSource(size)
         self._on_result, self._process = on_result, process
-        self._system, self._progress = system, progress
+        self._progress = progress
         self._opening: Opening | None = None
         self._run: LiveRun | UndrawnRun | None = None
         self._thread: int | None = None
         self._opened_s = 0.0
-        self._closed = self._busy = False
+        self._closed = False
 
     # --- from first to last ------------------------------------------------------------------
 
@@ -118,8 +118,14 @@ class Session:
             surface=self._surface if self._context is not None else None,
             source=self._pushed,
         )
-        self._opening = Opening(self._app, self._options, place, self._system, self._progress)
-        self._run = self._opening.open(self._on_result)
+        self._opening = Opening(self._app, self._options, place, None, self._progress)
+        try:
+            self._run = self._opening.open(self._on_result)
+        except BaseException as error:
+            with reclaimed(self._context):
+                traceback.clear_frames(error.__traceback__)  # or they would keep what was made
+                self._opening = None
+            raise
         return self
 
     def _surface(self, size: tuple[int, int]) -> HostedSurface:
@@ -131,6 +137,9 @@ class Session:
         if self._closed:
             return
         self._check_thread()
+        opening = self._opening is not None and self._run is None
+        if opening or (self._run is not None and self._run.station.busy):
+            raise AppError("close() within step(): a callback cannot close a session")
         self._closed = True
         with reclaimed(self._context):
             self._run = None
@@ -185,8 +194,7 @@ class Session:
     def finished(self) -> bool:
         """Whether the user has ended it, its source has, or the frames or seconds asked for are
         over."""
-        run = self._running()
-        return run.finished if isinstance(run, LiveRun) else False
+        return self._running().finished
 
     # --- results -----------------------------------------------------------------------------
 
@@ -205,9 +213,8 @@ class Session:
         """
         run = self._running()
         self._check_dnn(dnn)
-        future = run.expect(dnn, run.newest_sequence)
-        run.ask(dnn, options)
-        return future
+        sequence = run.newest_sequence
+        return run.expect(dnn, sequence, run.ask(dnn, options))
 
     def result(self, dnn: str) -> Future[Any]:
         """The next result of a DNN, on the newest frame or a later one."""
@@ -227,7 +234,7 @@ class Session:
                 raise TimeoutError(f"no result within {timeout_s:g} s")
             with self._once():
                 if isinstance(run, UndrawnRun):
-                    run.serve(_WAIT_NS)
+                    run.serve()
                 else:
                     run.turn()
         return future.result()
@@ -300,14 +307,15 @@ class Session:
 
     @contextlib.contextmanager
     def _once(self) -> Any:
-        """Refuse a step within a step: from a callback, say."""
-        if self._busy:
+        """Refuse a step within a step: from a callback, say, of whichever session."""
+        station = self._running().station
+        if station.busy:
             raise AppError("step() within step(): a callback may push and request, but not step")
-        self._busy = True
+        station.busy = True
         try:
             yield
         finally:
-            self._busy = False
+            station.busy = False
 
 
 def as_app(app: str | Path | type[App] | App | Sequence[DNN]) -> App:

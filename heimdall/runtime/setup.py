@@ -118,8 +118,11 @@ def start(
         graphs = _load_graphs(pipelines, progress)
         for dnn in app.dnns:
             check_forced_names(graphs[dnn.name], dnn.force_fallback)
-        opened = open_processors(options.device, confinement(options, place.process))
-        processors = place.processors() if place.processors else stack.enter_context(opened)
+        if place.processors is not None:
+            processors = place.processors()
+        else:
+            opened = open_processors(options.device, confinement(options, place.process))
+            processors = stack.enter_context(opened)
         canvas = surface = None
         if place.draws:
             surface = stack.enter_context(_open_surface(app, options, processors, place))

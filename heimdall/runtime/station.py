@@ -105,10 +105,14 @@ class Station:
         interval_ns: int,
         *,
         traced: bool = False,
+        owned: bool = True,
     ) -> None:
+        """``owned``: the process is there for its sessions. It never pauses then but when nothing
+        runs at all, and that does not count; a host's may do something else between two calls."""
         self.processors = processors
         self.scheduler, self.mode = system.scheduler, system.mode
-        self.clock = AwakeClock()
+        self.clock: Callable[[], int] = AwakeClock() if owned else time.perf_counter_ns
+        self.busy = False  # a session is within a call that serves
         self.tracer = Tracer(time.perf_counter_ns()) if traced else None
         self.spans = Spans(self.tracer)
         self.inbox = Inbox()
@@ -121,6 +125,7 @@ class Station:
         self.loops: list[FrameLoop] = []  # of the sessions that draw
         self._plans = {plan.name: plan for plan in plans}  # in the coordinator's order
         self._deployments: dict[str, Deployment] = {}
+        self._used = set(self._plans)  # at any time
         self._free = set(self._plans)  # known to the coordinator, and no session's yet
         self._sessions = 0
         self._free_gpu = False  # the coordinator has been told that nobody draws
@@ -129,8 +134,11 @@ class Station:
         """What the coordinator is to call a session's DNNs: one whose name another session has
         taken goes by its name and the session's number."""
         self._sessions += 1
-        taken = self._plans.keys() - self._free
-        return Names({f"{dnn}:{self._sessions}" if dnn in taken else dnn: dnn for dnn in dnns})
+        # Never a name that was used before: what its job reports late would go to the wrong one.
+        taken = self._used - self._free
+        names = {f"{dnn}:{self._sessions}" if dnn in taken else dnn: dnn for dnn in dnns}
+        self._used |= names.keys()
+        return Names(names)
 
     def admit(self, names: Names, deployments: Mapping[str, Deployment]) -> None:
         """Tell the coordinator of a session's DNNs, now that they can be run."""

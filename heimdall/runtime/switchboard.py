@@ -29,15 +29,16 @@ from heimdall.vocabulary.processors import GPU
 
 
 class Inbox(queue.SimpleQueue):  # of Event | Result
-    """Where workers report. ``notify`` is called, on their thread, whenever one has."""
+    """Where workers report. ``listeners`` are called, on their thread, whenever one has."""
 
-    notify: Callable[[], object] | None = None
+    def __init__(self) -> None:
+        self.listeners: dict[object, Callable[[], object]] = {}
 
     def put(self, item: Event | Result, block: bool = True, timeout: float | None = None) -> None:
         super().put(item)
-        if (notify := self.notify) is not None:
+        for listener in tuple(self.listeners.values()):
             with contextlib.suppress(RuntimeError):  # the loop that listened has been closed
-                notify()
+                listener()
 
 
 class Client(Protocol):
@@ -52,7 +53,7 @@ class Client(Protocol):
     def worked(self, elapsed_ns: int, own: bool) -> None:
         """The GPU has run a chunk, of one of its ``own`` DNNs or of another session's."""
 
-    def failed(self, dnn: str, error: str) -> None:
+    def failed(self, job: int, dnn: str, error: str) -> None:
         """The result of a job that had run could not be made."""
 
     def decided(self, took_ns: int) -> None:
@@ -179,7 +180,8 @@ class Switchboard:
         """Tell what happened while this thread was busy with a frame: a job may wait for the
         answer, and the choice of what to do with a gap should know of it. Results can wait."""
         for _ in range(self._inbox.qsize()):
-            self._take(self._inbox.get_nowait(), results=results)
+            with contextlib.suppress(queue.Empty):
+                self._take(self._inbox.get_nowait(), results=results)
 
     def deliver(self) -> None:
         """Hand out the results that have waited."""
@@ -207,7 +209,7 @@ class Switchboard:
         self.tell(message)
         if isinstance(message, JobFailed) and message.job in self._jobs:  # it had ended before
             client, dnn = self._jobs.pop(message.job)
-            client.failed(dnn, message.error)
+            client.failed(message.job, dnn, message.error)
 
     def _deliver(self, result: Result) -> None:
         self._jobs.pop(result.finish.job, None)

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from heimdall.capture.pushed import PushedSource
 from heimdall.runtime.base import BaseRun
 from heimdall.runtime.executor import Result
 
-_STEP_NS = 100_000_000
+_LOOK_NS = 10_000_000  # so often it is looked for what nobody tells of
 
 
 class UndrawnRun(BaseRun):
     """One run of one app, or of a list of DNNs, without pictures."""
 
     _delivered = 0
+    _seen = -1  # the frame that was asked about last, of a source of its own
+    _serve_soon: Callable[[], object] | None = None  # where an asyncio loop serves
 
     def pushed(self) -> None:
         """There is a new frame."""
@@ -27,28 +31,53 @@ class UndrawnRun(BaseRun):
             if not deployment.dnn.on_event:
                 self.ask(dnn, {})
 
+    def ask(self, dnn: str, options: Mapping[str, Any]) -> int:
+        ticket = super().ask(dnn, options)
+        if self._serve_soon is not None:  # it may be due later only, and no worker will tell
+            with contextlib.suppress(RuntimeError):  # that loop has been closed
+                self._serve_soon()
+        return ticket
+
+    @property
+    def _watches(self) -> bool:
+        """Whether frames come from a source of its own, and may still come."""
+        source = self._setup.source
+        return not isinstance(source, PushedSource) and not source.ended
+
+    @property
+    def finished(self) -> bool:
+        """Whether its source has ended, and every frame been looked at."""
+        return self._setup.source.ended and not self._board.in_flight
+
     def turn(self, timeout_s: float | None = None) -> int:
         """Serve the workers until a result is there, nothing runs any more, or the time is over;
         returns how many results came."""
         before, began_ns = self._delivered, self._clock()
-        self._station.free_gpu()
-        self._board.catch_up(results=True)
-        while self._delivered == before and self._board.in_flight:
+        self._look()
+        while self._delivered == before and (self._board.in_flight or self._watches):
             now_ns = self._clock()
-            until_ns = now_ns + _STEP_NS
+            until_ns = now_ns + _LOOK_NS
             if timeout_s is not None:
                 until_ns = min(until_ns, began_ns + round(timeout_s * 1e9))
                 if now_ns >= until_ns:
                     break
             self._board.serve_one(until_ns)
-        self._request()
+            self._look()
         return self._delivered - before
 
-    def serve(self, for_ns: int) -> None:
-        """Serve the workers once, or do what is due; waits so long at most."""
+    def serve(self) -> None:
+        """Serve the workers once, or do what is due; waits for a moment at most."""
+        self._look()
+        self._board.serve_one(self._clock() + _LOOK_NS)
+        self._look()
+
+    def _look(self) -> None:
+        """See to whatever needs no waiting: reports, a new frame, what the app asks for."""
         self._station.free_gpu()
         self._board.catch_up(results=True)
-        self._board.serve_one(self._clock() + for_ns)
+        if self._watches and (newest := self.newest_sequence) != self._seen:
+            self._seen = newest
+            self.pushed()
         self._request()
 
     def serve_on(
@@ -64,22 +93,25 @@ class UndrawnRun(BaseRun):
             if self.closed:
                 return
             with once():
-                self._station.free_gpu()
-                self._board.catch_up(results=True)
-                self._request()
+                self._look()
                 wake_ns = self._board.catch_up_timers()
             if timer is not None:
                 timer.cancel()
                 timer = None
+            now_ns = self._clock()
+            if self._watches or (self._station.loops and self._board.in_flight):
+                # Nobody tells of a new frame, or that another session has stopped drawing.
+                wake_ns = min(wake_ns or now_ns + _LOOK_NS, now_ns + _LOOK_NS)
             if wake_ns is not None:
-                timer = loop.call_later(max(wake_ns - self._clock(), 0) / 1e9, serve)
+                timer = loop.call_later(max(wake_ns - now_ns, 0) / 1e9, serve)
 
-        self._station.inbox.notify = lambda: loop.call_soon_threadsafe(serve)
+        self._station.inbox.listeners[self] = lambda: loop.call_soon_threadsafe(serve)
+        self._serve_soon = lambda: loop.call_soon(serve)
         serve()
 
     def close(self) -> None:
         """Leave the station."""
-        self._station.inbox.notify = None
+        self._station.inbox.listeners.pop(self, None)
         super().close()
 
     def delivered(self, result: Result) -> None:

@@ -42,7 +42,7 @@ def test_a_held_frame_stays_until_it_is_released():
     assert source.latest().captured_ns == 30
 
 
-@pytest.mark.parametrize("captured_ns", [-1, 1.5, "now", None])
+@pytest.mark.parametrize("captured_ns", [-1, 1.5, "now", True, 2**62, None])
 def test_a_time_is_a_number_of_nanoseconds(captured_ns):
     source = PushedSource((6, 4))
     if captured_ns is None:

@@ -178,6 +178,107 @@ def test_two_sessions_share_the_gpu_and_keep_their_results_apart():
         assert len(first.results) > before + 1
 
 
+def refuse(*_, **__):
+    raise DeviceError("no outputs today")
+
+
+BLUE = np.full((90, 160, 3), (255, 0, 0), np.uint8)
+
+
+def test_each_session_draws_its_own_picture():
+    options = {**PLAIN, "overlay": "off"}
+    with Session(Still, size=SIZE, **options) as a:
+        with Session(Still, size=(160, 90), **options) as b:
+            a.push(RED)
+            b.push(BLUE)
+            for _ in range(3):
+                a.step()
+                b.step()
+            assert (a.picture().mean((0, 1)) > (250, -1, -1)).all()
+            assert (b.picture().mean((0, 1)) > (-1, -1, 250)).all()
+        a.step()
+        assert (a.picture().mean((0, 1)) > (250, -1, -1)).all()
+
+
+def test_a_second_session_that_cannot_open_leaves_the_first_alone(tmp_path):
+    options = {**PLAIN, "overlay": "off"}
+    with Session(Seeing, size=SIZE, **options) as a:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("heimdall.runtime.live.Outputs", refuse)
+            with pytest.raises(DeviceError, match="no outputs today"):
+                Session(Seeing, size=SIZE, **options).open()
+        a.push(RED)
+        assert isinstance(a.wait(a.request("people"), 20), Mask)
+
+
+def test_networks_alone_get_the_gpu_when_nobody_draws_any_more():
+    options = {**PLAIN, "overlay": "off"}
+    with Session(Still, size=SIZE, **options) as a, Session([people()], **PLAIN) as b:
+        a.push(RED)
+        a.step()  # and then no more
+        b.push(RED)
+        assert isinstance(b.wait(b.result("people"), 20), Mask)
+
+
+def test_two_sessions_are_awaited_and_one_may_go():
+    async def look():
+        loop = asyncio.get_running_loop()
+        with Session([people()], **PLAIN) as a:
+            a.serve_on(loop)
+            with Session([people()], **PLAIN) as b:
+                b.serve_on(loop)
+                for session in (a, b):
+                    session.push(RED)
+                both = [a.awaited(a.result("people")), b.awaited(b.result("people"))]
+                found = await asyncio.wait_for(asyncio.gather(*both), 20)
+            a.push(RED)
+            return [*found, await asyncio.wait_for(a.awaited(a.result("people")), 20)]
+
+    assert all(isinstance(each, Mask) for each in asyncio.run(look()))
+
+
+def test_a_rate_cap_is_awaited():
+    async def look():
+        with Session([people(max_rate_hz=4)], **PLAIN) as session:
+            session.serve_on(asyncio.get_running_loop())
+            for _ in range(3):
+                session.push(RED)
+                await asyncio.wait_for(session.awaited(session.result("people")), 20)
+
+    asyncio.run(look())
+
+
+def test_networks_alone_look_at_a_source_of_their_own(assets):
+    clip = str(assets / "media" / "cup.mp4")
+    with Session([people()], source=clip, **PLAIN) as session:
+        assert isinstance(session.wait(session.result("people"), 20), Mask)
+        session.step(timeout_s=20)
+        assert not session.finished
+
+
+def test_a_failure_is_that_of_its_own_frame(monkeypatch):
+    from heimdall.models.image_input import ImageInput
+    from heimdall.system import paths
+
+    def picky(outputs, box):
+        if not seen:
+            seen.append(True)
+            raise ValueError("not this one")
+        return "seen"
+
+    seen: list[bool] = []
+    file = str(next((paths.ASSETS / "models").glob("seg_selfie*.onnx")))
+    dnn = DNN("mine", model=file, preprocess=ImageInput(), decode=picky, on_event=True)
+    with Session([dnn], **PLAIN) as session:
+        session.push(RED)
+        first = session.request("mine")
+        session.push(RED)
+        second = session.request("mine")
+        assert session.wait(second, 20) == "seen"
+        with pytest.raises(AppError, match="not this one"):
+            first.result()
+
+
 def test_the_first_session_may_end_before_the_second():
     a = Session([people()], **PLAIN).open()
     with Session([people()], **PLAIN) as b:
@@ -190,8 +291,8 @@ def test_the_first_session_may_end_before_the_second():
 
 def test_a_second_session_cannot_change_the_policy_of_the_first(undrawn):
     with (
-        pytest.raises(ConfigError, match="share one coordinator"),
-        Session([people()], scheduler="max-min", **PLAIN),
+        pytest.raises(ConfigError, match="leave out gpu_cores, scheduler"),
+        Session([people()], scheduler="max-min", mode="static", gpu_cores=1, offload=False),
     ):
         pass
 
@@ -278,6 +379,30 @@ def alive(kinds=("Texture", "Buffer", "Program", "Framebuffer", "VertexArray", "
         for name in range(1, 200)
         if getattr(library, f"glIs{kind}")(name)
     }
+
+
+def test_the_hosts_framebuffer_is_bound_after_every_step_and_at_the_end(host):
+    def bound():
+        number = ctypes.c_int()
+        ctypes.CDLL("libGL.so.1").glGetIntegerv(0x8CA6, ctypes.byref(number))  # the one drawn to
+        return number.value
+
+    mine = host.framebuffer([host.texture((64, 48), 4)])
+    mine.use()
+    with Session(Still, context=host, size=(64, 48), overlay="off", **PLAIN) as session:
+        assert bound() == mine.glo
+        session.push(np.zeros((48, 64, 3), np.uint8))
+        session.step()
+        assert bound() == mine.glo
+    assert bound() == mine.glo
+
+
+def test_a_session_that_cannot_open_leaves_nothing_in_the_hosts_context(host, monkeypatch):
+    before = alive()
+    monkeypatch.setattr("heimdall.runtime.live.Outputs", refuse)
+    with pytest.raises(DeviceError, match="no outputs today"):
+        Session(Still, context=host, size=(64, 48), **PLAIN).open()
+    assert alive() == before
 
 
 def test_the_hosts_context_lives_on_without_anything_of_the_sessions(host):
@@ -367,6 +492,41 @@ def test_a_step_from_within_a_callback_is_refused_and_frames_go_on():
         session.push(RED)
         session.step()
         assert any("step() within step()" in each for each in session.summary().errors)
+
+
+def test_frames_go_on_after_one_that_was_interrupted(drawn, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    drawn.push(RED)
+    drawn.step()
+    with monkeypatch.context() as patch:
+        patch.setattr("heimdall.render.headless.HeadlessSurface.present", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            drawn.step()
+    for _ in range(3):
+        drawn.step()
+    assert drawn.summary().frames >= 3
+
+
+def test_a_session_cannot_be_closed_by_its_own_callback():
+    class Closing(Still):
+        def draw(self, scene):
+            session.close()
+
+    session = Session(Closing, size=SIZE, overlay="off", **PLAIN)
+    with session:
+        session.push(RED)
+        session.step()
+        assert any("close() within step()" in each for each in session.summary().errors)
+        session.step()
+
+
+@pytest.mark.parametrize("name", ["record", "screenshot"])
+def test_outputs_need_pictures(name, tmp_path):
+    outputs: dict[str, Any] = {name: tmp_path / ("a.png" if name == "screenshot" else "a.mp4")}
+    with pytest.raises(ConfigError, match=f"{name} is for pictures"):
+        Session([people()], **outputs)
 
 
 def test_what_is_waiting_when_a_session_closes_is_told():
