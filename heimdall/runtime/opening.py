@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,14 +20,17 @@ from heimdall.runtime.station import Coordinated, Station, System
 from heimdall.runtime.undrawn import UndrawnRun
 from heimdall.system.process import begin_frames
 
+log = logging.getLogger(__name__)
+
 
 class Shared:
     """The station of this process, while a session is open: it is opened with the first and closed
-    with the last."""
+    with the last, or when the program ends."""
 
     def __init__(self, process: bool) -> None:
-        self.process, self.thread = process, threading.get_ident()
+        self.process, self.owner = process, threading.current_thread()
         self.users = 0
+        self.openings: list[Opening] = []  # so that none is forgotten unless it is closed
         self.station: Station | None = None
         self.stack = contextlib.ExitStack()
         self.stack.enter_context(ground(process))
@@ -38,8 +43,17 @@ class Shared:
             self._processors = self.stack.enter_context(opened)
         return self._processors
 
+    def abandon(self) -> None:
+        """Close everything, the newest first: whoever opened it will not."""
+        for opening in reversed(self.openings.copy()):
+            try:
+                opening.close()
+            except Exception:  # such as a GL context that has gone with its thread
+                log.warning("a session that was never closed cannot be closed", exc_info=True)
+
 
 _shared: Shared | None = None
+_lock = threading.RLock()  # of ``_shared``; again by one thread when an abandoned session is freed
 
 
 class Opening:
@@ -77,6 +91,8 @@ class Opening:
             run.begin()
             if place.process:
                 begin_frames()
+            shared.openings.append(self)
+            stack.callback(shared.openings.remove, self)
             self._stack = stack.pop_all()
         return run
 
@@ -118,26 +134,52 @@ class Opening:
 def _sharing(process: bool, options: RunOptions) -> Iterator[Shared]:
     """The station's keeper, for as long as somebody uses it."""
     global _shared
+    with _lock:
+        shared = _joined(options)
+        if shared is None:
+            shared = _shared = Shared(process)
+            atexit.register(_close_at_exit)
+        shared.users += 1
+    try:
+        yield shared
+    finally:
+        with _lock:
+            shared.users -= 1
+            if not shared.users:
+                _shared = None
+                atexit.unregister(_close_at_exit)
+                shared.stack.close()
+
+
+def _joined(options: RunOptions) -> Shared | None:
+    """The one that is there for this thread; None: there is none any more."""
     shared = _shared
     if shared is None:
-        shared = _shared = Shared(process)
-    elif shared.thread != threading.get_ident():
-        raise ConfigError("another thread has a session open, and the GPU has one coordinator")
-    elif options.trace is not None or (
+        return None
+    if shared.owner is not threading.current_thread():
+        if shared.owner.is_alive():
+            raise ConfigError("another thread has a session open, and the GPU has one coordinator")
+        log.warning("closing sessions that their thread has left open")
+        shared.abandon()
+        return None
+    if options.trace is not None or (
         shared.station is not None and options.scheduler not in (None, shared.station.scheduler)
     ):
         raise ConfigError(
             "sessions that are open at the same time share one coordinator: trace and scheduler "
             "are those of the first"
         )
-    shared.users += 1
-    try:
-        yield shared
-    finally:
-        shared.users -= 1
-        if not shared.users:
-            _shared = None
-            shared.stack.close()
+    return shared
+
+
+def _close_at_exit() -> None:
+    """Before the interpreter takes away what closing needs. A thread that still runs may be in the
+    midst of a frame: its sessions are left to it."""
+    shared = _shared
+    if shared is not None and (
+        shared.owner is threading.current_thread() or not shared.owner.is_alive()
+    ):
+        shared.abandon()
 
 
 def _on_request(setup: Setup) -> None:
