@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,15 +22,18 @@ from heimdall.schedulers import name_of
 from heimdall.system.process import begin_frames
 from heimdall.vocabulary.enums import ChunkMode
 
+log = logging.getLogger(__name__)
+
 
 class Shared:
     """The station of this process, while a session is open: it is opened with the first and closed
-    with the last."""
+    with the last, or when the program ends."""
 
     def __init__(self, process: bool) -> None:
-        self.process, self.thread = process, threading.get_ident()
+        self.process, self.owner = process, threading.current_thread()
         self.users = 0
         self.options = RunOptions()  # of the first session
+        self.openings: list[Opening] = []  # so that none is forgotten unless it is closed
         self.station: Station | None = None
         self.stack = contextlib.ExitStack()
         self.stack.enter_context(ground(process))
@@ -41,8 +46,17 @@ class Shared:
             self._processors = self.stack.enter_context(opened)
         return self._processors
 
+    def abandon(self) -> None:
+        """Close everything, the newest first: whoever opened it will not."""
+        for opening in reversed(self.openings.copy()):
+            try:
+                opening.close()
+            except Exception:  # such as a GL context that has gone with its thread
+                log.warning("a session that was never closed cannot be closed", exc_info=True)
+
 
 _shared: Shared | None = None
+_lock = threading.RLock()  # of ``_shared``; again by one thread when an abandoned session is freed
 
 
 class Opening:
@@ -65,7 +79,7 @@ class Opening:
     ) -> LiveRun | UndrawnRun:
         """Open everything. Raises HeimdallError, and has closed what was open, when it cannot."""
         with contextlib.ExitStack() as stack:
-            shared = stack.enter_context(_sharing(self._place.process, self._options))
+            shared = stack.enter_context(_sharing(self._place.process))
             place = replace(self._place, processors=lambda: shared.processors(self._options))
             setup = stack.enter_context(
                 start(self._app, self._options, self._progress, place=place)
@@ -83,6 +97,8 @@ class Opening:
             run.begin()
             if place.process:
                 begin_frames()
+            shared.openings.append(self)
+            stack.callback(shared.openings.remove, self)
             self._stack = stack.pop_all()
         return run
 
@@ -128,22 +144,48 @@ class Opening:
 
 
 @contextlib.contextmanager
-def _sharing(process: bool, options: RunOptions) -> Iterator[Shared]:
+def _sharing(process: bool) -> Iterator[Shared]:
     """The station's keeper, for as long as somebody uses it."""
     global _shared
-    shared = _shared
-    if shared is None:
-        shared = _shared = Shared(process)
-    elif shared.thread != threading.get_ident():
-        raise ConfigError("another thread has a session open, and the GPU has one coordinator")
-    shared.users += 1
+    with _lock:
+        shared = _joined()
+        if shared is None:
+            shared = _shared = Shared(process)
+            atexit.register(_close_at_exit)
+        shared.users += 1
     try:
         yield shared
     finally:
-        shared.users -= 1
-        if not shared.users:
-            _shared = None
-            shared.stack.close()
+        with _lock:
+            shared.users -= 1
+            if not shared.users:
+                _shared = None
+                atexit.unregister(_close_at_exit)
+                shared.stack.close()
+
+
+def _joined() -> Shared | None:
+    """The one that is there for this thread; None: there is none any more."""
+    shared = _shared
+    if shared is None:
+        return None
+    if shared.owner is not threading.current_thread():
+        if shared.owner.is_alive():
+            raise ConfigError("another thread has a session open, and the GPU has one coordinator")
+        log.warning("closing sessions that their thread has left open")
+        shared.abandon()
+        return None
+    return shared
+
+
+def _close_at_exit() -> None:
+    """Before the interpreter takes away what closing needs. A thread that still runs may be in the
+    midst of a frame: its sessions are left to it."""
+    shared = _shared
+    if shared is not None and (
+        shared.owner is threading.current_thread() or not shared.owner.is_alive()
+    ):
+        shared.abandon()
 
 
 def _check_same(options: RunOptions, shared: Shared) -> None:

@@ -59,7 +59,7 @@ def open_processors(
     DeviceError when the device asked for is not there.
     """
     software = software or softgpu.plan()
-    with softgpu.restored_afterwards(), contextlib.ExitStack() as stack:
+    with softgpu.restored_afterwards(software), contextlib.ExitStack() as stack:
         if isinstance(device, Engine):
             gpu = device
         else:

@@ -171,8 +171,8 @@ class Place:
 
 @contextlib.contextmanager
 def ground(process: bool) -> Iterator[None]:
-    """What is process-wide: set for frames if the ``process`` is there for them, and in any case as
-    it was before when the block ends."""
+    """What is process-wide: set for frames if the ``process`` is there for them, until the block
+    ends; else left alone."""
     with restored():
         if process:
             give_over()

@@ -92,34 +92,45 @@ class SoftwareGpu:
         """Create the OpenCL and GL contexts, and run first work in them, inside this block.
 
         The threads they create become the GPU's. Threads that exist already, and the calling
-        thread when the block ends, even by an exception, belong to ``cpu_cores`` under the
-        normal policy. The environment variables that size both libraries stay set: they are
-        read when the libraries load. Import numpy, cv2 and onnxruntime before, so that threads
-        of their own do not become GPU threads.
+        thread when the block ends, even by an exception, belong to ``cpu_cores``, each under its
+        own policy. The environment variables that size both libraries are set inside the block:
+        they are read when the libraries load. Import numpy, cv2 and onnxruntime before, so that
+        threads of their own do not become GPU threads.
         """
-        self._set_environment()
-        if self.confinement == Confinement.UNCONFINED:
-            yield self
-            return
-        before = _threads()
-        _gpu_tids.intersection_update(before)
-        try:
-            for tid in before - _gpu_tids:
-                _confine(tid, self.cpu_cores, realtime=False)
-            for tid in _gpu_tids:  # of an earlier block
-                _confine(tid, self.gpu_cores, self.realtime)
-            self._confine_caller()
-            yield self
-        finally:
-            _confine(0, self.cpu_cores, realtime=False)
-            self._claim(_threads() - before)
+        with self._environment():
+            if self.confinement == Confinement.UNCONFINED:
+                yield self
+                return
+            before = _threads()
+            policy, param = os.sched_getscheduler(0), os.sched_getparam(0)
+            _gpu_tids.intersection_update(before)
+            try:
+                for tid in before - _gpu_tids:
+                    _place(tid, self.cpu_cores)
+                for tid in _gpu_tids:  # of an earlier block
+                    _confine(tid, self.gpu_cores, self.realtime)
+                self._confine_caller()
+                yield self
+            finally:
+                _place(0, self.cpu_cores)
+                with contextlib.suppress(OSError):
+                    os.sched_setscheduler(0, policy, param)
+                self._claim(_threads() - before)
 
     def release(self) -> None:
         """Undo ``confined``: a real GPU was found, and every thread may run on every core."""
         if self.confinement != Confinement.UNCONFINED:
+            everywhere = self.gpu_cores + self.cpu_cores
             for tid in _threads():
-                _confine(tid, self.gpu_cores + self.cpu_cores, realtime=False)
+                if tid in _gpu_tids:
+                    _confine(tid, everywhere, realtime=False)
+                else:
+                    _place(tid, everywhere)
             _gpu_tids.clear()
+
+    def places(self, cores: set[int]) -> bool:
+        """Whether it puts threads that are not the GPU's on these cores."""
+        return cores in ({*self.cpu_cores}, {*self.gpu_cores, *self.cpu_cores})
 
     def threads(self) -> list[Thread]:
         """The threads that play the GPU now (where threads can be confined; else none)."""
@@ -161,12 +172,25 @@ class SoftwareGpu:
             core = self.gpu_cores[index % len(self.gpu_cores)]
             _confine(thread.tid, (core,), realtime=False)
 
-    def _set_environment(self) -> None:
+    @contextlib.contextmanager
+    def _environment(self) -> Iterator[None]:
+        """Sizes both libraries. Given back unless somebody else has set them meanwhile."""
         workers = str(len(self.gpu_cores))
-        os.environ["LP_NUM_THREADS"] = workers
-        os.environ["POCL_MAX_PTHREAD_COUNT"] = workers
-        os.environ["POCL_CPU_MAX_CU_COUNT"] = workers  # its name since PoCL 4
-        os.environ.pop("POCL_AFFINITY", None)  # would pin workers to cores of PoCL's choice
+        ours = {
+            "LP_NUM_THREADS": workers,
+            "POCL_MAX_PTHREAD_COUNT": workers,
+            "POCL_CPU_MAX_CU_COUNT": workers,  # its name since PoCL 4
+            "POCL_AFFINITY": None,  # would pin workers to cores of PoCL's choice
+        }
+        before = {name: os.environ.get(name) for name in ours}
+        try:
+            for name, value in ours.items():
+                _set_variable(name, value)
+            yield
+        finally:
+            for name, value in ours.items():
+                if os.environ.get(name) == value:
+                    _set_variable(name, before[name])
 
 
 def plan(
@@ -223,9 +247,11 @@ def together(cores: int | None = None) -> SoftwareGpu:
 
 
 @contextlib.contextmanager
-def restored_afterwards() -> Iterator[None]:
-    """Give the calling thread its own cores and policy back when the block ends."""
-    if not _can_confine():
+def restored_afterwards(software: SoftwareGpu | None = None) -> Iterator[None]:
+    """Give the calling thread its own cores and policy back when the block ends; with
+    ``software``, only cores on which that has put it."""
+    unconfined = software is not None and software.confinement == Confinement.UNCONFINED
+    if unconfined or not _can_confine():
         yield
         return
     cores = os.sched_getaffinity(0)
@@ -234,8 +260,10 @@ def restored_afterwards() -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(OSError):
-            os.sched_setscheduler(0, policy, param)
-            os.sched_setaffinity(0, cores)
+            if software is None:
+                os.sched_setscheduler(0, policy, param)
+            if software is None or software.places(os.sched_getaffinity(0)):
+                os.sched_setaffinity(0, cores)
 
 
 def list_threads() -> list[Thread]:
@@ -252,6 +280,11 @@ def list_threads() -> list[Thread]:
 def thread_ids() -> set[int]:
     """Of all threads of this process (Linux; elsewhere none)."""
     return _threads()
+
+
+def gpu_thread_ids() -> set[int]:
+    """Of those that ``confined`` has given to the GPU; some may have ended."""
+    return set(_gpu_tids)
 
 
 def _can_confine() -> bool:
@@ -363,6 +396,19 @@ def _policy(tid: int) -> int:
 
 def _is_realtime(tid: int) -> bool:
     return _policy(tid) in (os.SCHED_RR, os.SCHED_FIFO)
+
+
+def _set_variable(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+def _place(tid: int, cores: tuple[int, ...]) -> None:
+    """Put a thread (0: the calling one) on these cores, under the policy that it has."""
+    with contextlib.suppress(OSError):  # it has just ended
+        os.sched_setaffinity(tid, cores)
 
 
 def _confine(tid: int, cores: tuple[int, ...], realtime: bool) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import subprocess
+import sys
+import textwrap
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -322,9 +325,12 @@ def test_after_a_session_the_process_is_as_before(process, run_python):
         after = settings()
         same = {{name: getattr(before, name) == getattr(after, name) for name in vars(before)}}
         own = before.threads[threading.get_native_id()]
-        same["threads"] = all(each == own for each in after.threads.values())
+        # Those that a library has started are the host's to place, unless the process was given.
+        there = after.threads.keys() if {process} else after.threads.keys() & before.threads.keys()
+        same["threads"] = all(after.threads[tid] == own for tid in there)
         same["python threads"] = threading.active_count() == threads
         if not {process}:  # nothing was touched meanwhile, either
+            same["environment meanwhile"] = during.environment == before.environment
             same["own thread"] = during.threads[threading.get_native_id()] == own
             same["timers"] = during.switch_interval_s == before.switch_interval_s
             same["opencv"] = during.cv2_threads == before.cv2_threads
@@ -345,6 +351,101 @@ def test_a_session_that_cannot_open_leaves_nothing_behind():
         before.environment,
         before.switch_interval_s,
     )
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_what_the_host_sets_meanwhile_stays(process, run_python):
+    assert run_python(
+        f"""
+        import json, os, sys
+        import cv2
+        from heimdall.app import DNN
+        from heimdall.runtime.session import Session
+        from heimdall.system.process import settings
+
+        everywhere = getattr(os, "sched_getaffinity", lambda _: ())(0)
+        with Session([DNN("people", model="selfie")], process={process}, device="onnxruntime",
+                     offload=False):
+            os.environ["MINE"] = "1"
+            cv2.setNumThreads(3)
+            sys.setswitchinterval(0.25)
+            if everywhere:  # the least of them is the software GPU's
+                os.sched_setaffinity(0, {{min(everywhere)}})
+        after = settings()
+        same = [after.environment["MINE"], after.cv2_threads, after.switch_interval_s]
+        same.append(len(os.sched_getaffinity(0)) if everywhere else 1)
+        print(json.dumps(same))
+        """
+    ) == ["1", 3, 0.25, 1]
+
+
+NEVER_CLOSED = """
+    import json, threading
+    import numpy as np
+    from heimdall.app import DNN, App
+    from heimdall.runtime.session import Session
+    from heimdall.system.process import settings
+
+    class Still(App):
+        pass
+
+    options = {"device": "onnxruntime", "offload": False}
+
+    def leave_open():
+        session = Session([DNN("people", model="selfie")], process=True, **options).open()
+        session.push(np.zeros((9, 16, 3), np.uint8))
+        session.step()
+        drawn = Session(Still, size=(64, 64), overlay="off", **options).open()
+        drawn.push(np.zeros((64, 64, 3), np.uint8))
+        drawn.step()
+        return session, drawn
+"""
+
+
+@pytest.mark.parametrize("kept", ["kept = ", ""])
+def test_sessions_that_were_never_closed_are_when_the_program_ends(kept):
+    code = textwrap.dedent(f"{NEVER_CLOSED}\n    {kept}leave_open()")
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "Error" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+def test_what_a_thread_that_has_ended_left_open_is_closed_by_the_next_session(run_python):
+    assert run_python(
+        NEVER_CLOSED
+        + """
+    before = settings()
+    left = []
+    thread = threading.Thread(target=lambda: left.extend(leave_open()))
+    thread.start()
+    thread.join()
+    with Session(Still, size=(64, 64), overlay="off", **options) as session:
+        session.push(np.full((64, 64, 3), 255, np.uint8))
+        session.step()
+        shown = session.picture().mean() > 250
+        after = settings()
+    same = (after.switch_interval_s, after.cv2_threads) == (
+        before.switch_interval_s, before.cv2_threads)
+    print(json.dumps(bool(shown and same)))
+    """
+    )
+
+
+def test_another_thread_cannot_open_one_beside_it(drawn):
+    said = []
+
+    def use():
+        try:
+            Session([people()], **PLAIN).open()
+        except ConfigError as error:
+            said.append(str(error))
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join()
+    assert "another thread has a session open" in said[0]
 
 
 # --- a context of the host's ---------------------------------------------------------------------

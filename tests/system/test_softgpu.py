@@ -251,6 +251,61 @@ def test_a_failure_inside_gives_the_calling_thread_back(run_python):
 
 
 @linux
+@two_cores
+def test_only_the_gpus_threads_change_their_policy(run_python):
+    """What is first in line stays so when a second session opens."""
+    result = run_python("""
+        import json, os, threading
+        from heimdall.system import softgpu
+        gpu = softgpu.plan()
+        with gpu.confined():
+            pass
+        idle, ready = threading.Event(), threading.Event()
+
+        def background():
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+            ready.set()
+            idle.wait()
+
+        other = threading.Thread(target=background)
+        other.start()
+        ready.wait()
+        policy = lambda tid: os.sched_getscheduler(tid) & ~os.SCHED_RESET_ON_FORK
+        if gpu.realtime:
+            os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(2))
+            wanted = [os.SCHED_RR, 2]
+        else:
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+            wanted = [os.SCHED_BATCH, 0]
+        with gpu.confined():
+            pass
+        own = [policy(0), os.sched_getparam(0).sched_priority]
+        print(json.dumps([own == wanted, policy(other.native_id) == os.SCHED_BATCH,
+                          tuple(os.sched_getaffinity(0)) == gpu.cpu_cores]))
+        gpu.release()
+        assert [policy(0), os.sched_getparam(0).sched_priority] == wanted
+        idle.set()
+        """)
+    assert result == [True, True, True]
+
+
+def test_the_environment_is_given_back_unless_somebody_else_has_set_it(monkeypatch):
+    plan = softgpu.plan(confine=False)
+    monkeypatch.setenv("LP_NUM_THREADS", "7")
+    monkeypatch.setenv("POCL_AFFINITY", "1")
+    monkeypatch.delenv("POCL_MAX_PTHREAD_COUNT", raising=False)
+    monkeypatch.setenv("POCL_CPU_MAX_CU_COUNT", "5")
+    with plan.confined():
+        assert os.environ["LP_NUM_THREADS"] == str(len(plan.gpu_cores))
+        assert "POCL_AFFINITY" not in os.environ
+        os.environ["POCL_CPU_MAX_CU_COUNT"] = "another"
+    assert os.environ["LP_NUM_THREADS"] == "7"
+    assert os.environ["POCL_AFFINITY"] == "1"
+    assert "POCL_MAX_PTHREAD_COUNT" not in os.environ
+    assert os.environ["POCL_CPU_MAX_CU_COUNT"] == "another"
+
+
+@linux
 def test_only_the_cores_this_process_may_use_are_divided(run_python):
     core = max(os.sched_getaffinity(0))
     result = run_python(
