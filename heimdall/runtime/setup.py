@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,7 @@ from heimdall.vocabulary.processors import GPU
 
 log = logging.getLogger(__name__)
 
+_PYOPENCLS = "PYOPENCL_HOME"  # it sets that when it is imported, for the loader of drivers
 _STEPS = 100  # of a progress bar, a network
 FIRST_FRAME_TIMEOUT_S = 10.0
 
@@ -173,10 +175,15 @@ class Place:
 def ground(process: bool) -> Iterator[None]:
     """What is process-wide: set for frames if the ``process`` is there for them, until the block
     ends; else left alone."""
+    before = os.environ.get(_PYOPENCLS)
     with restored():
         if process:
             give_over()
-        yield
+        try:
+            yield
+        finally:
+            if before is None:
+                os.environ.pop(_PYOPENCLS, None)
 
 
 def confinement(options: RunOptions, process: bool) -> softgpu.SoftwareGpu:
