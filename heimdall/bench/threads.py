@@ -63,12 +63,15 @@ class DnnThread:
         self._stopped.set()
         self._asked.set()
 
-    def join(self, timeout_s: float) -> None:
-        """Wait for the end of the last inference, then free the networks."""
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the end of the last inference, then free the networks. False: it still runs,
+        and they are kept."""
         self._thread.join(timeout_s)
-        if not self._thread.is_alive():
-            for network in self._networks:
-                network.close()
+        if self._thread.is_alive():
+            return False
+        for network in self._networks:
+            network.close()
+        return True
 
     def _main(self) -> None:
         while self._wait():
@@ -150,11 +153,14 @@ class Threads(Fallible):
             self._tracer,
         )
 
-    def remove(self, name: str) -> None:
-        """Let a DNN finish its last inference."""
-        thread = self._threads.pop(name)
-        thread.stop()
-        thread.join(LAST_S)
+    def remove(self, names: Iterable[str]) -> bool:
+        """Let DNNs finish their last inferences; False when one has not within ``LAST_S``."""
+        threads = [self._threads.pop(name) for name in names]
+        for thread in threads:
+            thread.stop()
+        until_s = time.monotonic() + LAST_S
+        ended = [thread.join(max(0.0, until_s - time.monotonic())) for thread in threads]
+        return all(ended)
 
     def ask(self, name: str, options: Mapping[str, Any]) -> None:
         """The options of a DNN's next inference."""

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 GPU_FAILURES_UNTIL_LOST = 3
+DRAIN_S = 5.0  # for work of a session that ends
 _NO_JOB = -1
 APP_FAILURES = (Exception, SystemExit)  # a thread that exits would take the pool with it
 
@@ -128,6 +129,8 @@ class Executor(Fallible):
         self._yielding = _NO_JOB  # its chunk on the GPU ends as soon as it may
         self._gpu_failures = 0
         self._closing = False
+        self._leaving: set[str] = set()  # DNNs that nobody needs any more
+        self._left_behind: list[Deployment] = []  # a thread may use them until the process ends
         self._options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
         self._faults = Faults()
         self.preloaded = threading.Event()  # no loading is under way
@@ -165,15 +168,33 @@ class Executor(Fallible):
         self._newest[name], self._renew[name] = newest, renew
         self._deployments[name] = deployment
 
-    def remove(self, name: str) -> None:
-        """A DNN that has been dropped: returns when no thread works for it any more."""
-        for workers in (self._gpu, self._cpu, self._fallback, self._pool):
-            workers.drain()
-        for kept in (
-            *(self._deployments, self._parts, self._last_read, self._locks, self._processor),
-            *(self._newest, self._renew, self._options, self._grids),
-        ):
-            kept.pop(name, None)
+    def remove(self, names: Iterable[str]) -> bool:
+        """DNNs that have been dropped: returns when no thread works for them any more. False: one
+        still does, after ``DRAIN_S``; then their networks are kept as they are."""
+        names = list(names)
+        self._leaving.update(names)
+        ended = self._drain()
+        self._leaving.difference_update(names)
+        kept: list[dict[str, Any]] = [self._options, self._grids]
+        if ended:
+            kept += [self._deployments, self._parts, self._last_read, self._locks]
+            kept += [self._processor, self._newest, self._renew]
+        else:  # what a thread may look up stays, until a DNN of that name is added
+            for name in names:
+                self._deployments[name].in_use = True
+                self._left_behind.append(self._deployments[name])
+        for each in kept:
+            for name in names:
+                each.pop(name, None)
+        return ended
+
+    def _drain(self) -> bool:
+        """Whether all threads have done what they were given, within ``DRAIN_S`` altogether."""
+        until_s = time.monotonic() + DRAIN_S
+        return all(
+            workers.drain(max(0.0, until_s - time.monotonic()))
+            for workers in (self._gpu, self._cpu, self._fallback, self._pool)
+        )
 
     def ask(self, name: str, options: Mapping[str, Any]) -> None:
         """The options of a DNN's next job."""
@@ -189,12 +210,13 @@ class Executor(Fallible):
         is over."""
         self.preloaded.clear()
         for name in names:
-            self._cpu.submit(self._preload, self._deployments[name])
+            self._cpu.submit(self._preload, name)
         self._cpu.submit(self.preloaded.set)
 
-    def _preload(self, deployment: Deployment) -> None:
-        if self._closing:  # nobody needs it any more, and each takes a while
-            return
+    def _preload(self, name: str) -> None:
+        deployment = self._deployments.get(name)
+        if self._closing or name in self._leaving or deployment is None:
+            return  # nobody needs it any more, and each takes a while
         # Loading holds the interpreter lock for tens of ms (100 MB of weights: for hundreds),
         # which frames feel: shortest when nothing interrupts it.
         if self._urgent:
