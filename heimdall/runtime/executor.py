@@ -20,7 +20,7 @@ from heimdall.models.base import Prepared
 from heimdall.models.luminance import luminance_difference, luminance_grid
 from heimdall.models.walk import Walk
 from heimdall.runtime.parts import Parts
-from heimdall.system.faults import Fallible, Faults, say
+from heimdall.system.faults import SharedFallible, say
 from heimdall.system.priority import first_in_line, in_background, lower_priority, second_in_line
 from heimdall.system.workers import Workers
 from heimdall.vocabulary.enums import Lane
@@ -103,7 +103,7 @@ Renew = Callable[[Any, "Frame"], None]
 Compute = Callable[["Network", "State"], tuple[int, int]]  # returns where it stopped, and ns
 
 
-class Executor(Fallible):
+class Executor(SharedFallible):
     """Carries out actions on worker threads. Its methods are called on the main thread only."""
 
     def __init__(
@@ -114,6 +114,7 @@ class Executor(Fallible):
         urgent: bool = True,
     ) -> None:
         """``urgent``: its threads may be real-time ones, where that is permitted."""
+        super().__init__()
         self._clock = clock
         self._deployments: dict[str, Deployment] = {}
         self._parts: dict[str, list[Parts]] = {}
@@ -132,7 +133,6 @@ class Executor(Fallible):
         self._leaving: set[str] = set()  # DNNs that nobody needs any more
         self._left_behind: list[Deployment] = []  # a thread may use them until the process ends
         self._options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
-        self._faults = Faults()
         self.preloaded = threading.Event()  # no loading is under way
         self.preloaded.set()
         self._urgent = urgent
@@ -167,6 +167,7 @@ class Executor(Fallible):
         self._locks[name], self._processor[name] = threading.Lock(), GPU
         self._newest[name], self._renew[name] = newest, renew
         self._deployments[name] = deployment
+        self._use(name)
 
     def remove(self, names: Iterable[str]) -> bool:
         """DNNs that have been dropped: returns when no thread works for them any more. False: one
@@ -183,8 +184,9 @@ class Executor(Fallible):
             for name in names:
                 self._deployments[name].in_use = True
                 self._left_behind.append(self._deployments[name])
-        for each in kept:
-            for name in names:
+        for name in names:
+            self._forget(name)
+            for each in kept:
                 each.pop(name, None)
         return ended
 
@@ -450,7 +452,7 @@ class Executor(Fallible):
     def _count_gpu_failure(self) -> None:
         self._gpu_failures += 1
         if self._gpu_failures == GPU_FAILURES_UNTIL_LOST:
-            self._faults.report("the GPU failed repeatedly: its DNNs move to the CPU")
+            self._fault("", "the GPU failed repeatedly: its DNNs move to the CPU")
             self._inbox.put(ProcessorLost(GPU))
 
     def _failed(self, job: int, dnn: str, step: str, error: BaseException) -> None:
@@ -458,7 +460,8 @@ class Executor(Fallible):
         self._inbox.put(JobFailed(job, f"{step}: {say(error)}"))
 
     def _report(self, dnn: str, step: str, error: BaseException) -> None:
-        self._faults.report(f"{dnn}: {step} failed: {say(error)}", error)
+        own = self._deployments[dnn].dnn.name  # as its app calls it
+        self._fault(dnn, f"{own}: {step} failed: {say(error)}", error)
 
     def _span(
         self, lane: str, name: str, start_ns: int, end_ns: int | None = None, **details: Any

@@ -61,10 +61,8 @@ class Executes(Protocol):
     def close(self) -> None:
         """Wait for what is running, then end the threads."""
 
-    @property
-    def errors(self) -> list[str]:
-        """What has failed, each message once."""
+    def errors_of(self, names: Iterable[str]) -> list[str]:
+        """What has failed for these DNNs, or for all; each message once."""
 
-    @property
-    def message(self) -> str:
-        """The newest failure."""
+    def message_of(self, names: Iterable[str]) -> str:
+        """The newest failure among those."""

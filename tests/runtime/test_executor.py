@@ -157,7 +157,9 @@ def test_a_pipeline_that_raises_fails_its_job_and_is_reported(bench):
     b = bench(NullEngine(), pipeline)
     event = b.do(Prepare(5, "twice", 0))
     assert event == JobFailed(5, "preprocess: ValueError: no such picture")
-    assert b.executor.errors == ["twice: preprocess failed: ValueError: no such picture"]
+    assert b.executor.errors_of(["twice"]) == [
+        "twice: preprocess failed: ValueError: no such picture"
+    ]
 
 
 def test_a_result_that_cannot_be_decoded_is_reported_to_the_coordinator(bench):
@@ -178,7 +180,31 @@ def test_a_gpu_that_fails_again_and_again_is_given_up(bench):
         assert isinstance(b.chunk(1, 2), JobFailed)  # op 0 has not run: the engine refuses
         b.executor.execute([Drop(5, "twice", "failed")])
     assert b.inbox.get(timeout=20) == ProcessorLost(GPU)
-    assert "the GPU failed repeatedly" in b.executor.errors[-1]
+    assert "the GPU failed repeatedly" in b.executor.errors_of(["twice"])[-1]
+
+
+def test_what_fails_is_told_to_those_whom_it_concerns(bench):
+    pipeline = Mean()
+    b = bench(NullEngine(), pipeline)
+    b.executor.add("twice:2", b.deployment, lambda: Frame(IMAGE, 1, 0))
+    pipeline.broken = "prepare"
+    b.do(Prepare(4, "twice:2", 0))
+    fault = "twice: preprocess failed: ValueError: no such picture"  # by the app's own name
+    assert b.executor.errors_of(["twice:2"]) == [fault]
+    assert b.executor.message_of(["twice:2"]) == fault
+    assert (b.executor.errors_of(["twice"]), b.executor.message_of(["twice"])) == ([], "")
+    pipeline.broken = ""
+    for job in range(5, 5 + GPU_FAILURES_UNTIL_LOST):
+        b.do(Prepare(job, "twice", 0))
+        b.do(RunChunk(job, "twice", 0, 0, GPU, 1, 2, 0, "test"))  # op 0 has not run
+        b.executor.execute([Drop(job, "twice", "failed")])
+    assert b.inbox.get(timeout=20) == ProcessorLost(GPU)
+    lost = "the GPU failed repeatedly: its DNNs move to the CPU"  # that concerns all
+    assert b.executor.errors_of(["twice:2"]) == [fault, lost]
+    assert b.executor.message_of(["twice:2"]) == lost
+    b.executor.execute([Drop(4, "twice:2", "failed")])
+    assert b.executor.remove(["twice:2"])
+    assert b.executor.errors_of(["twice:2"]) == [lost]
 
 
 class Slow(Mean):
