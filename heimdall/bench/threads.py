@@ -15,8 +15,8 @@ from heimdall.models.walk import Walk
 from heimdall.runtime.deployment import Deployment
 from heimdall.runtime.executor import APP_FAILURES, Newest, Renew, Result
 from heimdall.runtime.telemetry.trace import Tracer
-from heimdall.system.faults import Fallible, Faults, say
-from heimdall.vocabulary.events import Action, Finish, Prepare
+from heimdall.system.faults import SharedFallible, say
+from heimdall.vocabulary.events import Action, Finish, JobFailed, Prepare
 
 RETRY_S = 0.5  # after an inference that failed
 LAST_S = 20.0  # for one that runs when it all ends
@@ -24,7 +24,8 @@ LAST_S = 20.0  # for one that runs when it all ends
 
 class DnnThread:
     """Runs one DNN: preprocess, every stage, decode. A continuous one starts when it is first
-    asked, and goes on at its highest rate; another runs once after being asked."""
+    asked, and goes on at its highest rate; another runs once after being asked. What it posts is
+    of the job of the request that it runs for."""
 
     def __init__(
         self,
@@ -33,7 +34,7 @@ class DnnThread:
         networks: Sequence[Inference],
         newest: Newest,
         inbox: queue.SimpleQueue[Any],
-        faults: Faults,
+        fault: Callable[[str, str, BaseException], None],
         renew: Renew,
         tracer: Tracer | None,
     ) -> None:
@@ -41,21 +42,21 @@ class DnnThread:
         self._networks = networks
         self._newest = newest
         self._inbox = inbox
-        self._faults = faults
+        self._fault = fault
         self._renew = renew
         self._tracer = tracer
         self._name = name
-        self._options: Mapping[str, Any] = {}
+        self._request: tuple[int, Mapping[str, Any]] = 0, {}  # the newest: (job, options)
+        self._job = 0
         self._asked = threading.Event()
         self._stopped = threading.Event()
         self._due_ns = 0
-        self._inferences = 0
         self._thread = threading.Thread(target=self._main, name=self._name, daemon=True)
         self._thread.start()
 
-    def ask(self, options: Mapping[str, Any]) -> None:
+    def ask(self, job: int, options: Mapping[str, Any]) -> None:
         """Wanted: an inference on the newest frame. While one runs, the newest request is kept."""
-        self._options = options
+        self._request = job, options
         self._asked.set()
 
     def stop(self) -> None:
@@ -63,26 +64,32 @@ class DnnThread:
         self._stopped.set()
         self._asked.set()
 
-    def join(self, timeout_s: float) -> None:
-        """Wait for the end of the last inference, then free the networks."""
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the end of the last inference, then free the networks. False: it still runs,
+        and they are kept."""
         self._thread.join(timeout_s)
-        if not self._thread.is_alive():
-            for network in self._networks:
-                network.close()
+        if self._thread.is_alive():
+            return False
+        for network in self._networks:
+            network.close()
+        return True
 
     def _main(self) -> None:
         while self._wait():
             self._due_ns = time.perf_counter_ns() + self._deployment.plan.min_interval_ns
+            self._job, options = self._request
             try:
-                self._infer(self._newest(), self._options)
+                self._infer(self._newest(), options)
             except APP_FAILURES as error:
-                self._faults.report(f"{self._name}: inference failed: {say(error)}", error)
+                reason = f"inference failed: {say(error)}"
+                self._fault(self._name, f"{self._deployment.dnn.name}: {reason}", error)
+                self._inbox.put(JobFailed(self._job, reason))
                 self._stopped.wait(RETRY_S)
 
     def _wait(self) -> bool:
         """Until the next inference; False at the end."""
         self._asked.wait()
-        if self._deployment.dnn.on_event:
+        if not self._deployment.plan.continuous:
             self._asked.clear()
         self._stopped.wait(max(0, self._due_ns - time.perf_counter_ns()) / 1e9)
         return not self._stopped.is_set()
@@ -111,14 +118,13 @@ class DnnThread:
         self._inbox.put(Result(self._name, value, frame, finish, requested_ns, decoded_ns))
 
     def _finish(self, latency_ns: int, chunks: int) -> Finish:
-        self._inferences += 1
         missed = latency_ns > self._deployment.plan.constraint_ns
         processor = self._networks[0].processor
         stages = len(self._networks)
-        return Finish(self._inferences, self._name, processor, latency_ns, missed, chunks, stages)
+        return Finish(self._job, self._name, processor, latency_ns, missed, chunks, stages)
 
 
-class Threads(Fallible):
+class Threads(SharedFallible):
     """All DNNs of a run, a thread each, in the place of the Executor.
 
     ``open_networks`` gives what runs the stages of a DNN, on a queue that no other DNN uses.
@@ -130,31 +136,39 @@ class Threads(Fallible):
         open_networks: Callable[[Deployment], Sequence[Inference]],
         tracer: Tracer | None,
     ) -> None:
+        super().__init__()
         self._inbox, self._open_networks, self._tracer = inbox, open_networks, tracer
         self._threads: dict[str, DnnThread] = {}
         self._options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
-        self._faults = Faults()
         self.preloaded = threading.Event()
         self.preloaded.set()
 
     def add(self, name: str, deployment: Deployment, newest: Newest, renew: Renew) -> None:
         """Open a DNN's networks, and a thread for them."""
+        self._use(name)
         self._threads[name] = DnnThread(
             name,
             deployment,
             self._open_networks(deployment),
             newest,
             self._inbox,
-            self._faults,
+            self._fault,
             renew,
             self._tracer,
         )
 
-    def remove(self, name: str) -> None:
-        """Let a DNN finish its last inference."""
-        thread = self._threads.pop(name)
-        thread.stop()
-        thread.join(LAST_S)
+    def remove(self, names: Iterable[str]) -> bool:
+        """Let DNNs finish their last inferences; False when one has not within ``LAST_S``."""
+        names = list(names)
+        threads = [self._threads.pop(name) for name in names]
+        for thread in threads:
+            thread.stop()
+        until_s = time.monotonic() + LAST_S
+        ended = [thread.join(max(0.0, until_s - time.monotonic())) for thread in threads]
+        for name in names:
+            self._forget(name)
+            self._options.pop(name, None)
+        return all(ended)
 
     def ask(self, name: str, options: Mapping[str, Any]) -> None:
         """The options of a DNN's next inference."""
@@ -164,7 +178,8 @@ class Threads(Fallible):
         """Pass requests on; everything else a thread decides by itself."""
         for action in actions:
             if isinstance(action, Prepare):
-                self._threads[action.dnn].ask(self._options.get(action.dnn, {}))
+                options = self._options.get(action.dnn, {})
+                self._threads[action.dnn].ask(action.job, options)
 
     def preload(self, names: Iterable[str]) -> None:
         """Nothing moves between processors."""

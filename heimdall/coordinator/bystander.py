@@ -9,6 +9,7 @@ from typing import Any
 from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
 from heimdall.vocabulary.events import (
     Action,
+    DnnAdded,
     DnnRemoved,
     Event,
     Finish,
@@ -40,20 +41,34 @@ class Bystander:
         self._counts = dict.fromkeys(self._plans, 0)
         self._misses = dict.fromkeys(self._plans, 0)
         self._started = False
+        self._next = 0  # job
 
     def receive(self, event: Event | InferenceEnded, now_ns: int) -> list[Action]:
-        """Requests as they come; with the first frame, one to every continuous DNN."""
+        """Requests as they come; with the first frame, one to every continuous DNN, and to those
+        that are added later at once."""
         if isinstance(event, InferenceRequested):
-            return [Prepare(0, event.dnn, 0)]
+            return [self._prepare(event.dnn)]
         if isinstance(event, InferenceEnded):
             self._finished(event.finish)
             return [event.finish]
+        if isinstance(event, DnnAdded):
+            return self._added(event.plan)
         if isinstance(event, DnnRemoved):
-            del self._plans[event.dnn]
+            self._plans.pop(event.dnn, None)
         if isinstance(event, RenderStarted) and not self._started:
             self._started = True
-            return [Prepare(0, plan.name, 0) for plan in self._plans.values() if plan.continuous]
+            return [self._prepare(plan.name) for plan in self._plans.values() if plan.continuous]
         return []
+
+    def _added(self, plan: DnnPlan) -> list[Action]:
+        self._plans[plan.name] = plan
+        self._last.pop(plan.name, None)  # of another one, that had the name before
+        self._counts[plan.name] = self._misses[plan.name] = 0
+        return [self._prepare(plan.name)] if plan.continuous and self._started else []
+
+    def _prepare(self, dnn: str) -> Prepare:
+        self._next += 1
+        return Prepare(self._next - 1, dnn, 0)
 
     def _finished(self, finish: Finish) -> None:
         self._last[finish.dnn] = finish

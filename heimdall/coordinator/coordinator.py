@@ -327,6 +327,8 @@ class Coordinator:
         for job in list(self._jobs.in_flight.values()):
             if job.enqueued and job.processor == event.processor:
                 self._jobs.drop(job, ProcessorLost, f"{event.processor} lost", now_ns, out)
+        for dnn in self._dnns.values():  # a request that waited for a move may wait in vain now
+            self._jobs.begin(dnn, now_ns, out)
         return ""
 
     def _back(self, event: ProcessorBack, now_ns: int, out: list[Action]) -> str:
@@ -343,6 +345,7 @@ class Coordinator:
         self._gone.discard(plan.name)
         dnn = self._dnns[plan.name] = Dnn(plan)
         self._plans = (*self._plans, plan)
+        self._placement.added(dnn, now_ns, out)
         self._jobs.begin(dnn, now_ns, out)
         return ""
 

@@ -73,7 +73,11 @@ class Jobs:
     def begin(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
         """Admit the next job of a DNN, now or when its rate cap (or a failure) allows."""
         wanted = dnn.pending > 0 or (dnn.plan.continuous and self.started)
-        if dnn.job is not None or not wanted or not self._placement.runs_on(dnn):
+        if dnn.job is not None or not wanted:
+            return
+        if not self._placement.runs_on(dnn):
+            if dnn.pending and self._placement.runs_nowhere(dnn):
+                self._refuse(dnn, now_ns, out)
             return
         due_ns = self.resting.get(dnn.name, 0)
         if dnn.last_prepare_ns is not None:
@@ -81,6 +85,16 @@ class Jobs:
         if due_ns > now_ns:
             self.rest(dnn, due_ns)
             return
+        self._admit(dnn, now_ns, out)
+
+    def _refuse(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
+        """Drop what is asked of a DNN that runs nowhere: whoever waits for it must hear of it."""
+        requests, dnn.pending = dnn.pending, 0
+        for _ in range(requests):
+            job = self._admit(dnn, now_ns, out)
+            self.drop(job, JobFailed, "runs on no processor", now_ns, out)
+
+    def _admit(self, dnn: Dnn, now_ns: int, out: list[Action]) -> Job:
         plan = dnn.plan
         job = Job(
             id=self._next,
@@ -100,6 +114,7 @@ class Jobs:
         self.resting.pop(dnn.name, None)
         self.in_flight[job.id] = job
         out.append(Prepare(job.id, job.dnn, 0))
+        return job
 
     def rest(self, dnn: Dnn, until_ns: int) -> None:
         """The next job of a DNN starts then at the earliest."""

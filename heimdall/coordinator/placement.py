@@ -100,6 +100,11 @@ class Placement:
             elif not self.enabled and processor == GPU and dnn.processor != GPU:
                 self._move(dnn, GPU, "GPU is back", now_ns, out)
 
+    def added(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
+        """A DNN that is loaded on a lost processor moves away, as the others have."""
+        if dnn.processor in self.lost:
+            self._evacuate(dnn, now_ns, out)
+
     def removed(self, name: str) -> None:
         """Forget a DNN that is not to be run any more."""
         self.moving.pop(name, None)
@@ -108,7 +113,14 @@ class Placement:
 
     def runs_on(self, dnn: Dnn) -> bool:
         """Whether the processor a DNN is loaded on works, and for it."""
-        return dnn.processor not in self.lost and (dnn.name, dnn.processor) not in self._unfit
+        return self._works(dnn, dnn.processor)
+
+    def runs_nowhere(self, dnn: Dnn) -> bool:
+        """Whether no processor works for a DNN, so that moving does not help either."""
+        return not any(self._works(dnn, processor) for processor in PROCESSORS)
+
+    def _works(self, dnn: Dnn, processor: str) -> bool:
+        return processor not in self.lost and (dnn.name, processor) not in self._unfit
 
     def unfit(self, dnn: Dnn, processor: str, now_ns: int, out: list[Action]) -> None:
         """A DNN fails on ``processor`` again and again: it runs on the other one, for good. If
@@ -119,8 +131,7 @@ class Placement:
 
     def _evacuate(self, dnn: Dnn, now_ns: int, out: list[Action], reason: str = "") -> None:
         target = CPU if dnn.processor == GPU else GPU
-        useless = target in self.lost or (dnn.name, target) in self._unfit
-        if useless or self.moving.get(dnn.name, ("", 0))[0] == target:
+        if not self._works(dnn, target) or self.moving.get(dnn.name, ("", 0))[0] == target:
             return
         self._move(dnn, target, reason or f"{dnn.processor.upper()} lost", now_ns, out)
 

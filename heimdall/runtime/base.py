@@ -222,7 +222,7 @@ class BaseRun:
     @property
     def errors(self) -> list[str]:
         """What failed on the way, in words."""
-        found = [*self._station.executor.errors, *self._callbacks.errors]
+        found = [*self._station.executor.errors_of(self._names), *self._callbacks.errors]
         if self._setup.source.error:
             found.append(self._setup.source.error)
         return found

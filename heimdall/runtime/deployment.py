@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,13 +16,19 @@ from heimdall.schedulers.utility import utility_for
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
 from heimdall.vocabulary.processors import CPU, GPU
 
+log = logging.getLogger(__name__)
+
 
 class Deployment:
     """A DNN's networks, one a stage and processor, each with one state.
 
     One state is enough because a DNN has at most one inference in flight. The CPU's networks
     are loaded in the background when a run starts, or when the DNN first needs them.
+
+    ``in_use``: a thread that could not be waited for may still run them, so they are not freed.
     """
+
+    in_use = False
 
     def __init__(self, dnn: DNN, pipeline: Pipeline, graphs: Sequence[Graph], cpu: Engine) -> None:
         self.dnn = dnn
@@ -74,6 +81,10 @@ class Deployment:
         return self.plan.gpu_ns
 
     def close(self) -> None:
+        """Free the networks, unless they are still in use."""
+        if self.in_use:
+            log.warning("%s: still in use: its networks are left in memory", self.dnn.name)
+            return
         for loaded in self._loaded.values():
             for network, _ in loaded:
                 network.close()

@@ -20,7 +20,7 @@ from heimdall.models.base import Prepared
 from heimdall.models.luminance import luminance_difference, luminance_grid
 from heimdall.models.walk import Walk
 from heimdall.runtime.parts import Parts
-from heimdall.system.faults import Fallible, Faults, say
+from heimdall.system.faults import SharedFallible, say
 from heimdall.system.priority import first_in_line, in_background, lower_priority, second_in_line
 from heimdall.system.workers import Workers
 from heimdall.vocabulary.enums import Lane
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 GPU_FAILURES_UNTIL_LOST = 3
+DRAIN_S = 5.0  # for work of a session that ends
 _NO_JOB = -1
 APP_FAILURES = (Exception, SystemExit)  # a thread that exits would take the pool with it
 
@@ -102,7 +103,7 @@ Renew = Callable[[Any, "Frame"], None]
 Compute = Callable[["Network", "State"], tuple[int, int]]  # returns where it stopped, and ns
 
 
-class Executor(Fallible):
+class Executor(SharedFallible):
     """Carries out actions on worker threads. Its methods are called on the main thread only."""
 
     def __init__(
@@ -113,6 +114,7 @@ class Executor(Fallible):
         urgent: bool = True,
     ) -> None:
         """``urgent``: its threads may be real-time ones, where that is permitted."""
+        super().__init__()
         self._clock = clock
         self._deployments: dict[str, Deployment] = {}
         self._parts: dict[str, list[Parts]] = {}
@@ -128,8 +130,9 @@ class Executor(Fallible):
         self._yielding = _NO_JOB  # its chunk on the GPU ends as soon as it may
         self._gpu_failures = 0
         self._closing = False
+        self._leaving: set[str] = set()  # DNNs that nobody needs any more
+        self._left_behind: list[Deployment] = []  # a thread may use them until the process ends
         self._options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
-        self._faults = Faults()
         self.preloaded = threading.Event()  # no loading is under way
         self.preloaded.set()
         self._urgent = urgent
@@ -164,16 +167,36 @@ class Executor(Fallible):
         self._locks[name], self._processor[name] = threading.Lock(), GPU
         self._newest[name], self._renew[name] = newest, renew
         self._deployments[name] = deployment
+        self._use(name)
 
-    def remove(self, name: str) -> None:
-        """A DNN that has been dropped: returns when no thread works for it any more."""
-        for workers in (self._gpu, self._cpu, self._fallback, self._pool):
-            workers.drain()
-        for kept in (
-            *(self._deployments, self._parts, self._last_read, self._locks, self._processor),
-            *(self._newest, self._renew, self._options, self._grids),
-        ):
-            kept.pop(name, None)
+    def remove(self, names: Iterable[str]) -> bool:
+        """DNNs that have been dropped: returns when no thread works for them any more. False: one
+        still does, after ``DRAIN_S``; then their networks are kept as they are."""
+        names = list(names)
+        self._leaving.update(names)
+        ended = self._drain()
+        self._leaving.difference_update(names)
+        kept: list[dict[str, Any]] = [self._options, self._grids]
+        if ended:
+            kept += [self._deployments, self._parts, self._last_read, self._locks]
+            kept += [self._processor, self._newest, self._renew]
+        else:  # what a thread may look up stays, until a DNN of that name is added
+            for name in names:
+                self._deployments[name].in_use = True
+                self._left_behind.append(self._deployments[name])
+        for name in names:
+            self._forget(name)
+            for each in kept:
+                each.pop(name, None)
+        return ended
+
+    def _drain(self) -> bool:
+        """Whether all threads have done what they were given, within ``DRAIN_S`` altogether."""
+        until_s = time.monotonic() + DRAIN_S
+        return all(
+            workers.drain(max(0.0, until_s - time.monotonic()))
+            for workers in (self._gpu, self._cpu, self._fallback, self._pool)
+        )
 
     def ask(self, name: str, options: Mapping[str, Any]) -> None:
         """The options of a DNN's next job."""
@@ -189,12 +212,13 @@ class Executor(Fallible):
         is over."""
         self.preloaded.clear()
         for name in names:
-            self._cpu.submit(self._preload, self._deployments[name])
+            self._cpu.submit(self._preload, name)
         self._cpu.submit(self.preloaded.set)
 
-    def _preload(self, deployment: Deployment) -> None:
-        if self._closing:  # nobody needs it any more, and each takes a while
-            return
+    def _preload(self, name: str) -> None:
+        deployment = self._deployments.get(name)
+        if self._closing or name in self._leaving or deployment is None:
+            return  # nobody needs it any more, and each takes a while
         # Loading holds the interpreter lock for tens of ms (100 MB of weights: for hundreds),
         # which frames feel: shortest when nothing interrupts it.
         if self._urgent:
@@ -428,7 +452,7 @@ class Executor(Fallible):
     def _count_gpu_failure(self) -> None:
         self._gpu_failures += 1
         if self._gpu_failures == GPU_FAILURES_UNTIL_LOST:
-            self._faults.report("the GPU failed repeatedly: its DNNs move to the CPU")
+            self._fault("", "the GPU failed repeatedly: its DNNs move to the CPU")
             self._inbox.put(ProcessorLost(GPU))
 
     def _failed(self, job: int, dnn: str, step: str, error: BaseException) -> None:
@@ -436,7 +460,8 @@ class Executor(Fallible):
         self._inbox.put(JobFailed(job, f"{step}: {say(error)}"))
 
     def _report(self, dnn: str, step: str, error: BaseException) -> None:
-        self._faults.report(f"{dnn}: {step} failed: {say(error)}", error)
+        own = self._deployments[dnn].dnn.name  # as its app calls it
+        self._fault(dnn, f"{own}: {step} failed: {say(error)}", error)
 
     def _span(
         self, lane: str, name: str, start_ns: int, end_ns: int | None = None, **details: Any

@@ -140,8 +140,8 @@ class LiveRun(BaseRun):
         self._present()
         board.deliver()
         self._react()
-        executor, outputs = self._station.executor, self._outputs
-        message = self._callbacks.message or executor.message or outputs.message
+        failed = self._station.executor.message_of(self._names)
+        message = self._callbacks.message or failed or self._outputs.message
         self._display.refresh(self._clock(), self._reason, message)
 
     def _submit_ahead(self, frame: Frame) -> None:

@@ -45,8 +45,9 @@ class Executes(Protocol):
     def add(self, name: str, deployment: Deployment, newest: Newest, renew: Renew) -> None:
         """A DNN whose actions will come."""
 
-    def remove(self, name: str) -> None:
-        """A DNN of which no more will come; returns when no thread works for it any more."""
+    def remove(self, names: Iterable[str]) -> bool:
+        """DNNs of which no more will come; returns when no thread works for them any more, or
+        False when one still does after a while."""
 
     def ask(self, name: str, options: Mapping[str, Any]) -> None:
         """The options of a DNN's next job."""
@@ -60,10 +61,8 @@ class Executes(Protocol):
     def close(self) -> None:
         """Wait for what is running, then end the threads."""
 
-    @property
-    def errors(self) -> list[str]:
-        """What has failed, each message once."""
+    def errors_of(self, names: Iterable[str]) -> list[str]:
+        """What has failed for these DNNs, or for all; each message once."""
 
-    @property
-    def message(self) -> str:
-        """The newest failure."""
+    def message_of(self, names: Iterable[str]) -> str:
+        """The newest failure among those."""

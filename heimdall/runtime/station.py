@@ -151,13 +151,13 @@ class Station:
             self.board.tell(DnnAdded(plan))
 
     def leave(self, client: Client, names: Mapping[str, str]) -> None:
-        """A session ends: its DNNs are dropped. Returns when nothing runs for them any more."""
+        """A session ends: its DNNs are dropped. Returns when nothing runs for them any more,
+        or has not ended for so long that it is left behind."""
         for name in names:
             self.board.tell(DnnRemoved(name))
             del self._plans[name], self._deployments[name]
         self.board.leave(client)
-        for name in names:
-            self.executor.remove(name)
+        self.executor.remove(names)
         self.free_gpu()
 
     def free_gpu(self) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import traceback
 from collections import Counter
+from collections.abc import Iterable
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +59,43 @@ class Fallible:
     def message(self) -> str:
         """The newest failure, for the overlay."""
         return self._faults.newest
+
+
+class SharedFallible:
+    """Keeps going past what fails, and tells each of several users of what concerns them."""
+
+    def __init__(self) -> None:
+        self._of_all = Faults()
+        self._of: dict[str, Faults] = {}  # each user's own
+        self._newest_of: dict[str, tuple[int, str]] = {}  # by user, "" for all: (when, message)
+        self._order = itertools.count(1)
+
+    def errors_of(self, names: Iterable[str]) -> list[str]:
+        """What has failed for these users, each message once; then what has failed for all."""
+        own = [message for name in names if name in self._of for message in self._of[name].messages]
+        return [*own, *self._of_all.messages]
+
+    def message_of(self, names: Iterable[str]) -> str:
+        """The newest failure that concerns these users, for the overlay."""
+        return max(self._newest_of.get(name, (0, "")) for name in ("", *names))[1]
+
+    def _use(self, name: str) -> None:
+        """A user of whom nothing is known."""
+        self._of[name] = Faults()
+        self._newest_of.pop(name, None)
+
+    def _forget(self, name: str) -> None:
+        self._of.pop(name, None)
+        self._newest_of.pop(name, None)
+
+    def _fault(self, name: str, message: str, error: BaseException | None = None) -> None:
+        """Report what failed for ``name``, or for all ("")."""
+        faults = self._of_all if name == "" else self._of.get(name)
+        if faults is None:  # it has left meanwhile
+            Faults().report(message, error)
+            return
+        faults.report(message, error)
+        self._newest_of[name] = next(self._order), message
 
 
 def say(error: BaseException) -> str:

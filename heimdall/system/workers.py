@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
@@ -43,15 +44,25 @@ class Workers:
         """Queue ``call(*args)``."""
         self._queue.put((call, args))
 
-    def drain(self, timeout_s: float = 5.0) -> None:
-        """Return when what is queued has been done; at once where the threads have ended."""
-        if not all(thread.is_alive() for thread in self._threads):
-            return
-        done = threading.Semaphore(0)
-        meet = threading.Barrier(len(self._threads), action=done.release)
-        for _ in self._threads:  # each takes one, and waits for the others in it
-            self.submit(meet.wait, timeout_s)
-        done.acquire(timeout=timeout_s)
+    def drain(self, timeout_s: float = 5.0) -> bool:
+        """Return when what is queued has been done: False when some of it still is not, after
+        ``timeout_s``. At once where the threads have ended, or have been left behind."""
+        alive = [thread.is_alive() for thread in self._threads]
+        if not all(alive):
+            return not any(alive)
+        done = threading.Event()
+        meet = threading.Barrier(len(self._threads), action=done.set)
+
+        def arrive() -> None:  # each thread takes one, and waits for the others in it
+            with contextlib.suppress(threading.BrokenBarrierError):
+                meet.wait()
+
+        for _ in self._threads:
+            self.submit(arrive)
+        try:
+            return done.wait(timeout_s)
+        finally:
+            meet.abort()  # those who wait go on, and those who come late do not begin to
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Let what is queued finish, then end the threads; one that hangs is left behind."""

@@ -117,6 +117,10 @@ class World:
         self._stages = {plan.name: plan.stages for plan in self.plans}
         self.at(0, "start")
 
+    def add(self, plan: DnnPlan) -> None:
+        """A DNN of which the coordinator will be told."""
+        self._stages[plan.name] = plan.stages
+
     def at(self, after_ms: float, event: Event | str) -> None:
         self.at_ns(self.now_ns + int(after_ms * MS), event)
 

@@ -192,6 +192,20 @@ def test_a_dnn_that_fails_on_both_processors_stops(sim):
     assert steps.coordinator.snapshot(steps.start).dnns["a"].failures == 6
 
 
+def test_requests_of_a_dnn_that_fails_on_both_processors_are_dropped(sim):
+    steps = Steps(sim, sim.plan("a", sim.stage([4]), continuous=False), admission="queue(9)")
+    for _ in range(6):
+        steps(0, InferenceRequested("a"))
+    fail_again_and_again(steps, 0, 0)
+    steps(2003, DnnMoved("a", CPU))
+    steps.wake(3000)
+    fail_again_and_again(steps, 3, 3000)
+    reason = "runs on no processor"
+    assert steps(6000, InferenceRequested("a")) == [Prepare(6, "a", 0), Drop(6, "a", reason)]
+    assert steps(6001, InferenceRequested("a")) == [Prepare(7, "a", 0), Drop(7, "a", reason)]
+    assert steps(6002, InputReady(6)) == []  # what had begun reports back
+
+
 def test_failures_of_the_apps_own_functions_move_nothing(sim):
     steps = Steps(sim, sim.plan("a", sim.stage([4])))
     steps.frame(0, 27)

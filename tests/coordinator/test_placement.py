@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heimdall.vocabulary.events import (
+    DnnAdded,
     DnnMoved,
     Drop,
     FrameRendered,
@@ -168,6 +169,33 @@ def test_a_late_report_of_a_lost_processor_is_ignored(sim):
     world.run(0.5)  # the chunk's end arrives after all
     assert world.finishes("a")
     assert world.coordinator.receive(JobFailed(0, "late"), world.now_ns) == []
+
+
+def test_a_dnn_that_comes_after_the_gpu_was_lost_runs_on_the_cpu(sim):
+    world = sim.world([sim.plan("a", sim.stage([5]))], offload=False)
+    world.run(0.1)
+    world.tell(ProcessorLost(GPU))
+    late = sim.plan("late", sim.stage([5]))
+    world.add(late)
+    assert world.tell(DnnAdded(late)) == [Move("late", CPU, "GPU lost")]
+    world.run(0.5)
+    sim.check(world)
+    assert {finish.processor for finish in world.finishes("late")} == {CPU}
+
+
+def test_a_request_that_no_processor_can_serve_is_dropped(sim):
+    world = sim.world([sim.plan("a", sim.stage([5]), continuous=False)], offload=False)
+    world.tell(FrameRendered(0, world.now_ns + 27 * sim.ms))
+    world.tell(ProcessorLost(GPU))  # it is on its way to the CPU
+    assert world.tell(InferenceRequested("a")) == []
+    refused = [Prepare(0, "a", 0), Drop(0, "a", "runs on no processor")]
+    assert world.tell(ProcessorLost(CPU)) == refused
+    assert [type(action) for action in world.tell(InferenceRequested("a"))] == [Prepare, Drop]
+    world.tell(ProcessorBack(GPU))
+    world.tell(InferenceRequested("a"))
+    world.run(0.5)
+    sim.check(world)
+    assert len(world.finishes("a")) == 1
 
 
 def test_with_no_processor_left_everything_waits_for_the_first_that_is_back(sim):

@@ -18,6 +18,7 @@ from heimdall.graph.graph import graph_from_model
 from heimdall.models.base import Network, Pipeline, Prepared
 from heimdall.runtime.deployment import Deployment
 from heimdall.runtime.executor import GPU_FAILURES_UNTIL_LOST, Executor, Result
+from heimdall.system.workers import Workers
 from heimdall.vocabulary.events import (
     ChunkFinished,
     DnnMoved,
@@ -92,6 +93,7 @@ class Bench:
         deployment.place(GPU, [gpu.load(graph, force_fallback=forced) for graph in graphs])
         stage = StagePlan(op_ns, (False,) * len(op_ns), 1, 0, ())
         deployment.complete([stage, stage])
+        self.deployment = deployment
         self.executor = Executor(self.inbox)
         self.executor.add("twice", deployment, lambda: Frame(IMAGE, 1, 0))
 
@@ -155,7 +157,9 @@ def test_a_pipeline_that_raises_fails_its_job_and_is_reported(bench):
     b = bench(NullEngine(), pipeline)
     event = b.do(Prepare(5, "twice", 0))
     assert event == JobFailed(5, "preprocess: ValueError: no such picture")
-    assert b.executor.errors == ["twice: preprocess failed: ValueError: no such picture"]
+    assert b.executor.errors_of(["twice"]) == [
+        "twice: preprocess failed: ValueError: no such picture"
+    ]
 
 
 def test_a_result_that_cannot_be_decoded_is_reported_to_the_coordinator(bench):
@@ -176,18 +180,98 @@ def test_a_gpu_that_fails_again_and_again_is_given_up(bench):
         assert isinstance(b.chunk(1, 2), JobFailed)  # op 0 has not run: the engine refuses
         b.executor.execute([Drop(5, "twice", "failed")])
     assert b.inbox.get(timeout=20) == ProcessorLost(GPU)
-    assert "the GPU failed repeatedly" in b.executor.errors[-1]
+    assert "the GPU failed repeatedly" in b.executor.errors_of(["twice"])[-1]
+
+
+def test_what_fails_is_told_to_those_whom_it_concerns(bench):
+    pipeline = Mean()
+    b = bench(NullEngine(), pipeline)
+    b.executor.add("twice:2", b.deployment, lambda: Frame(IMAGE, 1, 0))
+    pipeline.broken = "prepare"
+    b.do(Prepare(4, "twice:2", 0))
+    fault = "twice: preprocess failed: ValueError: no such picture"  # by the app's own name
+    assert b.executor.errors_of(["twice:2"]) == [fault]
+    assert b.executor.message_of(["twice:2"]) == fault
+    assert (b.executor.errors_of(["twice"]), b.executor.message_of(["twice"])) == ([], "")
+    pipeline.broken = ""
+    for job in range(5, 5 + GPU_FAILURES_UNTIL_LOST):
+        b.do(Prepare(job, "twice", 0))
+        b.do(RunChunk(job, "twice", 0, 0, GPU, 1, 2, 0, "test"))  # op 0 has not run
+        b.executor.execute([Drop(job, "twice", "failed")])
+    assert b.inbox.get(timeout=20) == ProcessorLost(GPU)
+    lost = "the GPU failed repeatedly: its DNNs move to the CPU"  # that concerns all
+    assert b.executor.errors_of(["twice:2"]) == [fault, lost]
+    assert b.executor.message_of(["twice:2"]) == lost
+    b.executor.execute([Drop(4, "twice:2", "failed")])
+    assert b.executor.remove(["twice:2"])
+    assert b.executor.errors_of(["twice:2"]) == [lost]
 
 
 class Slow(Mean):
     """Preprocessing that takes until it is released."""
 
     def __init__(self):
-        self.released = threading.Event()
+        self.started, self.released = threading.Event(), threading.Event()
 
     def prepare(self, stage, image, previous, options):
+        self.started.set()
         self.released.wait(20)
         return super().prepare(stage, image, previous, options)
+
+
+def test_a_dnn_that_is_removed_is_not_run_any_more(bench):
+    b = bench(NullEngine())
+    b.executor.add("twice:2", b.deployment, lambda: Frame(IMAGE, 1, 0))
+    b.do(Prepare(5, "twice", 0))
+    b.executor.execute([Drop(5, "twice", "removed")])
+    assert b.executor.remove(["twice", "twice:2"])
+    assert not b.deployment.in_use
+    b.deployment.close()
+    with pytest.raises(KeyError):
+        b.executor.execute([Prepare(6, "twice", 0)])
+
+
+def test_networks_that_a_thread_still_uses_are_not_freed(bench, monkeypatch, caplog):
+    freed: list[NullNetwork] = []
+    monkeypatch.setattr("heimdall.runtime.executor.DRAIN_S", 0.05)
+    monkeypatch.setattr(NullNetwork, "close", freed.append)
+    slow = Slow()
+    b = bench(NullEngine(), slow)
+    b.executor.execute([Prepare(5, "twice", 0)])
+    assert slow.started.wait(20)
+    b.executor.execute([Drop(5, "twice", "removed")])
+    assert not b.executor.remove(["twice"])
+    b.deployment.close()
+    assert freed == []
+    assert "twice: still in use" in caplog.text
+    slow.released.set()
+    assert b.inbox.get(timeout=20) == InputReady(5, 1, 0.0)  # it could go on with what it had
+
+
+def test_dnns_that_leave_are_not_loaded_any_more(bench, monkeypatch):
+    loading, released, loaded = threading.Event(), threading.Event(), []
+
+    def load(deployment, processor):
+        loaded.append(deployment)
+        loading.set()
+        released.wait(20)
+
+    monkeypatch.setattr(Deployment, "load", load)
+    monkeypatch.setattr(Deployment, "warm_up", lambda deployment, processor: None)
+    b = bench(NullEngine())
+    b.executor.add("twice:2", b.deployment, lambda: Frame(IMAGE, 1, 0))
+    b.executor.preload(["twice", "twice:2"])
+    assert loading.wait(20)
+    drain = Workers.drain
+
+    def released_when_waited_for(workers, timeout_s):
+        released.set()
+        return drain(workers, timeout_s)
+
+    monkeypatch.setattr(Workers, "drain", released_when_waited_for)
+    assert b.executor.remove(["twice", "twice:2"])
+    assert b.executor.preloaded.is_set()
+    assert loaded == [b.deployment]
 
 
 def test_fallback_ops_do_not_wait_for_preprocessing(bench):

@@ -63,3 +63,36 @@ def test_a_command_ends_past_a_thread_that_hangs():
     )
     assert (done.returncode, done.stdout) == (3, "summary\n"), done.stderr
     assert "left behind" in done.stderr
+
+
+def test_a_drain_returns_when_what_is_queued_has_been_done():
+    done: list[int] = []
+    workers = Workers("pool", count=2)
+    for number in range(50):
+        workers.submit(done.append, number)
+    assert workers.drain(timeout_s=20)
+    assert sorted(done) == list(range(50))
+    workers.close()
+    assert workers.drain()  # nothing can run any more
+
+
+def test_a_drain_tells_of_a_thread_that_is_still_busy_and_the_others_go_on(caplog):
+    released, again = threading.Event(), threading.Event()
+    workers = Workers("pool", count=2)
+    workers.submit(released.wait, 20)
+    assert not workers.drain(timeout_s=0.05)
+    workers.submit(again.set)
+    assert again.wait(20)  # the thread that met nobody does not wait for ever
+    released.set()
+    assert workers.drain(timeout_s=20)
+    workers.close()
+    assert caplog.text == ""
+
+
+def test_threads_left_behind_are_not_drained():
+    released = threading.Event()
+    workers = Workers("gpu")
+    workers.submit(released.wait, 20)
+    workers.close(timeout_s=0.05)
+    assert not workers.drain(timeout_s=0)
+    released.set()
