@@ -8,12 +8,11 @@ from typing import Any
 import moderngl
 
 from heimdall.errors import DeviceError
-from heimdall.render.events import InputEvent
 from heimdall.render.fence import egl_loader, release_egl_thread
-from heimdall.render.surface import NEEDS_GL, Surface
+from heimdall.render.surface import NEEDS_GL, Windowless
 
 
-class HeadlessSurface(Surface):
+class HeadlessSurface(Windowless):
     """Draws like a window, shows nothing, and receives no input."""
 
     def __init__(self, size: tuple[int, int]):
@@ -28,18 +27,6 @@ class HeadlessSurface(Surface):
 
     def make_current(self) -> None:
         self.ctx.__enter__()
-
-    def present(self) -> None:
-        pass
-
-    def poll(self) -> list[InputEvent]:
-        return []
-
-    def set_title(self, title: str) -> None:
-        pass
-
-    def toggle_full_screen(self) -> None:
-        pass
 
     def close(self) -> None:
         if not self._closed:

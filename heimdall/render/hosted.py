@@ -11,14 +11,13 @@ from collections.abc import Iterator
 import moderngl
 
 from heimdall.errors import DeviceError
-from heimdall.render.events import InputEvent
 from heimdall.render.fence import Loader, egl_loader
-from heimdall.render.surface import Surface
+from heimdall.render.surface import Windowless
 
 _NEEDED = 330
 
 
-class HostedSurface(Surface):
+class HostedSurface(Windowless):
     """Draws into a framebuffer of its own, and copies what was drawn into the host's.
 
     The context must be current on this thread whenever the session is used. Afterwards the host's
@@ -68,18 +67,6 @@ class HostedSurface(Surface):
 
     def give_back(self) -> None:
         self._host.use()
-
-    def present(self) -> None:
-        pass
-
-    def poll(self) -> list[InputEvent]:
-        return []
-
-    def set_title(self, title: str) -> None:
-        pass
-
-    def toggle_full_screen(self) -> None:
-        pass
 
     def close(self) -> None:
         if not self._closed:

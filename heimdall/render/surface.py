@@ -117,6 +117,22 @@ class Surface(ABC):
         self.close()
 
 
+class Windowless(Surface):
+    """A surface that shows nothing by itself, and so receives no input."""
+
+    def present(self) -> None:
+        pass
+
+    def poll(self) -> list[InputEvent]:
+        return []
+
+    def set_title(self, title: str) -> None:
+        pass
+
+    def toggle_full_screen(self) -> None:
+        pass
+
+
 def _release(framebuffer: moderngl.Framebuffer, depth_only: moderngl.Framebuffer) -> None:
     depth_only.release()
     for attachment in (*framebuffer.color_attachments, framebuffer.depth_attachment):
