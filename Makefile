@@ -10,8 +10,15 @@ demo: setup
 
 # ARGS passes options to pytest: make test ARGS="-x -k coordinator"; without whole runs and builds:
 # make test ARGS="-m 'not slow'"
+# Without options: first the engine's tests on all cores, of which each compiles kernels most of
+# the time; then the others, one by one: they run apps in real time.
 test: setup
+ifeq ($(strip $(ARGS)),)
+	@$(PYTHON) -m pytest -n logical --dist worksteal tests/engine/opencl
+	@$(PYTHON) -m pytest --ignore=tests/engine/opencl
+else
 	@$(PYTHON) -m pytest $(ARGS)
+endif
 
 setup: $(STAMP)
 

@@ -29,7 +29,8 @@ class OpenCLEngine(Engine):
 
     ``device``: an index or part of a name as ``heimdall devices`` prints them; by default the
     first GPU, else the CPU. ``traits`` replaces what is known about the device (tests run the
-    kernels for GPUs on PoCL). Raises DeviceError when there is no such device.
+    kernels for GPUs on PoCL). ``keep_kernels``: what is compiled is kept on disk for the next
+    start. Raises DeviceError when there is no such device.
     """
 
     name = "opencl"
@@ -39,7 +40,13 @@ class OpenCLEngine(Engine):
     ends_early = True
     times_ops = True
 
-    def __init__(self, device: str | int | None = None, traits: Traits | None = None) -> None:
+    def __init__(
+        self,
+        device: str | int | None = None,
+        traits: Traits | None = None,
+        *,
+        keep_kernels: bool = True,
+    ) -> None:
         self.device = select(device)
         self.hardware = is_gpu(self.device)
         self.traits = traits or traits_of(self.device)
@@ -48,7 +55,7 @@ class OpenCLEngine(Engine):
             self._open_queues()
         except cl.Error as error:
             raise explain(error, f"opening {label(self.device)}") from error
-        self.programs = Programs(self.context)
+        self.programs = Programs(self.context, keep_kernels)
         self.tuning = Tuning(label(self.device), driver(self.device))
         self._compiled: WeakValueDictionary[tuple[str, tuple[str, ...]], Compiled]
         self._compiled = WeakValueDictionary()

@@ -56,10 +56,14 @@ class Programs:
     Drivers cache what they compile, but PoCL reads a source anew each time: 30 ms, against 2 ms
     for a binary, and an app has 80 programs. pyopencl's own cache waits a minute for the lock
     of a process that was killed; here a file is complete or not there.
+
+    Without ``keep`` no binary is written: to make one, PoCL compiles each kernel a second time
+    (for work-groups of any size, which nobody launches), and half of a cold start is that.
     """
 
-    def __init__(self, context: cl.Context) -> None:
+    def __init__(self, context: cl.Context, keep: bool = True) -> None:
         self._context = context
+        self._keep = keep
         self._device = context.devices[0]
         self._built: dict[tuple[str, tuple[str, ...]], cl.Program] = {}
         self._lock = threading.Lock()
@@ -96,8 +100,9 @@ class Programs:
             raise DeviceError(
                 f"OpenCL kernel {kernel.name!r} does not build on this device: {error}"
             ) from error
-        binaries: list[bytes] = program.get_info(cl.program_info.BINARIES)  # type: ignore[assignment]
-        _write(path, binaries[0])
+        if self._keep:
+            binaries: list[bytes] = program.get_info(cl.program_info.BINARIES)  # type: ignore[assignment]
+            _write(path, binaries[0])
         return program
 
     def _path(self, kernel: Kernel) -> Path:

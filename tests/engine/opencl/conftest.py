@@ -1,4 +1,4 @@
-"""One engine for all tests of this folder: kernels are compiled once."""
+"""One engine a kind of device for all tests of this folder: kernels are compiled once."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, shape_inference
 
 from heimdall.engine.opencl.engine import OpenCLEngine
+from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import DeviceError
 from heimdall.graph.graph import Graph, graph_from_model
 
@@ -18,13 +19,27 @@ TOLERANCE = 1e-4
 
 
 @pytest.fixture(scope="session")
-def engine():
-    try:
-        opened = OpenCLEngine()
-    except DeviceError as error:
-        pytest.skip(f"no OpenCL here: {error}")
-    yield opened
-    opened.close()
+def engine_for():
+    """``engine_for(traits)``: the engine with kernels for such a device, on the device there is;
+    None: as it is. Kernels are not kept: nobody starts again, and keeping doubles compiling."""
+    opened: dict[Traits | None, OpenCLEngine] = {}
+
+    def engine(traits: Traits | None = None) -> OpenCLEngine:
+        if traits not in opened:
+            try:
+                opened[traits] = OpenCLEngine(traits=traits, keep_kernels=False)
+            except DeviceError as error:
+                pytest.skip(f"no OpenCL here: {error}")
+        return opened[traits]
+
+    yield engine
+    for each in opened.values():
+        each.close()
+
+
+@pytest.fixture(scope="session")
+def engine(engine_for):
+    return engine_for()
 
 
 def graph_of(nodes, inputs, constants=None, outputs=("y",), opset=17) -> Graph:

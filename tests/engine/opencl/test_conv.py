@@ -12,8 +12,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.engine.opencl import activation
 from heimdall.engine.opencl.conv import ConvSpec, plan_conv, preferred_blocks
-from heimdall.engine.opencl.launch import Kernel, Plan, Ref, Traits
+from heimdall.engine.opencl.launch import Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
+from heimdall.engine.opencl.program import Programs
 from heimdall.errors import ModelError
 
 cl = pytest.importorskip("pyopencl")
@@ -43,7 +44,7 @@ class Device:
             pytest.skip("no OpenCL device")
         self.context = cl.Context(devices[:1])
         self.queue = cl.CommandQueue(self.context)
-        self.programs: dict[Kernel, object] = {}
+        self.programs = Programs(self.context, keep=False)
 
     def run(self, plan: Plan, **arrays: np.ndarray) -> np.ndarray:
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
@@ -53,10 +54,7 @@ class Device:
             for name, array in (plan.constants | arrays | scratch).items()
         }
         for launch in plan.launches:
-            kernel = launch.kernel
-            if kernel not in self.programs:
-                self.programs[kernel] = cl.Program(self.context, kernel.source).build()
-            ready = cl.Kernel(self.programs[kernel], kernel.name)
+            ready = self.programs.kernel(launch.kernel)
             ready.set_args(*[buffers[a.name] if isinstance(a, Ref) else a for a in launch.args])
             cl.enqueue_nd_range_kernel(self.queue, ready, launch.global_size, launch.local_size)
         result = np.empty_like(arrays["y"])

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
 
 TOLERANCE = 1e-4
@@ -28,10 +27,8 @@ _ACTIVATIONS = {"relu": "Relu", "swish": "HardSwish", "sigmoid": "Sigmoid", "lea
 
 
 @pytest.fixture(scope="module", params=["this device", *TRAITS])
-def processor(request, engine):
-    if request.param == "this device":
-        return engine
-    return OpenCLEngine(traits=TRAITS[request.param])
+def processor(request, engine_for):
+    return engine_for(TRAITS.get(request.param))
 
 
 @st.composite
@@ -144,11 +141,11 @@ def test_either_layer_can_be_forced_to_fall_back(engine, build, shared, forced):
     assert shared.relative_error(found, shared.reference(graph, inputs)) <= TOLERANCE
 
 
-def test_layers_that_would_not_gain_are_left_apart(engine, build):
+def test_layers_that_would_not_gain_are_left_apart(engine, engine_for, build):
     apart = [("neg",), ("depthwise",), ("pointwise", "relu")]
     too_wide = _pair(build, channels=3200)  # its pixels do not fit into the nearest cache
     dilated = _pair(build, dilations=[2, 2], pads=[2, 2, 2, 2])
     assert _names(engine.load(too_wide)) == apart
     assert _names(engine.load(dilated)) == apart
-    on_gpu = OpenCLEngine(traits=Traits("gpu", 4)).load(_pair(build))
+    on_gpu = engine_for(Traits("gpu", 4)).load(_pair(build))
     assert _names(on_gpu) == apart

@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import ModelError
 
@@ -33,9 +32,9 @@ batches = st.sampled_from([1, 1, 1, 2])
 
 
 @pytest.fixture(scope="module", params=["this device", "a GPU"])
-def processor(request, engine):
+def processor(request, engine_for):
     """Both families of kernels."""
-    return engine if request.param == "this device" else OpenCLEngine(traits=Traits("gpu", 4))
+    return engine_for(None if request.param == "this device" else Traits("gpu", 4))
 
 
 @pytest.fixture

@@ -48,10 +48,10 @@ def test_bundled_networks_agree_with_onnxruntime(shared, engine, assets, name):
 
 @pytest.mark.parametrize("traits", [Traits("gpu", 4), Traits("cpu", 8, 2, 16)], ids=str)
 @pytest.mark.parametrize("name", ["seg_selfie_256", "multistyle26_dynamic"])
-def test_kernels_for_other_devices_agree_too(shared, assets, name, traits):
+def test_kernels_for_other_devices_agree_too(shared, engine_for, assets, name, traits):
     graph = load(assets, name)
     inputs = sample_inputs(graph)
-    network = OpenCLEngine(traits=traits).load(graph)
+    network = engine_for(traits).load(graph)
     found = shared.run(network, network.new_state(), inputs)
     assert shared.relative_error(found, shared.reference(graph, inputs)) <= TOLERANCE
 
@@ -121,14 +121,16 @@ def test_op_times_cover_the_run(shared, engine, assets):
     ],
     ids=str,
 )
-def test_long_kernels_in_pieces_compute_the_same(shared, assets, monkeypatch, name, traits):
+def test_long_kernels_in_pieces_compute_the_same(
+    shared, engine_for, assets, monkeypatch, name, traits
+):
     graph = load(assets, name)
     inputs = sample_inputs(graph)
     monkeypatch.setattr("heimdall.engine.opencl.state.pieces_for", lambda elapsed_ns: 1)
-    whole = OpenCLEngine(traits=traits).load(graph)
+    whole = engine_for(traits).load(graph)
     states = [whole.new_state()]
     monkeypatch.setattr("heimdall.engine.opencl.state.pieces_for", lambda elapsed_ns: 3)
-    cut = OpenCLEngine(traits=traits).load(graph)
+    cut = engine_for(traits).load(graph)
     states.append(cut.new_state())
     assert sum(map(len, states[1].enqueues)) > 1.5 * sum(map(len, states[0].enqueues))
     found = [
@@ -143,9 +145,9 @@ def test_long_kernels_in_pieces_compute_the_same(shared, assets, monkeypatch, na
 def test_a_chunk_may_end_within_a_long_layer(shared, assets, monkeypatch, name):
     graph = load(assets, name)
     inputs = sample_inputs(graph)
-    whole = OpenCLEngine().load(graph, force_fallback={"Resize"})
+    whole = OpenCLEngine(keep_kernels=False).load(graph, force_fallback={"Resize"})
     monkeypatch.setattr("heimdall.engine.opencl.slices.OP_FLOPS", 0.5e6)
-    network = OpenCLEngine().load(graph, force_fallback={"Resize"})
+    network = OpenCLEngine(keep_kernels=False).load(graph, force_fallback={"Resize"})
     names = [op.name for op in network.ops]
     assert len(set(names)) == len(names) > 1.3 * len(whole.ops)
     long = [op for op in network.ops if op.name.endswith("]")]
@@ -168,7 +170,7 @@ def test_networks_of_one_graph_share_their_weights(shared, assets, monkeypatch):
         return made[-1]
 
     monkeypatch.setattr("heimdall.engine.opencl.engine.Compiled", compile_)
-    engine = OpenCLEngine()
+    engine = OpenCLEngine(keep_kernels=False)
     graphs = [load(assets, "seg_selfie_256") for _ in range(2)]
     one, other = (engine.load(graph) for graph in graphs)
     assert len(made) == 1

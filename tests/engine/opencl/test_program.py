@@ -104,3 +104,10 @@ class _Counted(dict):
     def __getitem__(self, key):
         self.reads += 1
         return super().__getitem__(key)
+
+
+def test_nothing_is_written_by_those_who_do_not_keep(cache):
+    programs = Programs(cl.Context([select()]), keep=False)
+    assert programs.build(TRIPLE)
+    assert not programs.build(TRIPLE)
+    assert not cache.exists()

@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import ModelError
 
@@ -168,8 +167,8 @@ KINDS = ["conv", "conv", "conv", "unary", "binary", "concat", "concat", "slice",
 
 
 @pytest.fixture(scope="module", params=["this device", *TRAITS])
-def processor(request, engine):
-    return engine if request.param == "this device" else OpenCLEngine(traits=TRAITS[request.param])
+def processor(request, engine_for):
+    return engine_for(TRAITS.get(request.param))
 
 
 @drawn

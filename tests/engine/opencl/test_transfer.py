@@ -99,7 +99,7 @@ def test_kernels_see_what_was_written_and_their_results_are_read(transfer, engin
 
 def test_fallback_ops_of_one_network_beside_the_kernels_of_another(shared, assets):
     """One thread is the GPU worker of both, a second runs the fallback ops of the first."""
-    engine = OpenCLEngine()
+    engine = OpenCLEngine(keep_kernels=False)
     graph = load_graph(assets / "models" / "seg_selfie_256.onnx")
     inputs = sample_inputs(graph)
     network = engine.load(graph, force_fallback={"Resize"})

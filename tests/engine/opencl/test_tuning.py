@@ -105,7 +105,7 @@ def test_tuning_measures_each_kind_of_layer_and_results_stay_right(
     graph = build(nodes, {"x": (1, 32, 16, 16)}, constants)
     monkeypatch.setattr(tuner, "ROUNDS", 1)
     monkeypatch.setattr(tuner, "CLEARLY", 9.0)  # even a slower one is chosen
-    engine = OpenCLEngine()
+    engine = OpenCLEngine(keep_kernels=False)
     before = engine.describe()["version"]
     seen = []
     found = engine.tune(graph, lambda done, total: seen.append((done, total)))
@@ -116,6 +116,6 @@ def test_tuning_measures_each_kind_of_layer_and_results_stay_right(
     content = json.loads(engine.tuning.path.read_text())
     assert set(content["choices"]) == set(found)
     inputs = {"x": random.standard_normal((1, 32, 16, 16)).astype(np.float32)}
-    network = OpenCLEngine().load(graph)  # reads the file
+    network = OpenCLEngine(keep_kernels=False).load(graph)  # reads the file
     result = shared.run(network, network.new_state(), inputs)
     assert shared.relative_error(result, shared.reference(graph, inputs)) <= 1e-4

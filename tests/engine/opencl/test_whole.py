@@ -10,7 +10,6 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
 from heimdall.graph.graph import graph_from_model, load_graph
 from heimdall.graph.samples import sample_inputs
@@ -25,8 +24,8 @@ SIZES = [
 
 
 @pytest.fixture(scope="module", params=["this device", "a GPU"])
-def processor(request, engine):
-    return engine if request.param == "this device" else OpenCLEngine(traits=Traits("gpu", 4))
+def processor(request, engine_for):
+    return engine_for(None if request.param == "this device" else Traits("gpu", 4))
 
 
 @pytest.fixture
