@@ -10,12 +10,15 @@ demo: setup
 
 # ARGS passes options to pytest: make test ARGS="-x -k coordinator"; without whole runs and builds:
 # make test ARGS="-m 'not slow'"
-# Without options: first the engine's tests on all cores, of which each compiles kernels most of
-# the time; then the others, one by one: they run apps in real time.
+# Without options: first, on all cores, what runs no app in real time (the engine's tests compile
+# kernels most of the time); then the rest, one by one.
+PURE := $(addprefix tests/,engine/opencl traces simulator coordinator schedulers graph models \
+	tracking vocabulary)
+
 test: setup
 ifeq ($(strip $(ARGS)),)
-	@$(PYTHON) -m pytest -n logical --dist worksteal tests/engine/opencl
-	@$(PYTHON) -m pytest --ignore=tests/engine/opencl
+	@$(PYTHON) -m pytest -n logical --dist worksteal $(PURE)
+	@$(PYTHON) -m pytest $(addprefix --ignore=,$(PURE))
 else
 	@$(PYTHON) -m pytest $(ARGS)
 endif
