@@ -126,6 +126,7 @@ class OpenCLNetwork(Network):
                 start = end
             for part in parts[-2:]:  # the last one may hold no launch
                 _wait(part)
+            state.in_flight.clear()
         except cl.Error as error:
             raise explain(error, f"running ops {start}..{end} of {self.graph.name}") from error
         state.position = start
@@ -146,6 +147,7 @@ class OpenCLNetwork(Network):
             if made:
                 state.events[index] = made
                 edges = [edges[0] if edges else made[0], made[-1]]
+                state.in_flight[:] = made[-1:]
         if edges:
             queue.flush()
         return edges

@@ -45,12 +45,14 @@ class OpenCLState(State):
         self.position = 0
         self.host: dict[str, np.ndarray] = {}
         self.events: dict[int, list[cl.Event]] = {}
+        self.in_flight: list[cl.Event] = []  # the last launch of what nobody has waited for yet
         self.fallback_ns: dict[int, int] = {}
         self._kept: dict[int, np.ndarray] = {}
         allocate = engine.transfer.allocate
         try:
             self._buffers: dict[Storage | None, cl.Buffer] = {None: allocate(compiled.arena_floats)}
             self._buffers |= {each: allocate(each.floats) for each in compiled.dedicated}
+            self._regions: dict[tuple[int, int], cl.Buffer] = {}
             self._whole = [
                 [
                     launch
@@ -79,8 +81,15 @@ class OpenCLState(State):
         return known
 
     def _region(self, scratch: Storage) -> cl.Buffer:
-        """Kernels find tensors by offsets into the arena, but their scratch memory by itself."""
-        return self._buffers[None].get_sub_region(4 * scratch.offset, 4 * scratch.floats)
+        """Kernels find tensors by offsets into the arena, but their scratch memory by itself.
+
+        It is kept as long as the kernels: to set an argument does not retain what is set (OpenCL
+        3.0 API, 5.9.2), and drivers that use the object only when the kernel runs find it gone.
+        """
+        place = 4 * scratch.offset, 4 * scratch.floats
+        if place not in self._regions:
+            self._regions[place] = self._buffers[None].get_sub_region(*place)
+        return self._regions[place]
 
     def rewind(self) -> None:
         """Forget the last inference."""
@@ -120,8 +129,9 @@ class OpenCLState(State):
         self._zero()
 
     def __del__(self) -> None:
-        """Memory must not go while the device still works on it (see ``warm_up``)."""
-        if getattr(self, "_first_runs", None):
+        """Memory must not go while the device still works on it (see ``warm_up``, and a run that
+        an error has ended): a driver keeps buffers, but not the host's memory behind them."""
+        if getattr(self, "_first_runs", None) or getattr(self, "in_flight", None):
             with contextlib.suppress(cl.Error):
                 self._queue.finish()
 
