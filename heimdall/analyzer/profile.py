@@ -47,7 +47,7 @@ class ProfileKey:
             version=there["version"],
             device=there["device"],
             driver=there["driver"],
-            mode=there["mode"] if mode is None else mode,
+            mode=", ".join(filter(None, (mode or there["mode"], there.get("precision", "")))),
             cpu=f"{here['device']}, {here['mode']}",
             onnxruntime=here["driver"],
             forced_fallback=tuple(sorted(force_fallback)),

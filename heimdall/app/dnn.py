@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, ove
 
 from heimdall.app.feed import Feed
 from heimdall.errors import ConfigError, unknown
-from heimdall.vocabulary.enums import Priority
+from heimdall.vocabulary.enums import Precision, Priority
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -36,6 +36,7 @@ class Settings(TypedDict, total=False):
     l0: float | None
     alpha: float | None
     force_fallback: tuple[str, ...]
+    precision: str
     options: Mapping[str, Any]
 
 
@@ -54,6 +55,8 @@ class DNN(Generic[T]):
     ``on_event`` DNNs run only when the app asks for it. ``beta``, ``gamma``, ``l0`` and
     ``alpha`` override the priority's preset (paper, Eqs. 2-4). ``force_fallback`` names ONNX
     op types or nodes to run on the CPU, as phones' GPU engines must (paper, section 7.2).
+    ``precision`` is how weights and activations lie in the GPU's memory: "fp32", "fp16" (half the
+    memory; needs a device with cl_khr_fp16), or "auto": fp16 where that is faster and right.
     ``options`` go to the model's pipeline (an input size, say).
     """
 
@@ -69,6 +72,7 @@ class DNN(Generic[T]):
     l0: float | None = None
     alpha: float | None = None
     force_fallback: tuple[str, ...] = ()
+    precision: str = Precision.FP32
     options: Mapping[str, Any] = field(default_factory=dict)
     preprocess: Preprocess | None = None
     decode: Decode[T] | None = None
@@ -148,6 +152,7 @@ class DNN(Generic[T]):
         l0: float | None = None,
         alpha: float | None = None,
         force_fallback: tuple[str, ...] = (),
+        precision: str = "fp32",
         options: Mapping[str, Any] | None = None,
         preprocess: Preprocess | None = None,
         decode: Decode[Any] | None = None,
@@ -176,6 +181,8 @@ class DNN(Generic[T]):
             )
         if self.priority not in Priority.values():
             raise ConfigError(f"{where}: {unknown('priority', self.priority, Priority)}")
+        if self.precision not in Precision.values():
+            raise ConfigError(f"{where}: {unknown('precision', self.precision, Precision)}")
         if not isinstance(self.model, str) and (self.preprocess or self.decode):
             raise ConfigError(
                 f"{where}: preprocess and decode go with the name of a file; "

@@ -6,6 +6,7 @@ import queue
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from heimdall.analyzer.precision import engine_for
 from heimdall.bench.inference import Inference, Session, WholeNetwork
 from heimdall.bench.systems import Kind, System
 from heimdall.bench.threads import Threads
@@ -55,4 +56,6 @@ class Uncoordinated:
             return Session(graph)
         with processors.confined():  # a queue may come with threads
             engine = processors.gpu.beside()
-        return WholeNetwork(engine, graph, deployment.dnn.force_fallback, self._system.ops)
+        forced = deployment.dnn.force_fallback
+        engine = engine_for(engine, graph, deployment.dnn.precision, forced)
+        return WholeNetwork(engine, graph, forced, self._system.ops)

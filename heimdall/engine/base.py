@@ -14,7 +14,9 @@ from itertools import groupby
 
 import numpy as np
 
+from heimdall.errors import DeviceError
 from heimdall.graph.graph import Graph, Tensor
+from heimdall.vocabulary.enums import Precision
 
 LoadProgress = Callable[[int, int], None]  # steps done, steps in all
 
@@ -165,6 +167,18 @@ class Engine(ABC):
         looks at nothing.
         """
         return {}
+
+    @property
+    def precisions(self) -> tuple[Precision, ...]:
+        """Those that ``in_precision`` takes here."""
+        return (Precision.FP32,)
+
+    def in_precision(self, precision: Precision) -> Engine:
+        """The same processor with networks whose weights and activations lie in memory in that
+        precision. Raises DeviceError for one that is not among ``precisions``."""
+        if precision not in self.precisions:
+            raise DeviceError(f"engine {self.name} has no {precision}: use precision='fp32'")
+        return self
 
     @abstractmethod
     def describe(self) -> Mapping[str, str]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from heimdall.analyzer.precision import engine_for
 from heimdall.analyzer.profile import to_stage_plan
 from heimdall.analyzer.profiler import Progress, measure_render, no_progress
 from heimdall.analyzer.store import load_or_measure
@@ -22,7 +23,7 @@ from heimdall.app import DNN, App
 from heimdall.app.options import RunOptions
 from heimdall.capture import Frame, Source, open_source
 from heimdall.capture.pushed import PushedSource
-from heimdall.engine.base import Network
+from heimdall.engine.base import Engine, Network
 from heimdall.engine.checks import check_forced_names
 from heimdall.errors import AppError, DeviceError, ModelError
 from heimdall.graph.graph import Graph, load_graph
@@ -323,28 +324,29 @@ def _place(
     all_steps = _STEPS * sum(len(each.graphs) for each in deployments.values())
     done = 0
     loaded: dict[str, list[Network]] = {}
+    engines: dict[str, list[Engine]] = {}
     for name, deployment in deployments.items():
-        forced = deployment.dnn.force_fallback
-        networks = loaded[name] = []
+        forced, precision = deployment.dnn.force_fallback, deployment.dnn.precision
+        networks, own = loaded.setdefault(name, []), engines.setdefault(name, [])
         for graph in deployment.graphs:
 
             def tell(part: int, parts: int, done: int = done) -> None:
                 progress("compiling networks", _STEPS * done + _STEPS * part // parts, all_steps)
 
             tell(0, 1)
-            network = processors.gpu.load(graph, force_fallback=forced, on_progress=tell)
-            networks.append(network)
+            own.append(engine_for(processors.gpu, graph, precision, forced))
+            networks.append(own[-1].load(graph, force_fallback=forced, on_progress=tell))
             done += 1
     # Only now: the GPU tries the kernels of one network while the next one is prepared.
     for name, deployment in deployments.items():
         deployment.place(GPU, loaded[name])
     progress("compiling networks", all_steps, all_steps)
-    for deployment in deployments.values():
+    for name, deployment in deployments.items():
         stages = [
             to_stage_plan(
                 load_or_measure(
                     network.graph,
-                    processors.gpu,
+                    engine,
                     processors.cpu,
                     network=network,
                     mode=processors.profile_key,
@@ -353,6 +355,6 @@ def _place(
                 ),
                 gap_ns,
             )
-            for network in deployment.networks(GPU)
+            for network, engine in zip(deployment.networks(GPU), engines[name], strict=True)
         ]
         deployment.complete(stages)

@@ -21,6 +21,14 @@ class Name(str, Enum):
         return tuple(str(member) for member in cls)
 
 
+class Precision(Name):
+    """How a network's weights and activations lie in memory; sums are float. Default: fp32."""
+
+    FP32 = "fp32"
+    FP16 = "fp16"  # half the memory and the traffic; results differ in the third digit
+    AUTO = "auto"  # fp16 where that is faster and right, by measurement
+
+
 class ChunkMode(Name):
     """How the end of a chunk is chosen. Default: elastic."""
 

@@ -45,11 +45,18 @@ class Compiled:
 
     def __init__(self, engine: OpenCLEngine, graph: Graph, force_fallback: Collection[str]) -> None:
         self.graph = graph
+        self.dtype = engine.traits.dtype
         self._place(engine, force_fallback)
         if not self.placer.ops:  # nothing but views: yet a network needs an op to schedule
             self._place(engine, [node.name for node in graph.nodes])
         self.arena_floats = plan_arena(self.placer.storages)
-        check_fits(graph, self.placer.storages, self.arena_floats, engine.device)
+        check_fits(
+            graph,
+            self.placer.storages,
+            self.arena_floats,
+            engine.device,
+            self.dtype.itemsize,
+        )
         bound = self._plan(engine)
         self._add_scratch(bound, engine.device)
         ops = [self._ops(*each, engine.traits) for each in zip(self.placer.ops, bound, strict=True)]
@@ -100,23 +107,35 @@ class Compiled:
         return bound
 
     def _add_scratch(self, bound: list[list[Bound]], device: cl.Device) -> None:
-        """Each op's scratch memory, in the arena. Kernels get it as a sub-buffer."""
+        """Each op's scratch memory, in the arena. Kernels get it as a sub-buffer.
+
+        It holds floats. Where tensors are half it has a place of its own, behind them: what is
+        left of a float may be read as a half that is no number, and lanes that nobody uses must
+        stay finite.
+        """
+        wide = np.dtype(np.float32).itemsize // self.dtype.itemsize
         made, first = [], 0
         for item, plans in zip(self.placer.ops, bound, strict=True):
             last = first + len(item.steps) - 1
             floats = max([0, *(each.plan.scratch_floats for each in plans)])
             if floats:
-                made.append(Storage("scratch", None, floats, first=first, last=last))
+                made.append(Storage("scratch", None, wide * floats, first=first, last=last))
                 for each in plans:
                     each.storages["scratch"] = made[-1]
             first = last + 1
-        align = max(ALIGN, device.mem_base_addr_align // 32)  # bits
+        align = max(ALIGN, device.mem_base_addr_align // (8 * self.dtype.itemsize))  # bits
+        if wide > 1 and made:
+            start = -(-self.arena_floats // align) * align
+            for storage in made:
+                storage.offset = start
+            self.arena_floats = start + max(storage.floats for storage in made)
+            return
         self.arena_floats = place_scratch(made, self.placer.storages, self.arena_floats, align)
 
     def _ops(self, item: PlacedOp, bound: list[Bound], traits: Traits) -> list[Op]:
         """What the scheduler sees of a layer."""
         name, fallback = item.nodes[-1], isinstance(item.op.spec, Fallback)
-        flops, size = cost(item.op, self.module.shapes)
+        flops, size = cost(item.op, self.module.shapes, self.dtype.itemsize)
         launches = [launch for each in bound for launch in each.plan.launches]
         count = 1 if fallback else ops_for(flops, size, launches, traits)
         names = [f"{name} [{part}/{count}]" for part in range(1, count + 1)]
@@ -161,7 +180,9 @@ class Compiled:
         """Weights once, activations a job; see ``Network.memory``."""
         buffers = {b.int_ptr: b.size for op in self.constants for d in op for b in d.values()}
         floats = self.arena_floats + sum(s.floats for s in self.dedicated)
-        return Memory(weights_bytes=sum(buffers.values()), activation_bytes=4 * floats)
+        return Memory(
+            weights_bytes=sum(buffers.values()), activation_bytes=self.dtype.itemsize * floats
+        )
 
 
 def _convolves_all_of(storage: Storage, step: Step) -> bool:
@@ -176,8 +197,8 @@ def _uploader(context: cl.Context) -> Callable[[np.ndarray], cl.Buffer]:
     shared: dict[tuple[str, tuple[int, ...], bytes], cl.Buffer] = {}
 
     def upload(array: np.ndarray) -> cl.Buffer:
-        wanted = np.int32 if array.dtype.kind == "i" else np.float32
-        data = np.ascontiguousarray(array, wanted)
+        wanted = array.dtype if array.dtype == np.float16 else np.float32
+        data = np.ascontiguousarray(array, np.int32 if array.dtype.kind == "i" else wanted)
         if data.nbytes > _SMALL_BYTES:
             return cl.Buffer(context, flags, hostbuf=data)
         key = (data.dtype.str, data.shape, data.tobytes())

@@ -135,7 +135,7 @@ class _Planner(ConvBuilder):
         lanes = 1 << (height * width - 1).bit_length()
         taps = weights.reshape(-1, height * width, 1, 1).transpose(1, 0, 2, 3)
         last = -(-(x.channels - (x.blocks - 1) * x.block) // 4)
-        name = self._store("w", conv_pack.pack_dense(taps, lanes, x.block, 4, last))
+        name = self._store_weights(conv_pack.pack_dense(taps, lanes, x.block, 4, last))
         most = 2 if self.traits.kind == "gpu" else 12
         wide = next(size for size in (12, 8, 4, 2, 1) if size <= min(x.width, most))
         extra = (np.int32(self.y.row), np.int32(x.blocks), np.int32(last))
@@ -164,7 +164,7 @@ class _Planner(ConvBuilder):
         height, width = self._grid(part, flatten=True)
         outputs = self.y.channels
         tile = planar_tile(outputs, width, height, self.traits)
-        name = self._store("w", np.ascontiguousarray(part.weights.transpose(1, 2, 3, 0)).ravel())
+        name = self._store_weights(np.ascontiguousarray(part.weights.transpose(1, 2, 3, 0)).ravel())
         split = Split(tile, 0, -(-outputs // tile.blocks))
         extra = (np.int32(self.x.channels), np.int32(outputs))
         kernel = {"outputs": tile.blocks, "blocked": self.y.block > 1}
@@ -175,7 +175,7 @@ class _Planner(ConvBuilder):
         height, width = part.out_size
         tile = self._forced(width, height, (1,))
         tile = tile or depthwise_tile(taps, part.stride[1], width, height, self.traits)
-        name = self._store("w", conv_pack.pack_depthwise(part.weights, self.traits.block))
+        name = self._store_weights(conv_pack.pack_depthwise(part.weights, self.traits.block))
         kernel = {"taps": taps, "stride": part.stride[1]}
         split = Split(tile, 0, self.blocks)
         self._launch("conv_depthwise", part, split, name, kernel, (self._x_pixel(part),))
@@ -183,7 +183,7 @@ class _Planner(ConvBuilder):
     def _add_few(self, part: Pass) -> None:
         outputs = self.y.channels
         tile = few_tile(outputs, self._grid(part, flatten=True)[1], self.traits)
-        name = self._store("w", conv_pack.pack_few(part.weights, self.traits.block))
+        name = self._store_weights(conv_pack.pack_few(part.weights, self.traits.block))
         blocks = self.x.blocks if part.weights.size else 0
         extra = (self._x_pixel(part), np.int32(blocks))
         self._launch(
@@ -225,7 +225,7 @@ class _Planner(ConvBuilder):
             }
             group = np.int32(packed.size // split.groups)
             args = (self._x_pixel(part), group, *extra, *(np.int32(value) for value in counts))
-            name = self._store("w", packed)
+            name = self._store_weights(packed)
             self._launch("conv_dense", part, split, name, kernel, args, flatten=True)
 
     def _winograd(self, part: Pass) -> winograd.Winograd | None:
@@ -243,10 +243,13 @@ class _Planner(ConvBuilder):
         blocks, groups = -(-channels // lanes), self.blocks // tile.blocks
         last = -(-(channels - (blocks - 1) * lanes) // winograd.UNROLL)
         packed = winograd.pack(plan.weights, tile.blocks * lanes)
-        name, windows = self._store("w", packed), Ref("scratch")
+        name, windows = self._store_weights(packed), Ref("scratch")
         places = [] if plan.offsets is None else [Ref(self._store("offsets", plan.offsets))]
         shape = {"block": lanes, "tile_w": tile.width}
-        transform = render("winograd_input", **shape, gathered=bool(places), pixel=self.x.block)
+        memory = {"device": self.traits.kind, "storage": self.traits.storage}
+        transform = render(
+            "winograd_input", **shape, **memory, gathered=bool(places), pixel=self.x.block
+        )
         multiply = render(
             "winograd", **shape, tile_h=1, out_blocks=tile.blocks, **self._epilogue(False)
         )

@@ -130,6 +130,7 @@ class ConvBuilder:
             "scatter": scatter,
             "clears": clears,
             "device": self.traits.kind,
+            "storage": self.traits.storage,
         }
 
     def _source(self, part: Pass) -> tuple[int, int, int]:
@@ -151,6 +152,10 @@ class ConvBuilder:
             return 1, height * width
         return height, width
 
+    def _store_weights(self, packed: np.ndarray, name: str = "w") -> str:
+        """Add packed weights, in the precision that tensors have."""
+        return self._store(name, packed.astype(self.traits.dtype, copy=False))
+
     def _store(self, name: str, array: np.ndarray) -> str:
         """Add a constant under ``name`` or, when that is taken, ``name2``, ``name3``..."""
         key, number = name, 1
@@ -158,7 +163,7 @@ class ConvBuilder:
             number += 1
             key = f"{name}{number}"
         # a pass without taps (stride beyond the kernel) still needs a buffer to bind
-        self.constants[key] = array if array.size else np.zeros(self.traits.block, np.float32)
+        self.constants[key] = array if array.size else np.zeros(self.traits.block, array.dtype)
         return key
 
 

@@ -68,9 +68,9 @@ class _Builder(ConvBuilder):
             )
             if len(rows)
         ]
-        name = self._store("w", conv_pack.pack_depthwise(weights, lanes))
+        name = self._store_weights(conv_pack.pack_depthwise(weights, lanes))
         inner_bias = self._store("inner_b", conv_pack.pack_channels(bias, x.channels, lanes))
-        pointwise = self._store("pointwise", np.concatenate(packed))
+        pointwise = self._store_weights(np.concatenate(packed), "pointwise")
         act = spec.activation
         counts = (x.blocks, last, whole)
         extra = (

@@ -17,24 +17,25 @@ from heimdall.engine.opencl.lowered import (
 )
 
 
-def cost(op: Lowered, shapes: Mapping[str, Shape]) -> tuple[int, int]:
-    """(operations, bytes): a multiply-add counts as two; every tensor is touched once."""
+def cost(op: Lowered, shapes: Mapping[str, Shape], itemsize: int) -> tuple[int, int]:
+    """(operations, bytes): a multiply-add counts as two; every tensor is touched once, of whose
+    numbers each takes ``itemsize`` bytes."""
     read = sum(prod(shapes[name]) for name in op.inputs)
     written = sum(prod(shapes[name]) for name in op.outputs)
     spec = op.spec
     if isinstance(spec, Conv):
         taps = prod(spec.weights.shape[1:])
         points = prod(shapes[op.inputs[0] if spec.spec.transposed else op.output])
-        return 2 * taps * points, 4 * (read + written + spec.weights.size)
+        return 2 * taps * points, itemsize * (read + written + spec.weights.size)
     if isinstance(spec, Separable):
         parts = (spec.depthwise.weights, spec.pointwise.weights)
         height, width = shapes[op.output][2:]
         taps = sum(part.size for part in parts)  # every weight is used once a pixel
-        return 2 * taps * height * width, 4 * (read + written + taps)
+        return 2 * taps * height * width, itemsize * (read + written + taps)
     if isinstance(spec, Elementwise):
-        return written * len(spec.expression.steps), 4 * (read + written)
+        return written * len(spec.expression.steps), itemsize * (read + written)
     if isinstance(spec, Pool):
-        return written * prod(spec.kernel), 4 * (read + written)
+        return written * prod(spec.kernel), itemsize * (read + written)
     if isinstance(spec, Linear):
-        return written * 6, 4 * (read + written)
-    return (0 if isinstance(spec, Fallback) else max(read, written)), 4 * (read + written)
+        return written * 6, itemsize * (read + written)
+    return (0 if isinstance(spec, Fallback) else max(read, written)), itemsize * (read + written)

@@ -1,12 +1,14 @@
-"""The OpenCL engine: float32 networks on any OpenCL 1.2 device, GPU or PoCL."""
+"""The OpenCL engine: networks on any OpenCL 1.2 device, GPU or CPU."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Literal
 from weakref import WeakValueDictionary
 
 import pyopencl as cl
@@ -20,7 +22,9 @@ from heimdall.engine.opencl.program import Programs
 from heimdall.engine.opencl.transfer import Transfer
 from heimdall.engine.opencl.tuner import tune
 from heimdall.engine.opencl.tuning import Tuning
+from heimdall.errors import DeviceError
 from heimdall.graph.graph import Graph
+from heimdall.vocabulary.enums import Precision
 from heimdall.vocabulary.processors import GPU
 
 
@@ -63,7 +67,7 @@ class OpenCLEngine(Engine):
     def _open_queues(self) -> None:
         profiling = cl.command_queue_properties.PROFILING_ENABLE
         self.queue = cl.CommandQueue(self.context, self.device, profiling)
-        self.transfer = Transfer(self.context, self.device)
+        self.transfer = Transfer(self.context, self.device, dtype=self.traits.dtype)
 
     def beside(self) -> OpenCLEngine:
         """An engine with queues of its own, that shares everything else with this one."""
@@ -72,6 +76,26 @@ class OpenCLEngine(Engine):
             other._open_queues()
         except cl.Error as error:
             raise explain(error, f"opening a queue on {label(self.device)}") from error
+        return other
+
+    @property
+    def precisions(self) -> tuple[Precision, ...]:
+        half = "cl_khr_fp16" in self.device.extensions.split()
+        return (Precision.FP32, Precision.FP16) if half else (Precision.FP32,)
+
+    def in_precision(self, precision: Precision) -> OpenCLEngine:
+        """This engine with networks of that precision: device, queues and kernels are shared."""
+        storage: Literal["float", "half"] = "half" if precision == Precision.FP16 else "float"
+        if storage == self.traits.storage:
+            return self
+        if precision not in self.precisions:
+            raise DeviceError(
+                f"{label(self.device)} has no half precision (cl_khr_fp16): use precision='fp32'"
+            )
+        other = copy.copy(self)
+        other.traits = replace(self.traits, storage=storage)
+        other.transfer = self.transfer.holding(other.traits.dtype)
+        other._compiled = WeakValueDictionary()
         return other
 
     def load(
@@ -99,7 +123,8 @@ class OpenCLEngine(Engine):
 
     def describe(self) -> Mapping[str, str]:
         kind = "GPU" if is_gpu(self.device) else f"{self.traits.compute_units} compute units"
-        return {
+        half = {"precision": str(Precision.FP16)} if self.traits.storage == "half" else {}
+        return half | {
             "device": label(self.device),
             "driver": driver(self.device),
             "version": _version() + self.tuning.version,

@@ -26,7 +26,7 @@ def ints(*values: int) -> list[Arg]:
 
 def source(name: str, traits: Traits, block: int, **variables: Any) -> Kernel:
     """A kernel of common.cl's family."""
-    return render(name, block=block, device=traits.kind, **variables)
+    return render(name, block=block, device=traits.kind, storage=traits.storage, **variables)
 
 
 @dataclass(frozen=True)

@@ -16,17 +16,24 @@ class Traits:
 
     ``block`` is the lane count of NCHWc tensors: 16 with AVX-512, 8 with AVX2, 4 with NEON and
     on GPUs. ``registers`` vectors of that width fit in the register file (32 with AVX-512 and
-    NEON, 16 with AVX2): it bounds the register tiles.
+    NEON, 16 with AVX2): it bounds the register tiles. ``storage`` is how tensors and weights lie in
+    memory; what kernels compute is float in any case.
     """
 
     kind: Literal["cpu", "gpu"]
     block: int = 16
     compute_units: int = 1
     registers: int = 32
+    storage: Literal["float", "half"] = "float"
 
     def __post_init__(self) -> None:
         if self.block not in (4, 8, 16):
             raise ValueError(f"block width must be 4, 8 or 16, not {self.block}")
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of tensors and weights in memory."""
+        return np.dtype(np.float16 if self.storage == "half" else np.float32)
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,15 @@ from heimdall.engine.opencl.placed import Storage
 from heimdall.errors import ModelError
 from heimdall.graph.graph import Graph
 
-_INDEX_BYTES = 4 * (2**31 - 1)  # kernels count floats in 32-bit integers
+_MOST_INDEX = 2**31 - 1  # kernels count in 32-bit integers
 
 
 def check_fits(
-    graph: Graph, storages: Sequence[Storage], arena_floats: int, device: cl.Device
+    graph: Graph,
+    storages: Sequence[Storage],
+    arena_floats: int,
+    device: cl.Device,
+    itemsize: int = 4,
 ) -> None:
     """Raise ModelError, naming the node of the largest tensor, unless every buffer of a job can
     be allocated and all of them fit beside the weights."""
@@ -23,18 +27,19 @@ def check_fits(
     if not live:
         return
     largest = max(live, key=lambda each: each.floats)
-    arena, buffer = 4 * arena_floats, min(int(device.max_mem_alloc_size), _INDEX_BYTES)
-    weights = sum(array.nbytes for array in graph.constants.values())
-    activations = arena + sum(4 * each.floats for each in live if each.dedicated)
+    arena = itemsize * arena_floats
+    buffer = min(int(device.max_mem_alloc_size), itemsize * _MOST_INDEX)
+    weights = sum(itemsize * array.size for array in graph.constants.values())
+    activations = arena + sum(itemsize * each.floats for each in live if each.dedicated)
     for needed, there, what in (
-        (max(4 * largest.floats, arena), buffer, "in one piece"),
+        (max(itemsize * largest.floats, arena), buffer, "in one piece"),
         (weights + activations, int(device.global_mem_size), "with its weights"),
     ):
         if needed > there:
-            origin = _origin(graph, largest.name)
+            origin, size = _origin(graph, largest.name), itemsize * largest.floats
             raise ModelError(
                 f"{graph.name} needs {_size(needed)} {what}, and {label(device)} has "
-                f"{_size(there)}: {origin} makes {_size(4 * largest.floats)}; choose smaller "
+                f"{_size(there)}: {origin} makes {_size(size)}; choose smaller "
                 "input shapes"
             )
 

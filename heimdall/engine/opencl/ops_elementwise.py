@@ -43,7 +43,11 @@ def plan_elementwise_picture(
         scalars=len(expression.scalars),
         mask=expression.may_overflow and lanes < y.block,
     )
-    constants = {op.ref: op.constant for op in operands if op.constant is not None}
+    constants = {
+        op.ref: op.constant.astype(traits.dtype, copy=False)
+        for op in operands
+        if op.constant is not None
+    }
     return Plan((grid.launch(kernel, args),), constants)
 
 
@@ -100,7 +104,7 @@ def plan_elementwise_array(
     for index, value in enumerate(inputs):
         if isinstance(value, np.ndarray):
             refs.append(f"c{index}")
-            constants[f"c{index}"] = np.ascontiguousarray(value, np.float32).reshape(-1)
+            constants[f"c{index}"] = np.ascontiguousarray(value, traits.dtype).reshape(-1)
             value = Strided.contiguous(value.shape)
         else:
             refs.append(f"i{index}")

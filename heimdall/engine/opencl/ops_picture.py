@@ -83,7 +83,7 @@ def plan_reduce_picture(spec: Reduce, x: Layout, y: Layout, traits: Traits) -> P
     grid = Grid.bands(x.width, x.height, x.blocks, traits)
     bands = grid.bands_per_block
     join, start = JOINS[spec.mode]
-    kernel = source("reduce_picture", traits, x.block, join=join, start=start)
+    kernel = source("reduce_picture", traits, x.block, join=join, start=start, whole=bands == 1)
     factor = np.float32(1.0 / (x.height * x.width) if spec.mode == "mean" else 1.0)
     first = [*pointer("i0", x)]
     if bands == 1:

@@ -49,6 +49,7 @@ class OpenCLState(State):
         self.fallback_ns: dict[int, int] = {}
         self._kept: dict[int, np.ndarray] = {}
         allocate = engine.transfer.allocate
+        self._dtype = compiled.dtype
         try:
             self._buffers: dict[Storage | None, cl.Buffer] = {None: allocate(compiled.arena_floats)}
             self._buffers |= {each: allocate(each.floats) for each in compiled.dedicated}
@@ -86,7 +87,8 @@ class OpenCLState(State):
         It is kept as long as the kernels: to set an argument does not retain what is set (OpenCL
         3.0 API, 5.9.2), and drivers that use the object only when the kernel runs find it gone.
         """
-        place = 4 * scratch.offset, 4 * scratch.floats
+        size = self._dtype.itemsize
+        place = size * scratch.offset, size * scratch.floats
         if place not in self._regions:
             self._regions[place] = self._buffers[None].get_sub_region(*place)
         return self._regions[place]
@@ -160,7 +162,7 @@ class OpenCLState(State):
 
     def _zero(self) -> None:
         for buffer in self._buffers.values():
-            cl.enqueue_fill_buffer(self._queue, buffer, np.float32(0), 0, buffer.size)
+            cl.enqueue_fill_buffer(self._queue, buffer, self._dtype.type(0), 0, buffer.size)
         self._queue.finish()
 
 

@@ -9,6 +9,7 @@ calling thread. The rest get a staging array.
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterator
 
 import numpy as np
@@ -17,7 +18,6 @@ import pyopencl as cl
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.placed import Array, Picture
 
-_FLOAT = np.dtype(np.float32)
 _ALIGNMENT = 128  # bytes: vectors are loaded and stored aligned, cache lines are fetched in pairs
 
 
@@ -33,13 +33,27 @@ def ways(device: cl.Device) -> tuple[str, ...]:
 class Transfer:
     """Copies on a queue of its own, so that they need not wait behind chunks.
 
-    ``way`` is one of ``ways(device)``; by default the cheapest.
+    ``way`` is one of ``ways(device)``; by default the cheapest. ``dtype`` is what tensors are in
+    the device's memory; on the host they are float32.
     """
 
-    def __init__(self, context: cl.Context, device: cl.Device, way: str | None = None) -> None:
+    def __init__(
+        self,
+        context: cl.Context,
+        device: cl.Device,
+        way: str | None = None,
+        dtype: np.dtype = np.dtype(np.float32),  # noqa: B008  (a constant)
+    ) -> None:
         self._context = context
         self._queue = cl.CommandQueue(context, device)
         self.way = way or ways(device)[0]
+        self._dtype = dtype
+
+    def holding(self, dtype: np.dtype) -> Transfer:
+        """The same way to memory that holds ``dtype``."""
+        other = copy.copy(self)
+        other._dtype = dtype
+        return other
 
     def allocate(self, floats: int) -> cl.Buffer:
         """Memory of the device for tensors, of the kind that is cheapest to copy to and from.
@@ -48,12 +62,12 @@ class Transfer:
         """
         flags, floats = int(cl.mem_flags.READ_WRITE), max(1, floats)
         if self.way == IN_PLACE:
-            memory = cl.fsvm_empty(self._context, floats, _FLOAT, alignment=_ALIGNMENT)
+            memory = cl.fsvm_empty(self._context, floats, self._dtype, alignment=_ALIGNMENT)
             flags |= int(cl.mem_flags.USE_HOST_PTR)
             return cl.Buffer(self._context, flags, hostbuf=memory)
         if self.way == MAPPED:
             flags |= int(cl.mem_flags.ALLOC_HOST_PTR)
-        return cl.Buffer(self._context, flags, 4 * floats)
+        return cl.Buffer(self._context, flags, self._dtype.itemsize * floats)
 
     def upload(self, buffer: cl.Buffer, value: Picture | Array, array: np.ndarray) -> None:
         """Write a tensor. The rest of its storage becomes zero."""
@@ -68,7 +82,11 @@ class Transfer:
         """Write a picture in channel blocks."""
         storage = value.storage
         with self.opened(buffer, storage.offset, storage.floats, write=True) as floats:
-            storage.layout.pack_into(floats, np.asarray(array).reshape(storage.picture or ()))
+            picture = np.asarray(array).reshape(storage.picture or ())
+            if floats.dtype == np.float32:
+                storage.layout.pack_into(floats, picture)
+            else:  # OpenCV transposes no halfs
+                floats[: storage.layout.floats] = storage.layout.pack(picture)
 
     def download(
         self,
@@ -84,6 +102,7 @@ class Transfer:
             if isinstance(value, Picture) and not _plain(value.layout):
                 layout = value.layout
                 own = floats[layout.offset - storage.offset :]
+                own = np.asarray(own, np.float32)
                 array = layout.unpack(own, memory).reshape(shape)
                 return array.copy() if np.may_share_memory(array, floats) else array
             return np.array(_view(floats, value), np.float32).reshape(shape)
@@ -94,13 +113,14 @@ class Transfer:
     ) -> Iterator[np.ndarray]:
         """A part of a buffer as floats, to be written as a whole, or to be read."""
         if self.way == IN_PLACE:
-            memory = buffer.get_host_array((buffer.size // 4,), _FLOAT)
+            memory = buffer.get_host_array((buffer.size // self._dtype.itemsize,), self._dtype)
             yield memory[offset : offset + floats]
             return
+        size = self._dtype.itemsize
         if self.way == MAPPED:
             flags = cl.map_flags.WRITE if write else cl.map_flags.READ
             array, _ = cl.enqueue_map_buffer(
-                self._queue, buffer, flags, 4 * offset, (floats,), _FLOAT
+                self._queue, buffer, flags, size * offset, (floats,), self._dtype
             )
             try:
                 yield array
@@ -108,12 +128,12 @@ class Transfer:
                 array.base.release(self._queue)
                 self._queue.finish()
             return
-        staging = np.empty(floats, np.float32)
+        staging = np.empty(floats, self._dtype)
         if not write:
-            cl.enqueue_copy(self._queue, staging, buffer, src_offset=4 * offset)
+            cl.enqueue_copy(self._queue, staging, buffer, src_offset=size * offset)
         yield staging
         if write:
-            cl.enqueue_copy(self._queue, buffer, staging, dst_offset=4 * offset)
+            cl.enqueue_copy(self._queue, buffer, staging, dst_offset=size * offset)
 
 
 def write(transfer: Transfer, buffer: cl.Buffer, value: Picture | Array, array: np.ndarray) -> None:
@@ -143,7 +163,7 @@ def _view(floats: np.ndarray, value: Picture | Array) -> np.ndarray:
     """The tensor inside the floats of its storage, as a numpy view."""
     if isinstance(value, Array):
         view = value.view
-        strides = tuple(4 * stride for stride in view.strides)
+        strides = tuple(floats.itemsize * stride for stride in view.strides)
         return np.lib.stride_tricks.as_strided(floats[view.offset :], view.shape, strides)
     layout = value.layout
     lane = layout.plane if layout.block == 1 else 1
@@ -151,5 +171,5 @@ def _view(floats: np.ndarray, value: Picture | Array) -> np.ndarray:
     return np.lib.stride_tricks.as_strided(
         floats[start:],
         (1, layout.channels, layout.height, layout.width),
-        (0, 4 * lane, 4 * layout.row, 4 * layout.block),
+        tuple(floats.itemsize * step for step in (0, lane, layout.row, layout.block)),
     )

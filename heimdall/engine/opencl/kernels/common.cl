@@ -2,19 +2,23 @@
     ("cpu": one work-item a work-group; "gpu": several, some beyond the picture).
     A work-item handles chunk_w x chunk_h pixels of one channel block. #}
 
+{% import "storage.cl" as memory with context %}
+{# GET and PUT: a vector of a tensor; KEPT and KEEP: of scratch memory, which is float. #}
 {% macro vector() %}
 {% if block == 1 %}
 typedef float V;
 {% else %}
 typedef float{{ block }} V;
 {% endif %}
+{{ memory.types() }}
 {% if block == 3 %}
-#define GET(p) vload3(0, p)
-#define PUT(p, v) vstore3(v, 0, p)
+#define GET(p) WIDE(vload3(0, p))
+#define PUT(p, v) vstore3(NARROW(v), 0, p)
 {% else %}
-#define AT(p) (*(__global V *)(p))
-#define GET(p) (*(__global const V *)(p))
-#define PUT(p, v) (AT(p) = (v))
+#define GET(p) WIDE(*(__global const SV *)(p))
+#define PUT(p, v) (*(__global SV *)(p) = NARROW(v))
+#define KEPT(p) (*(__global const V *)(p))
+#define KEEP(p, v) (*(__global V *)(p) = (v))
 {% endif %}
 {% endmacro %}
 

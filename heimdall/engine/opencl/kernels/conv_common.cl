@@ -6,6 +6,7 @@
     "before" or "after" the activation), scatter (output is not NCHWc: store lane by lane),
     clears (True: work-items of one more row of tiles zero the halo of the output), device ("cpu": one work-item a work-group; "gpu": several, some beyond the picture). #}
 
+{% import "storage.cl" as memory with context %}
 {# FETCH(p): bring a line into the cache before it is needed, where the compiler can ask for it. #}
 {% macro fetch() %}
 #if defined(__has_builtin)
@@ -25,15 +26,15 @@
 
 {% macro preamble() %}
 typedef float{{ block }} V;
-{{ activation }}
+{{ memory.types() }}{{ activation }}
 {% if scatter %}
-static void scatter(__global float *to, V v, int lanes, int step) {
+static void scatter(__global S *to, V v, int lanes, int step) {
     float part[{{ block }}];
     vstore{{ block }}(v, 0, part);
     for (int i = 0; i < lanes && i < {{ block }}; i++) to[i * step] = part[i];
 }
 {% if residual != "none" %}
-static V gather(__global const float *from, int lanes, int step) {
+static V gather(__global const S *from, int lanes, int step) {
     float part[{{ block }}];
     for (int i = 0; i < {{ block }}; i++) part[i] = i < lanes ? from[i * step] : 0.0f;
     return vload{{ block }}(0, part);
@@ -43,16 +44,16 @@ static V gather(__global const float *from, int lanes, int step) {
 {% if clears %}
 // Zero the halo of one block; of its rows, those of one of `shares` work-items.
 static void clear_halo(
-    __global float *plane, int row_step, int pixel, int width, int height,
+    __global S *plane, int row_step, int pixel, int width, int height,
     int top, int left, int bottom, int right, int share, int shares)
 {
     const int stored = top + height + bottom;
     const int end = stored * (share + 1) / shares - top;
     for (int row = stored * share / shares - top; row < end; row++) {
-        __global float *to = plane + row * row_step;
+        __global S *to = plane + row * row_step;
         const int first = row < 0 || row >= height ? width : 0;
-        for (int at = -left; at < first; at++) *(__global V *)(to + at * pixel) = (V)(0.0f);
-        for (int at = width; at < width + right; at++) *(__global V *)(to + at * pixel) = (V)(0.0f);
+        for (int at = -left; at < first; at++) *(__global SV *)(to + at * pixel) = NARROW((V)(0.0f));
+        for (int at = width; at < width + right; at++) *(__global SV *)(to + at * pixel) = NARROW((V)(0.0f));
     }
 }
 {% endif %}
@@ -61,17 +62,17 @@ __attribute__((reqd_work_group_size(1, 1, 1)))
 {% endif %}
 {% endmacro %}
 
-{# Arguments that every convolution kernel takes for its results. Strides and bases count floats. #}
+{# Arguments that every convolution kernel takes for its results. Strides and bases count elements. #}
 {% macro results() %}
     __global const float *restrict bias,
 {% if slopes %}
     __global const float *restrict slope,
 {% endif %}
 {% if residual != "none" %}
-    __global const float *restrict added,
+    __global const S *restrict added,
     int r_base, int r_plane, int r_row, int r_pixel,
 {% endif %}
-    __global float *restrict y,
+    __global S *restrict y,
     int y_base, int y_plane, int y_row, int y_pixel,
 {% if scatter %}
     int channels, int y_lane,
@@ -89,8 +90,8 @@ __attribute__((reqd_work_group_size(1, 1, 1)))
 
 {# Arguments of the kernels that walk over the taps of a window. #}
 {% macro arguments() %}
-    __global const float *restrict x,
-    __global const float *restrict weights,
+    __global const S *restrict x,
+    __global const S *restrict weights,
 {{ results() }}    int x_base, int x_plane, int x_row,  // x_row: from the input of one output row to the next
     int taps_y, int taps_x, int tap_row, int tap_col,
 {% endmacro %}
@@ -134,7 +135,7 @@ __attribute__((reqd_work_group_size(1, 1, 1)))
 {% if scatter %}
         const V a = gather(added + ({{ at }}) + (ob + {{ j }}) * {{ block }} * r_lane, channels - (ob + {{ j }}) * {{ block }}, r_lane);
 {% else %}
-        const V a = *(__global const V *)(added + ({{ at }}) + (ob + {{ j }}) * r_plane);
+        const V a = WIDE(*(__global const SV *)(added + ({{ at }}) + (ob + {{ j }}) * r_plane));
 {% endif %}
 {% endif %}
 {% if slopes %}
@@ -145,7 +146,7 @@ __attribute__((reqd_work_group_size(1, 1, 1)))
 {% if scatter %}
         scatter(y + ({{ to }}) + (ob + {{ j }}) * {{ block }} * y_lane, v, channels - (ob + {{ j }}) * {{ block }}, y_lane);
 {% else %}
-        *(__global V *)(y + ({{ to }}) + (ob + {{ j }}) * y_plane) = v;
+        *(__global SV *)(y + ({{ to }}) + (ob + {{ j }}) * y_plane) = NARROW(v);
 {% endif %}
     }
 {% endmacro %}

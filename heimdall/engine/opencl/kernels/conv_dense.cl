@@ -27,11 +27,11 @@ __kernel void conv_dense(
     int blocks, int steps, int last_steps)  // input blocks; unrolled steps in each and in the last
 {
 {{ common.place(vectors) }}
-    __global const float *tile = x + x_base + y0 * x_row + x0 * {{ pixel }};
+    __global const S *tile = x + x_base + y0 * x_row + x0 * {{ pixel }};
 {% if grouped %}
     tile += starts[g] * x_plane;
 {% endif %}
-    __global const V *w = (__global const V *)(weights + (size_t)g * w_group);
+    __global const SV *w = (__global const SV *)(weights + (size_t)g * w_group);
     __global const V *b = (__global const V *)bias + ob;
 {% for j in range(out_blocks) %}
 {% for r in range(tile_h) %}
@@ -61,19 +61,19 @@ __kernel void conv_dense(
 {% endif %}
         for (int ky = 0; ky < taps_y; ky++)
             for (int kx = 0; kx < taps_x; kx++) {
-                __global const float *x_0 = tile + ib * x_plane + ky * tap_row + kx * tap_col;
+                __global const S *x_0 = tile + ib * x_plane + ky * tap_row + kx * tap_col;
 {% for r in range(1, tile_h) %}
-                __global const float *x_{{ r }} = x_0 + {{ r }} * x_row;
+                __global const S *x_{{ r }} = x_0 + {{ r }} * x_row;
 {% endfor %}
                 for (int c = 0; c < count; c++) {
 {% for u in range(unroll) %}
                     {
 {% for j in range(out_blocks) %}
-                        const V w{{ j }} = w[{{ u * vectors + j }}];
+                        const V w{{ j }} = WIDE(w[{{ u * vectors + j }}]);
                         {{ common.fetch_weights(u * vectors + j) }}
 {% endfor %}
 {% if half %}
-                        const H narrow = w[{{ u * vectors + out_blocks }}].lo;
+                        const H narrow = WIDE(w[{{ u * vectors + out_blocks }}]).lo;
 {% endif %}
 {% for r in range(tile_h) %}
 {% for t in range(tile_w) %}

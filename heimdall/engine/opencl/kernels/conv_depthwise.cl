@@ -11,8 +11,8 @@ __kernel void conv_depthwise(
 {{ common.arguments() }}    int x_pixel)
 {
 {{ common.place(1) }}
-    __global const float *tile = x + x_base + ob * x_plane + y0 * x_row + x0 * {{ pixel }};
-    __global const V *w = (__global const V *)weights + (size_t)ob * taps_y * taps_x;
+    __global const S *tile = x + x_base + ob * x_plane + y0 * x_row + x0 * {{ pixel }};
+    __global const SV *w = (__global const SV *)weights + (size_t)ob * taps_y * taps_x;
     const V b = ((__global const V *)bias)[ob];
 {% for r in range(tile_h) %}
 {% for t in range(tile_w) %}
@@ -22,15 +22,15 @@ __kernel void conv_depthwise(
 {% if taps %}
 {% for iy in range((tile_h - 1) * stride + taps) %}
     {
-        __global const V *from = (__global const V *)(tile + {{ iy }} * tap_row);
+        __global const SV *from = (__global const SV *)(tile + {{ iy }} * tap_row);
 {% for r in range(tile_h) if 0 <= iy - r * stride < taps %}
 {% for k in range(taps) %}
-        const V w{{ r }}_{{ k }} = w[{{ (iy - r * stride) * taps + k }}];
+        const V w{{ r }}_{{ k }} = WIDE(w[{{ (iy - r * stride) * taps + k }}]);
 {% endfor %}
 {% endfor %}
 {% for ix in range((tile_w - 1) * stride + taps) %}
         {
-            const V a = from[{{ ix }}];
+            const V a = WIDE(from[{{ ix }}]);
 {% for r in range(tile_h) if 0 <= iy - r * stride < taps %}
 {% for t in range(tile_w) if 0 <= ix - t * stride < taps %}
             c{{ r }}_{{ t }} = fma(a, w{{ r }}_{{ ix - t * stride }}, c{{ r }}_{{ t }});
@@ -43,11 +43,11 @@ __kernel void conv_depthwise(
 {% else %}
     for (int ky = 0; ky < taps_y; ky++)
         for (int kx = 0; kx < taps_x; kx++) {
-            __global const float *from = tile + ky * tap_row + kx * tap_col;
-            const V k = *w++;
+            __global const S *from = tile + ky * tap_row + kx * tap_col;
+            const V k = WIDE(*w++);
 {% for r in range(tile_h) %}
 {% for t in range(tile_w) %}
-            c{{ r }}_{{ t }} = fma(*(__global const V *)(from + {{ r }} * x_row + {{ t }} * {{ pixel }}), k, c{{ r }}_{{ t }});
+            c{{ r }}_{{ t }} = fma(WIDE(*(__global const SV *)(from + {{ r }} * x_row + {{ t }} * {{ pixel }})), k, c{{ r }}_{{ t }});
 {% endfor %}
 {% endfor %}
         }

@@ -20,8 +20,8 @@ __kernel void conv_few(
 {{ common.arguments() }}    int x_pixel, int blocks)
 {
 {{ common.place(1) }}
-    __global const float *tile = x + x_base + y0 * x_row + x0 * {{ pixel }};
-    __global const V *w = (__global const V *)weights;
+    __global const S *tile = x + x_base + y0 * x_row + x0 * {{ pixel }};
+    __global const SV *w = (__global const SV *)weights;
 {% for o in range(outputs) %}
 {% for t in range(tile_w) %}
     V c{{ o }}_{{ t }} = (V)(0.0f);
@@ -31,13 +31,13 @@ __kernel void conv_few(
     for (int ib = 0; ib < blocks; ib++)
         for (int ky = 0; ky < taps_y; ky++)
             for (int kx = 0; kx < taps_x; kx++) {
-                __global const float *from = tile + ib * x_plane + ky * tap_row + kx * tap_col;
+                __global const S *from = tile + ib * x_plane + ky * tap_row + kx * tap_col;
 {% for o in range(outputs) %}
-                const V w{{ o }} = w[{{ o }}];
+                const V w{{ o }} = WIDE(w[{{ o }}]);
 {% endfor %}
 {% for t in range(tile_w) %}
                 {
-                    const V a = *(__global const V *)(from + {{ t }} * {{ pixel }});
+                    const V a = WIDE(*(__global const SV *)(from + {{ t }} * {{ pixel }}));
 {% for o in range(outputs) %}
                     c{{ o }}_{{ t }} = fma(a, w{{ o }}, c{{ o }}_{{ t }});
 {% endfor %}

@@ -11,8 +11,8 @@ __kernel void conv_planar(
 {
 {{ common.place(1, tile_w * block) }}
     const int first = min(g * {{ outputs }}, y_channels - {{ outputs }});
-    __global const float *tile = x + x_base + y0 * x_row + x0;
-    __global const float *w = weights + first;
+    __global const S *tile = x + x_base + y0 * x_row + x0;
+    __global const S *w = weights + first;
 {% for o in range(outputs) %}
 {% for r in range(tile_h) %}
 {% for t in range(tile_w) %}
@@ -24,14 +24,14 @@ __kernel void conv_planar(
     for (int c = 0; c < x_channels; c++)
         for (int ky = 0; ky < taps_y; ky++)
             for (int kx = 0; kx < taps_x; kx++) {
-                __global const float *from = tile + c * x_plane + ky * tap_row + kx * tap_col;
+                __global const S *from = tile + c * x_plane + ky * tap_row + kx * tap_col;
 {% for o in range(outputs) %}
-                const V w{{ o }} = (V)(w[{{ o }}]);
+                const V w{{ o }} = (V)((float)w[{{ o }}]);
 {% endfor %}
 {% for r in range(tile_h) %}
 {% for t in range(tile_w) %}
                 {
-                    const V a = vload{{ block }}({{ t }}, from + {{ r }} * x_row);
+                    const V a = WIDE(vload{{ block }}({{ t }}, from + {{ r }} * x_row));
 {% for o in range(outputs) %}
                     c{{ o }}_{{ r }}_{{ t }} = fma(a, w{{ o }}, c{{ o }}_{{ r }}_{{ t }});
 {% endfor %}
@@ -47,7 +47,7 @@ __kernel void conv_planar(
     {
         V v = c{{ o }}_{{ r }}_{{ t }};
 {% if residual != "none" %}
-        const V a = vload{{ block }}({{ t }}, added + r_base + (first + {{ o }}) * r_plane + (y0 + {{ r }}) * r_row + x0);
+        const V a = WIDE(vload{{ block }}({{ t }}, added + r_base + (first + {{ o }}) * r_plane + (y0 + {{ r }}) * r_row + x0));
 {% endif %}
 {% if slopes %}
         const V s = (V)(slope[first + {{ o }}]);
@@ -56,16 +56,16 @@ __kernel void conv_planar(
 {% if blocked %}
         c{{ o }}_{{ r }}_{{ t }} = v;
 {% else %}
-        vstore{{ block }}(v, {{ t }}, y + y_base + (first + {{ o }}) * y_plane + (y0 + {{ r }}) * y_row + x0);
+        vstore{{ block }}(NARROW(v), {{ t }}, y + y_base + (first + {{ o }}) * y_plane + (y0 + {{ r }}) * y_row + x0);
 {% endif %}
     }
 {% endfor %}
 {% if blocked %}
     {
-        __global float *to = y + y_base + (y0 + {{ r }}) * y_row + (x0 + {{ t * block }}) * y_pixel;
+        __global S *to = y + y_base + (y0 + {{ r }}) * y_row + (x0 + {{ t * block }}) * y_pixel;
 {% for i in range(block) %}
-        *(__global V *)(to + {{ i }} * y_pixel) = (V)(
-            {% for o in range(block) %}{{ "c%d_%d_%d.s%x"|format(o, r, t, i) if o < outputs else "0.0f" }}{{ ", " if not loop.last }}{% endfor %});
+        *(__global SV *)(to + {{ i }} * y_pixel) = NARROW((V)(
+            {% for o in range(block) %}{{ "c%d_%d_%d.s%x"|format(o, r, t, i) if o < outputs else "0.0f" }}{{ ", " if not loop.last }}{% endfor %}));
 {% endfor %}
     }
 {% endif %}

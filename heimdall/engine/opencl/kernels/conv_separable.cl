@@ -19,14 +19,14 @@ typedef float{{ block // 2 }} H;
 {{ common.fetch() }}{{ common.preamble() }}
 __kernel void conv_separable(
 {{ common.arguments() }}    __global const float *restrict inner_bias, float inner_p, float inner_q,
-    __global const float *restrict pointwise,
+    __global const S *restrict pointwise,
     int blocks, int last_steps, int whole)  // blocks read; fours of channels in the last; blocks before `rest`
 {
 {{ common.place("(whole + %d)"|format(rest + half)) }}
     V held[{{ room }}];  // [block][pixel]
     for (int ib = 0; ib < blocks; ib++) {
-        __global const float *tile = x + x_base + ib * x_plane + y0 * x_row + x0 * {{ pixel }};
-        __global const V *k = (__global const V *)weights + ib * {{ taps * taps }};
+        __global const S *tile = x + x_base + ib * x_plane + y0 * x_row + x0 * {{ pixel }};
+        __global const SV *k = (__global const SV *)weights + ib * {{ taps * taps }};
         const V start = ((__global const V *)inner_bias)[ib];
 {% for r in range(tile_h) %}
 {% for t in range(tile_w) %}
@@ -35,17 +35,17 @@ __kernel void conv_separable(
 {% endfor %}
 {% for iy in range((tile_h - 1) * stride + taps) %}
         {
-            __global const V *from = (__global const V *)(tile + {{ iy }} * tap_row);
+            __global const SV *from = (__global const SV *)(tile + {{ iy }} * tap_row);
 {% for r in range(tile_h) if 0 <= iy - r * stride < taps %}
 {% for c in range(taps) %}
-            const V k{{ r }}_{{ c }} = k[{{ (iy - r * stride) * taps + c }}];
+            const V k{{ r }}_{{ c }} = WIDE(k[{{ (iy - r * stride) * taps + c }}]);
 {% endfor %}
 {% endfor %}
 {% for ix in range((tile_w - 1) * stride + taps) %}
             {
-                const V a = from[{{ ix }}];
+                const V a = WIDE(from[{{ ix }}]);
                 // the next block of channels is far away: a core does not expect it
-                FETCH((__global const float *)(from + {{ ix }}) + x_plane);
+                FETCH((__global const S *)(from + {{ ix }}) + x_plane);
 {% for r in range(tile_h) if 0 <= iy - r * stride < taps %}
 {% for t in range(tile_w) if 0 <= ix - t * stride < taps %}
                 d{{ r }}_{{ t }} = fma(a, k{{ r }}_{{ ix - t * stride }}, d{{ r }}_{{ t }});
@@ -62,7 +62,7 @@ __kernel void conv_separable(
 {% endfor %}
     }
 
-    __global const V *w = (__global const V *)pointwise;
+    __global const SV *w = (__global const SV *)pointwise;
     __global const V *b = (__global const V *)bias;
 {% macro multiply(count, half) %}
 {% set vectors = count + half %}
@@ -84,10 +84,10 @@ __kernel void conv_separable(
 {% for u in range(4) %}
                     {
 {% for j in range(count) %}
-                        const V w{{ j }} = w[{{ u * vectors + j }}];
+                        const V w{{ j }} = WIDE(w[{{ u * vectors + j }}]);
 {% endfor %}
 {% if half %}
-                        const H narrow = w[{{ u * vectors + count }}].lo;
+                        const H narrow = WIDE(w[{{ u * vectors + count }}]).lo;
 {% endif %}
 {% for i in range(pixels) %}
                         {

@@ -8,20 +8,20 @@ __kernel void conv_stamp(
     int blocks, int last_steps)  // input blocks; steps of four channels in the last of them
 {
 {{ common.place(1) }}
-    __global const float *tile = x + x_base + y0 * x_row + x0 * {{ pixel }};
-    __global const V *w = (__global const V *)weights;
+    __global const S *tile = x + x_base + y0 * x_row + x0 * {{ pixel }};
+    __global const SV *w = (__global const SV *)weights;
 {% for t in range(tile_w) %}
     V c{{ t }} = (V)(bias[0]);
 {% endfor %}
     for (int ib = 0; ib < blocks; ib++) {
         const int count = ib == blocks - 1 ? last_steps : {{ pixel // 4 }};
         for (int c = 0; c < count; c++) {
-            __global const float *from = tile + ib * x_plane + 4 * c;
+            __global const S *from = tile + ib * x_plane + 4 * c;
 {% for u in range(4) %}
             {
-                const V k = w[{{ u }}];
+                const V k = WIDE(w[{{ u }}]);
 {% for t in range(tile_w) %}
-                c{{ t }} = fma((V)(from[{{ t * pixel + u }}]), k, c{{ t }});
+                c{{ t }} = fma((V)((float)from[{{ t * pixel + u }}]), k, c{{ t }});
 {% endfor %}
             }
 {% endfor %}
@@ -35,7 +35,7 @@ __kernel void conv_stamp(
         const V s = (V)(slope[0]);
 {% endif %}
         {{ common.activate("V") }}
-        __global float *to = y + y_base + y0 * y_row + (x0 + {{ t }}) * y_pixel;
+        __global S *to = y + y_base + y0 * y_row + (x0 + {{ t }}) * y_pixel;
 {% for ky in range(kernel_h) %}
 {% for kx in range(kernel_w) %}
         to[{{ ky }} * next_row + {{ kx }}] = v.s{{ "%x"|format(ky * kernel_w + kx) }};

@@ -2,14 +2,15 @@
     result, operands and scalars (how many), axes (of the output, joined where possible).
     y may be an operand: no restrict. #}
 {% import "common.cl" as common with context %}
+{% import "storage.cl" as memory with context %}
 typedef float V;
-#define UNIT(g) ((g) < (V)(0.0f) ? (V)(0.0f) : ((g) > (V)(1.0f) ? (V)(1.0f) : (g)))
+{{ memory.types() }}#define UNIT(g) ((g) < (V)(0.0f) ? (V)(0.0f) : ((g) > (V)(1.0f) ? (V)(1.0f) : (g)))
 {% set last = axes - 1 %}
 
 {{ common.group() }}
 __kernel void elementwise_array(
 {% for n in range(operands) %}
-    __global const float *i{{ n }}, int base{{ n }},
+    __global const S *i{{ n }}, int base{{ n }},
 {% for axis in range(axes) %}
     int step{{ n }}_{{ axis }},
 {% endfor %}
@@ -17,7 +18,7 @@ __kernel void elementwise_array(
 {% for n in range(scalars) %}
     float s{{ n }},
 {% endfor %}
-    __global float *y, int y_base,
+    __global S *y, int y_base,
 {% for axis in range(axes) %}
     int y_step_{{ axis }}, int size_{{ axis }},
 {% endfor %}

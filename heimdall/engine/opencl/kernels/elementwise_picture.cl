@@ -9,13 +9,13 @@
 {{ common.group() }}
 __kernel void elementwise_picture(
 {% for mode in modes %}
-    __global const float *i{{ loop.index0 }},
+    __global const S *i{{ loop.index0 }},
     int base{{ loop.index0 }}, int plane{{ loop.index0 }}, int row{{ loop.index0 }}, int step{{ loop.index0 }},
 {% endfor %}
 {% for n in range(scalars) %}
     float s{{ n }},
 {% endfor %}
-    __global float *y, int y_base, int y_plane, int y_row,
+    __global S *y, int y_base, int y_plane, int y_row,
     int lanes, int blocks,  // channels of the last block, number of blocks
     {{ common.grid() }}) {
 {{ common.place() }}
@@ -32,7 +32,7 @@ __kernel void elementwise_picture(
 {% if mode == "pixel" %}
             const V v{{ n }} = GET({{ at }});
 {% elif mode == "splat" %}
-            const V v{{ n }} = (V)(*({{ at }}));
+            const V v{{ n }} = (V)((float)*({{ at }}));
 {% endif %}
 {% endfor %}
             {{ code }}
@@ -40,7 +40,7 @@ __kernel void elementwise_picture(
             const V lane = (V)({% for n in range(block) %}{{ n }}{{ ", " if not loop.last }}{% endfor %});
             if (b == blocks - 1) {{ result }} = lane < (V)(lanes) ? {{ result }} : (V)(0.0f);
 {% endif %}
-            AT(y + y_base + b * y_plane + py * y_row + px * {{ block }}) = {{ result }};
+            PUT(y + y_base + b * y_plane + py * y_row + px * {{ block }}, {{ result }});
         }
     }
 }

@@ -6,14 +6,14 @@
 
 {{ common.group() }}
 __kernel void gather(
-    __global const float *restrict x, int x_base, int x_plane, int x_row, int channels, int shift,
+    __global const S *restrict x, int x_base, int x_plane, int x_row, int channels, int shift,
     __global const int *restrict rows, __global const int *restrict columns, float fill,
-    __global float *restrict y, int y_base, int y_plane, int y_row, {{ common.grid() }}) {
+    __global S *restrict y, int y_base, int y_plane, int y_row, {{ common.grid() }}) {
 {{ common.place() }}
     for (int py = y0; py < y1; py++) {
         const int sy = rows[py];
-        __global float *to = y + y_base + b * y_plane + py * y_row;
-        __global const float *row = x + x_base + max(sy, 0) * x_row;
+        __global S *to = y + y_base + b * y_plane + py * y_row;
+        __global const S *row = x + x_base + max(sy, 0) * x_row;
         for (int px = x0; px < x1; px++) {
             const int sx = columns[px];
             const bool inside = sy >= 0 && sx >= 0;
@@ -30,7 +30,7 @@ __kernel void gather(
             V v = (V)(fill);
             if (inside && from >= 0 && from * {{ block }} < channels)
                 v = GET(row + from * x_plane + sx * {{ block }});
-            AT(to + px * {{ block }}) = v;
+            PUT(to + px * {{ block }}, v);
 {% endif %}
         }
     }

@@ -15,17 +15,17 @@ static int source(int i, int size) {
 
 {{ common.group() }}
 __kernel void halo(
-    __global float *y, int y_base, int y_plane, int y_row,
+    __global S *y, int y_base, int y_plane, int y_row,
     int top, int left, int bottom, int right, int x_height, int x_width, float fill,
     {{ common.grid() }}) {
 {{ common.place() }}
     if (x0 > 0) return;
-    __global float *plane = y + y_base + b * y_plane;
+    __global S *plane = y + y_base + b * y_plane;
     for (int stored = y0; stored < y1; stored++) {
         const int py = stored - top;
         const bool border = py < 0 || py >= x_height;
-        __global float *to = plane + py * y_row;
-        __global const float *from = plane + source(py, x_height) * y_row;
+        __global S *to = plane + py * y_row;
+        __global const S *from = plane + source(py, x_height) * y_row;
         for (int px = -left; px < x_width + right; px++) {
             if (!border && px == 0) px = x_width;
             if (px >= x_width + right) break;

@@ -5,22 +5,21 @@
 
 {{ common.group() }}
 __kernel void linear(
-    __global const float *restrict x, int x_base, int x_plane, int x_row,
+    __global const S *restrict x, int x_base, int x_plane, int x_row,
     __global const int *restrict rows, __global const float *restrict row_weight,
     __global const int *restrict columns, __global const float *restrict column_weight,
-    __global float *restrict y, int y_base, int y_plane, int y_row, {{ common.grid() }}) {
+    __global S *restrict y, int y_base, int y_plane, int y_row, {{ common.grid() }}) {
 {{ common.place() }}
     for (int py = y0; py < y1; py++) {
-        __global const float *low = x + x_base + b * x_plane + rows[2 * py] * x_row;
-        __global const float *high = x + x_base + b * x_plane + rows[2 * py + 1] * x_row;
+        __global const S *low = x + x_base + b * x_plane + rows[2 * py] * x_row;
+        __global const S *high = x + x_base + b * x_plane + rows[2 * py + 1] * x_row;
         const V share = (V)(row_weight[py]);
         for (int px = x0; px < x1; px++) {
             const int left = columns[2 * px] * {{ block }}, right = columns[2 * px + 1] * {{ block }};
             const V across = (V)(column_weight[px]);
             const V upper = fma(GET(low + right) - GET(low + left), across, GET(low + left));
             const V lower = fma(GET(high + right) - GET(high + left), across, GET(high + left));
-            AT(y + y_base + b * y_plane + py * y_row + px * {{ block }}) =
-                fma(lower - upper, share, upper);
+            PUT(y + y_base + b * y_plane + py * y_row + px * {{ block }}, fma(lower - upper, share, upper));
         }
     }
 }

@@ -4,14 +4,14 @@
 
 {{ common.group() }}
 __kernel void lrn(
-    __global const float *restrict x, int x_base, int x_plane, int x_row, int channels,
+    __global const S *restrict x, int x_base, int x_plane, int x_row, int channels,
     int before, int after, float alpha, float beta, float bias,
-    __global float *restrict y, int y_base, int y_plane, int y_row, {{ common.grid() }}) {
+    __global S *restrict y, int y_base, int y_plane, int y_row, {{ common.grid() }}) {
 {{ common.place() }}
     for (int py = y0; py < y1; py++) {
         for (int px = x0; px < x1; px++) {
-            __global const float *pixel = x + x_base + py * x_row + px * {{ block }};
-            __global float *to = y + y_base + b * y_plane + py * y_row + px * {{ block }};
+            __global const S *pixel = x + x_base + py * x_row + px * {{ block }};
+            __global S *to = y + y_base + b * y_plane + py * y_row + px * {{ block }};
             // Sums lane by lane, for windows reach across blocks; the power, which is dear, at once.
             float sums[{{ block }}], values[{{ block }}];
             for (int lane = 0; lane < {{ block }}; lane++) {
@@ -22,7 +22,7 @@ __kernel void lrn(
                     sum = fma(v, v, sum);
                 }
                 sums[lane] = sum;
-                values[lane] = c < channels ? pixel[b * x_plane + lane] : 0.0f;
+                values[lane] = c < channels ? (float)pixel[b * x_plane + lane] : 0.0f;
             }
 {% if block == 1 %}
             const V sum = sums[0], value = values[0];

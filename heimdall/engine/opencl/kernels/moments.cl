@@ -6,11 +6,11 @@
 
 {{ common.group() }}
 __kernel void moments(
-    __global const float *restrict x, int x_base, int x_plane, int x_row,
+    __global const S *restrict x, int x_base, int x_plane, int x_row,
     __global float *restrict scratch, int bands, {{ common.grid() }}) {
 {{ common.place() }}
     if (x0 > 0 || y0 >= height) return;
-    __global const float *plane = x + x_base + b * x_plane;
+    __global const S *plane = x + x_base + b * x_plane;
     V sum = (V)(0.0f);
     for (int py = y0; py < y1; py++) {
         V row = (V)(0.0f);
@@ -28,15 +28,15 @@ __kernel void moments(
         squares += row;
     }
     __global float *to = scratch + (b * bands + y0 / chunk_h) * {{ 2 * block }};
-    AT(to) = mean;
-    AT(to + {{ block }}) = squares;
+    KEEP(to, mean);
+    KEEP(to + {{ block }}, squares);
 }
 
 {{ common.group() }}
 __kernel void merge(
     __global const float *restrict scratch, int bands, int height, int width, int chunk_h,
-    float epsilon, __global float *restrict mean_out, int mean_base,
-    __global float *restrict deviation_out, int deviation_base, int blocks) {
+    float epsilon, __global S *restrict mean_out, int mean_base,
+    __global S *restrict deviation_out, int deviation_base, int blocks) {
     const int b = get_global_id(0);
     if (b >= blocks) return;
     V mean = (V)(0.0f), squares = (V)(0.0f);
@@ -44,13 +44,13 @@ __kernel void merge(
     for (int band = 0; band < bands; band++) {
         __global const float *from = scratch + (b * bands + band) * {{ 2 * block }};
         const float more = (float)((min((band + 1) * chunk_h, height) - band * chunk_h) * width);
-        const V delta = GET(from) - mean;
+        const V delta = KEPT(from) - mean;
         const float share = more / (count + more);
         mean = fma(delta, (V)(share), mean);
-        squares += GET(from + {{ block }}) + delta * delta * (V)(count * share);
+        squares += KEPT(from + {{ block }}) + delta * delta * (V)(count * share);
         count += more;
     }
-    AT(mean_out + mean_base + b * {{ block }}) = mean;
-    AT(deviation_out + deviation_base + b * {{ block }}) =
-        (V)(1.0f) / sqrt(squares / (V)(count) + (V)(epsilon));
+    PUT(mean_out + mean_base + b * {{ block }}, mean);
+    PUT(deviation_out + deviation_base + b * {{ block }},
+        (V)(1.0f) / sqrt(squares / (V)(count) + (V)(epsilon)));
 }

@@ -5,8 +5,8 @@
 
 {{ common.group() }}
 __kernel void move_channels(
-    __global const float *restrict x, int x_base, int x_plane, int x_row, int first,
-    __global float *restrict y, int y_base, int y_plane, int y_row, int target,
+    __global const S *restrict x, int x_base, int x_plane, int x_row, int first,
+    __global S *restrict y, int y_base, int y_plane, int y_row, int target,
     {{ common.grid() }}) {
 {{ common.place() }}
     const int from = first + b * {{ block }}, to = target + b * {{ block }};
@@ -14,5 +14,5 @@ __kernel void move_channels(
     y += y_base + to / {{ lanes }} * y_plane + to % {{ lanes }};
     for (int py = y0; py < y1; py++)
         for (int px = x0; px < x1; px++)
-            AT(y + py * y_row + px * {{ lanes }}) = GET(x + py * x_row + px * {{ lanes }});
+            PUT(y + py * y_row + px * {{ lanes }}, GET(x + py * x_row + px * {{ lanes }}));
 }

@@ -5,23 +5,23 @@
 
 {{ common.group() }}
 __kernel void pack(
-    __global {{ "" if unpack else "const " }}float *restrict array,
+    __global {{ "" if unpack else "const " }}S *restrict array,
     int base, int step_c, int step_y, int step_x, int channels,
-    __global {{ "const " if unpack else "" }}float *restrict picture, int p_base, int p_plane, int p_row,
+    __global {{ "const " if unpack else "" }}S *restrict picture, int p_base, int p_plane, int p_row,
     {{ common.grid() }}) {
 {{ common.place() }}
     const int lanes = min({{ block }}, channels - b * {{ block }});
     for (int py = y0; py < y1; py++) {
         for (int px = x0; px < x1; px++) {
-            __global {{ "" if unpack else "const " }}float *a =
+            __global {{ "" if unpack else "const " }}S *a =
                 array + base + b * {{ block }} * step_c + py * step_y + px * step_x;
-            __global {{ "const " if unpack else "" }}float *p =
+            __global {{ "const " if unpack else "" }}S *p =
                 picture + p_base + b * p_plane + py * p_row + px * {{ block }};
 {% if unpack %}
             for (int lane = 0; lane < lanes; lane++) a[lane * step_c] = p[lane];
 {% else %}
             for (int lane = 0; lane < {{ block }}; lane++)
-                p[lane] = lane < lanes ? a[lane * step_c] : 0.0f;
+                p[lane] = lane < lanes ? a[lane * step_c] : (S)0.0f;
 {% endif %}
         }
     }

@@ -5,12 +5,12 @@
 
 {{ common.group() }}
 __kernel void pool(
-    __global const float *restrict x, int x_base, int x_plane, int x_row, int x_height, int x_width,
-    __global float *restrict y, int y_base, int y_plane, int y_row,
+    __global const S *restrict x, int x_base, int x_plane, int x_row, int x_height, int x_width,
+    __global S *restrict y, int y_base, int y_plane, int y_row,
     int kernel_h, int kernel_w, int stride_h, int stride_w, int dilation_h, int dilation_w,
     int top, int left, int bottom, int right, {{ common.grid() }}) {
 {{ common.place() }}
-    __global const float *plane = x + x_base + b * x_plane;
+    __global const S *plane = x + x_base + b * x_plane;
     for (int py = y0; py < y1; py++) {
         const int sy = py * stride_h - top;
         for (int px = x0; px < x1; px++) {
@@ -39,7 +39,7 @@ __kernel void pool(
 {% if mode == "average" %}
             sum /= (V)(taps);
 {% endif %}
-            AT(y + y_base + b * y_plane + py * y_row + px * {{ block }}) = sum;
+            PUT(y + y_base + b * y_plane + py * y_row + px * {{ block }}, sum);
         }
     }
 }

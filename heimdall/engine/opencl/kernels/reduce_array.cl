@@ -1,17 +1,18 @@
 {# Reduction of strided arrays. Variables: join, start, kept and reduced (numbers of axes). #}
 {% import "common.cl" as common with context %}
-#define JOIN(a, b) ({{ join }})
+{% import "storage.cl" as memory with context %}
+{{ memory.types() }}#define JOIN(a, b) ({{ join }})
 
 {{ common.group() }}
 __kernel void reduce_array(
-    __global const float *restrict x, int x_base,
+    __global const S *restrict x, int x_base,
 {% for axis in range(kept) %}
     int size_{{ axis }}, int step_{{ axis }},
 {% endfor %}
 {% for axis in range(reduced) %}
     int depth_{{ axis }}, int deep_{{ axis }},
 {% endfor %}
-    __global float *restrict y, int y_base, int outputs, int chunk, float factor) {
+    __global S *restrict y, int y_base, int outputs, int chunk, float factor) {
     const int from = (int)get_global_id(0) * chunk, to = min(from + chunk, outputs);
     for (int index = from; index < to; index++) {
         int rest = index, at = x_base;

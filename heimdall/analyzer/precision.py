@@ -1,0 +1,105 @@
+"""Which precision a network gets: what its DNN asks for, or what proves faster and right here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from heimdall.engine.base import Engine, Network, State
+from heimdall.graph.graph import Graph
+from heimdall.graph.samples import sample_inputs
+from heimdall.system import paths
+from heimdall.vocabulary.enums import Precision
+
+log = logging.getLogger(__name__)
+
+LARGEST_ERROR = 1e-2  # of an output in fp16, against the largest value of the same in fp32
+CLEARLY = 0.95  # of the time in fp32: less is not worth other results
+ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A network in fp16 beside itself in fp32."""
+
+    error: float  # the largest of its outputs, of their largest value
+    time: float  # of the GPU, divided by that in fp32
+
+    @property
+    def precision(self) -> Precision:
+        better = self.error <= LARGEST_ERROR and self.time <= CLEARLY
+        return Precision.FP16 if better else Precision.FP32
+
+
+def engine_for(
+    gpu: Engine, graph: Graph, precision: Precision | str, force_fallback: Collection[str] = ()
+) -> Engine:
+    """``gpu`` with the precision that ``graph`` gets there. "auto" compares both at the first
+    time and remembers; where there is but one, that is it.
+
+    Raises DeviceError when the device lacks a precision that is asked for.
+    """
+    if precision != Precision.AUTO:
+        return gpu.in_precision(Precision(precision))
+    if Precision.FP16 not in gpu.precisions:
+        return gpu.in_precision(Precision.FP32)
+    return gpu.in_precision(_remembered(gpu, graph, force_fallback).precision)
+
+
+def compare(gpu: Engine, graph: Graph, force_fallback: Collection[str] = ()) -> Comparison:
+    """Run ``graph`` in both precisions, in turns, on the inputs that profiles use."""
+    inputs = sample_inputs(graph)
+    networks = [
+        gpu.in_precision(each).load(graph, force_fallback=force_fallback)
+        for each in (Precision.FP32, Precision.FP16)
+    ]
+    try:
+        runs = [(network, network.new_state()) for network in networks]
+        wanted, found = (network.infer(state, inputs) for network, state in runs)
+        times = [[_infer_ns(*run, inputs) for run in runs] for _ in range(ROUNDS)]
+    finally:
+        for network in networks:
+            network.close()
+    full, half = (min(each) for each in zip(*times, strict=True))
+    return Comparison(max(_error(found[name], wanted[name]) for name in wanted), half / full)
+
+
+def _infer_ns(network: Network, state: State, inputs: Mapping[str, np.ndarray]) -> int:
+    began = time.perf_counter_ns()
+    network.infer(state, inputs)
+    return time.perf_counter_ns() - began
+
+
+def _error(found: np.ndarray, wanted: np.ndarray) -> float:
+    """Of the largest value; infinite where a value is none (fp16 ends at 65504)."""
+    if not np.isfinite(found).all():
+        return math.inf
+    scale = max(float(np.abs(wanted).max(initial=0.0)), 1e-6)
+    return float(np.abs(found - wanted).max(initial=0.0)) / scale
+
+
+def _remembered(gpu: Engine, graph: Graph, force_fallback: Collection[str]) -> Comparison:
+    known = gpu.describe()
+    parts = [graph.sha256, *sorted(force_fallback), *(known[each] for each in sorted(known))]
+    digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+    path = paths.cache_dir() / "precision" / f"{digest}.json"
+    try:
+        return Comparison(**json.loads(path.read_bytes()))
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, TypeError) as error:
+        log.warning("precision %s cannot be used (%s): comparing again", path, error)
+    found = compare(gpu, graph, force_fallback)
+    log.info("%s in fp16: error %.1e, time %.2f", graph.name, found.error, found.time)
+    try:
+        paths.replace_file(path, json.dumps(asdict(found)).encode())
+    except OSError as error:
+        log.warning("precision %s cannot be saved (%s): it is found again", path, error)
+    return found
