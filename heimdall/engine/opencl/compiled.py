@@ -109,9 +109,7 @@ class Compiled:
     def _add_scratch(self, bound: list[list[Bound]], device: cl.Device) -> None:
         """Each op's scratch memory, in the arena. Kernels get it as a sub-buffer.
 
-        It holds floats. Where tensors are half it has a place of its own, behind them: what is
-        left of a float may be read as a half that is no number, and lanes that nobody uses must
-        stay finite.
+        It holds floats: twice the room where tensors are half.
         """
         wide = np.dtype(np.float32).itemsize // self.dtype.itemsize
         made, first = [], 0
@@ -124,13 +122,9 @@ class Compiled:
                     each.storages["scratch"] = made[-1]
             first = last + 1
         align = max(ALIGN, device.mem_base_addr_align // (8 * self.dtype.itemsize))  # bits
-        if wide > 1 and made:
-            start = -(-self.arena_floats // align) * align
-            for storage in made:
-                storage.offset = start
-            self.arena_floats = start + max(storage.floats for storage in made)
-            return
-        self.arena_floats = place_scratch(made, self.placer.storages, self.arena_floats, align)
+        self.arena_floats = place_scratch(
+            made, self.placer.storages, self.arena_floats, align, finite=wide == 1
+        )
 
     def _ops(self, item: PlacedOp, bound: list[Bound], traits: Traits) -> list[Op]:
         """What the scheduler sees of a layer."""

@@ -158,7 +158,8 @@ class _Planner(ConvBuilder):
         names = {"array": "scratch", "picture": "x"}
         args = (Ref(names[arg.name]) if isinstance(arg, Ref) else arg for arg in launch.args)
         self.launches.append(replace(launch, args=tuple(args)))
-        self.x, self.source, self.scratch_floats = planar, Ref("scratch"), planar.floats
+        self.x, self.source = planar, Ref("scratch")
+        self.scratch_floats = -(-planar.floats * self.traits.dtype.itemsize // 4)
 
     def _add_planar(self, part: Pass) -> None:
         height, width = self._grid(part, flatten=True)
