@@ -232,6 +232,8 @@ class _Planner(ConvBuilder):
     def _winograd(self, part: Pass) -> winograd.Winograd | None:
         if self.spec.groups > 1 or self.tuned.get("winograd") is False:
             return None
+        if self.traits.storage == "half":  # transformed weights need more digits than weights
+            return None
         half = 0 < self.y.channels % self.traits.block <= self.traits.block // 2
         height, width = part.out_size
         depth = part.weights[0].size

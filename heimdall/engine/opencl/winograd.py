@@ -93,10 +93,9 @@ def choose(part: Pass, x: Layout, y: Layout, direct: float, traits: Traits) -> W
         return None
     units = traits.compute_units
     cache_bytes = _BAND_BYTES if units == 1 else _SHARED_BAND_BYTES * units
-    cache_bytes = cache_bytes * traits.dtype.itemsize // 4  # windows are float: half the memory too
     layer = Traffic(
         group_bytes=4 * 36 * blocks * traits.block * best[1],
-        weight_bytes=traits.dtype.itemsize * 36 * depth * y.blocks * traits.block,
+        weight_bytes=4 * 36 * depth * y.blocks * traits.block,
         readers=y.blocks // best[0],
     )
     bands = bands_of(-(-windows // best[1]), layer, cache_bytes)

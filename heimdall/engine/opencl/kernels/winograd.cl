@@ -19,13 +19,13 @@
 {% endmacro %}
 __kernel void winograd(
     __global const float *restrict windows,
-    __global const S *restrict weights,
+    __global const float *restrict weights,
 {{ common.results() }}    int first_group, int w_group,  // w_group: packed weights of one work-item
     int blocks, int last_steps)    // input blocks; steps of four channels in the last of them
 {
     V products[{{ 36 * out_blocks * tile_w }}];
     __global const float *in = windows + (int)get_global_id(0) * 36 * blocks * {{ tile_w * block }};
-    __global const SV *w = (__global const SV *)(weights + (size_t)get_global_id(1) * w_group);
+    __global const V *w = (__global const V *)(weights + (size_t)get_global_id(1) * w_group);
     for (int at = 0; at < 36; at++) {
 {% for j in range(out_blocks) %}
 {% for t in range(tile_w) %}
@@ -39,7 +39,7 @@ __kernel void winograd(
 {% for u in range(4) %}
                 {
 {% for j in range(out_blocks) %}
-                    const V w{{ j }} = WIDE(w[{{ u * out_blocks + j }}]);
+                    const V w{{ j }} = w[{{ u * out_blocks + j }}];
                     {{ common.fetch_weights(u * out_blocks + j) }}
 {% endfor %}
 {% for t in range(tile_w) %}

@@ -6,9 +6,8 @@
     (an offset from the first), and the neighbour of a pixel is `pixel` floats away. #}
 {% import "conv_common.cl" as memory with context %}
 {% import "winograd_common.cl" as common with context %}
-{% import "storage.cl" as storage_ with context %}
 typedef float{{ block }} V;
-{{ storage_.types() }}{{ memory.fetch() }}
+{{ memory.fetch() }}
 {% macro transform(to, d) %}
             const V p = fma((V)(-4.0f), {{ d }}2, {{ d }}4), q = fma((V)(-4.0f), {{ d }}1, {{ d }}3);
             const V r = {{ d }}4 - {{ d }}2, s = 2.0f * ({{ d }}3 - {{ d }}1);
@@ -22,7 +21,7 @@ typedef float{{ block }} V;
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void winograd_input(
-    __global const S *restrict x, int x_base, int x_plane, int x_row,
+    __global const float *restrict x, int x_base, int x_plane, int x_row,
 {% if gathered %}
     __global const int *restrict offsets,
 {% endif %}
@@ -33,12 +32,12 @@ __kernel void winograd_input(
     {{ common.group() }}
     for (int t = 0; t < {{ tile_w }}; t++) {
         {{ common.tile() }}
-        __global const S *from = x + x_base + {{ "" if gathered else "ib * x_plane + " }}y0 * x_row + x0 * {{ pixel }};
+        __global const float *from = x + x_base + {{ "" if gathered else "ib * x_plane + " }}y0 * x_row + x0 * {{ pixel }};
         __global V *to = group + t;
 {% if gathered %}
         float parts[{{ 36 * block }}];
         for (int lane = 0; lane < {{ block }}; lane++) {
-            __global const S *own = from + offsets[ib * {{ block }} + lane];
+            __global const float *own = from + offsets[ib * {{ block }} + lane];
 {% for row in range(6) %}
 {% for column in range(6) %}
             parts[{{ (row * 6 + column) * block }} + lane] = own[{{ row }} * x_row + {{ column * pixel }}];
@@ -60,7 +59,7 @@ __kernel void winograd_input(
 {% if gathered %}
             const V d{{ row }} = vload{{ block }}({{ row * 6 + column }}, parts);
 {% else %}
-            const V d{{ row }} = WIDE(*(__global const SV *)(from + {{ row }} * x_row + {{ column * pixel }}));
+            const V d{{ row }} = *(__global const V *)(from + {{ row }} * x_row + {{ column * pixel }});
 {% endif %}
 {% endfor %}
 {% macro vertical(row) %}c{{ row }}{{ column }}{% endmacro %}
