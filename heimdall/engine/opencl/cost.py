@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+from heimdall.engine.opencl.array_op import ArrayOp
 from heimdall.engine.opencl.lowered import (
     Conv,
     Elementwise,
@@ -35,6 +36,9 @@ def cost(op: Lowered, shapes: Mapping[str, Shape]) -> tuple[int, int]:
         return written * len(spec.expression.steps), 4 * (read + written)
     if isinstance(spec, Pool):
         return written * prod(spec.kernel), 4 * (read + written)
+    if isinstance(spec, ArrayOp):
+        inputs = [tuple(shapes[name]) for name in op.inputs]
+        return spec.operations(inputs, shapes[op.output]), 4 * (read + written)
     if isinstance(spec, Linear):
         return written * 6, 4 * (read + written)
     return (0 if isinstance(spec, Fallback) else max(read, written)), 4 * (read + written)
