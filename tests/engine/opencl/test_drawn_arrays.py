@@ -42,7 +42,7 @@ def native(processor, build, shared):
             graph = build([*before, *nodes], inputs, constants, outputs, opset)
             random = np.random.default_rng(len(nodes))
             given = {
-                tensor.name: -random.uniform(low, 2.0, tensor.shape).astype(np.float32)
+                tensor.name: np.asarray(-random.uniform(low, 2.0, tensor.shape), np.float32)
                 for tensor in graph.inputs
             }
             wanted = shared.reference(graph, given)
@@ -287,14 +287,13 @@ def test_norms(native, n, size, data):
     rank = len(size) + 2
     axis = data.draw(st.integers(1, rank - 1))
     shape = [n, 4, *size]
-    constants = {"s": floats(4), "b": floats(4), "t": floats(*shape[axis:]), "c": floats(4)}
+    constants = {"s": floats(4), "b": floats(4), "t": floats(*shape[axis:])}
     nodes = [
         node("InstanceNormalization", "x,s,b", "i"),
         node("LayerNormalization", "x,t", "l", axis=axis),
         node("LpNormalization", "x", "p", axis=data.draw(st.integers(0, rank - 1)), p=2),
-        node("GroupNormalization", "x,s,c", "g", num_groups=2),
         node("MeanVarianceNormalization", "x", "m", axes=[0, *range(2, rank)]),
-        node("Sum", "i,l,p,g,m"),
+        node("Sum", "i,l,p,m"),
     ]
     native(nodes, {"x": shape}, constants, opset=21)
 

@@ -56,21 +56,6 @@ def _layer_norm(context: Context) -> list[Lowered]:
     return chain.end(y, mean, inverse)
 
 
-@register("GroupNormalization")
-def _group_norm(context: Context) -> list[Lowered]:
-    """Before opset 21 scale and shift have one number a group."""
-    (x, *factors), chain, shape = context.node.inputs, Chain(context), context.x
-    groups, batch, spatial = context.attribute("num_groups"), shape[0], shape[2:]
-    grouped = chain.reshape(x, (batch, groups, shape[1] // groups * int(np.prod(spatial))))
-    y, _, _ = _normalised(chain, grouped, (2,), context.attribute("epsilon", 1e-5))
-    whole = context.graph.opset >= 21
-    if whole:
-        y = chain.reshape(y, shape)
-    for function, name in zip(("mul", "add"), factors, strict=True):
-        y = chain(function, y, _channels(chain, name, len(chain.shape(y))))
-    return chain.end(y)
-
-
 @register("MeanVarianceNormalization")
 def _mean_variance_norm(context: Context) -> list[Lowered]:
     """The deviation gets the epsilon, not the variance."""

@@ -221,15 +221,3 @@ def _pad(context: Context) -> list[Lowered] | None:
         for size, pair in zip(context.x, zip(before, after, strict=True), strict=True)
     )
     return [context.op(Take(tables, fill), context.node.inputs[0])]
-
-
-@register("CenterCropPad")
-def _center_crop_pad(context: Context) -> list[Lowered] | None:
-    if context.constant(1) is None:
-        return None
-    tables: list[np.ndarray | None] = []
-    for size, out in zip(context.x, context.y, strict=True):
-        before = (out - size) // 2 if out > size else -((size - out) // 2)
-        table = np.array(padded(size, before, out - size - before, "constant"))
-        tables.append(None if size == out else table)
-    return [context.op(Take(tuple(tables)), context.node.inputs[0])]
