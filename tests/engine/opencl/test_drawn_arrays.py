@@ -340,3 +340,41 @@ def test_grid_samples(native, n, size, mode, padding, align):
     assume(mode != "cubic" or len(size) == 2)
     sample = node("GridSample", "x,z", mode=mode, padding_mode=padding, align_corners=int(align))
     native([sample], {"x": (n, 2, *size), "z": (n, *[3] * len(size), len(size))}, opset=20)
+
+
+@drawn
+@given(st.integers(1, 2), st.sampled_from([1, 3]), flags, flags, flags, flags)
+def test_attention(native, batch, repeats, flat, masked, causal, capped):
+    heads, rows, columns, size = 2, 3, 5, 4
+    shapes: dict[str, tuple[int, ...]] = {
+        "x": (batch, rows, heads * repeats * size)
+        if flat
+        else (batch, heads * repeats, rows, size),
+        "k": (batch, columns, heads * size) if flat else (batch, heads, columns, size),
+        "v": (batch, columns, heads * 6) if flat else (batch, heads, columns, 6),
+    }
+    if masked:
+        shapes["m"] = (rows, columns)
+    counts = {"q_num_heads": heads * repeats, "kv_num_heads": heads} if flat else {}
+    attend = node(
+        "Attention", ",".join(shapes),
+        is_causal=int(causal), softcap=1.5 if capped else None, **counts,
+    )  # fmt: skip
+    native([attend], shapes, opset=23)
+
+
+@drawn
+@given(st.integers(1, 2), flags, flags, st.sampled_from([0, 4]), flags)
+def test_rotary_embeddings(native, batch, flat, apart, turned, placed):
+    heads, length, size = 2, 3, 8
+    half = (turned or size) // 2
+    table = (9, half) if placed else (batch, length, half)
+    constants = {"c": floats(*table), "s": floats(*table)}
+    if placed:
+        constants["p"] = np.arange(batch * length).reshape(batch, length)
+    rotate = node(
+        "RotaryEmbedding", ",".join(["x", *constants]), interleaved=int(apart),
+        rotary_embedding_dim=turned or None, num_heads=heads if flat or turned else None,
+    )  # fmt: skip
+    shape = (batch, length, heads * size) if flat else (batch, heads, length, size)
+    native([rotate], {"x": shape}, constants, opset=23)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import helper
+
+from heimdall.errors import ModelError
 
 few = settings(
     max_examples=int(os.environ.get("HEIMDALL_EXAMPLES", "8")),
@@ -428,3 +431,12 @@ def test_images_of_a_batch_are_convolved_one_by_one(check, build):
 
 def test_shapes_without_elements_in_common(check, build):
     check(build([node("Add", "x c")], {"x": (math.prod([2, 3]),)}, {"c": np.float32(1)}))
+
+
+def test_an_attribute_that_does_not_fit_names_the_node(engine, build):
+    graph = build([node("GridSample", "x g", "a"), node("Einsum", "a z", equation="abcd,de->abce")],
+                  {"x": (1, 2, 3, 3), "g": (1, 4, 5, 2), "z": (5, 3)})  # fmt: skip
+    last = graph.nodes[-1]
+    broken = replace(last, attributes={**last.attributes, "equation": "abcd,ce->abde"})
+    with pytest.raises(ModelError, match=r"Einsum.* do not fit"):
+        engine.load(replace(graph, nodes=(*graph.nodes[:-1], broken), sha256="broken"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from heimdall.engine.opencl.lowered import Lowered, Module
 from heimdall.engine.opencl.operators import (  # noqa: F401  (they register themselves)
+    attention,
     elementwise,
     grid_sample,
     lines,
@@ -20,18 +21,26 @@ from heimdall.engine.opencl.operators import (  # noqa: F401  (they register the
     windows,
 )
 from heimdall.engine.opencl.operators.context import FLOAT, TABLE, TRUTH, Context
+from heimdall.errors import ModelError
 from heimdall.graph.graph import Graph, Node
 
 
 def lower_node(module: Module, node: Node) -> list[Lowered] | None:
     """The lowered ops of a node, or None where it must fall back to the CPU.
 
-    New tensors and constants are added to ``module``.
+    New tensors and constants are added to ``module``. Raises ModelError where the node's inputs and
+    attributes do not fit each other.
     """
     operator = None if node.domain else TABLE.get(node.op_type)
     if operator is None or not (operator.any_type or _all_float(module.graph, node)):
         return None
-    return operator.lowering(Context(module, node))
+    try:
+        return operator.lowering(Context(module, node))
+    except (ValueError, IndexError, ArithmeticError) as error:
+        raise ModelError(
+            f"node {node.name!r} ({node.op_type}) of {module.graph.name}: its inputs and "
+            f"attributes do not fit each other: {error}"
+        ) from error
 
 
 def _all_float(graph: Graph, node: Node) -> bool:

@@ -42,6 +42,12 @@ def step(context: Context, function: str, *args: str | float) -> tuple[Elementwi
     return Elementwise(Expression.of(function, *values)), tensors
 
 
+def _demand(holds: bool, otherwise: str) -> None:
+    """No file may make kernels read what is not theirs. Raises ValueError."""
+    if not holds:
+        raise ValueError(otherwise)
+
+
 class Chain:
     """Each call adds an op and returns the name of its tensor; ``end`` returns the ops.
 
@@ -80,6 +86,10 @@ class Chain:
         known = self.context.module.constants.get(x)
         if known is not None:
             return self.constant(known.reshape(shape))
+        return self._reshaped(x, shape)
+
+    def _reshaped(self, x: str, shape: tuple[int, ...]) -> str:
+        _demand(math.prod(self.shape(x)) == math.prod(shape), f"{self.shape(x)} is not {shape}")
         return self.add(Reshape(), shape, x)
 
     def transpose(self, x: str, perm: Sequence[int]) -> str:
@@ -94,6 +104,10 @@ class Chain:
     def expand(self, x: str, shape: Sequence[int]) -> str:
         if self.shape(x) == tuple(shape):
             return x
+        _demand(
+            np.broadcast_shapes(self.shape(x), tuple(shape)) == tuple(shape),
+            f"{self.shape(x)} is not a part of {shape}",
+        )
         known = self.context.module.constants.get(x)
         if known is not None:
             return self.constant(np.broadcast_to(known, shape))
@@ -101,13 +115,20 @@ class Chain:
 
     def slice(self, x: str, axis: int, start: int, count: int) -> str:
         shape = list(self.shape(x))
+        _demand(0 <= start < start + count <= shape[axis], f"{shape} has less along axis {axis}")
         starts = tuple(start if each == axis else 0 for each in range(len(shape)))
         shape[axis] = count
         return self.add(Slice(starts, (1,) * len(shape)), shape, x)
 
     def concat(self, axis: int, *inputs: str) -> str:
-        shape = list(self.shape(inputs[0]))
-        shape[axis] = sum(self.shape(name)[axis] for name in inputs)
+        shapes = [list(self.shape(name)) for name in inputs]
+        shape = [*shapes[0]]
+        shape[axis] = sum(each[axis] for each in shapes)
+        for each in shapes:
+            _demand(
+                [*each[:axis], *each[axis + 1 :]] == [*shape[:axis], *shape[axis + 1 :]],
+                f"{each} and {shapes[0]} differ",
+            )
         return self.add(Concat(axis), shape, *inputs)
 
     def reduce(self, mode: ReduceMode, x: str, axes: Sequence[int]) -> str:
@@ -125,7 +146,7 @@ class Chain:
                 continue
             made = any(name in op.outputs for op in self.ops) and name not in names
             if not made or self.shape(name) != self.context.shape(output):
-                name = self.add(Reshape(), self.context.shape(output), name)
+                name = self._reshaped(name, self.context.shape(output))
             names[name] = output
         return [
             replace(

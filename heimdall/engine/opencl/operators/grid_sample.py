@@ -47,7 +47,9 @@ class GridSample(ArrayOp):
 def _grid_sample(context: Context) -> list[Lowered] | None:
     taps = _TAPS.get(context.attribute("mode", "linear"))
     padding = context.attribute("padding_mode", "zeros")
-    if taps is None or padding not in _PADDINGS:
+    x, grid = (context.shape(name) for name in context.node.inputs)
+    fits = grid[0] == x[0] and grid[-1] == len(x) - 2 and context.y == (*x[:2], *grid[1:-1])
+    if taps is None or padding not in _PADDINGS or not fits:
         return None
     spec = GridSample(taps, padding, bool(context.attribute("align_corners", 0)))
     return [context.op(spec, *context.node.inputs)]

@@ -69,13 +69,17 @@ def _matmul(context: Context) -> list[Lowered]:
 
 
 def product(chain: Chain, a: str, b: str) -> str:
-    """numpy's rules for vectors and for axes in front, but that vectors keep an axis of one."""
+    """numpy's rules for vectors and for axes in front, but that vectors keep an axis of one.
+
+    Raises ValueError for matrices that do not fit."""
     if len(chain.shape(a)) == 1:
         a = chain.reshape(a, (1, -1))
     if len(chain.shape(b)) == 1:
         b = chain.reshape(b, (-1, 1))
     rows, depth = chain.shape(a)[-2:]
-    columns = chain.shape(b)[-1]
+    inner, columns = chain.shape(b)[-2:]
+    if inner != depth:
+        raise ValueError(f"a product of {chain.shape(a)} and {chain.shape(b)}")
     front = np.broadcast_shapes(chain.shape(a)[:-2], chain.shape(b)[:-2])
     if math.prod(chain.shape(b)[:-2]) == 1:  # one matrix for all: the axes in front are rows
         a = chain.reshape(a, (-1, depth))

@@ -77,10 +77,12 @@ class Window(ArrayOp):
 
 
 def _window(context: Context, mode: Mode, kernel: Sequence[int]) -> Window:
-    """Attributes of the node; ``auto_pad`` becomes pads."""
+    """Attributes of the node, ``auto_pad`` as pads. Raises ValueError where they do not fit."""
     rank = len(kernel)
     strides = tuple(context.attribute("strides", [1] * rank))
     dilations = tuple(context.attribute("dilations", [1] * rank))
+    if {len(strides), len(dilations), len(context.x) - 2} != {rank}:
+        raise ValueError(f"a window of {rank} axes over {context.x}")
     transposed = context.node.op_type == "ConvTranspose"
     window = Window(mode, tuple(kernel), strides, dilations, (), transposed=transposed)
     return replace(window, pads=_pads(context, window))
@@ -92,7 +94,10 @@ def _pads(context: Context, window: Window) -> tuple[int, ...]:
     automatic = context.attribute("auto_pad", "NOTSET") or "NOTSET"
     sized = window.transposed and context.attribute("output_shape")
     if automatic == "NOTSET" and not sized:
-        return tuple(context.attribute("pads", [0] * (2 * rank)))
+        pads = tuple(context.attribute("pads", [0] * (2 * rank)))
+        if len(pads) != 2 * rank:
+            raise ValueError(f"{len(pads)} pads of {rank} axes")
+        return pads
     if automatic == "VALID":
         return (0,) * (2 * rank)
     sides = []
