@@ -120,23 +120,19 @@ def _pair(values: Sequence[int]) -> tuple[int, int]:
     return first, second
 
 
-@register("MaxPool", "AveragePool", "LpPool")
+_POOLS: dict[str, Mode] = {"MaxPool": "max", "AveragePool": "average", "LpPool": "lp"}
+
+
+@register(*_POOLS)
 def _pool(context: Context) -> list[Lowered] | None:
     if len(context.outputs) > 1:
         return None
-    x, op_type, kernel = (
-        context.node.inputs[0],
-        context.node.op_type,
-        tuple(context.attribute("kernel_shape")),
-    )
-    mode: Mode = {"MaxPool": "max", "AveragePool": "average"}.get(op_type, "lp")  # type: ignore[assignment]
+    x, kernel = context.node.inputs[0], tuple(context.attribute("kernel_shape"))
+    mode = _POOLS[context.node.op_type]
     window = _window(context, mode, kernel)
     counted = mode == "average" and bool(context.attribute("count_include_pad", 0))
-    if (
-        mode != "lp"
-        and context.is_picture()
-        and not (counted and context.attribute("ceil_mode", 0))
-    ):
+    uneven = counted and context.attribute("ceil_mode", 0)
+    if mode != "lp" and context.is_picture() and not uneven:
         if mode == "average" and kernel == context.x[2:] and not any(window.pads):
             return [context.op(Reduce("mean", (2, 3)), x)]
         top, left, bottom, right = window.pads
