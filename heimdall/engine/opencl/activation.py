@@ -7,8 +7,11 @@ ReLU6 and any Clip share one kernel. ReLU has its own: a clip costs a depthwise 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+from heimdall.engine.opencl.functions import FUNCTIONS
 
 Kind = Literal[
     "none",
@@ -23,21 +26,27 @@ Kind = Literal[
     "tanh",
 ]
 
-# V is the vector (or scalar) type, v the value, p and q the parameters, s what its lanes differ in.
-# The comparisons let NaN through, as onnxruntime does; fmax on vectors is slow on PoCL.
-_GATE = "(v * (V)(p) + (V)(q))"
-_UNIT = f"({_GATE} < (V)(0.0f) ? (V)(0.0f) : ({_GATE} > (V)(1.0f) ? (V)(1.0f) : {_GATE}))"
+# What the functions' arguments are called: p and q are parameters, s is what lanes differ in.
+_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "clip": ("(V)(p)", "(V)(q)"),
+    "prelu": ("s",),
+    "hard_sigmoid": ("(V)(p)", "(V)(q)"),
+    "hard_swish": ("(V)(p)", "(V)(q)"),
+}
+
+_UNIT = r"(\1) < (V)(0.0f) ? (V)(0.0f) : ((\1) > (V)(1.0f) ? (V)(1.0f) : (\1))"
+
+
+def _code(function: str) -> str:
+    """A function of v, the value: a vector or scalar of type V."""
+    code = FUNCTIONS[function].code.format("v", *_ARGUMENTS.get(function, ()))
+    return re.sub(r"UNIT\((.*)\)", rf"({_UNIT})", code)
+
+
 _CODE: dict[str, str] = {
     "none": "v",
-    "relu": "(v < (V)(0.0f) ? (V)(0.0f) : v)",
-    "clip": "(v < (V)(p) ? (V)(p) : (v > (V)(q) ? (V)(q) : v))",
-    "prelu": "(v < (V)(0.0f) ? v * s : v)",
-    "hard_sigmoid": _UNIT,
-    "hard_swish": f"v * {_UNIT}",
-    "shifted_hard_swish": f"v * {_UNIT} + s",
-    "sigmoid": "(V)(1.0f) / ((V)(1.0f) + exp(-v))",
-    "silu": "v / ((V)(1.0f) + exp(-v))",
-    "tanh": "tanh(v)",
+    **{kind: _code(kind) for kind in get_args(Kind) if kind in FUNCTIONS},
+    "shifted_hard_swish": f"{_code('hard_swish')} + s",
 }
 _OF_LANES = ("prelu", "shifted_hard_swish")  # these read s
 

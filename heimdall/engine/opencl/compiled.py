@@ -20,7 +20,7 @@ from heimdall.engine.opencl.fuse_separable import fuse_separable
 from heimdall.engine.opencl.launch import Launch, Traits
 from heimdall.engine.opencl.limits import check_fits
 from heimdall.engine.opencl.lowered import Conv, Fallback, Lowered, Separable
-from heimdall.engine.opencl.lowering import lower
+from heimdall.engine.opencl.lowering import copy_outputs, lower
 from heimdall.engine.opencl.memory import needs_clearing, place_scratch, plan_arena
 from heimdall.engine.opencl.placed import ALIGN, Picture, PlacedOp, Step, Storage
 from heimdall.engine.opencl.placement import Placer
@@ -47,8 +47,8 @@ class Compiled:
         self.graph = graph
         self.dtype = engine.traits.dtype
         self._place(engine, force_fallback)
-        if not self.placer.ops:  # nothing but views: yet a network needs an op to schedule
-            self._place(engine, [node.name for node in graph.nodes])
+        if not self.placer.ops:
+            self._place(engine, force_fallback, copied=True)
         self.arena_floats = plan_arena(self.placer.storages)
         check_fits(
             graph,
@@ -74,8 +74,14 @@ class Compiled:
         self.is_warm = False
         self.taken_ns = [[1 for b in op for _ in b.plan.launches] for op in self.bound]
 
-    def _place(self, engine: OpenCLEngine, force_fallback: Collection[str]) -> None:
+    def _place(
+        self, engine: OpenCLEngine, force_fallback: Collection[str], copied: bool = False
+    ) -> None:
+        if self.dtype.itemsize < 4:
+            force_fallback = [*force_fallback, *_counting(self.graph)]
         self.module = lower(self.graph, force_fallback)
+        if copied:
+            copy_outputs(self.module)
         fuse_separable(self.module, engine.traits)
         self.edges = find_edges(self.module)
         self.placer = Placer(self.module, self.edges, engine.traits)
@@ -177,6 +183,16 @@ class Compiled:
         return Memory(
             weights_bytes=sum(buffers.values()), activation_bytes=self.dtype.itemsize * floats
         )
+
+
+def _counting(graph: Graph) -> list[str]:
+    """Nodes whose results are indices: as half they would be exact to 2048 only."""
+    return [
+        node.name
+        for node in graph.nodes
+        if node.op_type != "Cast"
+        and any(graph.tensors[name].dtype.kind in "iu" for name in node.outputs if name)
+    ]
 
 
 def _convolves_all_of(storage: Storage, step: Step) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+from heimdall.engine.opencl.array_op import ArrayOp
 from heimdall.engine.opencl.lowered import (
     Conv,
     Elementwise,
@@ -36,6 +37,9 @@ def cost(op: Lowered, shapes: Mapping[str, Shape], itemsize: int) -> tuple[int, 
         return written * len(spec.expression.steps), itemsize * (read + written)
     if isinstance(spec, Pool):
         return written * prod(spec.kernel), itemsize * (read + written)
+    if isinstance(spec, ArrayOp):
+        inputs = [tuple(shapes[name]) for name in op.inputs]
+        return spec.operations(inputs, shapes[op.output]), itemsize * (read + written)
     if isinstance(spec, Linear):
         return written * 6, itemsize * (read + written)
     return (0 if isinstance(spec, Fallback) else max(read, written)), itemsize * (read + written)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heimdall.engine.opencl.functions import FUNCTIONS
+
 
 @dataclass(frozen=True)
 class Operand:
@@ -29,54 +31,10 @@ Value = Operand | Result | float
 
 @dataclass(frozen=True)
 class Step:
-    """One function of the table below applied to operands, earlier results and scalars."""
+    """One of ``functions.FUNCTIONS`` applied to operands, earlier results and scalars."""
 
     function: str
     args: tuple[Value, ...]
-
-
-# {0}, {1}, {2}: the arguments; V: the vector type. Comparisons instead of fmin and fmax: PoCL
-# splits those into 128-bit pieces, and a NaN passes through as it does in onnxruntime.
-_FUNCTIONS = {
-    "identity": "{0}",
-    "add": "{0} + {1}",
-    "sub": "{0} - {1}",
-    "mul": "{0} * {1}",
-    "div": "{0} / {1}",
-    "pow": "pow({0}, {1})",
-    "square": "{0} * {0}",
-    "min": "({1} < {0} ? {1} : {0})",
-    "max": "({1} > {0} ? {1} : {0})",
-    "relu": "({0} < (V)(0.0f) ? (V)(0.0f) : {0})",
-    "prelu": "({0} < (V)(0.0f) ? {0} * {1} : {0})",
-    "clip": "({0} < {1} ? {1} : ({0} > {2} ? {2} : {0}))",
-    "sigmoid": "(V)(1.0f) / ((V)(1.0f) + exp(-{0}))",
-    "silu": "{0} / ((V)(1.0f) + exp(-{0}))",
-    "hard_sigmoid": "UNIT({0} * {1} + {2})",
-    "hard_swish": "{0} * UNIT({0} * {1} + {2})",
-    "tanh": "tanh({0})",
-    "abs": "fabs({0})",
-    "neg": "-{0}",
-    "sqrt": "sqrt({0})",
-    "exp": "exp({0})",
-    "log": "log({0})",
-    "erf": "erf({0})",
-    "floor": "floor({0})",
-    "ceil": "ceil({0})",
-    "round": "rint({0})",
-    "sin": "sin({0})",
-    "cos": "cos({0})",
-    "reciprocal": "(V)(1.0f) / {0}",
-    "softplus": "log1p(exp(-fabs({0}))) + ({0} > (V)(0.0f) ? {0} : (V)(0.0f))",
-    "elu": "({0} < (V)(0.0f) ? {1} * expm1({0}) : {0})",
-    "softsign": "{0} / ((V)(1.0f) + fabs({0}))",
-}
-# These keep zeros and any finite value finite, so padding lanes need no mask after them.
-_FINITE = {
-    *("identity", "add", "sub", "mul", "square", "min", "max", "relu", "prelu", "clip"),
-    *("sigmoid", "silu", "hard_sigmoid", "hard_swish", "tanh", "abs", "neg", "erf"),
-    *("floor", "ceil", "round", "sin", "cos", "softsign"),
-}
 
 
 @dataclass(frozen=True)
@@ -100,7 +58,7 @@ class Expression:
     @property
     def may_overflow(self) -> bool:
         """True when padding lanes may become infinite or NaN and must be masked."""
-        return any(step.function not in _FINITE for step in self.steps)
+        return not all(FUNCTIONS[step.function].finite for step in self.steps)
 
     @property
     def code(self) -> str:
@@ -116,7 +74,7 @@ class Expression:
                 else:
                     names.append(f"(V)(s{scalars})")
                     scalars += 1
-            lines.append(f"V t{index} = {_FUNCTIONS[step.function].format(*names)};")
+            lines.append(f"V t{index} = {FUNCTIONS[step.function].code.format(*names)};")
         return " ".join(lines)
 
     def renumbered(self, operands: dict[int, Value], offset: int) -> tuple[Step, ...]:

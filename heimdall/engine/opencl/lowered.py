@@ -7,11 +7,13 @@ from typing import Literal
 
 import numpy as np
 
+from heimdall.engine.opencl.array_op import ArrayOp
 from heimdall.engine.opencl.conv_spec import ConvSpec
 from heimdall.engine.opencl.expression import Expression
 from heimdall.graph.graph import Graph
 
 Shape = tuple[int, ...]
+ReduceMode = Literal["sum", "mean", "max", "min", "prod"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +65,7 @@ class Moments:
 class Reduce:
     """Sum, mean, max, min or product over ``axes`` (kept as size one or dropped by shape)."""
 
-    mode: Literal["sum", "mean", "max", "min", "prod"]
+    mode: ReduceMode
     axes: tuple[int, ...]
 
 
@@ -142,17 +144,6 @@ class Cast:
 
 
 @dataclass(frozen=True)
-class Softmax:
-    axis: int
-    log: bool = False
-
-
-@dataclass(frozen=True)
-class MatMul:
-    """Product of two computed matrices (batched over leading axes)."""
-
-
-@dataclass(frozen=True)
 class Lrn:
     """Local response normalisation across ``size`` channels."""
 
@@ -184,9 +175,8 @@ Spec = (
     | Reshape
     | Expand
     | Cast
-    | Softmax
-    | MatMul
     | Lrn
+    | ArrayOp
     | Fallback
 )
 

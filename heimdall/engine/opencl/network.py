@@ -184,11 +184,17 @@ class OpenCLNetwork(Network):
         assert value is not None
         memory = None if order is None else state.kept(order, value.storage.floats)
         try:
-            return self._engine.transfer.download(
+            found = self._engine.transfer.download(
                 state.buffer(value.storage), value, self._module.shapes[name], memory
             )
+            return self._typed(name, found)
         except cl.Error as error:
             raise explain(error, f"reading {name} of {self.graph.name}") from error
+
+    def _typed(self, name: str, array: np.ndarray) -> np.ndarray:
+        """Truth values and indices are floats on the device."""
+        tensor = self.graph.tensors.get(name)
+        return array if tensor is None else array.astype(tensor.dtype, copy=False)
 
     def read(self, state: State) -> dict[str, np.ndarray]:
         assert isinstance(state, OpenCLState)
@@ -202,7 +208,10 @@ class OpenCLNetwork(Network):
             arrays[op.output] = edge_ops.apply(
                 self._module, op, [arrays[name] for name in op.inputs]
             )
-        return {name: np.asarray(arrays[name], order="C") for name in self._module.outputs}
+        return {
+            name: np.asarray(self._typed(name, arrays[name]), order="C")
+            for name in self._module.outputs
+        }
 
     def op_times(self, state: State) -> list[int] | None:
         assert isinstance(state, OpenCLState)

@@ -9,7 +9,7 @@ import numpy as np
 from heimdall.engine.opencl.grid import Grid, chunked, ints, line_launch, pointer, source
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
-from heimdall.engine.opencl.lowered import Reduce, Softmax
+from heimdall.engine.opencl.lowered import Reduce
 from heimdall.engine.opencl.ops_picture import JOINS
 from heimdall.engine.opencl.strided import Strided, collapse
 
@@ -45,23 +45,3 @@ def plan_reduce_array(spec: Reduce, x: Strided, y: Strided, traits: Traits) -> P
 
 def _pick(x: Strided, axes: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(x.shape[axis] for axis in axes), tuple(x.strides[axis] for axis in axes)
-
-
-def plan_softmax(spec: Softmax, x: Strided, y: Strided, traits: Traits) -> Plan:
-    """Both contiguous. Refs: "i0", "y"."""
-    count = x.shape[spec.axis]
-    inner = math.prod(x.shape[spec.axis + 1 :])
-    lines = x.size // count
-    args = [Ref("i0"), *ints(x.offset), Ref("y"), *ints(y.offset, count, inner, lines)]
-    kernel = source("softmax", traits, 1, log=spec.log)
-    return Plan((line_launch(kernel, lines, args, traits),))
-
-
-def plan_matmul(a: Strided, b: Strided, y: Strided, traits: Traits) -> Plan:
-    """(.., rows, depth) x (.., depth, columns), all contiguous. Refs: "i0", "i1", "y"."""
-    rows, depth = a.shape[-2:]
-    columns = b.shape[-1]
-    lines = a.size // depth
-    args = [Ref("i0"), *ints(a.offset), Ref("i1"), *ints(b.offset), Ref("y")]
-    args += ints(y.offset, rows, depth, columns, lines)
-    return Plan((line_launch(source("matmul", traits, 1), lines, args, traits),))

@@ -8,9 +8,11 @@ inputs of a Concat are computed directly into its storage where they fit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from heimdall.engine.opencl.activation import NONE
+from heimdall.engine.opencl.array_op import ArrayOp
 from heimdall.engine.opencl.expression import Expression, Operand
 from heimdall.engine.opencl.lowered import (
     Concat,
@@ -53,7 +55,8 @@ class Placer(Tensors):
             if id(op) in absorbed:
                 continue
             self._current = PlacedOp(op)
-            getattr(self, f"_place_{op.kind}")(op)
+            place = self._place_array if isinstance(op.spec, ArrayOp) else self._of_kind(op.kind)
+            place(op)
             if self._current.steps:
                 self._current.nodes = self._pending + op.nodes
                 self._pending = ()
@@ -64,6 +67,10 @@ class Placer(Tensors):
             for value in (self.pictures.get(name), self.arrays.get(name)):
                 if value is not None:
                     value.storage.touch(self._step_count)
+
+    def _of_kind(self, kind: str) -> Callable[[Lowered], None]:
+        found: Callable[[Lowered], None] = getattr(self, f"_place_{kind}")
+        return found
 
     # --- inputs ---
 
@@ -309,11 +316,12 @@ class Placer(Tensors):
         view = array.view.broadcast(self._shape(op.output))
         self.arrays[op.output] = Array(array.storage, view)
 
-    def _arrays_to_array(self, op: Lowered) -> None:
-        inputs = tuple(self.array(name, contiguous=True) for name in op.inputs)
-        self._emit(op.spec, inputs, (self._new_array(op.output, self._shape(op.output)),))
-
-    _place_softmax = _place_matmul = _arrays_to_array
+    def _place_array(self, op: Lowered) -> None:
+        inputs: list[Value] = []
+        for name in op.inputs:
+            constant = self.module.constants.get(name)
+            inputs.append(self.array(name, contiguous=True) if constant is None else constant)
+        self._emit(op.spec, tuple(inputs), (self._new_array(op.output, self._shape(op.output)),))
 
     def _place_fallback(self, op: Lowered) -> None:
         """Inputs from the device where the host has none; outputs to it where they are read."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heimdall.engine.opencl import ops_array, ops_picture
+from heimdall.engine.opencl.array_op import ArrayOp
 from heimdall.engine.opencl.conv_separable import plan_separable
 from heimdall.engine.opencl.launch import Plan, Traits
 from heimdall.engine.opencl.layout import Layout
@@ -17,12 +18,10 @@ from heimdall.engine.opencl.lowered import (
     Gather,
     Linear,
     Lrn,
-    MatMul,
     Moments,
     Pool,
     Reduce,
     Separable,
-    Softmax,
 )
 from heimdall.engine.opencl.ops_elementwise import (
     plan_elementwise_array,
@@ -170,9 +169,6 @@ def _array(spec: object, values: tuple[Value, ...], output: Value, traits: Trait
             return plan_elementwise_array(spec.expression, inputs, y, traits)  # type: ignore[arg-type]
         case Reduce():
             return ops_array.plan_reduce_array(spec, _strided(values[0]), y, traits)
-        case Softmax():
-            return ops_array.plan_softmax(spec, _strided(values[0]), y, traits)
-        case MatMul():
-            a, b = values
-            return ops_array.plan_matmul(_strided(a), _strided(b), y, traits)
+        case ArrayOp():
+            return spec.plan([_place(value) for value in values], y, traits)  # type: ignore[misc]
     raise TypeError(f"no kernel for {spec}")

@@ -19,6 +19,8 @@ def padded(size: int, before: int, after: int, mode: str) -> tuple[int, ...]:
     index = np.arange(-before, size + after)
     if mode == "constant":
         index = np.where((index >= 0) & (index < size), index, -1)
+    elif mode == "wrap":
+        index = index % size
     elif mode == "edge":
         index = np.clip(index, 0, size - 1)
     elif size > 1:
@@ -30,8 +32,17 @@ def padded(size: int, before: int, after: int, mode: str) -> tuple[int, ...]:
     return tuple(int(value) for value in index)
 
 
-def coordinates(mode: str, size: int, out: int, scale: float) -> np.ndarray | None:
-    """The source coordinate of every output index (ONNX Resize)."""
+COORDINATES = (
+    *("asymmetric", "half_pixel", "pytorch_half_pixel", "half_pixel_symmetric"),
+    *("align_corners", "tf_crop_and_resize"),
+)
+
+
+def coordinates(
+    mode: str, size: int, out: int, scale: float, span: tuple[float, float] = (0.0, 1.0)
+) -> np.ndarray:
+    """The source coordinate of every output index, by ONNX's ``coordinate_transformation_mode``,
+    one of ``COORDINATES``. ``span`` is the part of the source that is taken: only to crop."""
     index = np.arange(out, dtype=np.float64)
     match mode:
         case "asymmetric":
@@ -45,7 +56,11 @@ def coordinates(mode: str, size: int, out: int, scale: float) -> np.ndarray | No
         case "half_pixel_symmetric":
             shift = size / 2 * (1 - out / (size * scale))
             return shift + (index + 0.5) / scale - 0.5
-    return None
+        case "tf_crop_and_resize":
+            low, high = span
+            share = index / (out - 1) if out > 1 else index + 0.5
+            return (low + share * (high - low)) * (size - 1)
+    raise ValueError(f"unknown coordinates {mode!r}; choose one of {COORDINATES}")
 
 
 def nearest(rounding: str, source: np.ndarray) -> np.ndarray:
@@ -67,3 +82,25 @@ def linear_table(source: np.ndarray, size: int) -> tuple[tuple[int, int, float],
     low = np.floor(clipped).astype(int)
     high = np.minimum(low + 1, size - 1)
     return tuple((int(a), int(b), float(c - a)) for a, b, c in zip(low, high, clipped, strict=True))
+
+
+def weighted(
+    source: np.ndarray, size: int, cubic: float | None, exclude_outside: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """(entries, weights) of every source coordinate, each (outputs, taps): linear, or the
+    cubic of a coefficient. Entries outside repeat those at the edge, or have no weight."""
+    low = np.floor(source)
+    share = (source - low)[:, None]
+    entries = low.astype(np.int64)[:, None] + (np.arange(2) if cubic is None else np.arange(-1, 3))
+    distance = np.abs(entries - low[:, None] - share)
+    if cubic is not None:
+        a, near, far = cubic, distance <= 1, distance < 2
+        inner = ((a + 2) * distance - (a + 3)) * distance**2 + 1
+        outer = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+        weights = np.where(near, inner, np.where(far, outer, 0.0))
+    else:
+        weights = 1 - distance
+    if exclude_outside:
+        weights = np.where((entries >= 0) & (entries < size), weights, 0.0)
+        weights = weights / weights.sum(axis=1, keepdims=True)
+    return np.clip(entries, 0, size - 1), weights

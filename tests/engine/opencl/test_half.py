@@ -87,6 +87,12 @@ OPS: dict[str, tuple[list, dict, dict]] = {
     "nearest": (node("Resize", "x", "", "scales", mode="nearest"), PICTURE,
                 {"scales": np.array([1, 1, 2, 2], np.float32)}),
     "concat": (node("Concat", "x", "z", axis=1), {**PICTURE, "z": (1, 5, 13, 11)}, {}),
+    "take": (node("Gather", "x", "i", axis=2), PICTURE, {"i": np.array([3, 0, 7], np.int64)}),
+    "cumulate": (node("CumSum", "x", "i"), {"x": (4, 9)}, {"i": np.array(1, np.int64)}),
+    "window": (node("MaxPool", "x", kernel_shape=[2, 2, 2]), {"x": (1, 3, 5, 6, 7)}, {}),
+    "cubic": (node("Resize", "x", "", "scales", mode="cubic"), PICTURE,
+              {"scales": np.array([1, 1, 2, 2], np.float32)}),
+    "samples": (node("GridSample", "x", "z"), {**PICTURE, "z": (1, 6, 5, 2)}, {}),
     "transpose": (
         [
             helper.make_node("Neg", ["x"], ["n"], name="n"),
@@ -112,6 +118,14 @@ def test_every_kernel_is_as_near_as_half_allows(engines, build, shared, op):
         shared.run(network, state, inputs)  # the second time memory is no longer zeros
         found.append(shared.run(network, state, inputs))
     assert shared.relative_error(found[1], found[0]) <= STORED * ROUNDING
+
+
+def test_indices_are_not_counted_in_half(engines, build, shared):
+    graph = build(node("ArgMax", "x", axis=1), {"x": (2, 5001)})
+    inputs = {"x": np.zeros((2, 5001), np.float32)}
+    inputs["x"][:, 4999] = 1
+    network = engines[1].load(graph)
+    assert shared.run(network, network.new_state(), inputs)["y"].ravel().tolist() == [4999, 4999]
 
 
 @pytest.mark.parametrize("name", NETWORKS)

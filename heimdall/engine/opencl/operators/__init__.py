@@ -7,29 +7,47 @@ node becomes a fallback op. Shapes are those of the graph, which are all fixed.
 from __future__ import annotations
 
 from heimdall.engine.opencl.lowered import Lowered, Module
-from heimdall.engine.opencl.operators import elementwise, layers, movement  # noqa: F401  (register)
-from heimdall.engine.opencl.operators.context import FLOAT, TABLE, Context
+from heimdall.engine.opencl.operators import (  # noqa: F401  (they register themselves)
+    attention,
+    elementwise,
+    grid_sample,
+    lines,
+    movement,
+    normalise,
+    products,
+    reductions,
+    resize,
+    take,
+    windows,
+)
+from heimdall.engine.opencl.operators.context import FLOAT, TABLE, TRUTH, Context
+from heimdall.errors import ModelError
 from heimdall.graph.graph import Graph, Node
 
 
 def lower_node(module: Module, node: Node) -> list[Lowered] | None:
     """The lowered ops of a node, or None where it must fall back to the CPU.
 
-    New tensors and constants are added to ``module``.
+    New tensors and constants are added to ``module``. Raises ModelError where the node's inputs and
+    attributes do not fit each other.
     """
-    lowering = None if node.domain else TABLE.get(node.op_type)
-    if lowering is None or not _all_float(module.graph, node):
+    operator = None if node.domain else TABLE.get(node.op_type)
+    if operator is None or not (operator.any_type or _all_float(module.graph, node)):
         return None
-    return lowering(Context(module, node))
+    try:
+        return operator.lowering(Context(module, node))
+    except (ValueError, IndexError, ArithmeticError) as error:
+        raise ModelError(
+            f"node {node.name!r} ({node.op_type}) of {module.graph.name}: its inputs and "
+            f"attributes do not fit each other: {error}"
+        ) from error
 
 
 def _all_float(graph: Graph, node: Node) -> bool:
+    """Of what is computed; constants may be indices, axes and sizes."""
     outputs = [name for name in node.outputs if name]
-    if node.op_type == "MaxPool":
-        outputs = outputs[:1]
     inputs = [name for name in node.inputs if name and name not in graph.constants]
-    if node.op_type == "Cast":
-        inputs = []
     return bool(outputs) and all(
-        name in graph.tensors and graph.tensors[name].dtype == FLOAT for name in inputs + outputs
+        name in graph.tensors and graph.tensors[name].dtype in (FLOAT, TRUTH)
+        for name in inputs + outputs
     )

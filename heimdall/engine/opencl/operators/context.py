@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,18 @@ from heimdall.engine.opencl.lowered import (
 from heimdall.graph.graph import Node
 
 Lowering = Callable[["Context"], "list[Lowered] | None"]
-TABLE: dict[str, Lowering] = {}
-FLOAT = np.dtype(np.float32)
+FLOAT, TRUTH = np.dtype(np.float32), np.dtype(bool)
+
+
+class Operator(NamedTuple):
+    """How an ONNX operator is lowered, and whether its tensors may be of any type: else only
+    float32 and truth values are, which are 0 or 1."""
+
+    lowering: Lowering
+    any_type: bool
+
+
+TABLE: dict[str, Operator] = {}
 
 
 class Context:
@@ -31,7 +41,7 @@ class Context:
         return index < len(self.node.inputs) and bool(self.node.inputs[index])
 
     def shape(self, name: str) -> tuple[int, ...]:
-        return tuple(self.graph.tensors[name].shape)
+        return tuple(self.module.shapes[name])
 
     @property
     def x(self) -> tuple[int, ...]:
@@ -58,6 +68,14 @@ class Context:
         value = self.attribute(attribute)
         return None if value is None else [int(item) for item in np.atleast_1d(value)]
 
+    @property
+    def outputs(self) -> list[str]:
+        """Those that somebody asked for."""
+        return [name for name in self.node.outputs if name]
+
+    def is_float(self, name: str) -> bool:
+        return bool(self.graph.tensors[name].dtype == FLOAT)
+
     def is_picture(self, name: str | None = None) -> bool:
         shape = self.shape(name) if name else self.x
         return len(shape) == 4 and shape[0] == 1
@@ -78,11 +96,11 @@ class Context:
         return Lowered(spec, inputs, (output or self.node.outputs[0],), (self.node.name,))
 
 
-def register(*op_types: str) -> Callable[[Lowering], Lowering]:
+def register(*op_types: str, any_type: bool = False) -> Callable[[Lowering], Lowering]:
     """Enter the decorated function in ``TABLE`` for these ONNX operators."""
 
     def add(function: Lowering) -> Lowering:
-        TABLE.update(dict.fromkeys(op_types, function))
+        TABLE.update(dict.fromkeys(op_types, Operator(function, any_type)))
         return function
 
     return add

@@ -1,147 +1,130 @@
-"""Unary, binary and parametric operators, and normalisations made of them."""
+"""Operators that compute each value by itself, and BatchNormalization, which folds into others."""
 
 from __future__ import annotations
 
 import math
+from functools import reduce
 
 import numpy as np
 
-from heimdall.engine.opencl.expression import Expression, Operand, Value
-from heimdall.engine.opencl.lowered import (
-    Elementwise,
-    Lowered,
-    Moments,
-)
-from heimdall.engine.opencl.operators.context import Context, register
+from heimdall.engine.opencl.functions import FUNCTIONS
+from heimdall.engine.opencl.lowered import Cast, Lowered, Reshape
+from heimdall.engine.opencl.operators.chain import Chain, step
+from heimdall.engine.opencl.operators.context import FLOAT, TRUTH, Context, register
 
-_UNARY = {
-    **{name: name.lower() for name in ("Relu", "Sigmoid", "Tanh", "Abs", "Neg", "Sqrt", "Exp")},
-    **{name: name.lower() for name in ("Log", "Erf", "Floor", "Ceil", "Round", "Sin", "Cos")},
-    **{name: name.lower() for name in ("Reciprocal", "Softplus", "Softsign")},
+_UNARY = {function.onnx: name for name, function in FUNCTIONS.items() if function.onnx}
+_BINARY = {
+    "Add": "add",
+    "Sub": "sub",
+    "Mul": "mul",
+    "Div": "div",
+    "Pow": "pow",
+    "Min": "min",
+    "Max": "max",
+    "Sum": "add",
+    "Mean": "add",
+    "PRelu": "prelu",
+    "Mod": "mod",
+    "Equal": "equal",
+    "Less": "less",
+    "LessOrEqual": "less_or_equal",
+    "Greater": "greater",
+    "GreaterOrEqual": "greater_or_equal",
+    "And": "and",
+    "Or": "or",
+    "Xor": "xor",
 }
-_BINARY = {name: name.lower() for name in ("Add", "Sub", "Mul", "Div", "Pow", "Min", "Max")}
 
 
 def elementwise(context: Context, function: str, *args: str | float) -> Lowered:
-    """One step; constants of one element become scalars."""
-    tensors: list[str] = []
-    values: list[Value] = []
-    for arg in args:
-        if isinstance(arg, str):
-            array = context.graph.constants.get(arg)
-            if array is not None and array.size == 1:
-                values.append(float(array.reshape(-1)[0]))
-                continue
-            if arg not in tensors:
-                tensors.append(arg)
-            values.append(Operand(tensors.index(arg)))
-        else:
-            values.append(float(arg))
-    return context.op(Elementwise(Expression.of(function, *values)), *tensors)
+    """One step whose result is the node's output."""
+    spec, tensors = step(context, function, *args)
+    return context.op(spec, *tensors)
 
 
 @register(*_UNARY)
 def _unary(context: Context) -> list[Lowered]:
-    return [elementwise(context, _UNARY[context.node.op_type], context.node.inputs[0])]
+    function = _UNARY[context.node.op_type]
+    numbers = (context.attribute(*each) for each in FUNCTIONS[function].attributes)
+    return [elementwise(context, function, context.node.inputs[0], *numbers)]
+
+
+@register("Gelu")
+def _gelu(context: Context) -> list[Lowered]:
+    tanh = context.attribute("approximate", "none") == "tanh"
+    return [elementwise(context, "gelu_tanh" if tanh else "gelu", context.node.inputs[0])]
 
 
 @register(*_BINARY)
-def _binary(context: Context) -> list[Lowered] | None:
-    if len(context.node.inputs) != 2:
-        return _variadic(context)
-    a, b = context.node.inputs
+def _binary(context: Context) -> list[Lowered]:
+    """Two tensors, or any number of them, one after the other."""
+    inputs, op_type = context.node.inputs, context.node.op_type
     power = context.scalar(1)
-    if context.node.op_type == "Pow" and power in (1.0, 2.0, 0.5):
+    if op_type == "Pow" and power in (1.0, 2.0, 0.5):
         function = {1.0: "identity", 2.0: "square", 0.5: "sqrt"}[power]
-        return [elementwise(context, function, a)]
-    return [elementwise(context, _BINARY[context.node.op_type], a, b)]
-
-
-@register("Sum")
-def _variadic(context: Context) -> list[Lowered] | None:
-    inputs = context.node.inputs
-    function = {"Sum": "add", "Min": "min", "Max": "max"}.get(context.node.op_type)
-    if function is None:
-        return None
+        return [elementwise(context, function, inputs[0])]
+    function = _BINARY[op_type]
     if len(inputs) == 1:
-        return [elementwise(context, "identity", inputs[0])]
-    if len(inputs) == 2:
+        return [elementwise(context, "identity", *inputs)]
+    if len(inputs) == 2 and op_type != "Mean":
         return [elementwise(context, function, *inputs)]
-    if any(context.shape(name) != context.y for name in inputs):
-        return None
-    ops, value = [], inputs[0]
-    for index, name in enumerate(inputs[1:]):
-        last = index == len(inputs) - 2
-        output = context.node.outputs[0] if last else context.tensor(f"{index}", context.y)
-        expression = Expression.of(function, Operand(0), Operand(1))
-        ops.append(context.op(Elementwise(expression), value, name, output=output))
-        value = output
-    return ops
+    chain = Chain(context)
+    total = reduce(lambda a, b: chain(function, a, b), inputs)
+    return chain.end(chain("mul", total, 1 / len(inputs)) if op_type == "Mean" else total)
 
 
-@register("LeakyRelu", "Elu", "HardSigmoid", "HardSwish", "Clip", "PRelu")
-def _parametric(context: Context) -> list[Lowered] | None:
-    x, get = context.node.inputs[0], context.attribute
-    match context.node.op_type:
-        case "LeakyRelu":
-            return [elementwise(context, "prelu", x, get("alpha", 0.01))]
-        case "Elu":
-            return [elementwise(context, "elu", x, get("alpha", 1.0))]
-        case "HardSigmoid":
-            return [elementwise(context, "hard_sigmoid", x, get("alpha", 0.2), get("beta", 0.5))]
-        case "HardSwish":
-            return [elementwise(context, "hard_swish", x, 1 / 6, 0.5)]
-        case "PRelu":
-            return [elementwise(context, "prelu", x, context.node.inputs[1])]
-        case "Clip":
-            low = context.scalar(1) if context.has(1) else get("min", -math.inf)
-            high = context.scalar(2) if context.has(2) else get("max", math.inf)
-            if low is None or high is None:
-                return None  # limits that are computed
-            return [elementwise(context, "clip", x, low, high)]
+@register("Where")
+def _where(context: Context) -> list[Lowered]:
+    return [elementwise(context, "where", *context.node.inputs)]
+
+
+@register("Clip")
+def _clip(context: Context) -> list[Lowered]:
+    x, chain = context.node.inputs[0], Chain(context)
+    limits: list[float | str] = []
+    for index, (name, least) in enumerate((("min", -math.inf), ("max", math.inf)), 1):
+        given = context.scalar(index)
+        if context.has(index) and given is None:
+            limits.append(context.node.inputs[index])
+        else:
+            limits.append(context.attribute(name, least) if given is None else given)
+    low, high = limits
+    if isinstance(low, str) or isinstance(high, str):
+        return chain.end(chain("min", chain("max", x, low), high))
+    return [elementwise(context, "clip", x, min(low, high), high)]
+
+
+@register("Cast", any_type=True)
+def _cast(context: Context) -> list[Lowered] | None:
+    """Whatever comes to the device becomes float32 on the way; inputs of the network before
+    anybody else reads them."""
+    x = context.node.inputs[0]
+    source, target = (context.graph.tensors[name].dtype for name in (x, context.node.outputs[0]))
+    if target == FLOAT:
+        given = source != FLOAT and x in [tensor.name for tensor in context.graph.inputs]
+        return [context.op(Cast() if given else Reshape(), x)]
+    if target == TRUTH and source == FLOAT:
+        return [elementwise(context, "is_true", x)]
     return None
 
 
 @register("BatchNormalization")
 def _batch_norm(context: Context) -> list[Lowered] | None:
-    arrays = [context.constant(index) for index in range(1, 5)]
-    if any(array is None for array in arrays) or context.attribute("training_mode", 0):
-        return None
-    scale, shift, mean, variance = (np.asarray(array, np.float64) for array in arrays)
-    factor = scale / np.sqrt(variance + context.attribute("epsilon", 1e-5))
-    return _affine(context, factor, shift - mean * factor)
-
-
-_ADD = Elementwise(Expression.of("add", Operand(0), Operand(1)))
-_SUB = Elementwise(Expression.of("sub", Operand(0), Operand(1)))
-_MUL = Elementwise(Expression.of("mul", Operand(0), Operand(1)))
-
-
-def _affine(context: Context, factor: np.ndarray, shift: np.ndarray, x: str = "") -> list[Lowered]:
-    """x * factor + shift for each channel, as two steps with new constants."""
+    x, *names = context.node.inputs
+    epsilon = context.attribute("epsilon", 1e-5)
     shape = (1, -1, *[1] * (len(context.x) - 2))
-    scaled = context.tensor("scaled", context.y)
-    factors = context.weight("factor", factor.reshape(shape))
-    shifts = context.weight("shift", shift.reshape(shape))
-    return [
-        context.op(_MUL, x or context.node.inputs[0], factors, output=scaled),
-        context.op(_ADD, scaled, shifts),
-    ]
-
-
-@register("InstanceNormalization")
-def _instance_norm(context: Context) -> list[Lowered] | None:
-    """Moments, then (x - mean) * deviation * scale + bias; fusion joins the steps."""
-    scale, shift = context.constant(1), context.constant(2)
-    if not context.is_picture() or scale is None or shift is None:
+    chain = Chain(context)
+    if context.attribute("training_mode", 0) or len(context.outputs) > 1:
         return None
-    x, vector = context.node.inputs[0], (1, context.x[1], 1, 1)
-    mean, deviation = context.tensor("mean", vector), context.tensor("deviation", vector)
-    centred, unit = context.tensor("centred", context.x), context.tensor("unit", context.x)
-    spec = Moments(context.attribute("epsilon", 1e-5))
-    return [
-        Lowered(spec, (x,), (mean, deviation), (context.node.name,)),
-        context.op(_SUB, x, mean, output=centred),
-        context.op(_MUL, centred, deviation, output=unit),
-        *_affine(context, scale, shift, unit),
-    ]
+    arrays = [context.constant(index) for index in range(1, 5)]
+    if any(array is None for array in arrays):
+        columns = (1, context.x[1], *[1] * (len(context.x) - 2))
+        scale, shift, mean, variance = (chain.reshape(name, columns) for name in names)
+        factor = chain("div", scale, chain("sqrt", chain("add", variance, epsilon)))
+        return chain.end(chain("add", chain("mul", chain("sub", x, mean), factor), shift))
+    scales, shifts, means, variances = (np.asarray(array, np.float64) for array in arrays)
+    factors = scales / np.sqrt(variances + epsilon)
+    scaled = chain("mul", x, chain.constant(factors.reshape(shape)))
+    return chain.end(
+        chain("add", scaled, chain.constant((shifts - means * factors).reshape(shape)))
+    )

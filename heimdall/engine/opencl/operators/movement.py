@@ -1,40 +1,17 @@
-"""Operators that only move data: reshape, slice, pad, concat, resize."""
+"""Operators that only move data, as views where that is possible: reshape, slice, concat."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from heimdall.engine.opencl.lowered import (
-    Cast,
-    Concat,
-    Expand,
-    Gather,
-    Linear,
-    Lowered,
-    Pad,
-    Reshape,
-    Slice,
-    Transpose,
-)
-from heimdall.engine.opencl.operators.context import FLOAT, Context, register
-from heimdall.engine.opencl.sampling import coordinates, linear_table, nearest
+from heimdall.engine.opencl.lowered import Concat, Expand, Lowered, Reshape, Slice, Transpose
+from heimdall.engine.opencl.operators.chain import Chain
+from heimdall.engine.opencl.operators.context import Context, register
 
 
 @register("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout")
 def _reshape(context: Context) -> list[Lowered] | None:
-    if len([name for name in context.node.outputs if name]) > 1:
-        return None  # a Dropout whose mask is asked for
+    if len(context.outputs) > 1 or context.constant(2):
+        return None  # a Dropout whose mask is asked for, or one that drops
     return [context.op(Reshape(), context.node.inputs[0])]
-
-
-@register("Cast")
-def _cast(context: Context) -> list[Lowered] | None:
-    source = context.node.inputs[0]
-    if context.graph.tensors[source].dtype == FLOAT:
-        return [context.op(Reshape(), source)]
-    if source in [tensor.name for tensor in context.graph.inputs]:
-        return [context.op(Cast(), source)]
-    return None
 
 
 @register("Transpose")
@@ -83,52 +60,22 @@ def _slice(context: Context) -> list[Lowered] | None:
     return [context.op(Slice(tuple(first), tuple(step)), context.node.inputs[0])]
 
 
-@register("Pad")
-def _pad(context: Context) -> list[Lowered] | None:
-    pads = context.ints(1, "pads")
-    mode = context.attribute("mode", "constant")
-    fill = context.scalar(2) if context.has(2) else context.attribute("value", 0.0)
-    if pads is None or fill is None or not context.is_picture() or context.has(3):
-        return None
-    if mode not in ("constant", "reflect", "edge") or pads[0] or pads[4]:
-        return None
-    if (mode != "constant" and (pads[1] or pads[5])) or (fill and (pads[1] or pads[5])):
-        return None
-    spec = Pad(mode, (pads[2], pads[3], pads[6], pads[7]), (pads[1], pads[5]), fill)
-    return [context.op(spec, context.node.inputs[0])]
+@register("DepthToSpace")
+def _depth_to_space(context: Context) -> list[Lowered]:
+    chain, size = Chain(context), context.attribute("blocksize")
+    batch, channels, height, width = context.x
+    if context.attribute("mode", "DCR") == "DCR":
+        split, perm = (size, size, channels // size**2), (0, 3, 4, 1, 5, 2)
+    else:
+        split, perm = (channels // size**2, size, size), (0, 1, 4, 2, 5, 3)
+    blocks = chain.reshape(context.node.inputs[0], (batch, *split, height, width))
+    return chain.end(chain.transpose(blocks, perm))
 
 
-@register("Resize", "Upsample")
-def _resize(context: Context) -> list[Lowered] | None:
-    if not context.is_picture() or context.x[:2] != context.y[:2]:
-        return None
-    mode = context.attribute("mode", "nearest")
-    old = context.node.op_type == "Upsample" or context.graph.opset < 11
-    where = (
-        "asymmetric" if old else context.attribute("coordinate_transformation_mode", "half_pixel")
-    )
-    if context.attribute("antialias", 0) or context.attribute("axes") is not None:
-        return None
-    scales = context.constant(1 if old else 2)
-    if scales is None and context.has(1 if old else 2):
-        return None  # they decide more than the output's size: which pixels are taken
-    sources = []
-    for axis in (2, 3):
-        size, out = context.x[axis], context.y[axis]
-        scale = float(scales[axis]) if scales is not None and scales.size == 4 else out / size
-        source = coordinates(where, size, out, scale)
-        if source is None:
-            return None
-        sources.append(source)
-    if mode == "nearest":
-        rounding = "floor" if old else context.attribute("nearest_mode", "round_prefer_floor")
-        picked = [nearest(rounding, source) for source in sources]
-        rows, columns = (
-            tuple(int(i) for i in np.clip(index, 0, context.x[axis + 2] - 1))
-            for axis, index in enumerate(picked)
-        )
-        return [context.op(Gather(rows, columns), context.node.inputs[0])]
-    if mode != "linear":
-        return None
-    tables = [linear_table(source, context.x[axis + 2]) for axis, source in enumerate(sources)]
-    return [context.op(Linear(tables[0], tables[1]), context.node.inputs[0])]
+@register("SpaceToDepth")
+def _space_to_depth(context: Context) -> list[Lowered]:
+    chain, size = Chain(context), context.attribute("blocksize")
+    batch, channels, height, width = context.x
+    shape = (batch, channels, height // size, size, width // size, size)
+    blocks = chain.reshape(context.node.inputs[0], shape)
+    return chain.end(chain.transpose(blocks, (0, 3, 5, 1, 2, 4)))

@@ -1,0 +1,103 @@
+"""Operators that go along lines of a tensor: softmax, running sums, the place of the largest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from heimdall.engine.opencl.array_op import ArrayOp, Input, plan_lines
+from heimdall.engine.opencl.launch import Plan, Traits
+from heimdall.engine.opencl.lowered import Lowered
+from heimdall.engine.opencl.operators.chain import Chain
+from heimdall.engine.opencl.operators.context import Context, register
+from heimdall.engine.opencl.strided import Strided
+
+
+@dataclass(frozen=True)
+class Softmax(ArrayOp):
+    axis: int
+    log: bool = False
+
+    def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
+        return plan_lines("softmax", inputs[0], self.axis, y, traits, log=self.log)
+
+
+@dataclass(frozen=True)
+class Cumulate(ArrayOp):
+    """Running sums; ``exclusive``: without the value itself; ``reverse``: from the end."""
+
+    axis: int
+    exclusive: bool
+    reverse: bool
+
+    def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
+        kinds = {"exclusive": self.exclusive, "reverse": self.reverse}
+        return plan_lines("cumulate", inputs[0], self.axis, y, traits, **kinds)
+
+
+@dataclass(frozen=True)
+class Arg(ArrayOp):
+    """The index of a value for which no other is ``better`` (a comparison)."""
+
+    axis: int
+    better: str
+
+    def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
+        return plan_lines("arg", inputs[0], self.axis, y, traits, better=self.better)
+
+
+def _rows(context: Context, chain: Chain) -> tuple[str, int]:
+    """The tensor and the axis that Softmax and its kin go along: before opset 13 all axes from
+    ``axis`` on are one."""
+    x, rank = context.node.inputs[0], len(context.x)
+    old = context.graph.opset < 13
+    axis = context.attribute("axis", 1 if old else -1)
+    if not old:
+        return x, axis % rank
+    axis += rank if axis < 0 else 0
+    if axis < rank and math.prod(context.x[axis + 1 :]) == 1:
+        return x, axis
+    return chain.reshape(x, (math.prod(context.x[:axis]), math.prod(context.x[axis:]))), 1
+
+
+@register("Softmax", "LogSoftmax")
+def _softmax(context: Context) -> list[Lowered]:
+    chain = Chain(context)
+    x, axis = _rows(context, chain)
+    return chain.end(
+        chain.add(Softmax(axis, context.node.op_type == "LogSoftmax"), chain.shape(x), x)
+    )
+
+
+@register("Hardmax")
+def _hardmax(context: Context) -> list[Lowered]:
+    chain = Chain(context)
+    x, axis = _rows(context, chain)
+    shape = list(chain.shape(x))
+    count, shape[axis] = shape[axis], 1
+    first = chain.add(Arg(axis, ">"), shape, x)
+    places = np.arange(count).reshape([-1] + [1] * (len(shape) - 1 - axis))
+    return chain.end(chain("equal", first, chain.constant(places)))
+
+
+@register("ArgMax", "ArgMin", any_type=True)
+def _arg(context: Context) -> list[Lowered] | None:
+    """Indices are whole floats until they leave the device: 2^24 is more than an axis has."""
+    if not context.is_float(context.node.inputs[0]):
+        return None
+    better = ">" if context.node.op_type == "ArgMax" else "<"
+    better += "=" if context.attribute("select_last_index", 0) else ""
+    axis = context.attribute("axis", 0) % len(context.x)
+    return [context.op(Arg(axis, better), context.node.inputs[0])]
+
+
+@register("CumSum")
+def _cum_sum(context: Context) -> list[Lowered] | None:
+    axis = context.scalar(1)
+    if axis is None:
+        return None
+    flags = (bool(context.attribute(name, 0)) for name in ("exclusive", "reverse"))
+    return [context.op(Cumulate(int(axis) % len(context.x), *flags), context.node.inputs[0])]
