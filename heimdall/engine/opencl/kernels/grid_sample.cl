@@ -81,7 +81,7 @@ __kernel void grid_sample(
             at = at * size_{{ a }} + i{{ a }};
             weight *= weights{{ a }}[k{{ a }}];
 {% endfor %}
-            sum = fma(source[at], weight, sum);
+            sum = fma((float)source[at], weight, sum);
 {% for a in range(axes) %}
         }
 {% endfor %}

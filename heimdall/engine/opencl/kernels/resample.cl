@@ -13,7 +13,7 @@ __kernel void resample(
         __global const S *source = x + x_base + line / out * size * inner + index % inner;
         float sum = 0.0f;
         for (int k = o * taps; k < (o + 1) * taps; k++)
-            sum = fma(source[entries[k] * inner], weights[k], sum);
+            sum = fma((float)source[entries[k] * inner], weights[k], sum);
         y[y_base + index] = sum;
     }
 }

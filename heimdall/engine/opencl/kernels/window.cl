@@ -75,7 +75,7 @@ __kernel void window(
 {% for a in range(axes) %}
             tap = tap * kernel_{{ a }} + k{{ a }};
 {% endfor %}
-            sum = fma(v, w[w_base + tap], sum);
+            sum = fma(v, (float)w[w_base + tap], sum);
 {% elif mode == "max" %}
             sum = v > sum ? v : sum;
 {% elif mode == "lp" %}
