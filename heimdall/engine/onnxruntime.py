@@ -145,7 +145,14 @@ class OnnxRuntimeNetwork(Network):
     def read(self, state: State) -> dict[str, np.ndarray]:
         assert isinstance(state, OnnxRuntimeState)
         check_range(self.ops, state.position, len(self.ops), len(self.ops))
-        return {tensor.name: state.values[tensor.name].numpy() for tensor in self.outputs}
+        found = {tensor.name: state.values[tensor.name].numpy() for tensor in self.outputs}
+        for tensor in self.outputs:
+            if found[tensor.name].shape != tensor.shape:
+                raise ModelError(
+                    f"onnxruntime makes {tensor.name!r} of {self.graph.name} of shape "
+                    f"{found[tensor.name].shape}, where {tensor.shape} was inferred"
+                )
+        return found
 
     def close(self) -> None:
         with self._lock:
@@ -159,7 +166,10 @@ class OnnxRuntimeNetwork(Network):
         session = self._session(start, end, fallback)
         memory = "cpu" if fallback else self._memory
         began_ns = time.perf_counter_ns()
-        made = _run_bound(session, state.values, memory, from_host=memory != self._memory)
+        try:
+            made = _run_bound(session, state.values, memory, from_host=memory != self._memory)
+        except Exception as error:  # onnxruntime raises a dozen types of its own
+            raise ModelError(f"onnxruntime cannot run {self.graph.name}: {error}") from error
         elapsed_ns = time.perf_counter_ns() - began_ns
         last = self._first_node[end]
         kept = {k: v for k, v in state.values.items() if self._splitter.needed(k, last)}
