@@ -61,6 +61,9 @@ class OnnxRuntimeEngine(Engine):
         plain = bool(force_fallback) or self.processor == CPU
         try:
             model = graph.model if plain else _optimised(graph)
+            made = {name for node in model.graph.node for name in node.output}
+            if not made.issuperset(tensor.name for tensor in graph.outputs):
+                plain, model = True, graph.model  # an output was folded: no range would write it
             # What is cut out of the plain graph is optimised by itself.
             level = levels.ORT_ENABLE_ALL if plain else levels.ORT_DISABLE_ALL
             options = session_options(self.threads, level)

@@ -2,8 +2,9 @@
 
 Weights are dequantised when the file is read. Where a tensor is quantised, its values are divided
 by the scale, rounded half to even and clipped; in between they stay whole numbers, held as
-floats. Sums of products are then exact up to 2^24, beyond that to a rounding of floats. Results
-are those of the quantised network, within one step of a quantised tensor.
+floats. An op's result is that of the quantised op, within one step: a sum that is nearly half way
+between two steps may be rounded to the other one, as floats are added in another order. Over a
+whole network such steps may add up to several.
 """
 
 from __future__ import annotations
@@ -212,6 +213,11 @@ class _Rewriting:
             array = array.reshape([-1 if at == along else 1 for at in range(len(shape))])
         return self.constant(array, "scale")
 
+    def _check_scale(self, name: str) -> None:
+        array = self.array(name)
+        if array is not None and not (np.isfinite(array).all() and (array > 0).all()):
+            raise ValueError(f"scale {array.tolist()}")
+
     def is_zero(self, name: str) -> bool:
         """Is a zero point left out, or zero?"""
         array = self.array(name)
@@ -221,6 +227,7 @@ class _Rewriting:
         self, x: str, scale: str, zero: str, axis: int = 1, into: str = "", block: int = 0
     ) -> str:
         """(x - zero) * scale."""
+        self._check_scale(scale)
         centred = self.floats(x)
         if not self.is_zero(zero):
             centred = self.emit("Sub", centred, self.vector(zero, x, axis, block))
@@ -230,6 +237,7 @@ class _Rewriting:
         self, x: str, scale: str, zero: str, into: str, axis: int = 1, kind: int = 0
     ) -> None:
         """round(x / scale) + zero within its type, held as floats."""
+        self._check_scale(scale)
         if zero in self._constants:
             kind = self._constants[zero].data_type
         elif zero in self._kinds:
@@ -237,11 +245,27 @@ class _Rewriting:
         if x in self._shapes:
             self._shapes[into] = self._shapes[x]
         low, high = _RANGES[kind or TensorProto.UINT8]
+        carried = self.carry(into, kind or TensorProto.UINT8)
         places = self.emit("Round", self.emit("Div", x, self.vector(scale, x, axis)))
-        if not self.is_zero(zero):
+        shift = np.zeros(1) if self.is_zero(zero) else self.array(zero)
+        if shift is None:  # computed
             places = self.emit("Add", places, self.vector(zero, x, axis))
-        limits = self.constant(low, "low"), self.constant(high, "high")
-        self.emit("Clip", places, *limits, into=self.carry(into, kind or TensorProto.UINT8))
+            self.emit("Clip", places, self.constant(low), self.constant(high), into=carried)
+        elif not np.any(shift):
+            self.emit("Clip", places, self.constant(low), self.constant(high), into=carried)
+        else:
+            # Clipped before the zero point is added: "clip x + a to 0..b" looks like a gate to
+            # engines, which scale those to 0..1 and back, and whole numbers do not survive that.
+            least, most = low - shift.astype(np.float32), high - shift.astype(np.float32)
+            if shift.size == 1:
+                limits = self.constant(least.reshape(())), self.constant(most.reshape(()))
+                places = self.emit("Clip", places, *limits)
+            else:
+                shape = self._shapes[x]
+                along = [-1 if at == axis % len(shape) else 1 for at in range(len(shape))]
+                places = self.emit("Max", places, self.constant(least.reshape(along)))
+                places = self.emit("Min", places, self.constant(most.reshape(along)))
+            self.emit("Add", places, self.vector(zero, x, axis), into=carried)
 
 
 Names = list[str]

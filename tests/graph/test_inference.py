@@ -393,3 +393,11 @@ def test_ops_of_onnxruntime_alone_have_the_shapes_that_it_infers():
     made = model([gelu], {"x": [2, 3]}, ["y"])
     made.opset_import.append(helper.make_opsetid("com.microsoft", 1))
     assert graph_from_model(made).outputs[0].shape == (2, 3)
+
+
+def test_a_folded_number_stays_a_number_without_dimensions():
+    nodes = [node("ReduceSum", ["w"], ["s"], keepdims=0), node("Identity", ["s"], ["y"])]
+    nodes.append(node("Mul", ["x", "s"], ["z"]))
+    graph = graph_from_model(model(nodes, {"x": [4]}, ["y", "z"], {"w": np.ones(3, np.float32)}))
+    assert graph.outputs[0].shape == ()
+    assert [array.shape for array in graph.constants.values()] == [()]

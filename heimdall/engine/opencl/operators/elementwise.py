@@ -98,6 +98,7 @@ def _parametric(context: Context) -> list[Lowered] | None:
             high = context.scalar(2) if context.has(2) else get("max", math.inf)
             if low is None or high is None:
                 return None  # limits that are computed
+            low = min(low, high)  # ONNX: the upper limit is the last word
             return [elementwise(context, "clip", x, low, high)]
     return None
 
