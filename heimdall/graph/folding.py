@@ -84,7 +84,7 @@ class Constants:
         nodes = self._needed(wanted)
         values = self._run(nodes, wanted)
         for name, array in zip(wanted, values, strict=True):
-            self._stored[name] = numpy_helper.from_array(np.ascontiguousarray(array), name)
+            self._stored[name] = numpy_helper.from_array(np.asarray(array, order="C"), name)
 
     def _needed(self, wanted: list[str]) -> list[onnx.NodeProto]:
         names, nodes = set(wanted), []
