@@ -3,7 +3,7 @@
 PYTHON := .venv/bin/python
 STAMP := .venv/.heimdall-setup
 
-.PHONY: demo test setup lint docs pictures clean
+.PHONY: demo test fuzz setup lint docs pictures clean
 
 demo: setup
 	@sh scripts/demo.sh
@@ -22,6 +22,10 @@ ifeq ($(strip $(ARGS)),)
 else
 	@$(PYTHON) -m pytest $(ARGS)
 endif
+
+# Damaged model files, loaded and run in processes of their own: ARGS="--count 500", "--seed 12"
+fuzz: setup
+	@$(PYTHON) -m tests.fuzz $(ARGS)
 
 setup: $(STAMP)
 

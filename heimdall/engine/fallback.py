@@ -40,11 +40,14 @@ class FallbackOps:
     def run(self, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The outputs by name. Callable from any thread.
 
-        Raises ModelError when onnxruntime computes another shape than the file promises: some
-        ops round sizes differently there than in ONNX's inference.
+        Raises ModelError when onnxruntime fails (places outside a tensor, say), or computes
+        another shape than was inferred: some ops round sizes differently there.
         """
         feeds = {name: inputs[name] for name in self.inputs}
-        made = dict(zip(self.outputs, self._session.run(self.outputs, feeds), strict=True))
+        try:
+            made = dict(zip(self.outputs, self._session.run(self.outputs, feeds), strict=True))
+        except Exception as error:  # onnxruntime raises a dozen types of its own
+            raise ModelError(f"{self._what} failed in onnxruntime: {error}") from error
         for name, array in made.items():
             if array.shape != self._shapes[name]:
                 raise ModelError(

@@ -61,6 +61,9 @@ class OnnxRuntimeEngine(Engine):
         plain = bool(force_fallback) or self.processor == CPU
         try:
             model = graph.model if plain else _optimised(graph)
+            made = {name for node in model.graph.node for name in node.output}
+            if not made.issuperset(tensor.name for tensor in graph.outputs):
+                plain, model = True, graph.model  # an output was folded: no range would write it
             # What is cut out of the plain graph is optimised by itself.
             level = levels.ORT_ENABLE_ALL if plain else levels.ORT_DISABLE_ALL
             options = session_options(self.threads, level)
@@ -145,7 +148,14 @@ class OnnxRuntimeNetwork(Network):
     def read(self, state: State) -> dict[str, np.ndarray]:
         assert isinstance(state, OnnxRuntimeState)
         check_range(self.ops, state.position, len(self.ops), len(self.ops))
-        return {tensor.name: state.values[tensor.name].numpy() for tensor in self.outputs}
+        found = {tensor.name: state.values[tensor.name].numpy() for tensor in self.outputs}
+        for tensor in self.outputs:
+            if found[tensor.name].shape != tensor.shape:
+                raise ModelError(
+                    f"onnxruntime makes {tensor.name!r} of {self.graph.name} of shape "
+                    f"{found[tensor.name].shape}, where {tensor.shape} was inferred"
+                )
+        return found
 
     def close(self) -> None:
         with self._lock:
@@ -159,7 +169,10 @@ class OnnxRuntimeNetwork(Network):
         session = self._session(start, end, fallback)
         memory = "cpu" if fallback else self._memory
         began_ns = time.perf_counter_ns()
-        made = _run_bound(session, state.values, memory, from_host=memory != self._memory)
+        try:
+            made = _run_bound(session, state.values, memory, from_host=memory != self._memory)
+        except Exception as error:  # onnxruntime raises a dozen types of its own
+            raise ModelError(f"onnxruntime cannot run {self.graph.name}: {error}") from error
         elapsed_ns = time.perf_counter_ns() - began_ns
         last = self._first_node[end]
         kept = {k: v for k, v in state.values.items() if self._splitter.needed(k, last)}

@@ -17,9 +17,10 @@ import onnx
 from onnx import helper, numpy_helper
 
 from heimdall.errors import ModelError
-from heimdall.graph import weights
+from heimdall.graph import limits, weights
 from heimdall.graph.onnx_file import read_model
 from heimdall.graph.simplified import Simplified, scan, simplified_model
+from heimdall.graph.values import attribute
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Tensor:
 
     @property
     def bytes(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        return limits.count(self.shape) * self.dtype.itemsize
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,13 @@ def load_graph(
     model with a single input. Declared fixed shapes may be replaced as well.
 
     Raises ModelError, naming the file and the node, for anything that cannot be run:
-    unreadable or truncated files, opsets outside 9-23, unknown ops, shapes that do not infer,
-    sparse or quantised tensors, control flow, external data outside the model's folder.
+    unreadable or truncated files, opsets outside 9-23, unknown ops, shapes that do not infer or
+    do not fit, tensors larger than ``limits`` allows, sparse tensors, control flow, external data
+    outside the model's folder. Nothing is allocated for what is too large.
+
+    Shapes follow from those of the inputs: what the file says of others may be stale. Models in
+    half precision become float32 (``half``), quantised ones become float networks that round
+    where those do (``quantised``).
     """
     path = Path(path)
     try:
@@ -158,7 +164,7 @@ def _to_graph(path: Path, found: Simplified, sha256: str) -> Graph:
             op_type=proto.op_type,
             inputs=tuple(proto.input),
             outputs=tuple(proto.output),
-            attributes={item.name: _attribute(item) for item in proto.attribute},
+            attributes={item.name: attribute(item) for item in proto.attribute},
             domain=proto.domain if proto.domain != "ai.onnx" else "",
         )
         for name in node.outputs:
@@ -167,8 +173,8 @@ def _to_graph(path: Path, found: Simplified, sha256: str) -> Graph:
                     f"node {node.name!r} ({node.op_type}) of {path}: the shape of its output "
                     f"{name!r} cannot be inferred, or is empty; fix the input shapes"
                 )
-        _check_weights(path, node, tensors)
         nodes.append(node)
+    _check_peak(path, nodes, tensors, [value.name for value in model.graph.output])
     return Graph(
         name=path.stem,
         nodes=tuple(nodes),
@@ -182,46 +188,27 @@ def _to_graph(path: Path, found: Simplified, sha256: str) -> Graph:
     )
 
 
-def _check_weights(path: Path, node: Node, tensors: Mapping[str, Tensor]) -> None:
-    """A convolution's channels: neither shape inference nor onnxruntime looks before it runs."""
-    if node.op_type not in ("Conv", "ConvTranspose") or node.domain:
-        return
-    channels = tensors[node.inputs[0]].shape[1]
-    weights = tensors[node.inputs[1]].shape
-    group = node.attributes.get("group", 1)
-    outputs, wanted = weights[0], weights[1] * group
-    if node.op_type == "ConvTranspose":
-        outputs, wanted = weights[1] * group, weights[0]
-    bias = tensors[node.inputs[2]].shape if len(node.inputs) > 2 and node.inputs[2] else (outputs,)
-    if channels != wanted or channels % group or outputs % group or bias != (outputs,):
-        raise ModelError(
-            f"node {node.name!r} ({node.op_type}) of {path}: weights {list(weights)} in {group} "
-            f"group(s) and bias {list(bias)} do not fit an input of {channels} channels"
-        )
-    if node.op_type == "Conv":
-        _check_window(path, node, tensors[node.inputs[0]].shape[2:], weights[2:])
-
-
-def _check_window(path: Path, node: Node, size: tuple[int, ...], kernel: tuple[int, ...]) -> None:
-    """With a stride above one, shape inference gives a window that is too large one pixel."""
-    get = node.attributes.get
-    if get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
-        return
-    rank = len(size)
-    pads, dilations = get("pads", [0] * (2 * rank)), get("dilations", [1] * rank)
-    for axis in range(rank):
-        reach = (kernel[axis] - 1) * dilations[axis] + 1
-        if reach > size[axis] + pads[axis] + pads[axis + rank]:
+def _check_peak(
+    path: Path, nodes: Sequence[Node], tensors: Mapping[str, Tensor], outputs: Sequence[str]
+) -> None:
+    """Raise ModelError, naming the node, if what is alive at once exceeds the machine's memory."""
+    last = {name: index for index, node in enumerate(nodes) for name in node.inputs}
+    last |= dict.fromkeys(outputs, len(nodes))
+    ends: dict[int, list[str]] = {}
+    for name, index in last.items():
+        ends.setdefault(index, []).append(name)
+    alive = {name: tensor.bytes for name, tensor in tensors.items() if name in last}
+    held = sum(alive.values())
+    held -= sum(alive.get(name, 0) for node in nodes for name in node.outputs)
+    for index, node in enumerate(nodes):
+        held += sum(tensors[name].bytes for name in node.outputs if name)
+        if held > limits.machine_bytes():
             raise ModelError(
-                f"node {node.name!r} ({node.op_type}) of {path}: its window of {reach} is larger "
-                f"than the padded input, {list(size)}; choose a larger input shape"
+                f"node {node.name!r} ({node.op_type}) of {path} needs "
+                f"{limits.say_bytes(held)} with all that is alive beside it, and this machine has "
+                f"{limits.say_bytes(limits.machine_bytes())}; choose smaller input shapes"
             )
-
-
-def _attribute(item: onnx.AttributeProto) -> Any:
-    value = helper.get_attribute_value(item)
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, onnx.TensorProto):
-        return numpy_helper.to_array(value)
-    return value
+        unread = [name for name in node.outputs if name and name not in last]
+        held -= sum(
+            tensors[name].bytes for name in [*unread, *ends.get(index, ())] if name in tensors
+        )

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 KEPT_BYTES = 256 << 20  # of all files together
 _LARGEST_BYTES = 64 << 20  # of a file: reading larger ones is not what takes their time
-_FORMAT = 2
+_FORMAT = 3
 _BLOCK_BYTES = 1 << 20
 _EXTERNAL = b"location"  # a key of each entry that names another file
 _DIGEST_BYTES = 32  # of the rest, at the start of a file
@@ -97,8 +97,10 @@ def version() -> str:
     """Changes with all that takes part in simplifying."""
     import onnxruntime
 
-    source = hashlib.sha256(Path(onnx_file.__file__).read_bytes()).hexdigest()
-    return f"{source} {onnx.__version__} {onnxruntime.__version__} {_FORMAT}"
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.read_bytes())
+    return f"{digest.hexdigest()} {onnx.__version__} {onnxruntime.__version__} {_FORMAT}"
 
 
 def _read(file: Path) -> Simplified | None:

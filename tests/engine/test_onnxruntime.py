@@ -6,11 +6,12 @@ import weakref
 import numpy as np
 import onnxruntime as ort
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.engine import onnxruntime as module
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.errors import ConfigError
-from heimdall.graph.graph import load_graph
+from heimdall.graph.graph import graph_from_model, load_graph
 from heimdall.graph.samples import sample_inputs
 from heimdall.system import paths
 
@@ -92,3 +93,24 @@ def test_several_threads_give_the_same_answer(selfie):
 def test_no_thread_at_all_is_refused():
     with pytest.raises(ConfigError, match="at least one thread"):
         OnnxRuntimeEngine(threads=0)
+
+
+def test_an_output_that_no_op_computes_can_be_read():
+    value = helper.make_tensor_value_info
+    nodes = [
+        helper.make_node("ReduceSum", ["w"], ["z"], keepdims=0),
+        helper.make_node("Relu", ["x"], ["y"]),
+    ]
+    for outputs in (["z"], ["y", "z"]):
+        proto = helper.make_graph(
+            nodes,
+            "net",
+            [value("x", TensorProto.FLOAT, [4])],
+            [value(name, TensorProto.FLOAT, ["n"]) for name in outputs],
+            [numpy_helper.from_array(np.ones(3, np.float32), "w")],
+        )
+        imports = [helper.make_opsetid("", 13)]
+        graph = graph_from_model(helper.make_model(proto, opset_imports=imports, ir_version=8))
+        network = OnnxRuntimeEngine().load(graph)
+        found = network.infer(network.new_state(), {"x": np.ones(4, np.float32)})
+        assert found["z"] == 3

@@ -236,15 +236,6 @@ def test_unknown_op_is_refused_with_its_node(domain):
     assert "strange" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "kind", ["QuantizeLinear", "DequantizeLinear", "QLinearConv", "ConvInteger", "MatMulNBits"]
-)
-def test_quantised_network_is_refused_with_its_node(kind):
-    node = helper.make_node(kind, ["x", "s"], ["y"], "q")
-    with pytest.raises(ModelError, match=rf"'q' \({kind}\).*quantised"):
-        graph_from_model(model([node], {"x": [1, 2]}, ["y"], {"s": np.float32(1)}))
-
-
 def test_tensor_of_a_type_for_quantised_networks_is_refused_by_name():
     nodes = [
         helper.make_node("Cast", ["x"], ["small"], to=TensorProto.FLOAT8E4M3FN),

@@ -101,6 +101,11 @@ def test_clip_and_prelu(check, build, opset):
     check(build([clip, node("PRelu", "a s")], {"x": (1, 20, 3, 5)}, constants, opset=opset))
 
 
+def test_clip_with_its_limits_the_wrong_way_round_gives_the_upper_one(check, build):
+    limits = {"low": np.float32(1.5), "high": np.float32(-0.5)}
+    check(build([node("Clip", "x low high")], {"x": (1, 5, 6, 7)}, limits))
+
+
 def test_sum_of_three(check, build):
     shape = (1, 18, 4, 5)
     check(build([node("Sum", "a b c")], dict.fromkeys("abc", shape)))

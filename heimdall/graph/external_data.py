@@ -1,0 +1,90 @@
+"""Weights that stand in files of their own: read only from within the model's folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+from onnx import TensorProto
+
+from heimdall.errors import ModelError
+from heimdall.graph import limits
+from heimdall.graph.limits import count, say_bytes
+from heimdall.graph.values import check_stored, element_bits
+
+
+def read_external_data(path: Path, model: onnx.ModelProto) -> None:
+    """Put the weights that are elsewhere into the model.
+
+    Raises ModelError, naming the tensor, where they are outside the model's folder (by their
+    path, or by a link on the way), are not there, or have not the size that the tensor needs.
+    """
+    folder, total = path.parent.resolve(), 0
+    for tensor in _tensors(model):
+        what = f"tensor {tensor.name!r} of {path}"
+        check_stored(what, tensor)
+        total += count(tensor.dims) * element_bits(tensor.data_type) // 8
+        if total > limits.CONSTANT_BYTES:
+            raise ModelError(
+                f"{what} brings the model's constants to {say_bytes(total)}: more than the "
+                f"{say_bytes(limits.CONSTANT_BYTES)} that a model file can hold"
+            )
+        if tensor.data_location == TensorProto.EXTERNAL:
+            _read(what, folder, tensor)
+
+
+def _read(what: str, folder: Path, tensor: TensorProto) -> None:
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location, size = entries.get("location", ""), count(tensor.dims)
+    size = size * element_bits(tensor.data_type) // 8
+    try:
+        file = (folder / location).resolve()
+        offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links in a circle
+        raise ModelError(f"{what} has external data that cannot be found: {error}") from error
+    if not location or not file.is_relative_to(folder):
+        raise ModelError(
+            f"{what} has its data in {location!r}, outside the model's folder: copy it there"
+        )
+    if offset < 0 or length != size:
+        raise ModelError(
+            f"{what} should take {size:,} bytes of {location}; the file says {length:,} from "
+            f"{offset:,}"
+        )
+    try:
+        if not file.is_file():  # a pipe would wait for ever
+            raise ModelError(f"{what} has its data in {location!r}, which is no file")
+        with file.open("rb") as opened:
+            opened.seek(offset)
+            data = opened.read(size)
+    except (OSError, OverflowError) as error:
+        raise ModelError(f"{what}: its data cannot be read: {error}") from error
+    if len(data) != size:
+        raise ModelError(f"{what} should take {size:,} bytes of {location}; it has {len(data):,}")
+    tensor.raw_data = data
+    tensor.data_location = TensorProto.DEFAULT
+    del tensor.external_data[:]
+
+
+def _tensors(model: onnx.ModelProto) -> Iterator[TensorProto]:
+    yield from _of_graph(model.graph)
+    for function in model.functions:
+        yield from _of_nodes(function.node)
+
+
+def _of_graph(graph: onnx.GraphProto) -> Iterator[TensorProto]:
+    yield from graph.initializer
+    yield from _of_nodes(graph.node)
+
+
+def _of_nodes(nodes: Iterator[onnx.NodeProto]) -> Iterator[TensorProto]:
+    for node in nodes:
+        for item in node.attribute:
+            if item.HasField("t"):
+                yield item.t
+            yield from item.tensors
+            if item.HasField("g"):
+                yield from _of_graph(item.g)
+            for graph in item.graphs:
+                yield from _of_graph(graph)

@@ -1,0 +1,266 @@
+"""Types and shapes of all tensors, node by node from the inputs; constants are folded on the way.
+
+Nothing that a file says of tensors between its nodes, or of the shapes of its outputs, is
+believed: it may be stale. A node is looked at before anything of its size is allocated, and what
+is wrong with it is said with its name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import TensorProto, TypeProto, helper, numpy_helper, shape_inference
+
+from heimdall.errors import ModelError
+from heimdall.graph import limits
+from heimdall.graph.checks import BY_VALUE, MisfitError, Site, check_node
+from heimdall.graph.folding import Constants
+from heimdall.graph.limits import count, say_bytes
+from heimdall.graph.values import (
+    attributes_of,
+    constant_of,
+    element_bits,
+    fixed_shape,
+    node_name,
+    tensor_type,
+)
+from heimdall.graph.windows import drop_windows_outside
+
+_STANDARD = ("", "ai.onnx")
+# How much these find is in the data, but never more than there are elements times dimensions.
+_COUNTED = {"NonZero", "Unique", "Compress"}
+_MOST_VALUES = 1 << 16  # of a constant that decides a shape; copied for each node that reads it
+_POOLS = {"MaxPool", "AveragePool", "LpPool"}
+_KINDS = {value: name.lower() for name, value in TensorProto.DataType.items()}
+
+
+def infer(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without nodes that depend on constants alone, and with the type of every tensor.
+
+    Raises ModelError, naming the node, for what does not fit, is too large, or cannot be known
+    without running it.
+    """
+    walk = _Walk(path, model)
+    for index, node in enumerate(model.graph.node):
+        walk.visit(index, node)
+    return walk.result()
+
+
+class _Walk:
+    def __init__(self, path: Path, model: onnx.ModelProto) -> None:
+        self._path, self._model = path, model
+        versions = {entry.domain: entry.version for entry in model.opset_import}
+        self._opset = versions.get("", versions.get("ai.onnx", 0))
+        self._constants = Constants(path, model)
+        self._types: dict[str, TypeProto] = {value.name: value.type for value in model.graph.input}
+        for item in model.graph.initializer:
+            self._types[item.name] = tensor_type(item.data_type, tuple(item.dims))
+        self._kept: list[onnx.NodeProto] = []
+        for value in model.graph.input:
+            self._check_size(f"input {value.name!r} of {path}", value.type, full=True)
+
+    def visit(self, index: int, node: onnx.NodeProto) -> None:
+        """Look at the next node."""
+        where = f"node {node_name(index, node)!r} ({node.op_type}) of {self._path}"
+        for name in node.input:
+            if name and name not in self._types:
+                raise ModelError(f"{where}: nothing before it makes its input {name!r}")
+        for name in node.output:
+            if name in self._types:
+                raise ModelError(f"{where}: its output {name!r} is there already")
+        if self._is_known(node, where):
+            return
+        folds = self._constants.folds(node)
+        types = self._checked_types(node, where, folds)
+        self._types |= types
+        if folds:
+            self._constants.add(node, types, where)
+        else:
+            self._kept.append(node)
+
+    def _is_known(self, node: onnx.NodeProto, where: str) -> bool:
+        """Is it a constant of the file, or the size of something? Then it is stored."""
+        if node.domain not in _STANDARD:
+            return False
+        if node.op_type == "Constant":
+            stored = constant_of(node)
+            if stored is None:
+                raise ModelError(f"{where}: it holds text or sparse numbers")
+        elif node.op_type in ("Shape", "Size"):
+            shape = fixed_shape(self._types[node.input[0]])
+            if shape is None:
+                return False
+            get = attributes_of(node).get
+            part = np.array(shape[get("start", 0) : get("end", None)], np.int64)
+            size = np.array(count(shape), np.int64)
+            stored = numpy_helper.from_array(part if node.op_type == "Shape" else size)
+        else:
+            return False
+        named = TensorProto()
+        named.CopyFrom(stored)
+        named.name = node.output[0]
+        self._constants.store(named, where)
+        self._types[named.name] = tensor_type(named.data_type, tuple(named.dims))
+        return True
+
+    def _checked_types(self, node: onnx.NodeProto, where: str, folds: bool) -> dict[str, TypeProto]:
+        values = self._values(node)
+        attributes = attributes_of(node)
+        standard = node.domain in _STANDARD
+        shapes = [fixed_shape(self._types[name]) if name else None for name in node.input]
+        if standard:
+            outputs = len(node.output)
+            site = Site(
+                node.op_type, self._opset, attributes, shapes, values, self._whole(node), outputs
+            )
+            try:
+                check_node(site)
+            except MisfitError as misfit:
+                raise ModelError(f"{where}: {misfit}") from misfit
+        types = self._inferred(node, where, values)
+        if standard and node.op_type in _POOLS and shapes[0]:
+            found = fixed_shape(types[node.output[0]])
+            if found and drop_windows_outside(node, attributes, shapes[0][2:], found[2:]):
+                types = self._inferred(node, where, values)
+        bounded = folds and node.op_type in _COUNTED
+        for name, kind_of in types.items():
+            if bounded and fixed_shape(kind_of) is None:
+                types[name] = self._counted(node, name, kind_of)
+                continue
+            self._check_size(f"{where}: its output {name!r}", kind_of, full=not folds)
+        return types
+
+    def _values(self, node: onnx.NodeProto) -> dict[int, np.ndarray]:
+        """The constants among the inputs that decide shapes or places."""
+        found: dict[int, np.ndarray] = {}
+        if node.op_type in ("Div", "Mod") and not self._whole(node):
+            return found
+        for index in BY_VALUE.get(node.op_type, ()):
+            name = node.input[index] if index < len(node.input) else ""
+            if name and name in self._constants:
+                found[index] = self._constants.array(name)
+        return found
+
+    def _whole(self, node: onnx.NodeProto) -> bool:
+        """Are the elements of its first input integers?"""
+        first = node.input[0] if node.input else ""
+        kind = self._types[first].tensor_type.elem_type if first else 0
+        return "int" in _KINDS.get(kind, "")
+
+    def _inferred(
+        self, node: onnx.NodeProto, where: str, values: dict[int, np.ndarray]
+    ) -> dict[str, TypeProto]:
+        named = [name for name in node.output if name]
+        try:
+            if node.domain in _STANDARD:
+                inputs = {name: self._types[name] for name in node.input if name}
+                data = {
+                    node.input[index]: self._constants.tensor(node.input[index])
+                    for index, array in values.items()
+                    if array.size <= _MOST_VALUES
+                }
+                schema = onnx.defs.get_schema(node.op_type, self._opset, "")
+                found = shape_inference.infer_node_outputs(
+                    schema, node, inputs, data, opset_imports=[helper.make_opsetid("", self._opset)]
+                )
+            else:
+                found = {}
+            if any(name not in found or fixed_shape(found[name]) is None for name in named):
+                found = dict(found) | self._asked(node)
+        except Exception as error:  # C++ exceptions of several types
+            raise ModelError(f"{where} does not fit its inputs: {_gist(error)}") from error
+        types = {}
+        for name in named:
+            if name not in found or not found[name].HasField("tensor_type"):
+                raise ModelError(
+                    f"{where}: the type of its output {name!r} cannot be inferred, or is no tensor"
+                )
+            types[name] = found[name]
+        return types
+
+    def _asked(self, node: onnx.NodeProto) -> dict[str, TypeProto]:
+        """Types by onnxruntime, for ops that only it knows."""
+        graph = helper.make_graph(
+            [node],
+            "node",
+            [
+                onnx.ValueInfoProto(name=name, type=self._types[name])
+                for name in dict.fromkeys(node.input)
+                if name and name not in self._constants
+            ],
+            [onnx.ValueInfoProto(name=name) for name in node.output if name],
+            [self._constants.tensor(n) for n in dict.fromkeys(node.input) if n in self._constants],
+        )
+        model = helper.make_model(
+            graph, opset_imports=self._model.opset_import, ir_version=self._model.ir_version
+        )
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.log_severity_level = 4
+        session = ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+        kinds = {f"tensor({name})": value for value, name in _KINDS.items()}
+        return {
+            each.name: helper.make_tensor_type_proto(kinds[each.type], each.shape)
+            for each in session.get_outputs()
+            if each.type in kinds
+        }
+
+    def _counted(self, node: onnx.NodeProto, name: str, kind: TypeProto) -> TypeProto:
+        """The type of what is found in a constant: by finding it."""
+        probe = {name: helper.make_tensor_type_proto(kind.tensor_type.elem_type, None)}
+        self._constants.add(node, probe, "")
+        dims = tuple(self._constants.tensor(name).dims)
+        return tensor_type(kind.tensor_type.elem_type, dims)
+
+    def _check_size(self, what: str, kind: TypeProto, *, full: bool) -> None:
+        """``full``: it must have elements."""
+        shape = fixed_shape(kind)
+        if shape is None or (full and not all(shape)):
+            raise ModelError(
+                f"{what}: its shape cannot be inferred, or is empty; fix the input shapes"
+            )
+        size = count(shape) * element_bits(kind.tensor_type.elem_type) // 8
+        if size > limits.TENSOR_BYTES:
+            raise ModelError(
+                f"{what} would be {list(shape)}, {say_bytes(size)}: more than the "
+                f"{say_bytes(limits.TENSOR_BYTES)} that a tensor may have; choose smaller input "
+                "shapes"
+            )
+
+    def result(self) -> onnx.ModelProto:
+        """The model as it is known now."""
+        outputs = [value.name for value in self._model.graph.output]
+        for name in outputs:
+            if name not in self._types:
+                raise ModelError(f"model {self._path}: nothing makes its output {name!r}")
+        needed = dict.fromkeys(name for node in self._kept for name in node.input if name)
+        needed |= dict.fromkeys(outputs)
+        constants = [name for name in needed if name in self._constants]
+        self._constants.compute(constants)
+        made = onnx.ModelProto()
+        made.CopyFrom(_without_weights(self._model))
+        made.graph.node.extend(self._kept)
+        made.graph.initializer.extend(self._constants.tensor(name) for name in constants)
+        made.graph.output.extend(self._value(name) for name in outputs)
+        inner = dict.fromkeys(name for node in self._kept for name in node.output if name)
+        made.graph.value_info.extend(self._value(n) for n in inner if n not in set(outputs))
+        return made
+
+    def _value(self, name: str) -> onnx.ValueInfoProto:
+        return onnx.ValueInfoProto(name=name, type=self._types[name])
+
+
+def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Its head and its inputs."""
+    bare = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+    bare.graph.name = model.graph.name
+    bare.graph.input.extend(model.graph.input)
+    return bare
+
+
+def _gist(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,95 @@
+"""Types, constants and attributes of a model, as Python knows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, TypeProto, helper, numpy_helper
+
+from heimdall.errors import ModelError
+from heimdall.graph import limits
+from heimdall.graph.limits import count, say_bytes
+
+# Bits of an element; other types (text, sequences) are no tensors of numbers.
+_BITS: dict[int, int] = {
+    **dict.fromkeys((TensorProto.FLOAT, TensorProto.INT32, TensorProto.UINT32), 32),
+    **dict.fromkeys((TensorProto.DOUBLE, TensorProto.INT64, TensorProto.UINT64), 64),
+    **dict.fromkeys((TensorProto.FLOAT16, TensorProto.BFLOAT16), 16),
+    **dict.fromkeys((TensorProto.INT16, TensorProto.UINT16), 16),
+    **dict.fromkeys((TensorProto.INT8, TensorProto.UINT8, TensorProto.BOOL), 8),
+    **dict.fromkeys((TensorProto.COMPLEX64,), 64),
+    **dict.fromkeys((TensorProto.COMPLEX128,), 128),
+}
+
+
+def element_bits(kind: int) -> int:
+    """Bits of an element of an ONNX type: 8 where it is smaller or unknown."""
+    return _BITS.get(kind, 8)
+
+
+def tensor_type(kind: int, shape: tuple[int, ...]) -> TypeProto:
+    """An ONNX type of a fixed shape."""
+    return helper.make_tensor_type_proto(kind, shape)
+
+
+def fixed_shape(kind: TypeProto) -> tuple[int, ...] | None:
+    """The shape of a type, None unless all of it is known."""
+    if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
+        return None
+    dims = kind.tensor_type.shape.dim
+    if not all(dim.HasField("dim_value") and dim.dim_value >= 0 for dim in dims):
+        return None
+    return tuple(int(dim.dim_value) for dim in dims)
+
+
+def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
+    """Attributes by name: text as str, tensors as arrays."""
+    return {item.name: attribute(item) for item in node.attribute}
+
+
+def attribute(item: onnx.AttributeProto) -> Any:
+    """The value of an attribute."""
+    value = helper.get_attribute_value(item)
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, onnx.TensorProto):
+        return numpy_helper.to_array(value)
+    return value
+
+
+def node_name(index: int, node: onnx.NodeProto) -> str:
+    """Its name in the file, or one that its place gives."""
+    return node.name or f"{node.op_type}_{index}"
+
+
+def check_stored(what: str, tensor: TensorProto) -> None:
+    """Raise ModelError unless a stored tensor has possible sizes and as many numbers as its shape
+    says. ``what`` names it in the message."""
+    if any(size < 0 for size in tensor.dims):
+        raise ModelError(f"{what} has a negative size: {list(tensor.dims)}")
+    size = count(tensor.dims) * element_bits(tensor.data_type) // 8
+    if size > limits.TENSOR_BYTES:
+        raise ModelError(
+            f"{what} of shape {list(tensor.dims)} takes {say_bytes(size)}: more than the "
+            f"{say_bytes(limits.TENSOR_BYTES)} that a tensor may have"
+        )
+    known = tensor.data_type in _BITS
+    if known and tensor.HasField("raw_data") and len(tensor.raw_data) != size:
+        raise ModelError(
+            f"{what} of shape {list(tensor.dims)} should take {size:,} bytes, and the file has "
+            f"{len(tensor.raw_data):,}"
+        )
+
+
+def constant_of(node: onnx.NodeProto) -> TensorProto | None:
+    """The tensor of a Constant node, None for text and sparse ones."""
+    for item in node.attribute:
+        if item.name == "value":
+            return item.t
+        if item.name in ("value_float", "value_floats"):
+            return numpy_helper.from_array(np.asarray(helper.get_attribute_value(item), np.float32))
+        if item.name in ("value_int", "value_ints"):
+            return numpy_helper.from_array(np.asarray(helper.get_attribute_value(item), np.int64))
+    return None

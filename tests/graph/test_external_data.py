@@ -1,0 +1,107 @@
+"""Weights in files of their own are read from the model's folder, and from nowhere else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from heimdall.errors import ModelError
+from heimdall.graph.graph import load_graph
+
+
+def save(folder: Path, location: str, **more: Any) -> Path:
+    """A model y = x * w, with w in the file ``location``."""
+    folder.mkdir(exist_ok=True)
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Mul", ["x", "w"], ["y"])],
+        "net",
+        [value("x", TensorProto.FLOAT, [1, 12])],
+        [value("y", TensorProto.FLOAT, [1, 12])],
+        [numpy_helper.from_array(np.zeros(12, np.float32), "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    tensor = model.graph.initializer[0]
+    onnx.external_data_helper.set_external_data(tensor, location, **more)
+    tensor.ClearField("raw_data")
+    path = folder / "net.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def write(path: Path, count: int = 12) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(np.arange(count, dtype=np.float32).tobytes())
+
+
+def link(path: Path, target: Path) -> None:
+    try:
+        path.symlink_to(target)
+    except OSError:
+        pytest.skip("no symbolic links here")
+
+
+def test_weights_of_a_folder_within_and_from_an_offset(tmp_path):
+    write(tmp_path / "data" / "w.bin", 20)
+    graph = load_graph(save(tmp_path, "data/w.bin", offset=32, length=48))
+    assert graph.constants["w"].tolist() == list(range(8, 20))
+
+
+def test_a_link_that_stays_within_is_followed(tmp_path):
+    write(tmp_path / "data" / "w.bin")
+    link(tmp_path / "w", tmp_path / "data" / "w.bin")
+    assert load_graph(save(tmp_path, "w")).constants["w"][11] == 11
+
+
+def test_a_file_linked_to_the_outside_is_refused(tmp_path):
+    write(tmp_path / "w.bin")
+    path = save(tmp_path / "inner", "w")
+    link(tmp_path / "inner" / "w", tmp_path / "w.bin")
+    with pytest.raises(ModelError, match=r"'w' of .*outside the model's folder"):
+        load_graph(path)
+
+
+def test_a_folder_linked_to_the_outside_is_refused(tmp_path):
+    write(tmp_path / "elsewhere" / "w.bin")
+    path = save(tmp_path / "inner", "data/w.bin")
+    link(tmp_path / "inner" / "data", tmp_path / "elsewhere")
+    with pytest.raises(ModelError, match=r"'w' of .*outside the model's folder"):
+        load_graph(path)
+
+
+def test_a_model_reached_by_a_link_has_the_folder_where_the_link_stands(tmp_path):
+    write(tmp_path / "inner" / "w.bin")
+    save(tmp_path / "inner", "w.bin")
+    link(tmp_path / "outer", tmp_path / "inner")
+    assert load_graph(tmp_path / "outer" / "net.onnx").constants["w"][11] == 11
+
+
+@pytest.mark.parametrize("location", ["../w.bin", "data/../../w.bin", "", ".", "missing", "w\0"])
+def test_places_elsewhere_and_nowhere_are_refused(tmp_path, location):
+    write(tmp_path / "w.bin")
+    with pytest.raises(ModelError, match=r"'w' of .*net\.onnx"):
+        load_graph(save(tmp_path / "inner", location))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"offset": 4}, {"length": 44}, {"length": 1 << 40}, {"offset": -4}, {"offset": 1 << 62}],
+)
+def test_data_of_another_length_is_refused(tmp_path, more):
+    write(tmp_path / "w.bin")
+    with pytest.raises(ModelError, match="'w' of"):
+        load_graph(save(tmp_path, "w.bin", **more))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    path = save(tmp_path, "pipe")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ModelError, match="which is no file"):
+        load_graph(path)
