@@ -10,15 +10,19 @@ demo: setup
 
 # ARGS passes options to pytest: make test ARGS="-x -k coordinator"; without whole runs and builds:
 # make test ARGS="-m 'not slow'"
-# Without options: first, on all cores, what runs no app in real time (the engine's tests compile
-# kernels most of the time); then the rest, one by one.
-PURE := $(addprefix tests/,engine/opencl traces simulator coordinator schedulers graph models \
-	tracking vocabulary)
+# Without options: first what can share the cores (the engine's tests compile kernels most of the
+# time, and each app's first start does); then what runs apps in real time, one by one, with the
+# kernels that are there by then.
+LIVE := $(addprefix tests/,bench runtime render/preview render/test_window_run.py system \
+	apps/test_shopping_run.py engine/test_contract.py test_bad_input.py test_embedding.py \
+	test_extending.py test_plugins.py test_survival.py test_tutorial.py)
 
 test: setup
 ifeq ($(strip $(ARGS)),)
-	@$(PYTHON) -m pytest -n logical --dist worksteal $(PURE)
-	@$(PYTHON) -m pytest $(addprefix --ignore=,$(PURE))
+	@cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
+	export HEIMDALL_TEST_CACHE="$${HEIMDALL_TEST_CACHE:-$$cache}" && \
+	$(PYTHON) -m pytest -n logical --dist worksteal $(addprefix --ignore=,$(LIVE)) && \
+	$(PYTHON) -m pytest $(LIVE)
 else
 	@$(PYTHON) -m pytest $(ARGS)
 endif
