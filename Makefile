@@ -3,7 +3,7 @@
 PYTHON := .venv/bin/python
 STAMP := .venv/.heimdall-setup
 
-.PHONY: demo test setup lint docs pictures clean
+.PHONY: demo test test-opencl setup lint docs pictures clean
 
 demo: setup
 	@sh scripts/demo.sh
@@ -26,6 +26,13 @@ ifeq ($(strip $(ARGS)),)
 else
 	@$(PYTHON) -m pytest $(ARGS)
 endif
+
+# The OpenCL engine on Intel's runtime, rusticl and Oclgrind, as far as they can be had (an hour):
+# unpacked into the user's cache, not installed. `make test` runs a part of it.
+test-opencl: setup
+	@$(PYTHON) scripts/opencl.py
+	@HEIMDALL_OPENCL=all $(PYTHON) -m pytest -n logical -rs -v \
+		tests/engine/opencl/test_implementations.py
 
 setup: $(STAMP)
 

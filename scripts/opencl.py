@@ -13,6 +13,7 @@ no failure. `--run NAME COMMAND...` runs a command so.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -20,7 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import platformdirs
@@ -58,24 +59,37 @@ def environment(name: str) -> dict[str, str]:
 
     Raises UnavailableError.
     """
+    made = folder() / name
+    folder().mkdir(parents=True, exist_ok=True)
+    with _alone(name):
+        variables = _known(name, made)
+        if variables is None:
+            variables = _unpack(name, made)
+            content = json.dumps({"packages": _wanted(name), "variables": variables}, indent=1)
+            paths.replace_file(made / "environment.json", content.encode())
+        if name == "rusticl":
+            _link_functions(made)
+    return variables
+
+
+@contextlib.contextmanager
+def _alone(name: str) -> Iterator[None]:
+    """Tests run side by side, and one of them unpacks."""
     if sys.platform != "linux":
         raise UnavailableError(f"{sys.platform}: only on Linux")
-    made = folder() / name
-    if name == "rusticl":
-        _link_functions(made)
-    wanted = _wanted(name)
+    import fcntl
+
+    with (folder() / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _known(name: str, made: Path) -> dict[str, str] | None:
     try:
         known = json.loads((made / "environment.json").read_text())
-        if known["packages"] == wanted:
-            return known["variables"]
+        return known["variables"] if known["packages"] == _wanted(name) else None
     except (OSError, ValueError, KeyError):
-        pass
-    variables = _unpack(name, made)
-    if name == "rusticl":
-        _link_functions(made)
-    content = json.dumps({"packages": wanted, "variables": variables}, indent=1)
-    paths.replace_file(made / "environment.json", content.encode())
-    return variables
+        return None
 
 
 def _wanted(name: str) -> list[str]:
