@@ -21,7 +21,7 @@ test: setup
 ifeq ($(strip $(ARGS)),)
 	@cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
 	export HEIMDALL_TEST_CACHE="$${HEIMDALL_TEST_CACHE:-$$cache}" && \
-	$(PYTHON) -m pytest -n logical --dist worksteal $(addprefix --ignore=,$(LIVE)) && \
+	$(PYTHON) -m pytest -n logical --dist worksteal -rs $(addprefix --ignore=,$(LIVE)) && \
 	$(PYTHON) -m pytest $(LIVE)
 else
 	@$(PYTHON) -m pytest $(ARGS)

@@ -5,10 +5,10 @@
     oclgrind  an interpreter that finds races and bad accesses, from Debian or Ubuntu
 
 Nothing is installed and root is not needed: packages are downloaded by pip and by apt-get, in the
-versions below or those of the distribution, and unpacked into the folder `opencl` of the cache
-(HEIMDALL_TEST_CACHE, else the user's). Each gets a file `environment.json` there: what to set
-for a process that is to see this implementation and no other. What cannot be had is said, and is
-no failure. `--run NAME COMMAND...` runs a command so.
+versions below or those of the distribution, and unpacked into the folder `opencl` of Heimdall's
+cache in the user's home (XDG_CACHE_HOME changes that). Each gets a file `environment.json` there:
+what to set for a process that is to see this implementation and no other. What cannot be had is
+said, and is no failure. `--run NAME COMMAND...` runs a command so.
 """
 
 from __future__ import annotations
@@ -49,9 +49,8 @@ class UnavailableError(Exception):
 
 
 def folder() -> Path:
-    """Where implementations are unpacked."""
-    chosen = os.environ.get("HEIMDALL_TEST_CACHE")
-    return Path(chosen or platformdirs.user_cache_dir("heimdall", appauthor=False)) / "opencl"
+    """Where implementations are unpacked: not in a cache of tests, which may not last."""
+    return Path(platformdirs.user_cache_dir("heimdall", appauthor=False)) / "opencl"
 
 
 def environment(name: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
+import warnings
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from heimdall.errors import DeviceError
 from heimdall.system import paths
 
 log = logging.getLogger(__name__)
+# Intel's compiler says that it has built a kernel, which pyopencl then warns of.
+warnings.filterwarnings("ignore", category=cl.CompilerWarning)
 _warned: set[tuple[str, Path]] = set()
 
 _OPTIONS = ("-cl-std=CL1.2",)

@@ -152,3 +152,55 @@ def test_intels_runtime_is_found_in_pythons_environment(variables, tmp_path):
     output = run(environment, "-c", code)
     assert "Intel(R) OpenCL" in output
     assert output.strip().endswith("()")
+
+
+PLAYS_THE_GPU = """
+    import json, os, threading
+    from dataclasses import asdict
+    import cv2, numpy as np, onnxruntime
+    from heimdall.bench import inspection
+    from heimdall.graph.samples import sample_inputs
+    from heimdall.system import softgpu
+
+    (graph,) = inspection.load_networks("selfie", {})
+    gpu = softgpu.plan()
+    with gpu.confined():
+        from heimdall.engine.opencl.engine import OpenCLEngine
+        engine = OpenCLEngine()
+    opened = {thread.tid for thread in gpu.threads()}
+    network = engine.load(graph)
+    state = network.new_state()
+    found = {}
+
+    def work():
+        for _ in range(20):
+            network.infer(state, sample_inputs(graph))
+        found["all"] = [asdict(thread) for thread in softgpu.list_threads()]
+
+    def ticks(tid):
+        return int(open(f"/proc/self/task/{tid}/stat").read().rpartition(")")[2].split()[11])
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    worker.join()
+    busy = {thread.tid: ticks(thread.tid) for thread in gpu.threads()}
+    print(json.dumps({"plan": asdict(gpu), "units": engine.device.max_compute_units,
+                      "opened": sorted(opened), "busy": busy, **found}))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="threads are confined on Linux")
+def test_intels_workers_are_confined_to_the_gpus_cores(variables, run_python):
+    """As PoCL's are: created when the engine opens, on the GPU's cores, and in real time."""
+    if len(os.sched_getaffinity(0)) != 2:
+        pytest.skip("with more cores than one for the GPU, the thread that waits computes too")
+    result = run_python(PLAYS_THE_GPU, env=variables("intel"))
+    plan = result["plan"]
+    assert result["units"] == len(plan["gpu_cores"])
+    assert result["opened"]
+    assert sum(result["busy"].values()) > 0
+    gpu = [thread for thread in result["all"] if thread["tid"] in result["opened"]]
+    rest = [thread for thread in result["all"] if thread["tid"] not in result["opened"]]
+    assert all(set(thread["cores"]) <= set(plan["gpu_cores"]) for thread in gpu)
+    assert all(thread["realtime"] == (plan["confinement"] == "real-time") for thread in gpu)
+    assert all(set(thread["cores"]) <= set(plan["cpu_cores"]) for thread in rest)

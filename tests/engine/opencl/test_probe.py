@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 import sys
 import textwrap
 
@@ -249,3 +250,35 @@ def test_devices_are_compared_when_there_are_several(device, cache):
     assert probe.abilities_of(device).network_ns == 0  # nobody asked
     assert probe.abilities_of(device, compare=True).network_ns > 0
     assert probe.abilities_of(device).network_ns > 0
+
+
+def test_a_device_that_disappears_before_it_is_tried_is_named(device):
+    code = (
+        "import os; os.environ['OCL_ICD_VENDORS'] = '/nowhere'\n"
+        "from heimdall.engine.opencl import trial; trial.main()"
+    )
+    found = probe.look(device, [sys.executable, "-c", code])
+    assert "has disappeared" in found.refused
+
+
+def test_a_device_that_is_gone_in_the_next_run_is_no_obstacle(device, cache, run_python, tmp_path):
+    """What was kept of it is not believed; onnxruntime plays the GPU."""
+    code = f"""
+        import json
+        from heimdall.errors import DeviceError
+        from heimdall.runtime.processors import open_processors
+        with open_processors() as there:
+            names = [there.gpu.name]
+        if names == ["onnxruntime"]:
+            try:
+                with open_processors({label(device)!r}):
+                    pass
+            except DeviceError as error:
+                names.append(str(error))
+        print(json.dumps(names))
+    """
+    here = {**os.environ, "HEIMDALL_REALTIME": "0"}
+    assert run_python(code, env=here) == ["opencl"]
+    gone = run_python(code, env={**here, "OCL_ICD_VENDORS": str(tmp_path / "none")})
+    assert gone[0] == "onnxruntime"
+    assert "no OpenCL platform found" in gone[1]
