@@ -3,25 +3,36 @@
 PYTHON := .venv/bin/python
 STAMP := .venv/.heimdall-setup
 
-.PHONY: demo test fuzz setup lint docs pictures clean
+.PHONY: demo test test-opencl fuzz setup lint docs pictures clean
 
 demo: setup
 	@sh scripts/demo.sh
 
 # ARGS passes options to pytest: make test ARGS="-x -k coordinator"; without whole runs and builds:
 # make test ARGS="-m 'not slow'"
-# Without options: first, on all cores, what runs no app in real time (the engine's tests compile
-# kernels most of the time); then the rest, one by one.
-PURE := $(addprefix tests/,engine/opencl traces simulator coordinator schedulers graph models \
-	tracking vocabulary)
+# Without options: first what can share the cores (the engine's tests compile kernels most of the
+# time, and each app's first start does); then what runs apps in real time, one by one, with the
+# kernels that are there by then.
+LIVE := $(addprefix tests/,bench runtime render/preview render/test_window_run.py system \
+	apps/test_shopping_run.py engine/test_contract.py test_bad_input.py test_embedding.py \
+	test_extending.py test_plugins.py test_survival.py test_tutorial.py)
 
 test: setup
 ifeq ($(strip $(ARGS)),)
-	@$(PYTHON) -m pytest -n logical --dist worksteal $(PURE)
-	@$(PYTHON) -m pytest $(addprefix --ignore=,$(PURE))
+	@cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
+	export HEIMDALL_TEST_CACHE="$${HEIMDALL_TEST_CACHE:-$$cache}" && \
+	$(PYTHON) -m pytest -n logical --dist worksteal -rs $(addprefix --ignore=,$(LIVE)) && \
+	$(PYTHON) -m pytest $(LIVE)
 else
 	@$(PYTHON) -m pytest $(ARGS)
 endif
+
+# The OpenCL engine on Intel's runtime, rusticl and Oclgrind, as far as they can be had (an hour):
+# unpacked into the user's cache, not installed. `make test` runs a part of it.
+test-opencl: setup
+	@$(PYTHON) scripts/opencl.py
+	@HEIMDALL_OPENCL=all $(PYTHON) -m pytest -n logical -rs -v \
+		tests/engine/opencl/test_implementations.py
 
 # Damaged model files, loaded and run in processes of their own: ARGS="--count 500", "--seed 12"
 fuzz: setup

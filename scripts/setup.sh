@@ -4,7 +4,8 @@
 # Creates .venv with the package and its tools. On Debian and Ubuntu it also installs what is
 # missing of Mesa (EGL, GL), PoCL (OpenCL on the CPU), Xvfb and Chromium (tests of the window and
 # of the browser preview), when run as root or with a sudo that asks no password; otherwise it
-# prints the line to type.
+# prints the line to type. Where that leaves no OpenCL, Intel's runtime for CPUs (x86-64) goes into
+# .venv, for which nobody has to be root.
 # STAMP is touched when nothing is missing any more, so that make does not call this again.
 set -eu
 cd "$(dirname "$0")/.."
@@ -92,10 +93,12 @@ has_gl() {
     $python -c 'import moderngl
 moderngl.create_context(standalone=True, backend="egl", require=330)' >/dev/null 2>&1
 }
-has_opencl() {
+has_opencl() { # in .venv too, where OpenCL's own loader (pyopencl) does not look
     $python -c 'import pyopencl
-assert any(platform.get_devices() for platform in pyopencl.get_platforms())' >/dev/null 2>&1
+from heimdall.engine.opencl.device import devices
+assert devices()' >/dev/null 2>&1
 }
+intels_runs_here() { [ "$(uname -m)" = x86_64 ]; }
 has_xvfb() { command -v Xvfb >/dev/null 2>&1; }
 has_browser() {
     command -v chromium || command -v chromium-browser || command -v google-chrome
@@ -113,6 +116,12 @@ if [ "$(uname -s)" = Linux ]; then
     if [ -n "$packages" ] && permitted; then
         # shellcheck disable=SC2086  # several words on purpose
         apt_install $packages || say "setup: apt-get failed"
+        packages=$(missing)
+    fi
+    if ! has_opencl && intels_runs_here; then
+        say "setup: no OpenCL by apt-get: Intel's runtime for CPUs goes into $venv instead"
+        $python -m pip install --quiet --disable-pip-version-check -e '.[dev,cpu]' ||
+            say "setup: pip could not install it (see above)"
         packages=$(missing)
     fi
     if [ -n "$packages" ]; then

@@ -159,8 +159,11 @@ def device_report(report: Mapping[str, Any]) -> list[Table | str]:
     runtime = report["onnxruntime"]
     opencl = [
         f"{index}: {each['name']} ({each['platform']}, {each['version']}, {_units(each)})"
+        + (f" refused: {each['refused']}" if each.get("refused") else "")
         for index, each in enumerate(report["opencl"])
     ]
+    if gpu and report["opencl_error"]:
+        opencl.append(f"left out: {report['opencl_error']}")
     cameras = [
         f"{camera['index']}: {camera['name']}"
         + (f" (unusable: {camera['error']})" if camera["error"] else "")

@@ -59,6 +59,8 @@ class _Walk:
         for item in model.graph.initializer:
             self._types[item.name] = tensor_type(item.data_type, tuple(item.dims))
         self._kept: list[onnx.NodeProto] = []
+        self._read = {name for node in model.graph.node for name in node.input}
+        self._read |= {value.name for value in model.graph.output}
         for value in model.graph.input:
             self._check_size(f"input {value.name!r} of {path}", value.type, full=True)
 
@@ -173,7 +175,14 @@ class _Walk:
         except Exception as error:  # C++ exceptions of several types
             raise ModelError(f"{where} does not fit its inputs: {_gist(error)}") from error
         types = {}
-        for name in named:
+        for index, name in enumerate(node.output):
+            if (
+                name
+                and name not in self._read
+                and fixed_shape(found.get(name, TypeProto())) is None
+            ):
+                node.output[index] = ""  # nobody asks for it (the mask of a Dropout)
+        for name in filter(None, node.output):
             if name not in found or not found[name].HasField("tensor_type"):
                 raise ModelError(
                     f"{where}: the type of its output {name!r} cannot be inferred, or is no tensor"
@@ -182,7 +191,7 @@ class _Walk:
         return types
 
     def _asked(self, node: onnx.NodeProto) -> dict[str, TypeProto]:
-        """Types by onnxruntime, for ops that only it knows."""
+        """Types by what an op is made of, or by onnxruntime, for ops that only it knows."""
         graph = helper.make_graph(
             [node],
             "node",
@@ -197,13 +206,18 @@ class _Walk:
         model = helper.make_model(
             graph, opset_imports=self._model.opset_import, ir_version=self._model.ir_version
         )
+        if node.domain in _STANDARD:
+            inferred = shape_inference.infer_shapes(model, data_prop=True).graph.output
+            if all(fixed_shape(value.type) is not None for value in inferred):
+                return {value.name: value.type for value in inferred}
         options = ort.SessionOptions()
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4
         session = ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
         kinds = {f"tensor({name})": value for value, name in _KINDS.items()}
         return {
-            each.name: helper.make_tensor_type_proto(kinds[each.type], each.shape)
+            # [] is a number or, more often, what it does not know either
+            each.name: helper.make_tensor_type_proto(kinds[each.type], each.shape or None)
             for each in session.get_outputs()
             if each.type in kinds
         }

@@ -7,13 +7,17 @@ one look shows all that must be installed.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heimdall.capture.cameras import list_cameras
 from heimdall.errors import DeviceError, HeimdallError
 from heimdall.system import softgpu
 from heimdall.system.cpu import cpu_name
+
+if TYPE_CHECKING:
+    from heimdall.engine.opencl.abilities import Abilities
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +29,8 @@ def list_devices(software: softgpu.SoftwareGpu | None = None) -> dict[str, Any]:
 
     Opens OpenCL and GL as a run would, confined by ``software`` (default: ``softgpu.plan()``),
     so the threads of this process are placed afterwards as in a run. ``gpu`` is None when no
-    OpenCL device can be used; ``opencl_error`` and ``gl["error"]`` say why.
+    OpenCL device can be used; ``opencl_error`` and ``gl["error"]`` say why. ``opencl_error`` also
+    names drivers that were left out, and ``refused`` what a device failed at.
     """
     import numpy  # noqa: F401  (its threads must not become the GPU's)
 
@@ -64,25 +69,34 @@ def _describe_software(software: softgpu.SoftwareGpu) -> dict[str, Any]:
 
 
 def _opencl() -> tuple[list[dict[str, Any]], dict[str, Any] | None, str | None]:
-    """All OpenCL devices, the one a run would use, and what is wrong, if anything."""
+    """All OpenCL devices, the one a run would use, and what is wrong, if anything. What was left
+    out or refused before is tried once more."""
+    described: list[dict[str, Any]] = []
     try:
         import pyopencl as cl
 
-        from heimdall.engine.opencl import device
+        from heimdall.engine.opencl import device, icd, probe
 
-        found = device.devices()
-        chosen = device.select()
+        icd.drivers(again=True)
+        for each in device.devices():
+            found = probe.abilities_of(each, again=True)
+            described.append(_describe_opencl(each, found))
+        chosen, found = probe.choose()
         # A driver may start its workers with the first context, not when asked for its name.
         cl.CommandQueue(cl.Context([chosen])).finish()
-        return [_describe_opencl(each) for each in found], _describe_opencl(chosen), None
+        return described, _describe_opencl(chosen, found), _left_out(icd.drivers().problems)
     except HeimdallError as error:
-        return [], None, str(error)
+        return described, None, str(error)
     except Exception as error:  # a driver's own failures have no common class
         log.debug("OpenCL failed", exc_info=True)
-        return [], None, f"OpenCL failed: {error}"
+        return described, None, f"OpenCL failed: {error}"
 
 
-def _describe_opencl(device: Any) -> dict[str, Any]:
+def _left_out(problems: Sequence[tuple[str, str]]) -> str | None:
+    return "; ".join(f"{file}: {why}" for file, why in problems) or None
+
+
+def _describe_opencl(device: Any, found: Abilities) -> dict[str, Any]:
     import pyopencl as cl
 
     kinds = ("CPU", "GPU", "ACCELERATOR")
@@ -95,6 +109,9 @@ def _describe_opencl(device: Any) -> dict[str, Any]:
         "type": kind,
         "compute_units": device.max_compute_units,
         "memory_mb": device.global_mem_size // 2**20,
+        "half": found.half,
+        "lacks": dict(found.lacks),
+        "refused": found.refused or None,
     }
 
 

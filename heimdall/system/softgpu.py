@@ -181,6 +181,11 @@ class SoftwareGpu:
             "POCL_MAX_PTHREAD_COUNT": workers,
             "POCL_CPU_MAX_CU_COUNT": workers,  # its name since PoCL 4
             "POCL_AFFINITY": None,  # would pin workers to cores of PoCL's choice
+            "CL_CONFIG_CPU_TBB_NUM_WORKERS": workers,  # of Intel's runtime
+            "SYCL_CPU_NUM_CUS": workers,
+            "DPCPP_CPU_NUM_CUS": workers,  # its name before 2025
+            "SYCL_CPU_CU_AFFINITY": None,  # would pin them
+            "DPCPP_CPU_CU_AFFINITY": None,
         }
         before = {name: os.environ.get(name) for name in ours}
         try:

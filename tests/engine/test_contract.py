@@ -133,7 +133,10 @@ def test_engine_says_what_it_is(engine):
 
 def test_engine_declares_what_it_can(engine):
     """The other tests hold it to that."""
-    assert {name for name in CAPABILITIES if getattr(engine, name)} == DECLARED[engine.name]
+    wanted = set(DECLARED[engine.name])
+    if engine.name == "opencl" and not engine.abilities.clock:  # as in Mesa's rusticl
+        wanted.remove("times_ops")
+    assert {name for name in CAPABILITIES if getattr(engine, name)} == wanted
     assert isinstance(engine.hardware, bool)  # that depends on the machine
 
 

@@ -28,7 +28,8 @@ case "$*" in
     "-m venv"*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
     *"import cv2"*) [ -e "$HAVE/libgl1" ] ;;
     *moderngl*) [ -e "$HAVE/libegl1" ] ;;
-    *pyopencl*) [ -e "$HAVE/pocl-opencl-icd" ] ;;
+    *pyopencl*) [ -e "$HAVE/pocl-opencl-icd" ] || [ -e "$HAVE/intel" ] ;;
+    *"pip install"*cpu*) [ -z "${NO_INTEL:-}" ] && touch "$HAVE/intel" ;;
     *"pip install"*) exit "${PIP_STATUS:-0}" ;;
     *) echo "Python 3.11" ;;
 esac
@@ -48,6 +49,11 @@ done
 """
 
 
+UNAME = """#!/bin/sh
+[ "$1" = -m ] && echo "${MACHINE:-x86_64}" || echo Linux
+"""
+
+
 class Machine:
     """A folder that plays a fresh machine: ``have`` names what it has from the start."""
 
@@ -62,9 +68,10 @@ class Machine:
         shutil.copy(ROOT / "scripts" / "setup.sh", self.project / "scripts")
         for name in have:
             (self.have / name).touch()
-        for tool in ("sh", "env", "uname", "dirname", "touch", "mkdir", "cp", "chmod"):
+        for tool in ("sh", "env", "dirname", "touch", "mkdir", "cp", "chmod"):
             (self.bin / tool).symlink_to(shutil.which(tool) or tool)
         self.install("python3", PYTHON)
+        self.install("uname", UNAME)
         self.install("id", f"#!/bin/sh\necho {user}\n")
         self.install("sudo", '#!/bin/sh\nshift\nexec "$@"\n' if sudo else "#!/bin/sh\nexit 1\n")
         if sudo:
@@ -141,7 +148,7 @@ def test_lists_that_are_there_are_not_fetched_again(machine):
 
 def test_without_permission_it_prints_the_line_to_type_and_looks_again_next_time(machine):
     there = machine("venv", "libgl1", "libegl1", user=1000)
-    done = there.set_up()
+    done = there.set_up(MACHINE="aarch64")
     assert done.returncode == 0
     assert "sudo apt-get install pocl-opencl-icd xvfb" in done.stderr
     assert not any(call.startswith("apt-get") for call in there.calls)
@@ -181,9 +188,21 @@ def test_a_machine_that_cannot_have_the_browser_is_complete_all_the_same(machine
 
 def test_another_system_is_told_the_packages(machine):
     there = machine("venv", "libgl1", "libegl1", "xvfb", apt=False)
+    done = there.set_up(NO_INTEL="1")
+    assert done.returncode == 0
+    assert "pip could not install it" in done.stderr
+    assert "what Debian calls: pocl-opencl-icd" in done.stderr
+
+
+@pytest.mark.parametrize(("user", "apt"), [(1000, True), (0, False)])
+def test_where_apt_is_not_permitted_intels_runtime_takes_pocls_place(machine, user, apt):
+    there = machine("venv", "libgl1", "libegl1", "xvfb", "chromium", user=user, apt=apt)
     done = there.set_up()
     assert done.returncode == 0
-    assert "what Debian calls: pocl-opencl-icd" in done.stderr
+    assert "Intel's runtime for CPUs goes into .venv instead" in done.stderr
+    assert any("pip install" in call and "-e .[dev,cpu]" in call for call in there.calls)
+    assert not any(call.startswith("apt-get") for call in there.calls)
+    assert there.complete
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")

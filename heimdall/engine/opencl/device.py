@@ -6,19 +6,23 @@ import platform
 
 import pyopencl as cl
 
+from heimdall.engine.opencl import icd
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import DeviceError
 
 _NO_PLATFORM = (
     "no OpenCL platform found: install a driver for your GPU, or PoCL to compute on the CPU "
-    "(Debian and Ubuntu: sudo apt install pocl-opencl-icd)"
+    "(Debian and Ubuntu: sudo apt install pocl-opencl-icd; without root, on x86-64: "
+    "pip install 'heimdall-ar[cpu]')"
 )
 
 
 def devices() -> list[cl.Device]:
-    """Every OpenCL device of the machine, GPUs first. The index is what ``select`` accepts."""
+    """Every OpenCL device of the machine whose driver can be loaded, GPUs first. The index is what
+    ``select`` accepts."""
     try:
-        platforms = cl.get_platforms()
+        with icd.loading():
+            platforms = cl.get_platforms()
     except cl.Error:  # the loader reports PLATFORM_NOT_FOUND_KHR when no driver is installed
         return []
     found = []
@@ -37,7 +41,7 @@ def select(wanted: str | int | None = None) -> cl.Device:
     """
     found = devices()
     if not found:
-        raise DeviceError(_NO_PLATFORM)
+        raise DeviceError(missing())
     if wanted is None or wanted == "":
         return found[0]
     text = str(wanted)
@@ -50,6 +54,12 @@ def select(wanted: str | int | None = None) -> cl.Device:
     raise DeviceError(f"no OpenCL device matches {text!r}; choose one of: {names}")
 
 
+def missing() -> str:
+    """Why there is no device at all, and what to do."""
+    broken = [f"{file}: {why}" for file, why in icd.drivers().problems]
+    return "; ".join([_NO_PLATFORM, *broken])
+
+
 def is_gpu(device: cl.Device) -> bool:
     return bool(device.type & cl.device_type.GPU)
 
@@ -59,11 +69,12 @@ def label(device: cl.Device) -> str:
     return f"{device.name.strip()} ({device.platform.name.strip()})"
 
 
-def traits_of(device: cl.Device) -> Traits:
-    """Vector width, registers and kind, for the kernel planners."""
+def traits_of(device: cl.Device, *, groups: bool = True) -> Traits:
+    """Vector width, registers and kind, for the kernel planners. Without ``groups`` a GPU gets the
+    kernels of a CPU, whose work-groups are of one work-item."""
     units = max(1, int(device.max_compute_units))
     if is_gpu(device):
-        return Traits("gpu", 4, units, 32)
+        return Traits("gpu" if groups else "cpu", 4, units, 32)
     width = int(device.native_vector_width_float or 4)
     block = 16 if width >= 16 else 8 if width >= 8 else 4
     arm = platform.machine().lower() in ("aarch64", "arm64")

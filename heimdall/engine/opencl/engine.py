@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 from typing import Literal
 from weakref import WeakValueDictionary
 
 import pyopencl as cl
 
 from heimdall.engine.base import Engine, LoadProgress
+from heimdall.engine.opencl.abilities import Abilities
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import driver, explain, is_gpu, label, select, traits_of
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.network import OpenCLNetwork
+from heimdall.engine.opencl.probe import choose
 from heimdall.engine.opencl.program import Programs
 from heimdall.engine.opencl.transfer import Transfer
 from heimdall.engine.opencl.tuner import tune
 from heimdall.engine.opencl.tuning import Tuning
+from heimdall.engine.opencl.version import version
 from heimdall.errors import DeviceError
 from heimdall.graph.graph import Graph
 from heimdall.vocabulary.enums import Precision
@@ -32,9 +32,10 @@ class OpenCLEngine(Engine):
     """One device with one in-order queue for chunks and one for copies.
 
     ``device``: an index or part of a name as ``heimdall devices`` prints them; by default the
-    first GPU, else the CPU. ``traits`` replaces what is known about the device (tests run the
-    kernels for GPUs on PoCL). ``keep_kernels``: what is compiled is kept on disk for the next
-    start. Raises DeviceError when there is no such device.
+    first GPU that can be used, else the CPU. ``traits`` replaces what is known about the device
+    (tests run the kernels for GPUs on PoCL). ``keep_kernels``: what is compiled is kept on disk for
+    the next start. ``abilities``: what the device can do; by default that is tried where it is not
+    known (``probe``). Raises DeviceError when there is no such device, or it cannot be used.
     """
 
     name = "opencl"
@@ -50,24 +51,32 @@ class OpenCLEngine(Engine):
         traits: Traits | None = None,
         *,
         keep_kernels: bool = True,
+        abilities: Abilities | None = None,
     ) -> None:
-        self.device = select(device)
+        if abilities is None:
+            self.device, self.abilities = choose(device)
+        else:
+            self.device, self.abilities = select(device), abilities
         self.hardware = is_gpu(self.device)
-        self.traits = traits or traits_of(self.device)
+        self.times_ops = self.abilities.clock
+        self.traits = traits or traits_of(self.device, groups=self.abilities.groups)
         try:
             self.context = cl.Context([self.device])
             self._open_queues()
         except cl.Error as error:
             raise explain(error, f"opening {label(self.device)}") from error
-        self.programs = Programs(self.context, keep_kernels)
+        keep_kernels &= self.abilities.binaries
+        self.programs = Programs(self.context, keep_kernels, prefetch=self.abilities.prefetch)
         self.tuning = Tuning(label(self.device), driver(self.device))
         self._compiled: WeakValueDictionary[tuple[str, tuple[str, ...]], Compiled]
         self._compiled = WeakValueDictionary()
 
     def _open_queues(self) -> None:
-        profiling = cl.command_queue_properties.PROFILING_ENABLE
-        self.queue = cl.CommandQueue(self.context, self.device, profiling)
-        self.transfer = Transfer(self.context, self.device, dtype=self.traits.dtype)
+        profiling = (cl.command_queue_properties.PROFILING_ENABLE,) if self.abilities.clock else ()
+        self.queue = cl.CommandQueue(self.context, self.device, *profiling)
+        self.transfer = Transfer(
+            self.context, self.device, self.abilities.ways[0], self.traits.dtype
+        )
 
     def beside(self) -> OpenCLEngine:
         """An engine with queues of its own, that shares everything else with this one."""
@@ -80,8 +89,7 @@ class OpenCLEngine(Engine):
 
     @property
     def precisions(self) -> tuple[Precision, ...]:
-        half = "cl_khr_fp16" in self.device.extensions.split()
-        return (Precision.FP32, Precision.FP16) if half else (Precision.FP32,)
+        return (Precision.FP32, Precision.FP16) if self.abilities.half else (Precision.FP32,)
 
     def in_precision(self, precision: Precision) -> OpenCLEngine:
         """This engine with networks of that precision: device, queues and kernels are shared."""
@@ -127,19 +135,9 @@ class OpenCLEngine(Engine):
         return half | {
             "device": label(self.device),
             "driver": driver(self.device),
-            "version": _version() + self.tuning.version,
+            "version": version() + self.tuning.version,
             "mode": kind,
         }
 
     def close(self) -> None:
         self.queue.finish()
-
-
-@cache
-def _version() -> str:
-    """Changes with every edit of this package's code and kernels: old profiles then expire."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*")):
-        if path.suffix in (".py", ".cl"):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:12]

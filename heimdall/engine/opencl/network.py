@@ -132,7 +132,7 @@ class OpenCLNetwork(Network):
         state.position = start
         waited_ns = time.perf_counter_ns() - began
         launches = [event for part in parts for event in part]
-        if not launches:
+        if not launches or not self._engine.times_ops:
             return start, waited_ns
         # By the device's clock: how long this thread then waits to be woken is not its time.
         device_ns = int(launches[-1].profile.end - launches[0].profile.queued)
@@ -215,6 +215,8 @@ class OpenCLNetwork(Network):
 
     def op_times(self, state: State) -> list[int] | None:
         assert isinstance(state, OpenCLState)
+        if not self._engine.times_ops:
+            return None
         times = [0] * len(self.ops)
         for index, events in state.events.items():
             times[index] = int(events[-1].profile.end - events[0].profile.start)
@@ -224,6 +226,8 @@ class OpenCLNetwork(Network):
 
     def longest_enqueue_ns(self, state: State) -> int | None:
         assert isinstance(state, OpenCLState)
+        if not self._engine.times_ops:
+            return None
         events = (event for made in state.events.values() for event in made)
         return max((int(event.profile.end - event.profile.start) for event in events), default=0)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
+import warnings
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from heimdall.errors import DeviceError
 from heimdall.system import paths
 
 log = logging.getLogger(__name__)
+# Intel's compiler says that it has built a kernel, which pyopencl then warns of.
+warnings.filterwarnings("ignore", category=cl.CompilerWarning)
 _warned: set[tuple[str, Path]] = set()
 
 _OPTIONS = ("-cl-std=CL1.2",)
@@ -57,12 +60,15 @@ class Programs:
     for a binary, and an app has 80 programs. pyopencl's own cache waits a minute for the lock
     of a process that was killed; here a file is complete or not there.
 
+    ``prefetch``: kernels may use the built-in of that name, which some compilers do not survive.
+
     Without ``keep`` no binary is written: to make one, PoCL compiles each kernel a second time
     (for work-groups of any size, which nobody launches), and half of a cold start is that.
     """
 
-    def __init__(self, context: cl.Context, keep: bool = True) -> None:
+    def __init__(self, context: cl.Context, keep: bool = True, *, prefetch: bool = False) -> None:
         self._context = context
+        self._options = (*_OPTIONS, *(("-DPREFETCH",) if prefetch else ()), *_without_fma(context))
         self._keep = keep
         self._device = context.devices[0]
         self._built: dict[tuple[str, tuple[str, ...]], cl.Program] = {}
@@ -93,7 +99,7 @@ class Programs:
 
     def _compile(self, kernel: Kernel, path: Path) -> cl.Program:
         program = cl.Program(self._context, kernel.source)
-        options = [*_OPTIONS, *kernel.options]
+        options = [*self._options, *kernel.options]
         try:
             program.build(options=options, cache_dir=False)  # type: ignore[arg-type]
         except cl.Error as error:
@@ -109,7 +115,7 @@ class Programs:
         """Its name changes with the source, the options, the device and the driver."""
         device, platform = self._device, self._device.platform
         parts = (
-            *(kernel.identity, *kernel.options, *_OPTIONS),
+            *(kernel.identity, *kernel.options, *self._options),
             *(platform.name, platform.version, device.name, device.version),
             device.driver_version,
         )
@@ -130,6 +136,13 @@ class Programs:
         except cl.Error as error:
             _warn_once("is refused by the driver: compiling again", path, error)
             return None
+
+
+def _without_fma(context: cl.Context) -> tuple[str, ...]:
+    """Where ``fma`` is a program of its own (llvmpipe: 17 s to compile a kernel of 32), a multiply
+    and an add have to do."""
+    config = context.devices[0].single_fp_config
+    return () if config & cl.device_fp_config.FMA else ("-Dfma=mad",)
 
 
 def set_arguments(kernel: cl.Kernel, args: Sequence[cl.Buffer | np.generic]) -> None:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import os
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyopencl as cl
@@ -14,6 +20,7 @@ from heimdall.engine.opencl.launch import Kernel
 from heimdall.engine.opencl.program import Programs
 from heimdall.errors import DeviceError
 
+ROOT = Path(__file__).parents[3]
 TRIPLE = Kernel.of(
     "__kernel void triple(__global float* x) { x[get_global_id(0)] *= 3; }", "triple"
 )
@@ -65,6 +72,58 @@ def test_a_damaged_binary_is_compiled_again_and_replaced(cache, damage, caplog):
     assert tripled(context) == [3, 6]
     assert "is damaged: compiling again" in caplog.text
     assert len(file.read_bytes()) == len(whole)
+
+
+def test_a_whole_binary_of_another_driver_is_compiled_again(cache, caplog):
+    context = cl.Context([select()])
+    assert tripled(context) == [3, 6]
+    (file,) = cache.iterdir()
+    foreign = b"of a driver that is not here any more" * 9
+    file.write_bytes(hashlib.sha256(foreign).digest() + foreign)
+    assert tripled(context) == [3, 6]
+    assert "is refused by the driver: compiling again" in caplog.text
+    assert file.read_bytes()[32:] != foreign
+
+
+def test_another_driver_has_files_of_its_own(cache, monkeypatch):
+    """Of one name for a device: an update must not read what the old one wrote."""
+    context = cl.Context([select()])
+    assert tripled(context) == [3, 6]
+    programs = Programs(context)
+    device = context.devices[0]
+    names = {"platform": device.platform, "name": device.name, "version": device.version}
+    updated = SimpleNamespace(**names, driver_version="next")
+    monkeypatch.setattr(programs, "_device", updated)
+    assert programs.build(TRIPLE)
+    assert len(list(cache.iterdir())) == 2
+
+
+def test_a_full_disk_is_no_error(cache, monkeypatch, caplog):
+    def full(path, content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert tripled(cl.Context([select()])) == [3, 6]
+    assert "cannot be saved" in caplog.text
+    assert os.strerror(errno.ENOSPC) in caplog.text
+    assert list(cache.iterdir()) == []
+
+
+def test_two_processes_that_write_one_cache_are_both_right(cache):
+    code = (
+        "from tests.engine.opencl.test_program import tripled\n"
+        "import pyopencl as cl\n"
+        "from heimdall.engine.opencl.device import select\n"
+        "print([tripled(cl.Context([select()])) for _ in range(5)])"
+    )
+    command = [sys.executable, "-c", code]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, text=True) for _ in "ab"]
+    assert [each.communicate(timeout=120)[0].strip() for each in both] == [
+        str([[3.0, 6.0]] * 5)
+    ] * 2
+    (file,) = cache.iterdir()
+    content = file.read_bytes()
+    assert hashlib.sha256(content[32:]).digest() == content[:32]
 
 
 def test_a_kernel_that_does_not_build_is_named_and_leaves_nothing(cache):

@@ -7,14 +7,12 @@
     clears (True: work-items of one more row of tiles zero the halo of the output), device ("cpu": one work-item a work-group; "gpu": several, some beyond the picture). #}
 
 {% import "storage.cl" as memory with context %}
-{# FETCH(p): bring a line into the cache before it is needed, where the compiler can ask for it. #}
+{# FETCH(p): bring a line into the cache before it is needed. PREFETCH is defined where a trial has
+   shown that the compiler knows how: clang always does, but what translates its output may not. #}
 {% macro fetch() %}
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_prefetch)
+#ifdef PREFETCH
 #define FETCH(p) __builtin_prefetch(p)
-#endif
-#endif
-#ifndef FETCH
+#else
 #define FETCH(p)
 #endif
 {% endmacro %}

@@ -6,7 +6,7 @@
 static int source(int i, int size) {
 {% if mode == "reflect" %}
     const int period = max(2 * (size - 1), 1);
-    i = (i < 0 ? -i : i) % period;
+    i = (i % period + period) % period;  // compilers make abs of -i, which Oclgrind lacks
     return i < size ? i : period - i;
 {% else %}
     return clamp(i, 0, size - 1);

@@ -1,0 +1,73 @@
+"""What a device and its driver turned out to be able to do, and the file that remembers it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from heimdall.system import paths
+
+log = logging.getLogger(__name__)
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What kernels and engine may rely on; each was tried, not asked for.
+
+    ``prefetch``: the compiler takes ``__builtin_prefetch``. ``half``: half precision computes
+    (cl_khr_fp16). ``groups``: work-groups of 64 run; else kernels are planned as for a CPU.
+    ``clock``: events tell plausible times; else the host's clock is read. ``binaries``: programs
+    come back from their binaries. ``ways``: how memory is reached (``transfer``), the cheapest
+    first. ``network_ns``: a small network, to compare devices by. ``refused``: why the device
+    cannot be used, or empty. ``lacks``: (ability, what happened) of those that failed.
+    """
+
+    prefetch: bool = False
+    half: bool = False
+    groups: bool = False
+    clock: bool = False
+    binaries: bool = False
+    ways: tuple[str, ...] = ()
+    network_ns: int = 0
+    refused: str = ""
+    lacks: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Abilities:
+        """Of what ``asdict`` gave. Raises ValueError, KeyError or TypeError for anything else."""
+        values = {each.name: content[each.name] for each in fields(cls)}
+        values["ways"] = tuple(values["ways"])
+        values["lacks"] = tuple((str(name), str(why)) for name, why in values["lacks"])
+        made = cls(**values)
+        if any(type(getattr(made, each.name)) is not type(each.default) for each in fields(cls)):
+            raise ValueError(f"{values} are no abilities")
+        return made
+
+
+def read(path: Path) -> Abilities | None:
+    """What was found, if it was kept and is whole."""
+    try:
+        content = json.loads(path.read_bytes())
+        if content["schema"] != SCHEMA:
+            return None
+        return Abilities.from_json(content["abilities"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        log.warning("%s cannot be used (%s): the device is tried again", path, error)
+        return None
+
+
+def write(path: Path, label: str, found: Abilities) -> None:
+    """Best effort: without the file the device is tried again next time."""
+    content = {"schema": SCHEMA, "device": label, "abilities": asdict(found)}
+    try:
+        paths.replace_file(path, json.dumps(content, indent=1).encode())
+    except OSError as error:
+        log.warning("%s cannot be saved: %s; the device is tried at each start", path, error)

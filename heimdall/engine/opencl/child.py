@@ -1,0 +1,143 @@
+"""Programs that a driver may end: run beside this one, watched, and outlived.
+
+A driver is code of somebody else's in this process. It may abort, call ``exit``, hang in its
+compiler or jump to nowhere, and no exception tells. What was never tried here is therefore tried
+in a child first, which writes down each step before it takes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+from heimdall.errors import DeviceError
+
+LIMIT_S = 60.0  # a step: a large kernel takes a slow compiler a second or two
+_MARK = "heimdall:"  # drivers write to standard output too
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a child reported, by step, and where and how it ended before it was done."""
+
+    found: Mapping[str, Any]
+    step: str = ""
+    ended: str = ""  # empty: it has done everything
+
+
+def report(message: Mapping[str, Any]) -> None:
+    """Tell the parent, in the child: ``{"step": name}``, then ``{"found": name, "value": ...}``,
+    and ``{"done": True}`` at the end."""
+    sys.stdout.write(f"\n{_MARK}{json.dumps(message)}\n")
+    sys.stdout.flush()
+
+
+def watch(
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    limit_s: float = LIMIT_S,
+) -> Outcome:
+    """Run a program that reports, until it is done, ends, or is silent for ``limit_s`` seconds.
+
+    Raises DeviceError when it cannot be started at all.
+    """
+    with tempfile.TemporaryFile() as complaints:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+                text=True,
+                errors="replace",
+            )
+        except OSError as error:
+            raise DeviceError(f"drivers cannot be tried ({error}): {command[0]}") from error
+        try:
+            return _follow(process, complaints, limit_s)
+        finally:
+            _end(process)
+
+
+def _follow(process: subprocess.Popen[str], complaints: IO[bytes], limit_s: float) -> Outcome:
+    assert process.stdout is not None
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(
+        target=_read, args=(process.stdout, lines), name="driver trial", daemon=True
+    ).start()
+    found: dict[str, Any] = {}
+    step = ""
+    while True:
+        try:
+            line = lines.get(timeout=limit_s)
+        except queue.Empty:
+            return Outcome(found, step, _hangs(limit_s))
+        if not line:
+            break
+        if not line.startswith(_MARK):
+            continue
+        message = json.loads(line[len(_MARK) :])
+        if "done" in message:
+            return Outcome(found)
+        if "step" in message:
+            step = message["step"]
+        else:
+            found[message["found"]] = message["value"]
+    try:
+        status = process.wait(limit_s)
+    except subprocess.TimeoutExpired:  # it has closed its output
+        return Outcome(found, step, _hangs(limit_s))
+    return Outcome(found, step, _how(status) + _last_words(complaints))
+
+
+def _read(pipe: IO[str], lines: queue.SimpleQueue[str]) -> None:
+    with contextlib.suppress(OSError, ValueError):  # closed, because it was silent for too long
+        for line in pipe:
+            lines.put(line)
+    lines.put("")
+
+
+def _hangs(limit_s: float) -> str:
+    return f"it hangs: no answer within {limit_s:g} s"
+
+
+def _how(status: int) -> str:
+    if status >= 0:
+        return f"it ended the process with status {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    return f"it ended the process by {name}"
+
+
+def _last_words(complaints: IO[bytes]) -> str:
+    """The last line that looks like a reason, which is often the only one a driver gives."""
+    complaints.seek(0)
+    lines = complaints.read()[-4000:].decode(errors="replace").splitlines()
+    said = [line.strip() for line in lines if line.strip()]
+    return f" ({said[-1][:200]})" if said else ""
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """With the compilers and linkers that it has started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()

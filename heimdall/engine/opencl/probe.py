@@ -1,0 +1,135 @@
+"""Which device to use: each is tried in a child process before this one depends on it.
+
+What is found is kept for the device, its driver and this version of the engine; a start after
+that reads one small file. A device that was refused is tried again by ``heimdall devices``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyopencl as cl
+
+from heimdall.engine.opencl import abilities as kept
+from heimdall.engine.opencl import icd
+from heimdall.engine.opencl.abilities import Abilities
+from heimdall.engine.opencl.child import LIMIT_S, watch
+from heimdall.engine.opencl.device import devices, driver, is_gpu, label, missing, select
+from heimdall.engine.opencl.version import version
+from heimdall.errors import DeviceError
+from heimdall.system import paths
+
+log = logging.getLogger(__name__)
+
+TRIAL = (sys.executable, "-m", "heimdall.engine.opencl.trial")
+REQUIRED = {  # without these a device is refused
+    "opens": "it cannot be opened",
+    "ways": "its memory cannot be written and read",
+    "network": "it does not compute a small network",
+}
+CLEARLY = 0.9  # of another CPU device's time: the default does not change by chance
+
+
+def choose(wanted: str | int | None = None) -> tuple[cl.Device, Abilities]:
+    """The device asked for, else the first GPU that can be used, else the fastest of the CPU's.
+
+    Raises DeviceError when there is none, with what each failed at.
+    """
+    if wanted not in (None, ""):
+        device = select(wanted)
+        found = abilities_of(device)
+        if found.refused:
+            raise DeviceError(f"{label(device)} cannot be used: {found.refused}")
+        return device, found
+    candidates = devices()
+    if not candidates:
+        raise DeviceError(missing())
+    able: list[tuple[cl.Device, Abilities]] = []
+    refused = []
+    for device in candidates:
+        if able and is_gpu(able[0][0]):
+            break
+        several = not is_gpu(device) and len(candidates) > 1
+        found = abilities_of(device, compare=several)
+        if found.refused:
+            refused.append(f"{label(device)} cannot be used: {found.refused}")
+            log.warning("%s", refused[-1])
+        else:
+            able.append((device, found))
+    if not able:
+        raise DeviceError("; ".join(refused))
+    best = able[0]
+    for other in able[1:]:
+        if 0 < other[1].network_ns < CLEARLY * best[1].network_ns:
+            best = other
+    return best
+
+
+def abilities_of(device: cl.Device, *, again: bool = False, compare: bool = False) -> Abilities:
+    """What the device can do: as kept, or tried now. ``again``: try a refused one once more;
+    ``compare``: ``network_ns`` must be known, unless it is refused."""
+    path = _path(device)
+    known = kept.read(path)
+    if known is not None:
+        missing = compare and not known.network_ns and "speed" not in dict(known.lacks)
+        if not (again if known.refused else missing):
+            return known
+    log.info("trying what %s can do", label(device))
+    found = look(device, compare=compare)
+    kept.write(path, label(device), found)
+    for name, why in found.lacks:
+        log.info("%s: without %s: %s", label(device), name, why)
+    return found
+
+
+def look(
+    device: cl.Device,
+    command: Sequence[str] = TRIAL,
+    limit_s: float = LIMIT_S,
+    *,
+    compare: bool = False,
+) -> Abilities:
+    """Try a device in children: one, and another after each step that ended the one before."""
+    place = devices().index(device)
+    found: dict[str, Any] = {}
+    while True:
+        task = {"device": place, "label": label(device), "known": found, "compare": compare}
+        outcome = watch([*command, json.dumps(task)], icd.drivers().environment, limit_s)
+        found.update(outcome.found)
+        if not outcome.ended:
+            return gathered(found)
+        if outcome.step in found or not outcome.step:
+            return Abilities(refused=f"it cannot be tried: {outcome.ended}")
+        found[outcome.step] = {"value": None, "why": outcome.ended}
+        if outcome.step in REQUIRED:
+            return gathered(found)
+
+
+def gathered(found: dict[str, Any]) -> Abilities:
+    """The abilities of what the steps found: ``{"value": ..., "why": ...}`` by name."""
+    values = {name: each["value"] for name, each in found.items()}
+    lacks = tuple((name, each["why"]) for name, each in found.items() if each["why"])
+    refused = [f"{REQUIRED[name]}: {why}" for name, why in lacks if name in REQUIRED]
+    return Abilities(
+        prefetch=bool(values.get("prefetch")),
+        half=bool(values.get("half")),
+        groups=bool(values.get("groups")),
+        clock=bool(values.get("clock")),
+        binaries=bool(values.get("binaries")),
+        ways=tuple(values.get("ways") or ()),
+        network_ns=int(values.get("speed") or 0),
+        refused=refused[0] if refused else "",
+        lacks=lacks,
+    )
+
+
+def _path(device: cl.Device) -> Path:
+    key = "\0".join((label(device), driver(device), version()))
+    digest = hashlib.sha256(key.encode()).hexdigest()[:12]
+    return paths.cache_dir() / "devices" / f"{paths.slug(label(device))}-{digest}.json"

@@ -1,0 +1,85 @@
+"""A child that a driver ends is outlived, whatever the way, and the way is named."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import textwrap
+import time
+
+import psutil
+import pytest
+
+from heimdall.engine.opencl.child import watch
+from heimdall.errors import DeviceError
+
+BEGIN = """
+import json, os, signal, sys, time
+from heimdall.engine.opencl.child import report
+report({"step": "first"})
+report({"found": "first", "value": 1})
+report({"step": "second"})
+"""
+
+
+def child(rest: str) -> list[str]:
+    return [sys.executable, "-c", BEGIN + textwrap.dedent(rest)]
+
+
+def test_what_a_child_has_found_is_known_when_it_is_done():
+    outcome = watch(child("report({'done': True})"))
+    assert (dict(outcome.found), outcome.ended) == ({"first": 1}, "")
+
+
+def test_what_a_driver_prints_between_is_no_report():
+    outcome = watch(child("print('half a line', end=''); report({'done': True}); print('more')"))
+    assert (dict(outcome.found), outcome.ended) == ({"first": 1}, "")
+
+
+posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+
+
+@pytest.mark.parametrize(
+    ("rest", "how"),
+    [
+        pytest.param("os.abort()", "by SIGABRT", marks=posix),
+        pytest.param("os.kill(os.getpid(), signal.SIGSEGV)", "by SIGSEGV", marks=posix),
+        ("os._exit(3)", "with status 3"),
+        ("os._exit(0)", "with status 0"),
+        ("raise RuntimeError('broken')", "with status 1 (RuntimeError: broken)"),
+        ("os.write(2, b'LLVM ERROR: no such thing\\n'); os._exit(70)", "LLVM ERROR: no such thing"),
+        ("time.sleep(600)", "it hangs: no answer within 2 s"),
+        ("os.close(1); time.sleep(600)", "it hangs: no answer within 2 s"),
+    ],
+)
+def test_a_child_that_ends_is_said_to_have_ended_so(rest, how):
+    outcome = watch(child(rest), limit_s=2)
+    assert outcome.step == "second"
+    assert dict(outcome.found) == {"first": 1}
+    assert how in outcome.ended
+
+
+@posix
+def test_what_a_hanging_child_has_started_ends_with_it(tmp_path):
+    """Such as the linker of a driver's compiler."""
+    pid = tmp_path / "pid"
+    outcome = watch(
+        child(f"""
+        import subprocess
+        started = subprocess.Popen(["sleep", "600"])
+        open({str(pid)!r}, "w").write(str(started.pid))
+        time.sleep(600)
+        """),
+        limit_s=2,
+    )
+    assert "hangs" in outcome.ended
+    with contextlib.suppress(psutil.NoSuchProcess):
+        started = psutil.Process(int(pid.read_text()))
+        while started.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            time.sleep(0.01)  # else this test runs out of time
+
+
+def test_a_program_that_is_not_there_is_named():
+    with pytest.raises(DeviceError, match="/nowhere/python"):
+        watch(["/nowhere/python"])
