@@ -34,7 +34,7 @@ KERNELS = ("test_operators.py", "test_conv.py", "test_conv_separable.py", "test_
 NETWORKS = ("test_whole.py", "test_random_networks.py", "test_network.py", "test_state.py")
 WHOLE = {
     "intel": [*KERNELS, *NETWORKS, "test_transfer.py", "test_slices.py", "test_program.py"],
-    # Without the tiles for AVX-512: llvmpipe compiles one for minutes, and no GPU of Mesa's gets it.
+    # Without AVX-512's tiles: llvmpipe compiles one for minutes, and no GPU of Mesa's gets them.
     "rusticl": ["test_operators.py", "test_drawn.py", *NETWORKS, "test_transfer.py"],
     "oclgrind": [*KERNELS],
 }
