@@ -9,9 +9,7 @@ import onnx
 from onnx import TensorProto
 
 from heimdall.errors import ModelError
-from heimdall.graph import limits
-from heimdall.graph.limits import count, say_bytes
-from heimdall.graph.values import check_stored, element_bits
+from heimdall.graph.values import check_constants, check_stored, tensor_bytes
 
 
 def read_external_data(path: Path, model: onnx.ModelProto) -> None:
@@ -24,20 +22,15 @@ def read_external_data(path: Path, model: onnx.ModelProto) -> None:
     for tensor in _tensors(model):
         what = f"tensor {tensor.name!r} of {path}"
         check_stored(what, tensor)
-        total += count(tensor.dims) * element_bits(tensor.data_type) // 8
-        if total > limits.CONSTANT_BYTES:
-            raise ModelError(
-                f"{what} brings the model's constants to {say_bytes(total)}: more than the "
-                f"{say_bytes(limits.CONSTANT_BYTES)} that a model file can hold"
-            )
+        total += tensor_bytes(tensor.data_type, tensor.dims)
+        check_constants(total, what)
         if tensor.data_location == TensorProto.EXTERNAL:
             _read(what, folder, tensor)
 
 
 def _read(what: str, folder: Path, tensor: TensorProto) -> None:
     entries = {entry.key: entry.value for entry in tensor.external_data}
-    location, size = entries.get("location", ""), count(tensor.dims)
-    size = size * element_bits(tensor.data_type) // 8
+    location, size = entries.get("location", ""), tensor_bytes(tensor.data_type, tensor.dims)
     try:
         file = (folder / location).resolve()
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))

@@ -13,9 +13,8 @@ import onnx
 from onnx import TensorProto, TypeProto, helper, numpy_helper
 
 from heimdall.errors import ModelError
-from heimdall.graph import limits
-from heimdall.graph.limits import count, say_bytes
-from heimdall.graph.values import check_stored, element_bits
+from heimdall.graph.sessions import first_line, open_session
+from heimdall.graph.values import check_constants, check_stored, tensor_bytes
 
 # Another result each time.
 _RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
@@ -35,14 +34,14 @@ class Constants:
         for item in model.graph.initializer:
             what = f"tensor {item.name!r} of {path}"
             check_stored(what, item)
-            self._count(_bytes(item.data_type, item.dims), what)
+            self._count(tensor_bytes(item.data_type, item.dims), what)
 
     def __contains__(self, name: str) -> bool:
         return name in self._stored or name in self._made
 
     def store(self, tensor: TensorProto, where: str) -> None:
         """Enter a constant that is known."""
-        self._count(_bytes(tensor.data_type, tensor.dims), where)
+        self._count(tensor_bytes(tensor.data_type, tensor.dims), where)
         self._stored[tensor.name] = tensor
 
     def folds(self, node: onnx.NodeProto) -> bool:
@@ -54,17 +53,13 @@ class Constants:
         """Enter what ``node`` makes of constants, of these types."""
         for name, kind in types.items():
             made = kind.tensor_type
-            self._count(_bytes(made.elem_type, [d.dim_value for d in made.shape.dim]), where)
+            self._count(tensor_bytes(made.elem_type, [d.dim_value for d in made.shape.dim]), where)
             self._made[name] = kind
         self._pending.append(node)
 
     def _count(self, size: int, where: str) -> None:
         self._bytes += size
-        if self._bytes > limits.CONSTANT_BYTES:
-            raise ModelError(
-                f"{where} brings the model's constants to {say_bytes(self._bytes)}: more than the "
-                f"{say_bytes(limits.CONSTANT_BYTES)} that a model file can hold"
-            )
+        check_constants(self._bytes, where)
 
     def tensor(self, name: str) -> TensorProto:
         """A constant, computed now if it was not before."""
@@ -95,8 +90,6 @@ class Constants:
         return nodes[::-1]
 
     def _run(self, nodes: list[onnx.NodeProto], wanted: list[str]) -> list[np.ndarray]:
-        import onnxruntime as ort
-
         written = {name for node in nodes for name in node.output}
         read = {name for node in nodes for name in node.input if name} - written
         part = helper.make_graph(
@@ -107,20 +100,11 @@ class Constants:
             [self._stored[name] for name in read],
         )
         model = helper.make_model(part, opset_imports=self._imports, ir_version=self._ir)
-        options = ort.SessionOptions()
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.intra_op_num_threads = 1
-        options.log_severity_level = 4
         try:
-            raw = model.SerializeToString()
-            return ort.InferenceSession(raw, options, ["CPUExecutionProvider"]).run(wanted, {})
+            return open_session(model).run(wanted, {})
         except Exception as error:  # onnxruntime raises a dozen types of its own
             last = f"{nodes[-1].name!r} ({nodes[-1].op_type})"
             raise ModelError(
                 f"node {last} of {self._path}, or one that it needs, makes nothing of its "
-                f"constants: {str(error).strip().splitlines()[0]}"
+                f"constants: {first_line(error)}"
             ) from error
-
-
-def _bytes(kind: int, dims: Iterable[int]) -> int:
-    return count(list(dims)) * element_bits(kind) // 8

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 from onnx import TensorProto, TypeProto, helper, numpy_helper, shape_inference
 
 from heimdall.errors import ModelError
@@ -19,12 +18,13 @@ from heimdall.graph import limits
 from heimdall.graph.checks import BY_VALUE, MisfitError, Site, check_node
 from heimdall.graph.folding import Constants
 from heimdall.graph.limits import count, say_bytes
+from heimdall.graph.sessions import first_line, open_session
 from heimdall.graph.values import (
     attributes_of,
     constant_of,
-    element_bits,
     fixed_shape,
     node_name,
+    tensor_bytes,
     tensor_type,
 )
 from heimdall.graph.windows import drop_windows_outside
@@ -173,7 +173,7 @@ class _Walk:
             if any(name not in found or fixed_shape(found[name]) is None for name in named):
                 found = dict(found) | self._asked(node)
         except Exception as error:  # C++ exceptions of several types
-            raise ModelError(f"{where} does not fit its inputs: {_gist(error)}") from error
+            raise ModelError(f"{where} does not fit its inputs: {first_line(error)}") from error
         types = {}
         for index, name in enumerate(node.output):
             if (
@@ -210,15 +210,11 @@ class _Walk:
             inferred = shape_inference.infer_shapes(model, data_prop=True).graph.output
             if all(fixed_shape(value.type) is not None for value in inferred):
                 return {value.name: value.type for value in inferred}
-        options = ort.SessionOptions()
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.log_severity_level = 4
-        session = ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
         kinds = {f"tensor({name})": value for value, name in _KINDS.items()}
         return {
             # [] is a number or, more often, what it does not know either
             each.name: helper.make_tensor_type_proto(kinds[each.type], each.shape or None)
-            for each in session.get_outputs()
+            for each in open_session(model).get_outputs()
             if each.type in kinds
         }
 
@@ -236,7 +232,7 @@ class _Walk:
             raise ModelError(
                 f"{what}: its shape cannot be inferred, or is empty; fix the input shapes"
             )
-        size = count(shape) * element_bits(kind.tensor_type.elem_type) // 8
+        size = tensor_bytes(kind.tensor_type.elem_type, shape)
         if size > limits.TENSOR_BYTES:
             raise ModelError(
                 f"{what} would be {list(shape)}, {say_bytes(size)}: more than the "
@@ -273,8 +269,3 @@ def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     bare.graph.name = model.graph.name
     bare.graph.input.extend(model.graph.input)
     return bare
-
-
-def _gist(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

@@ -19,6 +19,7 @@ from onnx import helper
 from heimdall.errors import ModelError
 from heimdall.graph import half, inference, quantised
 from heimdall.graph.external_data import read_external_data
+from heimdall.graph.sessions import first_line, open_session
 from heimdall.graph.values import fixed_shape, node_name
 
 OPSETS = range(9, 24)
@@ -50,7 +51,7 @@ def _parse(path: Path, raw: bytes) -> onnx.ModelProto:
         model = onnx.load_model_from_string(raw)
     except Exception as error:  # protobuf raises types of its own
         raise ModelError(
-            f"model {path} is not an ONNX file, or is truncated: {_first_line(error)}"
+            f"model {path} is not an ONNX file, or is truncated: {first_line(error)}"
         ) from error
     if not model.graph.node:
         raise ModelError(f"model {path} has no nodes: it is corrupt or not an ONNX model")
@@ -69,7 +70,7 @@ def _read_payload(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
             model = onnx.inliner.inline_local_functions(model)
     except Exception as error:
         # the checker and the inliner raise types of their own
-        raise ModelError(f"model {path} is not a valid ONNX file: {_first_line(error)}") from error
+        raise ModelError(f"model {path} is not a valid ONNX file: {first_line(error)}") from error
     return model
 
 
@@ -191,7 +192,7 @@ def _simplify(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
         model, found = _optimised(model)
     except Exception as error:
         # onnxruntime raises a dozen types of its own; its message names the node
-        raise ModelError(f"model {path} cannot be loaded: {_first_line(error)}") from error
+        raise ModelError(f"model {path} cannot be loaded: {first_line(error)}") from error
     model = inference.infer(path, model)
     _give_outputs_producers(model)
     _name_nodes(model)
@@ -214,17 +215,10 @@ def _compare(path: Path, model: onnx.ModelProto, found: Mapping[str, tuple[int, 
 
 def _optimised(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, tuple[int, ...]]]:
     """What onnxruntime makes of the model, and the shapes that it infers."""
-    import onnxruntime as ort
-
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4  # its errors arrive as exceptions
     _forget_shapes(model)  # those of its own are wanted
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "model.onnx"
-        options.optimized_model_filepath = str(target)
-        ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+        open_session(model, simplified=target)
         made = onnx.load(target)
     values = [*made.graph.value_info, *made.graph.output]
     shapes = {value.name: fixed_shape(value.type) for value in values}
@@ -258,8 +252,3 @@ def _give_outputs_producers(model: onnx.ModelProto) -> None:
                 if name == value.name:
                     node.input[index] = source
         model.graph.node.append(helper.make_node("Identity", [source], [value.name]))
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,9 @@ _BITS: dict[int, int] = {
 }
 
 
-def element_bits(kind: int) -> int:
-    """Bits of an element of an ONNX type: 8 where it is smaller or unknown."""
-    return _BITS.get(kind, 8)
+def tensor_bytes(kind: int, shape: Sequence[int]) -> int:
+    """What a tensor of an ONNX type takes; a byte an element where that is smaller or unknown."""
+    return count(shape) * _BITS.get(kind, 8) // 8
 
 
 def tensor_type(kind: int, shape: tuple[int, ...]) -> TypeProto:
@@ -69,7 +70,7 @@ def check_stored(what: str, tensor: TensorProto) -> None:
     says. ``what`` names it in the message."""
     if any(size < 0 for size in tensor.dims):
         raise ModelError(f"{what} has a negative size: {list(tensor.dims)}")
-    size = count(tensor.dims) * element_bits(tensor.data_type) // 8
+    size = tensor_bytes(tensor.data_type, tensor.dims)
     if size > limits.TENSOR_BYTES:
         raise ModelError(
             f"{what} of shape {list(tensor.dims)} takes {say_bytes(size)}: more than the "
@@ -80,6 +81,16 @@ def check_stored(what: str, tensor: TensorProto) -> None:
         raise ModelError(
             f"{what} of shape {list(tensor.dims)} should take {size:,} bytes, and the file has "
             f"{len(tensor.raw_data):,}"
+        )
+
+
+def check_constants(size: int, where: str) -> None:
+    """Raise ModelError if constants of ``size`` bytes in all are more than a model may have.
+    ``where`` names the last of them."""
+    if size > limits.CONSTANT_BYTES:
+        raise ModelError(
+            f"{where} brings the model's constants to {say_bytes(size)}: more than the "
+            f"{say_bytes(limits.CONSTANT_BYTES)} that a model file can hold"
         )
 
 
