@@ -27,7 +27,10 @@ def plan_pool(spec: Pool, x: Layout, y: Layout, traits: Traits) -> Plan:
     args = [*pointer("i0", x), *ints(x.height, x.width), *pointer("y", y)]
     args += ints(*spec.kernel, *spec.strides, *spec.dilations, *spec.pads)
     counted = spec.mode == "average" and spec.count_pads
-    kernel = source("pool", traits, y.block, mode=spec.mode, counted=counted)
+    unrolled = max(spec.kernel) <= 3 and spec.dilations == (1, 1)
+    taps_h, taps_w = spec.kernel if unrolled else (0, 0)
+    window = {"counted": counted, "taps_h": taps_h, "taps_w": taps_w}
+    kernel = source("pool", traits, y.block, mode=spec.mode, **window)
     return Plan((grid.launch(kernel, args + grid.args),))
 
 
@@ -99,11 +102,12 @@ def plan_reduce_picture(spec: Reduce, x: Layout, y: Layout, traits: Traits) -> P
 def plan_lrn(spec: Lrn, x: Layout, y: Layout, traits: Traits) -> Plan:
     grid = Grid.over(y.width, y.height, y.blocks, traits)
     before = (spec.size - 1) // 2
-    args = [*pointer("i0", x), *ints(x.channels, before, spec.size - 1 - before)]
+    after = spec.size - 1 - before
+    args = [*pointer("i0", x), *ints(x.channels, before, after)]
     args += [np.float32(value) for value in (spec.alpha / spec.size, spec.beta, spec.bias)]
-    return Plan(
-        (grid.launch(source("lrn", traits, y.block), [*args, *pointer("y", y), *grid.args]),)
-    )
+    reach = (before, after) if after <= y.block > 1 else None
+    kernel = source("lrn", traits, y.block, reach=reach, beta=0.75 if spec.beta == 0.75 else 0)
+    return Plan((grid.launch(kernel, [*args, *pointer("y", y), *grid.args]),))
 
 
 def plan_move(first: int, target: int, count: int, x: Layout, y: Layout, traits: Traits) -> Plan:

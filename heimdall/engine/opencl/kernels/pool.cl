@@ -1,7 +1,17 @@
 {# MaxPool and AveragePool: taps outside the picture are left out. Variables: mode, counted
-    (average over all taps that fall into picture or padding). #}
+    (average over all taps that fall into picture or padding), taps_h, taps_w (the kernel, where it
+    is small and not dilated: unrolled for windows that lie within the picture; else 0). #}
 {% import "common.cl" as common with context %}
 {{ common.vector() }}
+{% if mode == "max" %}
+#define START ((V)(-FLT_MAX))
+#define JOIN(a, b) ((a) > (b) ? (a) : (b))
+{% else %}
+#define START ((V)(0.0f))
+#define JOIN(a, b) ((a) + (b))
+{% endif %}
+// The first tap at or behind `edge` of a window that begins at `from`.
+#define FIRST(from, edge, dilation) (((edge) - (from) + (dilation) - 1) / (dilation))
 
 {{ common.group() }}
 __kernel void pool(
@@ -13,30 +23,45 @@ __kernel void pool(
     __global const S *plane = x + x_base + b * x_plane;
     for (int py = y0; py < y1; py++) {
         const int sy = py * stride_h - top;
+        const int end_y = clamp(FIRST(sy, x_height, dilation_h), 0, kernel_h);
+        const int first_y = sy < 0 ? min(FIRST(sy, 0, dilation_h), end_y) : 0;
         for (int px = x0; px < x1; px++) {
             const int sx = px * stride_w - left;
-            V sum = (V)({{ "-FLT_MAX" if mode == "max" else "0.0f" }});
-            int taps = 0;
-            for (int ky = 0; ky < kernel_h; ky++) {
-                const int iy = sy + ky * dilation_h;
-                for (int kx = 0; kx < kernel_w; kx++) {
-                    const int ix = sx + kx * dilation_w;
-{% if counted %}
-                    taps += iy < x_height + bottom && ix < x_width + right;
+            V sum = START;
+{% if taps_h %}
+            if (sx >= 0 && sx + {{ taps_w }} <= x_width && end_y - first_y == {{ taps_h }}) {
+                __global const S *from = plane + sy * x_row + sx * {{ block }};
+{% for ky in range(taps_h) %}
+{% for kx in range(taps_w) %}
+                {
+                    const V v = GET(from + {{ ky }} * x_row + {{ kx * block }});
+                    sum = JOIN(v, sum);
+                }
+{% endfor %}
+{% endfor %}
+{% if mode == "average" %}
+                sum *= (V)({{ 1.0 / (taps_h * taps_w) }}f);
 {% endif %}
-                    if (iy < 0 || iy >= x_height || ix < 0 || ix >= x_width) continue;
-                    const V v = GET(plane + iy * x_row + ix * {{ block }});
-{% if mode == "max" %}
-                    sum = v > sum ? v : sum;
-{% else %}
-                    sum += v;
+                PUT(y + y_base + b * y_plane + py * y_row + px * {{ block }}, sum);
+                continue;
+            }
 {% endif %}
-{% if not counted %}
-                    taps++;
-{% endif %}
+            const int end_x = clamp(FIRST(sx, x_width, dilation_w), 0, kernel_w);
+            const int first_x = sx < 0 ? min(FIRST(sx, 0, dilation_w), end_x) : 0;
+            for (int ky = first_y; ky < end_y; ky++) {
+                __global const S *from = plane + (sy + ky * dilation_h) * x_row + sx * {{ block }};
+                for (int kx = first_x; kx < end_x; kx++) {
+                    const V v = GET(from + kx * dilation_w * {{ block }});
+                    sum = JOIN(v, sum);
                 }
             }
 {% if mode == "average" %}
+{% if counted %}
+            const int taps = min(kernel_h, FIRST(sy, x_height + bottom, dilation_h))
+                           * min(kernel_w, FIRST(sx, x_width + right, dilation_w));
+{% else %}
+            const int taps = (end_y - first_y) * (end_x - first_x);
+{% endif %}
             sum /= (V)(taps);
 {% endif %}
             PUT(y + y_base + b * y_plane + py * y_row + px * {{ block }}, sum);
