@@ -1,9 +1,9 @@
 """Plans Conv, ConvTranspose and fully connected layers: which kernel, which tile, which weights.
 
-Six kernels cover all of them (kernels/conv_*.cl, kernels/winograd*.cl): *depthwise*; *few*, for
-up to four output channels, whose lanes are input channels; *planar*, from NCHW, whose lanes are
-pixels; *stamp*, for transposed layers to one channel; *winograd*, for 3x3 layers of many
-channels; and *dense* for everything else, grouped or not.
+Seven kernels cover all of them (kernels/conv_*.cl, kernels/winograd*.cl): *depthwise*; *grouped*,
+for all other groups; *few*, for up to four output channels, whose lanes are input channels;
+*planar*, from NCHW, whose lanes are pixels; *stamp*, for transposed layers to one channel;
+*winograd*, for 3x3 layers of many channels; and *dense* for everything else.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from heimdall.engine.opencl.conv_tiles import (
     few_tile,
     planar_tile,
 )
-from heimdall.engine.opencl.launch import Arg, Launch, Plan, Ref, Traits
+from heimdall.engine.opencl.launch import Launch, Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.ops_array import plan_pack
 from heimdall.engine.opencl.strided import Strided
@@ -38,6 +38,7 @@ __all__ = ["ConvSpec", "Plan", "plan_conv", "preferred_blocks"]
 
 _FEW = 4  # at most this many outputs go to the few-outputs kernel
 _LARGE_WINDOW = 9  # taps from which a layer of few channels is worth a planar copy of its input
+_WIDTHS = 1, 2, 3, 4  # output blocks that a tile of the dense kernel may hold
 _PLANAR = 8  # layers with at most this many channels on both sides are best planar
 
 
@@ -106,14 +107,14 @@ class _Planner(ConvBuilder):
         blocked = self.x.block == lanes
         if self.spec.groups == channels == self.y.channels > 1 and blocked:
             self._add_depthwise(part)
+        elif self.spec.groups > 1:
+            self._add_grouped(part)
         elif self._is_planar(part, self.x):
             self._add_planar(part)
         elif self._is_planar(part, planar := replace(self.x, block=1, offset=0)) and _gains(part):
             self._unpack(planar)
             self._add_planar(part)
-        elif (
-            self.spec.groups == 1 and self.y.channels <= _FEW and blocked and 2 * channels >= lanes
-        ):
+        elif self.y.channels <= _FEW and blocked and 2 * channels >= lanes:
             self._add_few(part)
         elif plan := self._winograd(part):
             self._add_winograd(part, plan)
@@ -192,45 +193,56 @@ class _Planner(ConvBuilder):
         )
 
     def _add_dense(self, part: Pass) -> None:
-        x, lanes, groups = self.x, self.traits.block, self.spec.groups
+        x, lanes = self.x, self.traits.block
         height, width = self._grid(part, flatten=True)
         taps = part.taps[0] * part.taps[1]
         depth = max(1, part.weights.shape[1] * taps)
-        widths = self._widths()
-        half = groups == 1 and 0 < self.y.channels % lanes <= lanes // 2
-        splits = dense_tiles(self.blocks, width, height, depth, self.traits, widths, half)
-        if forced := self._forced(width, height, widths):
+        half = 0 < self.y.channels % lanes <= lanes // 2
+        splits = dense_tiles(self.blocks, width, height, depth, self.traits, _WIDTHS, half)
+        if forced := self._forced(width, height, _WIDTHS):
             splits = (Split(forced, 0, self.blocks // forced.blocks),)
         unroll = _unroll(x.block)
         for split in splits:
             first, count = split.first * lanes, (split.tile.blocks + split.tile.half) * lanes
             rows = part.weights[first : first + split.groups * count]
-            blocks, last = x.blocks, x.channels - (x.blocks - 1) * x.block
-            extra: tuple[Arg, ...] = ()
-            if groups > 1:
-                rows, starts = conv_pack.spread_groups(
-                    part.weights, groups, count, x.block, x.blocks
-                )
-                extra = (Ref(self._store("starts", starts)),)
-                blocks, last = rows.shape[1] // x.block, x.block
-            last = -(-last // unroll)
+            last = -(-(x.channels - (x.blocks - 1) * x.block) // unroll)
             packed = conv_pack.pack_dense(rows, count, x.block, unroll, last)
-            if not part.weights.size:
-                blocks = 0
-            counts = (blocks, x.block // unroll, last)
+            counts = (x.blocks if part.weights.size else 0, x.block // unroll, last)
             kernel = {
                 "out_blocks": split.tile.blocks,
                 "half": split.tile.half,
                 "unroll": unroll,
-                "grouped": groups > 1,
             }
             group = np.int32(packed.size // split.groups)
-            args = (self._x_pixel(part), group, *extra, *(np.int32(value) for value in counts))
+            args = (self._x_pixel(part), group, *(np.int32(value) for value in counts))
             name = self._store_weights(packed)
             self._launch("conv_dense", part, split, name, kernel, args, flatten=True)
 
+    def _add_grouped(self, part: Pass) -> None:
+        x, lanes, groups = self.x, self.traits.block, self.spec.groups
+        height, width = self._grid(part, flatten=True)
+        widths = self._widths()
+        listed = conv_pack.pack_grouped(part.weights, groups, lanes)
+        depth = len(listed.channels) * part.taps[0] * part.taps[1] // self.blocks
+        splits = dense_tiles(self.blocks, width, height, max(1, depth), self.traits, widths)
+        if forced := self._forced(width, height, widths):
+            splits = (Split(forced, 0, self.blocks // forced.blocks),)
+        order = np.array(self.spec.order or range(x.channels))
+        for split in splits:
+            side = split.tile.blocks * lanes
+            first = split.first * lanes
+            outputs = range(first, min(first + split.groups * side, self.y.channels))
+            listed = conv_pack.pack_grouped(part.weights, groups, side, outputs)
+            channels = order[listed.channels]
+            places = (channels // x.block * x.plane + channels % x.block).astype(np.int32)
+            name = self._store_weights(listed.weights)
+            lists = Ref(self._store("places", places)), Ref(self._store("begins", listed.begins))
+            kernel = {"out_blocks": split.tile.blocks}
+            args = (self._x_pixel(part), *lists)
+            self._launch("conv_grouped", part, split, name, kernel, args, flatten=True)
+
     def _winograd(self, part: Pass) -> winograd.Winograd | None:
-        if self.spec.groups > 1 or self.tuned.get("winograd") is False:
+        if self.tuned.get("winograd") is False:
             return None
         if self.traits.storage == "half":  # transformed weights need more digits than weights
             return None
@@ -265,9 +277,7 @@ class _Planner(ConvBuilder):
         self.scratch_floats = max(self.scratch_floats, plan.window_floats)
 
     def _widths(self) -> tuple[int, ...]:
-        """How many output blocks a tile of the dense kernel may hold: all of one group."""
-        if self.spec.groups == 1:
-            return 1, 2, 3, 4
+        """How many output blocks a tile of the grouped kernel may hold: all of one group."""
         blocks, rest = divmod(self.y.channels // self.spec.groups, self.traits.block)
         return tuple(wide for wide in (1, 2, 3, 4) if wide == 1 or not (rest or blocks % wide))
 

@@ -96,7 +96,8 @@ class ConvBuilder:
         """Whether a launch zeros the halo of its blocks: a launch saved, 3 us on one core of a
         CPU and 10 us on two, whose threads wait for one another."""
         able = (
-            name in ("conv_dense", "conv_depthwise", "conv_separable") and self.traits.kind == "cpu"
+            name in ("conv_dense", "conv_depthwise", "conv_grouped", "conv_separable")
+            and self.traits.kind == "cpu"
         )
         whole = part.out_size == (self.y.height, self.y.width) and part.out_step == (1, 1)
         return self.clears and able and whole and not scatter

@@ -22,6 +22,8 @@ def check(
     """Refuse what the kernels would silently compute wrong."""
     if x.channels % spec.groups or y.channels % spec.groups:
         raise ModelError(f"{spec.groups} groups do not divide {x.channels} -> {y.channels}")
+    if spec.order and sorted(spec.order) != list(range(x.channels)):
+        raise ModelError(f"an order of {len(spec.order)} channels for {x.channels}")
     ends = (x.channels, y.channels) if spec.transposed else (y.channels, x.channels)
     expected = (ends[0], ends[1] // spec.groups, *spec.kernel)
     if weights.shape != expected:

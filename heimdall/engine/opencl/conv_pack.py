@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+
+FOUR = 4  # input channels a step of conv_grouped.cl
 
 
 def pack_dense(weights: np.ndarray, lanes: int, x_block: int, unroll: int, last: int) -> np.ndarray:
@@ -42,30 +46,46 @@ def pack_channels(values: np.ndarray | None, channels: int, lanes: int) -> np.nd
     return padded
 
 
-def spread_groups(
-    weights: np.ndarray, groups: int, lanes: int, x_block: int, x_blocks: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """A grouped convolution as a dense one in which ``lanes`` outputs share an input window.
+class Listed(NamedTuple):
+    """Weights of a grouped convolution, and the input channels that they belong to.
 
-    Returns weights [oc padded to lanes, window channels, kh, kw], zero between channels of
-    different groups, and the first input block of each window (int32). Windows are as wide
-    as the widest one.
+    ``channels``: the lists of all groups of outputs, each filled up to whole ``FOUR``s;
+    ``begins``: the first four of each list, and the end of the last (int32).
+    """
+
+    weights: np.ndarray
+    channels: np.ndarray
+    begins: np.ndarray
+
+
+def pack_grouped(
+    weights: np.ndarray, groups: int, lanes: int, outputs: range | None = None
+) -> Listed:
+    """[oc, ic / groups, kh, kw] -> [oc / lanes][four][kh][kw][channel][lanes], flat; of all
+    outputs, or of some.
+
+    ``lanes`` outputs side by side share a list: the channels of all groups that they belong to,
+    with zeros as the weights of the others'.
     """
     oc, per_group, kh, kw = weights.shape
-    out_per_group = oc // groups
-    windows = []
-    for first in range(0, oc, lanes):
-        last = min(first + lanes, oc) - 1
-        low = first // out_per_group * per_group
-        high = (last // out_per_group + 1) * per_group - 1
-        windows.append((low // x_block, high // x_block + 1))
-    width = max(stop - start for start, stop in windows)
-    starts = [min(start, x_blocks - width) for start, _ in windows]
-    spread = np.zeros((len(windows) * lanes, width * x_block, kh, kw), np.float32)
-    for channel in range(oc):
-        place = channel // out_per_group * per_group - starts[channel // lanes] * x_block
-        spread[channel, place : place + per_group] = weights[channel]
-    return spread, np.array(starts, np.int32)
+    group_of = np.arange(oc) // (oc // groups)
+    packed, channels, begins = [], [], [0]
+    outputs = outputs or range(oc)
+    for first in range(outputs.start, outputs.stop, lanes):
+        beside = range(first, min(first + lanes, outputs.stop))
+        low = int(group_of[beside[0]]) * per_group
+        end = (int(group_of[beside[-1]]) + 1) * per_group
+        count = -(-(end - low) // FOUR)
+        # what fills the last four up has no weight; a channel of the list cannot add a NaN to it
+        channels.append(np.minimum(np.arange(low, low + FOUR * count), end - 1))
+        begins.append(begins[-1] + count)
+        spread = np.zeros((lanes, FOUR * count, kh, kw), np.float32)
+        for lane, output in enumerate(beside):
+            place = int(group_of[output]) * per_group - low
+            spread[lane, place : place + per_group] = weights[output]
+        fours = spread.reshape(lanes, count, FOUR, kh, kw).transpose(1, 3, 4, 2, 0)
+        packed.append(fours.reshape(-1))
+    return Listed(np.concatenate(packed), np.concatenate(channels), np.array(begins, np.int32))
 
 
 def _lanes(weights: np.ndarray, block: int) -> np.ndarray:

@@ -16,6 +16,7 @@ class ConvSpec:
     ``act(conv + r)``, or after it, ``act(conv) + r``. ConvTranspose (``transposed``) needs no
     output_padding here: the size of the output says it. A fully connected layer is a 1x1
     convolution over a matrix layout, or, right after Flatten, one whose kernel is the picture.
+    With an ``order`` (of layers in groups) channel ``order[c]`` of x is taken for its channel c.
     """
 
     kernel: tuple[int, int]
@@ -26,6 +27,7 @@ class ConvSpec:
     transposed: bool = False
     activation: Activation = NONE
     residual_before_activation: bool = True
+    order: tuple[int, ...] = ()
 
     def output_size(self, height: int, width: int) -> tuple[int, int]:
         """(height, width) of the output of a picture, without output_padding."""

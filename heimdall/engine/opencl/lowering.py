@@ -10,6 +10,7 @@ from heimdall.engine.opencl import fuse
 from heimdall.engine.opencl.expression import Expression, Operand
 from heimdall.engine.opencl.fuse_conv import fuse_convolutions, fuse_shifts, fuse_zero_pads
 from heimdall.engine.opencl.fuse_input import fuse_input_scales
+from heimdall.engine.opencl.fuse_shuffle import fuse_shuffles
 from heimdall.engine.opencl.lowered import Elementwise, Fallback, Lowered, Module
 from heimdall.engine.opencl.operators import lower_node
 from heimdall.graph.graph import Graph, Node
@@ -39,6 +40,7 @@ def lower(graph: Graph, force_fallback: Collection[str] = ()) -> Module:
     fuse.fuse_moments(module)
     fuse.fuse_gates(module)
     fuse_convolutions(module)
+    fuse_shuffles(module)
     fuse_zero_pads(module)
     fuse_input_scales(module)
     fuse_shifts(module)

@@ -11,8 +11,7 @@
     core computes two of them in the time of a whole one, or takes no longer.
 
     Template variables beside conv_common.cl: out_blocks, unroll, pixel (floats between the
-    inputs of neighbouring output pixels, or "x_pixel" when not known at build time), grouped
-    (each group of output blocks reads its own range of input blocks). #}
+    inputs of neighbouring output pixels, or "x_pixel" when not known at build time). #}
 {% import "conv_common.cl" as common with context %}
 {% set vectors = out_blocks + (1 if half else 0) %}
 {% if half %}
@@ -21,16 +20,10 @@ typedef float{{ block // 2 }} H;
 {{ common.fetch() }}{{ common.preamble() }}
 __kernel void conv_dense(
 {{ common.arguments() }}    int x_pixel, int w_group,  // w_group: packed weights of one work-item
-{% if grouped %}
-    __global const int *restrict starts,  // first input block of each group of output blocks
-{% endif %}
     int blocks, int steps, int last_steps)  // input blocks; unrolled steps in each and in the last
 {
 {{ common.place(vectors) }}
     __global const S *tile = x + x_base + y0 * x_row + x0 * {{ pixel }};
-{% if grouped %}
-    tile += starts[g] * x_plane;
-{% endif %}
     __global const SV *w = (__global const SV *)(weights + (size_t)g * w_group);
     __global const V *b = (__global const V *)bias + ob;
 {% for j in range(out_blocks) %}
