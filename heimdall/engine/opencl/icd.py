@@ -17,12 +17,14 @@ import logging
 import os
 import site
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from heimdall.engine.opencl.child import LIMIT_S, report, watch
 from heimdall.system import paths
+from heimdall.system.environment import variables
 
 log = logging.getLogger(__name__)
 
@@ -52,20 +54,9 @@ def drivers(*, again: bool = False) -> Drivers:
     return _drivers(os.environ.get(VARIABLE, ""), again)
 
 
-@contextlib.contextmanager
-def loading() -> Iterator[None]:
+def loading() -> AbstractContextManager[None]:
     """Within this block OpenCL's loader finds the drivers that may be loaded, and no other."""
-    wanted = drivers().environment
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    return variables(drivers().environment)
 
 
 _found: dict[str, Drivers] = {}  # by what the variable was
