@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import math
 import time
@@ -15,7 +14,7 @@ import numpy as np
 from heimdall.engine.base import Engine, Network, State
 from heimdall.graph.graph import Graph
 from heimdall.graph.samples import sample_inputs
-from heimdall.system import paths
+from heimdall.system import findings, paths
 from heimdall.vocabulary.enums import Precision
 
 log = logging.getLogger(__name__)
@@ -90,16 +89,10 @@ def _remembered(gpu: Engine, graph: Graph, force_fallback: Collection[str]) -> C
     parts = [graph.sha256, *sorted(force_fallback), *(known[each] for each in sorted(known))]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
     path = paths.cache_dir() / "precision" / f"{digest}.json"
-    try:
-        return Comparison(**json.loads(path.read_bytes()))
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError, TypeError) as error:
-        log.warning("precision %s cannot be used (%s): comparing again", path, error)
+    remembered = findings.read(path, lambda content: Comparison(**content), "comparing again")
+    if remembered is not None:
+        return remembered
     found = compare(gpu, graph, force_fallback)
     log.info("%s in fp16: error %.1e, time %.2f", graph.name, found.error, found.time)
-    try:
-        paths.replace_file(path, json.dumps(asdict(found)).encode())
-    except OSError as error:
-        log.warning("precision %s cannot be saved (%s): it is found again", path, error)
+    findings.write(path, asdict(found), "it is found again")
     return found

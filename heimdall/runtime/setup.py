@@ -323,23 +323,22 @@ def _place(
     """Load every network on the GPU, profile what is not profiled yet, and make the plans."""
     all_steps = _STEPS * sum(len(each.graphs) for each in deployments.values())
     done = 0
-    loaded: dict[str, list[Network]] = {}
-    engines: dict[str, list[Engine]] = {}
+    loaded: dict[str, list[tuple[Engine, Network]]] = {name: [] for name in deployments}
     for name, deployment in deployments.items():
         forced, precision = deployment.dnn.force_fallback, deployment.dnn.precision
-        networks, own = loaded.setdefault(name, []), engines.setdefault(name, [])
         for graph in deployment.graphs:
 
             def tell(part: int, parts: int, done: int = done) -> None:
                 progress("compiling networks", _STEPS * done + _STEPS * part // parts, all_steps)
 
             tell(0, 1)
-            own.append(engine_for(processors.gpu, graph, precision, forced))
-            networks.append(own[-1].load(graph, force_fallback=forced, on_progress=tell))
+            engine = engine_for(processors.gpu, graph, precision, forced)
+            network = engine.load(graph, force_fallback=forced, on_progress=tell)
+            loaded[name].append((engine, network))
             done += 1
     # Only now: the GPU tries the kernels of one network while the next one is prepared.
     for name, deployment in deployments.items():
-        deployment.place(GPU, loaded[name])
+        deployment.place(GPU, [network for _, network in loaded[name]])
     progress("compiling networks", all_steps, all_steps)
     for name, deployment in deployments.items():
         stages = [
@@ -355,6 +354,6 @@ def _place(
                 ),
                 gap_ns,
             )
-            for network, engine in zip(deployment.networks(GPU), engines[name], strict=True)
+            for engine, network in loaded[name]
         ]
         deployment.complete(stages)

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heimdall.errors import ConfigError, DeviceError
+from heimdall.system.environment import variables
 from heimdall.vocabulary.enums import Confinement
 
 RT_PRIORITY = 1
@@ -97,7 +98,7 @@ class SoftwareGpu:
         they are read when the libraries load. Import numpy, cv2 and onnxruntime before, so that
         threads of their own do not become GPU threads.
         """
-        with self._environment():
+        with variables(self._environment()):
             if self.confinement == Confinement.UNCONFINED:
                 yield self
                 return
@@ -172,11 +173,10 @@ class SoftwareGpu:
             core = self.gpu_cores[index % len(self.gpu_cores)]
             _confine(thread.tid, (core,), realtime=False)
 
-    @contextlib.contextmanager
-    def _environment(self) -> Iterator[None]:
-        """Sizes both libraries. Given back unless somebody else has set them meanwhile."""
+    def _environment(self) -> dict[str, str | None]:
+        """Sizes both libraries."""
         workers = str(len(self.gpu_cores))
-        ours = {
+        return {
             "LP_NUM_THREADS": workers,
             "POCL_MAX_PTHREAD_COUNT": workers,
             "POCL_CPU_MAX_CU_COUNT": workers,  # its name since PoCL 4
@@ -187,15 +187,6 @@ class SoftwareGpu:
             "SYCL_CPU_CU_AFFINITY": None,  # would pin them
             "DPCPP_CPU_CU_AFFINITY": None,
         }
-        before = {name: os.environ.get(name) for name in ours}
-        try:
-            for name, value in ours.items():
-                _set_variable(name, value)
-            yield
-        finally:
-            for name, value in ours.items():
-                if os.environ.get(name) == value:
-                    _set_variable(name, before[name])
 
 
 def plan(
@@ -401,13 +392,6 @@ def _policy(tid: int) -> int:
 
 def _is_realtime(tid: int) -> bool:
     return _policy(tid) in (os.SCHED_RR, os.SCHED_FIFO)
-
-
-def _set_variable(name: str, value: str | None) -> None:
-    if value is None:
-        os.environ.pop(name, None)
-    else:
-        os.environ[name] = value
 
 
 def _place(tid: int, cores: tuple[int, ...]) -> None:

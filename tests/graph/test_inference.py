@@ -10,36 +10,16 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, helper
 
 from heimdall.errors import ModelError
 from heimdall.graph import limits
 from heimdall.graph.graph import graph_from_model, load_graph
 from heimdall.graph.samples import sample_inputs
 from heimdall.system import paths
+from tests.graph.models import FLOAT, model, node
 
-FLOAT = TensorProto.FLOAT
 SELFIE = paths.ASSETS / "models" / "seg_selfie_256.onnx"
-node = helper.make_node
-
-
-def model(
-    nodes: list[NodeProto],
-    inputs: dict[str, Any],
-    outputs: list[str],
-    constants: dict[str, Any] | None = None,
-    opset: int = 13,
-    kind: int = FLOAT,
-) -> onnx.ModelProto:
-    graph = helper.make_graph(
-        nodes,
-        "net",
-        [helper.make_tensor_value_info(name, kind, shape) for name, shape in inputs.items()],
-        [helper.make_tensor_value_info(name, FLOAT, ["n"]) for name in outputs],
-        [numpy_helper.from_array(np.asarray(a), name) for name, a in (constants or {}).items()],
-    )
-    imports = [helper.make_opsetid("", opset)]
-    return helper.make_model(graph, opset_imports=imports, ir_version=8)
 
 
 # --- what a file says of shapes ---

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto
 from onnxruntime import quantization
 
 from heimdall.engine.base import Engine
@@ -20,31 +20,7 @@ from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.errors import DeviceError, ModelError
 from heimdall.graph.graph import Graph, graph_from_model, load_graph
 from heimdall.system import paths
-
-FLOAT = TensorProto.FLOAT
-node = helper.make_node
-
-
-def model(
-    nodes: list[NodeProto],
-    inputs: dict[str, Any],
-    outputs: dict[str, int],
-    constants: dict[str, Any],
-    opset: int = 13,
-    kind: int = FLOAT,
-) -> onnx.ModelProto:
-    graph = helper.make_graph(
-        nodes,
-        "net",
-        [helper.make_tensor_value_info(name, kind, shape) for name, shape in inputs.items()],
-        [helper.make_tensor_value_info(name, each, None) for name, each in outputs.items()],
-        [numpy_helper.from_array(np.asarray(a), name) for name, a in constants.items()],
-    )
-    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
-    made = helper.make_model(graph, opset_imports=imports, ir_version=8)
-    for value in made.graph.output:
-        value.type.tensor_type.shape.dim.add().dim_param = "n"
-    return made
+from tests.graph.models import FLOAT, model, node
 
 
 def as_written(raw: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:

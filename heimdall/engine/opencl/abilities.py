@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from heimdall.system import paths
-
-log = logging.getLogger(__name__)
+from heimdall.system import findings
 
 SCHEMA = 1
 
@@ -52,22 +48,14 @@ class Abilities:
 
 def read(path: Path) -> Abilities | None:
     """What was found, if it was kept and is whole."""
-    try:
-        content = json.loads(path.read_bytes())
-        if content["schema"] != SCHEMA:
-            return None
-        return Abilities.from_json(content["abilities"])
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        log.warning("%s cannot be used (%s): the device is tried again", path, error)
-        return None
+    return findings.read(path, _parse, "the device is tried again")
+
+
+def _parse(content: Any) -> Abilities | None:
+    return Abilities.from_json(content["abilities"]) if content["schema"] == SCHEMA else None
 
 
 def write(path: Path, label: str, found: Abilities) -> None:
     """Best effort: without the file the device is tried again next time."""
     content = {"schema": SCHEMA, "device": label, "abilities": asdict(found)}
-    try:
-        paths.replace_file(path, json.dumps(content, indent=1).encode())
-    except OSError as error:
-        log.warning("%s cannot be saved: %s; the device is tried at each start", path, error)
+    findings.write(path, content, "the device is tried at each start")

@@ -7,7 +7,6 @@ ReLU6 and any Clip share one kernel. ReLU has its own: a clip costs a depthwise 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -34,13 +33,10 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "hard_swish": ("(V)(p)", "(V)(q)"),
 }
 
-_UNIT = r"(\1) < (V)(0.0f) ? (V)(0.0f) : ((\1) > (V)(1.0f) ? (V)(1.0f) : (\1))"
-
 
 def _code(function: str) -> str:
     """A function of v, the value: a vector or scalar of type V."""
-    code = FUNCTIONS[function].code.format("v", *_ARGUMENTS.get(function, ()))
-    return re.sub(r"UNIT\((.*)\)", rf"({_UNIT})", code)
+    return FUNCTIONS[function].code.format("v", *_ARGUMENTS.get(function, ()))
 
 
 _CODE: dict[str, str] = {

@@ -258,13 +258,10 @@ class _Planner(ConvBuilder):
         blocks, groups = -(-channels // lanes), self.blocks // tile.blocks
         last = -(-(channels - (blocks - 1) * lanes) // winograd.UNROLL)
         packed = winograd.pack(plan.weights, tile.blocks * lanes)
-        name, windows = self._store_weights(packed), Ref("scratch")
+        name, windows = self._store("w", packed), Ref("scratch")
         places = [] if plan.offsets is None else [Ref(self._store("offsets", plan.offsets))]
         shape = {"block": lanes, "tile_w": tile.width}
-        memory = {"device": self.traits.kind, "storage": self.traits.storage}
-        transform = render(
-            "winograd_input", **shape, **memory, gathered=bool(places), pixel=self.x.block
-        )
+        transform = render("winograd_input", **shape, gathered=bool(places), pixel=self.x.block)
         multiply = render(
             "winograd", **shape, tile_h=1, out_blocks=tile.blocks, **self._epilogue(False)
         )

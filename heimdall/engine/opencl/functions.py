@@ -2,7 +2,7 @@
 
 ``{0}``, ``{1}``, ``{2}`` are the arguments and ``V`` the vector type. A truth value is 0 or 1.
 Comparisons instead of fmin and fmax: PoCL splits those into 128-bit pieces, and a NaN passes
-through as it does in onnxruntime. ``UNIT(g)`` is g between 0 and 1, a macro of the kernels.
+through as it does in onnxruntime. ``UNIT(V, g)`` is g between 0 and 1: kernels/functions.cl.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ FUNCTIONS: dict[str, Function] = {
     "sigmoid": _of("(V)(1.0f) / ((V)(1.0f) + exp(-{0}))", "Sigmoid"),
     "silu": _of("{0} / ((V)(1.0f) + exp(-{0}))"),
     "swish": _of("{0} / ((V)(1.0f) + exp(-{1} * {0}))", "Swish", alpha=1.0),
-    "hard_sigmoid": _of("UNIT({0} * {1} + {2})", "HardSigmoid", alpha=0.2, beta=0.5),
-    "hard_swish": _of("{0} * UNIT({0} * {1} + {2})", "HardSwish", alpha=1 / 6, beta=0.5),
+    "hard_sigmoid": _of("UNIT(V, {0} * {1} + {2})", "HardSigmoid", alpha=0.2, beta=0.5),
+    "hard_swish": _of("{0} * UNIT(V, {0} * {1} + {2})", "HardSwish", alpha=1 / 6, beta=0.5),
     "tanh": _of("tanh({0})", "Tanh"),
     "elu": _of(
         "({0} < (V)(0.0f) ? {1} * expm1({0}) : {0})", "Elu", finite=False, alpha=1.0

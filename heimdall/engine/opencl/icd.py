@@ -17,12 +17,15 @@ import logging
 import os
 import site
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from heimdall.engine.opencl.child import LIMIT_S, report, watch
-from heimdall.system import paths
+from heimdall.system import findings, paths
+from heimdall.system.environment import variables
 
 log = logging.getLogger(__name__)
 
@@ -52,20 +55,9 @@ def drivers(*, again: bool = False) -> Drivers:
     return _drivers(os.environ.get(VARIABLE, ""), again)
 
 
-@contextlib.contextmanager
-def loading() -> Iterator[None]:
+def loading() -> AbstractContextManager[None]:
     """Within this block OpenCL's loader finds the drivers that may be loaded, and no other."""
-    wanted = drivers().environment
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    return variables(drivers().environment)
 
 
 _found: dict[str, Drivers] = {}  # by what the variable was
@@ -107,12 +99,12 @@ def find(
     key = "\0".join(part for file in files for part in (str(file), *_state(file)))
     digest = hashlib.sha256(key.encode()).hexdigest()[:16]
     path = paths.cache_dir() / "drivers" / f"{digest}.json"
-    problems = _read(path)
+    problems = findings.read(path, _problems, "the drivers are tried again")
     if problems is None or (again and problems):
         problems = _tried(files, command, limit_s)
         for name, why in problems.items():
             log.warning("OpenCL driver %s is left out: %s", name, why)
-        _write(path, problems)
+        findings.write(path, {"problems": problems}, "drivers are tried at each start")
     usable = [file for file in files if str(file) not in problems]
     as_found = not problems and not any(_prefix(file) for file in files)
     return Drivers("" if as_found else _folder(usable), tuple(problems.items()))
@@ -207,22 +199,8 @@ def _library_folders() -> list[Path]:
     return [Path(name) for name in (*filter(None, named), *usual)]
 
 
-def _read(path: Path) -> dict[str, str] | None:
-    try:
-        content = json.loads(path.read_bytes())
-        return {str(name): str(why) for name, why in content["problems"].items()}
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        log.warning("%s cannot be used (%s): the drivers are tried again", path, error)
-        return None
-
-
-def _write(path: Path, problems: Mapping[str, str]) -> None:
-    try:
-        paths.replace_file(path, json.dumps({"problems": problems}, indent=1).encode())
-    except OSError as error:
-        log.warning("%s cannot be saved: %s; drivers are tried at each start", path, error)
+def _problems(content: Any) -> dict[str, str]:
+    return {str(name): str(why) for name, why in content["problems"].items()}
 
 
 if __name__ == "__main__":

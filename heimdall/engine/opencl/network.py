@@ -116,6 +116,7 @@ class OpenCLNetwork(Network):
         check_range(self.ops, state.position, start, ends[-1])
         began = time.perf_counter_ns()
         parts: list[list[cl.Event]] = []
+        state.in_flight = True
         try:
             for index, end in enumerate(ends):
                 if index >= 2:
@@ -126,7 +127,7 @@ class OpenCLNetwork(Network):
                 start = end
             for part in parts[-2:]:  # the last one may hold no launch
                 _wait(part)
-            state.in_flight.clear()
+            state.in_flight = False
         except cl.Error as error:
             raise explain(error, f"running ops {start}..{end} of {self.graph.name}") from error
         state.position = start
@@ -147,7 +148,6 @@ class OpenCLNetwork(Network):
             if made:
                 state.events[index] = made
                 edges = [edges[0] if edges else made[0], made[-1]]
-                state.in_flight[:] = made[-1:]
         if edges:
             queue.flush()
         return edges

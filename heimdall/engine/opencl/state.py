@@ -46,11 +46,10 @@ class OpenCLState(State):
         self.position = 0
         self.host: dict[str, np.ndarray] = {}
         self.events: dict[int, list[cl.Event]] = {}
-        self.in_flight: list[cl.Event] = []  # the last launch of what nobody has waited for yet
+        self.in_flight = False  # whether something may run that nobody has waited for yet
         self.fallback_ns: dict[int, int] = {}
         self._kept: dict[int, np.ndarray] = {}
         allocate = engine.transfer.allocate
-        self._dtype = compiled.dtype
         try:
             self._buffers: dict[Storage | None, cl.Buffer] = {None: allocate(compiled.arena_floats)}
             self._buffers |= {each: allocate(each.floats) for each in compiled.dedicated}
@@ -88,7 +87,7 @@ class OpenCLState(State):
         It is kept as long as the kernels: to set an argument does not retain what is set (OpenCL
         3.0 API, 5.9.2), and drivers that use the object only when the kernel runs find it gone.
         """
-        size = self._dtype.itemsize
+        size = self._compiled.dtype.itemsize
         place = size * scratch.offset, size * scratch.floats
         if place not in self._regions:
             self._regions[place] = self._buffers[None].get_sub_region(*place)
@@ -143,7 +142,7 @@ class OpenCLState(State):
     def __del__(self) -> None:
         """Memory must not go while the device still works on it (see ``warm_up``, and a run that
         an error has ended): a driver keeps buffers, but not the host's memory behind them."""
-        if getattr(self, "_first_runs", None) or getattr(self, "in_flight", None):
+        if getattr(self, "_first_runs", None) or getattr(self, "in_flight", False):
             with contextlib.suppress(cl.Error):
                 self._queue.finish()
 
@@ -171,8 +170,9 @@ class OpenCLState(State):
         return made
 
     def _zero(self) -> None:
+        zero = self._compiled.dtype.type(0)
         for buffer in self._buffers.values():
-            cl.enqueue_fill_buffer(self._queue, buffer, self._dtype.type(0), 0, buffer.size)
+            cl.enqueue_fill_buffer(self._queue, buffer, zero, 0, buffer.size)
         self._queue.finish()
 
 

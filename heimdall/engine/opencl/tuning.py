@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,9 +20,7 @@ from heimdall.engine.opencl.conv import plan_conv
 from heimdall.engine.opencl.conv_spec import ConvSpec
 from heimdall.engine.opencl.launch import Plan, Traits
 from heimdall.engine.opencl.layout import Layout
-from heimdall.system import paths
-
-log = logging.getLogger(__name__)
+from heimdall.system import findings, paths
 
 SCHEMA = 1
 Tuned = Mapping[str, Any]  # what ``plan_conv`` takes as ``tuned``
@@ -74,7 +70,7 @@ class Tuning:
         self.path = paths.cache_dir() / "tuning" / name
         self._choices: dict[str, Tuned] = {}
         for path in (paths.PROFILES / "tuning" / name, self.path):
-            self._choices |= _read(path)
+            self._choices |= findings.read(path, _choices, "tune again") or {}
 
     def lookup(self, layer: Layer) -> Tuned | None:
         """The variant that was fastest, or None where the tables' choice is to be used."""
@@ -86,11 +82,8 @@ class Tuning:
 
     def save(self) -> None:
         """Best effort: what cannot be saved is measured again another time."""
-        content = {"schema": SCHEMA, "choices": self._choices}
-        try:
-            paths.replace_file(self.path, json.dumps(content, indent=1, sort_keys=True).encode())
-        except OSError as error:
-            log.warning("tuning %s cannot be saved: %s", self.path, error)
+        content = {"schema": SCHEMA, "choices": dict(sorted(self._choices.items()))}
+        findings.write(self.path, content, "tune again")
 
     @property
     def version(self) -> str:
@@ -101,18 +94,10 @@ class Tuning:
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def _read(path: Path) -> dict[str, Tuned]:
-    try:
-        content = json.loads(path.read_bytes())
-        if content["schema"] != SCHEMA:
-            raise ValueError(f"schema {content['schema']} instead of {SCHEMA}")
-        choices = {str(name): _checked(tuned) for name, tuned in content["choices"].items()}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        log.warning("tuning %s cannot be used (%s): tune again", path, error)
-        return {}
-    return choices
+def _choices(content: Any) -> dict[str, Tuned]:
+    if content["schema"] != SCHEMA:
+        raise ValueError(f"schema {content['schema']} instead of {SCHEMA}")
+    return {str(name): _checked(tuned) for name, tuned in content["choices"].items()}
 
 
 def _checked(tuned: Any) -> Tuned:

@@ -62,7 +62,7 @@ def test_an_error_between_parts_leaves_nothing_running_when_the_state_goes(engin
     ends = np.linspace(0, len(network.ops), 6, dtype=int)[1:].tolist()
     with pytest.raises(RuntimeError, match="not part 2"):
         network.run_parts(state, 0, ends, stop)
-    (last,) = state.in_flight
+    last = state.events[max(state.events)][-1]
     del state
     gc.collect()
     assert last.command_execution_status == cl.command_execution_status.COMPLETE

@@ -35,3 +35,17 @@ __attribute__((reqd_work_group_size(1, 1, 1)))
     const int x0 = (int)get_global_id(0) * chunk_w, x1 = min(x0 + chunk_w, width);
     const int y0 = (int)get_global_id(1) * chunk_h, y1 = min(y0 + chunk_h, height);
 {% endmacro %}
+
+{# What a kernel along the middle axis of (outer, count, inner) begins with, a work-item a line:
+    `at` is its first element, `inner` its step. #}
+{% macro along(name) %}
+{{ memory.types() }}
+{{ group() }}
+__kernel void {{ name }}(
+    __global const S *restrict x, int x_base, __global S *restrict y, int y_base,
+    int count, int inner, int lines) {
+    const int line = get_global_id(0);
+    if (line >= lines) return;
+    const int at = line / inner * count * inner + line % inner;
+    x += x_base + at;
+{% endmacro %}

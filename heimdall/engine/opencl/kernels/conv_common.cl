@@ -6,6 +6,7 @@
     "before" or "after" the activation), scatter (output is not NCHWc: store lane by lane),
     clears (True: work-items of one more row of tiles zero the halo of the output), device ("cpu": one work-item a work-group; "gpu": several, some beyond the picture). #}
 
+{% import "functions.cl" as functions %}
 {% import "storage.cl" as memory with context %}
 {# FETCH(p): bring a line into the cache before it is needed. PREFETCH is defined where a trial has
    shown that the compiler knows how: clang always does, but what translates its output may not. #}
@@ -24,7 +25,7 @@
 
 {% macro preamble() %}
 typedef float{{ block }} V;
-{{ memory.types() }}{{ activation }}
+{{ memory.types() }}{{ functions.unit() }}{{ activation }}
 {% if scatter %}
 static void scatter(__global S *to, V v, int lanes, int step) {
     float part[{{ block }}];

@@ -2,9 +2,10 @@
     result, operands and scalars (how many), axes (of the output, joined where possible).
     y may be an operand: no restrict. #}
 {% import "common.cl" as common with context %}
+{% import "functions.cl" as functions %}
 {% import "storage.cl" as memory with context %}
 typedef float V;
-{{ memory.types() }}#define UNIT(g) ((g) < (V)(0.0f) ? (V)(0.0f) : ((g) > (V)(1.0f) ? (V)(1.0f) : (g)))
+{{ memory.types() }}{{ functions.unit() }}
 {% set last = axes - 1 %}
 
 {{ common.group() }}

@@ -3,8 +3,9 @@
     Variables: code (declares t0..tn from v0.. and s0..), result (the last t), modes,
     scalars (how many), mask (True: padding lanes are set to zero). y may be an operand: no restrict. #}
 {% import "common.cl" as common with context %}
+{% import "functions.cl" as functions %}
 {{ common.vector() }}
-#define UNIT(g) ((g) < (V)(0.0f) ? (V)(0.0f) : ((g) > (V)(1.0f) ? (V)(1.0f) : (g)))
+{{ functions.unit() }}
 
 {{ common.group() }}
 __kernel void elementwise_picture(

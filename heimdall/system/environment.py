@@ -1,0 +1,29 @@
+"""Environment variables that hold for a while: libraries read theirs when they load."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+
+
+@contextlib.contextmanager
+def variables(wanted: Mapping[str, str | None]) -> Iterator[None]:
+    """Set environment variables (None: remove them) inside this block. When it ends, even by an
+    exception, what was there before is put back, but where somebody else has set one meanwhile."""
+    before = {name: os.environ.get(name) for name in wanted}
+    try:
+        for name, value in wanted.items():
+            _set(name, value)
+        yield
+    finally:
+        for name, value in wanted.items():
+            if os.environ.get(name) == value:
+                _set(name, before[name])
+
+
+def _set(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
