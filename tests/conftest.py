@@ -44,7 +44,7 @@ def _own_cores() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def assets() -> Path:
     from heimdall.system import paths
 

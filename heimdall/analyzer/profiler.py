@@ -52,9 +52,10 @@ def no_progress(what: str, done: int, total: int) -> None:
 def measure_ops(network: Network, progress: Progress = no_progress) -> Measurement:
     """Profile every op of a loaded network.
 
-    Ops are timed by the engine's own events within a run of the whole network, where it has
-    them, else one by one. Those figures are then corrected by timing runs of consecutive ops
-    and the whole network, because a run saves launches that lone ops pay for.
+    Ops are timed by the engine's own events: within a run of the whole network where it has them
+    there, else one by one, and without events by the host's clock. Those figures are then
+    corrected by timing runs of consecutive ops and the whole network, because a run saves launches
+    that lone ops pay for.
     """
     inputs = sample_inputs(network.graph)
     state = network.new_state()
@@ -70,7 +71,7 @@ def measure_ops(network: Network, progress: Progress = no_progress) -> Measureme
     # Beyond the events, so that ops that happen to run slower in one way do not count.
     cuts = len(pieces) - len(whole)
     cost_ns = max(0, round((cut.overhead_ns - together.overhead_ns) / cuts)) if cuts else 0
-    op_ns = together.op_ns or _without(cost_ns, network, lone, alone.range_ns)
+    op_ns = together.op_ns or alone.op_ns or _without(cost_ns, network, lone, alone.range_ns)
     op_ns = fit(op_ns, pieces, _without(cost_ns, network, pieces, cut.range_ns))
     op_ns = fit(op_ns, whole, _without(cost_ns, network, whole, together.range_ns))
     return Measurement(

@@ -116,7 +116,8 @@ class Network(ABC):
         return self.read(state)
 
     def op_times(self, state: State) -> list[int] | None:
-        """Device time in ns of each op since ``write``; None unless the engine ``times_ops``."""
+        """Device time in ns of each op since ``write``; None unless the engine ``times_ops``, and
+        where it has run several ops as one: a range of one op is always timed."""
         return None
 
     def longest_enqueue_ns(self, state: State) -> int | None:

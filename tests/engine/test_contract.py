@@ -291,7 +291,8 @@ def test_op_times_are_of_every_op_if_the_engine_times_ops(engine, graph):
     network = engine.load(graph)
     state = network.new_state()
     network.write(state, picture(0))
-    run(network, state, 0, len(network.ops))
+    for op in range(len(network.ops)):
+        run(network, state, op, op + 1)
     times = network.op_times(state)
     if not engine.times_ops:
         assert times is None

@@ -19,7 +19,8 @@ class Abilities:
     ``prefetch``: the compiler takes ``__builtin_prefetch``. ``half``: half precision computes
     (cl_khr_fp16). ``groups``: work-groups of 64 run; else kernels are planned as for a CPU.
     ``clock``: events tell plausible times; else the host's clock is read. ``binaries``: programs
-    come back from their binaries. ``ways``: how memory is reached (``transfer``), the cheapest
+    come back from their binaries. ``walk``: one kernel may run many launches (kernels/walk.cl).
+    ``ways``: how memory is reached (``transfer``), the cheapest
     first. ``network_ns``: a small network, to compare devices by. ``refused``: why the device
     cannot be used, or empty. ``lacks``: (ability, what happened) of those that failed.
     """
@@ -29,6 +30,7 @@ class Abilities:
     groups: bool = False
     clock: bool = False
     binaries: bool = False
+    walk: bool = False
     ways: tuple[str, ...] = ()
     network_ns: int = 0
     refused: str = ""

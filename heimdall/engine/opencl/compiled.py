@@ -17,7 +17,7 @@ from heimdall.engine.opencl.cost import cost
 from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.edges import find_edges
 from heimdall.engine.opencl.fuse_separable import fuse_separable
-from heimdall.engine.opencl.launch import Launch, Traits
+from heimdall.engine.opencl.launch import Kernel, Traits
 from heimdall.engine.opencl.limits import check_fits
 from heimdall.engine.opencl.lowered import Conv, Fallback, Lowered, Separable
 from heimdall.engine.opencl.lowering import copy_outputs, lower
@@ -27,6 +27,7 @@ from heimdall.engine.opencl.placement import Placer
 from heimdall.engine.opencl.planning import Bound, clear_halo, conv_layer, plan_step
 from heimdall.engine.opencl.slices import ops_for
 from heimdall.engine.opencl.tuning import Layer
+from heimdall.engine.opencl.walk import Walk, plan_walk
 from heimdall.graph.graph import Graph
 
 if TYPE_CHECKING:
@@ -68,7 +69,12 @@ class Compiled:
             for index, layer in enumerate(self.layer_of)
             if self.ops[index].fallback
         }
-        self.constants = self._upload(engine.context, bound)
+        self.walk = (
+            plan_walk(bound, self.dedicated, engine.traits) if engine.abilities.walk else None
+        )
+        if self.walk and self.walk.constants.size > engine.device.max_mem_alloc_size:
+            self.walk = None
+        self._upload(engine, bound)
         # The device has them now: the host need not keep a second copy of all weights.
         self.bound = [[replace(b, plan=replace(b.plan, constants={})) for b in op] for op in bound]
         self.is_warm = False
@@ -147,22 +153,40 @@ class Compiled:
     def _fallback(self, op: Lowered) -> FallbackOps:
         return FallbackOps(self.graph, op.nodes, op.inputs, op.outputs)
 
-    def _upload(
-        self, context: cl.Context, bound: list[list[Bound]]
-    ) -> list[list[dict[str, cl.Buffer]]]:
-        upload = _uploader(context)
+    def _walk(self, engine: OpenCLEngine, bound: list[list[Bound]]) -> Walk | None:
+        walk = plan_walk(bound, self.dedicated, engine.traits) if engine.abilities.walk else None
+        fits = walk is not None and walk.constants.size <= engine.device.max_mem_alloc_size
+        return walk if fits else None
+
+    def _upload(self, engine: OpenCLEngine, bound: list[list[Bound]]) -> None:
+        self.constants: list[list[dict[str, cl.Buffer]]] = []
         try:
-            return [
-                [{name: upload(a) for name, a in b.plan.constants.items()} for b in op]
-                for op in bound
-            ]
+            if self.walk is None:
+                upload = _uploader(engine.context)
+                self.constants = [
+                    [{name: upload(a) for name, a in b.plan.constants.items()} for b in op]
+                    for op in bound
+                ]
+                return
+            flags = cl.mem_flags.READ_ONLY
+            constants = self.walk.constants
+            self.weights = cl.Buffer(engine.context, flags, max(1, constants.size))
+            for place, array in constants.places:
+                cl.enqueue_copy(engine.queue, self.weights, array, dst_offset=place)
+            constants.places.clear()  # the host need not keep them
+            table = self.walk.table
+            self.table = cl.Buffer(
+                engine.context, flags | cl.mem_flags.COPY_HOST_PTR, hostbuf=table
+            )
         except cl.Error as error:
             raise explain(error, f"uploading the weights of {self.graph.name}") from error
 
     @property
-    def launches(self) -> list[Launch]:
-        """All launches, in order."""
-        return [launch for op in self.bound for b in op for launch in b.plan.launches]
+    def kernels(self) -> list[Kernel]:
+        """All that must be built."""
+        if self.walk is not None:
+            return [self.walk.kernel]
+        return [launch.kernel for op in self.bound for b in op for launch in b.plan.launches]
 
     @property
     def convolutions(self) -> list[Layer]:
@@ -179,6 +203,8 @@ class Compiled:
     def memory(self) -> Memory:
         """Weights once, activations a job; see ``Network.memory``."""
         buffers = {b.int_ptr: b.size for op in self.constants for d in op for b in d.values()}
+        if self.walk is not None:
+            buffers = {self.weights.int_ptr: self.weights.size}
         floats = self.arena_floats + sum(s.floats for s in self.dedicated)
         return Memory(
             weights_bytes=sum(buffers.values()), activation_bytes=self.dtype.itemsize * floats

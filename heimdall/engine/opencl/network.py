@@ -39,16 +39,16 @@ class OpenCLNetwork(Network):
 
     def _first_state(self, on_progress: LoadProgress) -> OpenCLState:
         """Build the kernels, and let every op run once on zeros unless that was done before."""
-        launches = self._compiled.launches
-        total = len(launches) + len(self._compiled.bound)
+        kernels = self._compiled.kernels
+        total = len(kernels) + len(self._compiled.bound)
         done = count(1)
 
         def tell() -> None:
             on_progress(next(done), total)
 
         compiled = False
-        for launch in launches:
-            compiled |= self._engine.programs.build(launch.kernel)
+        for kernel in kernels:
+            compiled |= self._engine.programs.build(kernel)
             tell()
         state = OpenCLState(self._engine, self._compiled)
         if not self._compiled.is_warm:
@@ -123,7 +123,7 @@ class OpenCLNetwork(Network):
                     _wait(parts[index - 2])
                     if not go_on(index):
                         break
-                parts.append(self._enqueue(state, start, end))
+                parts.append(state.enqueue(start, end))
                 start = end
             for part in parts[-2:]:  # the last one may hold no launch
                 _wait(part)
@@ -138,19 +138,6 @@ class OpenCLNetwork(Network):
         # By the device's clock: how long this thread then waits to be woken is not its time.
         device_ns = int(launches[-1].profile.end - launches[0].profile.queued)
         return start, min(waited_ns, device_ns)
-
-    def _enqueue(self, state: OpenCLState, start: int, end: int) -> list[cl.Event]:
-        """Launch ops ``[start, end)``; the first and the last launch, if there are any."""
-        queue, enqueue = self._engine.queue, cl.enqueue_nd_range_kernel
-        edges: list[cl.Event] = []
-        for index in range(start, end):
-            made = [enqueue(queue, *launch) for launch in state.enqueues[index]]
-            if made:
-                state.events[index] = made
-                edges = [edges[0] if edges else made[0], made[-1]]
-        if edges:
-            queue.flush()
-        return edges
 
     def run_fallback(self, state: State, start: int, end: int) -> int:
         assert isinstance(state, OpenCLState)
@@ -218,8 +205,10 @@ class OpenCLNetwork(Network):
         if not self._engine.times_ops:
             return None
         times = [0] * len(self.ops)
-        for index, events in state.events.items():
-            times[index] = int(events[-1].profile.end - events[0].profile.start)
+        for (op, end), events in state.events.items():
+            if end - op > 1:
+                return None
+            times[op] = int(events[-1].profile.end - events[0].profile.start)
         for index, elapsed in state.fallback_ns.items():
             times[index] = elapsed
         return times

@@ -122,6 +122,7 @@ def gathered(found: dict[str, Any]) -> Abilities:
         groups=bool(values.get("groups")),
         clock=bool(values.get("clock")),
         binaries=bool(values.get("binaries")),
+        walk=bool(values.get("walk")),
         ways=tuple(values.get("ways") or ()),
         network_ns=int(values.get("speed") or 0),
         refused=refused[0] if refused else "",

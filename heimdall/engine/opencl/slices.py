@@ -10,7 +10,7 @@ its enqueues, so that a chunk may end within it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 from math import ceil
 from typing import TypeVar
@@ -55,6 +55,20 @@ def share_out(enqueues: Sequence[T], times: Sequence[float], ops: int) -> list[l
         fewest = min(ends[-1] + 1, count)
         ends.append(max(fewest, min(end, count - (ops - op))))
     return [list(enqueues[start:end]) for start, end in pairwise([*ends, count])]
+
+
+def shares(
+    taken_ns: Sequence[int], ops: int, cut_into: Callable[[int, int], list[T]]
+) -> list[list[tuple[T, float]]]:
+    """What each op of a layer enqueues, with the time that it should take, given what its launches
+    take. ``cut_into(launch, pieces)`` cuts one of them into so many pieces, or fewer."""
+    made: list[tuple[T, float]] = []
+    for launch, elapsed_ns in enumerate(taken_ns):
+        reached = ceil(elapsed_ns * ops / sum(taken_ns))  # the most ops it is a part of
+        pieces = reached * ceil(pieces_for(elapsed_ns) / reached)
+        parts = cut_into(launch, pieces)
+        made += [(part, elapsed_ns / len(parts)) for part in parts]
+    return share_out(made, [each_ns for _, each_ns in made], ops)
 
 
 def cut(size: Size, local: Size, pieces: int) -> list[tuple[Size | None, Size]]:

@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -25,6 +26,7 @@ from heimdall.engine.opencl.child import report
 from heimdall.engine.opencl.device import devices, is_gpu, label
 from heimdall.engine.opencl.probe import gathered
 from heimdall.engine.opencl.transfer import STAGED, Transfer, ways
+from heimdall.engine.opencl.walk import LEAST
 from heimdall.errors import HeimdallError
 
 _ADD = """
@@ -197,12 +199,24 @@ def speed(trial: Trial) -> int:
     return _run_network(trial, *_LARGER)
 
 
-def _run_network(trial: Trial, channels: int, side: int) -> int:
+def walk(trial: Trial) -> bool:
+    """The same by one kernel that runs all launches: only where work-groups are of one work-item,
+    and those that wait for others keep nobody from running."""
+    if is_gpu(trial.device):
+        return False
+    _run_network(trial, *_SMALL, repeats=LEAST // 2, walk=True)
+    return True
+
+
+def _run_network(
+    trial: Trial, channels: int, side: int, repeats: int = 1, walk: bool = False
+) -> int:
     from heimdall.engine.opencl.engine import OpenCLEngine
 
-    graph, inputs, wanted = _network(channels, side)
+    graph, inputs, wanted = _network(channels, side, repeats)
     place = devices().index(trial.device)
-    engine = OpenCLEngine(place, keep_kernels=False, abilities=gathered(trial.found))
+    abilities = replace(gathered(trial.found), walk=walk)
+    engine = OpenCLEngine(place, keep_kernels=False, abilities=abilities)
     loaded = engine.load(graph)
     state = loaded.new_state()
     times = []
@@ -213,8 +227,10 @@ def _run_network(trial: Trial, channels: int, side: int) -> int:
     return max(1, min(times))
 
 
-def _network(channels: int, side: int) -> tuple[Any, dict[str, np.ndarray], np.ndarray]:
-    """The graph, its input, and its output computed by numpy."""
+def _network(
+    channels: int, side: int, repeats: int = 1
+) -> tuple[Any, dict[str, np.ndarray], np.ndarray]:
+    """The graph, its input, and its output computed by numpy: two layers, so many times."""
     from onnx import TensorProto, helper, numpy_helper
 
     from heimdall.graph.graph import graph_from_model
@@ -223,12 +239,16 @@ def _network(channels: int, side: int) -> tuple[Any, dict[str, np.ndarray], np.n
     x = random.uniform(-1, 1, (1, channels, side, side)).astype(np.float32)
     a = random.uniform(-1, 1, (channels, channels, 3, 3)).astype(np.float32) / 16
     b = random.uniform(-1, 1, (channels, channels, 1, 1)).astype(np.float32) / 8
-    nodes = [
-        helper.make_node("Conv", ["x", "a"], ["c"], pads=[1, 1, 1, 1]),
-        helper.make_node("Relu", ["c"], ["r"]),
-        helper.make_node("Conv", ["r", "b"], ["d"]),
-        helper.make_node("Add", ["d", "r"], ["y"]),
-    ]
+    nodes, name = [], "x"
+    for turn in range(repeats):
+        last = "y" if turn == repeats - 1 else f"y{turn}"
+        nodes += [
+            helper.make_node("Conv", [name, "a"], [f"c{turn}"], pads=[1, 1, 1, 1]),
+            helper.make_node("Relu", [f"c{turn}"], [f"r{turn}"]),
+            helper.make_node("Conv", [f"r{turn}", "b"], [f"d{turn}"]),
+            helper.make_node("Add", [f"d{turn}", f"r{turn}"], [last]),
+        ]
+        name = last
     shape = [1, channels, side, side]
     value = helper.make_tensor_value_info
     body = helper.make_graph(
@@ -239,11 +259,13 @@ def _network(channels: int, side: int) -> tuple[Any, dict[str, np.ndarray], np.n
         [numpy_helper.from_array(a, "a"), numpy_helper.from_array(b, "b")],
     )
     model = helper.make_model(body, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    padded = np.pad(x[0].astype(np.float64), ((0, 0), (1, 1), (1, 1)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
-    first = np.maximum(np.einsum("ihwkl,oikl->ohw", windows, a, optimize=True), 0)
-    second = np.einsum("ihw,oi->ohw", first, b[:, :, 0, 0], optimize=True) + first
-    return graph_from_model(model, "small"), {"x": x}, second[np.newaxis]
+    y = x[0].astype(np.float64)
+    for _ in range(repeats):
+        padded = np.pad(y, ((0, 0), (1, 1), (1, 1)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
+        first = np.maximum(np.einsum("ihwkl,oikl->ohw", windows, a, optimize=True), 0)
+        y = np.einsum("ihw,oi->ohw", first, b[:, :, 0, 0], optimize=True) + first
+    return graph_from_model(model, "small"), {"x": x}, y[np.newaxis]
 
 
 STEPS: dict[str, Callable[[Trial], Any]] = {
@@ -255,6 +277,7 @@ STEPS: dict[str, Callable[[Trial], Any]] = {
     "half": half,
     "binaries": binaries,
     "network": network,
+    "walk": walk,
     "speed": speed,
 }
 

@@ -12,7 +12,7 @@ import pyopencl as cl
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.launch import Arg, Plan, Ref, Traits
-from heimdall.engine.opencl.state import Enqueue
+from heimdall.engine.opencl.launched import Enqueue
 from heimdall.engine.opencl.tuning import Layer, Tuned
 
 if TYPE_CHECKING:

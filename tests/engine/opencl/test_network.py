@@ -106,7 +106,7 @@ def test_op_times_cover_the_run(shared, engine, assets):
     graph = load(assets, "seg_selfie_256")
     network = engine.load(graph)
     state = network.new_state()
-    shared.run(network, state, sample_inputs(graph))
+    shared.run(network, state, sample_inputs(graph), cuts=range(len(network.ops)))
     times = network.op_times(state)
     assert len(times) == len(network.ops)
     assert all(time > 0 for time in times)
@@ -126,15 +126,15 @@ def test_long_kernels_in_pieces_compute_the_same(
 ):
     graph = load(assets, name)
     inputs = sample_inputs(graph)
-    monkeypatch.setattr("heimdall.engine.opencl.state.pieces_for", lambda elapsed_ns: 1)
+    monkeypatch.setattr("heimdall.engine.opencl.slices.pieces_for", lambda elapsed_ns: 1)
     whole = engine_for(traits).load(graph)
     states = [whole.new_state()]
-    monkeypatch.setattr("heimdall.engine.opencl.state.pieces_for", lambda elapsed_ns: 3)
+    monkeypatch.setattr("heimdall.engine.opencl.slices.pieces_for", lambda elapsed_ns: 3)
     cut = engine_for(traits).load(graph)
     states.append(cut.new_state())
-    assert sum(map(len, states[1].enqueues)) > 1.5 * sum(map(len, states[0].enqueues))
+    assert sum(states[1].work.counts) > 1.5 * sum(states[0].work.counts)
     found = [
-        shared.run(network, state, inputs)
+        shared.run(network, state, inputs, cuts=range(len(network.ops)))
         for network, state in zip((whole, cut), states, strict=True)
     ]
     assert shared.same(found[1], found[0])
@@ -159,7 +159,7 @@ def test_a_chunk_may_end_within_a_long_layer(shared, assets, monkeypatch, name):
     found = shared.run(whole, whole.new_state(), inputs)
     assert shared.same(network.read(state), found)
     took = [time > 0 for time in network.op_times(state)]
-    assert took == [op.fallback or bool(state.enqueues[i]) for i, op in enumerate(network.ops)]
+    assert took == [op.fallback or state.work.counts[i] > 0 for i, op in enumerate(network.ops)]
 
 
 def test_networks_of_one_graph_share_their_weights(shared, assets, monkeypatch):

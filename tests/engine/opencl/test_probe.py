@@ -100,7 +100,7 @@ def test_a_network_with_wrong_numbers_is_noticed(device):
     """The trial's own comparison, on numbers that a driver got slightly wrong."""
     code = (
         "from heimdall.engine.opencl import trial\nhonest = trial._network\n"
-        "def lies(channels, side):\n    graph, inputs, wanted = honest(channels, side)\n"
+        "def lies(*sizes):\n    graph, inputs, wanted = honest(*sizes)\n"
         "    return graph, inputs, wanted * 1.01\n"
         "trial._network = lies\nfor name in ('prefetch', 'binaries', 'half'):\n"
         "    trial.STEPS[name] = lambda trial: False\ntrial.main()"

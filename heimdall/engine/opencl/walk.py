@@ -1,0 +1,115 @@
+"""The launches of a network as rows of a table that one kernel walks over (kernels/walk.cl)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+
+from heimdall.engine.opencl.launch import Kernel, Launch, Ref, Traits
+from heimdall.engine.opencl.placed import Storage
+from heimdall.engine.opencl.planning import Bound
+from heimdall.engine.opencl.walk_source import walker
+
+LEAST = 8  # launches from which a program of their own pays: it is compiled for them alone
+_MOST_BUFFERS = 48  # arguments may take 1024 bytes (OpenCL 1.2, CL_DEVICE_MAX_PARAMETER_SIZE)
+_LINE = 64  # bytes; places in buffers are counted in these
+_SMALL_BYTES = 4096  # constants up to this size are index tables and the like, which repeat
+
+
+@dataclass(frozen=True)
+class Stride:
+    """One launch in the table: where its row begins, and how many work-items it has."""
+
+    row: int
+    tiles: int
+
+
+@dataclass
+class Constants:
+    """Arrays one behind the other in one buffer, equal small ones once."""
+
+    places: list[tuple[int, np.ndarray]] = field(default_factory=list)  # in bytes
+    size: int = 0
+    _known: dict[tuple[str, bytes], int] = field(default_factory=dict)
+
+    def add(self, array: np.ndarray) -> int:
+        """Its place, in lines."""
+        wanted = array.dtype if array.dtype == np.float16 else np.float32
+        data = np.ascontiguousarray(array, np.int32 if array.dtype.kind == "i" else wanted)
+        key = (data.dtype.str, data.tobytes()) if data.nbytes <= _SMALL_BYTES else None
+        if key in self._known:
+            return self._known[key]
+        place, self.size = self.size, self.size + -(-data.nbytes // _LINE) * _LINE
+        self.places.append((place, data))
+        if key is not None:
+            self._known[key] = place // _LINE
+        return place // _LINE
+
+
+@dataclass(frozen=True)
+class Walk:
+    """``strides``: of each launch of each layer. ``dedicated``: the buffers that the kernel takes
+    behind arena and weights. ``table``: int32."""
+
+    kernel: Kernel
+    table: np.ndarray
+    strides: list[list[Stride]]
+    dedicated: list[Storage]
+    constants: Constants
+
+
+def plan_walk(
+    layers: Sequence[Sequence[Bound]], dedicated: list[Storage], traits: Traits
+) -> Walk | None:
+    """The walk over all launches of a network; None where it would not pay, or cannot be."""
+    launches = [launch for layer in layers for bound in layer for launch in bound.plan.launches]
+    single = all(prod(launch.local_size) == 1 for launch in launches)
+    if traits.kind != "cpu" or len(launches) < LEAST or not single:
+        return None
+    if len(dedicated) > _MOST_BUFFERS:
+        return None
+    variants: dict[tuple[str, str], tuple[int, Kernel]] = {}
+    constants = Constants()
+    table: list[int] = []
+    strides: list[list[Stride]] = []
+    for layer in layers:
+        strides.append([])
+        for bound in layer:
+            places = {name: constants.add(array) for name, array in bound.plan.constants.items()}
+            for launch in bound.plan.launches:
+                kernel = launch.kernel
+                key = kernel.identity, kernel.name
+                variant, _ = variants.setdefault(key, (len(variants), kernel))
+                strides[-1].append(Stride(len(table), prod(launch.global_size)))
+                table += [variant, *(*launch.global_size, 1, 1)[:2]]
+                table += _row(launch, bound, places, dedicated, traits.dtype.itemsize)
+    kernel = walker(
+        [kernel for _, kernel in variants.values()], len(dedicated), traits.compute_units
+    )
+    return Walk(kernel, np.array(table, np.int32), strides, dedicated, constants)
+
+
+def _row(
+    launch: Launch,
+    bound: Bound,
+    places: dict[str, int],
+    dedicated: list[Storage],
+    itemsize: int,
+) -> list[int]:
+    """The arguments of a launch as numbers."""
+    row: list[int] = []
+    for arg in launch.args:
+        if not isinstance(arg, Ref):
+            row.append(int(arg.view(np.int32)))
+        elif arg.name in places:
+            row += [1, places[arg.name]]
+        else:
+            storage = bound.storages[arg.name]
+            if storage.dedicated:
+                row += [2 + dedicated.index(storage), 0]
+            else:  # kernels find tensors by offsets into the arena, but not their scratch memory
+                row += [0, storage.offset * itemsize // _LINE if arg.name == "scratch" else 0]
+    return row
