@@ -42,6 +42,12 @@ def engine(engine_for):
     return engine_for()
 
 
+@pytest.fixture(scope="module", params=["this device", "a GPU"])
+def processor(request, engine_for):
+    """Both families of kernels."""
+    return engine_for(None if request.param == "this device" else Traits("gpu", 4))
+
+
 def graph_of(nodes, inputs, constants=None, outputs=("y",), opset=17) -> Graph:
     """A small graph; ``nodes``: NodeProtos, ``inputs``: name -> shape."""
     proto = helper.make_graph(

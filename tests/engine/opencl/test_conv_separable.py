@@ -5,23 +5,17 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
 from heimdall.engine.opencl.launch import Traits
+from tests.engine.opencl.drawn import search
 
 TOLERANCE = 1e-4
-few_builds = settings(
-    max_examples=int(os.environ.get("HEIMDALL_EXAMPLES", "6")),
-    deadline=None,
-    derandomize="HEIMDALL_EXAMPLES" not in os.environ,
-    suppress_health_check=list(HealthCheck),
-)
+few_builds = search(6)
 TRAITS = {"narrow CPU": Traits("cpu", 8, 2, 16), "NEON": Traits("cpu", 4, 1, 32)}
 _ACTIVATIONS = {"relu": "Relu", "swish": "HardSwish", "sigmoid": "Sigmoid", "leaky": "LeakyRelu"}
 

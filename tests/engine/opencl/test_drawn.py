@@ -6,24 +6,17 @@ What the kernels do not cover falls back, and must be right too: only results ar
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from onnx import helper
 
-from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import ModelError
+from tests.engine.opencl.drawn import floats, ints, negated, node, search
 
-drawn = settings(
-    max_examples=int(os.environ.get("HEIMDALL_EXAMPLES", "10")),
-    deadline=None,
-    derandomize="HEIMDALL_EXAMPLES" not in os.environ,
-    suppress_health_check=list(HealthCheck),
-)
+drawn = search(10)
 channels = st.sampled_from([1, 2, 3, 8, 16, 20, 33])
 sides = st.integers(1, 12)
 opsets = st.integers(9, 23)
@@ -31,22 +24,13 @@ flags = st.booleans()
 batches = st.sampled_from([1, 1, 1, 2])
 
 
-@pytest.fixture(scope="module", params=["this device", "a GPU"])
-def processor(request, engine_for):
-    """Both families of kernels."""
-    return engine_for(None if request.param == "this device" else Traits("gpu", 4))
-
-
 @pytest.fixture
 def agrees(processor, build, shared):
     """agrees(nodes, shapes, constants, opset): twice on one state, then op by op."""
 
     def check(nodes, shapes, constants=None, opset=17, outputs=("y",), low=-2.0):
-        before = [helper.make_node("Neg", [name], [f"{name}_"]) for name in shapes]
-        for node in nodes:
-            node.input[:] = [f"{name}_" if name in shapes else name for name in node.input]
         try:
-            graph = build([*before, *nodes], shapes, constants, outputs, opset)
+            graph = build(negated(nodes, shapes), shapes, constants, outputs, opset)
         except (KeyError, ModelError):
             assume(False)  # drawn values that no shape or kernel of onnxruntime fits
         network = processor.load(graph)
@@ -80,19 +64,6 @@ def _assert_close(found, wanted):
         assert found[name].dtype == value.dtype
         finite = np.abs(value[np.isfinite(value)]).max(initial=1e-6)
         np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-4 * float(finite))
-
-
-def node(op, inputs, outputs="y", **attributes):
-    kept = {key: value for key, value in attributes.items() if value is not None}
-    return helper.make_node(op, inputs.split(","), outputs.split(), **kept)
-
-
-def ints(*values):
-    return np.array(values, np.int64)
-
-
-def floats(*shape):
-    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
 def windows(data, largest=4, dilations=True):

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from onnx import helper
 
-from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import ModelError
+from tests.engine.opencl.drawn import floats, ints, negated, node, search
 
-drawn = settings(
-    max_examples=int(os.environ.get("HEIMDALL_EXAMPLES", "6")),
-    deadline=None,
-    derandomize="HEIMDALL_EXAMPLES" not in os.environ,
-    suppress_health_check=list(HealthCheck),
-)
+drawn = search(6)
 sides = st.integers(1, 7)
 flags = st.booleans()
 shapes = st.lists(st.integers(1, 5), min_size=1, max_size=4)
-
-
-@pytest.fixture(scope="module", params=["this device", "a GPU"])
-def processor(request, engine_for):
-    """Both families of kernels."""
-    return engine_for(None if request.param == "this device" else Traits("gpu", 4))
 
 
 @pytest.fixture
@@ -35,11 +21,8 @@ def native(processor, build, shared):
     """native(nodes, shapes, constants): no fallback op, and onnxruntime's results."""
 
     def check(nodes, inputs, constants=None, opset=17, outputs=("y",), low=-2.0):
-        before = [helper.make_node("Neg", [name], [f"{name}_"]) for name in inputs]
-        for node in nodes:
-            node.input[:] = [f"{name}_" if name in inputs else name for name in node.input]
         try:
-            graph = build([*before, *nodes], inputs, constants, outputs, opset)
+            graph = build(negated(nodes, inputs), inputs, constants, outputs, opset)
             random = np.random.default_rng(len(nodes))
             given = {
                 tensor.name: np.asarray(-random.uniform(low, 2.0, tensor.shape), np.float32)
@@ -59,19 +42,6 @@ def native(processor, build, shared):
         network.close()
 
     return check
-
-
-def node(op, inputs, outputs="y", **attributes):
-    kept = {key: value for key, value in attributes.items() if value is not None}
-    return helper.make_node(op, inputs.split(","), outputs.split(), **kept)
-
-
-def ints(*values):
-    return np.array(values, np.int64)
-
-
-def floats(*shape):
-    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
 UNARY = ["Sign", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Atanh", "Celu", "Selu"]

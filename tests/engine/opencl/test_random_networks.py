@@ -6,23 +6,17 @@ searches longer.
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from onnx import helper
 
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import ModelError
+from tests.engine.opencl.drawn import search
 
-drawn = settings(
-    max_examples=int(os.environ.get("HEIMDALL_EXAMPLES", "15")),
-    deadline=None,
-    derandomize="HEIMDALL_EXAMPLES" not in os.environ,
-    suppress_health_check=list(HealthCheck),
-)
+drawn = search(15)
 TRAITS = {"narrow CPU": Traits("cpu", 8, 2, 16), "GPU": Traits("gpu", 4)}
 
 

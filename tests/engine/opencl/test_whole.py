@@ -10,7 +10,6 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from heimdall.engine.opencl.launch import Traits
 from heimdall.graph.graph import graph_from_model, load_graph
 from heimdall.graph.samples import sample_inputs
 
@@ -21,11 +20,6 @@ SIZES = [
     ("multistyle26_dynamic", {"image": [1, 3, 61, 83]}),
     ("multistyle26_dynamic", {"image": [1, 3, 40, 36]}),
 ]
-
-
-@pytest.fixture(scope="module", params=["this device", "a GPU"])
-def processor(request, engine_for):
-    return engine_for(None if request.param == "this device" else Traits("gpu", 4))
 
 
 @pytest.fixture
