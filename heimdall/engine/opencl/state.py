@@ -13,7 +13,7 @@ import pyopencl as cl
 
 from heimdall.engine.base import State
 from heimdall.engine.opencl.compiled import Compiled
-from heimdall.engine.opencl.device import explain
+from heimdall.engine.opencl.device import explain, finish
 from heimdall.engine.opencl.launch import Arg, Ref
 from heimdall.engine.opencl.placed import Storage
 from heimdall.engine.opencl.planning import Bound
@@ -145,7 +145,7 @@ class OpenCLState(State):
         an error has ended): a driver keeps buffers, but not the host's memory behind them."""
         if getattr(self, "_first_runs", None) or getattr(self, "in_flight", None):
             with contextlib.suppress(cl.Error):
-                self._queue.finish()
+                finish(self._queue)
 
     def _cut(self) -> None:
         compiled = self._compiled
@@ -173,7 +173,7 @@ class OpenCLState(State):
     def _zero(self) -> None:
         for buffer in self._buffers.values():
             cl.enqueue_fill_buffer(self._queue, buffer, self._dtype.type(0), 0, buffer.size)
-        self._queue.finish()
+        finish(self._queue)
 
 
 def _ops_of(launches: list[Enqueue], taken_ns: list[int], ops: int) -> list[list[Enqueue]]:

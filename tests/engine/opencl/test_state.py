@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import weakref
 
 import numpy as np
 import pyopencl as cl
@@ -63,6 +64,9 @@ def test_an_error_between_parts_leaves_nothing_running_when_the_state_goes(engin
     with pytest.raises(RuntimeError, match="not part 2"):
         network.run_parts(state, 0, ends, stop)
     (last,) = state.in_flight
+    gone = weakref.ref(state)
     del state
     gc.collect()
+    assert gone() is None
+    # Not that finish was called: rusticl's does not wait for what was flushed, as parts are.
     assert last.command_execution_status == cl.command_execution_status.COMPLETE
