@@ -17,10 +17,11 @@ from onnx import helper
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import ModelError
 
+EXAMPLES = int(os.environ.get("HEIMDALL_EXAMPLES", "15"))
 drawn = settings(
-    max_examples=int(os.environ.get("HEIMDALL_EXAMPLES", "15")),
+    max_examples=EXAMPLES,
     deadline=None,
-    derandomize="HEIMDALL_EXAMPLES" not in os.environ,
+    derandomize=EXAMPLES <= 15,
     suppress_health_check=list(HealthCheck),
 )
 TRAITS = {"narrow CPU": Traits("cpu", 8, 2, 16), "GPU": Traits("gpu", 4)}
