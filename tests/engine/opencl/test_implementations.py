@@ -43,7 +43,7 @@ WHOLE = {
 CHOSEN = {(name, CONTRACT): "opencl" for name in WHOLE} | {  # of these files not all
     # Without AVX-512's tiles: llvmpipe compiles one for minutes, and no GPU of Mesa's gets them.
     ("rusticl", "test_conv.py"): "gpu or narrow or of_other_devices",
-    # llvmpipe takes seconds for squeezenet, which is run 21 times there, and half a minute for nanodet.
+    # llvmpipe takes 5 s for squeezenet, which is run 21 times there, and half a minute for nanodet.
     ("rusticl", "test_whole.py"): "not thread_comes_last",
     ("rusticl", "test_network.py"): "not (forced and (palm or nanodet or movenet))",
     # Kernels for CPUs; Oclgrind says that it is a GPU too.
