@@ -81,6 +81,12 @@ def traits_of(device: cl.Device, *, groups: bool = True) -> Traits:
     return Traits("cpu", block, units, 32 if block == 16 or arm else 16)
 
 
+def finish(queue: cl.CommandQueue) -> None:
+    """Wait for all that was enqueued. By a marker: rusticl's clFinish (Mesa 22.3) returns at once
+    where a clFlush came before it, and does not wait for what that sent to the device."""
+    cl.enqueue_marker(queue).wait()
+
+
 def driver(device: cl.Device) -> str:
     """Platform and driver versions: what decides how fast compiled kernels are."""
     return f"{device.platform.version.strip()} / {device.driver_version.strip()}"

@@ -13,7 +13,7 @@ import pyopencl as cl
 from heimdall.engine.base import Engine, LoadProgress
 from heimdall.engine.opencl.abilities import Abilities
 from heimdall.engine.opencl.compiled import Compiled
-from heimdall.engine.opencl.device import driver, explain, is_gpu, label, select, traits_of
+from heimdall.engine.opencl.device import driver, explain, finish, is_gpu, label, select, traits_of
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.network import OpenCLNetwork
 from heimdall.engine.opencl.probe import choose
@@ -140,4 +140,4 @@ class OpenCLEngine(Engine):
         }
 
     def close(self) -> None:
-        self.queue.finish()
+        finish(self.queue)

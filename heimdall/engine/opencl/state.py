@@ -13,7 +13,7 @@ import pyopencl as cl
 
 from heimdall.engine.base import State
 from heimdall.engine.opencl.compiled import Compiled
-from heimdall.engine.opencl.device import explain
+from heimdall.engine.opencl.device import explain, finish
 from heimdall.engine.opencl.launched import Launched
 from heimdall.engine.opencl.placed import Storage
 from heimdall.engine.opencl.slices import SLICE_NS
@@ -128,10 +128,10 @@ class OpenCLState(State):
         an error has ended): a driver keeps buffers, but not the host's memory behind them."""
         if getattr(self, "_first_runs", None) or getattr(self, "in_flight", False):
             with contextlib.suppress(cl.Error):
-                self._queue.finish()
+                finish(self._queue)
 
     def _zero(self) -> None:
         zero = self._compiled.dtype.type(0)
         for buffer in self._buffers.values():
             cl.enqueue_fill_buffer(self._queue, buffer, zero, 0, buffer.size)
-        self._queue.finish()
+        finish(self._queue)

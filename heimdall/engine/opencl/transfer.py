@@ -125,8 +125,7 @@ class Transfer:
             try:
                 yield array
             finally:
-                array.base.release(self._queue)
-                self._queue.finish()
+                array.base.release(self._queue).wait()
             return
         staging = np.empty(floats, self._dtype)
         if not write:

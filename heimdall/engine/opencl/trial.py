@@ -23,7 +23,7 @@ import numpy as np
 import pyopencl as cl
 
 from heimdall.engine.opencl.child import report
-from heimdall.engine.opencl.device import devices, is_gpu, label
+from heimdall.engine.opencl.device import devices, finish, is_gpu, label
 from heimdall.engine.opencl.probe import gathered
 from heimdall.engine.opencl.transfer import STAGED, Transfer, ways
 from heimdall.engine.opencl.walk import LEAST
@@ -140,7 +140,7 @@ def clock(trial: Trial) -> bool:
     buffer = cl.Buffer(trial.context, cl.mem_flags.READ_WRITE, values.nbytes)
     began = time.perf_counter_ns()
     events = [cl.enqueue_fill_buffer(queue, buffer, values[:1], 0, values.nbytes) for _ in "abc"]
-    queue.finish()
+    finish(queue)
     waited = time.perf_counter_ns() - began
     times = [t for e in events for t in (e.profile.queued, e.profile.start, e.profile.end)]
     starts = [time for event in events for time in (event.profile.start, event.profile.end)]
@@ -172,7 +172,7 @@ def _there_and_back(trial: Trial, way: str) -> bool:
     with transfer.opened(buffer, 0, 1024, write=True) as floats:
         floats[:] = values
     cl.enqueue_fill_buffer(trial.queue, buffer, np.float32(3), 4 * 256, 4 * 256)
-    trial.queue.finish()
+    finish(trial.queue)
     values[256:512] = 3
     with transfer.opened(buffer, 0, 1024, write=False) as floats:
         expect(np.array(floats), values)

@@ -12,10 +12,11 @@ from onnx import NodeProto, helper
 
 def search(examples: int) -> settings:
     """So many examples, the same each time; ``HEIMDALL_EXAMPLES=500`` searches longer."""
+    wanted = int(os.environ.get("HEIMDALL_EXAMPLES", examples))
     return settings(
-        max_examples=int(os.environ.get("HEIMDALL_EXAMPLES", examples)),
+        max_examples=wanted,
         deadline=None,
-        derandomize="HEIMDALL_EXAMPLES" not in os.environ,
+        derandomize=wanted <= examples,
         suppress_health_check=list(HealthCheck),
     )
 

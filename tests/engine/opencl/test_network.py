@@ -108,6 +108,9 @@ def test_op_times_cover_the_run(shared, engine, assets):
     state = network.new_state()
     shared.run(network, state, sample_inputs(graph), cuts=range(len(network.ops)))
     times = network.op_times(state)
+    if not engine.times_ops:  # this device has no clock
+        assert times is None
+        return
     assert len(times) == len(network.ops)
     assert all(time > 0 for time in times)
 
@@ -138,11 +141,14 @@ def test_long_kernels_in_pieces_compute_the_same(
         for network, state in zip((whole, cut), states, strict=True)
     ]
     assert shared.same(found[1], found[0])
-    assert 0 < cut.longest_enqueue_ns(states[1]) < sum(cut.op_times(states[1]))
+    if engine_for(traits).times_ops:
+        assert 0 < cut.longest_enqueue_ns(states[1]) < sum(cut.op_times(states[1]))
+    else:
+        assert cut.longest_enqueue_ns(states[1]) is None
 
 
 @pytest.mark.parametrize("name", ["seg_selfie_256", "multistyle26_dynamic"])
-def test_a_chunk_may_end_within_a_long_layer(shared, assets, monkeypatch, name):
+def test_a_chunk_may_end_within_a_long_layer(shared, engine, assets, monkeypatch, name):
     graph = load(assets, name)
     inputs = sample_inputs(graph)
     whole = OpenCLEngine(keep_kernels=False).load(graph, force_fallback={"Resize"})
@@ -158,8 +164,9 @@ def test_a_chunk_may_end_within_a_long_layer(shared, assets, monkeypatch, name):
         (network.run_fallback if op.fallback else network.run)(state, index, index + 1)
     found = shared.run(whole, whole.new_state(), inputs)
     assert shared.same(network.read(state), found)
-    took = [time > 0 for time in network.op_times(state)]
-    assert took == [op.fallback or state.work.counts[i] > 0 for i, op in enumerate(network.ops)]
+    if engine.times_ops:
+        took = [time > 0 for time in network.op_times(state)]
+        assert took == [op.fallback or state.work.counts[i] > 0 for i, op in enumerate(network.ops)]
 
 
 def test_networks_of_one_graph_share_their_weights(shared, assets, monkeypatch):
