@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -221,6 +222,38 @@ class Module:
     def producers(self) -> dict[str, Lowered]:
         """Tensor -> the op that writes it."""
         return {name: op for op in self.ops for name in op.outputs}
+
+    def tensor(self, name: str, shape: Sequence[int]) -> str:
+        """A new tensor, and what it is called: ``name`` unless there is one of that name."""
+        while name in self.shapes:
+            name += "'"
+        self.shapes[name] = tuple(shape)
+        return name
+
+    def replace(self, op: Lowered, *by: Lowered) -> None:
+        """Put other ops, or none, in the place of one."""
+        index = self._index(op)
+        self.ops[index : index + 1] = by
+
+    def _index(self, op: Lowered) -> int:
+        """By identity: a specification may hold arrays, which do not compare as one value."""
+        for index, each in enumerate(self.ops):
+            if each is op:
+                return index
+        raise ValueError(f"{op.kind} -> {op.output} is not, or no longer, an op of this module")
+
+    def precedes(self, op: Lowered, other: Lowered) -> bool:
+        """Whether ``op`` stands before the other."""
+        return self._index(op) < self._index(other)
+
+    def bypass(self, op: Lowered) -> None:
+        """Remove an op that changes nothing: its readers get its input, the first its nodes."""
+        nodes = op.nodes
+        for reader in self.consumers().get(op.output, []):
+            inputs = tuple(op.inputs[0] if n == op.output else n for n in reader.inputs)
+            self.replace(reader, replace(reader, inputs=inputs, nodes=nodes + reader.nodes))
+            nodes = ()
+        self.replace(op)
 
     def drop_unused(self) -> None:
         """Remove ops whose outputs nobody reads."""
