@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from operator import is_
 
 from heimdall.engine.opencl import fuse
@@ -12,9 +12,12 @@ from heimdall.engine.opencl.fuse_input import fuse_input_scales
 from heimdall.engine.opencl.fuse_separable import fuse_separable
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.lowered import Module
+from heimdall.engine.opencl.lowering import lower
 from heimdall.engine.opencl.verify import verify
+from heimdall.graph.graph import Graph
 
 Pass = Callable[[Module, Traits], None]
+After = Callable[[str, Module], None]  # the name of a pass, and what it left
 LOWERING = "lowering"  # what stands before the first pass
 
 
@@ -42,9 +45,28 @@ PASSES: tuple[tuple[str, Pass], ...] = (
 )
 
 
-def run_passes(
-    module: Module, traits: Traits, after: Callable[[str, Module], None] | None = None
-) -> None:
+def lower_for(
+    graph: Graph, traits: Traits, force_fallback: Collection[str] = (), after: After | None = None
+) -> Module:
+    """What is placed on a device with ``traits``: a graph lowered, and rewritten by all passes."""
+    if traits.dtype.itemsize < 4:
+        force_fallback = [*force_fallback, *_counting(graph)]
+    module = lower(graph, force_fallback)
+    run_passes(module, traits, after)
+    return module
+
+
+def _counting(graph: Graph) -> list[str]:
+    """Nodes whose results are indices: as half they would be exact to 2048 only."""
+    return [
+        node.name
+        for node in graph.nodes
+        if node.op_type != "Cast"
+        and any(graph.tensors[name].dtype.kind in "iu" for name in node.outputs if name)
+    ]
+
+
+def run_passes(module: Module, traits: Traits, after: After | None = None) -> None:
     """Rewrite a module for a device with ``traits``, in place.
 
     ``after(name, module)`` is told of ``LOWERING`` and of each pass that changed something. Raises
