@@ -10,7 +10,6 @@ from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.lowered import (
     Cast,
     Concat,
-    Elementwise,
     Expand,
     Lowered,
     Module,
@@ -18,6 +17,7 @@ from heimdall.engine.opencl.lowered import (
     Slice,
     Transpose,
 )
+from heimdall.engine.opencl.ops_elementwise import Elementwise
 from heimdall.engine.opencl.placement import Placer
 
 _MOVES = (Cast, Concat, Expand, Reshape, Slice, Transpose)

@@ -11,19 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from heimdall.engine.opencl.expression import Expression, Operand, Step, compose
-from heimdall.engine.opencl.lowered import (
-    Conv,
-    Elementwise,
-    Fallback,
-    FillHalo,
-    Lowered,
-    Module,
-    Moments,
-    Pad,
-    Reduce,
-    Reshape,
-    Transpose,
-)
+from heimdall.engine.opencl.lowered import Conv, Fallback, Lowered, Module, Pad, Reshape, Transpose
+from heimdall.engine.opencl.ops_elementwise import Elementwise
+from heimdall.engine.opencl.ops_picture import FillHalo, Moments
+from heimdall.engine.opencl.ops_reduce import Reduce
 from heimdall.engine.opencl.sampling import gather_of
 
 _MAX_OPERANDS = 8  # of a fused expression: each costs a kernel argument and registers

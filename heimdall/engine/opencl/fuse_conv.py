@@ -17,7 +17,8 @@ import numpy as np
 from heimdall.engine.opencl import activation
 from heimdall.engine.opencl.activation import Activation
 from heimdall.engine.opencl.expression import Operand, Step
-from heimdall.engine.opencl.lowered import Conv, Elementwise, Lowered, Module, Pad
+from heimdall.engine.opencl.lowered import Conv, Lowered, Module, Pad
+from heimdall.engine.opencl.ops_elementwise import Elementwise
 
 Side = str | float | None  # None: the convolution's result
 # Given the module, its consumers, a convolution and its only reader: the op that does both.

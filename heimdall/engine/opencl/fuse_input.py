@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from heimdall.engine.opencl.expression import Operand
-from heimdall.engine.opencl.lowered import Conv, Elementwise, Lowered, Module, Pad
+from heimdall.engine.opencl.lowered import Conv, Lowered, Module, Pad
+from heimdall.engine.opencl.ops_elementwise import Elementwise
 
 Affine = tuple[np.ndarray, np.ndarray]  # scale and shift of every channel
 

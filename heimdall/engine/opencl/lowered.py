@@ -8,13 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from heimdall.engine.opencl.array_op import ArrayOp
 from heimdall.engine.opencl.conv_spec import ConvSpec
-from heimdall.engine.opencl.expression import Expression
+from heimdall.engine.opencl.kernel_op import KernelOp, Shape
 from heimdall.graph.graph import Graph
-
-Shape = tuple[int, ...]
-ReduceMode = Literal["sum", "mean", "max", "min", "prod"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,77 +33,12 @@ class Separable:
 
 
 @dataclass(frozen=True)
-class Elementwise:
-    """One expression over operands that broadcast to the output."""
-
-    expression: Expression
-
-
-@dataclass(frozen=True)
-class Pool:
-    """MaxPool or AveragePool; ``pads`` are (top, left, bottom, right)."""
-
-    mode: Literal["max", "average"]
-    kernel: tuple[int, int]
-    strides: tuple[int, int]
-    pads: tuple[int, int, int, int]
-    dilations: tuple[int, int] = (1, 1)
-    count_pads: bool = False
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Mean and 1 / sqrt(variance + epsilon) of each channel over the picture: two outputs."""
-
-    epsilon: float
-
-
-@dataclass(frozen=True)
-class Reduce:
-    """Sum, mean, max, min or product over ``axes`` (kept as size one or dropped by shape)."""
-
-    mode: ReduceMode
-    axes: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Gather:
-    """Rows and columns picked by index, channels from ``channel`` on.
-
-    ``rows[y]`` is the source row of output row y, or -1 where ``fill`` is stored: nearest-neighbour
-    Resize, spatial Slice and Pad are all this.
-    """
-
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
-    channel: int = 0
-    fill: float = 0.0
-
-
-@dataclass(frozen=True)
-class Linear:
-    """Bilinear resize: each output row mixes rows ``low`` and ``high`` by ``weight`` of high."""
-
-    rows: tuple[tuple[int, int, float], ...]
-    columns: tuple[tuple[int, int, float], ...]
-
-
-@dataclass(frozen=True)
 class Pad:
     """A border of (top, left, bottom, right) pixels and (before, after) channels."""
 
     mode: Literal["constant", "reflect", "edge"]
     pads: tuple[int, int, int, int]
     channels: tuple[int, int] = (0, 0)
-    fill: float = 0.0
-
-
-@dataclass(frozen=True)
-class FillHalo:
-    """Pad in front of a convolution, by writing the halo of the tensor in place."""
-
-    mode: Literal["constant", "reflect", "edge"]
-    pads: tuple[int, int, int, int]
     fill: float = 0.0
 
 
@@ -145,16 +76,6 @@ class Cast:
 
 
 @dataclass(frozen=True)
-class Lrn:
-    """Local response normalisation across ``size`` channels."""
-
-    size: int
-    alpha: float
-    beta: float
-    bias: float
-
-
-@dataclass(frozen=True)
 class Fallback:
     """ONNX nodes that run on the CPU."""
 
@@ -162,22 +83,14 @@ class Fallback:
 Spec = (
     Conv
     | Separable
-    | Elementwise
-    | Pool
-    | Moments
-    | Reduce
-    | Gather
-    | Linear
     | Pad
-    | FillHalo
     | Concat
     | Slice
     | Transpose
     | Reshape
     | Expand
     | Cast
-    | Lrn
-    | ArrayOp
+    | KernelOp
     | Fallback
 )
 

@@ -10,32 +10,24 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from heimdall.engine.opencl.conv_spec import ConvSpec
+from heimdall.engine.opencl.kernel_op import KernelOp
 from heimdall.engine.opencl.lowered import (
     Cast,
     Concat,
     Conv,
-    Elementwise,
     Expand,
     Fallback,
-    FillHalo,
-    Gather,
-    Linear,
     Lowered,
-    Lrn,
     Module,
-    Moments,
     Pad,
-    Pool,
-    Reduce,
     Reshape,
     Separable,
     Shape,
     Slice,
     Transpose,
 )
+from heimdall.engine.opencl.strided import broadcasts
 
 
 class BrokenModuleError(RuntimeError):
@@ -90,10 +82,12 @@ def _misfit(module: Module, op: Lowered) -> str:
     if isinstance(op.spec, Fallback):
         strange = {*op.inputs, *op.outputs} - module.graph.tensors.keys()
         return f"runs in onnxruntime, where no tensor is called {min(strange)!r}" if strange else ""
-    if (rule := _RULES.get(type(op.spec))) is None:
-        return ""
+    spec = op.spec
     try:
-        fits = rule(op.spec, inputs, outputs)
+        if isinstance(spec, KernelOp):
+            fits = spec.fits(inputs, outputs)
+        else:
+            fits = _RULES[type(spec)](spec, inputs, outputs)
     except (IndexError, ValueError):  # too few tensors, or axes
         fits = False
     return "" if fits else f"does not make {_said(outputs)} of {_said(inputs)}"
@@ -103,7 +97,7 @@ def _said(shapes: Sequence[Shape]) -> str:
     return " and ".join("x".join(map(str, shape)) or "a number" for shape in shapes) or "nothing"
 
 
-# --- one rule a kind of op: whether it makes such outputs of such inputs ---
+# --- one rule a kind of op without a record: whether it makes such outputs of such inputs ---
 
 _Shapes = Sequence[Shape]
 
@@ -140,59 +134,6 @@ def _separable(spec: Separable, inputs: _Shapes, outputs: _Shapes) -> bool:
     return _conv(spec.depthwise, [x], [between]) and _conv(spec.pointwise, [between, *rest], [y])
 
 
-def _broadcasts(x: Shape, y: Shape) -> bool:
-    """Whether x repeated along axes is y, by numpy's rules."""
-    if x == y:  # most are
-        return True
-    behind = y[len(y) - len(x) :]
-    return len(x) <= len(y) and all(a in (1, b) for a, b in zip(x, behind, strict=True))
-
-
-def _elementwise(spec: Elementwise, inputs: _Shapes, outputs: _Shapes) -> bool:
-    (y,) = outputs
-    if spec.expression.arity != len(inputs) or not all(_broadcasts(x, y) for x in inputs):
-        return False
-    return y in inputs or math.prod(np.broadcast_shapes(*inputs)) == math.prod(y)
-
-
-def _pool(spec: Pool, inputs: _Shapes, outputs: _Shapes) -> bool:
-    (x,), (y,) = inputs, outputs
-    for axis, size in enumerate(x[2:]):
-        reach = (spec.kernel[axis] - 1) * spec.dilations[axis] + 1
-        room = size + spec.pads[axis] + spec.pads[axis + 2] - reach
-        if y[axis + 2] - 1 not in (room // spec.strides[axis], -(-room // spec.strides[axis])):
-            return False
-    return len(x) == len(y) == 4 and x[:2] == y[:2]
-
-
-def _moments(spec: Moments, inputs: _Shapes, outputs: _Shapes) -> bool:
-    (x,), (mean, deviation) = inputs, outputs
-    return len(x) == 4 and mean == deviation == (*x[:2], 1, 1)
-
-
-def _reduce(spec: Reduce, inputs: _Shapes, outputs: _Shapes) -> bool:
-    (x,), (y,) = inputs, outputs
-    kept = tuple(1 if axis in spec.axes else size for axis, size in enumerate(x))
-    dropped = tuple(size for axis, size in enumerate(x) if axis not in spec.axes)
-    return max(spec.axes) < len(x) and y in (kept, dropped)
-
-
-def _gather(spec: Gather, inputs: _Shapes, outputs: _Shapes) -> bool:
-    (x,), (y,) = inputs, outputs
-    there = max(spec.rows) < x[2] and max(spec.columns) < x[3]
-    return there and len(x) == 4 and (y[0], *y[2:]) == (x[0], len(spec.rows), len(spec.columns))
-
-
-def _linear(spec: Linear, inputs: _Shapes, outputs: _Shapes) -> bool:
-    (x,), (y,) = inputs, outputs
-    there = all(
-        max(low, high) < size
-        for table, size in ((spec.rows, x[2]), (spec.columns, x[3]))
-        for low, high, _ in table
-    )
-    return there and y == (*x[:2], len(spec.rows), len(spec.columns))
-
-
 def _pad(spec: Pad, inputs: _Shapes, outputs: _Shapes) -> bool:
     ((_, channels, height, width),) = inputs
     top, left, bottom, right = spec.pads
@@ -226,30 +167,17 @@ def _same_count(spec: Reshape | Cast, inputs: _Shapes, outputs: _Shapes) -> bool
     return math.prod(x) == math.prod(y)
 
 
-def _same(spec: FillHalo | Lrn, inputs: _Shapes, outputs: _Shapes) -> bool:
-    (x,), (y,) = inputs, outputs
-    return x == y
-
-
 def _expand(spec: Expand, inputs: _Shapes, outputs: _Shapes) -> bool:
     (x,), (y,) = inputs, outputs
-    return _broadcasts(x, y)
+    return broadcasts(x, y)
 
 
 _RULES: dict[type, Callable[[Any, _Shapes, _Shapes], bool]] = {
     Cast: _same_count,
     Concat: _concat,
     Conv: _conv,
-    Elementwise: _elementwise,
     Expand: _expand,
-    FillHalo: _same,
-    Gather: _gather,
-    Linear: _linear,
-    Lrn: _same,
-    Moments: _moments,
     Pad: _pad,
-    Pool: _pool,
-    Reduce: _reduce,
     Reshape: _same_count,
     Separable: _separable,
     Slice: _slice,

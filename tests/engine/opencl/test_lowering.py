@@ -8,7 +8,8 @@ from onnx import helper
 
 from heimdall.engine.opencl import lowering
 from heimdall.engine.opencl.launch import Traits
-from heimdall.engine.opencl.lowered import Conv, Fallback, FillHalo
+from heimdall.engine.opencl.lowered import Conv, Fallback
+from heimdall.engine.opencl.ops_picture import FillHalo
 from heimdall.engine.opencl.passes import run_passes
 from heimdall.graph.graph import load_graph
 
