@@ -127,6 +127,37 @@ def cut(
     )
 
 
+def describe_passes(
+    graphs: Sequence[Graph], processors: Processors, *, force_fallback: Collection[str] = ()
+) -> list[dict[str, Any]]:
+    """What the GPU's engine makes of networks, as ``--json`` prints it: the ops after each pass of
+    its compiler that changed something.
+
+    Raises ConfigError where the engine has no passes.
+    """
+    check_forced_names(graphs, force_fallback)
+    listed = [
+        {
+            "network": graph.name,
+            "pass": name,
+            "ops": [
+                {
+                    "kind": op.kind,
+                    "output": op.output,
+                    "shape": list(op.shape),
+                    "nodes": list(dict.fromkeys(op.nodes)),
+                }
+                for op in ops
+            ],
+        }
+        for graph in graphs
+        for name, ops in processors.gpu.passes(graph, force_fallback=force_fallback)
+    ]
+    if not listed:
+        raise ConfigError(f"the engine {processors.gpu.name} has no passes to show")
+    return listed
+
+
 def describe_chunks(profile: NetworkProfile, chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
     """Chunks as ``--json`` prints them; ``end`` is the op after the last."""
     return [

@@ -112,6 +112,24 @@ def _profiles(
         )
 
 
+def _passes(
+    model: str,
+    shapes: dict[str, tuple[int, ...]],
+    device: str | None,
+    gpu_cores: int | None,
+    force_fallback: tuple[str, ...],
+    remeasure: bool,
+) -> list[dict[str, Any]]:
+    """The ops of the model's networks after each pass; ``remeasure`` has nothing to say here."""
+    from heimdall.bench import inspection
+    from heimdall.runtime.processors import open_processors
+    from heimdall.system import softgpu
+
+    graphs = inspection.load_networks(model, shapes)
+    with open_processors(device, softgpu.plan(cores=gpu_cores)) as there:
+        return inspection.describe_passes(graphs, there, force_fallback=force_fallback)
+
+
 @click.command(cls=console.Command)
 @click.argument("model")
 @options(
@@ -138,6 +156,11 @@ def _profiles(
         help="Ops a chunk, for --strategy fixed.",
     ),
     click.option("--png", type=FILE, help="Draw the chunks against the gap."),
+    click.option(
+        "--passes",
+        is_flag=True,
+        help="Instead, list the ops after each pass of the GPU's compiler. Measures nothing.",
+    ),
     *measuring_options,
     json_option,
 )
@@ -148,6 +171,7 @@ def partition(
     margin_ms: float,
     ops: int,
     png: Path | None,
+    passes: bool,
     as_json: bool,
     **measuring: Any,
 ) -> None:
@@ -159,7 +183,8 @@ def partition(
         check_writable("png", png, (".png",))
         if strategy not in strategies():
             raise ConfigError(unknown("partition strategy", strategy, strategies()))
-        found = _profiles(model, **measuring)
+        listed = _passes(model, **measuring) if passes else []
+        found = [] if passes else _profiles(model, **measuring)
         chunks: list[dict[str, Any]] = []
         drawn = []
         alone = len(found) == 1
@@ -169,6 +194,9 @@ def partition(
             if png is not None:
                 limit = (gap_ms, margin_ms if strategy == "heimdall" else 0.0)
                 drawn.append(inspection.draw(each, cuts, *limit, png, alone=alone))
+    if passes:
+        show(as_json, {"schema": 1, "model": model, "passes": listed}, "pass_report")
+        return
     result = {
         "schema": 1,
         "model": model,

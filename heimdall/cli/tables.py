@@ -289,6 +289,31 @@ def partition_report(result: Mapping[str, Any]) -> list[Table | str]:
     return parts + [f"drawn: {path}" for path in result["pictures"]]
 
 
+def pass_report(result: Mapping[str, Any]) -> list[Table | str]:
+    """A table a pass, one line an op."""
+    parts: list[Table | str] = []
+    for each in result["passes"]:
+        ops = each["ops"]
+        rows = [[op["kind"], op["output"], _shape(op["shape"]), _few(op["nodes"])] for op in ops]
+        title = f"{each['network']}, {each['pass']}: {len(ops)} ops"
+        table = _table(title, ("kind", "output", "shape", "nodes"), rows)
+        for column in table.columns:
+            column.no_wrap = True
+        parts += [table, ""]
+    return parts
+
+
+def _shape(sizes: Sequence[int]) -> str:
+    return "x".join(map(str, sizes)) or "1"
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first and the last of many, which need no more than a line."""
+    if len(names) <= 3:
+        return ", ".join(names)
+    return f"{names[0]}, {len(names) - 2} more, {names[-1]}"
+
+
 def replay_report(result: Mapping[str, Any]) -> list[Table | str]:
     """Where a replay differs."""
     differences = result["differences"]

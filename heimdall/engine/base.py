@@ -39,6 +39,16 @@ class Op:
 
 
 @dataclass(frozen=True)
+class PassOp:
+    """An op between two passes of an engine's compiler: not yet what is scheduled."""
+
+    kind: str
+    output: str
+    shape: tuple[int, ...]
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Memory:
     """What a network takes on its device: weights, shared by all networks of one graph, and
     the activations of each State (the peak: tensors that are not needed at once share room)."""
@@ -168,6 +178,13 @@ class Engine(ABC):
         looks at nothing.
         """
         return {}
+
+    def passes(
+        self, graph: Graph, *, force_fallback: Collection[str] = ()
+    ) -> list[tuple[str, list[PassOp]]]:
+        """What the compiler makes of a graph: the ops after each pass that changed something, by
+        the pass's name, for people to read. Empty for an engine that has none."""
+        return []
 
     @property
     def precisions(self) -> tuple[Precision, ...]:

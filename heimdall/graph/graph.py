@@ -82,6 +82,16 @@ class Graph:
         """Tensor name -> the node that writes it."""
         return {name: node for node in self.nodes for name in node.outputs if name}
 
+    @cached_property
+    def needed(self) -> frozenset[str]:
+        """Names of the nodes that an output depends on."""
+        tensors, names = {tensor.name for tensor in self.outputs}, set()
+        for node in reversed(self.nodes):
+            if not tensors.isdisjoint(node.outputs):
+                names.add(node.name)
+                tensors.update(filter(None, node.inputs))
+        return frozenset(names)
+
     @property
     def serialized(self) -> bytes:
         """The bytes of ``model``: neither is kept, for both hold all weights once more."""

@@ -9,7 +9,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from heimdall.bench import inspection
+from heimdall.engine.base import PassOp
 from heimdall.engine.null import NullEngine
+from heimdall.errors import ConfigError
 from heimdall.graph.graph import graph_from_model
 
 
@@ -42,6 +44,22 @@ def test_tuning_says_how_many_layers_changed_and_what_that_gains(graph):
         "after_ms": 10.0,
     }
     assert seen == [(f"tuning {graph.name}", 2, 2)]
+
+
+class CompilingEngine(NullEngine):
+    def passes(self, graph, *, force_fallback=()):
+        return [("lowering", [PassOp("elementwise", "y", (1, 4), ("n", "n"))])]
+
+
+def test_a_pass_is_described_by_its_ops(graph):
+    (found,) = inspection.describe_passes([graph], on(CompilingEngine()))
+    op = {"kind": "elementwise", "output": "y", "shape": [1, 4], "nodes": ["n"]}
+    assert found == {"network": graph.name, "pass": "lowering", "ops": [op]}
+
+
+def test_an_engine_without_passes_is_an_error_that_names_it(graph):
+    with pytest.raises(ConfigError, match="the engine null has no passes to show"):
+        inspection.describe_passes([graph], on(NullEngine()))
 
 
 def test_an_engine_without_a_choice_of_kernels_has_nothing_to_tune(graph):

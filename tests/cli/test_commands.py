@@ -229,6 +229,27 @@ def test_partition_covers_every_op_and_draws(small_model, tmp_path):
     assert png.read_bytes().startswith(b"\x89PNG")
 
 
+def test_partition_lists_the_ops_after_each_pass(small_model, tmp_path):
+    args = ("partition", str(small_model), "--passes", "--shape", "image=1x3x32x32")
+    result = invoke(*args, "--json")
+    if "OpenCL" in result.stderr and result.exit_code == 2:
+        pytest.skip(result.stderr)
+    assert result.exit_code == 0, result.stderr
+    first, *_, last = json.loads(result.stdout)["passes"]
+    assert first["pass"] == "lowering"
+    assert [op["kind"] for op in first["ops"]] == ["conv", "elementwise"] * 3
+    assert [op["kind"] for op in last["ops"]] == ["conv"] * 3
+    assert last["ops"][0]["output"] == "r0"
+    assert last["ops"][0]["shape"] == [1, 3, 32, 32]
+    assert "fuse-convolutions: 3 ops" in invoke(*args).stdout
+
+
+def test_an_engine_without_passes_says_so(small_model):
+    result = invoke("partition", str(small_model), "--passes", *ON_ONNXRUNTIME)
+    assert result.exit_code == 2
+    assert "the engine onnxruntime has no passes to show" in result.stderr
+
+
 def test_check_goes_on_after_a_model_that_cannot_be_checked(tmp_path):
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(b"not a model")

@@ -158,6 +158,19 @@ def test_chunks_are_bars_and_one_beyond_the_gap_sticks_out(shown):
     assert cells(lines, "3")[-1] == "fallback"
 
 
+def test_a_pass_is_a_table_with_a_line_an_op(shown):
+    nodes = [["a"], [f"n{index}" for index in range(9)]]
+    shapes = [[1, 3, 8, 8], []]
+    ops = [
+        {"kind": "conv", "output": f"y{index}", "shape": shape, "nodes": names}
+        for index, (shape, names) in enumerate(zip(shapes, nodes, strict=True))
+    ]
+    lines = shown(tables.pass_report({"passes": [{"network": "net", "pass": "fuse", "ops": ops}]}))
+    assert lines[0].strip() == "net, fuse: 2 ops"
+    assert lines[2].split() == ["conv", "y0", "1x3x8x8", "a"]
+    assert lines[3].split(maxsplit=3) == ["conv", "y1", "1", "n0, 7 more, n8"]
+
+
 def test_a_replay_shows_the_first_differences_and_counts_the_rest(shown):
     same: dict[str, Any] = {"steps": 9, "differences": [], "stopped": None}
     assert shown(tables.replay_report(same)) == ["9 steps replayed: every action is as recorded"]

@@ -81,6 +81,16 @@ def test_batch_norm_and_constant_arithmetic_are_folded():
     assert [node.op_type for node in graph.nodes] == ["Conv"]
 
 
+def test_nodes_are_needed_where_an_output_depends_on_them():
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"], "first"),
+        helper.make_node("Exp", ["x"], ["b"], "aside"),
+        helper.make_node("Tanh", ["a"], ["y"], "last"),
+    ]
+    graph = graph_from_model(model(nodes, {"x": [1, 3, 4, 4]}, ["y"]))
+    assert graph.needed == {"first", "last"}
+
+
 def test_free_batch_dimension_is_one_picture():
     assert graph_from_model(
         model([helper.make_node("Relu", ["x"], ["y"])], {"x": ["N", 3, 4, 4]}, ["y"])

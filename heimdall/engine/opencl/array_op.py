@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
 
 from heimdall.engine.opencl.grid import ints, line_launch, source
+from heimdall.engine.opencl.kernel_op import KernelOp
 from heimdall.engine.opencl.launch import Arg, Plan, Ref, Traits
 from heimdall.engine.opencl.strided import Strided
 
 Input = Strided | np.ndarray
 
 
-class ArrayOp(ABC):
-    """A frozen dataclass whose fields say what is computed. One output.
+class ArrayOp(KernelOp):
+    """An op over row-major arrays. One output.
 
     Inputs and output are contiguous arrays; inputs that are constants of the network are numpy's.
     """
@@ -24,10 +25,6 @@ class ArrayOp(ABC):
     @abstractmethod
     def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
         """The launches. Refs: "i0".. for arrays of the device, "y", and those of ``constants``."""
-
-    def operations(self, inputs: Sequence[tuple[int, ...]], y: tuple[int, ...]) -> int:
-        """What it must at least compute, given all shapes: a multiply-add counts as two."""
-        return max([*map(math.prod, inputs), math.prod(y)])
 
 
 def operands(

@@ -16,12 +16,11 @@ from heimdall.engine.fallback import FallbackOps
 from heimdall.engine.opencl.cost import cost
 from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.edges import find_edges
-from heimdall.engine.opencl.fuse_separable import fuse_separable
 from heimdall.engine.opencl.launch import Kernel, Traits
 from heimdall.engine.opencl.limits import check_fits
 from heimdall.engine.opencl.lowered import Conv, Fallback, Lowered, Separable
-from heimdall.engine.opencl.lowering import copy_outputs, lower
 from heimdall.engine.opencl.memory import needs_clearing, place_scratch, plan_arena
+from heimdall.engine.opencl.passes import lower_for
 from heimdall.engine.opencl.placed import ALIGN, Picture, PlacedOp, Step, Storage
 from heimdall.engine.opencl.placement import Placer
 from heimdall.engine.opencl.planning import Bound, clear_halo, conv_layer, plan_step
@@ -48,8 +47,6 @@ class Compiled:
         self.graph = graph
         self.dtype = engine.traits.dtype
         self._place(engine, force_fallback)
-        if not self.placer.ops:
-            self._place(engine, force_fallback, copied=True)
         self.arena_floats = plan_arena(self.placer.storages)
         check_fits(
             graph,
@@ -80,15 +77,8 @@ class Compiled:
         self.is_warm = False
         self.taken_ns = [[1 for b in op for _ in b.plan.launches] for op in self.bound]
 
-    def _place(
-        self, engine: OpenCLEngine, force_fallback: Collection[str], copied: bool = False
-    ) -> None:
-        if self.dtype.itemsize < 4:
-            force_fallback = [*force_fallback, *_counting(self.graph)]
-        self.module = lower(self.graph, force_fallback)
-        if copied:
-            copy_outputs(self.module)
-        fuse_separable(self.module, engine.traits)
+    def _place(self, engine: OpenCLEngine, force_fallback: Collection[str]) -> None:
+        self.module = lower_for(self.graph, engine.traits, force_fallback)
         self.edges = find_edges(self.module)
         self.placer = Placer(self.module, self.edges, engine.traits)
         self.placer.place()
@@ -209,16 +199,6 @@ class Compiled:
         return Memory(
             weights_bytes=sum(buffers.values()), activation_bytes=self.dtype.itemsize * floats
         )
-
-
-def _counting(graph: Graph) -> list[str]:
-    """Nodes whose results are indices: as half they would be exact to 2048 only."""
-    return [
-        node.name
-        for node in graph.nodes
-        if node.op_type != "Cast"
-        and any(graph.tensors[name].dtype.kind in "iu" for name in node.outputs if name)
-    ]
 
 
 def _convolves_all_of(storage: Storage, step: Step) -> bool:

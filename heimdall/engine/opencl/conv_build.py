@@ -14,8 +14,7 @@ from heimdall.engine.opencl.conv_spec import ConvSpec
 from heimdall.engine.opencl.conv_tiles import Split
 from heimdall.engine.opencl.launch import Arg, Launch, Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
-from heimdall.engine.opencl.lowered import FillHalo
-from heimdall.engine.opencl.ops_picture import plan_halo
+from heimdall.engine.opencl.ops_picture import FillHalo, plan_halo
 
 
 class ConvBuilder:

@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from heimdall.engine.opencl.array_op import ArrayOp
-from heimdall.engine.opencl.lowered import (
-    Conv,
-    Elementwise,
-    Fallback,
-    Linear,
-    Lowered,
-    Pool,
-    Separable,
-    Shape,
-)
+from heimdall.engine.opencl.kernel_op import KernelOp, Shape
+from heimdall.engine.opencl.lowered import Conv, Fallback, Lowered, Separable
 
 
 def cost(op: Lowered, shapes: Mapping[str, Shape], itemsize: int) -> tuple[int, int]:
@@ -33,13 +24,7 @@ def cost(op: Lowered, shapes: Mapping[str, Shape], itemsize: int) -> tuple[int, 
         height, width = shapes[op.output][2:]
         taps = sum(part.size for part in parts)  # every weight is used once a pixel
         return 2 * taps * height * width, itemsize * (read + written + taps)
-    if isinstance(spec, Elementwise):
-        return written * len(spec.expression.steps), itemsize * (read + written)
-    if isinstance(spec, Pool):
-        return written * prod(spec.kernel), itemsize * (read + written)
-    if isinstance(spec, ArrayOp):
+    if isinstance(spec, KernelOp):
         inputs = [tuple(shapes[name]) for name in op.inputs]
         return spec.operations(inputs, shapes[op.output]), itemsize * (read + written)
-    if isinstance(spec, Linear):
-        return written * 6, itemsize * (read + written)
     return (0 if isinstance(spec, Fallback) else max(read, written)), itemsize * (read + written)

@@ -10,12 +10,14 @@ from weakref import WeakValueDictionary
 
 import pyopencl as cl
 
-from heimdall.engine.base import Engine, LoadProgress
+from heimdall.engine.base import Engine, LoadProgress, PassOp
 from heimdall.engine.opencl.abilities import Abilities
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import driver, explain, finish, is_gpu, label, select, traits_of
 from heimdall.engine.opencl.launch import Traits
+from heimdall.engine.opencl.lowered import Module
 from heimdall.engine.opencl.network import OpenCLNetwork
+from heimdall.engine.opencl.passes import lower_for
 from heimdall.engine.opencl.probe import choose
 from heimdall.engine.opencl.program import Programs
 from heimdall.engine.opencl.transfer import Transfer
@@ -127,6 +129,19 @@ class OpenCLEngine(Engine):
         found = tune(self, compiled, on_progress)
         self.tuning.save()
         self._compiled.clear()  # planned with the choices of before
+        return found
+
+    def passes(
+        self, graph: Graph, *, force_fallback: Collection[str] = ()
+    ) -> list[tuple[str, list[PassOp]]]:
+        found = []
+
+        def note(name: str, module: Module) -> None:
+            shapes = module.shapes
+            ops = [PassOp(o.kind, o.output, shapes[o.output], o.nodes) for o in module.ops]
+            found.append((name, ops))
+
+        lower_for(graph, self.traits, force_fallback, note)
         return found
 
     def describe(self) -> Mapping[str, str]:

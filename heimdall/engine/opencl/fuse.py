@@ -11,19 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from heimdall.engine.opencl.expression import Expression, Operand, Step, compose
-from heimdall.engine.opencl.lowered import (
-    Conv,
-    Elementwise,
-    Fallback,
-    FillHalo,
-    Lowered,
-    Module,
-    Moments,
-    Pad,
-    Reduce,
-    Reshape,
-    Transpose,
-)
+from heimdall.engine.opencl.lowered import Conv, Fallback, Lowered, Module, Pad, Reshape, Transpose
+from heimdall.engine.opencl.ops_elementwise import Elementwise
+from heimdall.engine.opencl.ops_picture import FillHalo, Moments
+from heimdall.engine.opencl.ops_reduce import Reduce
 from heimdall.engine.opencl.sampling import gather_of
 
 _MAX_OPERANDS = 8  # of a fused expression: each costs a kernel argument and registers
@@ -38,7 +29,7 @@ def simplify_reshapes(module: Module) -> None:
 
 def _sink_reshape(module: Module) -> bool:
     consumers = module.consumers()
-    for index, op in enumerate(module.ops):
+    for op in module.ops:
         readers = consumers.get(op.output, [])
         if not isinstance(op.spec, Reshape) or len(readers) != 1 or op.output in module.outputs:
             continue
@@ -47,29 +38,27 @@ def _sink_reshape(module: Module) -> bool:
             continue
         if op.inputs[0] in module.inputs:
             continue
-        flat = f"{reader.output}/before"
-        module.shapes[flat] = module.shapes[op.inputs[0]]
-        module.ops[module.ops.index(reader)] = replace(op, inputs=(flat,), outputs=reader.outputs)
-        module.ops[index] = replace(reader, inputs=op.inputs, outputs=(flat,))
+        flat = module.tensor(f"{reader.output}/before", module.shapes[op.inputs[0]])
+        module.replace(reader, replace(op, inputs=(flat,), outputs=reader.outputs))
+        module.replace(op, replace(reader, inputs=op.inputs, outputs=(flat,)))
         return True
     return False
 
 
 def _merge_reshape(module: Module) -> bool:
     producers = module.producers()
-    for index, op in enumerate(module.ops):
+    for op in module.ops:
         if not isinstance(op.spec, Reshape):
             continue
         before = producers.get(op.inputs[0])
         if before is not None and isinstance(before.spec, Reshape):
             nodes = before.nodes + op.nodes
-            module.ops[index] = replace(op, inputs=before.inputs, nodes=nodes)
+            module.replace(op, replace(op, inputs=before.inputs, nodes=nodes))
             module.drop_unused()
             return True
         same = module.shapes[op.inputs[0]] == module.shapes[op.output]
         if same and op.output not in module.outputs and not _read_by_fallback(module, op.output):
-            del module.ops[index]
-            _rename(module, op.output, op.inputs[0])
+            module.bypass(op)
             return True
     return False
 
@@ -79,20 +68,13 @@ def _read_by_fallback(module: Module, name: str) -> bool:
     return any(isinstance(op.spec, Fallback) and name in op.inputs for op in module.ops)
 
 
-def _rename(module: Module, old: str, new: str) -> None:
-    for index, op in enumerate(module.ops):
-        if old in op.inputs:
-            inputs = tuple(new if name == old else name for name in op.inputs)
-            module.ops[index] = replace(op, inputs=inputs)
-
-
 def hoist_transposes(module: Module) -> None:
     """NHWC input -> scale and shift -> NCHW: transpose first, which costs nothing at the edge."""
     changed = True
     while changed:
         changed = False
         consumers = module.consumers()
-        for index, op in enumerate(module.ops):
+        for op in module.ops:
             readers = consumers.get(op.output, [])
             if not isinstance(op.spec, Elementwise) or len(readers) != 1:
                 continue
@@ -103,25 +85,22 @@ def hoist_transposes(module: Module) -> None:
             x = variables[0]
             if module.shapes[x] != module.shapes[op.output] or op.output in module.outputs:
                 continue
-            moved = f"{reader.output}/before"
-            module.shapes[moved] = module.shapes[reader.output]
+            moved = module.tensor(f"{reader.output}/before", module.shapes[reader.output])
             inputs = tuple(
                 moved if name == x else _transposed(module, name, spec.perm) for name in op.inputs
             )
-            module.ops[module.ops.index(reader)] = replace(
-                op, inputs=inputs, outputs=reader.outputs
-            )
-            module.ops[index] = replace(reader, inputs=(x,), outputs=(moved,))
+            module.replace(reader, replace(op, inputs=inputs, outputs=reader.outputs))
+            module.replace(op, replace(reader, inputs=(x,), outputs=(moved,)))
             changed = True
             break
 
 
 def _transposed(module: Module, name: str, perm: tuple[int, ...]) -> str:
     array = module.constants[name]
-    moved = f"{name}/transposed"
     padded = array.reshape((1,) * (len(perm) - array.ndim) + array.shape)
-    module.constants[moved] = np.ascontiguousarray(padded.transpose(perm))
-    module.shapes[moved] = module.constants[moved].shape
+    turned = np.ascontiguousarray(padded.transpose(perm))
+    moved = module.tensor(f"{name}/transposed", turned.shape)
+    module.constants[moved] = turned
     return moved
 
 
@@ -175,15 +154,12 @@ def _fuse_one_moments(module: Module, division: Lowered) -> bool:
     over_picture = Reduce("mean", (2, 3))
     if not picture or mean.spec != over_picture or variance.spec != over_picture:
         return False
-    nodes = mean.nodes + square.nodes + variance.nodes + root.nodes
-    deviation = f"{root.output}/deviation"
-    module.shapes[deviation] = module.shapes[mean.output]
-    moments = Lowered(Moments(epsilon), (x,), (mean.output, deviation), nodes)
-    module.ops[module.ops.index(mean)] = moments
+    assert shifted is not None
+    nodes = mean.nodes + square.nodes + variance.nodes + shifted.nodes + root.nodes
+    deviation = module.tensor(f"{root.output}/deviation", module.shapes[mean.output])
+    module.replace(mean, Lowered(Moments(epsilon), (x,), (mean.output, deviation), nodes))
     multiply = Elementwise(Expression.of("mul", Operand(0), Operand(1)))
-    module.ops[module.ops.index(division)] = replace(
-        division, spec=multiply, inputs=(centred.output, deviation)
-    )
+    module.replace(division, replace(division, spec=multiply, inputs=(centred.output, deviation)))
     return True
 
 
@@ -198,27 +174,23 @@ def fuse_gates(module: Module) -> None:
 
 def _join_gates(module: Module) -> None:
     producers = module.producers()
-    for index, op in enumerate(module.ops):
+    for op in module.ops:
         if not _step(op, "mul") or len(op.inputs) != 2:
             continue
-        (a, scale_a), (b, scale_b) = (_unscaled(producers, name) for name in op.inputs)
+        (a, scale_a, nodes_a), (b, scale_b, nodes_b) = (
+            _unscaled(producers, name) for name in op.inputs
+        )
         for x, gate in ((a, producers.get(b)), (b, producers.get(a))):
             step = _step(gate, "hard_sigmoid", "sigmoid")
             if gate is None or step is None or gate.inputs[0] != x:
                 continue
             function = "silu" if step.function == "sigmoid" else "hard_swish"
-            product = Expression.of(function, *step.args)
-            steps = (*product.steps,)
-            inner = f"{op.output}/gated"
-            module.shapes[inner] = module.shapes[op.output]
-            gated = Lowered(
-                Elementwise(Expression(steps, 1)), (x,), (inner,), gate.nodes + op.nodes
-            )
-            scaled = Expression.of("mul", Operand(0), scale_a * scale_b)
-            module.ops[index : index + 1] = [
-                gated,
-                replace(op, spec=Elementwise(scaled), inputs=(inner,)),
-            ]
+            inner = module.tensor(f"{op.output}/gated", module.shapes[op.output])
+            nodes = gate.nodes + nodes_a + nodes_b + op.nodes
+            product = Elementwise(Expression.of(function, *step.args))
+            gated = Lowered(product, (x,), (inner,), nodes)
+            scaled = Elementwise(Expression.of("mul", Operand(0), scale_a * scale_b))
+            module.replace(op, gated, replace(op, spec=scaled, inputs=(inner,)))
             module.drop_unused()
             _join_gates(module)
             return
@@ -227,7 +199,7 @@ def _join_gates(module: Module) -> None:
 def _merge_scale(module: Module) -> bool:
     """Two scalings in a row are one, and one by 1 is none."""
     producers, consumers = module.producers(), module.consumers()
-    for index, op in enumerate(module.ops):
+    for op in module.ops:
         step = _step(op, "mul", "div")
         scale = _scalar(step) if step else None
         before = producers.get(op.inputs[0]) if op.inputs else None
@@ -240,16 +212,14 @@ def _merge_scale(module: Module) -> bool:
         inner = _step(before, "mul")
         inner_scale = _scalar(inner) if inner else None
         if abs(factor - 1.0) < 1e-6 and isinstance(before.spec, Elementwise):
-            nodes = before.nodes + op.nodes
-            module.ops[index] = replace(before, outputs=op.outputs, nodes=nodes)
+            merged = replace(before, outputs=op.outputs)
         elif inner_scale is not None:
-            merged = Elementwise(Expression.of("mul", Operand(0), inner_scale * factor))
-            module.ops[index] = replace(
-                op, spec=merged, inputs=before.inputs, nodes=before.nodes + op.nodes
-            )
+            scaling = Elementwise(Expression.of("mul", Operand(0), inner_scale * factor))
+            merged = replace(op, spec=scaling, inputs=before.inputs)
         else:
             continue
-        module.ops.remove(before)
+        module.replace(op, replace(merged, nodes=before.nodes + op.nodes))
+        module.replace(before)
         return True
     return False
 
@@ -257,7 +227,7 @@ def _merge_scale(module: Module) -> bool:
 def _find_hard_sigmoids(module: Module) -> None:
     """clip(x + b, 0, h) = h * hard_sigmoid(x / h + b / h)."""
     producers = module.producers()
-    for index, op in enumerate(module.ops):
+    for op in module.ops:
         step = _step(op, "clip")
         shifted = producers.get(op.inputs[0]) if step and op.inputs else None
         add = _step(shifted, "add")
@@ -267,32 +237,34 @@ def _find_hard_sigmoids(module: Module) -> None:
         low, high = step.args[1:]
         if low != 0.0 or not isinstance(high, float) or not 0.0 < high < 1e30:
             continue
-        unit = f"{op.output}/unit"
-        module.shapes[unit] = module.shapes[op.output]
+        unit = module.tensor(f"{op.output}/unit", module.shapes[op.output])
         gate = Expression.of("hard_sigmoid", Operand(0), 1.0 / high, shift / high)
         scaled = Expression.of("mul", Operand(0), high)
-        module.ops[index : index + 1] = [
+        module.replace(
+            op,
             Lowered(Elementwise(gate), shifted.inputs, (unit,), shifted.nodes + op.nodes),
             replace(op, spec=Elementwise(scaled), inputs=(unit,)),
-        ]
+        )
         _find_hard_sigmoids(module)
         return
 
 
-def _unscaled(producers: dict[str, Lowered], name: str) -> tuple[str, float]:
-    """The tensor behind multiplications by scalars, and their product."""
+def _unscaled(producers: dict[str, Lowered], name: str) -> tuple[str, float, tuple[str, ...]]:
+    """The tensor behind multiplications by scalars, their product, and their nodes."""
     factor = 1.0
+    nodes: tuple[str, ...] = ()
     while (step := _step(producers.get(name), "mul")) and (scale := _scalar(step)) is not None:
         factor *= scale
+        nodes = producers[name].nodes + nodes
         name = producers[name].inputs[0]
-    return name, factor
+    return name, factor, nodes
 
 
 def place_pads(module: Module) -> None:
     """A border that only convolutions read is written into the halo of the tensor itself; any
     other Pad becomes a Gather."""
     consumers = module.consumers()
-    for index, op in enumerate(module.ops):
+    for op in list(module.ops):
         spec = op.spec
         if not isinstance(spec, Pad):
             continue
@@ -305,14 +277,14 @@ def place_pads(module: Module) -> None:
             and all(_pads_itself_not(reader, op.output) for reader in readers)
         )
         if not in_place:
-            module.ops[index] = replace(op, spec=gather_of(spec, shape[2], shape[3]))
+            module.replace(op, replace(op, spec=gather_of(spec, shape[2], shape[3])))
             continue
-        module.ops[index] = replace(op, spec=FillHalo(spec.mode, spec.pads, spec.fill))
+        module.replace(op, replace(op, spec=FillHalo(spec.mode, spec.pads, spec.fill)))
         module.shapes[op.output] = shape
         for reader in readers:
             assert isinstance(reader.spec, Conv)
             padded = replace(reader.spec, spec=replace(reader.spec.spec, pads=spec.pads))
-            module.ops[module.ops.index(reader)] = replace(reader, spec=padded)
+            module.replace(reader, replace(reader, spec=padded))
 
 
 def _pads_itself_not(reader: Lowered, x: str) -> bool:
@@ -332,8 +304,8 @@ def group_elementwise(module: Module) -> None:
         if joined is None:
             position += 1
             continue
-        module.ops[module.ops.index(readers[0])] = joined
-        del module.ops[position]
+        module.replace(readers[0], joined)
+        module.replace(op)
         consumers = module.consumers()
 
 
@@ -362,9 +334,9 @@ def merge_fallbacks(module: Module) -> None:
             merged[-1] = Lowered(op.spec, tuple(dict.fromkeys(inputs)), outputs, nodes)
         else:
             merged.append(op)
-    module.ops = merged
+    module.ops = list(merged)
     consumers = module.consumers()
-    for index, op in enumerate(module.ops):
+    for op in merged:
         if isinstance(op.spec, Fallback):
             read = tuple(n for n in op.outputs if consumers.get(n) or n in module.outputs)
-            module.ops[index] = replace(op, outputs=read)
+            module.replace(op, replace(op, outputs=read))

@@ -17,7 +17,8 @@ import numpy as np
 from heimdall.engine.opencl import activation
 from heimdall.engine.opencl.activation import Activation
 from heimdall.engine.opencl.expression import Operand, Step
-from heimdall.engine.opencl.lowered import Conv, Elementwise, Lowered, Module, Pad
+from heimdall.engine.opencl.lowered import Conv, Lowered, Module, Pad
+from heimdall.engine.opencl.ops_elementwise import Elementwise
 
 Side = str | float | None  # None: the convolution's result
 # Given the module, its consumers, a convolution and its only reader: the op that does both.
@@ -44,15 +45,15 @@ def _fuse(module: Module, absorb: _Absorb) -> None:
         if reader is None or fused is None:
             position += 1
             continue
-        module.ops[module.ops.index(reader)] = fused
-        del module.ops[position]
+        module.replace(reader, fused)
+        module.replace(op)
         consumers = module.consumers()
 
 
 def fuse_zero_pads(module: Module) -> None:
     """A Pad of zeros that only convolutions read becomes their padding."""
     producers, consumers = module.producers(), module.consumers()
-    for index, op in enumerate(module.ops):
+    for op in list(module.ops):
         pad = producers.get(op.inputs[0]) if isinstance(op.spec, Conv) and op.inputs else None
         if pad is None or not isinstance(pad.spec, Pad) or not isinstance(op.spec, Conv):
             continue
@@ -67,7 +68,8 @@ def fuse_zero_pads(module: Module) -> None:
         top, left, bottom, right = (a + b for a, b in zip(conv.pads, spec.pads, strict=True))
         wider = replace(op.spec, spec=replace(conv, pads=(top, left, bottom, right)))
         inputs = (pad.inputs[0], *op.inputs[1:])
-        module.ops[index] = replace(op, spec=wider, inputs=inputs, nodes=pad.nodes + op.nodes)
+        nodes = pad.nodes + op.nodes
+        module.replace(op, replace(op, spec=wider, inputs=inputs, nodes=nodes))
     module.drop_unused()
 
 
@@ -280,7 +282,7 @@ def _residual(
     # of two convolutions that meet in the addition the later one takes it: shorter lifetimes
     rival = module.producers().get(other)
     if rival and isinstance(rival.spec, Conv) and len(rival.inputs) == 1:
-        later = module.ops.index(rival) > module.ops.index(op)
-        if later and len(consumers[other]) == 1 and other not in module.outputs:
+        alone = len(consumers[other]) == 1 and other not in module.outputs
+        if alone and module.precedes(op, rival):
             return None
     return other

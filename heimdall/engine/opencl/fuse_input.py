@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from heimdall.engine.opencl.expression import Operand
-from heimdall.engine.opencl.lowered import Conv, Elementwise, Lowered, Module, Pad
+from heimdall.engine.opencl.lowered import Conv, Lowered, Module, Pad
+from heimdall.engine.opencl.ops_elementwise import Elementwise
 
 Affine = tuple[np.ndarray, np.ndarray]  # scale and shift of every channel
 
@@ -21,8 +22,7 @@ def fuse_input_scales(module: Module) -> None:
     """
     for op in list(module.ops):
         if (fused := _fused(module, op)) is not None:
-            index = module.ops.index(op)
-            module.ops[index : index + 1] = fused
+            module.replace(op, *fused)
     module.drop_unused()
 
 
@@ -41,10 +41,10 @@ def _fused(module: Module, op: Lowered) -> list[Lowered] | None:
         fills = -shift / scale
         if not np.all(fills == fills[0]):
             return None
-        name = f"{op.output}/padded"
         _, channels, height, width = module.shapes[x]
         top, left, bottom, right = pads
-        module.shapes[name] = (1, channels, height + top + bottom, width + left + right)
+        padded = (1, channels, height + top + bottom, width + left + right)
+        name = module.tensor(f"{op.output}/padded", padded)
         before = [Lowered(Pad("constant", pads, fill=float(fills[0])), (x,), (name,), nodes)]
         nodes = ()
     weights = conv.weights * scale.reshape(1, -1, 1, 1)

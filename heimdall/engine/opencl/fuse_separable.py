@@ -13,8 +13,7 @@ def fuse_separable(module: Module, traits: Traits) -> None:
     if traits.kind != "cpu":
         return
     producers, consumers = module.producers(), module.consumers()
-    joined = set()
-    for index, op in enumerate(module.ops):
+    for op in list(module.ops):
         first = producers.get(op.inputs[0]) if op.inputs else None
         if first is None or first.output in module.outputs or len(consumers[first.output]) != 1:
             continue
@@ -22,9 +21,8 @@ def fuse_separable(module: Module, traits: Traits) -> None:
             continue
         pair = Separable(first.spec, op.spec)  # type: ignore[arg-type]
         inputs = first.inputs + op.inputs[1:]
-        module.ops[index] = Lowered(pair, inputs, op.outputs, first.nodes + op.nodes)
-        joined.add(id(first))
-    module.ops = [op for op in module.ops if id(op) not in joined]
+        module.replace(op, Lowered(pair, inputs, op.outputs, first.nodes + op.nodes))
+        module.replace(first)
 
 
 def _fits(module: Module, first: Lowered, second: Lowered, traits: Traits) -> bool:

@@ -37,18 +37,13 @@ def fuse_shuffles(module: Module) -> None:
         if reader is None:
             continue
         if not _is_depthwise(reader):
-            _put(module, reader, _reading(reader, shuffle.x, shuffle.order, shuffle.nodes))
+            module.replace(reader, _reading(reader, shuffle.x, shuffle.order, shuffle.nodes))
             continue
         last = _only_conv(module, consumers, reader.output)
         if last is not None and not _is_depthwise(last) and len(reader.inputs) == 1:
-            _put(module, reader, _reordered(reader, shuffle))
-            _put(module, last, _reading(last, last.inputs[0], shuffle.order, ()))
+            module.replace(reader, _reordered(reader, shuffle))
+            module.replace(last, _reading(last, last.inputs[0], shuffle.order, ()))
     module.drop_unused()
-
-
-def _put(module: Module, op: Lowered, fused: Lowered) -> None:
-    index = next(index for index, other in enumerate(module.ops) if other is op)
-    module.ops[index] = fused
 
 
 def _shuffle(

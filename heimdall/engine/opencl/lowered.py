@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from heimdall.engine.opencl.array_op import ArrayOp
 from heimdall.engine.opencl.conv_spec import ConvSpec
-from heimdall.engine.opencl.expression import Expression
+from heimdall.engine.opencl.kernel_op import KernelOp, Shape
 from heimdall.graph.graph import Graph
-
-Shape = tuple[int, ...]
-ReduceMode = Literal["sum", "mean", "max", "min", "prod"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,77 +33,12 @@ class Separable:
 
 
 @dataclass(frozen=True)
-class Elementwise:
-    """One expression over operands that broadcast to the output."""
-
-    expression: Expression
-
-
-@dataclass(frozen=True)
-class Pool:
-    """MaxPool or AveragePool; ``pads`` are (top, left, bottom, right)."""
-
-    mode: Literal["max", "average"]
-    kernel: tuple[int, int]
-    strides: tuple[int, int]
-    pads: tuple[int, int, int, int]
-    dilations: tuple[int, int] = (1, 1)
-    count_pads: bool = False
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Mean and 1 / sqrt(variance + epsilon) of each channel over the picture: two outputs."""
-
-    epsilon: float
-
-
-@dataclass(frozen=True)
-class Reduce:
-    """Sum, mean, max, min or product over ``axes`` (kept as size one or dropped by shape)."""
-
-    mode: ReduceMode
-    axes: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Gather:
-    """Rows and columns picked by index, channels from ``channel`` on.
-
-    ``rows[y]`` is the source row of output row y, or -1 where ``fill`` is stored: nearest-neighbour
-    Resize, spatial Slice and Pad are all this.
-    """
-
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
-    channel: int = 0
-    fill: float = 0.0
-
-
-@dataclass(frozen=True)
-class Linear:
-    """Bilinear resize: each output row mixes rows ``low`` and ``high`` by ``weight`` of high."""
-
-    rows: tuple[tuple[int, int, float], ...]
-    columns: tuple[tuple[int, int, float], ...]
-
-
-@dataclass(frozen=True)
 class Pad:
     """A border of (top, left, bottom, right) pixels and (before, after) channels."""
 
     mode: Literal["constant", "reflect", "edge"]
     pads: tuple[int, int, int, int]
     channels: tuple[int, int] = (0, 0)
-    fill: float = 0.0
-
-
-@dataclass(frozen=True)
-class FillHalo:
-    """Pad in front of a convolution, by writing the halo of the tensor in place."""
-
-    mode: Literal["constant", "reflect", "edge"]
-    pads: tuple[int, int, int, int]
     fill: float = 0.0
 
 
@@ -144,16 +76,6 @@ class Cast:
 
 
 @dataclass(frozen=True)
-class Lrn:
-    """Local response normalisation across ``size`` channels."""
-
-    size: int
-    alpha: float
-    beta: float
-    bias: float
-
-
-@dataclass(frozen=True)
 class Fallback:
     """ONNX nodes that run on the CPU."""
 
@@ -161,22 +83,14 @@ class Fallback:
 Spec = (
     Conv
     | Separable
-    | Elementwise
-    | Pool
-    | Moments
-    | Reduce
-    | Gather
-    | Linear
     | Pad
-    | FillHalo
     | Concat
     | Slice
     | Transpose
     | Reshape
     | Expand
     | Cast
-    | Lrn
-    | ArrayOp
+    | KernelOp
     | Fallback
 )
 
@@ -221,6 +135,38 @@ class Module:
     def producers(self) -> dict[str, Lowered]:
         """Tensor -> the op that writes it."""
         return {name: op for op in self.ops for name in op.outputs}
+
+    def tensor(self, name: str, shape: Sequence[int]) -> str:
+        """A new tensor, and what it is called: ``name`` unless there is one of that name."""
+        while name in self.shapes:
+            name += "'"
+        self.shapes[name] = tuple(shape)
+        return name
+
+    def replace(self, op: Lowered, *by: Lowered) -> None:
+        """Put other ops, or none, in the place of one."""
+        index = self._index(op)
+        self.ops[index : index + 1] = by
+
+    def _index(self, op: Lowered) -> int:
+        """By identity: a specification may hold arrays, which do not compare as one value."""
+        for index, each in enumerate(self.ops):
+            if each is op:
+                return index
+        raise ValueError(f"{op.kind} -> {op.output} is not, or no longer, an op of this module")
+
+    def precedes(self, op: Lowered, other: Lowered) -> bool:
+        """Whether ``op`` stands before the other."""
+        return self._index(op) < self._index(other)
+
+    def bypass(self, op: Lowered) -> None:
+        """Remove an op that changes nothing: its readers get its input, the first its nodes."""
+        nodes = op.nodes
+        for reader in self.consumers().get(op.output, []):
+            inputs = tuple(op.inputs[0] if n == op.output else n for n in reader.inputs)
+            self.replace(reader, replace(reader, inputs=inputs, nodes=nodes + reader.nodes))
+            nodes = ()
+        self.replace(op)
 
     def drop_unused(self) -> None:
         """Remove ops whose outputs nobody reads."""

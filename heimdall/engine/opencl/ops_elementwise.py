@@ -1,16 +1,44 @@
-"""Plans of fused elementwise expressions, over pictures in channel blocks and over arrays."""
+"""Fused elementwise expressions, over pictures in channel blocks and over arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
+from heimdall.engine.opencl.array_op import ArrayOp
 from heimdall.engine.opencl.expression import Expression
 from heimdall.engine.opencl.grid import Grid, chunked, ints, line_launch, source
+from heimdall.engine.opencl.kernel_op import Input, PictureOp, Shape
 from heimdall.engine.opencl.launch import Arg, Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
-from heimdall.engine.opencl.strided import Strided, collapse
+from heimdall.engine.opencl.strided import Strided, broadcasts, collapse
+
+
+@dataclass(frozen=True)
+class Elementwise(PictureOp, ArrayOp):
+    """One expression over operands that broadcast to the output."""
+
+    expression: Expression
+
+    def plan_pictures(
+        self, inputs: Sequence[Input], outputs: Sequence[Layout], traits: Traits
+    ) -> Plan:
+        return plan_elementwise_picture(self.expression, inputs, outputs[0], traits)  # type: ignore[arg-type]
+
+    def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
+        return plan_elementwise_array(self.expression, inputs, y, traits)  # type: ignore[arg-type]
+
+    def operations(self, inputs: Sequence[Shape], y: Shape) -> int:
+        return prod(y) * len(self.expression.steps)
+
+    def fits(self, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> bool:
+        (y,) = outputs
+        if self.expression.arity != len(inputs) or not all(broadcasts(x, y) for x in inputs):
+            return False
+        return y in inputs or prod(np.broadcast_shapes(*inputs)) == prod(y)
 
 
 def plan_elementwise_picture(

@@ -9,7 +9,8 @@ import numpy as np
 
 from heimdall.engine.opencl.expression import Expression, Operand
 from heimdall.engine.opencl.layout import Halo, Layout
-from heimdall.engine.opencl.lowered import Elementwise, Lowered
+from heimdall.engine.opencl.lowered import Lowered
+from heimdall.engine.opencl.ops_elementwise import Elementwise
 from heimdall.engine.opencl.strided import Strided
 
 ALIGN = 32  # floats: storages start on cache lines, and rows of views stay vector-aligned
@@ -115,24 +116,3 @@ class PlacedOp:
     op: Lowered
     steps: list[Step] = field(default_factory=list)
     nodes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Pack:
-    """Array to picture."""
-
-
-@dataclass(frozen=True)
-class Unpack:
-    """Picture to array; ``perm`` are the axes of the picture in the order of the array."""
-
-    perm: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class MoveChannels:
-    """Copy all channels of a picture to channels of another one, from ``target`` on."""
-
-    source: int
-    target: int
-    count: int

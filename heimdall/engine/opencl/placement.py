@@ -10,36 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from heimdall.engine.opencl.activation import NONE
 from heimdall.engine.opencl.array_op import ArrayOp
 from heimdall.engine.opencl.expression import Expression, Operand
+from heimdall.engine.opencl.kernel_op import KernelOp, PictureOp
 from heimdall.engine.opencl.lowered import (
+    Cast,
     Concat,
     Conv,
-    Elementwise,
+    Expand,
     Fallback,
-    FillHalo,
-    Gather,
-    Linear,
     Lowered,
-    Lrn,
-    Moments,
-    Pool,
-    Reduce,
+    Reshape,
     Separable,
     Slice,
+    Transpose,
 )
-from heimdall.engine.opencl.placed import (
-    COPY,
-    Array,
-    MoveChannels,
-    Picture,
-    PlacedOp,
-    Storage,
-    Unpack,
-    Value,
-)
+from heimdall.engine.opencl.ops_array import Unpack
+from heimdall.engine.opencl.ops_elementwise import Elementwise
+from heimdall.engine.opencl.ops_picture import FillHalo, Gather, MoveChannels
+from heimdall.engine.opencl.ops_reduce import Reduce
+from heimdall.engine.opencl.placed import COPY, Array, Picture, PlacedOp, Storage, Value
 from heimdall.engine.opencl.strided import Strided
 from heimdall.engine.opencl.tensors import Tensors
 
@@ -55,8 +48,7 @@ class Placer(Tensors):
             if id(op) in absorbed:
                 continue
             self._current = PlacedOp(op)
-            place = self._place_array if isinstance(op.spec, ArrayOp) else self._of_kind(op.kind)
-            place(op)
+            self._way(op)(op)
             if self._current.steps:
                 self._current.nodes = self._pending + op.nodes
                 self._pending = ()
@@ -68,9 +60,12 @@ class Placer(Tensors):
                 if value is not None:
                     value.storage.touch(self._step_count)
 
-    def _of_kind(self, kind: str) -> Callable[[Lowered], None]:
-        found: Callable[[Lowered], None] = getattr(self, f"_place_{kind}")
-        return found
+    def _way(self, op: Lowered) -> Callable[[Lowered], None]:
+        """How an op is placed: by what kernels want, unless it is about layouts itself."""
+        own = _OWN.get(type(op.spec))
+        if own is not None:
+            return partial(own, self)
+        return self._place_array if isinstance(op.spec, ArrayOp) else self._place_pictures
 
     # --- inputs ---
 
@@ -116,19 +111,9 @@ class Placer(Tensors):
     def _wants_picture(op: Lowered) -> bool:
         if isinstance(op.spec, Conv):
             return not op.spec.matrix
-        kinds = (
-            Separable,
-            Pool,
-            Moments,
-            Linear,
-            Gather,
-            FillHalo,
-            Lrn,
-            Elementwise,
-            Concat,
-            Slice,
-        )
-        return isinstance(op.spec, kinds) or op.spec == Reduce("mean", (2, 3))
+        if isinstance(op.spec, KernelOp):
+            return op.spec.wants_pictures
+        return isinstance(op.spec, (Separable, Concat, Slice))
 
     # --- one method a kind of op ---
 
@@ -199,20 +184,14 @@ class Placer(Tensors):
         )
         self._emit(op.spec, values, (self._new_array(op.output, shape),))
 
-    def _picture_to_picture(self, op: Lowered) -> None:
-        x = self.picture(op.inputs[0])
+    def _place_pictures(self, op: Lowered) -> None:
+        """Where an op makes one value a channel, kernels write these one after the other."""
+        inputs = tuple(self.picture(name) for name in op.inputs)
         outputs = tuple(self._new_picture(name, self._shape(name)) for name in op.outputs)
-        self._emit(op.spec, (x,), outputs)
-
-    _place_pool = _place_linear = _place_gather = _place_lrn = _picture_to_picture
-
-    def _picture_to_vectors(self, op: Lowered) -> None:
-        """One value a channel: kernels write these one after the other, without a halo."""
-        self._picture_to_picture(op)
-        for name in op.outputs:
-            self.pictures[name].storage.frozen = True
-
-    _place_moments = _picture_to_vectors
+        self._emit(op.spec, inputs, outputs)
+        if isinstance(op.spec, PictureOp) and op.spec.vectors:
+            for made in outputs:
+                made.storage.frozen = True
 
     def _place_fillhalo(self, op: Lowered) -> None:
         spec: FillHalo = op.spec  # type: ignore[assignment]
@@ -233,7 +212,7 @@ class Placer(Tensors):
         spec: Reduce = op.spec  # type: ignore[assignment]
         name, shape = op.inputs[0], self._shape(op.output)
         if spec.axes == (2, 3) and name in self.pictures and len(shape) == 4:
-            self._picture_to_vectors(op)
+            self._place_pictures(op)
             return
         self._emit(spec, (self.array(name),), (self._new_array(op.output, shape),))
 
@@ -309,8 +288,6 @@ class Placer(Tensors):
         view = array.view.reshaped(self._shape(op.output))
         self.arrays[op.output] = Array(array.storage, view)
 
-    _place_cast = _place_reshape
-
     def _place_expand(self, op: Lowered) -> None:
         array = self.array(op.inputs[0])
         view = array.view.broadcast(self._shape(op.output))
@@ -351,4 +328,23 @@ def _ignores_halo(op: Lowered) -> bool:
     if isinstance(op.spec, Conv):
         spec = op.spec.spec
         return spec.kernel == (1, 1) and not any(spec.pads) and not spec.transposed
-    return isinstance(op.spec, (Elementwise, Moments, Reduce, Pool, Linear, Gather, Fallback))
+    if isinstance(op.spec, PictureOp):
+        return op.spec.ignores_halo
+    return isinstance(op.spec, Fallback)
+
+
+# Ops whose placement is their work, or that choose between layouts; all others follow their kind.
+_OWN: dict[type, Callable[[Placer, Lowered], None]] = {
+    Cast: Placer._place_reshape,
+    Concat: Placer._place_concat,
+    Conv: Placer._place_conv,
+    Elementwise: Placer._place_elementwise,
+    Expand: Placer._place_expand,
+    Fallback: Placer._place_fallback,
+    FillHalo: Placer._place_fillhalo,
+    Reduce: Placer._place_reduce,
+    Reshape: Placer._place_reshape,
+    Separable: Placer._place_separable,
+    Slice: Placer._place_slice,
+    Transpose: Placer._place_transpose,
+}

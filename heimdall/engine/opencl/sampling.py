@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from heimdall.engine.opencl.lowered import Gather, Pad
+from heimdall.engine.opencl.lowered import Pad
+from heimdall.engine.opencl.ops_picture import Gather
 
 
 def gather_of(pad: Pad, height: int, width: int) -> Gather:

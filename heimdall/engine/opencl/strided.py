@@ -74,6 +74,14 @@ class Strided:
         )
 
 
+def broadcasts(x: Shape, y: Shape) -> bool:
+    """Whether x repeated along axes is y, by numpy's rules."""
+    if x == y:  # most are
+        return True
+    behind = y[len(y) - len(x) :]
+    return len(x) <= len(y) and all(a in (1, b) for a, b in zip(x, behind, strict=True))
+
+
 def collapse(shape: Shape, *strides: Shape) -> tuple[Shape, list[Shape]]:
     """Join neighbouring axes that every array steps through as one; drop axes of size one."""
     axes = [axis for axis, size in enumerate(shape) if size != 1]

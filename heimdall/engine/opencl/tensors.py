@@ -6,33 +6,13 @@ import math
 from typing import Any
 
 from heimdall.engine.opencl.edges import Edges
+from heimdall.engine.opencl.kernel_op import PictureOp
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.layout import Halo
-from heimdall.engine.opencl.lowered import (
-    Concat,
-    Conv,
-    Elementwise,
-    Fallback,
-    FillHalo,
-    Gather,
-    Linear,
-    Lowered,
-    Lrn,
-    Module,
-    Pool,
-    Separable,
-)
-from heimdall.engine.opencl.placed import (
-    COPY,
-    Array,
-    Pack,
-    Picture,
-    PlacedOp,
-    Step,
-    Storage,
-    Unpack,
-    Value,
-)
+from heimdall.engine.opencl.lowered import Concat, Conv, Fallback, Lowered, Module, Separable
+from heimdall.engine.opencl.ops_array import Pack, Unpack
+from heimdall.engine.opencl.ops_picture import FillHalo
+from heimdall.engine.opencl.placed import COPY, Array, Picture, PlacedOp, Step, Storage, Value
 from heimdall.engine.opencl.strided import Strided
 
 
@@ -186,9 +166,7 @@ class Tensors:
             start = 0
             for name in op.inputs:
                 producer = producers.get(name)
-                computed = producer is not None and isinstance(
-                    producer.spec, (Conv, Separable, Elementwise, Pool, Linear, Gather, Lrn)
-                )
+                computed = producer is not None and _writes_channels(producer)
                 whole_blocks = start % self.traits.block == 0
                 last = start + self._shape(name)[1] == shape[1]
                 closed = last or self._shape(name)[1] % self.traits.block == 0
@@ -199,3 +177,10 @@ class Tensors:
                     found[name] = (op.output, start)
                 start += self._shape(name)[1]
         return found
+
+
+def _writes_channels(op: Lowered) -> bool:
+    """Whether its result can be some channels of a larger picture."""
+    if isinstance(op.spec, PictureOp):
+        return not op.spec.vectors
+    return isinstance(op.spec, (Conv, Separable))

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from heimdall.engine.opencl.lowered import Conv, Fallback, FillHalo
-from heimdall.engine.opencl.lowering import lower
+from heimdall.engine.opencl import lowering
+from heimdall.engine.opencl.launch import Traits
+from heimdall.engine.opencl.lowered import Conv, Fallback
+from heimdall.engine.opencl.ops_picture import FillHalo
+from heimdall.engine.opencl.passes import run_passes
 from heimdall.graph.graph import load_graph
 
 KERNEL = np.random.default_rng(0).standard_normal((20, 20, 3, 3)).astype(np.float32)
@@ -16,6 +19,13 @@ SHAPE = {"x": (1, 20, 8, 8)}
 
 def node(op, inputs, outputs="y", **attributes):
     return helper.make_node(op, inputs.split(), outputs.split(), **attributes)
+
+
+def lower(graph, force_fallback=()):
+    """What all passes make of it, for a device without passes of its own."""
+    module = lowering.lower(graph, force_fallback)
+    run_passes(module, Traits("gpu"))
+    return module
 
 
 def conv(inputs="x k", output="c"):

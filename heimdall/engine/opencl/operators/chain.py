@@ -10,18 +10,10 @@ from typing import Any
 import numpy as np
 
 from heimdall.engine.opencl.expression import Expression, Operand, Value
-from heimdall.engine.opencl.lowered import (
-    Concat,
-    Elementwise,
-    Expand,
-    Lowered,
-    Reduce,
-    ReduceMode,
-    Reshape,
-    Slice,
-    Transpose,
-)
+from heimdall.engine.opencl.lowered import Concat, Expand, Lowered, Reshape, Slice, Transpose
 from heimdall.engine.opencl.operators.context import Context
+from heimdall.engine.opencl.ops_elementwise import Elementwise
+from heimdall.engine.opencl.ops_reduce import Reduce, ReduceMode
 
 
 def step(context: Context, function: str, *args: str | float) -> tuple[Elementwise, list[str]]:

@@ -82,9 +82,7 @@ class Context:
 
     def tensor(self, suffix: str, shape: Sequence[int]) -> str:
         """A new tensor, named after the node's output."""
-        name = f"{self.node.outputs[0]}/{suffix}"
-        self.module.shapes[name] = tuple(shape)
-        return name
+        return self.module.tensor(f"{self.node.outputs[0]}/{suffix}", shape)
 
     def weight(self, suffix: str, array: np.ndarray) -> str:
         """A new constant."""

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heimdall.engine.opencl.lowered import Lowered, Lrn, Moments
+from heimdall.engine.opencl.lowered import Lowered
 from heimdall.engine.opencl.operators.chain import Chain
 from heimdall.engine.opencl.operators.context import Context, register
 from heimdall.engine.opencl.operators.resize import Resample
+from heimdall.engine.opencl.ops_picture import Lrn, Moments
 
 _TINY = 1e-37  # about the smallest float that a device may not flush to zero
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from heimdall.engine.opencl.lowered import Lowered, Reduce, ReduceMode
+from heimdall.engine.opencl.lowered import Lowered
 from heimdall.engine.opencl.operators.chain import Chain
 from heimdall.engine.opencl.operators.context import Context, register
 from heimdall.engine.opencl.operators.elementwise import elementwise
+from heimdall.engine.opencl.ops_reduce import Reduce, ReduceMode
 
 _PLAIN: dict[str, ReduceMode] = {
     "ReduceMean": "mean",

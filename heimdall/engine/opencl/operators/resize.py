@@ -10,10 +10,11 @@ import numpy as np
 from heimdall.engine.opencl.array_op import ArrayOp, Input, operands
 from heimdall.engine.opencl.grid import chunked, ints, line_launch, source
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
-from heimdall.engine.opencl.lowered import Gather, Linear, Lowered
+from heimdall.engine.opencl.lowered import Lowered
 from heimdall.engine.opencl.operators.chain import Chain
 from heimdall.engine.opencl.operators.context import Context, register
 from heimdall.engine.opencl.operators.take import Take
+from heimdall.engine.opencl.ops_picture import Gather, Linear
 from heimdall.engine.opencl.sampling import (
     COORDINATES,
     coordinates,

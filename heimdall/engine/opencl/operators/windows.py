@@ -17,9 +17,11 @@ from heimdall.engine.opencl.array_op import ArrayOp, Input, operands
 from heimdall.engine.opencl.conv_spec import ConvSpec
 from heimdall.engine.opencl.grid import chunked, ints, line_launch, source
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
-from heimdall.engine.opencl.lowered import Conv, Lowered, Pool, Reduce
+from heimdall.engine.opencl.lowered import Conv, Lowered
 from heimdall.engine.opencl.operators.chain import Chain
 from heimdall.engine.opencl.operators.context import Context, register
+from heimdall.engine.opencl.ops_picture import Pool
+from heimdall.engine.opencl.ops_reduce import Reduce
 from heimdall.engine.opencl.strided import Strided
 
 Mode = Literal["max", "average", "lp", "conv"]
