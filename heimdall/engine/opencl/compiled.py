@@ -131,6 +131,7 @@ class Compiled:
     def _ops(self, item: PlacedOp, bound: list[Bound], traits: Traits) -> list[Op]:
         """What the scheduler sees of a layer."""
         name, fallback = item.nodes[-1], isinstance(item.op.spec, Fallback)
+        nodes = tuple(reversed(dict.fromkeys(reversed(item.nodes))))  # each once, the last one last
         flops, size = cost(item.op, self.module.shapes, self.dtype.itemsize)
         launches = [launch for each in bound for launch in each.plan.launches]
         count = 1 if fallback else ops_for(flops, size, launches, traits)
@@ -138,7 +139,7 @@ class Compiled:
         if count == 1:
             names = [name]
         flops, size = flops // count, size // count
-        return [Op(each, item.op.kind, item.nodes, fallback, flops, size) for each in names]
+        return [Op(each, item.op.kind, nodes, fallback, flops, size) for each in names]
 
     def _fallback(self, op: Lowered) -> FallbackOps:
         return FallbackOps(self.graph, op.nodes, op.inputs, op.outputs)

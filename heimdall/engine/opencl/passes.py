@@ -14,7 +14,8 @@ from heimdall.engine.opencl.fuse_shuffle import fuse_shuffles
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.lowered import Module
 from heimdall.engine.opencl.lowering import lower
-from heimdall.engine.opencl.verify import verify
+from heimdall.engine.opencl.verify import BrokenModuleError, verify
+from heimdall.errors import ModelError
 from heimdall.graph.graph import Graph
 
 Pass = Callable[[Module, Traits], None]
@@ -72,10 +73,14 @@ def run_passes(module: Module, traits: Traits, after: After | None = None) -> No
     """Rewrite a module for a device with ``traits``, in place.
 
     ``after(name, module)`` is told of ``LOWERING`` and of each pass that changed something. Raises
-    BrokenModuleError, naming the pass, when one leaves what cannot be run.
+    BrokenModuleError, naming the pass, when one leaves what cannot be run; ModelError when it is
+    not the passes that do.
     """
     tell = after or _ignore
-    verify(module, LOWERING)
+    try:
+        verify(module)
+    except BrokenModuleError as error:
+        raise ModelError(f"a node does not fit the tensors that it is given: {error}") from error
     tell(LOWERING, module)
     for name, rewrite in PASSES:
         ops, shapes = list(module.ops), dict(module.shapes)

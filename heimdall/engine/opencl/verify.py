@@ -1,7 +1,7 @@
 """What every rewrite of a module must keep, checked after each: see ``passes``.
 
 A network whose ops read what nobody has made, or whose shapes do not fit, would read and write
-memory that is not its own. No model file may cause that, so what fails here is a pass.
+memory that is not its own. What fits before a pass and not after it is the pass's mistake.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from heimdall.engine.opencl.lowered import Module
 from heimdall.engine.opencl.lowering import lower
 from heimdall.engine.opencl.passes import LOWERING, PASSES, run_passes
 from heimdall.engine.opencl.verify import BrokenModuleError
+from heimdall.errors import ModelError
 
 GPU = Traits("gpu")
 SHAPE = {"x": (1, 32, 12, 12)}
@@ -69,6 +70,13 @@ def test_a_pass_that_breaks_a_module_is_named(build, monkeypatch):
     monkeypatch.setattr(passes, "PASSES", (*PASSES[:2], ("cut-tails", drop_the_last), *PASSES[2:]))
     with pytest.raises(BrokenModuleError, match="after cut-tails: nothing makes the output 'y'"):
         run_passes(lower(build([node("Relu", "x")], SHAPE)), GPU)
+
+
+def test_where_no_pass_was_yet_it_is_the_model(build):
+    module = lower(build([node("Relu", "x")], SHAPE))
+    module.shapes["y"] = (1, 32, 12, 13)
+    with pytest.raises(ModelError, match=r"elementwise -> y \(y\): does not make 1x32x12x13 of"):
+        run_passes(module, GPU)
 
 
 def keep_a_shape_wrong(module: Module, traits: Traits) -> None:
