@@ -225,8 +225,9 @@ def _merge_scale(module: Module) -> bool:
 
 
 def _find_hard_sigmoids(module: Module) -> None:
-    """clip(x + b, 0, h) = h * hard_sigmoid(x / h + b / h)."""
-    producers = module.producers()
+    """clip(x + b, 0, h) = h * hard_sigmoid(x / h + b / h), where that leads to a gate: by itself it
+    would make 54.999996 of 55."""
+    producers, consumers = module.producers(), module.consumers()
     for op in module.ops:
         step = _step(op, "clip")
         shifted = producers.get(op.inputs[0]) if step and op.inputs else None
@@ -236,6 +237,8 @@ def _find_hard_sigmoids(module: Module) -> None:
             continue
         low, high = step.args[1:]
         if low != 0.0 or not isinstance(high, float) or not 0.0 < high < 1e30:
+            continue
+        if not _becomes_gate(module, consumers, op.output, shifted.inputs[0], high):
             continue
         unit = module.tensor(f"{op.output}/unit", module.shapes[op.output])
         gate = Expression.of("hard_sigmoid", Operand(0), 1.0 / high, shift / high)
@@ -247,6 +250,28 @@ def _find_hard_sigmoids(module: Module) -> None:
         )
         _find_hard_sigmoids(module)
         return
+
+
+def _becomes_gate(
+    module: Module, consumers: dict[str, list[Lowered]], name: str, x: str, high: float
+) -> bool:
+    """Whether a tensor of 0 .. ``high`` is scaled to 0 .. 1, or multiplied by (a multiple of) x."""
+    producers = module.producers()
+    for op in consumers.get(name, []):
+        step = _step(op, "mul", "div")
+        scale = _scalar(step) if step else None
+        if step is None or (step.function == "div" and step.args[0] == scale):
+            continue
+        if scale is None:
+            others = [_unscaled(producers, other)[0] for other in op.inputs if other != name]
+            if step.function == "mul" and _unscaled(producers, x)[0] in others:
+                return True
+            continue
+        top = high / scale if step.function == "div" else high * scale
+        near = abs(top - 1.0) < 1e-3  # exporters write 0.1666 for 1/6
+        if near or _becomes_gate(module, consumers, op.output, x, top):
+            return True
+    return False
 
 
 def _unscaled(producers: dict[str, Lowered], name: str) -> tuple[str, float, tuple[str, ...]]:

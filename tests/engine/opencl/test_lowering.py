@@ -103,6 +103,17 @@ def test_what_is_added_to_a_hard_swish_before_a_padded_layer_joins_it(build, che
     check(graph)
 
 
+@pytest.mark.parametrize("high", [55.0, 255.0, 6.0])
+def test_a_shifted_clip_that_is_no_gate_reaches_its_limits_exactly(build, engine, shared, high):
+    nodes = [node("Add", "x shift", "a"), node("Clip", "a low high")]
+    limits = {"low": np.float32(0), "high": np.float32(high), "shift": np.float32(3)}
+    graph = build(nodes, {"x": (1, 4, 5, 5)}, limits)
+    network = engine.load(graph)
+    x = np.linspace(-2 * high, 2 * high, 100, dtype=np.float32).reshape(1, 4, 5, 5)
+    found = shared.run(network, network.new_state(), {"x": x})
+    assert shared.same(found, shared.reference(graph, {"x": x}))
+
+
 def test_scales_and_biases_are_folded_into_the_weights(build, check):
     random = np.random.default_rng(1)
     constants = {"k": KERNEL} | {
