@@ -130,7 +130,8 @@ def _misused(error: click.UsageError) -> int:
 def words(error: HeimdallError) -> str:
     """An error as the command line says it: of the flag that was typed, not of an argument."""
     if not isinstance(error, ArgumentError) or not error.argument:
-        return str(error).replace("headless=True", "--headless")
+        said = str(error).replace("headless=True", "--headless")
+        return said.replace("precision='fp32'", "--precision fp32")
     value = error.value
     shown = "x".join(map(str, value)) if isinstance(value, tuple) else say_value(value)
     return f"--{error.argument.replace('_', '-')} {shown}: {error.problem}"
