@@ -155,8 +155,9 @@ def set_up_logging(debug: bool) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("heimdall").setLevel(logging.DEBUG if debug else logging.WARNING)
-    # Its one note is the address, which the user is waiting for.
-    logging.getLogger("heimdall.render.preview").setLevel(logging.DEBUG if debug else logging.INFO)
+    # Their one note is the address, which the user is waiting for, and what goes on after a run.
+    for noted in ("heimdall.render.preview", "heimdall.runtime.tuning"):
+        logging.getLogger(noted).setLevel(logging.DEBUG if debug else logging.INFO)
     if debug:
         root.setLevel(logging.DEBUG)
         for noisy in ("matplotlib", "PIL", "pytools", "asyncio"):

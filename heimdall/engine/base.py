@@ -187,8 +187,11 @@ class Engine(ABC):
         that must run as fallback ops (phones' GPU engines lack many: paper, Table 2).
         ``on_progress(done, total)`` is told while that takes long."""
 
-    def tune(self, graph: Graph, on_progress: LoadProgress) -> dict[str, Tried]:
+    def tune(
+        self, graph: Graph, on_progress: LoadProgress, *, again: bool = True
+    ) -> dict[str, Tried]:
         """Measure which kernels suit a graph best here, and use them from the next load on.
+        Without ``again`` only what was never measured on this machine.
 
         Returns what was looked at, by name. An engine without a choice looks at nothing.
         """

@@ -16,7 +16,7 @@ from heimdall.graph.graph import graph_from_model
 
 
 class TunableEngine(NullEngine):
-    def tune(self, graph, on_progress):
+    def tune(self, graph, on_progress, *, again=True):
         on_progress(2, 2)
         return {
             "small layer": Tried(4_000_000, 4_000_000, wrong=2),

@@ -107,7 +107,7 @@ def test_debug_shows_where_an_error_was_raised(args):
 def test_run_passes_its_options_on(monkeypatch, tmp_path):
     seen: dict[str, Any] = {}
 
-    def run_app(target, options, *progress):
+    def run_app(target, options, *progress, **more):
         seen.update(target=target, options=options)
         return {"schema": 1}
 

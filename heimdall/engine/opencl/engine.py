@@ -130,11 +130,10 @@ class OpenCLEngine(Engine):
         graph: Graph,
         on_progress: LoadProgress,
         *,
-        rounds: int = ROUNDS,
         again: bool = True,
+        rounds: int = ROUNDS,
     ) -> dict[str, Tried]:
-        """``rounds``: how often each variant is timed. Without ``again`` layers whose variant was
-        chosen on this machine before are left out."""
+        """``rounds``: how often each variant is timed."""
         compiled = Compiled(self, graph, ())
         found = tune(self, compiled, on_progress, rounds=rounds, again=again)
         self._compiled.clear()  # planned with the choices of before

@@ -22,7 +22,7 @@ from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
 from heimdall.engine.opencl.launched import Enqueue
 from heimdall.engine.opencl.layout import Layout
-from heimdall.engine.opencl.program import set_arguments
+from heimdall.engine.opencl.program import Programs, set_arguments
 from heimdall.engine.opencl.tuning import Layer, Tuned
 
 if TYPE_CHECKING:
@@ -63,11 +63,14 @@ def tune(
     layers = {layer.signature: layer for layer in compiled.convolutions}
     if not again:
         layers = {name: each for name, each in layers.items() if not engine.tuning.knows(each)}
+    # Of all variants only the chosen are worth a place on the disk.
+    programs = Programs(engine.context, keep=False, prefetch=engine.abilities.prefetch)
     found = {}
     for done, (signature, layer) in enumerate(layers.items()):
         progress(done, len(layers))
         try:
-            found[signature] = _tune_layer(engine, layer, rounds, compiled.graph.name)
+            bench = _Bench(engine, programs, layer)
+            found[signature] = _tune_layer(engine, bench, layer, rounds, compiled.graph.name)
         except cl.Error as error:
             raise explain(error, f"tuning {compiled.graph.name}") from error
         engine.tuning.save()
@@ -75,10 +78,11 @@ def tune(
     return found
 
 
-def _tune_layer(engine: OpenCLEngine, layer: Layer, rounds: int, network: str) -> Tried:
+def _tune_layer(
+    engine: OpenCLEngine, bench: _Bench, layer: Layer, rounds: int, network: str
+) -> Tried:
     """Each variant runs in turns with the default; the best one must win a second time, because
     the best of several measurements is the best by chance as well."""
-    bench = _Bench(engine, layer)
     variants = _variants(layer, engine.traits, engine.tuning.lookup(layer) or {})
     default = bench.prepare(next(variants)[1])
     wanted = bench.result(default)
@@ -98,10 +102,12 @@ def _tune_layer(engine: OpenCLEngine, layer: Layer, rounds: int, network: str) -
         if after_ns <= gain * before_ns:
             best, gain = tuned, after_ns / before_ns
     if best:
-        again = bench.prepare(layer.plan(engine.traits, best))
-        before_ns, after_ns = bench.times((default, again), rounds)
+        plan = layer.plan(engine.traits, best)
+        before_ns, after_ns = bench.times((default, bench.prepare(plan)), rounds)
         if after_ns <= CLEARLY * before_ns:
             engine.tuning.set(layer, best)
+            for launch in plan.launches:
+                engine.programs.build(launch.kernel)
             return Tried(before_ns, after_ns, wrong)
     engine.tuning.set(layer, {})
     (before_ns,) = bench.times((default,), rounds)
@@ -156,8 +162,8 @@ class _Variant:
 class _Bench:
     """A layer's tensors on the device, by themselves: the same random numbers for all variants."""
 
-    def __init__(self, engine: OpenCLEngine, layer: Layer) -> None:
-        self._engine, self._layer = engine, layer
+    def __init__(self, engine: OpenCLEngine, programs: Programs, layer: Layer) -> None:
+        self._engine, self._programs, self._layer = engine, programs, layer
         self._dtype = engine.traits.dtype
         random = np.random.default_rng(0)
         tensors = {"x": layer.x, **({"residual": layer.residual} if layer.residual else {})}
@@ -183,7 +189,7 @@ class _Bench:
             buffers[name] = cl.Buffer(engine.context, flags, hostbuf=data)
         enqueues = []
         for launch in plan.launches:
-            kernel = engine.programs.kernel(launch.kernel)
+            kernel = self._programs.kernel(launch.kernel)
             args = [buffers[arg.name] if isinstance(arg, Ref) else arg for arg in launch.args]
             set_arguments(kernel, args)
             enqueues.append(Enqueue(kernel, launch.global_size, launch.local_size))

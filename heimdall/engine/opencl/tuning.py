@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -156,7 +157,8 @@ def write_family(name: str, choices: Choices, origin: Mapping[str, Any]) -> Path
     """Write a family's table, with where it comes from, and return its path. Raises OSError."""
     content = {"schema": SCHEMA, "family": name, **origin, "choices": dict(sorted(choices.items()))}
     path = paths.PROFILES / "tuning" / f"{name}.json"
-    paths.replace_file(path, f"{json.dumps(content, indent=1)}\n".encode())
+    text = re.sub(r"(?<=[\[\d,])\n\s+(?=[\d\]])", "", json.dumps(content, indent=1))  # tiles
+    paths.replace_file(path, f"{text}\n".encode())
     return path
 
 
