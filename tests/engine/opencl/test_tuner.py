@@ -14,6 +14,7 @@ from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.tuning import Layer
 from heimdall.system import paths
+from heimdall.vocabulary.enums import Precision
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +71,19 @@ def test_tuning_measures_each_kind_of_layer_and_results_stay_right(shared, graph
     network = open_engine(traits=traits).load(graph)  # reads the file
     result = shared.run(network, network.new_state(), inputs)
     assert shared.relative_error(result, shared.reference(graph, inputs)) <= 1e-4
+
+
+def test_half_precision_has_choices_of_its_own(graph, caplog):
+    engine = open_engine()
+    if Precision.FP16 not in engine.precisions:
+        pytest.skip("this device has no half precision")
+    half = engine.in_precision(Precision.FP16)
+    found = half.tune(graph, ignore, rounds=1)
+    assert all(signature.endswith("half") for signature in found)
+    assert [each.wrong for each in found.values()] == [0, 0, 0]
+    assert "not used" not in caplog.text
+    assert half.load(graph).tuned
+    assert not engine.load(graph).tuned
 
 
 def damaging(change):
