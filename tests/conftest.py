@@ -28,6 +28,7 @@ settings.load_profile("heimdall")
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    os.environ["HEIMDALL_TUNE"] = "off"  # nothing is left behind in the background
     if "HEIMDALL_TEST_CACHE" in os.environ:  # kept between runs, to make them quick
         os.environ["HEIMDALL_CACHE"] = os.environ["HEIMDALL_TEST_CACHE"]
     else:

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from heimdall.analyzer.partition import OpCosts, partition
+from heimdall.analyzer.precision import engine_for
 from heimdall.analyzer.profiler import measure_ops
 from heimdall.engine.base import Engine, Network, State
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.errors import DeviceError, HeimdallError
 from heimdall.graph.graph import Graph, load_graph
 from heimdall.graph.samples import sample_inputs
+from heimdall.vocabulary.enums import Precision
 from heimdall.vocabulary.processors import CPU
 
 log = logging.getLogger(__name__)
@@ -38,6 +40,7 @@ def check_models(
     gap_ns: int = GAP_NS,
     shapes: Mapping[str, Any] | None = None,
     seed: int = 0,
+    precision: str = Precision.FP32,
     progress: Report | None = None,
 ) -> list[dict[str, Any]]:
     """Run each model on ``engine``, whole, in chunks of ``gap_ns`` and op by op, against
@@ -45,16 +48,24 @@ def check_models(
 
     One entry a model, in order: ``model, ops, fallback_ops, max_abs_error, max_rel_error,
     gpu_ms, chunked_ms, onnxruntime_ms, chunks, longest_enqueue_ms, weights_mb, activations_mb,
-    cores, error``. Errors are the largest over all outputs and all three ways of cutting;
-    max_rel_error is max|a - b| / max|b| of an output. Times are medians of interleaved runs
-    without input and output copies. ``longest_enqueue_ms`` is what the GPU does at most without
-    a chance to do something else, ``activations_mb`` the peak of one job; both are null where
-    the engine cannot tell. A model that cannot be checked has nulls, and the reason as
+    cores, precision, error``. Errors are the largest over all outputs and all three ways of
+    cutting; max_rel_error is max|a - b| / max|b| of an output. Times are medians of interleaved
+    runs without input and output copies. ``longest_enqueue_ms`` is what the GPU does at most
+    without a chance to do something else, ``activations_mb`` the peak of one job; both are null
+    where the engine cannot tell. A model that cannot be checked has nulls, and the reason as
     ``error``; the others go on.
 
     ``shapes`` gives input shapes by file name, as for ``load_graph``; the bundled models with
-    free dimensions are known.
+    free dimensions are known. ``precision`` is that of ``engine``, as of a DNN ("auto": what each
+    model gets there, which its entry tells); onnxruntime computes in float32. Raises DeviceError
+    where the engine lacks it.
     """
+    if precision != Precision.AUTO:
+        engine = engine.in_precision(Precision(precision))
+
+    def choose(graph: Graph) -> Engine:
+        return engine_for(engine, graph, precision)
+
     known = {**bundled_shapes(), **(shapes or {})}
     reference = OnnxRuntimeEngine(threads=cores, processor=CPU)
     todo = [Path(path) for path in paths]
@@ -62,7 +73,7 @@ def check_models(
     for index, path in enumerate(todo):
         if progress is not None:
             progress(f"checking {path.name}", index, len(todo))
-        results.append(_guarded(path, known.get(path.name), engine, reference, gap_ns, seed))
+        results.append(_guarded(path, known.get(path.name), choose, reference, gap_ns, seed))
     if progress is not None:
         progress("checked", len(todo), len(todo))
     return results
@@ -77,14 +88,22 @@ def bundled_shapes() -> dict[str, Any]:
 
 
 def _guarded(
-    path: Path, shapes: Any, engine: Engine, reference: OnnxRuntimeEngine, gap_ns: int, seed: int
+    path: Path,
+    shapes: Any,
+    choose: Callable[[Graph], Engine],
+    reference: OnnxRuntimeEngine,
+    gap_ns: int,
+    seed: int,
 ) -> dict[str, Any]:
     entry: dict[str, Any] = {"model": str(path), "ops": None, "fallback_ops": []}
     entry |= dict.fromkeys(("max_abs_error", "max_rel_error", "gpu_ms", "chunked_ms"))
     entry |= dict.fromkeys(("onnxruntime_ms", "chunks", "longest_enqueue_ms", "weights_mb"))
-    entry |= {"activations_mb": None, "cores": reference.threads, "error": None}
+    entry |= {"activations_mb": None, "cores": reference.threads, "precision": None, "error": None}
     try:
-        entry |= _check(load_graph(path, shapes), engine, reference, gap_ns, seed)
+        graph = load_graph(path, shapes)
+        engine = choose(graph)
+        entry["precision"] = engine.describe().get("precision", str(Precision.FP32))
+        entry |= _check(graph, engine, reference, gap_ns, seed)
     except HeimdallError as error:
         entry["error"] = str(error)
     except Exception as error:  # a driver's own types; the other models are still checked

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from heimdall.analyzer.partition import Chunk
+from heimdall.analyzer.precision import engine_for
 from heimdall.analyzer.profile import NetworkProfile
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.analyzer.store import load_or_measure
@@ -17,6 +18,7 @@ from heimdall.graph.graph import Graph, load_graph
 from heimdall.models.catalog import CATALOG
 from heimdall.runtime.processors import Processors, open_processors
 from heimdall.system import softgpu
+from heimdall.vocabulary.enums import Precision
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -46,14 +48,16 @@ def profile_model(
     *,
     force_fallback: Collection[str] = (),
     remeasure: bool = False,
+    precision: str = Precision.FP32,
     progress: Progress = no_progress,
 ) -> list[NetworkProfile]:
-    """One profile a network, measured where there is no valid one yet."""
+    """One profile a network, measured where there is no valid one yet. ``precision`` as of a DNN;
+    raises DeviceError where the GPU lacks it."""
     check_forced_names(graphs, force_fallback)
     return [
         load_or_measure(
             graph,
-            processors.gpu,
+            engine_for(processors.gpu, graph, precision, force_fallback),
             processors.cpu,
             mode=processors.profile_key,
             force_fallback=force_fallback,
@@ -65,22 +69,28 @@ def profile_model(
 
 
 def tune(
-    graphs: Sequence[Graph], processors: Processors, progress: Progress = no_progress
+    graphs: Sequence[Graph],
+    processors: Processors,
+    progress: Progress = no_progress,
+    precision: str = Precision.FP32,
 ) -> list[dict[str, Any]]:
     """Let the GPU's engine choose kernels by measurement; one summary a network.
 
-    ``before_ms`` and ``after_ms`` are sums over the layers looked at, each alone.
+    ``before_ms`` and ``after_ms`` are sums over the layers looked at, each alone;
+    ``wrong_kernels`` computed something else than the default and were not considered.
     """
     summaries = []
     for graph in graphs:
-        found = processors.gpu.tune(graph, partial(progress, f"tuning {graph.name}")).values()
+        engine = engine_for(processors.gpu, graph, precision)
+        found = engine.tune(graph, partial(progress, f"tuning {graph.name}")).values()
         summaries.append(
             {
                 "network": graph.name,
                 "layers": len(found),
-                "changed": sum(after < before for before, after in found),
-                "before_ms": sum(before for before, _ in found) / 1e6,
-                "after_ms": sum(after for _, after in found) / 1e6,
+                "changed": sum(each.after_ns < each.before_ns for each in found),
+                "before_ms": sum(each.before_ns for each in found) / 1e6,
+                "after_ms": sum(each.after_ns for each in found) / 1e6,
+                "wrong_kernels": sum(each.wrong for each in found),
             }
         )
     return summaries
@@ -202,15 +212,20 @@ def check(
     device: str | None,
     cores: int | None,
     progress: Progress = no_progress,
+    precision: str = Precision.FP32,
 ) -> list[dict[str, Any]]:
-    """Check models against onnxruntime, with GPU and CPU side on the same cores, in turn."""
+    """Check models against onnxruntime, with GPU and CPU side on the same cores, in turn.
+
+    Raises DeviceError where the GPU lacks a ``precision`` that is asked for.
+    """
     from heimdall.bench.check import check_models
 
     names = [*models, *(CATALOG if every else ())]
     files = [path for name in names for path in _files(name)]
     software = softgpu.together(cores)
     with open_processors(device, software) as processors:
-        return check_models(files, processors.gpu, len(software.gpu_cores), progress=progress)
+        gpu, cores = processors.gpu, len(software.gpu_cores)
+        return check_models(files, gpu, cores, precision=precision, progress=progress)
 
 
 def _files(model: str) -> list[Path]:

@@ -90,6 +90,9 @@ def run(
     With --serve 8080 the address of the page, which holds a token, is printed on standard error.
     Only this machine can open it; --serve 0.0.0.0:8080 lets others. The app's demo script then
     does not play, because a person is at the controls.
+
+    After the run, kernels of networks that are new on this machine are measured in the background,
+    once; HEIMDALL_TUNE=off declines.
     """
     chosen = RunOptions(
         source=parse_source(source),
@@ -100,7 +103,7 @@ def run(
     with console.uncollected(), console.work(as_json), console.Progress() as progress:
         from heimdall.runtime.run import run_app
 
-        summary = run_app(app, chosen, progress)
+        summary = run_app(app, chosen, progress, tune_afterwards=True)
     show(as_json, summary, "run_summary")
     return console.FAILED if any(out["error"] for out in summary.get("outputs", {}).values()) else 0
 

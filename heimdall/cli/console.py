@@ -130,7 +130,8 @@ def _misused(error: click.UsageError) -> int:
 def words(error: HeimdallError) -> str:
     """An error as the command line says it: of the flag that was typed, not of an argument."""
     if not isinstance(error, ArgumentError) or not error.argument:
-        return str(error).replace("headless=True", "--headless")
+        said = str(error).replace("headless=True", "--headless")
+        return said.replace("precision='fp32'", "--precision fp32")
     value = error.value
     shown = "x".join(map(str, value)) if isinstance(value, tuple) else say_value(value)
     return f"--{error.argument.replace('_', '-')} {shown}: {error.problem}"
@@ -154,8 +155,9 @@ def set_up_logging(debug: bool) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("heimdall").setLevel(logging.DEBUG if debug else logging.WARNING)
-    # Its one note is the address, which the user is waiting for.
-    logging.getLogger("heimdall.render.preview").setLevel(logging.DEBUG if debug else logging.INFO)
+    # Their one note is the address, which the user is waiting for, and what goes on after a run.
+    for noted in ("heimdall.render.preview", "heimdall.runtime.tuning"):
+        logging.getLogger(noted).setLevel(logging.DEBUG if debug else logging.INFO)
     if debug:
         root.setLevel(logging.DEBUG)
         for noisy in ("matplotlib", "PIL", "pytools", "asyncio"):

@@ -15,6 +15,7 @@ from heimdall.cli.parameters import (
     json_option,
     measuring_options,
     options,
+    precision_option,
     show,
 )
 from heimdall.errors import ConfigError, unknown
@@ -65,6 +66,7 @@ def size_mb(files: list[Path]) -> float | None:
         is_flag=True,
         help="First try other kernels for each convolution, and keep the fastest.",
     ),
+    precision_option,
     *measuring_options,
     json_option,
 )
@@ -90,6 +92,7 @@ def _profiles(
     gpu_cores: int | None,
     force_fallback: tuple[str, ...],
     remeasure: bool,
+    precision: str = "fp32",
     tuned: list[dict[str, Any]] | None = None,
 ) -> list[NetworkProfile]:
     """The model's networks, profiled where they would run; with a list as ``tuned``, kernels
@@ -102,12 +105,13 @@ def _profiles(
     software = softgpu.plan(cores=gpu_cores)
     with console.Progress() as progress, open_processors(device, software) as there:
         if tuned is not None:
-            tuned += inspection.tune(graphs, there, progress)
+            tuned += inspection.tune(graphs, there, progress, precision)
         return inspection.profile_model(
             graphs,
             there,
             force_fallback=force_fallback,
             remeasure=remeasure or tuned is not None,
+            precision=precision,
             progress=progress,
         )
 
@@ -213,20 +217,26 @@ def partition(
 @options(
     click.option("--all", "every", is_flag=True, help="Every bundled model."),
     click.option("--cores", type=click.IntRange(1), help="Cores for both sides."),
+    precision_option,
     device_option,
     json_option,
 )
 def check(
-    model: tuple[str, ...], every: bool, cores: int | None, device: str | None, as_json: bool
+    model: tuple[str, ...],
+    every: bool,
+    cores: int | None,
+    precision: str,
+    device: str | None,
+    as_json: bool,
 ) -> None:
     """Compare each MODEL on the GPU engine, chunk by chunk, with onnxruntime.
 
-    Both sides compute on the same number of cores.
+    Both sides compute on the same number of cores, onnxruntime in float32.
     """
     if not model and not every:
         raise click.UsageError("Missing argument 'MODEL...', or --all.")
     with console.work(as_json), console.Progress() as progress:
         from heimdall.bench import inspection
 
-        results = inspection.check([*model], every, device, cores, progress)
+        results = inspection.check([*model], every, device, cores, progress, precision)
     show(as_json, results, "check_report")

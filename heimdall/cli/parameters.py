@@ -14,6 +14,7 @@ import click
 from heimdall.app.options import parse_press, parse_serve, parse_size
 from heimdall.cli import console
 from heimdall.errors import ConfigError
+from heimdall.vocabulary.enums import Precision
 
 
 class Parsed(click.ParamType):
@@ -101,6 +102,13 @@ fallback_option = click.option(
 )
 remeasure_option = click.option(
     "--remeasure", is_flag=True, help="Measure even where a profile is saved."
+)
+precision_option = click.option(
+    "--precision",
+    type=click.Choice(Precision.values()),
+    default=str(Precision.FP32),
+    show_default=True,
+    help="Of the network in the GPU's memory; auto: fp16 where it is faster and right.",
 )
 measuring_options = (
     shape_option,

@@ -214,7 +214,7 @@ def model_list(models: Sequence[Mapping[str, Any]]) -> list[Table | str]:
 def check_report(results: Sequence[Mapping[str, Any]]) -> list[Table | str]:
     """One line a model; what could not be checked below."""
     columns = ["model", ">ops", ">fallback", ">rel. error", ">GPU ms", ">chunked", ">chunks"]
-    columns += [">onnxruntime ms", ">longest enqueue", ">MB a job", ">cores"]
+    columns += [">onnxruntime ms", ">longest enqueue", ">MB a job", ">cores", "precision"]
     rows = [
         [
             Path(result["model"]).name,
@@ -228,6 +228,7 @@ def check_report(results: Sequence[Mapping[str, Any]]) -> list[Table | str]:
             _ms(result["longest_enqueue_ms"], 2),
             _ms(result["activations_mb"]),
             result["cores"],
+            result["precision"],
         ]
         for result in results
         if not result["error"]
@@ -241,6 +242,7 @@ def profile_report(result: Mapping[str, Any]) -> list[Table | str]:
     parts: list[Table | str] = [
         f"{each['network']}: other kernels for {each['changed']} of {each['layers']} kinds of"
         f" convolution, {each['before_ms']:.2f} -> {each['after_ms']:.2f} ms"
+        + (f"; {each['wrong_kernels']} kernels are wrong here" if each["wrong_kernels"] else "")
         for each in result.get("tuned") or ()
     ]
     for network in result["networks"]:

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,6 +56,15 @@ class Memory:
 
     weights_bytes: int
     activation_bytes: int
+
+
+class Tried(NamedTuple):
+    """What came of trying other kernels for one kind of layer: its time before and now, and how
+    many of them computed something else, which are never chosen."""
+
+    before_ns: int
+    after_ns: int
+    wrong: int = 0
 
 
 class State(ABC):  # noqa: B024  (engines keep what they need)
@@ -140,6 +150,12 @@ class Network(ABC):
         """Where the engine can tell."""
         return None
 
+    @property
+    def tuned(self) -> bool:
+        """False where ``Engine.tune`` was never run on this machine and would find something to
+        choose."""
+        return True
+
     def close(self) -> None:  # noqa: B027  (optional)
         """Free device memory."""
 
@@ -171,11 +187,13 @@ class Engine(ABC):
         that must run as fallback ops (phones' GPU engines lack many: paper, Table 2).
         ``on_progress(done, total)`` is told while that takes long."""
 
-    def tune(self, graph: Graph, on_progress: LoadProgress) -> dict[str, tuple[int, int]]:
+    def tune(
+        self, graph: Graph, on_progress: LoadProgress, *, again: bool = True
+    ) -> dict[str, Tried]:
         """Measure which kernels suit a graph best here, and use them from the next load on.
+        Without ``again`` only what was never measured on this machine.
 
-        Returns what was looked at: (ns before, ns now) by name. An engine without a choice
-        looks at nothing.
+        Returns what was looked at, by name. An engine without a choice looks at nothing.
         """
         return {}
 

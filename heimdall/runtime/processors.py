@@ -12,6 +12,7 @@ import cv2  # noqa: F401  (its threads, and numpy's, must not become the softwar
 from heimdall.engine import ENGINES, open_engine
 from heimdall.engine.base import Engine
 from heimdall.errors import DeviceError
+from heimdall.runtime import tuning
 from heimdall.system import softgpu
 from heimdall.system.priority import cores_awake
 from heimdall.vocabulary.processors import CPU, GPU
@@ -55,16 +56,17 @@ def open_processors(
     """Open both engines, and close them when the block ends.
 
     The GPU's threads are confined by ``software`` (default: ``softgpu.plan()``), unless it
-    turns out to be a real one. An Engine that is given plays the GPU, and stays open. Raises
-    DeviceError when the device asked for is not there.
+    turns out to be a real one. An Engine that is given plays the GPU, and stays open. Who tunes in
+    the background makes room. Raises DeviceError when the device asked for is not there.
     """
     software = software or softgpu.plan()
+    tuning.interrupt()
     with softgpu.restored_afterwards(software), contextlib.ExitStack() as stack:
         if isinstance(device, Engine):
             gpu = device
         else:
             with software.confined():
-                gpu = stack.enter_context(contextlib.closing(_open_gpu(device)))
+                gpu = stack.enter_context(contextlib.closing(open_gpu(device)))
         if gpu.hardware:
             software.release()
         elif software.realtime:
@@ -73,10 +75,10 @@ def open_processors(
         yield Processors(gpu, cpu, None if gpu.hardware else software)
 
 
-def _open_gpu(device: str | None) -> Engine:
-    """The OpenCL engine, or what was asked for by name: a provider of onnxruntime, or an engine
-    of another package (``name``, or ``name:device``). Without any OpenCL, onnxruntime on the CPU
-    takes the GPU's role too."""
+def open_gpu(device: str | None = None) -> Engine:
+    """The GPU's engine alone: OpenCL's, or what was asked for by name, a provider of onnxruntime or
+    an engine of another package (``name``, or ``name:device``). Without any OpenCL, onnxruntime on
+    the CPU takes the GPU's role too."""
     if device == "onnxruntime":
         return open_engine("onnxruntime", processor=GPU)
     if device is not None:

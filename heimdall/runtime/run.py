@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import App, RunOptions
 from heimdall.errors import ConfigError
+from heimdall.runtime import tuning
 from heimdall.runtime.live import LiveRun
 from heimdall.runtime.opening import Opening
 from heimdall.runtime.session import as_app
@@ -43,12 +44,22 @@ def run(
 
 
 def run_app(
-    target: str | Path | type[App] | App, options: RunOptions, progress: Progress = no_progress
+    target: str | Path | type[App] | App,
+    options: RunOptions,
+    progress: Progress = no_progress,
+    *,
+    tune_afterwards: bool = False,
 ) -> dict[str, Any]:
-    """The same as plain data: the object that ``heimdall run --json`` prints."""
+    """The same as plain data: the object that ``heimdall run --json`` prints.
+    ``tune_afterwards``: see ``tuning``."""
     entered_s = time.perf_counter()
     with open_run(as_app(target), options, progress) as run:
         summary = run.until_finished()
+        task = tune_afterwards and tuning.wanted(
+            run.setup.processors, run.setup.deployments, options.device
+        )
+    if task:
+        tuning.start(task)
     return {**summary, "wall_s": round(time.perf_counter() - entered_s, 3)}
 
 

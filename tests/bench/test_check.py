@@ -9,14 +9,16 @@ from heimdall.analyzer import profiler
 from heimdall.bench.check import bundled_shapes, check_models
 from heimdall.engine.null import NullEngine
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine, OnnxRuntimeNetwork
+from heimdall.errors import DeviceError
 from heimdall.system import paths
+from heimdall.vocabulary.enums import Precision
 
 SELFIE = paths.ASSETS / "models" / "seg_selfie_256.onnx"
 HAND = paths.ASSETS / "models" / "hand_landmark_lite_224.onnx"
 KEYS = [
     "model", "ops", "fallback_ops", "max_abs_error", "max_rel_error", "gpu_ms", "chunked_ms",
     "onnxruntime_ms", "chunks", "longest_enqueue_ms", "weights_mb", "activations_mb", "cores",
-    "error",
+    "precision", "error",
 ]  # fmt: skip
 
 
@@ -39,6 +41,35 @@ def test_right_engine_has_no_error_and_all_figures(gpu):
     assert entry["chunks"] >= 1
     assert min(entry["gpu_ms"], entry["chunked_ms"], entry["onnxruntime_ms"]) > 0
     assert json.loads(json.dumps(entry)) == entry
+
+
+class HalfEngine(NullEngine):
+    """Says that it has half precision."""
+
+    half = False
+    precisions = (Precision.FP32, Precision.FP16)
+
+    def in_precision(self, precision):
+        other = HalfEngine()
+        other.half = precision == Precision.FP16
+        return other
+
+    def describe(self):
+        return {**super().describe(), **({"precision": "fp16"} if self.half else {})}
+
+
+def test_a_model_is_checked_in_the_precision_asked_for():
+    (entry,) = check_models([HAND], HalfEngine(), precision="fp16")
+    assert entry["precision"] == "fp16"
+    (entry,) = check_models([HAND], HalfEngine())
+    assert entry["precision"] == "fp32"
+
+
+def test_a_precision_that_the_engine_lacks_is_an_error_before_any_model():
+    with pytest.raises(DeviceError, match="engine null has no fp16: use precision='fp32'"):
+        check_models([HAND], NullEngine(), precision="fp16")
+    (entry,) = check_models([HAND], NullEngine(), precision="auto")
+    assert entry["precision"] == "fp32"
 
 
 def test_wrong_engine_is_found_out():

@@ -9,16 +9,19 @@ import pytest
 from onnx import TensorProto, helper
 
 from heimdall.bench import inspection
-from heimdall.engine.base import PassOp
+from heimdall.engine.base import PassOp, Tried
 from heimdall.engine.null import NullEngine
 from heimdall.errors import ConfigError
 from heimdall.graph.graph import graph_from_model
 
 
 class TunableEngine(NullEngine):
-    def tune(self, graph, on_progress):
+    def tune(self, graph, on_progress, *, again=True):
         on_progress(2, 2)
-        return {"small layer": (4_000_000, 4_000_000), "large layer": (9_000_000, 6_000_000)}
+        return {
+            "small layer": Tried(4_000_000, 4_000_000, wrong=2),
+            "large layer": Tried(9_000_000, 6_000_000),
+        }
 
 
 @pytest.fixture
@@ -42,6 +45,7 @@ def test_tuning_says_how_many_layers_changed_and_what_that_gains(graph):
         "changed": 1,
         "before_ms": 13.0,
         "after_ms": 10.0,
+        "wrong_kernels": 2,
     }
     assert seen == [(f"tuning {graph.name}", 2, 2)]
 

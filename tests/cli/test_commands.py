@@ -67,6 +67,8 @@ def test_the_version_is_the_packages():
         (["run"], "APP"),
         (["walk"], "walk"),
         (["check"], "MODEL"),
+        (["check", "selfie", "--precision", "fp8"], "fp8"),
+        (["profile", "selfie", "--precision", "double"], "double"),
         (["partition", "nanodet", "--gap-ms", "0"], "gap-ms"),
         (["profile", "nonsense"], "nonsense"),
         (["partition", "nonsense", "--gap-ms", "20"], "nonsense"),
@@ -105,7 +107,7 @@ def test_debug_shows_where_an_error_was_raised(args):
 def test_run_passes_its_options_on(monkeypatch, tmp_path):
     seen: dict[str, Any] = {}
 
-    def run_app(target, options, *progress):
+    def run_app(target, options, *progress, **more):
         seen.update(target=target, options=options)
         return {"schema": 1}
 
@@ -137,6 +139,15 @@ def test_run_passes_its_options_on(monkeypatch, tmp_path):
 
 
 # --- commands for real ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["check", "profile"])
+def test_a_precision_that_the_device_lacks_is_one_error_that_says_what_to_type(command):
+    result = heimdall(command, "selfie", "--device", "onnxruntime", "--precision", "fp16")
+    assert result.returncode == 2
+    assert result.stdout == ""
+    last = result.stderr.splitlines()[-1]
+    assert last == "error: engine onnxruntime has no fp16: use --precision fp32"
 
 
 def test_models_lists_the_catalogue_with_files_that_exist():

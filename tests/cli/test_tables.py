@@ -187,11 +187,12 @@ def test_what_could_not_be_checked_stands_below_what_could(shown):
     good = {
         "model": "models/a.onnx", "ops": 12, "fallback_ops": ["x"], "max_rel_error": 1.2e-5,
         "gpu_ms": 3.0, "chunked_ms": 3.5, "chunks": 2, "onnxruntime_ms": 9.0,
-        "longest_enqueue_ms": None, "activations_mb": 1.5, "cores": 1, "error": None,
+        "longest_enqueue_ms": None, "activations_mb": 1.5, "cores": 1, "precision": "fp16",
+        "error": None,
     }  # fmt: skip
     lines = shown(tables.check_report([good, {"model": "b.onnx", "error": "is truncated"}]))
     assert cells(lines, "a.onnx") == [
-        "a.onnx", "12", "1", "1.2e-05", "3.00", "3.50", "2", "9.00", "-", "1.5", "1"
+        "a.onnx", "12", "1", "1.2e-05", "3.00", "3.50", "2", "9.00", "-", "1.5", "1", "fp16"
     ]  # fmt: skip
     assert lines[-1] == "b.onnx: is truncated"
 

@@ -183,7 +183,8 @@ class Compiled:
     def convolutions(self) -> list[Layer]:
         """Every convolution."""
         steps = (step for op in self.placer.ops for step in op.steps)
-        return [conv_layer(step) for step in steps if isinstance(step.spec, Conv)]
+        half = self.dtype == np.float16
+        return [conv_layer(step, half) for step in steps if isinstance(step.spec, Conv)]
 
     @cached_property
     def dedicated(self) -> list[Storage]:

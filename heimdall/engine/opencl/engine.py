@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 import pyopencl as cl
 
-from heimdall.engine.base import Engine, LoadProgress, PassOp
+from heimdall.engine.base import Engine, LoadProgress, PassOp, Tried
 from heimdall.engine.opencl.abilities import Abilities
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import driver, explain, finish, is_gpu, label, select, traits_of
@@ -21,8 +21,8 @@ from heimdall.engine.opencl.passes import lower_for
 from heimdall.engine.opencl.probe import choose
 from heimdall.engine.opencl.program import Programs
 from heimdall.engine.opencl.transfer import Transfer
-from heimdall.engine.opencl.tuner import tune
-from heimdall.engine.opencl.tuning import Tuning
+from heimdall.engine.opencl.tuner import ROUNDS, tune
+from heimdall.engine.opencl.tuning import Tuning, family
 from heimdall.engine.opencl.version import version
 from heimdall.errors import DeviceError
 from heimdall.graph.graph import Graph
@@ -69,7 +69,8 @@ class OpenCLEngine(Engine):
             raise explain(error, f"opening {label(self.device)}") from error
         keep_kernels &= self.abilities.binaries
         self.programs = Programs(self.context, keep_kernels, prefetch=self.abilities.prefetch)
-        self.tuning = Tuning(label(self.device), driver(self.device))
+        table = family(self.traits, hardware=self.hardware)
+        self.tuning = Tuning(label(self.device), driver(self.device), self.traits, table)
         self._compiled: WeakValueDictionary[tuple[str, tuple[str, ...]], Compiled]
         self._compiled = WeakValueDictionary()
 
@@ -124,10 +125,17 @@ class OpenCLEngine(Engine):
             compiled = self._compiled[key] = Compiled(self, graph, force_fallback)
         return OpenCLNetwork(self, compiled, on_progress)
 
-    def tune(self, graph: Graph, on_progress: LoadProgress) -> dict[str, tuple[int, int]]:
+    def tune(
+        self,
+        graph: Graph,
+        on_progress: LoadProgress,
+        *,
+        again: bool = True,
+        rounds: int = ROUNDS,
+    ) -> dict[str, Tried]:
+        """``rounds``: how often each variant is timed."""
         compiled = Compiled(self, graph, ())
-        found = tune(self, compiled, on_progress)
-        self.tuning.save()
+        found = tune(self, compiled, on_progress, rounds=rounds, again=again)
         self._compiled.clear()  # planned with the choices of before
         return found
 

@@ -64,6 +64,10 @@ class OpenCLNetwork(Network):
             raise explain(error, f"trying the kernels of {self.graph.name}") from error
 
     @property
+    def tuned(self) -> bool:
+        return all(map(self._engine.tuning.knows, self._compiled.convolutions))
+
+    @property
     def memory(self) -> Memory:
         return self._compiled.memory
 

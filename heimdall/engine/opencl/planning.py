@@ -35,7 +35,7 @@ def plan_step(step: Step, traits: Traits, tuning: Tuning) -> Bound:
     names |= {"y" if key == "o0" else f"y{key[1:]}": names[key] for key in names if key[0] == "o"}
     if isinstance(spec, Conv):
         names |= {"x": names["i0"], **({"residual": names["i1"]} if len(values) > 1 else {})}
-        layer = conv_layer(step)
+        layer = conv_layer(step, traits.storage == "half")
         return Bound(layer.plan(traits, tuning.lookup(layer)), names)
     if isinstance(spec, Separable):
         names |= {"x": names["i0"], **({"residual": names["i1"]} if len(values) > 1 else {})}
@@ -71,15 +71,17 @@ def _strided(value: Value) -> Strided:
     return value.strided
 
 
-def conv_layer(step: Step) -> Layer:
-    """The convolution that a step with a ``Conv`` computes; a matrix is a picture of one row."""
+def conv_layer(step: Step, half: bool) -> Layer:
+    """The convolution that a step with a ``Conv`` computes, on tensors in ``half`` precision or
+    not; a matrix is a picture of one row."""
     spec, values, y = step.spec, step.inputs, step.outputs[0]
     if spec.matrix:
         rows, y_rows = _strided(values[0]), _strided(y)
         depth, columns = rows.shape[-1], y_rows.shape[-1]
         count = rows.size // depth
         layouts = Layout.matrix(count, depth), Layout.matrix(count, columns)
-        return Layer(spec.spec, *layouts, spec.weights, spec.bias)
+        return Layer(spec.spec, *layouts, spec.weights, spec.bias, half=half)
     residual = _layout(values[1]) if len(values) > 1 else None
     x = _layout(values[0])
-    return Layer(spec.spec, x, _layout(y), spec.weights, spec.bias, residual, step.clears)
+    tensors = x, _layout(y), spec.weights, spec.bias, residual
+    return Layer(spec.spec, *tensors, step.clears, half)

@@ -1,22 +1,34 @@
-"""Measures variants of each convolution of a network on the device, and remembers the best."""
+"""Measures variants of each convolution of a network on the device, and remembers the best.
+
+A variant is believed only if it computes what the default computes, on the same random numbers
+and the layer's own weights: a kernel that a driver compiles wrongly may well be the fastest.
+"""
 
 from __future__ import annotations
 
+import logging
+import math
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyopencl as cl
 
+from heimdall.engine.base import Tried
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explain
-from heimdall.engine.opencl.launch import Arg, Plan, Ref, Traits
+from heimdall.engine.opencl.launch import Plan, Ref, Traits
 from heimdall.engine.opencl.launched import Enqueue
+from heimdall.engine.opencl.layout import Layout
+from heimdall.engine.opencl.program import Programs, set_arguments
 from heimdall.engine.opencl.tuning import Layer, Tuned
 
 if TYPE_CHECKING:
     from heimdall.engine.opencl.engine import OpenCLEngine
+
+log = logging.getLogger(__name__)
 
 # (output blocks, pixels wide, pixels high) tried beside what the tables say. Few: each may be a
 # new kernel, which takes 0.2 s to compile.
@@ -32,53 +44,89 @@ _DEPTHWISE = {
 }
 ROUNDS = 7
 CLEARLY = 0.97  # of the default's time: less is not worth a different kernel
+# The largest difference from the default, of the default's largest value.
+_SAME = 1e-4
+_SAME_HALF = 6 * 2.0**-11  # six roundings of a half
+_SAME_WINOGRAD = 1e-3  # against a direct kernel: its sums are of larger numbers
 
 
 def tune(
-    engine: OpenCLEngine, compiled: Compiled, progress: Callable[[int, int], None]
-) -> dict[str, tuple[int, int]]:
-    """Choose the variant of every convolution anew; tell ``engine.tuning``, which is not saved.
-
-    Returns (ns of the default, ns of the best variant) by the layer's signature.
-    """
+    engine: OpenCLEngine,
+    compiled: Compiled,
+    progress: Callable[[int, int], None],
+    *,
+    rounds: int = ROUNDS,
+    again: bool = True,
+) -> dict[str, Tried]:
+    """Choose the variant of every convolution anew; tell ``engine.tuning``, which is saved after
+    each. See ``OpenCLEngine.tune``; the names are the layers' signatures."""
     layers = {layer.signature: layer for layer in compiled.convolutions}
+    if not again:
+        layers = {name: each for name, each in layers.items() if not engine.tuning.knows(each)}
+    # Of all variants only the chosen are worth a place on the disk.
+    programs = Programs(engine.context, keep=False, prefetch=engine.abilities.prefetch)
     found = {}
     for done, (signature, layer) in enumerate(layers.items()):
         progress(done, len(layers))
         try:
-            found[signature] = _tune_layer(engine, layer)
+            bench = _Bench(engine, programs, layer)
+            found[signature] = _tune_layer(engine, bench, layer, rounds, compiled.graph.name)
         except cl.Error as error:
             raise explain(error, f"tuning {compiled.graph.name}") from error
+        engine.tuning.save()
     progress(len(layers), len(layers))
     return found
 
 
-def _tune_layer(engine: OpenCLEngine, layer: Layer) -> tuple[int, int]:
-    variants = _variants(engine, layer)
-    trials = [_Trial(engine, layer, plan) for _, plan in variants]
-    times = [trial.run() for trial in trials]
-    for _ in range(ROUNDS):  # in turn: a disturbance hits all alike
-        times = [min(ns, trial.run()) for ns, trial in zip(times, trials, strict=True)]
-    best = times.index(min(times))
-    if times[best] > CLEARLY * times[0]:
-        best = 0
-    engine.tuning.set(layer, variants[best][0])
-    return times[0], times[best]
+def _tune_layer(
+    engine: OpenCLEngine, bench: _Bench, layer: Layer, rounds: int, network: str
+) -> Tried:
+    """Each variant runs in turns with the default; the best one must win a second time, because
+    the best of several measurements is the best by chance as well."""
+    variants = _variants(layer, engine.traits, engine.tuning.lookup(layer) or {})
+    default = bench.prepare(next(variants)[1])
+    wanted = bench.result(default)
+    best: Tuned = {}
+    gain, wrong = CLEARLY, 0
+    for tuned, plan in variants:
+        variant = bench.prepare(plan)
+        error = _error(bench.result(variant), wanted)
+        if error > _tolerance(layer, default, variant):
+            wrong += 1
+            log.warning(
+                "%s: %s computes something else with %s (off by %.1e of the largest): not used",
+                *(network, layer.signature, dict(tuned), error),
+            )
+            continue
+        before_ns, after_ns = bench.times((default, variant), rounds)
+        if after_ns <= gain * before_ns:
+            best, gain = tuned, after_ns / before_ns
+    if best:
+        plan = layer.plan(engine.traits, best)
+        before_ns, after_ns = bench.times((default, bench.prepare(plan)), rounds)
+        if after_ns <= CLEARLY * before_ns:
+            engine.tuning.set(layer, best)
+            for launch in plan.launches:
+                engine.programs.build(launch.kernel)
+            return Tried(before_ns, after_ns, wrong)
+    engine.tuning.set(layer, {})
+    (before_ns,) = bench.times((default,), rounds)
+    return Tried(before_ns, before_ns, wrong)
 
 
-def _variants(engine: OpenCLEngine, layer: Layer) -> list[tuple[Tuned, Plan]]:
-    """The default first, then those whose launches differ from all before."""
-    traits = engine.traits
-    options: list[Tuned] = [{}, {"winograd": False}]
+def _variants(layer: Layer, traits: Traits, chosen: Tuned) -> Iterator[tuple[Tuned, Plan]]:
+    """The default first, then those whose launches differ from all before; what is ``chosen`` so
+    far is among them. One at a time: each has its own copy of the weights."""
+    options: list[Tuned] = [{}, {"winograd": False}, chosen]
     depthwise = layer.spec.groups == layer.x.channels == layer.y.channels > 1
     tiles = (_DEPTHWISE if depthwise else _DENSE)[_registers(traits)]
     options += [{"tile": list(tile), "winograd": False} for tile in tiles]
-    found: list[tuple[Tuned, Plan]] = []
+    seen = []
     for tuned in options:
         plan = layer.plan(traits, tuned)
-        if all(plan.launches != other.launches for _, other in found):
-            found.append((tuned, plan))
-    return found
+        if plan.launches not in seen:
+            seen.append(plan.launches)
+            yield tuned, plan
 
 
 def _registers(traits: Traits) -> str:
@@ -87,39 +135,114 @@ def _registers(traits: Traits) -> str:
     return "large" if traits.registers >= 32 else "small"
 
 
-class _Trial:
-    """One variant with buffers of its own, filled with zeros."""
+def _tolerance(layer: Layer, *variants: _Variant) -> float:
+    if layer.half:
+        return _SAME_HALF
+    return _SAME_WINOGRAD if any(each.winograd for each in variants) else _SAME
 
-    def __init__(self, engine: OpenCLEngine, layer: Layer, plan: Plan) -> None:
-        self._queue, self._times_ops = engine.queue, engine.times_ops
-        self._buffers = {"x": self._zeros(engine, layer.x.bytes)}
-        self._buffers["y"] = self._zeros(engine, layer.y.bytes)
-        if layer.residual is not None:
-            self._buffers["residual"] = self._zeros(engine, layer.residual.bytes)
-        self._buffers["scratch"] = self._zeros(engine, 4 * max(1, plan.scratch_floats))
-        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+
+def _error(found: np.ndarray, wanted: np.ndarray) -> float:
+    """The largest difference, of the largest value; infinite where one is not a number."""
+    with np.errstate(invalid="ignore"):  # the same infinity in both
+        differences = np.where(found == wanted, 0.0, np.abs(found - wanted))
+    largest = float(np.abs(wanted[np.isfinite(wanted)]).max(initial=1e-6))
+    error = float(differences.max(initial=0.0)) / largest
+    return math.inf if math.isnan(error) else error
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """Kernels with their arguments set; ``buffers`` must live as long as they may run."""
+
+    enqueues: tuple[Enqueue, ...]
+    buffers: Mapping[str, cl.Buffer]
+    winograd: bool
+
+
+class _Bench:
+    """A layer's tensors on the device, by themselves: the same random numbers for all variants."""
+
+    def __init__(self, engine: OpenCLEngine, programs: Programs, layer: Layer) -> None:
+        self._engine, self._programs, self._layer = engine, programs, layer
+        self._dtype = engine.traits.dtype
+        random = np.random.default_rng(0)
+        tensors = {"x": layer.x, **({"residual": layer.residual} if layer.residual else {})}
+        self._buffers = {
+            name: self._tensor(layout, random.uniform(-1, 1, _shape(layout)))
+            for name, layout in tensors.items()
+        }
+        # What is not written shows: not a number where results belong, and where they do not
+        # belong zero, which is to stay; or anything, where the variant has to zero it.
+        nothing = np.full(_shape(layer.y), np.nan)
+        self._before = layer.y.pack(nothing).astype(self._dtype)
+        if layer.clears:
+            self._before[:] = np.nan
+        self._buffers["y"] = self._tensor(layer.y, nothing)
+
+    def prepare(self, plan: Plan) -> _Variant:
+        """Build a variant's kernels and upload its weights."""
+        engine, flags = self._engine, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+        buffers = dict(self._buffers)
+        buffers["scratch"] = self._zeros(4 * max(1, plan.scratch_floats))
         for name, array in plan.constants.items():
             data = np.ascontiguousarray(array)
-            self._buffers[name] = cl.Buffer(engine.context, flags, hostbuf=data)
-        self._enqueues: list[Enqueue] = []
+            buffers[name] = cl.Buffer(engine.context, flags, hostbuf=data)
+        enqueues = []
         for launch in plan.launches:
-            kernel = engine.programs.kernel(launch.kernel)
-            kernel.set_args(*self._resolve(launch.args))
-            self._enqueues.append(Enqueue(kernel, launch.global_size, launch.local_size))
+            kernel = self._programs.kernel(launch.kernel)
+            args = [buffers[arg.name] if isinstance(arg, Ref) else arg for arg in launch.args]
+            set_arguments(kernel, args)
+            enqueues.append(Enqueue(kernel, launch.global_size, launch.local_size))
+        winograd = any("winograd" in launch.kernel.name for launch in plan.launches)
+        return _Variant(tuple(enqueues), buffers, winograd)
 
-    def run(self) -> int:
+    def result(self, variant: _Variant) -> np.ndarray:
+        """What a variant makes of y, channels first. All is not a number where it has left
+        something else than zeros around the picture."""
+        queue, y = self._engine.queue, self._layer.y
+        size = self._dtype.itemsize
+        cl.enqueue_copy(queue, self._buffers["y"], self._before, dst_offset=size * y.offset)
+        self._run(variant)
+        floats = np.empty_like(self._before)
+        cl.enqueue_copy(queue, floats, self._buffers["y"], src_offset=size * y.offset)
+        (top, left, _, _), sides = y.halo, (y.stored_height, y.stored_width)
+        stored = floats.astype(np.float32).reshape(y.blocks, *sides, y.block)
+        picture = np.s_[:, top : top + y.height, left : left + y.width]
+        found = stored[picture].transpose(0, 3, 1, 2).reshape(-1, y.height, y.width)[: y.channels]
+        found = found.copy()
+        stored[picture] = 0
+        return np.full_like(found, np.nan) if stored.any() else found
+
+    def times(self, variants: Sequence[_Variant], rounds: int) -> list[int]:
+        """The shortest time in ns of each, in turns, so that a disturbance hits all alike."""
+        for each in variants:
+            self._run(each)
+        found = [[self._run(each) for each in variants] for _ in range(rounds)]
+        return [max(1, min(times)) for times in zip(*found, strict=True)]
+
+    def _run(self, variant: _Variant) -> int:
         """Device time in ns; the host's where the device has no clock."""
+        queue = self._engine.queue
         began = time.perf_counter_ns()
-        events = [cl.enqueue_nd_range_kernel(self._queue, *each) for each in self._enqueues]
+        events = [cl.enqueue_nd_range_kernel(queue, *each) for each in variant.enqueues]
         events[-1].wait()
-        if not self._times_ops:
+        if not self._engine.times_ops:
             return time.perf_counter_ns() - began
         return int(events[-1].profile.end - events[0].profile.start)
 
-    def _zeros(self, engine: OpenCLEngine, size: int) -> cl.Buffer:
-        buffer = cl.Buffer(engine.context, cl.mem_flags.READ_WRITE, size)
-        cl.enqueue_fill_buffer(self._queue, buffer, np.float32(0), 0, size)
+    def _tensor(self, layout: Layout, array: np.ndarray) -> cl.Buffer:
+        size = self._dtype.itemsize
+        buffer = self._zeros(size * (layout.offset + layout.floats))
+        packed = layout.pack(array).astype(self._dtype)
+        cl.enqueue_copy(self._engine.queue, buffer, packed, dst_offset=size * layout.offset)
         return buffer
 
-    def _resolve(self, args: Sequence[Arg]) -> list[Any]:
-        return [self._buffers[arg.name] if isinstance(arg, Ref) else arg for arg in args]
+    def _zeros(self, size: int) -> cl.Buffer:
+        size = -(-size // 4) * 4
+        buffer = cl.Buffer(self._engine.context, cl.mem_flags.READ_WRITE, size)
+        cl.enqueue_fill_buffer(self._engine.queue, buffer, np.float32(0), 0, size)
+        return buffer
+
+
+def _shape(layout: Layout) -> tuple[int, int, int]:
+    return layout.channels, layout.height, layout.width

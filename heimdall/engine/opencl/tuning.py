@@ -1,17 +1,20 @@
 """Which variant of a convolution is fastest on this device: measured once, then looked up.
 
-The tables in ``conv_tiles`` are what every device starts with, so nobody has to wait. Tuning
-(``heimdall profile MODEL --tune``) tries a few other tiles for each layer of a network, and
-keeps those that win clearly in a file for the device and its driver. Files in profiles/tuning/
-are such choices shipped with Heimdall; the user's own go first.
+The tables in ``conv_tiles`` are what every device starts with, so nobody has to wait. Over them go
+the choices that were measured on one device of a family and are shipped in profiles/tuning/
+(scripts/tune_family.py writes them), and over those this machine's own, in a file for the device
+and its driver (``heimdall profile MODEL --tune``, and once in the background after an app).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,8 +25,10 @@ from heimdall.engine.opencl.launch import Plan, Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.system import findings, paths
 
-SCHEMA = 1
+SCHEMA = 2
 Tuned = Mapping[str, Any]  # what ``plan_conv`` takes as ``tuned``
+Choices = dict[str, Tuned]  # by the signature of a layer; empty: what the tables say
+_FAMILIES = {(16, 32): "avx512", (8, 16): "avx2", (4, 32): "neon"}  # of CPUs, by block, registers
 
 
 @dataclass(frozen=True)
@@ -37,19 +42,23 @@ class Layer:
     bias: np.ndarray | None
     residual: Layout | None = None
     clears: bool = False  # the halo of y held something else
+    half: bool = False  # tensors and weights are stored in half precision
 
-    @property
+    @cached_property
     def signature(self) -> str:
-        """Equal for layers that run equally fast: sizes, not weights or places in memory."""
+        """Equal for layers that run equally fast: sizes, not weights or places in memory.
+
+        In words that stay when a kernel's text changes: choices are kept and shipped under it.
+        """
         spec, x, y = self.spec, self.x, self.y
-        activation = "slopes" if spec.activation.lanes else spec.activation.macro
         parts = [
             f"{spec.kernel} stride {spec.strides} dilation {spec.dilations} groups {spec.groups}",
             f"{(x.channels, x.height, x.width)}/{x.block} halo {x.halo}",
             f"{(y.channels, y.height, y.width)}/{y.block} halo {y.halo}",
             "transposed" if spec.transposed else "",
             "residual" if self.residual else "",
-            hashlib.sha256(activation.encode()).hexdigest()[:8],
+            spec.activation.kind if spec.activation.kind != "none" else "",
+            "half" if self.half else "",
         ]
         return ", ".join(part for part in parts if part)
 
@@ -61,40 +70,99 @@ class Layer:
         )  # fmt: skip
 
 
-class Tuning:
-    """The choices for one device and driver, by the signature of a layer."""
+def family(traits: Traits, *, hardware: bool = False) -> str:
+    """The devices that share a table, such as ``avx512-1``: one compute unit or several (``-n``)
+    differ in what balances. Empty for those without one, which a GPU is (``hardware``) that
+    gets the kernels of a CPU."""
+    if traits.kind == "gpu":
+        name = "gpu"
+    else:
+        name = "" if hardware else _FAMILIES.get((traits.block, traits.registers), "")
+    return name and f"{name}-{_units(traits)}"
 
-    def __init__(self, device: str, driver: str) -> None:
-        digest = hashlib.sha256(f"{device}\0{driver}".encode()).hexdigest()[:12]
-        name = f"{paths.slug(device)}-{digest}.json"
-        self.path = paths.cache_dir() / "tuning" / name
-        self._choices: dict[str, Tuned] = {}
-        for path in (paths.PROFILES / "tuning" / name, self.path):
-            self._choices |= findings.read(path, _choices, "tune again") or {}
+
+def _units(traits: Traits) -> str:
+    return "1" if traits.compute_units == 1 else "n"
+
+
+class Tuning:
+    """The choices for one device and driver, by the signature of a layer; ``family`` names the
+    table that goes before them, if there is one."""
+
+    def __init__(self, device: str, driver: str, traits: Traits, family: str = "") -> None:
+        key = device, driver, traits.kind, str(traits.block), _units(traits)
+        digest = hashlib.sha256("\0".join(key).encode()).hexdigest()[:12]
+        self.path = paths.cache_dir() / "tuning" / f"{paths.slug(device)}-{digest}.json"
+        self._own: Choices = _read(self.path)
+        self._new: Choices = {}  # of this process
+        self._shipped: Choices = read_family(family) if family else {}
 
     def lookup(self, layer: Layer) -> Tuned | None:
         """The variant that was fastest, or None where the tables' choice is to be used."""
-        return self._choices.get(layer.signature) if self._choices else None
+        if not self._own and not self._shipped:
+            return None
+        found = self._own.get(layer.signature)
+        return (self._shipped.get(layer.signature) if found is None else found) or None
+
+    def knows(self, layer: Layer) -> bool:
+        """Whether the layer was measured on this machine, whatever came of it."""
+        return layer.signature in self._own
 
     def set(self, layer: Layer, tuned: Tuned) -> None:
         """Choose a variant; an empty one takes a choice back."""
-        self._choices[layer.signature] = dict(tuned)
+        self._own[layer.signature] = self._new[layer.signature] = dict(tuned)
 
     def save(self) -> None:
-        """Best effort: what cannot be saved is measured again another time."""
-        content = {"schema": SCHEMA, "choices": dict(sorted(self._choices.items()))}
+        """Best effort: what cannot be saved is measured again another time. What another process
+        has saved meanwhile stays."""
+        choices = _read(self.path) | self._new
+        self._own |= choices
+        content = {"schema": SCHEMA, "choices": dict(sorted(choices.items()))}
         findings.write(self.path, content, "tune again")
+
+    def chosen(self, signatures: list[str]) -> Choices:
+        """The choices among these layers that differ from what the tables say."""
+        return {each: self._own[each] for each in sorted(signatures) if self._own.get(each)}
 
     @property
     def version(self) -> str:
         """Changes with every choice, as the speed of networks does; empty without any."""
-        if not self._choices:
+        choices = {
+            name: dict(tuned) for name, tuned in (self._shipped | self._own).items() if tuned
+        }
+        if not choices:
             return ""
-        text = json.dumps(self._choices, sort_keys=True)
+        text = json.dumps(choices, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def _choices(content: Any) -> dict[str, Tuned]:
+def _read(path: Path) -> Choices:
+    return findings.read(path, _choices, "tune again") or {}
+
+
+def read_family(name: str) -> Choices:
+    """The choices shipped for a family; none where there is no table, or (a warning says so) it
+    is damaged."""
+
+    def parse(content: Any) -> Choices:
+        if content["family"] != name:
+            raise ValueError(f"it is for {content['family']}")
+        return _choices(content)
+
+    path = paths.PROFILES / "tuning" / f"{name}.json"
+    return findings.read(path, parse, "kernels are chosen without it") or {}
+
+
+def write_family(name: str, choices: Choices, origin: Mapping[str, Any]) -> Path:
+    """Write a family's table, with where it comes from, and return its path. Raises OSError."""
+    content = {"schema": SCHEMA, "family": name, **origin, "choices": dict(sorted(choices.items()))}
+    path = paths.PROFILES / "tuning" / f"{name}.json"
+    text = re.sub(r"(?<=[\[\d,])\n\s+(?=[\d\]])", "", json.dumps(content, indent=1))  # tiles
+    paths.replace_file(path, f"{text}\n".encode())
+    return path
+
+
+def _choices(content: Any) -> Choices:
     if content["schema"] != SCHEMA:
         raise ValueError(f"schema {content['schema']} instead of {SCHEMA}")
     return {str(name): _checked(tuned) for name, tuned in content["choices"].items()}

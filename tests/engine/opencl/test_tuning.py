@@ -1,22 +1,29 @@
-"""Choices of kernels: measured, kept in a file, used from the next load on."""
+"""Choices of kernels: kept in files, shipped for families, looked up by layers."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from onnx import helper
 
-from heimdall.engine.opencl import tuner
+from heimdall.engine.opencl.activation import Activation, relu
 from heimdall.engine.opencl.conv_spec import ConvSpec
-from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.layout import Layout
-from heimdall.engine.opencl.tuning import Layer, Tuning
+from heimdall.engine.opencl.tuning import (
+    SCHEMA,
+    Layer,
+    Tuning,
+    family,
+    read_family,
+    write_family,
+)
 from heimdall.system import paths
 
 TRAITS = Traits("cpu", 16, 1, 32)
+TILE = {"tile": [1, 8, 1]}
 
 
 @pytest.fixture(autouse=True)
@@ -32,34 +39,134 @@ def layer(seed=0, offset=0, channels=32):
     return Layer(ConvSpec((1, 1)), place, place, weights, None)
 
 
+def tuning(driver="1.0", traits=TRAITS, family=""):
+    return Tuning("A GPU", driver, traits, family)
+
+
+def shipped(name, **changes):
+    content = {"schema": SCHEMA, "family": name, "choices": {layer().signature: TILE}, **changes}
+    path = paths.PROFILES / "tuning" / f"{name}.json"
+    paths.replace_file(path, json.dumps(content).encode())
+
+
 def test_a_signature_holds_sizes_but_neither_weights_nor_places():
     assert layer().signature == layer(seed=1, offset=64).signature
     assert layer().signature != layer(channels=64).signature
+    assert layer().signature != replace(layer(), half=True).signature
+
+
+def test_a_signature_names_the_activation_and_not_the_text_of_its_kernel(monkeypatch):
+    activated = replace(layer(), spec=ConvSpec((1, 1), activation=relu()))
+    assert activated.signature == f"{layer().signature}, relu"
+    monkeypatch.setattr(Activation, "macro", "#define ACT(V, v, p, q, s) max(v, 0)")
+    again = replace(layer(), spec=ConvSpec((1, 1), activation=relu()))
+    assert again.signature == activated.signature
 
 
 def test_choices_come_back_from_the_file_of_the_same_device_and_driver():
-    tuning = Tuning("A GPU", "1.0")
-    assert tuning.lookup(layer()) is None
-    assert tuning.version == ""
-    tuning.set(layer(), {"tile": [1, 8, 1]})
-    tuning.save()
-    again = Tuning("A GPU", "1.0")
-    assert again.lookup(layer()) == {"tile": [1, 8, 1]}
-    assert again.version == tuning.version != ""
-    assert Tuning("A GPU", "1.1").lookup(layer()) is None
+    first = tuning()
+    assert first.lookup(layer()) is None
+    assert not first.knows(layer())
+    assert first.version == ""
+    first.set(layer(), TILE)
+    first.save()
+    again = tuning()
+    assert again.lookup(layer()) == TILE
+    assert again.knows(layer())
+    assert again.version == first.version != ""
+    assert tuning("1.1").lookup(layer()) is None
+    assert tuning(traits=replace(TRAITS, compute_units=2)).lookup(layer()) is None
 
 
-def test_the_users_choices_go_before_shipped_ones():
-    own = Tuning("A GPU", "1.0")
-    own.set(layer(), {"tile": [1, 8, 1]})
-    shipped = paths.PROFILES / "tuning" / own.path.name
-    own.path = shipped
+def test_the_tables_choice_is_a_finding_too_but_no_other_version():
+    found = tuning()
+    found.set(layer(), {})
+    found.save()
+    assert tuning().knows(layer())
+    assert tuning().lookup(layer()) is None
+    assert tuning().version == ""
+
+
+def test_what_another_process_has_saved_meanwhile_stays():
+    one, other = tuning(), tuning()
+    other.set(layer(), TILE)
+    other.save()
+    one.set(layer(channels=64), TILE)
+    one.save()
+    assert tuning().knows(layer())
+    assert tuning().knows(layer(channels=64))
+
+
+@pytest.mark.parametrize(
+    ("traits", "name"),
+    [
+        (Traits("cpu", 16, 1, 32), "avx512-1"),
+        (Traits("cpu", 16, 4, 32), "avx512-n"),
+        (Traits("cpu", 8, 2, 16), "avx2-n"),
+        (Traits("cpu", 4, 1, 32), "neon-1"),
+        (Traits("cpu", 4, 1, 16), ""),
+        (Traits("gpu", 4, 20, 32), "gpu-n"),
+    ],
+)
+def test_a_device_belongs_to_a_family_by_its_vectors_and_compute_units(traits, name):
+    assert family(traits) == name
+
+
+def test_a_gpu_that_gets_kernels_for_cpus_belongs_to_no_family():
+    assert family(Traits("cpu", 4, 8, 32), hardware=True) == ""
+
+
+def test_the_machines_own_choices_go_before_those_of_its_family():
+    shipped("avx512-1")
+    own = tuning(family="avx512-1")
+    assert own.lookup(layer()) == TILE
+    assert not own.knows(layer())
+    assert own.version == tuning(family="avx512-1").version != ""
+    assert tuning(family="avx512-n").lookup(layer()) is None
+    own.set(layer(), {"tile": [1, 4, 1]})
     own.save()
-    assert Tuning("A GPU", "1.0").lookup(layer()) == {"tile": [1, 8, 1]}
-    newer = Tuning("A GPU", "1.0")
-    newer.set(layer(), {"tile": [1, 4, 1]})
-    newer.save()
-    assert Tuning("A GPU", "1.0").lookup(layer()) == {"tile": [1, 4, 1]}
+    assert tuning(family="avx512-1").lookup(layer()) == {"tile": [1, 4, 1]}
+    own.set(layer(), {})
+    own.save()
+    assert tuning(family="avx512-1").lookup(layer()) is None
+    assert tuning(family="avx512-1").version == ""
+
+
+def test_a_family_table_is_written_with_where_it_comes_from():
+    found = tuning()
+    found.set(layer(), TILE)
+    found.set(layer(channels=64), {})
+    names = [layer().signature, layer(channels=64).signature]
+    path = write_family("avx2-1", found.chosen(names), {"machine": "a CPU", "rounds": 21})
+    content = json.loads(path.read_text())
+    assert content["choices"] == {layer().signature: TILE}
+    assert (content["machine"], content["rounds"]) == ("a CPU", 21)
+    assert tuning("2", family="avx2-1").lookup(layer()) == TILE
+
+
+def test_every_table_that_is_shipped_can_be_read(monkeypatch, caplog):
+    monkeypatch.undo()
+    for path in (paths.PROFILES / "tuning").glob("*.json"):
+        assert read_family(path.stem)
+        assert {"machine", "device", "driver", "date", "rounds"} <= set(
+            json.loads(path.read_text())
+        )
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"schema": 1},
+        {"family": "avx2-1"},
+        {"choices": {"x": {"speed": 2}}},
+        {"choices": []},
+    ],
+)
+def test_a_damaged_family_table_is_reported_and_not_used(changes, caplog):
+    shipped("avx512-1", **changes)
+    assert tuning(family="avx512-1").version == ""
+    assert "cannot be used" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -68,17 +175,15 @@ def test_the_users_choices_go_before_shipped_ones():
         "{",
         "[]",
         '{"schema": 9, "choices": {}}',
-        '{"schema": 1, "choices": {"x": {"tile": [0, 1, 1]}}}',
-        '{"schema": 1, "choices": {"x": {"tile": "abc"}}}',
-        '{"schema": 1, "choices": {"x": {"speed": 2}}}',
-        '{"schema": 1, "choices": {"x": 3}}',
+        '{"schema": 2, "choices": {"x": {"tile": [0, 1, 1]}}}',
+        '{"schema": 2, "choices": {"x": {"tile": "abc"}}}',
+        '{"schema": 2, "choices": {"x": {"speed": 2}}}',
+        '{"schema": 2, "choices": {"x": 3}}',
     ],
 )
 def test_a_damaged_file_is_reported_and_not_used(content, caplog):
-    path = Tuning("A GPU", "1.0").path
-    paths.replace_file(path, content.encode())
-    tuning = Tuning("A GPU", "1.0")
-    assert tuning.version == ""
+    paths.replace_file(tuning().path, content.encode())
+    assert tuning().version == ""
     assert "cannot be used" in caplog.text
 
 
@@ -86,36 +191,3 @@ def test_a_choice_changes_the_tile():
     default = layer().plan(TRAITS)
     chosen = layer().plan(TRAITS, {"tile": [1, 4, 1], "winograd": False})
     assert default.launches != chosen.launches
-
-
-def test_tuning_measures_each_kind_of_layer_and_results_stay_right(
-    shared, build, monkeypatch, tmp_path
-):
-    random = np.random.default_rng(0)
-    constants = {
-        "w": random.standard_normal((32, 32, 3, 3)).astype(np.float32),
-        "d": random.standard_normal((32, 1, 3, 3)).astype(np.float32),
-    }
-    pads = [1, 1, 1, 1]
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["a"], name="a", pads=pads),
-        helper.make_node("Conv", ["a", "w"], ["b"], name="b", pads=pads),
-        helper.make_node("Conv", ["b", "d"], ["y"], name="y", group=32, pads=pads),
-    ]
-    graph = build(nodes, {"x": (1, 32, 16, 16)}, constants)
-    monkeypatch.setattr(tuner, "ROUNDS", 1)
-    monkeypatch.setattr(tuner, "CLEARLY", 9.0)  # even a slower one is chosen
-    engine = OpenCLEngine(keep_kernels=False)
-    before = engine.describe()["version"]
-    seen = []
-    found = engine.tune(graph, lambda done, total: seen.append((done, total)))
-    assert len(found) == 2
-    assert seen[-1] == (2, 2)
-    assert all(best <= default for default, best in found.values())
-    assert engine.describe()["version"] != before
-    content = json.loads(engine.tuning.path.read_text())
-    assert set(content["choices"]) == set(found)
-    inputs = {"x": random.standard_normal((1, 32, 16, 16)).astype(np.float32)}
-    network = OpenCLEngine(keep_kernels=False).load(graph)  # reads the file
-    result = shared.run(network, network.new_state(), inputs)
-    assert shared.relative_error(result, shared.reference(graph, inputs)) <= 1e-4

@@ -1,0 +1,163 @@
+"""The tuner: measures each kind of layer, believes no variant that computes something else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from heimdall.engine.opencl import tuner
+from heimdall.engine.opencl.engine import OpenCLEngine
+from heimdall.engine.opencl.launch import Traits
+from heimdall.engine.opencl.tuning import Layer
+from heimdall.system import paths
+from heimdall.vocabulary.enums import Precision
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEIMDALL_CACHE", str(tmp_path / "own"))
+    monkeypatch.setattr(paths, "PROFILES", tmp_path / "shipped")
+    monkeypatch.setattr(tuner, "CLEARLY", 99.0)  # even a slower one is chosen
+
+
+@pytest.fixture
+def graph(build):
+    """A dense layer twice, one with a residual, and a depthwise one."""
+    random = np.random.default_rng(0)
+    constants = {
+        "w": random.standard_normal((32, 32, 3, 3)).astype(np.float32),
+        "d": random.standard_normal((32, 1, 3, 3)).astype(np.float32),
+    }
+    pads = [1, 1, 1, 1]
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], name="a", pads=pads),
+        helper.make_node("Conv", ["a", "w"], ["b"], name="b", pads=pads),
+        helper.make_node("Conv", ["b", "w"], ["c"], name="c", pads=pads),
+        helper.make_node("Add", ["c", "b"], ["r"], name="r"),
+        helper.make_node("Conv", ["r", "d"], ["y"], name="y", group=32, pads=pads),
+    ]
+    return build(nodes, {"x": (1, 32, 16, 16)}, constants)
+
+
+def open_engine(**options):
+    return OpenCLEngine(keep_kernels=False, **options)
+
+
+def ignore(done, total):
+    pass
+
+
+@pytest.mark.parametrize("traits", [None, Traits("gpu", 4)], ids=["this device", "a GPU"])
+def test_tuning_measures_each_kind_of_layer_and_results_stay_right(shared, graph, traits, caplog):
+    engine = open_engine(traits=traits)
+    before = engine.describe()["version"]
+    seen = []
+    found = engine.tune(graph, lambda done, total: seen.append((done, total)), rounds=1)
+    assert len(found) == 3
+    assert seen[-1] == (3, 3)
+    assert all(each.before_ns > 0 and each.after_ns > 0 for each in found.values())
+    assert [each.wrong for each in found.values()] == [0, 0, 0]
+    assert "not used" not in caplog.text
+    assert engine.describe()["version"] != before
+    choices = json.loads(engine.tuning.path.read_text())["choices"]
+    assert set(choices) == set(found)
+    assert any(choices.values())
+    random = np.random.default_rng(1)
+    inputs = {"x": random.standard_normal((1, 32, 16, 16)).astype(np.float32)}
+    network = open_engine(traits=traits).load(graph)  # reads the file
+    result = shared.run(network, network.new_state(), inputs)
+    assert shared.relative_error(result, shared.reference(graph, inputs)) <= 1e-4
+
+
+def test_half_precision_has_choices_of_its_own(graph, caplog):
+    engine = open_engine()
+    if Precision.FP16 not in engine.precisions:
+        pytest.skip("this device has no half precision")
+    half = engine.in_precision(Precision.FP16)
+    found = half.tune(graph, ignore, rounds=1)
+    assert all(signature.endswith("half") for signature in found)
+    assert [each.wrong for each in found.values()] == [0, 0, 0]
+    assert "not used" not in caplog.text
+    assert half.load(graph).tuned
+    assert not engine.load(graph).tuned
+
+
+def damaging(change):
+    """``Layer.plan`` whose variants with a tile of their own have their weights changed."""
+    right = Layer.plan
+
+    def plan(self, traits, tuned=None):
+        made = right(self, traits, tuned)
+        if not (tuned or {}).get("tile"):
+            return made
+        constants = {
+            name: change(array) if name.startswith("w") else array
+            for name, array in made.constants.items()
+        }
+        return replace(made, constants=constants)
+
+    return plan
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda weights: weights * np.float32(1.01),
+        lambda weights: np.roll(weights, 1),
+        lambda weights: np.full_like(weights, np.nan),
+    ],
+    ids=["a percent", "in other places", "not numbers"],
+)
+def test_a_variant_that_computes_something_else_is_reported_and_never_chosen(
+    graph, monkeypatch, caplog, change
+):
+    monkeypatch.setattr(Layer, "plan", damaging(change))
+    engine = open_engine()
+    found = engine.tune(graph, ignore, rounds=1)
+    assert all(each.wrong > 0 for each in found.values())
+    choices = json.loads(engine.tuning.path.read_text())["choices"]
+    assert not any("tile" in tuned for tuned in choices.values())
+    for signature in found:
+        (line, *_) = [each for each in caplog.messages if signature in each]
+        assert "not used" in line
+        assert "tile" in line
+
+
+def test_a_variant_that_writes_around_the_picture_is_not_chosen(graph, monkeypatch, caplog):
+    right = tuner._Bench.prepare
+
+    def prepare(self, plan):
+        variant = right(self, plan)
+        if self.prepared:  # all but the default
+            self._before[:1] = 1.0  # as if it had written there: the halo's first number
+        self.prepared = True
+        return variant
+
+    monkeypatch.setattr(tuner._Bench, "prepared", False, raising=False)
+    monkeypatch.setattr(tuner._Bench, "prepare", prepare)
+    found = open_engine().tune(graph, ignore, rounds=1)
+    assert any(each.wrong for each in found.values())
+    assert "off by inf" in caplog.text
+
+
+def test_layers_that_were_measured_are_left_out_unless_asked_for(graph):
+    engine = open_engine()
+    assert not engine.load(graph).tuned
+    found = engine.tune(graph, ignore, rounds=1)
+    assert engine.load(graph).tuned
+    assert open_engine().load(graph).tuned
+    assert engine.tune(graph, ignore, rounds=1, again=False) == {}
+    assert set(engine.tune(graph, ignore, rounds=1)) == set(found)
+
+
+def test_a_gain_must_be_clear(graph, monkeypatch):
+    monkeypatch.setattr(tuner, "CLEARLY", 0.0)
+    engine = open_engine()
+    found = engine.tune(graph, ignore, rounds=1)
+    assert all(each.before_ns == each.after_ns for each in found.values())
+    assert engine.describe()["version"] == open_engine().describe()["version"]
+    assert not any(json.loads(engine.tuning.path.read_text())["choices"].values())
