@@ -25,6 +25,7 @@ Kind = Literal[
     "tanh",
     "whole",
     "scaled",
+    "rounded",
     "requantised",
 ]
 
@@ -42,17 +43,22 @@ def _code(function: str) -> str:
     return FUNCTIONS[function].code.format("v", *_ARGUMENTS.get(function, ()))
 
 
+_CLIP = FUNCTIONS["clip"].code
+_ROUNDS = "(V)(12582912.0f)"
 _CODE: dict[str, str] = {
     "none": "v",
     **{kind: _code(kind) for kind in get_args(Kind) if kind in FUNCTIONS},
     "shifted_hard_swish": f"{_code('hard_swish')} + s",
     # of sums of whole numbers, which are exact: so must be what is done to them, in this order
-    "whole": FUNCTIONS["clip"].code.format("rint(v)", "(V)(p)", "(V)(q)"),
+    "whole": _CLIP.format("rint(v)", "(V)(p)", "(V)(q)"),
     "scaled": "v * s",
-    "requantised": FUNCTIONS["clip"].code.format("rint(v * s)", "(V)(p)", "(V)(q)"),
+    "rounded": "rint(v * s)",
+    # rint is a call on PoCL: behind 1.5 * 2^23 there is no room for digits after the point
+    "requantised": f"({_CLIP.format('v * s', '(V)(p)', '(V)(q)')} + {_ROUNDS}) - {_ROUNDS}",
 }
-_EXACT = ("whole", "scaled", "requantised")
-_OF_LANES = ("prelu", "shifted_hard_swish", "scaled", "requantised")  # these read s
+_EXACT = ("whole", "scaled", "rounded", "requantised")
+_OF_LANES = ("prelu", "shifted_hard_swish", "scaled", "rounded", "requantised")  # these read s
+LARGEST_STEP = 2.0**22  # up to which "requantised" rounds right
 
 
 @dataclass(frozen=True)

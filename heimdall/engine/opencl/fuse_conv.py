@@ -253,12 +253,19 @@ def _requantised(module: Module, conv: Conv, step: Step, sides: list[Side]) -> C
                 return None
             act = Activation("scaled", lanes=_lanes(scales))
         case "scaled", "round", []:
-            act = replace(act, kind="requantised", p=-math.inf, q=math.inf)
-        case (("whole" | "requantised"), "clip", [float(low), float(high)]) if first:
+            act = replace(act, kind="rounded")
+        case "whole", "clip", [float(low), float(high)] if first:
             act = replace(act, p=max(low, act.p), q=min(high, act.q))
+        case "rounded", "clip", [float(low), float(high)] if first and _steps(low, high):
+            act = replace(act, kind="requantised", p=low, q=high)
         case _:
             return None
     return replace(conv, spec=replace(conv.spec, activation=act))
+
+
+def _steps(low: float, high: float) -> bool:
+    """Limits between which rounding before or behind the clip is the same."""
+    return low.is_integer() and high.is_integer() and max(-low, high) <= activation.LARGEST_STEP
 
 
 def _scaled_after(conv: Conv, step: Step, sides: list[Side]) -> Conv | None:
