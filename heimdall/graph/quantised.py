@@ -1,24 +1,21 @@
-"""Quantised networks become networks of floats that round where the quantised ones do.
+"""Quantised networks become networks of floats that hold the same whole numbers.
 
-Weights are dequantised when the file is read. Where a tensor is quantised, its values are divided
-by the scale, rounded half to even and clipped; in between they stay whole numbers, held as
-floats. An op's result is that of the quantised op, within one step: a sum that is nearly half way
-between two steps may be rounded to the other one, as floats are added in another order. Over a
-whole network such steps may add up to several.
+A quantised tensor is held as floats, mostly without its zero point. Convolutions and products
+with quantised weights multiply and add whole numbers, which floats do exactly up to 2^24, in any
+order; one multiplication by the scales comes after, in the order and the precision in which
+onnxruntime's kernels do it, and then the rounding, half to even. See ``whole_numbers``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.errors import ModelError
+from heimdall.graph.quantised_ops import REWRITES
 from heimdall.graph.values import attributes_of, constant_of, node_name
+from heimdall.graph.whole_numbers import SUMS, WholeNumbers
 
 LEAST_OPSET = 11  # the first with Round
 # Ops that neither mix nor compare with other numbers: whole numbers pass through them as floats.
@@ -31,18 +28,17 @@ _PASSES: dict[str, tuple[int, ...] | None] = {
     "Pad": (0, 2),
     "Clip": (0, 1, 2),
 }
-_RANGES: dict[int, tuple[int, int]] = {
-    TensorProto.UINT8: (0, 255),
-    TensorProto.INT8: (-128, 127),
-    TensorProto.UINT16: (0, 65535),
-    TensorProto.INT16: (-32768, 32767),
-}
+# Of these, those whose results are scaled when their data are; Relu without zero points only.
+_MOVES = {op for op, places in _PASSES.items() if places == (0,)}
+# Known to onnxruntime, not here; others have a name that says it.
+_OTHERS = {"MatMulIntegerToFloat", "MatMulNBits", "MatMulBnb4", "QAttention", "QMoE"}
+_OTHERS |= {"QOrderedMatMul", "GatherBlockQuantized"}
 
 
 def is_quantised(node: onnx.NodeProto) -> bool:
     """Is it an op of quantised networks, whether ``rewrite`` knows it or not?"""
     kind = node.op_type
-    return kind in _OTHERS or kind in _REWRITES or "quantize" in kind.lower() or kind[:2] == "QL"
+    return kind in _OTHERS or kind in REWRITES or "quantize" in kind.lower() or kind[:2] == "QL"
 
 
 def rewrite(path: Path, model: onnx.ModelProto) -> None:
@@ -55,32 +51,24 @@ def rewrite(path: Path, model: onnx.ModelProto) -> None:
 
 
 class _Rewriting:
-    """The new nodes, and for each quantised tensor the float tensor that stands for it."""
+    """Goes through the nodes; ``_numbers`` has the new ones, and what stands for each tensor."""
 
     def __init__(self, path: Path, model: onnx.ModelProto) -> None:
         self._path, self._model = path, model
-        self._constants = {item.name: item for item in model.graph.initializer}
-        self._nodes: list[onnx.NodeProto] = []
-        self._floats: dict[str, str] = {}
-        self._kinds: dict[str, int] = {}  # the element type of each of those
-        self._as_integers: set[str] = set()
-        self._names = {name for node in model.graph.node for name in node.output}
-        self._names |= set(self._constants) | {value.name for value in model.graph.input}
-        self._where, self._node_name = "", ""
+        self._where = ""
+        self._numbers = WholeNumbers(model)
         for node in model.graph.node:
             if node.op_type == "Constant" and not node.domain:
                 stored = constant_of(node)
                 if stored is not None:
-                    self._constants[node.output[0]] = stored
-        # of constants, and of what they are quantised to
-        self._shapes = {name: tuple(item.dims) for name, item in self._constants.items()}
+                    self._numbers.store(node.output[0], stored)
 
     def all(self) -> None:
         versions = {entry.domain: entry.version for entry in self._model.opset_import}
         opset = versions.get("", versions.get("ai.onnx", 0))
         for index, node in enumerate(self._model.graph.node):
-            self._node_name = node_name(index, node)
-            self._where = f"node {self._node_name!r} ({node.op_type}) of {self._path}"
+            name = self._numbers.node = node_name(index, node)
+            self._where = f"node {name!r} ({node.op_type}) of {self._path}"
             if is_quantised(node):
                 if opset < LEAST_OPSET:
                     raise ModelError(
@@ -88,312 +76,130 @@ class _Rewriting:
                         f"not {opset}. Convert it with onnx.version_converter."
                     )
                 self._rewrite(node)
-            elif node.op_type in _PASSES and node.input and node.input[0] in self._kinds:
+            elif node.op_type in _PASSES and node.input and node.input[0] in self._numbers.kinds:
                 self._pass(node)
-            else:
+            elif node.op_type == "Resize" and self._resize(node):
+                continue
+            elif not (self._move(node) or self._sum(node)):
                 self._keep(node)
         for value in self._model.graph.output:
-            self._integers(value.name)
+            self._numbers.integers(value.name)
         del self._model.graph.node[:]
-        self._model.graph.node.extend(self._nodes)
+        self._model.graph.node.extend(self._needed())
+
+    def _needed(self) -> list[onnx.NodeProto]:
+        """Of a tensor's numbers with and without zero point and scale only some are read."""
+        read, kept = {value.name for value in self._model.graph.output}, []
+        for node in reversed(self._numbers.nodes):
+            if read.intersection(node.output):
+                kept.append(node)
+                read.update(node.input)
+        return kept[::-1]
 
     def _rewrite(self, node: onnx.NodeProto) -> None:
-        known = _REWRITES.get(node.op_type)
+        known = REWRITES.get(node.op_type)
         if known is None or not node.input:
             raise ModelError(
                 f"{self._where}: this quantised op is not supported; export in float32, or "
                 "quantise with onnxruntime's quantize_static in QDQ format"
             )
         try:
-            known(self, node, [*node.input, *[""] * 9], attributes_of(node))
+            known(self._numbers, node, [*node.input, *[""] * 9], attributes_of(node))
         except (IndexError, KeyError, ValueError, TypeError, AttributeError) as error:
             raise ModelError(
                 f"{self._where}: its scales and zero points are not supported: {error}"
             ) from error
 
     def _keep(self, node: onnx.NodeProto) -> None:
-        copy = onnx.NodeProto()
-        copy.CopyFrom(node)
+        copy = _copy(node)
         for index, name in enumerate(node.input):
-            if name in self._kinds:
+            if name in self._numbers.kinds:
                 if node.op_type == "Cast":
-                    copy.input[index] = self._floats[name]
+                    copy.input[index] = self._numbers.floats(name)
                 else:
-                    self._integers(name)
-        self._nodes.append(copy)
+                    self._numbers.integers(name)
+        self._numbers.nodes.append(copy)
 
     def _pass(self, node: onnx.NodeProto) -> None:
-        """The same op, on floats."""
-        copy = onnx.NodeProto()
-        copy.CopyFrom(node)
-        kind = self._kinds[node.input[0]]
-        places = _PASSES[node.op_type]
+        """An op of whole numbers, on floats."""
+        numbers, x = self._numbers, node.input[0]
+        if node.op_type in _MOVES - {"Relu"} and x in numbers.centred:
+            whole, zero = numbers.centred[x]
+            for name, moved in self._moved(node, whole).items():
+                numbers.kinds[name], numbers.centred[name] = numbers.kinds[x], (moved, zero)
+            return
+        copy, places = _copy(node), _PASSES[node.op_type]
         for index in range(len(node.input)) if places is None else places:
             if index < len(node.input) and node.input[index]:
-                copy.input[index] = self.floats(node.input[index])
-        for index, name in enumerate(node.output):
-            if name and (index == 0 or node.op_type == "Split"):
-                copy.output[index] = self.carry(name, kind)
-        self._nodes.append(copy)
+                copy.input[index] = numbers.floats(node.input[index])
+        for index, name in _data_outputs(node):
+            copy.output[index] = numbers.carry(name, numbers.kinds[x])
+        numbers.nodes.append(copy)
 
-    def carry(self, name: str, kind: int) -> str:
-        """The float tensor that stands for the integers of ``name``."""
-        self._kinds[name] = kind
-        self._floats[name] = self._fresh(f"{name}/float")
-        return self._floats[name]
+    def _resize(self, node: onnx.NodeProto) -> bool:
+        """Bilinear, of integers, by powers of two: floats are exact, and cut off like those."""
+        numbers, get = self._numbers, attributes_of(node)
+        scales = numbers.array(node.input[2]) if len(node.input) == 3 else None
+        where = get.get("coordinate_transformation_mode", "half_pixel")
+        exact = where in ("half_pixel", "pytorch_half_pixel", "asymmetric")
+        if not exact or get.get("mode") != "linear" or node.input[0] not in numbers.kinds:
+            return False
+        if scales is None or scales.shape != (4,) or not set(scales.tolist()) <= {1.0, 2.0, 4.0}:
+            return False
+        if scales[0] != 1.0 or scales[1] != 1.0:
+            return False
+        copy, name = _copy(node), node.output[0]
+        copy.input[0] = numbers.floats(node.input[0])
+        copy.output[0] = resized = numbers.name(f"{name}/mean")
+        numbers.nodes.append(copy)
+        kind = numbers.kinds[node.input[0]]
+        whole = numbers.emit("Floor", numbers.emit("Abs", resized))
+        numbers.emit("Mul", whole, numbers.emit("Sign", resized), into=numbers.carry(name, kind))
+        return True
 
-    def carry_sums(self, name: str) -> str:
-        """The same for sums of products."""
-        return self.carry(name, TensorProto.INT32)
+    def _move(self, node: onnx.NodeProto) -> bool:
+        """An op that moves dequantised numbers moves what they are made of."""
+        numbers, op = self._numbers, node.op_type
+        nearest = op == "Resize" and attributes_of(node).get("mode", "nearest") == "nearest"
+        if op == "Concat" and not node.domain:
+            return numbers.concat(node.input, node.output[0], **attributes_of(node))
+        x = numbers.scaled.get(node.input[0]) if node.input else None
+        if x is None or not x.uniform or not (nearest or op in _MOVES):
+            return False
+        for name, moved in self._moved(node, x.whole).items():
+            numbers.scale(x._replace(whole=moved), into=name)
+        return True
 
-    def _fresh(self, name: str) -> str:
-        while name in self._names:
-            name += "_"
-        self._names.add(name)
-        return name
-
-    def _integers(self, name: str) -> None:
-        """Make the integers themselves, for ops and outputs that need them."""
-        if name in self._floats and name in self._kinds and name not in self._as_integers:
-            self._as_integers.add(name)
-            self._nodes.append(
-                helper.make_node("Cast", [self._floats[name]], [name], to=self._kinds[name])
-            )
-
-    # --- what rewriting functions say ---
-
-    def emit(self, op: str, *inputs: str, into: str = "", **attributes: Any) -> str:
-        """A node of one output, which is returned."""
-        output = into or self._fresh(f"{self._node_name}/{op}")
-        name = self._node_name if into else output
-        self._nodes.append(helper.make_node(op, inputs, [output], name, **attributes))
-        return output
-
-    def constant(self, array: Any, name: str = "number") -> str:
-        """A float constant."""
-        made = self._fresh(f"{self._node_name}/{name}")
-        stored = numpy_helper.from_array(np.asarray(array, np.float32), made)
-        self._model.graph.initializer.append(stored)
-        self._constants[made] = stored
+    def _moved(self, node: onnx.NodeProto, x: str) -> dict[str, str]:
+        """A node of another first input; by its outputs of data, what they are called now."""
+        copy, made = _copy(node), {}
+        copy.input[0] = x
+        for index, name in _data_outputs(node):
+            made[name] = copy.output[index] = self._numbers.name(f"{name}/whole")
+        self._numbers.nodes.append(copy)
         return made
 
-    def array(self, name: str) -> np.ndarray | None:
-        """A constant's numbers."""
-        return numpy_helper.to_array(self._constants[name]) if name in self._constants else None
-
-    def floats(self, name: str) -> str:
-        """Integers as floats."""
-        if name not in self._floats:
-            array = self.array(name)
-            if array is not None:
-                self._floats[name] = self.constant(array.astype(np.float32), "constant")
-            else:
-                self._floats[name] = self.emit("Cast", name, to=TensorProto.FLOAT)
-        return self._floats[name]
-
-    def vector(self, name: str, x: str, axis: int, block: int = 0) -> str:
-        """A scale or zero point, so that it broadcasts to ``x``: one number, or one for each place
-        along ``axis``."""
-        array = self.array(name)
-        if array is None:
-            return self.floats(name) if name in self._floats else name
-        array = array.astype(np.float32)
-        if array.size == 1:
-            return self.constant(array.reshape(()), "scale")
-        if axis == -1 and array.ndim == 1:
-            return self.constant(array, "scale")
-        shape = self._shapes.get(x)
-        if shape is None:
-            raise ValueError("a scale for each channel of a computed tensor")
-        if block:
-            array = array.repeat(min(block, shape[axis]), axis)
-            array = array[tuple(slice(size) for size in shape)]
-        elif array.ndim == 1:
-            along = axis % len(shape)
-            array = array.reshape([-1 if at == along else 1 for at in range(len(shape))])
-        return self.constant(array, "scale")
-
-    def _check_scale(self, name: str) -> None:
-        array = self.array(name)
-        if array is not None and not (np.isfinite(array).all() and (array > 0).all()):
-            raise ValueError(f"scale {array.tolist()}")
-
-    def is_zero(self, name: str) -> bool:
-        """Is a zero point left out, or zero?"""
-        array = self.array(name)
-        return not name or (array is not None and not array.any())
-
-    def dequantise(
-        self, x: str, scale: str, zero: str, axis: int = 1, into: str = "", block: int = 0
-    ) -> str:
-        """(x - zero) * scale."""
-        self._check_scale(scale)
-        centred = self.floats(x)
-        if not self.is_zero(zero):
-            centred = self.emit("Sub", centred, self.vector(zero, x, axis, block))
-        return self.emit("Mul", centred, self.vector(scale, x, axis, block), into=into)
-
-    def quantise(
-        self, x: str, scale: str, zero: str, into: str, axis: int = 1, kind: int = 0
-    ) -> None:
-        """round(x / scale) + zero within its type, held as floats."""
-        self._check_scale(scale)
-        if zero in self._constants:
-            kind = self._constants[zero].data_type
-        elif zero in self._kinds:
-            kind = self._kinds[zero]
-        if x in self._shapes:
-            self._shapes[into] = self._shapes[x]
-        low, high = _RANGES[kind or TensorProto.UINT8]
-        carried = self.carry(into, kind or TensorProto.UINT8)
-        places = self.emit("Round", self.emit("Div", x, self.vector(scale, x, axis)))
-        shift = np.zeros(1) if self.is_zero(zero) else self.array(zero)
-        if shift is None:  # computed
-            places = self.emit("Add", places, self.vector(zero, x, axis))
-            self.emit("Clip", places, self.constant(low), self.constant(high), into=carried)
-        elif not np.any(shift):
-            self.emit("Clip", places, self.constant(low), self.constant(high), into=carried)
-        else:
-            # Clipped before the zero point is added: "clip x + a to 0..b" looks like a gate to
-            # engines, which scale those to 0..1 and back, and whole numbers do not survive that.
-            least, most = low - shift.astype(np.float32), high - shift.astype(np.float32)
-            if shift.size == 1:
-                limits = self.constant(least.reshape(())), self.constant(most.reshape(()))
-                places = self.emit("Clip", places, *limits)
-            else:
-                shape = self._shapes[x]
-                along = [-1 if at == axis % len(shape) else 1 for at in range(len(shape))]
-                places = self.emit("Max", places, self.constant(least.reshape(along)))
-                places = self.emit("Min", places, self.constant(most.reshape(along)))
-            self.emit("Add", places, self.vector(zero, x, axis), into=carried)
+    def _sum(self, node: onnx.NodeProto) -> bool:
+        """A convolution or product of dequantised numbers, of what they are made of."""
+        if node.op_type not in SUMS or node.domain or not 2 <= len(node.input) <= 3:
+            return False
+        known = [self._numbers.scaled.get(name) for name in node.input if name]
+        x, weights, bias = [*known, None, None][:3]
+        if x is None or weights is None or (bias is None and len(known) > 2):
+            return False
+        found = self._numbers.sum(node.op_type, x, weights, bias, attributes_of(node))
+        if found is not None:
+            self._numbers.scale(found, into=node.output[0])
+        return found is not None
 
 
-Names = list[str]
-Attributes = dict[str, Any]
-Rewrite = Callable[[_Rewriting, onnx.NodeProto, Names, Attributes], None]
+def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    return copy
 
 
-def _triple(of: Names, first: int) -> tuple[str, str, str]:
-    """A quantised tensor with its scale and zero point."""
-    return of[first], of[first + 1], of[first + 2]
-
-
-def _quantize_linear(to: _Rewriting, node: onnx.NodeProto, of: Names, get: Attributes) -> None:
-    if get.get("block_size"):
-        raise ValueError("blocks of a computed tensor")
-    kind = get.get("output_dtype", 0)
-    to.quantise(of[0], of[1], of[2], node.output[0], get.get("axis", 1), kind)
-
-
-def _dequantize_linear(to: _Rewriting, node: onnx.NodeProto, of: Names, get: Attributes) -> None:
-    axis, block = get.get("axis", 1), get.get("block_size", 0)
-    to.dequantise(of[0], of[1], of[2], axis, node.output[0], block)
-
-
-def _conv(to: _Rewriting, node: onnx.NodeProto, of: Names, get: Attributes) -> None:
-    x, weights = to.dequantise(*_triple(of, 0)), to.dequantise(*_triple(of, 3), axis=0)
-    bias = [_bias(to, of[8], of[1], of[4])] if of[8] else []
-    to.quantise(to.emit("Conv", x, weights, *bias, **get), of[6], of[7], node.output[0])
-
-
-def _bias(to: _Rewriting, bias: str, *scales: str, factor: float = 1.0) -> str:
-    """A bias in steps of the product of both scales."""
-    step, data = np.float64(1), to.array(bias)
-    for name in scales:
-        array = to.array(name)
-        if array is None or data is None:
-            raise ValueError("a computed bias")
-        step = step * array.astype(np.float64).reshape(-1)
-    assert data is not None
-    return to.constant(data.astype(np.float64) * step * factor, "bias")
-
-
-def _matmul(to: _Rewriting, node: onnx.NodeProto, of: Names, get: Attributes) -> None:
-    a, b = to.dequantise(*_triple(of, 0), axis=-2), to.dequantise(*_triple(of, 3), axis=-1)
-    to.quantise(to.emit("MatMul", a, b), of[6], of[7], node.output[0])
-
-
-def _gemm(to: _Rewriting, node: onnx.NodeProto, of: Names, get: Attributes) -> None:
-    columns = 0 if get.get("transB", 0) else -1
-    a, b = to.dequantise(*_triple(of, 0)), to.dequantise(*_triple(of, 3), axis=columns)
-    alpha = get.get("alpha", 1.0)
-    bias = [_bias(to, of[6], of[1], of[4], factor=alpha)] if of[6] else []
-    into = "" if of[7] else node.output[0]
-    result = to.emit("Gemm", a, b, *bias, into=into, **get)
-    if of[7]:
-        to.quantise(result, of[7], of[8], node.output[0])
-
-
-def _of_two(op: str) -> Rewrite:
-    def rewrite_it(to: _Rewriting, node: onnx.NodeProto, of: Names, get: Attributes) -> None:
-        result = to.emit(op, to.dequantise(*_triple(of, 0)), to.dequantise(*_triple(of, 3)))
-        to.quantise(result, of[6], of[7], node.output[0])
-
-    return rewrite_it
-
-
-def _of_one(op: str) -> Rewrite:
-    def rewrite_it(to: _Rewriting, node: onnx.NodeProto, of: Names, get: Attributes) -> None:
-        if get.pop("channels_last", 0):
-            raise ValueError("channels_last")
-        get.pop("opset", 0)  # of QLinearSoftmax
-        to.quantise(
-            to.emit(op, to.dequantise(*_triple(of, 0)), **get), of[3], of[4], node.output[0]
-        )
-
-    return rewrite_it
-
-
-def _concat(to: _Rewriting, node: onnx.NodeProto, of: Names, get: Attributes) -> None:
-    parts = [to.dequantise(*_triple(of, at)) for at in range(2, len(node.input), 3)]
-    to.quantise(to.emit("Concat", *parts, **get), of[0], of[1], node.output[0])
-
-
-def _centred(to: _Rewriting, x: str, zero: str, axis: int) -> str:
-    whole = to.floats(x)
-    return whole if to.is_zero(zero) else to.emit("Sub", whole, to.vector(zero, x, axis))
-
-
-def _conv_integer(to: _Rewriting, node: onnx.NodeProto, of: Names, get: Attributes) -> None:
-    x, weights = _centred(to, of[0], of[2], 1), _centred(to, of[1], of[3], 0)
-    to.emit("Conv", x, weights, into=to.carry_sums(node.output[0]), **get)
-
-
-def _matmul_integer(to: _Rewriting, node: onnx.NodeProto, of: Names, get: Attributes) -> None:
-    a, b = _centred(to, of[0], of[2], -2), _centred(to, of[1], of[3], -1)
-    to.emit("MatMul", a, b, into=to.carry_sums(node.output[0]))
-
-
-def _dynamic(to: _Rewriting, node: onnx.NodeProto, of: Names, get: Attributes) -> None:
-    """DynamicQuantizeLinear: scale and zero point follow from the values, zero among them."""
-    x, (whole, scale, zero) = of[0], node.output
-    nothing, steps = to.constant(0.0), to.constant(255.0)
-    low = to.emit("Min", to.emit("ReduceMin", x, keepdims=0), nothing)
-    high = to.emit("Max", to.emit("ReduceMax", x, keepdims=0), nothing)
-    step = to.emit("Div", to.emit("Sub", high, low), steps)
-    to.emit("Max", step, to.constant(np.finfo(np.float32).tiny), into=scale)  # all are zero
-    place = to.emit("Round", to.emit("Div", to.emit("Neg", low), scale))
-    to.emit("Clip", place, nothing, steps, into=to.carry(zero, TensorProto.UINT8))
-    to.quantise(x, scale, zero, whole)
-
-
-_REWRITES: dict[str, Rewrite] = {
-    "QuantizeLinear": _quantize_linear,
-    "DequantizeLinear": _dequantize_linear,
-    "DynamicQuantizeLinear": _dynamic,
-    "QLinearConv": _conv,
-    "QLinearMatMul": _matmul,
-    "QGemm": _gemm,
-    "QLinearAdd": _of_two("Add"),
-    "QLinearMul": _of_two("Mul"),
-    "QLinearConcat": _concat,
-    "QLinearSigmoid": _of_one("Sigmoid"),
-    "QLinearLeakyRelu": _of_one("LeakyRelu"),
-    "QLinearSoftmax": _of_one("Softmax"),
-    "QLinearAveragePool": _of_one("AveragePool"),
-    "QLinearGlobalAveragePool": _of_one("GlobalAveragePool"),
-    "ConvInteger": _conv_integer,
-    "MatMulInteger": _matmul_integer,
-}
-_OTHERS = {"MatMulIntegerToFloat", "MatMulNBits", "MatMulBnb4", "QAttention", "QMoE"}
-_OTHERS |= {"QOrderedMatMul", "GatherBlockQuantized"}
+def _data_outputs(node: onnx.NodeProto) -> list[tuple[int, str]]:
+    """Those that hold what the inputs do: not the places of MaxPool."""
+    named = [(index, name) for index, name in enumerate(node.output) if name]
+    return named if node.op_type == "Split" else named[:1]

@@ -23,6 +23,10 @@ Kind = Literal[
     "sigmoid",
     "silu",
     "tanh",
+    "whole",
+    "scaled",
+    "rounded",
+    "requantised",
 ]
 
 # What the functions' arguments are called: p and q are parameters, s is what lanes differ in.
@@ -39,18 +43,28 @@ def _code(function: str) -> str:
     return FUNCTIONS[function].code.format("v", *_ARGUMENTS.get(function, ()))
 
 
+_CLIP = FUNCTIONS["clip"].code
+_ROUNDS = "(V)(12582912.0f)"
 _CODE: dict[str, str] = {
     "none": "v",
     **{kind: _code(kind) for kind in get_args(Kind) if kind in FUNCTIONS},
     "shifted_hard_swish": f"{_code('hard_swish')} + s",
+    # of sums of whole numbers, which are exact: so must be what is done to them, in this order
+    "whole": _CLIP.format("rint(v)", "(V)(p)", "(V)(q)"),
+    "scaled": "v * s",
+    "rounded": "rint(v * s)",
+    # rint is a call on PoCL: behind 1.5 * 2^23 there is no room for digits after the point
+    "requantised": f"({_CLIP.format('v * s', '(V)(p)', '(V)(q)')} + {_ROUNDS}) - {_ROUNDS}",
 }
-_OF_LANES = ("prelu", "shifted_hard_swish")  # these read s
+_EXACT = ("whole", "scaled", "rounded", "requantised")
+_OF_LANES = ("prelu", "shifted_hard_swish", "scaled", "rounded", "requantised")  # these read s
+LARGEST_STEP = 2.0**22  # up to which "requantised" rounds right
 
 
 @dataclass(frozen=True)
 class Activation:
     """``kind`` with parameters ``p`` and ``q``; ``lanes`` (one, or one a channel) are the slopes of
-    prelu, or what shifted_hard_swish adds."""
+    prelu, what shifted_hard_swish adds, or scales."""
 
     kind: Kind = "none"
     p: float = 0.0
@@ -62,6 +76,11 @@ class Activation:
             raise ValueError(f"unknown activation {self.kind!r}; choose one of {sorted(_CODE)}")
         if (self.kind in _OF_LANES) != bool(self.lanes):
             raise ValueError(f"{' and '.join(_OF_LANES)}, and no others, need values of lanes")
+
+    @property
+    def exact(self) -> bool:
+        """Must the sums that it is applied to be exact, as those of whole numbers can be?"""
+        return self.kind in _EXACT
 
     @property
     def macro(self) -> str:

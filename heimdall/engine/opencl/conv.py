@@ -244,6 +244,8 @@ class _Planner(ConvBuilder):
     def _winograd(self, part: Pass) -> winograd.Winograd | None:
         if self.tuned.get("winograd") is False:
             return None
+        if self.spec.activation.exact:  # transforms divide by 24
+            return None
         if self.traits.storage == "half":  # transformed weights need more digits than weights
             return None
         half = 0 < self.y.channels % self.traits.block <= self.traits.block // 2

@@ -77,6 +77,25 @@ class Expression:
             lines.append(f"V t{index} = {FUNCTIONS[step.function].code.format(*names)};")
         return " ".join(lines)
 
+    @property
+    def contracted(self) -> Expression:
+        """With ``a - b * s`` as one step of one rounding, where the value is rounded to steps: as
+        what adds quantised numbers does it."""
+        steps = self.steps
+        if not any(step.function == "round" for step in steps):
+            return self
+        uses = [arg for step in steps for arg in step.args]
+        for index, step in enumerate(steps):
+            second = step.args[1] if step.function == "sub" else None
+            if not isinstance(second, Result) or uses.count(second) > 1:
+                continue
+            product = steps[second.index]
+            if product.function == "mul" and isinstance(product.args[1], float):
+                joined = Step("sub_product", (step.args[0], *product.args))
+                kept = _without((*steps[:index], joined, *steps[index + 1 :]), second.index)
+                return Expression(kept, self.arity).contracted
+        return self
+
     def renumbered(self, operands: dict[int, Value], offset: int) -> tuple[Step, ...]:
         """The steps with operands replaced and results shifted by ``offset``."""
 
@@ -86,6 +105,17 @@ class Expression:
             return Result(arg.index + offset) if isinstance(arg, Result) else arg
 
         return tuple(Step(step.function, tuple(map(moved, step.args))) for step in self.steps)
+
+
+def _without(steps: tuple[Step, ...], gone: int) -> tuple[Step, ...]:
+    """Steps but one, whose result nobody reads."""
+
+    def moved(arg: Value) -> Value:
+        behind = isinstance(arg, Result) and arg.index > gone
+        return Result(arg.index - 1) if behind else arg  # type: ignore[union-attr]
+
+    kept = steps[:gone] + steps[gone + 1 :]
+    return tuple(Step(step.function, tuple(map(moved, step.args))) for step in kept)
 
 
 def compose(

@@ -41,6 +41,7 @@ FUNCTIONS: dict[str, Function] = {
     "sub": _of("{0} - {1}"),
     "mul": _of("{0} * {1}"),
     "div": _of("{0} / {1}", finite=False),
+    "sub_product": _of("fma(-{1}, {2}, {0})"),
     "pow": _of("pow({0}, {1})", finite=False),
     "mod": _of("fmod({0}, {1})", finite=False),
     "min": _of("({1} < {0} ? {1} : {0})"),

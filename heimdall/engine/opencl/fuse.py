@@ -167,9 +167,14 @@ def fuse_gates(module: Module) -> None:
     """x * clip(x + 3, 0, 6) / 6, x * sigmoid(x) and relatives become single steps."""
     _find_hard_sigmoids(module)
     _join_gates(module)
-    while _merge_scale(module):
+    # where numbers are rounded to steps, two scalings and their product differ in some of them
+    while not _rounds(module) and _merge_scale(module):
         pass
     module.drop_unused()
+
+
+def _rounds(module: Module) -> bool:
+    return any(_step(op, "round") for op in module.ops)
 
 
 def _join_gates(module: Module) -> None:
@@ -345,6 +350,7 @@ def _joined(module: Module, op: Lowered, reader: Lowered) -> Lowered | None:
     )
     if len(inputs) > _MAX_OPERANDS:
         return None
+    expression = expression.contracted
     return Lowered(Elementwise(expression), inputs, reader.outputs, op.nodes + reader.nodes)
 
 

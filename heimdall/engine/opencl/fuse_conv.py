@@ -95,6 +95,8 @@ def _absorb(
     fused = _scaled(module, conv, step, sides, len(inputs) > 1) if linear else None
     if fused is None and linear:
         fused = _activated(module, conv, step, sides)
+    if fused is None and len(inputs) == 1:
+        fused = _requantised(module, conv, step, sides)
     if fused is None and not linear and len(inputs) == 1:
         fused = _scaled_after(conv, step, sides)
     if fused is None:
@@ -236,6 +238,34 @@ def _activation(module: Module, conv: Conv, function: str, sides: list[Side]) ->
         case (("sigmoid" | "silu" | "tanh"), []):
             return Activation(function)
     return None
+
+
+def _requantised(module: Module, conv: Conv, step: Step, sides: list[Side]) -> Conv | None:
+    """round(conv), * s, round, clip: what follows a sum of whole numbers in a quantised network.
+    The first says that the sum is whole; s stays out of the weights, which are whole too."""
+    act, first = conv.spec.activation, sides[0] is None
+    match act.kind, step.function, sides[1:]:
+        case "none", "round", []:
+            act = Activation("whole", -math.inf, math.inf)
+        case "whole", "mul", [_] if act.p == -math.inf and act.q == math.inf:
+            scales = _channels(module, conv, _other(sides))
+            if scales is None:
+                return None
+            act = Activation("scaled", lanes=_lanes(scales))
+        case "scaled", "round", []:
+            act = replace(act, kind="rounded")
+        case "whole", "clip", [float(low), float(high)] if first:
+            act = replace(act, p=max(low, act.p), q=min(high, act.q))
+        case "rounded", "clip", [float(low), float(high)] if first and _steps(low, high):
+            act = replace(act, kind="requantised", p=low, q=high)
+        case _:
+            return None
+    return replace(conv, spec=replace(conv.spec, activation=act))
+
+
+def _steps(low: float, high: float) -> bool:
+    """Limits between which rounding before or behind the clip is the same."""
+    return low.is_integer() and high.is_integer() and max(-low, high) <= activation.LARGEST_STEP
 
 
 def _scaled_after(conv: Conv, step: Step, sides: list[Side]) -> Conv | None:

@@ -31,6 +31,8 @@ def _fused(module: Module, op: Lowered) -> list[Lowered] | None:
     conv = op.spec
     if not isinstance(conv, Conv) or conv.matrix or conv.spec.transposed or conv.spec.groups > 1:
         return None
+    if conv.spec.activation.exact:
+        return None
     found = _scaling(module, op)
     if found is None:
         return None

@@ -78,11 +78,15 @@ def nearest(rounding: str, source: np.ndarray) -> np.ndarray:
 
 
 def linear_table(source: np.ndarray, size: int) -> tuple[tuple[int, int, float], ...]:
-    """(low, high, weight of high) for every source coordinate."""
+    """(low, high, weight of high) for every source coordinate.
+
+    Where both are the same they weigh the same: halves of a value add up to it.
+    """
     clipped = np.clip(source, 0, size - 1)
     low = np.floor(clipped).astype(int)
     high = np.minimum(low + 1, size - 1)
-    return tuple((int(a), int(b), float(c - a)) for a, b, c in zip(low, high, clipped, strict=True))
+    share = np.where(low == high, 0.5, clipped - low)
+    return tuple((int(a), int(b), float(c)) for a, b, c in zip(low, high, share, strict=True))
 
 
 def weighted(
