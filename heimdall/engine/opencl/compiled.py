@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cached_property
 from itertools import count
@@ -13,6 +13,7 @@ import pyopencl as cl
 
 from heimdall.engine.base import Memory, Op
 from heimdall.engine.fallback import FallbackOps
+from heimdall.engine.opencl.constants import uploader
 from heimdall.engine.opencl.cost import cost
 from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.edges import find_edges
@@ -31,8 +32,6 @@ from heimdall.graph.graph import Graph
 
 if TYPE_CHECKING:
     from heimdall.engine.opencl.engine import OpenCLEngine
-
-_SMALL_BYTES = 4096  # constants up to this size are index tables and the like, which repeat
 
 
 class Compiled:
@@ -66,11 +65,7 @@ class Compiled:
             for index, layer in enumerate(self.layer_of)
             if self.ops[index].fallback
         }
-        self.walk = (
-            plan_walk(bound, self.dedicated, engine.traits) if engine.abilities.walk else None
-        )
-        if self.walk and self.walk.constants.size > engine.device.max_mem_alloc_size:
-            self.walk = None
+        self.walk = self._walk(engine, bound)
         self._upload(engine, bound)
         # The device has them now: the host need not keep a second copy of all weights.
         self.bound = [[replace(b, plan=replace(b.plan, constants={})) for b in op] for op in bound]
@@ -153,22 +148,15 @@ class Compiled:
         self.constants: list[list[dict[str, cl.Buffer]]] = []
         try:
             if self.walk is None:
-                upload = _uploader(engine.context)
+                upload = uploader(engine.context)
                 self.constants = [
                     [{name: upload(a) for name, a in b.plan.constants.items()} for b in op]
                     for op in bound
                 ]
                 return
-            flags = cl.mem_flags.READ_ONLY
-            constants = self.walk.constants
-            self.weights = cl.Buffer(engine.context, flags, max(1, constants.size))
-            for place, array in constants.places:
-                cl.enqueue_copy(engine.queue, self.weights, array, dst_offset=place)
-            constants.places.clear()  # the host need not keep them
-            table = self.walk.table
-            self.table = cl.Buffer(
-                engine.context, flags | cl.mem_flags.COPY_HOST_PTR, hostbuf=table
-            )
+            self.weights = self.walk.constants.upload(engine.queue)
+            flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+            self.table = cl.Buffer(engine.context, flags, hostbuf=self.walk.table)
         except cl.Error as error:
             raise explain(error, f"uploading the weights of {self.graph.name}") from error
 
@@ -207,21 +195,3 @@ def _convolves_all_of(storage: Storage, step: Step) -> bool:
     y = step.outputs[0]
     convolves = isinstance(step.spec, (Conv, Separable))
     return convolves and isinstance(y, Picture) and y.storage is storage and y.whole
-
-
-def _uploader(context: cl.Context) -> Callable[[np.ndarray], cl.Buffer]:
-    """A function that makes buffers, the same one for equal small arrays."""
-    flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
-    shared: dict[tuple[str, tuple[int, ...], bytes], cl.Buffer] = {}
-
-    def upload(array: np.ndarray) -> cl.Buffer:
-        wanted = array.dtype if array.dtype == np.float16 else np.float32
-        data = np.ascontiguousarray(array, np.int32 if array.dtype.kind == "i" else wanted)
-        if data.nbytes > _SMALL_BYTES:
-            return cl.Buffer(context, flags, hostbuf=data)
-        key = (data.dtype.str, data.shape, data.tobytes())
-        if key not in shared:
-            shared[key] = cl.Buffer(context, flags, hostbuf=data)
-        return shared[key]
-
-    return upload

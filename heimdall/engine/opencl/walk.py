@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
+from heimdall.engine.opencl.constants import LINE, Constants
 from heimdall.engine.opencl.launch import Kernel, Launch, Ref, Traits
 from heimdall.engine.opencl.placed import Storage
 from heimdall.engine.opencl.planning import Bound
@@ -15,8 +16,6 @@ from heimdall.engine.opencl.walk_source import walker
 
 LEAST = 8  # launches from which a program of their own pays: it is compiled for them alone
 _MOST_BUFFERS = 48  # arguments may take 1024 bytes (OpenCL 1.2, CL_DEVICE_MAX_PARAMETER_SIZE)
-_LINE = 64  # bytes; places in buffers are counted in these
-_SMALL_BYTES = 4096  # constants up to this size are index tables and the like, which repeat
 
 
 @dataclass(frozen=True)
@@ -25,28 +24,6 @@ class Stride:
 
     row: int
     tiles: int
-
-
-@dataclass
-class Constants:
-    """Arrays one behind the other in one buffer, equal small ones once."""
-
-    places: list[tuple[int, np.ndarray]] = field(default_factory=list)  # in bytes
-    size: int = 0
-    _known: dict[tuple[str, bytes], int] = field(default_factory=dict)
-
-    def add(self, array: np.ndarray) -> int:
-        """Its place, in lines."""
-        wanted = array.dtype if array.dtype == np.float16 else np.float32
-        data = np.ascontiguousarray(array, np.int32 if array.dtype.kind == "i" else wanted)
-        key = (data.dtype.str, data.tobytes()) if data.nbytes <= _SMALL_BYTES else None
-        if key in self._known:
-            return self._known[key]
-        place, self.size = self.size, self.size + -(-data.nbytes // _LINE) * _LINE
-        self.places.append((place, data))
-        if key is not None:
-            self._known[key] = place // _LINE
-        return place // _LINE
 
 
 @dataclass(frozen=True)
@@ -111,5 +88,5 @@ def _row(
             if storage.dedicated:
                 row += [2 + dedicated.index(storage), 0]
             else:  # kernels find tensors by offsets into the arena, but not their scratch memory
-                row += [0, storage.offset * itemsize // _LINE if arg.name == "scratch" else 0]
+                row += [0, storage.offset * itemsize // LINE if arg.name == "scratch" else 0]
     return row
