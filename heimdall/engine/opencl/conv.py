@@ -194,13 +194,8 @@ class _Planner(ConvBuilder):
 
     def _add_dense(self, part: Pass) -> None:
         x, lanes = self.x, self.traits.block
-        height, width = self._grid(part, flatten=True)
-        taps = part.taps[0] * part.taps[1]
-        depth = max(1, part.weights.shape[1] * taps)
         half = 0 < self.y.channels % lanes <= lanes // 2
-        splits = dense_tiles(self.blocks, width, height, depth, self.traits, _WIDTHS, half)
-        if forced := self._forced(width, height, _WIDTHS):
-            splits = (Split(forced, 0, self.blocks // forced.blocks),)
+        splits = self._splits(part, part.weights.shape[1], _WIDTHS, half)
         unroll = _unroll(x.block)
         for split in splits:
             first, count = split.first * lanes, (split.tile.blocks + split.tile.half) * lanes
@@ -218,27 +213,33 @@ class _Planner(ConvBuilder):
             name = self._store_weights(packed)
             self._launch("conv_dense", part, split, name, kernel, args, flatten=True)
 
+    def _splits(
+        self, part: Pass, inputs: int, widths: tuple[int, ...], half: bool = False
+    ) -> tuple[Split, ...]:
+        """The tiles of a layer each of whose outputs reads so many input channels."""
+        height, width = self._grid(part, flatten=True)
+        if forced := self._forced(width, height, widths):
+            return (Split(forced, 0, self.blocks // forced.blocks),)
+        depth = max(1, inputs * part.taps[0] * part.taps[1])
+        return dense_tiles(self.blocks, width, height, depth, self.traits, widths, half)
+
     def _add_grouped(self, part: Pass) -> None:
         x, lanes, groups = self.x, self.traits.block, self.spec.groups
-        height, width = self._grid(part, flatten=True)
-        widths = self._widths()
-        listed = conv_pack.pack_grouped(part.weights, groups, lanes)
-        depth = len(listed.channels) * part.taps[0] * part.taps[1] // self.blocks
-        splits = dense_tiles(self.blocks, width, height, max(1, depth), self.traits, widths)
-        if forced := self._forced(width, height, widths):
-            splits = (Split(forced, 0, self.blocks // forced.blocks),)
+        shape, outputs = part.weights.shape, range(self.y.channels)
+        lists = conv_pack.channel_lists(shape, groups, lanes, outputs)
+        splits = self._splits(part, sum(map(len, lists)) // self.blocks, self._widths())
         order = np.array(self.spec.order or range(x.channels))
         for split in splits:
             side = split.tile.blocks * lanes
             first = split.first * lanes
-            outputs = range(first, min(first + split.groups * side, self.y.channels))
-            listed = conv_pack.pack_grouped(part.weights, groups, side, outputs)
+            some = outputs[first : first + split.groups * side]
+            listed = conv_pack.pack_grouped(part.weights, groups, side, some)
             channels = order[listed.channels]
             places = (channels // x.block * x.plane + channels % x.block).astype(np.int32)
             name = self._store_weights(listed.weights)
-            lists = Ref(self._store("places", places)), Ref(self._store("begins", listed.begins))
+            tables = Ref(self._store("places", places)), Ref(self._store("begins", listed.begins))
             kernel = {"out_blocks": split.tile.blocks}
-            args = (self._x_pixel(part), *lists)
+            args = (self._x_pixel(part), *tables)
             self._launch("conv_grouped", part, split, name, kernel, args, flatten=True)
 
     def _winograd(self, part: Pass) -> winograd.Winograd | None:

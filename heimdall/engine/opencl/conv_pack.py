@@ -58,34 +58,40 @@ class Listed(NamedTuple):
     begins: np.ndarray
 
 
-def pack_grouped(
-    weights: np.ndarray, groups: int, lanes: int, outputs: range | None = None
-) -> Listed:
-    """[oc, ic / groups, kh, kw] -> [oc / lanes][four][kh][kw][channel][lanes], flat; of all
-    outputs, or of some.
+def channel_lists(
+    shape: tuple[int, ...], groups: int, lanes: int, outputs: range
+) -> list[np.ndarray]:
+    """The input channels that ``lanes`` outputs side by side read, of all groups that they belong
+    to, for weights of ``shape`` [oc, ic / groups, kh, kw]."""
+    each, per_group = shape[0] // groups, shape[1]
+    lists = []
+    for first in range(outputs.start, outputs.stop, lanes):
+        last = min(first + lanes, outputs.stop) - 1
+        low, end = first // each * per_group, (last // each + 1) * per_group
+        count = -(-(end - low) // FOUR) * FOUR
+        # what fills the last four up has no weight; a channel of the list cannot add a NaN to it
+        lists.append(np.minimum(np.arange(low, low + count), end - 1))
+    return lists
 
-    ``lanes`` outputs side by side share a list: the channels of all groups that they belong to,
-    with zeros as the weights of the others'.
+
+def pack_grouped(weights: np.ndarray, groups: int, lanes: int, outputs: range) -> Listed:
+    """[oc, ic / groups, kh, kw] -> [outputs / lanes][four][kh][kw][channel][lanes], flat.
+
+    ``lanes`` outputs side by side share a list of channels (``channel_lists``), with zeros as the
+    weights of other groups'.
     """
     oc, per_group, kh, kw = weights.shape
-    group_of = np.arange(oc) // (oc // groups)
-    packed, channels, begins = [], [], [0]
-    outputs = outputs or range(oc)
-    for first in range(outputs.start, outputs.stop, lanes):
-        beside = range(first, min(first + lanes, outputs.stop))
-        low = int(group_of[beside[0]]) * per_group
-        end = (int(group_of[beside[-1]]) + 1) * per_group
-        count = -(-(end - low) // FOUR)
-        # what fills the last four up has no weight; a channel of the list cannot add a NaN to it
-        channels.append(np.minimum(np.arange(low, low + FOUR * count), end - 1))
-        begins.append(begins[-1] + count)
-        spread = np.zeros((lanes, FOUR * count, kh, kw), np.float32)
-        for lane, output in enumerate(beside):
-            place = int(group_of[output]) * per_group - low
+    lists = channel_lists(weights.shape, groups, lanes, outputs)
+    packed = []
+    for first, channels in zip(outputs[::lanes], lists, strict=True):
+        spread = np.zeros((lanes, len(channels), kh, kw), np.float32)
+        for lane, output in enumerate(range(first, min(first + lanes, outputs.stop))):
+            place = output // (oc // groups) * per_group - channels[0]
             spread[lane, place : place + per_group] = weights[output]
-        fours = spread.reshape(lanes, count, FOUR, kh, kw).transpose(1, 3, 4, 2, 0)
+        fours = spread.reshape(lanes, -1, FOUR, kh, kw).transpose(1, 3, 4, 2, 0)
         packed.append(fours.reshape(-1))
-    return Listed(np.concatenate(packed), np.concatenate(channels), np.array(begins, np.int32))
+    ends = np.cumsum([0, *(len(channels) // FOUR for channels in lists)])
+    return Listed(np.concatenate(packed), np.concatenate(lists), ends.astype(np.int32))
 
 
 def _lanes(weights: np.ndarray, block: int) -> np.ndarray:

@@ -149,3 +149,24 @@ __attribute__((reqd_work_group_size(1, 1, 1)))
 {% endif %}
     }
 {% endmacro %}
+
+{# The accumulators of a register tile, c<block>_<row>_<pixel>, begin with the bias b... #}
+{% macro begin_tile(blocks) %}
+{% for j in range(blocks) %}
+{% for r in range(tile_h) %}
+{% for t in range(tile_w) %}
+    V c{{ j }}_{{ r }}_{{ t }} = b[{{ j }}];
+{% endfor %}
+{% endfor %}
+{% endfor %}
+{% endmacro %}
+{# ...and are stored at the end. #}
+{% macro store_tile(blocks) %}
+{% for j in range(blocks) %}
+{% for r in range(tile_h) %}
+{% for t in range(tile_w) %}
+    {{ store("c%d_%d_%d"|format(j, r, t), j, r, t) }}
+{% endfor %}
+{% endfor %}
+{% endfor %}
+{% endmacro %}

@@ -26,14 +26,7 @@ __kernel void conv_dense(
     __global const S *tile = x + x_base + y0 * x_row + x0 * {{ pixel }};
     __global const SV *w = (__global const SV *)(weights + (size_t)g * w_group);
     __global const V *b = (__global const V *)bias + ob;
-{% for j in range(out_blocks) %}
-{% for r in range(tile_h) %}
-{% for t in range(tile_w) %}
-    V c{{ j }}_{{ r }}_{{ t }} = b[{{ j }}];
-{% endfor %}
-{% endfor %}
-{% endfor %}
-
+{{ common.begin_tile(out_blocks) }}
 {% if half %}
 {% for r in range(tile_h) %}
 {% for t in range(tile_w) %}
@@ -90,14 +83,7 @@ __kernel void conv_dense(
                 }
             }
     }
-{% for j in range(out_blocks) %}
-{% for r in range(tile_h) %}
-{% for t in range(tile_w) %}
-    {{ common.store("c%d_%d_%d"|format(j, r, t), j, r, t) }}
-{% endfor %}
-{% endfor %}
-{% endfor %}
-{% if half %}
+{{ common.store_tile(out_blocks) }}{% if half %}
 {% for r in range(tile_h) %}
 {% for t in range(tile_w) %}
     {{ common.store("(V)(d%d_%d, (H)(0.0f))"|format(r, t), out_blocks, r, t) }}

@@ -19,14 +19,7 @@ __kernel void conv_grouped(
     __global const SV *w = (__global const SV *)weights
         + (size_t)begins[g] * (4 * {{ out_blocks }}) * taps_y * taps_x;
     __global const V *b = (__global const V *)bias + ob;
-{% for j in range(out_blocks) %}
-{% for r in range(tile_h) %}
-{% for t in range(tile_w) %}
-    V c{{ j }}_{{ r }}_{{ t }} = b[{{ j }}];
-{% endfor %}
-{% endfor %}
-{% endfor %}
-
+{{ common.begin_tile(out_blocks) }}
     for (int four = begins[g]; four < end; four++) {
         const int4 at = vload4(four, places);
         for (int ky = 0; ky < taps_y; ky++)
@@ -57,11 +50,4 @@ __kernel void conv_grouped(
                 w += {{ 4 * out_blocks }};
             }
     }
-{% for j in range(out_blocks) %}
-{% for r in range(tile_h) %}
-{% for t in range(tile_w) %}
-    {{ common.store("c%d_%d_%d"|format(j, r, t), j, r, t) }}
-{% endfor %}
-{% endfor %}
-{% endfor %}
-}
+{{ common.store_tile(out_blocks) }}}
