@@ -35,9 +35,11 @@ def load_or_measure(
     mode: str | None = None,
     force_fallback: Collection[str] = (),
     remeasure: bool = False,
+    disturbed: bool = False,
     progress: Progress = no_progress,
 ) -> NetworkProfile:
-    """The profile of ``graph`` on these engines, measured now if there is no valid one.
+    """The profile of ``graph`` on these engines, measured now if there is no valid one;
+    ``disturbed``: while something else uses them.
 
     ``network`` is the graph as it is loaded on ``gpu``, if it is (else it is loaded for the
     measurement); ``mode`` says how the software GPU is confined.
@@ -57,10 +59,9 @@ def load_or_measure(
         loaded = network or gpu.load(graph, force_fallback=force_fallback)
         alone = cpu.load(graph)
         try:
-            measured = measure_ops(loaded, progress)
-            return NetworkProfile.from_measurement(
-                key, loaded, measured, measure_whole(alone, progress)
-            )
+            measured = measure_ops(loaded, progress, disturbed=disturbed)
+            whole_ns = measure_whole(alone, progress, disturbed=disturbed)
+            return NetworkProfile.from_measurement(key, loaded, measured, whole_ns)
         finally:
             alone.close()
             if network is None:

@@ -36,6 +36,7 @@ from heimdall.vocabulary.events import (
     Action,
     ChunkFinished,
     DnnAdded,
+    DnnBuilt,
     DnnMoved,
     DnnRemoved,
     Event,
@@ -131,6 +132,7 @@ class Coordinator:
             RenderingStopped: self._rendering_stopped,
             DnnAdded: self._added,
             DnnRemoved: self._removed,
+            DnnBuilt: self._built,
         }
 
     # -- the outside -----------------------------------------------------------------------
@@ -347,6 +349,18 @@ class Coordinator:
         self._plans = (*self._plans, plan)
         self._placement.added(dnn, now_ns, out)
         self._jobs.begin(dnn, now_ns, out)
+        return ""
+
+    def _built(self, event: DnnBuilt, now_ns: int, out: list[Action]) -> str:
+        plan = event.plan
+        if plan.name in self._gone:  # it was being built when it was removed
+            return ""
+        dnn = self._dnn(plan.name)
+        if dnn.plan.built or not plan.built:
+            raise CoordinationError(f"DNN {plan.name!r} has been built before, or is not now")
+        self._plans = tuple(plan if each is dnn.plan else each for each in self._plans)
+        dnn.rebuilt(plan)
+        self._placement.built(dnn, now_ns, out)
         return ""
 
     def _removed(self, event: DnnRemoved, now_ns: int, out: list[Action]) -> str:

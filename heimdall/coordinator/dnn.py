@@ -49,7 +49,7 @@ class Dnn:
         _validate(plan)
         self.plan, self.name, self.constraint_ns = plan, plan.name, plan.constraint_ns
         self.costs = tuple(StageCosts(stage) for stage in plan.stages)
-        self.processor = GPU
+        self.processor = GPU if plan.built else CPU
         self.job: JobView | None = None  # in flight
         self.pending = 0
         self.last_prepare_ns: int | None = None
@@ -59,6 +59,17 @@ class Dnn:
         self.last_latency_ns: int | None = None
         self.last_reason = ""
         self.window = Window()
+
+    def rebuilt(self, plan: DnnPlan) -> None:
+        """Its next job goes by another plan, of which nothing has been learnt."""
+        _validate(plan)
+        if len(plan.stages) != len(self.costs):
+            raise ConfigError(
+                f"DNN {plan.name!r} has {len(self.costs)} stages, but was built with "
+                f"{len(plan.stages)}"
+            )
+        self.plan, self.constraint_ns = plan, plan.constraint_ns
+        self.costs = tuple(StageCosts(stage) for stage in plan.stages)
 
     @property
     def greedy(self) -> bool:

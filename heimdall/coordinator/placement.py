@@ -30,7 +30,8 @@ class Placement:
         self.next_step_ns: float = inf  # before the first frame, and without offload
         self.lost: set[str] = set()
         self.moving: dict[str, tuple[str, int]] = {}  # DNN -> (target, when asked)
-        self._unfit: set[tuple[str, str]] = set()  # DNN and a processor on which it only fails
+        # DNN and a processor on which it only fails, or is not built yet
+        self._unfit = {(dnn.name, GPU) for dnn in dnns.values() if not dnn.plan.built}
         self._dnns = dnns
         self._move_ns = _MOVE_NS
         self._hold: dict[str, tuple[int, int]] = {}  # DNN -> (until, length)
@@ -102,8 +103,16 @@ class Placement:
 
     def added(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
         """A DNN that is loaded on a lost processor moves away, as the others have."""
+        if not dnn.plan.built:
+            self._unfit.add((dnn.name, GPU))
         if dnn.processor in self.lost:
             self._evacuate(dnn, now_ns, out)
+
+    def built(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
+        """A DNN can be run on the GPU now, where it belongs."""
+        self._unfit.discard((dnn.name, GPU))
+        if GPU not in self.lost and dnn.processor != GPU:
+            self._move(dnn, GPU, "built for the GPU", now_ns, out)
 
     def removed(self, name: str) -> None:
         """Forget a DNN that is not to be run any more."""

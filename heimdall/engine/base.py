@@ -187,6 +187,28 @@ class Engine(ABC):
         that must run as fallback ops (phones' GPU engines lack many: paper, Table 2).
         ``on_progress(done, total)`` is told while that takes long."""
 
+    def load_built(self, graph: Graph, *, force_fallback: Collection[str] = ()) -> Network | None:
+        """The same where no compiler need run for it; None where one must, or it is not known
+        what the device can do."""
+        return self.load(graph, force_fallback=force_fallback)
+
+    def load_beside(
+        self, graph: Graph, pause: Callable[[], object], *, force_fallback: Collection[str] = ()
+    ) -> Network:
+        """The same for a graph that another process has compiled, while somebody else uses the
+        processor: ops are tried singly, each once ``pause`` has returned."""
+        return self.load(graph, force_fallback=force_fallback)
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is known what the device can do, so that networks can be loaded."""
+        return True
+
+    def completed(self) -> Engine:
+        """This processor once that is known: finds it out, which may take a compiler. Raises
+        DeviceError where it turns out to be of no use."""
+        return self
+
     def tune(
         self, graph: Graph, on_progress: LoadProgress, *, again: bool = True
     ) -> dict[str, Tried]:

@@ -127,6 +127,14 @@ class DnnRemoved:
     dnn: str
 
 
+@dataclass(frozen=True, slots=True)
+class DnnBuilt:
+    """A DNN whose plan said that it was not ``built`` can be run on the GPU from now on: it moves
+    there. ``plan``: the one that holds from its next job on, with as many stages."""
+
+    plan: DnnPlan
+
+
 Event = (
     FrameRendered
     | RenderStarted
@@ -142,6 +150,7 @@ Event = (
     | RenderingStopped
     | DnnAdded
     | DnnRemoved
+    | DnnBuilt
 )
 
 

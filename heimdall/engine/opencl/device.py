@@ -81,6 +81,13 @@ def traits_of(device: cl.Device, *, groups: bool = True) -> Traits:
     return Traits("cpu", block, units, 32 if block == 16 or arm else 16)
 
 
+def recompiles(device: cl.Device) -> bool:
+    """Whether making a binary takes another compilation, and what was compiled for a launch is
+    found by the driver itself: so with PoCL, whose binaries hold kernels for work-groups of any
+    size, which nobody launches."""
+    return bool(device.platform.name.strip() == "Portable Computing Language")
+
+
 def finish(queue: cl.CommandQueue) -> None:
     """Wait for all that was enqueued. By a marker: rusticl's clFinish (Mesa 22.3) returns at once
     where a clFlush came before it, and does not wait for what that sent to the device."""

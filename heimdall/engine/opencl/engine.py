@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Literal
 from weakref import WeakValueDictionary
@@ -13,12 +13,21 @@ import pyopencl as cl
 from heimdall.engine.base import Engine, LoadProgress, PassOp, Tried
 from heimdall.engine.opencl.abilities import Abilities
 from heimdall.engine.opencl.compiled import Compiled
-from heimdall.engine.opencl.device import driver, explain, finish, is_gpu, label, select, traits_of
+from heimdall.engine.opencl.device import (
+    driver,
+    explain,
+    finish,
+    is_gpu,
+    label,
+    recompiles,
+    select,
+    traits_of,
+)
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.lowered import Module
 from heimdall.engine.opencl.network import OpenCLNetwork
 from heimdall.engine.opencl.passes import lower_for
-from heimdall.engine.opencl.probe import choose
+from heimdall.engine.opencl.probe import abilities_of, choose, choose_soon
 from heimdall.engine.opencl.program import Programs
 from heimdall.engine.opencl.transfer import Transfer
 from heimdall.engine.opencl.tuner import ROUNDS, tune
@@ -37,7 +46,9 @@ class OpenCLEngine(Engine):
     first GPU that can be used, else the CPU. ``traits`` replaces what is known about the device
     (tests run the kernels for GPUs on PoCL). ``keep_kernels``: what is compiled is kept on disk for
     the next start. ``abilities``: what the device can do; by default that is tried where it is not
-    known (``probe``). Raises DeviceError when there is no such device, or it cannot be used.
+    known (``probe``); with ``soon`` only what needs no compiler, and ``completed`` tries the rest.
+    ``save_last``: where binaries take a compiler, they are made by ``save_kernels``. Raises
+    DeviceError when there is no such device, or it cannot be used.
     """
 
     name = "opencl"
@@ -54,25 +65,57 @@ class OpenCLEngine(Engine):
         *,
         keep_kernels: bool = True,
         abilities: Abilities | None = None,
+        soon: bool = False,
+        save_last: bool = False,
     ) -> None:
-        if abilities is None:
-            self.device, self.abilities = choose(device)
-        else:
+        self._complete, self._keeps, self._saves_last = True, keep_kernels, save_last
+        if abilities is not None:
             self.device, self.abilities = select(device), abilities
+        elif soon:
+            self.device, self.abilities, self._complete = choose_soon(device)
+        else:
+            self.device, self.abilities = choose(device)
         self.hardware = is_gpu(self.device)
         self.times_ops = self.abilities.clock
-        self.traits = traits or traits_of(self.device, groups=self.abilities.groups)
         try:
             self.context = cl.Context([self.device])
+            self._rely_on(traits or traits_of(self.device, groups=self.abilities.groups))
             self._open_queues()
         except cl.Error as error:
             raise explain(error, f"opening {label(self.device)}") from error
-        keep_kernels &= self.abilities.binaries
-        self.programs = Programs(self.context, keep_kernels, prefetch=self.abilities.prefetch)
-        table = family(self.traits, hardware=self.hardware)
-        self.tuning = Tuning(label(self.device), driver(self.device), self.traits, table)
+
+    def _rely_on(self, traits: Traits) -> None:
+        """Plan and compile for these traits, and for the abilities."""
+        self.traits, abilities = traits, self.abilities
+        self.programs = Programs(
+            self.context,
+            self._keeps and abilities.binaries,
+            prefetch=abilities.prefetch,
+            later=self._saves_last and recompiles(self.device),
+        )
+        table = family(traits, hardware=self.hardware)
+        self.tuning = Tuning(label(self.device), driver(self.device), traits, table)
         self._compiled: WeakValueDictionary[tuple[str, tuple[str, ...]], Compiled]
         self._compiled = WeakValueDictionary()
+
+    @property
+    def complete(self) -> bool:
+        return self._complete
+
+    def completed(self) -> OpenCLEngine:
+        if self._complete:
+            return self
+        other = copy.copy(self)
+        other.abilities = abilities_of(self.device)
+        if other.abilities.refused:
+            raise DeviceError(f"{label(self.device)} cannot be used: {other.abilities.refused}")
+        other._complete = True
+        other._rely_on(traits_of(self.device, groups=other.abilities.groups))
+        return other
+
+    def save_kernels(self) -> None:
+        """Make the binaries that were left for later."""
+        self.programs.save()
 
     def _open_queues(self) -> None:
         profiling = (cl.command_queue_properties.PROFILING_ENABLE,) if self.abilities.clock else ()
@@ -119,11 +162,30 @@ class OpenCLEngine(Engine):
         """Place a graph on the device. ``on_progress(done, total)`` is told while kernels
         compile, which takes a second or more for a network that this machine never ran.
         Networks of the same graph share their weights."""
+        return OpenCLNetwork(self, self._of(graph, force_fallback), on_progress)
+
+    def load_built(
+        self, graph: Graph, *, force_fallback: Collection[str] = ()
+    ) -> OpenCLNetwork | None:
+        if not self._complete:
+            return None
+        compiled = self._of(graph, force_fallback)
+        if self.abilities.binaries and not all(map(self.programs.recall, compiled.kernels)):
+            return None
+        return OpenCLNetwork(self, compiled)
+
+    def load_beside(
+        self, graph: Graph, pause: Callable[[], object], *, force_fallback: Collection[str] = ()
+    ) -> OpenCLNetwork:
+        compiled = self._of(graph, force_fallback)
+        return OpenCLNetwork(self, compiled, lambda done, total: pause(), one_by_one=True)
+
+    def _of(self, graph: Graph, force_fallback: Collection[str]) -> Compiled:
         key = graph.sha256, tuple(sorted(force_fallback))
         compiled = self._compiled.get(key)
         if compiled is None:
             compiled = self._compiled[key] = Compiled(self, graph, force_fallback)
-        return OpenCLNetwork(self, compiled, on_progress)
+        return compiled
 
     def tune(
         self,

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heimdall.engine.opencl.child import LIMIT_S, report, watch
+from heimdall.system.child import LIMIT_S, report, watch
 from heimdall.system import findings, paths
 from heimdall.system.environment import variables
 

@@ -28,16 +28,21 @@ class OpenCLNetwork(Network):
     """See ``heimdall.engine.base.Network``. Made by ``OpenCLEngine.load``."""
 
     def __init__(
-        self, engine: OpenCLEngine, compiled: Compiled, on_progress: LoadProgress | None
+        self,
+        engine: OpenCLEngine,
+        compiled: Compiled,
+        on_progress: LoadProgress | None = None,
+        one_by_one: bool = False,
     ) -> None:
         self.graph = compiled.graph
         self.ops = compiled.ops
         self._engine = engine
         self._compiled = compiled
         self._module, self._edges, self._placer = compiled.module, compiled.edges, compiled.placer
-        self._spare: OpenCLState | None = self._first_state(on_progress or _ignore)
+        spare = self._first_state(on_progress or _ignore, one_by_one)
+        self._spare: OpenCLState | None = spare
 
-    def _first_state(self, on_progress: LoadProgress) -> OpenCLState:
+    def _first_state(self, on_progress: LoadProgress, one_by_one: bool) -> OpenCLState:
         """Build the kernels, and let every op run once on zeros unless that was done before."""
         kernels = self._compiled.kernels
         total = len(kernels) + len(self._compiled.bound)
@@ -46,7 +51,7 @@ class OpenCLNetwork(Network):
         def tell() -> None:
             on_progress(next(done), total)
 
-        compiled = False
+        compiled = one_by_one
         for kernel in kernels:
             compiled |= self._engine.programs.build(kernel)
             tell()

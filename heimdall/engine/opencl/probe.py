@@ -19,7 +19,7 @@ import pyopencl as cl
 from heimdall.engine.opencl import abilities as kept
 from heimdall.engine.opencl import icd
 from heimdall.engine.opencl.abilities import Abilities
-from heimdall.engine.opencl.child import LIMIT_S, watch
+from heimdall.system.child import LIMIT_S, watch
 from heimdall.engine.opencl.device import devices, driver, is_gpu, label, missing, select
 from heimdall.engine.opencl.version import version
 from heimdall.errors import DeviceError
@@ -28,6 +28,7 @@ from heimdall.system import paths
 log = logging.getLogger(__name__)
 
 TRIAL = (sys.executable, "-m", "heimdall.engine.opencl.trial")
+FIRST = ("opens", "clock", "ways")  # steps that need no compiler: what opening a device takes
 REQUIRED = {  # without these a device is refused
     "opens": "it cannot be opened",
     "ways": "its memory cannot be written and read",
@@ -71,6 +72,33 @@ def choose(wanted: str | int | None = None) -> tuple[cl.Device, Abilities]:
     return best
 
 
+def choose_soon(wanted: str | int | None = None) -> tuple[cl.Device, Abilities, bool]:
+    """The same without waiting for a compiler, if possible: the device, what is known of it, and
+    whether that is all. Else only ``FIRST`` has been tried, and ``abilities_of`` may still refuse
+    it.
+
+    Raises DeviceError as ``choose`` does.
+    """
+    device = select(wanted) if wanted not in (None, "") else _likely()
+    if device is not None and kept.read(_path(device)) is None:
+        found = look(device, steps=FIRST)
+        if not found.refused:
+            return device, found, False
+    return (*choose(wanted), True)
+
+
+def _likely() -> cl.Device | None:
+    """The device that ``choose`` takes unless it turns out to be of no use; None where nobody can
+    tell, because the speeds of several must be compared."""
+    left = []
+    for device in devices():
+        known = kept.read(_path(device))
+        if known is None or not known.refused:
+            left.append(device)
+    alone = left and (is_gpu(left[0]) or len(left) == 1)
+    return left[0] if alone else None
+
+
 def abilities_of(device: cl.Device, *, again: bool = False, compare: bool = False) -> Abilities:
     """What the device can do: as kept, or tried now. ``again``: try a refused one once more;
     ``compare``: ``network_ns`` must be known, unless it is refused."""
@@ -94,12 +122,15 @@ def look(
     limit_s: float = LIMIT_S,
     *,
     compare: bool = False,
+    steps: Sequence[str] = (),
 ) -> Abilities:
-    """Try a device in children: one, and another after each step that ended the one before."""
+    """Try a device in children: one, and another after each step that ended the one before.
+    ``steps``: only these (default: all)."""
     place = devices().index(device)
     found: dict[str, Any] = {}
     while True:
         task = {"device": place, "label": label(device), "known": found, "compare": compare}
+        task |= {"steps": list(steps)} if steps else {}
         outcome = watch([*command, json.dumps(task)], icd.drivers().environment, limit_s)
         found.update(outcome.found)
         if not outcome.ended:

@@ -63,13 +63,22 @@ class Programs:
     ``prefetch``: kernels may use the built-in of that name, which some compilers do not survive.
 
     Without ``keep`` no binary is written: to make one, PoCL compiles each kernel a second time
-    (for work-groups of any size, which nobody launches), and half of a cold start is that.
+    (for work-groups of any size, which nobody launches), and half of a cold start is that. With
+    ``later`` it is written by ``save``: PoCL finds by itself what it has compiled for launches.
     """
 
-    def __init__(self, context: cl.Context, keep: bool = True, *, prefetch: bool = False) -> None:
+    def __init__(
+        self,
+        context: cl.Context,
+        keep: bool = True,
+        *,
+        prefetch: bool = False,
+        later: bool = False,
+    ) -> None:
         self._context = context
         self._options = (*_OPTIONS, *(("-DPREFETCH",) if prefetch else ()), *_without_fma(context))
-        self._keep = keep
+        self._keep, self._later = keep, later
+        self._unsaved: list[tuple[Path, cl.Program]] = []
         self._device = context.devices[0]
         self._built: dict[tuple[str, tuple[str, ...]], cl.Program] = {}
         self._lock = threading.Lock()
@@ -89,6 +98,21 @@ class Programs:
             self._built[key] = kept or self._compile(kernel, path)
             return kept is None
 
+    def recall(self, kernel: Kernel) -> bool:
+        """Build it if that needs no compiler: from its binary, or because it was built before."""
+        key = (kernel.identity, kernel.options)
+        with self._lock:
+            if key not in self._built and (kept := self._read(self._path(kernel))):
+                self._built[key] = kept
+            return key in self._built
+
+    def save(self) -> None:
+        """Write the binaries that were left for later."""
+        with self._lock:
+            unsaved, self._unsaved = self._unsaved, []
+        for path, program in unsaved:
+            _save(path, program)
+
     def kernel(self, kernel: Kernel) -> cl.Kernel:
         """A new kernel object, whose arguments are the caller's own."""
         self.build(kernel)
@@ -106,9 +130,10 @@ class Programs:
             raise DeviceError(
                 f"OpenCL kernel {kernel.name!r} does not build on this device: {error}"
             ) from error
-        if self._keep:
-            binaries: list[bytes] = program.get_info(cl.program_info.BINARIES)  # type: ignore[assignment]
-            _write(path, binaries[0])
+        if self._keep and self._later:
+            self._unsaved.append((path, program))
+        elif self._keep:
+            _save(path, program)
         return program
 
     def _path(self, kernel: Kernel) -> Path:
@@ -168,6 +193,11 @@ def _warn_once(what: str, path: Path, error: Exception | None = None) -> None:
     level = logging.DEBUG if (what, path.parent) in _warned else logging.WARNING
     log.log(level, "kernel binary %s %s%s", path, what, why)
     _warned.add((what, path.parent))
+
+
+def _save(path: Path, program: cl.Program) -> None:
+    binaries: list[bytes] = program.get_info(cl.program_info.BINARIES)  # type: ignore[assignment]
+    _write(path, binaries[0])
 
 
 def _write(path: Path, binary: bytes) -> None:

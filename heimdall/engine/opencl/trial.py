@@ -4,7 +4,8 @@ r"""Tries what the engine needs of one device; run as a program of its own (see 
         '{"device": 0, "label": "as device.label says", "known": {}, "compare": false}'
 
 Each step is reported before it is taken, so that whoever watches knows where a driver ended the
-process. Steps that are ``known`` are left out. The kernels are few: PoCL takes 0.2 s for each.
+process. Steps that are ``known`` are left out, and those that are not among ``steps``, if there are
+any. The kernels are few: PoCL takes 0.2 s for each.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from heimdall.engine.opencl.child import report
+from heimdall.system.child import report
 from heimdall.engine.opencl.device import devices, finish, is_gpu, label
 from heimdall.engine.opencl.probe import gathered
 from heimdall.engine.opencl.transfer import STAGED, Transfer, ways
@@ -291,6 +292,8 @@ def main() -> None:
     trial = Trial(task["device"], task["label"], task["known"])
     for name, step in STEPS.items():
         if name in trial.found or (name == "speed" and not task["compare"]):
+            continue
+        if name not in task.get("steps", STEPS):
             continue
         report({"step": name})
         trial.keep(name, partial(step, trial))

@@ -131,7 +131,7 @@ def test_what_was_left_out_is_tried_again_when_asked_to(vendors, monkeypatch):
     repaired = [
         sys.executable,
         "-c",
-        "from heimdall.engine.opencl.child import report as r; r({'done': 1})",
+        "from heimdall.system.child import report as r; r({'done': 1})",
     ]
     assert not icd.find([bad], repaired, again=True).problems
     assert not icd.find([bad]).problems

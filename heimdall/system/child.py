@@ -2,7 +2,8 @@
 
 A driver is code of somebody else's in this process. It may abort, call ``exit``, hang in its
 compiler or jump to nowhere, and no exception tells. What was never tried here is therefore tried
-in a child first, which writes down each step before it takes it.
+in a child first, which writes down each step before it takes it. A child also computes beside
+this process's interpreter lock.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -24,6 +26,7 @@ from heimdall.errors import DeviceError
 
 LIMIT_S = 60.0  # a step: a large kernel takes a slow compiler a second or two
 _MARK = "heimdall:"  # drivers write to standard output too
+_LOOK_S = 0.2  # so often it is looked whether the child is to go on
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,10 @@ class Outcome:
     found: Mapping[str, Any]
     step: str = ""
     ended: str = ""  # empty: it has done everything
+
+
+STOPPED = "it was stopped"  # how a child ended that was not to go on
+Hear = Callable[[str], object]
 
 
 def report(message: Mapping[str, Any]) -> None:
@@ -46,10 +53,14 @@ def watch(
     command: Sequence[str],
     environment: Mapping[str, str] | None = None,
     limit_s: float = LIMIT_S,
+    *,
+    hear: Hear | None = None,
+    stop: threading.Event | None = None,
 ) -> Outcome:
     """Run a program that reports, until it is done, ends, or is silent for ``limit_s`` seconds.
 
-    Raises DeviceError when it cannot be started at all.
+    ``hear`` is told each step as it begins. ``stop``: once it is set, the program is ended. Raises
+    DeviceError when it cannot be started at all.
     """
     with tempfile.TemporaryFile() as complaints:
         try:
@@ -66,47 +77,69 @@ def watch(
         except OSError as error:
             raise DeviceError(f"drivers cannot be tried ({error}): {command[0]}") from error
         try:
-            return _follow(process, complaints, limit_s)
+            lines = _Lines(process, limit_s, stop or threading.Event())
+            return _follow(process, lines, complaints, hear or (lambda step: None))
         finally:
             _end(process)
 
 
-def _follow(process: subprocess.Popen[str], complaints: IO[bytes], limit_s: float) -> Outcome:
-    assert process.stdout is not None
-    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(
-        target=_read, args=(process.stdout, lines), name="driver trial", daemon=True
-    ).start()
+class _Silent(Exception):
+    """A child says nothing any more."""
+
+
+class _Lines:
+    """What a child writes, line by line."""
+
+    def __init__(
+        self, process: subprocess.Popen[str], limit_s: float, stop: threading.Event
+    ) -> None:
+        assert process.stdout is not None
+        self.limit_s, self._stop = limit_s, stop
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(
+            target=self._read, args=(process.stdout,), name="child", daemon=True
+        ).start()
+
+    def _read(self, pipe: IO[str]) -> None:
+        with contextlib.suppress(OSError, ValueError):  # closed, because it was silent for too long
+            for line in pipe:
+                self._lines.put(line)
+        self._lines.put("")
+
+    def next(self) -> str:
+        """The next one; empty at the end. Raises _Silent, which says why there is none."""
+        end_s = time.monotonic() + self.limit_s
+        while time.monotonic() < end_s:
+            if self._stop.is_set():
+                raise _Silent(STOPPED)
+            with contextlib.suppress(queue.Empty):
+                return self._lines.get(timeout=min(_LOOK_S, self.limit_s))
+        raise _Silent(_hangs(self.limit_s))
+
+
+def _follow(
+    process: subprocess.Popen[str], lines: _Lines, complaints: IO[bytes], hear: Hear
+) -> Outcome:
     found: dict[str, Any] = {}
     step = ""
-    while True:
-        try:
-            line = lines.get(timeout=limit_s)
-        except queue.Empty:
-            return Outcome(found, step, _hangs(limit_s))
-        if not line:
-            break
-        if not line.startswith(_MARK):
-            continue
-        message = json.loads(line[len(_MARK) :])
-        if "done" in message:
-            return Outcome(found)
-        if "step" in message:
-            step = message["step"]
-        else:
-            found[message["found"]] = message["value"]
     try:
-        status = process.wait(limit_s)
+        while line := lines.next():
+            if not line.startswith(_MARK):
+                continue
+            message = json.loads(line[len(_MARK) :])
+            if "done" in message:
+                return Outcome(found)
+            if "step" in message:
+                step = message["step"]
+                hear(step)
+            else:
+                found[message["found"]] = message["value"]
+        status = process.wait(lines.limit_s)
+    except _Silent as silence:
+        return Outcome(found, step, str(silence))
     except subprocess.TimeoutExpired:  # it has closed its output
-        return Outcome(found, step, _hangs(limit_s))
+        return Outcome(found, step, _hangs(lines.limit_s))
     return Outcome(found, step, _how(status) + _last_words(complaints))
-
-
-def _read(pipe: IO[str], lines: queue.SimpleQueue[str]) -> None:
-    with contextlib.suppress(OSError, ValueError):  # closed, because it was silent for too long
-        for line in pipe:
-            lines.put(line)
-    lines.put("")
 
 
 def _hangs(limit_s: float) -> str:

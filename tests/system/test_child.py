@@ -11,12 +11,12 @@ import time
 import psutil
 import pytest
 
-from heimdall.engine.opencl.child import watch
+from heimdall.system.child import watch
 from heimdall.errors import DeviceError
 
 BEGIN = """
 import json, os, signal, sys, time
-from heimdall.engine.opencl.child import report
+from heimdall.system.child import report
 report({"step": "first"})
 report({"found": "first", "value": 1})
 report({"step": "second"})
