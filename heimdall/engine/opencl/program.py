@@ -14,6 +14,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import invoker
 
+from heimdall.engine.opencl.device import has_fma
 from heimdall.engine.opencl.launch import Kernel
 from heimdall.errors import DeviceError
 from heimdall.system import paths
@@ -139,10 +140,9 @@ class Programs:
 
 
 def _without_fma(context: cl.Context) -> tuple[str, ...]:
-    """Where ``fma`` is a program of its own (llvmpipe: 17 s to compile a kernel of 32), a multiply
-    and an add have to do."""
-    config = context.devices[0].single_fp_config
-    return () if config & cl.device_fp_config.FMA else ("-Dfma=mad",)
+    """Where ``fma`` is no instruction (llvmpipe: 17 s to compile a kernel of 32), a multiply and an
+    add have to do."""
+    return () if has_fma(context.devices[0]) else ("-Dfma=mad",)
 
 
 def set_arguments(kernel: cl.Kernel, args: Sequence[cl.Buffer | np.generic]) -> None:
