@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import statistics
 import subprocess
@@ -29,6 +28,7 @@ import numpy as np
 import onnx
 
 from benchmarks import performance_page
+from benchmarks.cores import add_options, worker
 from benchmarks.peers import PEERS, arena_bytes, installed
 from benchmarks.roofline import copy_gbs, gemm_gflops
 from heimdall.analyzer.partition import OpCosts, partition
@@ -55,15 +55,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    parser.add_argument("--cores", type=int, nargs="+", default=sorted({1, available or 1}))
+    add_options(parser)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument(
         "--only", nargs="+", default=[], help="networks whose names hold one of these"
     )
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
     parser.add_argument("--page", default=str(PAGE), help="file to write; '' for none")
-    parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         print(json.dumps(_measure(options.worker, options)))
@@ -76,8 +74,7 @@ def main() -> None:
 
 
 def _in_a_process(cores: int) -> dict[str, Any]:
-    """OpenCL on a CPU fixes its threads when it starts."""
-    command = [sys.executable, "-m", "benchmarks.engines", *sys.argv[1:], "--worker", str(cores)]
+    command = worker("benchmarks.engines", cores)
     found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     report: dict[str, Any] = json.loads(found.stdout.splitlines()[-1])
     return report

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,8 @@ from heimdall.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     from heimdall.analyzer.profile import NetworkProfile
+    from heimdall.graph.graph import Graph
+    from heimdall.runtime.processors import Processors
 
 
 @click.command(cls=console.Command)
@@ -85,25 +89,34 @@ def profile(model: str, tune: bool, as_json: bool, **measuring: Any) -> None:
     show(as_json, result, "profile_report")
 
 
-def _profiles(
-    model: str,
-    shapes: dict[str, tuple[int, ...]],
-    device: str | None,
-    gpu_cores: int | None,
-    force_fallback: tuple[str, ...],
-    remeasure: bool,
-    precision: str = "fp32",
-    tuned: list[dict[str, Any]] | None = None,
-) -> list[NetworkProfile]:
-    """The model's networks, profiled where they would run; with a list as ``tuned``, kernels
-    are tuned first, and what came of it is added to it."""
+@contextlib.contextmanager
+def _opened(
+    model: str, shapes: dict[str, tuple[int, ...]], device: str | None, gpu_cores: int | None
+) -> Iterator[tuple[list[Graph], Processors]]:
+    """The model's networks, and the processors that they would run on."""
     from heimdall.bench import inspection
     from heimdall.runtime.processors import open_processors
     from heimdall.system import softgpu
 
     graphs = inspection.load_networks(model, shapes)
-    software = softgpu.plan(cores=gpu_cores)
-    with console.Progress() as progress, open_processors(device, software) as there:
+    with open_processors(device, softgpu.plan(cores=gpu_cores)) as there:
+        yield graphs, there
+
+
+def _profiles(
+    model: str,
+    *,
+    force_fallback: tuple[str, ...],
+    remeasure: bool,
+    precision: str = "fp32",
+    tuned: list[dict[str, Any]] | None = None,
+    **where: Any,
+) -> list[NetworkProfile]:
+    """The model's networks, profiled where they would run; with a list as ``tuned``, kernels
+    are tuned first, and what came of it is added to it."""
+    from heimdall.bench import inspection
+
+    with console.Progress() as progress, _opened(model, **where) as (graphs, there):
         if tuned is not None:
             tuned += inspection.tune(graphs, there, progress, precision)
         return inspection.profile_model(
@@ -116,21 +129,11 @@ def _profiles(
         )
 
 
-def _passes(
-    model: str,
-    shapes: dict[str, tuple[int, ...]],
-    device: str | None,
-    gpu_cores: int | None,
-    force_fallback: tuple[str, ...],
-    remeasure: bool,
-) -> list[dict[str, Any]]:
-    """The ops of the model's networks after each pass; ``remeasure`` has nothing to say here."""
+def _passes(model: str, *, force_fallback: tuple[str, ...], **where: Any) -> list[dict[str, Any]]:
+    """The ops of the model's networks after each pass."""
     from heimdall.bench import inspection
-    from heimdall.runtime.processors import open_processors
-    from heimdall.system import softgpu
 
-    graphs = inspection.load_networks(model, shapes)
-    with open_processors(device, softgpu.plan(cores=gpu_cores)) as there:
+    with _opened(model, **where) as (graphs, there):
         return inspection.describe_passes(graphs, there, force_fallback=force_fallback)
 
 
@@ -176,6 +179,7 @@ def partition(
     ops: int,
     png: Path | None,
     passes: bool,
+    remeasure: bool,
     as_json: bool,
     **measuring: Any,
 ) -> None:
@@ -188,7 +192,7 @@ def partition(
         if strategy not in strategies():
             raise ConfigError(unknown("partition strategy", strategy, strategies()))
         listed = _passes(model, **measuring) if passes else []
-        found = [] if passes else _profiles(model, **measuring)
+        found = [] if passes else _profiles(model, remeasure=remeasure, **measuring)
         chunks: list[dict[str, Any]] = []
         drawn = []
         alone = len(found) == 1

@@ -199,6 +199,13 @@ class Engine(ABC):
         processor: ops are tried singly, each once ``pause`` has returned."""
         return self.load(graph, force_fallback=force_fallback)
 
+    def keeps(self, graph: Graph, *, force_fallback: Collection[str] = ()) -> bool:
+        """Whether another process will find what was compiled for a graph that is loaded."""
+        return True
+
+    def save_kernels(self) -> None:  # noqa: B027  (optional)
+        """Keep on disk what was left for later."""
+
     @property
     def complete(self) -> bool:
         """Whether it is known what the device can do, so that networks can be loaded."""

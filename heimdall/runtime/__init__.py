@@ -6,5 +6,6 @@ opens either, on what ``setup`` has found. ``loop`` (the life of a frame, with i
 ``station`` (what all sessions of a process share), ``switchboard`` (between workers, coordinator
 and sessions), ``executor`` (actions become work; a chunk in ``parts``), ``deployment`` and
 ``processors`` (DNNs and engines, ready to run). ``controls``, ``script`` and ``callbacks`` are the
-user and the app, ``outputs`` and ``telemetry`` what a run leaves behind and tells of itself.
+user and the app, ``outputs`` and ``telemetry`` what a run leaves behind and tells of itself, and
+``tuning`` goes on in the ``background`` after it.
 """

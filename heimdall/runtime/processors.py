@@ -12,7 +12,7 @@ import cv2  # noqa: F401  (its threads, and numpy's, must not become the softwar
 from heimdall.engine import ENGINES, open_engine
 from heimdall.engine.base import Engine
 from heimdall.errors import DeviceError
-from heimdall.runtime import tuning
+from heimdall.runtime import background
 from heimdall.system import softgpu
 from heimdall.system.priority import cores_awake
 from heimdall.vocabulary.processors import CPU, GPU
@@ -60,7 +60,7 @@ def open_processors(
     the background makes room. Raises DeviceError when the device asked for is not there.
     """
     software = software or softgpu.plan()
-    tuning.interrupt()
+    background.interrupt(background.TUNING)
     with softgpu.restored_afterwards(software), contextlib.ExitStack() as stack:
         if isinstance(device, Engine):
             gpu = device

@@ -12,22 +12,23 @@ all of them it would be in everybody's way. Not on battery, nor in a CI system's
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from heimdall.errors import ConfigError
-from heimdall.system import findings, paths
+from heimdall.runtime import background
+from heimdall.runtime.background import TUNING
+from heimdall.system import findings
 from heimdall.vocabulary.processors import GPU
 
 if TYPE_CHECKING:
@@ -114,10 +115,10 @@ def permitted() -> bool:
 def start(task: Task) -> None:
     """Start a child for the task, unless one is at work, and tell the user. Best effort."""
     try:
-        with alone() as free:
+        with background.alone(TUNING) as free:
             if not free:
                 return
-        folder = _folder()
+        folder = background.folder(TUNING)
         with open(folder / "background.log", "wb") as output:
             # Only Windows has these, and no start_new_session.
             flags = ("DETACHED_PROCESS", "CREATE_NEW_PROCESS_GROUP", "IDLE_PRIORITY_CLASS")
@@ -140,52 +141,13 @@ def start(task: Task) -> None:
     )
 
 
-def interrupt() -> None:
-    """An app or a measurement starts: a child that is at work ends at once."""
-    with contextlib.suppress(OSError, ConfigError):
-        if (paths.cache_dir() / "tuning" / "background.lock").exists():
-            mark, now_ns = _folder() / "interrupted", time.time_ns()
-            mark.touch()
-            os.utime(mark, ns=(now_ns, now_ns))  # the system's own is some ms behind
-
-
-def interrupted(task: Task) -> bool:
-    """Whether that has happened since the task was given."""
-    with contextlib.suppress(OSError):
-        return (_folder() / "interrupted").stat().st_mtime_ns > task.asked_ns
-    return False
-
-
-@contextlib.contextmanager
-def alone() -> Iterator[bool]:
-    """Hold the lock of those who tune in the background; False: somebody else holds it. It goes
-    with the process, however that ends. Raises OSError."""
-    with open(_folder() / "background.lock", "ab") as file:
-        yield _lock(file)
-
-
-def _lock(file: IO[bytes]) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
 def tries() -> dict[str, int]:
     """How often each network's tuning has begun without coming to its end."""
 
     def parse(content: Any) -> dict[str, int]:
         return {str(key): int(count) for key, count in content.items()}
 
-    return findings.read(_folder() / "tries.json", parse, "tuning is tried again") or {}
+    return findings.read(_tries_file(), parse, "tuning is tried again") or {}
 
 
 def count_try(key: str, by: int) -> None:
@@ -193,10 +155,8 @@ def count_try(key: str, by: int) -> None:
     counts = tries()
     counts[key] = counts.get(key, 0) + by
     kept = {name: count for name, count in counts.items() if count > 0}
-    findings.write(_folder() / "tries.json", kept, "tuning may be tried too often")
+    findings.write(_tries_file(), kept, "tuning may be tried too often")
 
 
-def _folder() -> Path:
-    folder = paths.cache_dir() / "tuning"
-    folder.mkdir(exist_ok=True)
-    return folder
+def _tries_file() -> Path:
+    return background.folder(TUNING) / "tries.json"

@@ -19,7 +19,8 @@ from heimdall.analyzer.precision import engine_for
 from heimdall.engine.base import Engine
 from heimdall.errors import HeimdallError
 from heimdall.graph.graph import load_graph
-from heimdall.runtime import tuning
+from heimdall.runtime import background, tuning
+from heimdall.runtime.background import TUNING
 from heimdall.runtime.processors import open_gpu
 from heimdall.runtime.tuning import Task, Work
 from heimdall.system.priority import in_background
@@ -45,7 +46,7 @@ class Child:
         end_s = time.monotonic() + limit_s
         while True:
             time.sleep(_LOOK_S)
-            if tuning.interrupted(self._task):
+            if background.interrupted(TUNING, self._task.asked_ns):
                 self._end("interrupted: an app has started", counts=False)
             if time.monotonic() > end_s:
                 self._end("the time is over", counts=True)
@@ -111,8 +112,8 @@ def main(text: str) -> int:
     """Do a task. The status is 0 but for a mistake that nobody foresaw."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     task = Task.from_json(text)
-    with tuning.alone() as free:
-        if not free or tuning.interrupted(task):
+    with background.alone(TUNING) as free:
+        if not free or background.interrupted(TUNING, task.asked_ns):
             log.info("another one is at work" if not free else "an app has started")
             return 0
         child = Child(task)

@@ -22,7 +22,8 @@ from onnx import TensorProto, helper, numpy_helper
 from heimdall.engine.null import NullEngine
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.errors import DeviceError
-from heimdall.runtime import tuning
+from heimdall.runtime import background, tuning
+from heimdall.runtime.background import TUNING
 from heimdall.runtime.processors import open_processors
 from heimdall.runtime.tuning import Task, Work
 from heimdall.system.softgpu import SoftwareGpu
@@ -157,10 +158,8 @@ def test_one_child_is_started_and_one_line_says_so(model, started, caplog):
 def test_none_is_started_while_one_is_at_work(model, started, caplog):
     caplog.set_level("INFO", logger="heimdall.runtime.tuning")
     task = tuning.wanted(processors(), deployed(model), None)
-    with tuning.alone() as free:
+    with background.alone(TUNING) as free:
         assert free
-        with tuning.alone() as again:
-            assert not again
         tuning.start(task)
     assert started == []
     assert caplog.messages == []
@@ -169,14 +168,14 @@ def test_none_is_started_while_one_is_at_work(model, started, caplog):
 
 
 def test_opening_processors_interrupts_who_was_asked_before(model):
-    with tuning.alone():
+    with background.alone(TUNING):
         pass  # there was one
     task = tuning.wanted(processors(), deployed(model), None)
-    assert not tuning.interrupted(task)
+    assert not background.interrupted(TUNING, task.asked_ns)
     with open_processors(NullEngine(), ONE_CORE):
-        assert tuning.interrupted(task)
+        assert background.interrupted(TUNING, task.asked_ns)
     later = replace(task, asked_ns=time.time_ns() + 1_000_000_000)
-    assert not tuning.interrupted(later)
+    assert not background.interrupted(TUNING, later.asked_ns)
 
 
 # --- the child, for real ----------------------------------------------------------------------
@@ -228,7 +227,7 @@ def test_a_child_does_nothing_on_another_device(model, device, tmp_path):
 
 
 def test_a_second_child_ends_at_once(model, device, tmp_path):
-    with tuning.alone():
+    with background.alone(TUNING):
         said = child(task_for(device, model)).communicate(timeout=120)[1]
     assert "another one is at work" in said
     assert choices(tmp_path) == {}
@@ -241,14 +240,14 @@ def test_a_child_ends_when_an_app_starts_and_leaves_whole_files(model, device, t
         time.sleep(0.02)
     while not choices(tmp_path) and running.poll() is None:
         time.sleep(0.02)
-    tuning.interrupt()
+    background.interrupt(TUNING)
     said = running.communicate(timeout=60)[1]
     assert running.returncode == 0
     if "done" not in said:  # it was quicker
         assert "interrupted" in said
         assert 1 <= len(choices(tmp_path)) <= 6
     assert tuning.tries() == {}
-    with tuning.alone() as free:
+    with background.alone(TUNING) as free:
         assert free
 
 

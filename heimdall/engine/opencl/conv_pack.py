@@ -88,7 +88,8 @@ def pack_grouped(weights: np.ndarray, groups: int, lanes: int, outputs: range) -
         for lane, output in enumerate(range(first, min(first + lanes, outputs.stop))):
             place = output // (oc // groups) * per_group - channels[0]
             spread[lane, place : place + per_group] = weights[output]
-        fours = spread.reshape(lanes, len(channels) // FOUR, FOUR, kh, kw).transpose(1, 3, 4, 2, 0)
+        count = len(channels) // FOUR  # -1 cannot tell where no weight reaches a ConvTranspose pass
+        fours = spread.reshape(lanes, count, FOUR, kh, kw).transpose(1, 3, 4, 2, 0)
         packed.append(fours.reshape(-1))
     ends = np.cumsum([0, *(len(channels) // FOUR for channels in lists)])
     return Listed(np.concatenate(packed), np.concatenate(lists), ends.astype(np.int32))

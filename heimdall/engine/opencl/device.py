@@ -64,6 +64,11 @@ def is_gpu(device: cl.Device) -> bool:
     return bool(device.type & cl.device_type.GPU)
 
 
+def has_fma(device: cl.Device) -> bool:
+    """Whether ``fma`` is an instruction; for llvmpipe it is a program of its own."""
+    return bool(device.single_fp_config & cl.device_fp_config.FMA)
+
+
 def label(device: cl.Device) -> str:
     """A readable name with the platform's."""
     return f"{device.name.strip()} ({device.platform.name.strip()})"

@@ -113,8 +113,11 @@ class OpenCLEngine(Engine):
         other._rely_on(traits_of(self.device, groups=other.abilities.groups))
         return other
 
+    def keeps(self, graph: Graph, *, force_fallback: Collection[str] = ()) -> bool:
+        kernels = self._of(graph, force_fallback).kernels
+        return all(map(self.programs.found_again, kernels))
+
     def save_kernels(self) -> None:
-        """Make the binaries that were left for later."""
         self.programs.save()
 
     def _open_queues(self) -> None:

@@ -243,7 +243,7 @@ def _find_hard_sigmoids(module: Module) -> None:
         low, high = step.args[1:]
         if low != 0.0 or not isinstance(high, float) or not 0.0 < high < 1e30:
             continue
-        if not _becomes_gate(module, consumers, op.output, shifted.inputs[0], high):
+        if not _becomes_gate(producers, consumers, op.output, shifted.inputs[0], high):
             continue
         unit = module.tensor(f"{op.output}/unit", module.shapes[op.output])
         gate = Expression.of("hard_sigmoid", Operand(0), 1.0 / high, shift / high)
@@ -258,10 +258,13 @@ def _find_hard_sigmoids(module: Module) -> None:
 
 
 def _becomes_gate(
-    module: Module, consumers: dict[str, list[Lowered]], name: str, x: str, high: float
+    producers: dict[str, Lowered],
+    consumers: dict[str, list[Lowered]],
+    name: str,
+    x: str,
+    high: float,
 ) -> bool:
     """Whether a tensor of 0 .. ``high`` is scaled to 0 .. 1, or multiplied by (a multiple of) x."""
-    producers = module.producers()
     for op in consumers.get(name, []):
         step = _step(op, "mul", "div")
         scale = _scalar(step) if step else None
@@ -274,7 +277,7 @@ def _becomes_gate(
             continue
         top = high / scale if step.function == "div" else high * scale
         near = abs(top - 1.0) < 1e-3  # exporters write 0.1666 for 1/6
-        if near or _becomes_gate(module, consumers, op.output, x, top):
+        if near or _becomes_gate(producers, consumers, op.output, x, top):
             return True
     return False
 

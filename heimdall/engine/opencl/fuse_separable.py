@@ -30,12 +30,11 @@ def _fits(module: Module, first: Lowered, second: Lowered, traits: Traits) -> bo
         return False
     window, point = first.spec.spec, second.spec.spec
     x, y = module.shapes[first.inputs[0]], module.shapes[second.output]
-    depthwise = 1 < window.groups == x[1] == first.spec.weights.shape[0]
     plain = window.dilations == (1, 1) and not window.transposed and len(first.inputs) == 1
     square = window.kernel in ((3, 3), (5, 5)) and window.strides in ((1, 1), (2, 2))
     pointwise = point.kernel == point.strides == (1, 1) and not any(point.pads)
     dense = point.groups == 1 and not point.transposed and not second.spec.matrix
-    if not (depthwise and plain and square and pointwise and dense):
+    if not (first.spec.depthwise and plain and square and pointwise and dense):
         return False
     if window.activation.lanes or len(y) != 4 or y[0] != 1:
         return False

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heimdall.engine.opencl.fuse_conv import out_channels
 from heimdall.engine.opencl.lowered import Conv, Lowered, Module, Reshape, Transpose
 
 
@@ -36,13 +35,14 @@ def fuse_shuffles(module: Module) -> None:
         reader = _only_conv(module, consumers, shuffle.shuffled)
         if reader is None:
             continue
-        if not _is_depthwise(reader):
-            module.replace(reader, _reading(reader, shuffle.x, shuffle.order, shuffle.nodes))
+        op, conv = reader
+        if not conv.depthwise:
+            module.replace(op, _reading(op, conv, shuffle.x, shuffle.order, shuffle.nodes))
             continue
-        last = _only_conv(module, consumers, reader.output)
-        if last is not None and not _is_depthwise(last) and len(reader.inputs) == 1:
-            module.replace(reader, _reordered(reader, shuffle))
-            module.replace(last, _reading(last, last.inputs[0], shuffle.order, ()))
+        last = _only_conv(module, consumers, op.output)
+        if last is not None and not last[1].depthwise and len(op.inputs) == 1:
+            module.replace(op, _reordered(op, conv, shuffle))
+            module.replace(last[0], _reading(*last, op.output, shuffle.order, ()))
     module.drop_unused()
 
 
@@ -70,28 +70,23 @@ def _shuffle(
     return _Shuffle(before.inputs[0], after.output, order, nodes)
 
 
-def _only_conv(module: Module, consumers: dict[str, list[Lowered]], name: str) -> Lowered | None:
+def _only_conv(
+    module: Module, consumers: dict[str, list[Lowered]], name: str
+) -> tuple[Lowered, Conv] | None:
     """The convolution that alone reads a tensor, as its input and nothing else."""
     readers = consumers.get(name, [])
     if len(readers) != 1 or name in module.outputs:
         return None
     (op,) = readers
     conv = op.spec
-    plain = isinstance(conv, Conv) and not conv.matrix and not conv.spec.transposed
-    return op if plain and op.inputs[0] == name and name not in op.inputs[1:] else None
+    if not isinstance(conv, Conv) or conv.matrix or conv.spec.transposed:
+        return None
+    return (op, conv) if op.inputs[0] == name and name not in op.inputs[1:] else None
 
 
-def _is_depthwise(op: Lowered) -> bool:
-    conv = op.spec
-    assert isinstance(conv, Conv)
-    return conv.weights.shape[1] == 1 and conv.spec.groups == out_channels(conv) > 1
-
-
-def _reordered(op: Lowered, shuffle: _Shuffle) -> Lowered:
+def _reordered(op: Lowered, conv: Conv, shuffle: _Shuffle) -> Lowered:
     """A depthwise layer before the shuffle, whose channels are those of x. No residual may have
     been added to it, which would have to be shuffled too."""
-    conv = op.spec
-    assert isinstance(conv, Conv)
     back = np.argsort(shuffle.order)
     act = conv.spec.activation
     if len(act.lanes) > 1:
@@ -105,10 +100,8 @@ def _reordered(op: Lowered, shuffle: _Shuffle) -> Lowered:
     return replace(op, spec=fused, inputs=(shuffle.x,), nodes=shuffle.nodes + op.nodes)
 
 
-def _reading(op: Lowered, x: str, order: np.ndarray, nodes: tuple[str, ...]) -> Lowered:
+def _reading(op: Lowered, conv: Conv, x: str, order: np.ndarray, nodes: tuple[str, ...]) -> Lowered:
     """A layer that takes its input channels in another order from ``x``."""
-    conv = op.spec
-    assert isinstance(conv, Conv)
     if conv.spec.groups == 1:
         fused = replace(conv, weights=conv.weights[:, np.argsort(order)])
     else:

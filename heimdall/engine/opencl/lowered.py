@@ -22,6 +22,11 @@ class Conv:
     bias: np.ndarray | None = None
     matrix: bool = False  # a 1x1 convolution over row-major matrices (Gemm of several rows)
 
+    @property
+    def depthwise(self) -> bool:
+        """Whether each output channel is made of one input channel, and each of another."""
+        return 1 < self.spec.groups == self.weights.shape[0] and self.weights.shape[1] == 1
+
 
 @dataclass(frozen=True, eq=False)
 class Separable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
+import time
 import warnings
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import invoker
 
+from heimdall.engine.opencl.device import has_fma
 from heimdall.engine.opencl.launch import Kernel
 from heimdall.errors import DeviceError
 from heimdall.system import paths
@@ -24,6 +26,7 @@ warnings.filterwarnings("ignore", category=cl.CompilerWarning)
 _warned: set[tuple[str, Path]] = set()
 
 _OPTIONS = ("-cl-std=CL1.2",)
+_FOUND_S = 2.0  # a driver that has to compile a network takes longer, on any machine
 _DIGEST_BYTES = 32  # of the binary, before it in its file: a damaged one never reaches a driver
 
 
@@ -79,6 +82,7 @@ class Programs:
         self._options = (*_OPTIONS, *(("-DPREFETCH",) if prefetch else ()), *_without_fma(context))
         self._keep, self._later = keep, later
         self._unsaved: list[tuple[Path, cl.Program]] = []
+        self._took_s: dict[tuple[str, tuple[str, ...]], float] = {}
         self._device = context.devices[0]
         self._built: dict[tuple[str, tuple[str, ...]], cl.Program] = {}
         self._lock = threading.Lock()
@@ -106,6 +110,18 @@ class Programs:
                 self._built[key] = kept
             return key in self._built
 
+    def found_again(self, kernel: Kernel) -> bool:
+        """Whether another process will find what was compiled: a binary, or, where those are left
+        for later, what the driver keeps by itself; then it takes a fraction of the time."""
+        if not self._keep:
+            return False
+        if not self._later:
+            return self._read(self._path(kernel)) is not None
+        took_s = self._took_s.get((kernel.identity, kernel.options), 0.0)
+        began_s = time.perf_counter()
+        self._translate(cl.Context([self._device]), kernel)
+        return took_s <= _FOUND_S or time.perf_counter() - began_s < took_s / 2
+
     def save(self) -> None:
         """Write the binaries that were left for later."""
         with self._lock:
@@ -122,7 +138,17 @@ class Programs:
         return len(self._built)
 
     def _compile(self, kernel: Kernel, path: Path) -> cl.Program:
-        program = cl.Program(self._context, kernel.source)
+        began_s = time.perf_counter()
+        program = self._translate(self._context, kernel)
+        self._took_s[kernel.identity, kernel.options] = time.perf_counter() - began_s
+        if self._keep and self._later:
+            self._unsaved.append((path, program))
+        elif self._keep:
+            _save(path, program)
+        return program
+
+    def _translate(self, context: cl.Context, kernel: Kernel) -> cl.Program:
+        program = cl.Program(context, kernel.source)
         options = [*self._options, *kernel.options]
         try:
             program.build(options=options, cache_dir=False)  # type: ignore[arg-type]
@@ -130,10 +156,6 @@ class Programs:
             raise DeviceError(
                 f"OpenCL kernel {kernel.name!r} does not build on this device: {error}"
             ) from error
-        if self._keep and self._later:
-            self._unsaved.append((path, program))
-        elif self._keep:
-            _save(path, program)
         return program
 
     def _path(self, kernel: Kernel) -> Path:
@@ -164,10 +186,9 @@ class Programs:
 
 
 def _without_fma(context: cl.Context) -> tuple[str, ...]:
-    """Where ``fma`` is a program of its own (llvmpipe: 17 s to compile a kernel of 32), a multiply
-    and an add have to do."""
-    config = context.devices[0].single_fp_config
-    return () if config & cl.device_fp_config.FMA else ("-Dfma=mad",)
+    """Where ``fma`` is no instruction (llvmpipe: 17 s to compile a kernel of 32), a multiply and an
+    add have to do."""
+    return () if has_fma(context.devices[0]) else ("-Dfma=mad",)
 
 
 def set_arguments(kernel: cl.Kernel, args: Sequence[cl.Buffer | np.generic]) -> None:

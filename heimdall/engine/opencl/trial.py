@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from heimdall.system.child import report
-from heimdall.engine.opencl.device import devices, finish, is_gpu, label
+from heimdall.engine.opencl.device import devices, finish, has_fma, is_gpu, label
 from heimdall.engine.opencl.probe import gathered
 from heimdall.engine.opencl.transfer import STAGED, Transfer, ways
 from heimdall.engine.opencl.walk import LEAST
 from heimdall.errors import HeimdallError
+from heimdall.system.child import report
 
 _ADD = """
 {extension}
@@ -203,8 +203,7 @@ def speed(trial: Trial) -> int:
 def walk(trial: Trial) -> bool:
     """The same by one kernel that runs all launches: only where work-groups are of one work-item,
     and those that wait for others keep nobody from running."""
-    fma = trial.device.single_fp_config & cl.device_fp_config.FMA
-    if is_gpu(trial.device) or not fma:  # llvmpipe, without one: 9 min for a network
+    if is_gpu(trial.device) or not has_fma(trial.device):  # without: 9 min for a network (llvmpipe)
         return False
     _run_network(trial, *_SMALL, repeats=LEAST // 2, walk=True)
     return True

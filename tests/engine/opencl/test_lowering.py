@@ -12,13 +12,10 @@ from heimdall.engine.opencl.lowered import Conv, Fallback
 from heimdall.engine.opencl.ops_picture import FillHalo
 from heimdall.engine.opencl.passes import run_passes
 from heimdall.graph.graph import load_graph
+from tests.engine.opencl.patterns import INSTANCE_NORM, instance_norm, node
 
 KERNEL = np.random.default_rng(0).standard_normal((20, 20, 3, 3)).astype(np.float32)
 SHAPE = {"x": (1, 20, 8, 8)}
-
-
-def node(op, inputs, outputs="y", **attributes):
-    return helper.make_node(op, inputs.split(), outputs.split(), **attributes)
 
 
 def lower(graph, force_fallback=()):
@@ -212,18 +209,7 @@ def test_elementwise_chains_are_one_op(build, check):
 
 
 def test_spelled_out_instance_norm_is_moments_and_one_pass(build, check):
-    nodes = [
-        node("ReduceMean", "x", "m", axes=[2, 3]),
-        node("Sub", "x m", "c"),
-        node("Pow", "c two", "q"),
-        node("ReduceMean", "q", "v", axes=[2, 3]),
-        node("Add", "v e", "ve"),
-        node("Sqrt", "ve", "d"),
-        node("Div", "c d", "u"),
-        node("Relu", "u"),
-    ]
-    constants = {"two": np.float32(2), "e": np.float32(1e-5)}
-    graph = build(nodes, SHAPE, constants)
+    graph = build([*instance_norm("u"), node("Relu", "u")], SHAPE, INSTANCE_NORM)
     assert kinds(lower(graph)) == ["moments", "elementwise"]
     check(graph)
 

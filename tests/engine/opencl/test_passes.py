@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import helper
 
 from heimdall.engine.opencl import passes
 from heimdall.engine.opencl.launch import Traits
@@ -13,14 +12,11 @@ from heimdall.engine.opencl.lowering import lower
 from heimdall.engine.opencl.passes import LOWERING, PASSES, run_passes
 from heimdall.engine.opencl.verify import BrokenModuleError
 from heimdall.errors import ModelError
+from tests.engine.opencl.patterns import INSTANCE_NORM, instance_norm, node
 
 GPU = Traits("gpu")
 SHAPE = {"x": (1, 32, 12, 12)}
 DEPTHWISE, POINTWISE = np.ones((32, 1, 3, 3), np.float32), np.ones((64, 32, 1, 1), np.float32)
-
-
-def node(op, inputs, outputs="y", **attributes):
-    return helper.make_node(op, inputs.split(), outputs.split(), outputs, **attributes)
 
 
 def told(graph, traits=GPU):
@@ -93,18 +89,7 @@ def test_so_is_one_that_only_changes_a_shape(build, monkeypatch):
 @pytest.mark.parametrize(
     ("nodes", "constants"),
     [
-        (
-            [  # instance norm
-                node("ReduceMean", "x", "m", axes=[2, 3]),
-                node("Sub", "x m", "c"),
-                node("Pow", "c two", "q"),
-                node("ReduceMean", "q", "v", axes=[2, 3]),
-                node("Add", "v e", "ve"),
-                node("Sqrt", "ve", "d"),
-                node("Div", "c d"),
-            ],
-            {"e": np.float32(1e-5), "two": np.float32(2)},
-        ),
+        (instance_norm(), INSTANCE_NORM),
         (
             [  # hard swish
                 node("Add", "x three", "a"),

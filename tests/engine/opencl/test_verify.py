@@ -20,6 +20,7 @@ from heimdall.engine.opencl.lowering import lower
 from heimdall.engine.opencl.passes import run_passes
 from heimdall.engine.opencl.verify import BrokenModuleError, verify
 from heimdall.models.catalog import CATALOG
+from tests.engine.opencl.patterns import INSTANCE_NORM, instance_norm, node
 
 CPU, GPU = Traits("cpu"), Traits("gpu", 4)
 SHAPE = {"x": (1, 32, 12, 12)}
@@ -37,24 +38,10 @@ CONSTANTS = {
     "ends": np.array([9, 10]),
     "axes": np.array([1, 2]),
     "scales": np.array([1, 1, 2, 2], np.float32),
-    "e": np.float32(1e-5),
-    "two": np.float32(2),
+    **INSTANCE_NORM,
 }
 
 
-def node(op, inputs, outputs="y", **attributes):
-    return helper.make_node(op, inputs.split(" "), outputs.split(), outputs, **attributes)
-
-
-NORM = [
-    node("ReduceMean", "x", "u", axes=[2, 3]),
-    node("Sub", "x u", "c"),
-    node("Pow", "c two", "q"),
-    node("ReduceMean", "q", "v", axes=[2, 3]),
-    node("Add", "v e", "ve"),
-    node("Sqrt", "ve", "s"),
-    node("Div", "c s"),
-]
 # the kind of op that the passes leave -> nodes of which they make it
 NODES = {
     "conv": [node("Conv", "x k b", pads=[1, 1, 1, 1], strides=[2, 2])],
@@ -64,7 +51,7 @@ NODES = {
     "separable": [node("Conv", "x d", "c", group=32, pads=[1, 1, 1, 1]), node("Conv", "c p")],
     "elementwise": [node("Exp", "x", "a"), node("Mul", "a x")],
     "pool": [node("MaxPool", "x", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)],
-    "moments": NORM,
+    "moments": instance_norm(),
     "reduce": [node("ReduceMax", "x", axes=[1, 2], keepdims=0)],
     "gather": [node("Resize", "x  scales", mode="nearest")],
     "linear": [node("Resize", "x  scales", mode="linear")],
