@@ -1,5 +1,4 @@
-"""Fold what follows a convolution into it: scales, biases, the activation, a residual, and the
-zero padding in front.
+"""Fold what follows a convolution into it: scales, biases, the activation, a residual.
 
 Every step below takes the convolution and the one op that reads its result, and returns the
 convolution that does both, or None. The fused op takes the place of the reader, which is always
@@ -17,7 +16,7 @@ import numpy as np
 from heimdall.engine.opencl import activation
 from heimdall.engine.opencl.activation import Activation
 from heimdall.engine.opencl.expression import Operand, Step
-from heimdall.engine.opencl.lowered import Conv, Lowered, Module, Pad
+from heimdall.engine.opencl.lowered import Conv, Lowered, Module
 from heimdall.engine.opencl.ops_elementwise import Elementwise
 
 Side = str | float | None  # None: the convolution's result
@@ -48,29 +47,6 @@ def _fuse(module: Module, absorb: _Absorb) -> None:
         module.replace(reader, fused)
         module.replace(op)
         consumers = module.consumers()
-
-
-def fuse_zero_pads(module: Module) -> None:
-    """A Pad of zeros that only convolutions read becomes their padding."""
-    producers, consumers = module.producers(), module.consumers()
-    for op in list(module.ops):
-        pad = producers.get(op.inputs[0]) if isinstance(op.spec, Conv) and op.inputs else None
-        if pad is None or not isinstance(pad.spec, Pad) or not isinstance(op.spec, Conv):
-            continue
-        spec, conv = pad.spec, op.spec.spec
-        if spec.mode != "constant" or spec.fill or any(spec.channels) or min(spec.pads) < 0:
-            continue
-        readers = consumers[pad.output]
-        if pad.output in module.outputs or conv.transposed or pad.output in op.inputs[1:]:
-            continue
-        if not all(isinstance(reader.spec, Conv) for reader in readers):
-            continue
-        top, left, bottom, right = (a + b for a, b in zip(conv.pads, spec.pads, strict=True))
-        wider = replace(op.spec, spec=replace(conv, pads=(top, left, bottom, right)))
-        inputs = (pad.inputs[0], *op.inputs[1:])
-        nodes = pad.nodes + op.nodes
-        module.replace(op, replace(op, spec=wider, inputs=inputs, nodes=nodes))
-    module.drop_unused()
 
 
 def _only_reader(

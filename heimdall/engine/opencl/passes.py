@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from operator import is_
 
-from heimdall.engine.opencl import fuse
 from heimdall.engine.opencl.copy_outputs import copy_outputs
-from heimdall.engine.opencl.fuse_conv import fuse_convolutions, fuse_shifts, fuse_zero_pads
+from heimdall.engine.opencl.fuse_conv import fuse_convolutions, fuse_shifts
 from heimdall.engine.opencl.fuse_input import fuse_input_scales
+from heimdall.engine.opencl.fuse_neighbours import group_elementwise, merge_fallbacks
+from heimdall.engine.opencl.fuse_pads import fuse_zero_pads, place_pads
+from heimdall.engine.opencl.fuse_patterns import fuse_gates, fuse_moments
 from heimdall.engine.opencl.fuse_separable import fuse_separable
 from heimdall.engine.opencl.fuse_shuffle import fuse_shuffles
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.lowered import Module
 from heimdall.engine.opencl.lowering import lower
+from heimdall.engine.opencl.move_views import hoist_transposes, simplify_reshapes
 from heimdall.engine.opencl.verify import BrokenModuleError, verify
 from heimdall.errors import ModelError
 from heimdall.graph.graph import Graph
@@ -31,18 +34,18 @@ def _anywhere(rewrite: Callable[[Module], None]) -> Pass:
 # Each keeps what ``verify`` demands, and the numbers that the network computes.
 PASSES: tuple[tuple[str, Pass], ...] = (
     ("drop-unused", _anywhere(Module.drop_unused)),
-    ("hoist-transposes", _anywhere(fuse.hoist_transposes)),
-    ("simplify-reshapes", _anywhere(fuse.simplify_reshapes)),
-    ("fuse-moments", _anywhere(fuse.fuse_moments)),
-    ("fuse-gates", _anywhere(fuse.fuse_gates)),
+    ("hoist-transposes", _anywhere(hoist_transposes)),
+    ("simplify-reshapes", _anywhere(simplify_reshapes)),
+    ("fuse-moments", _anywhere(fuse_moments)),
+    ("fuse-gates", _anywhere(fuse_gates)),
     ("fuse-convolutions", _anywhere(fuse_convolutions)),
     ("fuse-shuffles", _anywhere(fuse_shuffles)),
     ("fuse-zero-pads", _anywhere(fuse_zero_pads)),
     ("fuse-input-scales", _anywhere(fuse_input_scales)),
     ("fuse-shifts", _anywhere(fuse_shifts)),
-    ("place-pads", _anywhere(fuse.place_pads)),
-    ("group-elementwise", _anywhere(fuse.group_elementwise)),
-    ("merge-fallbacks", _anywhere(fuse.merge_fallbacks)),
+    ("place-pads", _anywhere(place_pads)),
+    ("group-elementwise", _anywhere(group_elementwise)),
+    ("merge-fallbacks", _anywhere(merge_fallbacks)),
     ("fuse-separable", fuse_separable),
     ("copy-outputs", copy_outputs),
 )

@@ -1,0 +1,60 @@
+"""Join neighbours of one kind: chains of elementwise ops, and nodes in a row that fall back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from heimdall.engine.opencl.expression import compose
+from heimdall.engine.opencl.lowered import Fallback, Lowered, Module
+from heimdall.engine.opencl.ops_elementwise import Elementwise
+
+_MAX_OPERANDS = 8  # of a fused expression: each costs a kernel argument and registers
+
+
+def group_elementwise(module: Module) -> None:
+    """Join an elementwise op with the only op that reads it, where the shapes are the same."""
+    position, consumers = 0, module.consumers()
+    while position < len(module.ops):
+        op = module.ops[position]
+        readers = consumers.get(op.output, [])
+        joined = _joined(module, op, readers[0]) if len(readers) == 1 else None
+        if joined is None:
+            position += 1
+            continue
+        module.replace(readers[0], joined)
+        module.replace(op)
+        consumers = module.consumers()
+
+
+def _joined(module: Module, op: Lowered, reader: Lowered) -> Lowered | None:
+    if not isinstance(op.spec, Elementwise) or not isinstance(reader.spec, Elementwise):
+        return None
+    same = module.shapes[op.output] == module.shapes[reader.output]
+    if not same or op.output in module.outputs:
+        return None
+    expression, inputs = compose(
+        reader.spec.expression, reader.inputs, op.output, op.spec.expression, op.inputs
+    )
+    if len(inputs) > _MAX_OPERANDS:
+        return None
+    expression = expression.contracted
+    return Lowered(Elementwise(expression), inputs, reader.outputs, op.nodes + reader.nodes)
+
+
+def merge_fallbacks(module: Module) -> None:
+    """Consecutive fallback nodes become one op: one trip to the CPU instead of several."""
+    merged: list[Lowered] = []
+    for op in module.ops:
+        if merged and isinstance(op.spec, Fallback) and isinstance(merged[-1].spec, Fallback):
+            last = merged[-1]
+            inputs = (*last.inputs, *(name for name in op.inputs if name not in last.outputs))
+            outputs, nodes = last.outputs + op.outputs, last.nodes + op.nodes
+            merged[-1] = Lowered(op.spec, tuple(dict.fromkeys(inputs)), outputs, nodes)
+        else:
+            merged.append(op)
+    module.ops = list(merged)
+    consumers = module.consumers()
+    for op in merged:
+        if isinstance(op.spec, Fallback):
+            read = tuple(n for n in op.outputs if consumers.get(n) or n in module.outputs)
+            module.replace(op, replace(op, outputs=read))
