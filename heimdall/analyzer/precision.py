@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -52,6 +53,15 @@ def engine_for(
     return gpu.in_precision(_remembered(gpu, graph, force_fallback).precision)
 
 
+def is_known(
+    gpu: Engine, graph: Graph, precision: Precision | str, force_fallback: Collection[str] = ()
+) -> bool:
+    """Whether ``engine_for`` answers without running anything."""
+    if precision != Precision.AUTO or Precision.FP16 not in gpu.precisions:
+        return True
+    return _read(_path(gpu, graph, force_fallback)) is not None
+
+
 def compare(gpu: Engine, graph: Graph, force_fallback: Collection[str] = ()) -> Comparison:
     """Run ``graph`` in both precisions, in turns, on the inputs that profiles use."""
     inputs = sample_inputs(graph)
@@ -84,12 +94,20 @@ def _error(found: np.ndarray, wanted: np.ndarray) -> float:
     return float(np.abs(found - wanted).max(initial=0.0)) / scale
 
 
-def _remembered(gpu: Engine, graph: Graph, force_fallback: Collection[str]) -> Comparison:
+def _path(gpu: Engine, graph: Graph, force_fallback: Collection[str]) -> Path:
     known = gpu.describe()
     parts = [graph.sha256, *sorted(force_fallback), *(known[each] for each in sorted(known))]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
-    path = paths.cache_dir() / "precision" / f"{digest}.json"
-    remembered = findings.read(path, lambda content: Comparison(**content), "comparing again")
+    return paths.cache_dir() / "precision" / f"{digest}.json"
+
+
+def _read(path: Path) -> Comparison | None:
+    return findings.read(path, lambda content: Comparison(**content), "comparing again")
+
+
+def _remembered(gpu: Engine, graph: Graph, force_fallback: Collection[str]) -> Comparison:
+    path = _path(gpu, graph, force_fallback)
+    remembered = _read(path)
     if remembered is not None:
         return remembered
     found = compare(gpu, graph, force_fallback)

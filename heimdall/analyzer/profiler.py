@@ -179,8 +179,8 @@ class _Runner:
 
     def measure(self, ways: Sequence[Sequence[Range]]) -> list[_Timing]:
         """Time each way of cutting, in turn: a disturbance hits all ways alike."""
-        runs = round(self._budget_s / max(self._pass_s, 1e-4) / BATCHES / max(1, sum(map(bool, ways))))
-        runs = min(max(runs, 3), 9)
+        passes_s = BATCHES * max(1, sum(map(bool, ways))) * max(self._pass_s, 1e-4)
+        runs = min(max(round(self._budget_s / passes_s), 3), 9)
         batches: list[list[_Timing]] = [[] for _ in ways]
         for batch in range(BATCHES):
             self._progress(f"profiling {self._network.graph.name}", batch, BATCHES)

@@ -57,6 +57,7 @@ class RunOptions:
     full_screen: bool = False
     press: tuple[tuple[float, str], ...] = ()  # (seconds after warm-up, key): pressed by itself
     realtime: bool | None = None  # real-time software GPU; None: where permitted
+    build_first: bool = False  # all networks for the GPU before the first frame
 
     def __post_init__(self) -> None:
         for name in ("record", "screenshot", "trace"):
@@ -114,6 +115,7 @@ class RunArguments(TypedDict, total=False):
     full_screen: bool
     press: tuple[tuple[float, str], ...]
     realtime: bool | None
+    build_first: bool
 
 
 def check_number(

@@ -59,6 +59,11 @@ if TYPE_CHECKING:
         type=SERVE,
         help="Show the picture in a web page instead of a window; keys and pointer work there.",
     ),
+    click.option(
+        "--build-first",
+        is_flag=True,
+        help="Build all networks for the GPU before the first frame.",
+    ),
     click.option("--full-screen", is_flag=True, help="Fill the screen."),
     click.option(
         "--overlay",

@@ -174,6 +174,7 @@ class Engine(ABC):
     cuts_at_any_op: bool = False  # a cut costs a wait; else each range must be made ready first
     ends_early: bool = False  # ``Network.run_parts`` asks before each part, and stops when told
     times_ops: bool = False  # ``Network.op_times`` tells
+    saves_later: bool = False  # binaries are made by ``save_kernels`` alone
 
     @abstractmethod
     def load(

@@ -16,17 +16,17 @@ from heimdall.analyzer.precision import engine_for
 from heimdall.analyzer.profile_file import to_json
 from heimdall.analyzer.store import load_or_measure
 from heimdall.engine import open_engine
-from heimdall.engine.base import Engine
 from heimdall.errors import DeviceError, HeimdallError
 from heimdall.graph.graph import load_graph
 from heimdall.runtime.building import KEEP, Task
 from heimdall.runtime.processors import open_gpu
 from heimdall.system.child import report
+from heimdall.system.priority import in_background
 from heimdall.system.softgpu import SoftwareGpu
 from heimdall.vocabulary.enums import Confinement
 from heimdall.vocabulary.processors import CPU
 
-_NICE = 19  # the app's networks on the CPU, which yield to everything, still get a turn
+_NICE = 19
 
 
 def work(task: Task) -> None:
@@ -66,20 +66,22 @@ def work(task: Task) -> None:
     report({"found": "profile", "value": to_json(profile).decode()})
 
 
-def _settle(cores: tuple[int, ...]) -> None:
-    """Take the lowest priority that is not for idlers, and all cores: the app is served first."""
+def _settle(task: Task) -> None:
+    """All cores, and a priority below the app's. Nobody waits for binaries."""
     with contextlib.suppress(AttributeError, OSError):  # not everywhere
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     with contextlib.suppress(AttributeError, OSError):
         os.nice(_NICE)
     with contextlib.suppress(AttributeError, OSError):
-        os.sched_setaffinity(0, cores)
+        os.sched_setaffinity(0, task.cores)
+    if task.what == KEEP:
+        in_background()
 
 
 def main(text: str) -> int:
     """Do a task. The status is 0 unless it could not be done; standard error says why."""
     task = Task(**json.loads(text))
-    _settle(task.cores)
+    _settle(task)
     try:
         work(task)
     except HeimdallError as error:

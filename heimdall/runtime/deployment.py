@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -50,9 +52,7 @@ class Deployment:
     def warm_up(self, processor: str) -> None:
         """Run the networks once, so that they take the memory they need."""
         for network, state in self._loaded[processor]:
-            zeros = {each.name: np.zeros(each.shape, each.dtype) for each in network.inputs}
-            network.write(state, zeros)
-            network.run(state, 0, len(network.ops))
+            _run_on_zeros(network, state)
 
     def networks(self, processor: str) -> list[Network]:
         """The networks of all stages on a processor."""
@@ -62,6 +62,18 @@ class Deployment:
         """The network of a stage on a processor, and its state."""
         self.load(processor)
         return self._loaded[processor][stage]
+
+    def begin_on_cpu(self) -> None:
+        """Run on the CPU alone until it is placed on the GPU and the plan is complete. What its
+        networks take there is measured by one inference."""
+        stages = []
+        self.load(CPU)
+        for network, state in self._loaded[CPU]:
+            began_ns = time.perf_counter_ns()
+            _run_on_zeros(network, state)
+            cpu_ns = time.perf_counter_ns() - began_ns
+            stages.append(StagePlan((cpu_ns,), (False,), cpu_ns, 0, ((0, 1),)))
+        self.plan = replace(plan_of(self.dnn, stages), built=False)
 
     def complete(self, stages: Sequence[StagePlan]) -> None:
         """Make the plan, now that the stages are profiled."""
@@ -73,12 +85,13 @@ class Deployment:
 
     @property
     def fallback_ops(self) -> int:
-        return sum(op.fallback for network in self.networks(GPU) for op in network.ops)
+        return sum(op.fallback for network, _ in self._loaded.get(GPU, ()) for op in network.ops)
 
     @property
     def whole_ns(self) -> int:
-        """All stages alone on the GPU, once each, as profiled; without fallback ops."""
-        return self.plan.gpu_ns
+        """All stages alone on the GPU, once each, as profiled; without fallback ops. 0 while it is
+        not known."""
+        return self.plan.gpu_ns if self.plan.built else 0
 
     def close(self) -> None:
         """Free the networks, unless they are still in use."""
@@ -88,6 +101,12 @@ class Deployment:
         for loaded in self._loaded.values():
             for network, _ in loaded:
                 network.close()
+
+
+def _run_on_zeros(network: Network, state: State) -> None:
+    zeros = {each.name: np.zeros(each.shape, each.dtype) for each in network.inputs}
+    network.write(state, zeros)
+    network.run(state, 0, len(network.ops))
 
 
 def plan_of(dnn: DNN, stages: Sequence[StagePlan]) -> DnnPlan:

@@ -160,11 +160,11 @@ class Executor(SharedFallible):
     ) -> None:
         """A DNN whose actions will come. ``newest`` gives the frame of a job that begins; ``renew``
         hears of each result in the pool, before the inbox does."""
-        stages = deployment.plan.stages
-        self._parts[name] = [Parts(stage.op_ns, stage.chunk_cost_ns) for stage in stages]
+        self._parts[name] = _parts(deployment)
         self._last_read[name] = threading.Event()
         self._last_read[name].set()
-        self._locks[name], self._processor[name] = threading.Lock(), GPU
+        self._locks[name] = threading.Lock()
+        self._processor[name] = GPU if deployment.plan.built else CPU
         self._newest[name], self._renew[name] = newest, renew
         self._deployments[name] = deployment
         self._use(name)
@@ -217,6 +217,8 @@ class Executor(SharedFallible):
 
     def _preload(self, name: str) -> None:
         deployment = self._deployments.get(name)
+        if deployment is not None and self._processor[name] == CPU:
+            return  # it is there, and in use
         if self._closing or name in self._leaving or deployment is None:
             return  # nobody needs it any more, and each takes a while
         # Loading holds the interpreter lock for tens of ms (100 MB of weights: for hundreds),
@@ -441,6 +443,8 @@ class Executor(SharedFallible):
             stays = GPU if action.processor == CPU else CPU
             self._inbox.put(DnnMoved(action.dnn, stays))
             return
+        # One that was built meanwhile has another plan than when it was added.
+        self._parts[action.dnn] = _parts(self._deployments[action.dnn])
         self._processor[action.dnn] = action.processor
         self._span(
             Lane.CPU, f"{action.dnn} moves to {action.processor}", start_ns, reason=action.reason
@@ -468,6 +472,10 @@ class Executor(SharedFallible):
     ) -> None:
         if self._spans:
             self._spans.span(lane, name, start_ns, end_ns or self._clock(), details)
+
+
+def _parts(deployment: Deployment) -> list[Parts]:
+    return [Parts(stage.op_ns, stage.chunk_cost_ns) for stage in deployment.plan.stages]
 
 
 def _whole(network: Network, state: State) -> tuple[int, int]:

@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 
 from heimdall import IMPORTED_S
+from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import App, RunOptions
 from heimdall.capture import Frame, Source
 from heimdall.errors import DeviceError
 from heimdall.render import InputEvent, Key, Pointer, Scroll, save_picture
 from heimdall.runtime.base import BaseRun, Listener
 from heimdall.runtime.controls import Controls
+from heimdall.runtime.first_start import FirstStart
 from heimdall.runtime.loop import FrameLoop
 from heimdall.runtime.outputs import Outputs
 from heimdall.runtime.script import Script
@@ -52,15 +54,16 @@ class LiveRun(BaseRun):
         *,
         scripted: bool = False,
         on_result: Listener | None = None,
+        progress: Progress = no_progress,
     ) -> None:
         super().__init__(app, options, setup, station, on_result)
         try:
-            self._equip(canvas, scripted)
+            self._equip(canvas, scripted, progress)
         except BaseException:  # its DNNs have joined the station
             super().close()
             raise
 
-    def _equip(self, canvas: Canvas, scripted: bool) -> None:
+    def _equip(self, canvas: Canvas, scripted: bool, progress: Progress) -> None:
         """Open what a run that draws has besides."""
         app, options, setup, station = self._app, self._options, self._setup, self._station
         self._canvas = canvas
@@ -76,8 +79,17 @@ class LiveRun(BaseRun):
         self._preview = setup.preview
         self._frame_count = 0
         self._loop = self._new_loop()
+        self._first = FirstStart(
+            setup.building, station, self._names, self._figures, progress, self._clock
+        )
+        self._ready_ns = 0  # when all DNNs were where they will stay
         station.loops.append(self._loop)
         self._surface.give_back()
+
+    def begin(self) -> None:
+        """Call the app's start, and ask for what it asks for; have networks built beside."""
+        super().begin()
+        self._first.begin(self._loop)
 
     def _new_loop(self) -> FrameLoop:
         return FrameLoop(
@@ -141,8 +153,8 @@ class LiveRun(BaseRun):
         board.deliver()
         self._react()
         failed = self._station.executor.message_of(self._names)
-        message = self._callbacks.message or failed or self._outputs.message
-        self._display.refresh(self._clock(), self._reason, message)
+        message = self._callbacks.message or failed or self._outputs.message or self._first.message
+        self._display.refresh(self._clock(), self._first.tell() or self._reason, message)
 
     def _submit_ahead(self, frame: Frame) -> None:
         """Submit a frame so early that the GPU, which draws it when it is waited for, has all of it
@@ -217,11 +229,15 @@ class LiveRun(BaseRun):
             self._count_afresh(times.presented_ns)
 
     def _is_warm(self, now_ns: int) -> bool:
-        if not self._station.executor.preloaded.is_set():
+        if not self._first.is_over or not self._station.executor.preloaded.is_set():
             return False
-        if now_ns - self._began_ns > WARM_UP_LIMIT_S * 1e9:
+        if not self._ready_ns:
+            self._ready_ns = now_ns
+            self._first.note(now_ns, self._startup_s)
+            self._count_afresh(now_ns)
+        if now_ns - self._ready_ns > WARM_UP_LIMIT_S * 1e9:
             return True
-        return self._frame_count >= WARM_UP_FRAMES and all(
+        return len(self._figures.presented_ns) >= WARM_UP_FRAMES and all(
             dnn.latencies_ns
             for name, dnn in self._figures.dnns.items()
             if not self._setup.deployments[name].dnn.on_event
@@ -311,7 +327,7 @@ class LiveRun(BaseRun):
     def errors(self) -> list[str]:
         """What failed on the way, outputs too."""
         shown = self._preview.errors if self._preview else []
-        return [*super().errors, *self._outputs.errors, *shown]
+        return [*super().errors, *self._first.errors, *self._outputs.errors, *shown]
 
     def close(self) -> None:
         """Leave the station, and finish the recordings; closing twice is allowed."""

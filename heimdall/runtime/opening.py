@@ -39,10 +39,11 @@ class Shared:
         self.stack.enter_context(ground(process))
         self._processors: Processors | None = None
 
-    def processors(self, options: RunOptions) -> Processors:
-        """Both engines, opened when they are first asked for."""
+    def processors(self, options: RunOptions, beside: bool) -> Processors:
+        """Both engines, opened when they are first asked for, ``beside``: without a compiler."""
         if self._processors is None:
-            opened = open_processors(options.device, confinement(options, self.process))
+            software = confinement(options, self.process)
+            opened = open_processors(options.device, software, soon=beside)
             self._processors = self.stack.enter_context(opened)
         return self._processors
 
@@ -80,7 +81,7 @@ class Opening:
         """Open everything. Raises HeimdallError, and has closed what was open, when it cannot."""
         with contextlib.ExitStack() as stack:
             shared = stack.enter_context(_sharing(self._place.process))
-            place = replace(self._place, processors=lambda: shared.processors(self._options))
+            place = replace(self._place, processors=lambda: self._processors(shared))
             setup = stack.enter_context(
                 start(self._app, self._options, self._progress, place=place)
             )
@@ -101,6 +102,9 @@ class Opening:
             stack.callback(shared.openings.remove, self)
             self._stack = stack.pop_all()
         return run
+
+    def _processors(self, shared: Shared) -> Processors:
+        return shared.processors(self._options, self._place.beside)
 
     def close(self) -> None:
         """End it."""
@@ -140,6 +144,7 @@ class Opening:
             setup.canvas,
             scripted=scripted,
             on_result=on_result,
+            progress=self._progress,
         )
 
 

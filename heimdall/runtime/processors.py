@@ -40,6 +40,13 @@ class Processors:
         return self.software.profile_key if self.software else HARDWARE
 
     @property
+    def cores(self) -> tuple[int, ...]:
+        """All that this process may use."""
+        if self.software:
+            return tuple(sorted({*self.software.gpu_cores, *self.software.cpu_cores}))
+        return softgpu.plan(confine=False).cpu_cores
+
+    @property
     def load_limit(self) -> float:
         """The share of its time that the GPU may work (see ``SoftwareGpu.load_limit``)."""
         return self.software.load_limit if self.software else 1.0
@@ -51,22 +58,27 @@ class Processors:
 
 @contextlib.contextmanager
 def open_processors(
-    device: str | Engine | None = None, software: softgpu.SoftwareGpu | None = None
+    device: str | Engine | None = None,
+    software: softgpu.SoftwareGpu | None = None,
+    *,
+    soon: bool = False,
 ) -> Iterator[Processors]:
     """Open both engines, and close them when the block ends.
 
     The GPU's threads are confined by ``software`` (default: ``softgpu.plan()``), unless it
     turns out to be a real one. An Engine that is given plays the GPU, and stays open. Who tunes in
-    the background makes room. Raises DeviceError when the device asked for is not there.
+    the background makes room. ``soon``: no compiler need run before the GPU is opened, which may
+    not be ``complete`` then. Raises DeviceError when the device asked for is not there.
     """
     software = software or softgpu.plan()
     background.interrupt(background.TUNING)
     with softgpu.restored_afterwards(software), contextlib.ExitStack() as stack:
+        how = {"soon": True, "save_last": True} if soon else {}
         if isinstance(device, Engine):
             gpu = device
         else:
             with software.confined():
-                gpu = stack.enter_context(contextlib.closing(open_gpu(device)))
+                gpu = stack.enter_context(contextlib.closing(open_gpu(device, **how)))
         if gpu.hardware:
             software.release()
         elif software.realtime:
@@ -75,10 +87,10 @@ def open_processors(
         yield Processors(gpu, cpu, None if gpu.hardware else software)
 
 
-def open_gpu(device: str | None = None) -> Engine:
+def open_gpu(device: str | None = None, **how: bool) -> Engine:
     """The GPU's engine alone: OpenCL's, or what was asked for by name, a provider of onnxruntime or
     an engine of another package (``name``, or ``name:device``). Without any OpenCL, onnxruntime on
-    the CPU takes the GPU's role too."""
+    the CPU takes the GPU's role too. ``how``: options of OpenCL's."""
     if device == "onnxruntime":
         return open_engine("onnxruntime", processor=GPU)
     if device is not None:
@@ -90,7 +102,7 @@ def open_gpu(device: str | None = None) -> Engine:
         if name in ENGINES.others():
             return open_engine(name, **({"device": its_device} if its_device else {}))
     try:
-        return open_engine("opencl", device=device)
+        return open_engine("opencl", device=device, **how)
     except DeviceError as error:
         if device is not None:
             raise

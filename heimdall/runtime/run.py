@@ -69,7 +69,9 @@ def open_run(
 ) -> Iterator[LiveRun]:
     """An app's run that has not begun, with the whole process for itself. ``system``: a baseline in
     the coordinator's place. Without a window the app's own events play its user."""
-    opening = Opening(app, options, Place(), system, progress)
+    # A baseline is compared with what is there from the start.
+    beside = system is None and not options.build_first
+    opening = Opening(app, options, Place(beside=beside), system, progress)
     try:
         run = opening.open(scripted=options.scripted)
         assert isinstance(run, LiveRun)

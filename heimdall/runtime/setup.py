@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heimdall.analyzer.precision import engine_for
+from heimdall.analyzer.precision import engine_for, is_known
 from heimdall.analyzer.profile import to_stage_plan
 from heimdall.analyzer.profiler import Progress, measure_render, no_progress
 from heimdall.analyzer.store import load_or_measure
@@ -31,6 +31,7 @@ from heimdall.models.base import Pipeline
 from heimdall.models.catalog import open_pipeline
 from heimdall.render import Overlay, Scene, Surface, open_surface
 from heimdall.render.preview import Preview
+from heimdall.runtime.building import Building
 from heimdall.runtime.controls import key_labels
 from heimdall.runtime.deployment import Deployment
 from heimdall.runtime.processors import Processors, open_processors
@@ -69,6 +70,7 @@ class Setup:
     deployments: dict[str, Deployment]
     preview: Preview | None
     chunk_mode: str  # a ChunkMode
+    building: Building | None  # of networks that are not on the GPU yet
 
     @property
     def lone_render_ns(self) -> int:
@@ -124,7 +126,9 @@ def start(
         if place.processors is not None:
             processors = place.processors()
         else:
-            opened = open_processors(options.device, confinement(options, place.process))
+            opened = open_processors(
+                options.device, confinement(options, place.process), soon=place.beside
+            )
             processors = stack.enter_context(opened)
         canvas = surface = None
         if place.draws:
@@ -145,7 +149,9 @@ def start(
                 canvas.lone_render_ns / 1e6,
                 fps,
             )
-        _place(deployments, processors, gap_ns, progress)
+        building = _place(deployments, processors, gap_ns, progress, options, place.beside)
+        if building is not None:
+            stack.callback(building.close)
         yield Setup(
             fps,
             source,
@@ -155,6 +161,7 @@ def start(
             deployments,
             preview,
             _chunk_mode(options, processors),
+            building,
         )
 
 
@@ -163,13 +170,14 @@ class Place:
     """Where a run takes place. ``process``: the whole process is there for it, and may be set so;
     ``draws``: pictures are drawn, by ``surface`` where the host has one. ``source``: one that is
     open already; it is closed with the run. ``processors`` gives those of others, whose process it
-    is then, too."""
+    is then, too. ``beside``: networks may be built beside the first frames."""
 
     process: bool = True
     draws: bool = True
     surface: Callable[[tuple[int, int]], Surface] | None = None
     source: PushedSource | None = None
     processors: Callable[[], Processors] | None = None
+    beside: bool = False
 
 
 @contextlib.contextmanager
@@ -319,11 +327,60 @@ def _place(
     processors: Processors,
     gap_ns: int,
     progress: Progress,
-) -> None:
-    """Load every network on the GPU, profile what is not profiled yet, and make the plans."""
+    options: RunOptions,
+    beside: bool,
+) -> Building | None:
+    """Load every network, profile what is not profiled yet, and make the plans. ``beside``: DNNs
+    whose kernels must be compiled begin on the CPU, and are built while frames are drawn."""
+    gpu = processors.gpu
+    if beside:
+        found = {name: _built(each, gpu) for name, each in deployments.items()}
+    else:
+        found = {**_compiled(deployments, gpu, progress)}
+    loaded = {name: networks for name, networks in found.items() if networks is not None}
+    # Only now: the GPU tries the kernels of one network while the next one is prepared.
+    for name, networks in loaded.items():
+        deployments[name].place(GPU, [network for _, network in networks])
+    for name, networks in loaded.items():
+        _profile(deployments[name], networks, processors, gap_ns, progress)
+    left = [each for name, each in deployments.items() if name not in loaded]
+    if not left:
+        return None
+    for done, deployment in enumerate(left):
+        progress("loading networks on the CPU", done, len(left))
+        deployment.begin_on_cpu()
+    progress("loading networks on the CPU", len(left), len(left))
+    assert not isinstance(options.device, Engine)  # which would have been complete
+    return Building(left, processors, options.device, gap_ns)
+
+
+_Loaded = list[tuple[Engine, Network]]  # a DNN's networks, each on the engine of its precision
+
+
+def _built(deployment: Deployment, gpu: Engine) -> _Loaded | None:
+    """A DNN's networks, if no compiler need run for them."""
+    if not gpu.complete:
+        return None
+    forced, precision = deployment.dnn.force_fallback, deployment.dnn.precision
+    loaded = []
+    for graph in deployment.graphs:
+        if not is_known(gpu, graph, precision, forced):
+            return None
+        engine = engine_for(gpu, graph, precision, forced)
+        network = engine.load_built(graph, force_fallback=forced)
+        if network is None:
+            return None
+        loaded.append((engine, network))
+    return loaded
+
+
+def _compiled(
+    deployments: Mapping[str, Deployment], gpu: Engine, progress: Progress
+) -> dict[str, _Loaded]:
+    """Every network, whatever that takes."""
     all_steps = _STEPS * sum(len(each.graphs) for each in deployments.values())
     done = 0
-    loaded: dict[str, list[tuple[Engine, Network]]] = {name: [] for name in deployments}
+    loaded: dict[str, _Loaded] = {name: [] for name in deployments}
     for name, deployment in deployments.items():
         forced, precision = deployment.dnn.force_fallback, deployment.dnn.precision
         for graph in deployment.graphs:
@@ -332,28 +389,32 @@ def _place(
                 progress("compiling networks", _STEPS * done + _STEPS * part // parts, all_steps)
 
             tell(0, 1)
-            engine = engine_for(processors.gpu, graph, precision, forced)
+            engine = engine_for(gpu, graph, precision, forced)
             network = engine.load(graph, force_fallback=forced, on_progress=tell)
             loaded[name].append((engine, network))
             done += 1
-    # Only now: the GPU tries the kernels of one network while the next one is prepared.
-    for name, deployment in deployments.items():
-        deployment.place(GPU, [network for _, network in loaded[name]])
     progress("compiling networks", all_steps, all_steps)
-    for name, deployment in deployments.items():
-        stages = [
-            to_stage_plan(
-                load_or_measure(
-                    network.graph,
-                    engine,
-                    processors.cpu,
-                    network=network,
-                    mode=processors.profile_key,
-                    force_fallback=deployment.dnn.force_fallback,
-                    progress=progress,
-                ),
-                gap_ns,
-            )
-            for engine, network in loaded[name]
-        ]
-        deployment.complete(stages)
+    return loaded
+
+
+def _profile(
+    deployment: Deployment,
+    loaded: _Loaded,
+    processors: Processors,
+    gap_ns: int,
+    progress: Progress,
+) -> None:
+    """Make a DNN's plan by its networks' profiles."""
+    profiles = [
+        load_or_measure(
+            network.graph,
+            engine,
+            processors.cpu,
+            network=network,
+            mode=processors.profile_key,
+            force_fallback=deployment.dnn.force_fallback,
+            progress=progress,
+        )
+        for engine, network in loaded
+    ]
+    deployment.complete([to_stage_plan(profile, gap_ns) for profile in profiles])

@@ -83,7 +83,7 @@ def watch(
             _end(process)
 
 
-class _Silent(Exception):
+class _SilenceError(Exception):
     """A child says nothing any more."""
 
 
@@ -107,14 +107,14 @@ class _Lines:
         self._lines.put("")
 
     def next(self) -> str:
-        """The next one; empty at the end. Raises _Silent, which says why there is none."""
+        """The next one; empty at the end. Raises _SilenceError, which says why there is none."""
         end_s = time.monotonic() + self.limit_s
         while time.monotonic() < end_s:
             if self._stop.is_set():
-                raise _Silent(STOPPED)
+                raise _SilenceError(STOPPED)
             with contextlib.suppress(queue.Empty):
                 return self._lines.get(timeout=min(_LOOK_S, self.limit_s))
-        raise _Silent(_hangs(self.limit_s))
+        raise _SilenceError(_hangs(self.limit_s))
 
 
 def _follow(
@@ -135,7 +135,7 @@ def _follow(
             else:
                 found[message["found"]] = message["value"]
         status = process.wait(lines.limit_s)
-    except _Silent as silence:
+    except _SilenceError as silence:
         return Outcome(found, step, str(silence))
     except subprocess.TimeoutExpired:  # it has closed its output
         return Outcome(found, step, _hangs(lines.limit_s))

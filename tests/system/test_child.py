@@ -11,8 +11,8 @@ import time
 import psutil
 import pytest
 
-from heimdall.system.child import watch
 from heimdall.errors import DeviceError
+from heimdall.system.child import watch
 
 BEGIN = """
 import json, os, signal, sys, time

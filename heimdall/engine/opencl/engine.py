@@ -87,11 +87,12 @@ class OpenCLEngine(Engine):
     def _rely_on(self, traits: Traits) -> None:
         """Plan and compile for these traits, and for the abilities."""
         self.traits, abilities = traits, self.abilities
+        self.saves_later = self._saves_last and abilities.binaries and recompiles(self.device)
         self.programs = Programs(
             self.context,
             self._keeps and abilities.binaries,
             prefetch=abilities.prefetch,
-            later=self._saves_last and recompiles(self.device),
+            later=self.saves_later,
         )
         table = family(traits, hardware=self.hardware)
         self.tuning = Tuning(label(self.device), driver(self.device), traits, table)
@@ -180,8 +181,10 @@ class OpenCLEngine(Engine):
     def load_beside(
         self, graph: Graph, pause: Callable[[], object], *, force_fallback: Collection[str] = ()
     ) -> OpenCLNetwork:
-        compiled = self._of(graph, force_fallback)
-        return OpenCLNetwork(self, compiled, lambda done, total: pause(), one_by_one=True)
+        def tell(done: int, total: int) -> None:
+            pause()
+
+        return OpenCLNetwork(self, self._of(graph, force_fallback), tell, one_by_one=True)
 
     def _of(self, graph: Graph, force_fallback: Collection[str]) -> Compiled:
         key = graph.sha256, tuple(sorted(force_fallback))

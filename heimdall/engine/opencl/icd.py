@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heimdall.system.child import LIMIT_S, report, watch
 from heimdall.system import findings, paths
+from heimdall.system.child import LIMIT_S, report, watch
 from heimdall.system.environment import variables
 
 log = logging.getLogger(__name__)

@@ -19,11 +19,11 @@ import pyopencl as cl
 from heimdall.engine.opencl import abilities as kept
 from heimdall.engine.opencl import icd
 from heimdall.engine.opencl.abilities import Abilities
-from heimdall.system.child import LIMIT_S, watch
 from heimdall.engine.opencl.device import devices, driver, is_gpu, label, missing, select
 from heimdall.engine.opencl.version import version
 from heimdall.errors import DeviceError
 from heimdall.system import paths
+from heimdall.system.child import LIMIT_S, watch
 
 log = logging.getLogger(__name__)
 
