@@ -24,7 +24,6 @@ WARM_UPS = 2
 PIECES = 16  # runs of consecutive ops that are timed as one
 _AGREE = 1.1  # times the other: two medians that agree
 BUDGET_S = 2.0  # for all runs of one network on one processor, about
-HASTE_S = 0.5  # the same where somebody waits for it
 
 Progress = Callable[[str, int, int], None]  # what is done, steps done, steps in all
 
@@ -46,15 +45,29 @@ class Measurement:
     read_ns: int = 0
 
 
+@dataclass(frozen=True)
+class Conditions:
+    """How to measure: ``reduce`` makes one figure of the passes of a batch, of which about
+    ``budget_s`` are run for a processor. ``gpu_clock``, ``cpu_clock``: in ns; by the time that the
+    process had, where a software GPU has one core and something else disturbs it."""
+
+    reduce: Callable[[Iterable[float]], float] = statistics.median
+    budget_s: float = BUDGET_S
+    gpu_clock: Callable[[], int] = time.perf_counter_ns
+    cpu_clock: Callable[[], int] = time.perf_counter_ns
+
+
+QUIET = Conditions()  # nothing else runs
+
+
 def no_progress(what: str, done: int, total: int) -> None:
     """Report nothing."""
 
 
 def measure_ops(
-    network: Network, progress: Progress = no_progress, *, disturbed: bool = False
+    network: Network, progress: Progress = no_progress, conditions: Conditions = QUIET
 ) -> Measurement:
-    """Profile every op of a loaded network. ``disturbed``: something else uses the processor, so
-    the least of all passes counts instead of medians, and there are fewer of them.
+    """Profile every op of a loaded network.
 
     Ops are timed by the engine's own events: within a run of the whole network where it has them
     there, else one by one, and without events by the host's clock. Those figures are then
@@ -66,7 +79,7 @@ def measure_ops(
     whole = _segments(network)
     pieces = _pieces(network, whole)
     lone = [(op, op + 1) for op in range(len(network.ops))]
-    runner = _Runner(network, state, inputs, progress, disturbed)
+    runner = _Runner(network, state, inputs, progress, conditions, conditions.gpu_clock)
     has_events = runner.warm_up(whole)
     runner.warm_up(pieces)
     if not has_events:
@@ -88,12 +101,12 @@ def measure_ops(
 
 
 def measure_whole(
-    network: Network, progress: Progress = no_progress, *, disturbed: bool = False
+    network: Network, progress: Progress = no_progress, conditions: Conditions = QUIET
 ) -> int:
     """The latency of a whole network in one call, in ns."""
     everything = [(0, len(network.ops))]
-    inputs = sample_inputs(network.graph)
-    runner = _Runner(network, network.new_state(), inputs, progress, disturbed)
+    state, inputs = network.new_state(), sample_inputs(network.graph)
+    runner = _Runner(network, state, inputs, progress, conditions, conditions.cpu_clock)
     runner.warm_up(everything)
     return round(sum(runner.measure([everything])[0].range_ns))
 
@@ -158,10 +171,11 @@ class _Runner:
         state: State,
         inputs: Mapping[str, np.ndarray],
         progress: Progress,
-        disturbed: bool = False,
+        conditions: Conditions = QUIET,
+        clock: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
-        self._reduce: Callable[[Iterable[float]], float] = min if disturbed else statistics.median
-        self._budget_s = HASTE_S if disturbed else BUDGET_S
+        self._reduce, self._budget_s = conditions.reduce, conditions.budget_s
+        self._clock, self._by_wall = clock, clock is time.perf_counter_ns
         self._network = network
         self._state = state
         self._inputs = inputs
@@ -197,21 +211,22 @@ class _Runner:
 
     def once(self, ranges: Sequence[Range]) -> list[int]:
         """The latency of each range, one after the other."""
-        network, state = self._network, self._state
-        began_ns = time.perf_counter_ns()
+        network, state, clock = self._network, self._state, self._clock
+        began_ns = clock()
         network.write(state, self._inputs)
-        self.write_ns.append(time.perf_counter_ns() - began_ns)
+        self.write_ns.append(clock() - began_ns)
         times = []
         for start, end in ranges:
             run = network.run_fallback if network.ops[start].fallback else network.run
-            began_ns = time.perf_counter_ns()
+            began_ns = clock()
             reported_ns = run(state, start, end)
+            waited_ns = clock() - began_ns
             # What the caller waited for; an engine that does not compute only reports.
-            times.append(max(reported_ns, time.perf_counter_ns() - began_ns))
+            times.append(max(reported_ns, waited_ns) if self._by_wall else waited_ns)
         return times
 
     def _events(self) -> list[int] | None:
-        times = self._network.op_times(self._state)
+        times = self._network.op_times(self._state) if self._by_wall else None
         return times if times is not None and len(times) == len(self._network.ops) else None
 
 

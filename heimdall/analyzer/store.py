@@ -14,6 +14,8 @@ from pathlib import Path
 from heimdall.analyzer.profile import SCHEMA, NetworkProfile, ProfileKey
 from heimdall.analyzer.profile_file import from_json, to_json
 from heimdall.analyzer.profiler import (
+    QUIET,
+    Conditions,
     Progress,
     measure_ops,
     measure_whole,
@@ -35,11 +37,10 @@ def load_or_measure(
     mode: str | None = None,
     force_fallback: Collection[str] = (),
     remeasure: bool = False,
-    disturbed: bool = False,
+    conditions: Conditions = QUIET,
     progress: Progress = no_progress,
 ) -> NetworkProfile:
-    """The profile of ``graph`` on these engines, measured now if there is no valid one;
-    ``disturbed``: while something else uses them.
+    """The profile of ``graph`` on these engines, measured now if there is no valid one.
 
     ``network`` is the graph as it is loaded on ``gpu``, if it is (else it is loaded for the
     measurement); ``mode`` says how the software GPU is confined.
@@ -59,8 +60,8 @@ def load_or_measure(
         loaded = network or gpu.load(graph, force_fallback=force_fallback)
         alone = cpu.load(graph)
         try:
-            measured = measure_ops(loaded, progress, disturbed=disturbed)
-            whole_ns = measure_whole(alone, progress, disturbed=disturbed)
+            measured = measure_ops(loaded, progress, conditions)
+            whole_ns = measure_whole(alone, progress, conditions)
             return NetworkProfile.from_measurement(key, loaded, measured, whole_ns)
         finally:
             alone.close()

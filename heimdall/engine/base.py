@@ -213,8 +213,8 @@ class Engine(ABC):
         return True
 
     def completed(self) -> Engine:
-        """This processor once that is known: finds it out, which may take a compiler. Raises
-        DeviceError where it turns out to be of no use."""
+        """This processor once that is known: finds it out, which may take a compiler, behind
+        whatever else this machine does. Raises DeviceError where it turns out to be of no use."""
         return self
 
     def tune(

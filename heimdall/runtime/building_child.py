@@ -1,43 +1,57 @@
-"""Builds a network for the GPU; run as a program of its own (see ``building``).
+"""Builds networks for the GPU; run as a program of its own (see ``building``).
 
-    python -m heimdall.runtime.building_child TASK     a ``building.Task`` as JSON
+    python -m heimdall.runtime.building_child PLACE     a ``building.Place`` as JSON
 
-Kernels are compiled, tried and kept, and ops are measured, beside the app that waits for them.
+It asks its parent for one network after the other. Kernels are compiled, tried and kept, and ops
+are measured, beside the app that waits for them.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
+import time
 
 from heimdall.analyzer.precision import engine_for
 from heimdall.analyzer.profile_file import to_json
+from heimdall.analyzer.profiler import Conditions
 from heimdall.analyzer.store import load_or_measure
 from heimdall.engine import open_engine
+from heimdall.engine.base import Engine
 from heimdall.errors import DeviceError, HeimdallError
 from heimdall.graph.graph import load_graph
-from heimdall.runtime.building import KEEP, Task
+from heimdall.runtime.building import KEEP, Place, Task
 from heimdall.runtime.processors import open_gpu
-from heimdall.system.child import report
-from heimdall.system.priority import in_background
+from heimdall.system.child import ask, report
 from heimdall.system.softgpu import SoftwareGpu
 from heimdall.vocabulary.enums import Confinement
 from heimdall.vocabulary.processors import CPU
 
-_NICE = 19
+HASTE_S = 0.5  # for the runs of a network on a processor: somebody waits
 
 
-def work(task: Task) -> None:
-    """Load the task's network, and measure it; or only make its binaries."""
+def work(place: Place) -> None:
+    """Do what the parent says until it has no more."""
     report({"step": "opening the device"})
-    workers = len(task.gpu_cores) or 1
-    with SoftwareGpu(task.cores[:workers], task.cores, Confinement.UNCONFINED).confined():
-        gpu = open_gpu(task.device, save_last=True)
+    workers = max(1, len(place.gpu_cores))
+    unconfined = SoftwareGpu(place.cores[:workers], place.cores, Confinement.UNCONFINED)
+    with unconfined.confined():
+        gpu = open_gpu(place.device, save_last=True)
     found = gpu.describe()["device"]
-    if found != task.label:
-        raise DeviceError(f"the device is now {found} instead of {task.label}")
+    if found != place.label:
+        raise DeviceError(f"the device is now {found} instead of {place.label}")
+    while (line := ask()) is not None:
+        if line == KEEP:
+            report({"step": "making binaries"})
+            gpu.save_kernels()
+        else:
+            _build(gpu, place, Task(**json.loads(line)))
+
+
+def _build(gpu: Engine, place: Place, task: Task) -> None:
+    """Load a network, and measure it."""
+    report({"step": "reading"})
     graph = load_graph(task.path, task.shapes or None)
     engine = engine_for(gpu, graph, task.precision, task.forced)
 
@@ -46,44 +60,36 @@ def work(task: Task) -> None:
 
     network = engine.load(graph, force_fallback=task.forced, on_progress=tell)
     network.new_state()
-    if task.what == KEEP:
-        report({"step": "making binaries"})
-        engine.save_kernels()
-        return
     report({"step": "looking for what was kept"})
     if not engine.keeps(graph, force_fallback=task.forced):
-        raise DeviceError("what was compiled cannot be kept: is there room in the cache folder?")
+        raise DeviceError("what was compiled is not kept: is there room in the cache folders?")
     report({"step": "measuring"})
     profile = load_or_measure(
         graph,
         engine,
         open_engine("onnxruntime", processor=CPU),
         network=network,
-        mode=task.mode,
+        mode=place.mode,
         force_fallback=task.forced,
-        disturbed=True,
+        conditions=_conditions(place),
     )
     report({"found": "profile", "value": to_json(profile).decode()})
 
 
-def _settle(task: Task) -> None:
-    """All cores, and a priority below the app's. Nobody waits for binaries."""
-    with contextlib.suppress(AttributeError, OSError):  # not everywhere
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    with contextlib.suppress(AttributeError, OSError):
-        os.nice(_NICE)
-    with contextlib.suppress(AttributeError, OSError):
-        os.sched_setaffinity(0, task.cores)
-    if task.what == KEEP:
-        in_background()
+def _conditions(place: Place) -> Conditions:
+    """The app takes the cores away now and then. What one worker computes is measured by the time
+    that this process had; several wait for one another, and a GPU has a time of its own."""
+    by_cpu = time.process_time_ns
+    return Conditions(
+        min, HASTE_S, by_cpu if len(place.gpu_cores) == 1 else time.perf_counter_ns, by_cpu
+    )
 
 
 def main(text: str) -> int:
-    """Do a task. The status is 0 unless it could not be done; standard error says why."""
-    task = Task(**json.loads(text))
-    _settle(task)
+    """Work at a place. The status is 0 unless something could not be done; standard error says
+    why."""
     try:
-        work(task)
+        work(Place(**json.loads(text)))
     except HeimdallError as error:
         print(error, file=sys.stderr)
         return 1

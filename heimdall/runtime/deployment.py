@@ -20,6 +20,8 @@ from heimdall.vocabulary.processors import CPU, GPU
 
 log = logging.getLogger(__name__)
 
+_REST_NS = 500_000_000  # while a DNN is being built, most of the CPU is left to who builds it
+
 
 class Deployment:
     """A DNN's networks, one a stage and processor, each with one state.
@@ -73,7 +75,9 @@ class Deployment:
             _run_on_zeros(network, state)
             cpu_ns = time.perf_counter_ns() - began_ns
             stages.append(StagePlan((cpu_ns,), (False,), cpu_ns, 0, ((0, 1),)))
-        self.plan = replace(plan_of(self.dnn, stages), built=False)
+        plan = plan_of(self.dnn, stages)
+        rest_ns = max(plan.min_interval_ns, _REST_NS)
+        self.plan = replace(plan, built=False, min_interval_ns=rest_ns)
 
     def complete(self, stages: Sequence[StagePlan]) -> None:
         """Make the plan, now that the stages are profiled."""

@@ -10,7 +10,8 @@ import contextlib
 import inspect
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,9 +121,9 @@ def start(
             stack.callback(preview.close)
             progress = preview.progress(progress)
         source = stack.enter_context(contextlib.closing(place.source or _open_source(app, options)))
-        graphs = _load_graphs(pipelines, progress)
-        for dnn in app.dnns:
-            check_forced_names(graphs[dnn.name], dnn.force_fallback)
+        reading = stack.enter_context(_reading(pipelines, progress))
+        if not place.beside:
+            _check_graphs(app, reading.result())
         if place.processors is not None:
             processors = place.processors()
         else:
@@ -133,6 +134,8 @@ def start(
         canvas = surface = None
         if place.draws:
             surface = stack.enter_context(_open_surface(app, options, processors, place))
+        graphs = reading.result()
+        _check_graphs(app, graphs)
         first_frame = _first_frame(source)
         if surface is not None:
             canvas, progress = _canvas(app, options, surface, first_frame, progress)
@@ -265,6 +268,20 @@ def _first_frame(source: Source | PushedSource) -> Frame:
             + (f": {source.error}" if source.error else "")
         )
     return frame
+
+
+@contextlib.contextmanager
+def _reading(
+    pipelines: Mapping[str, Pipeline], progress: Progress
+) -> Iterator[Future[dict[str, list[Graph]]]]:
+    """Read networks in a thread of its own, for drivers are tried meanwhile, in processes."""
+    with ThreadPoolExecutor(1, "reading") as thread:
+        yield thread.submit(_load_graphs, pipelines, progress)
+
+
+def _check_graphs(app: App, graphs: Mapping[str, Sequence[Graph]]) -> None:
+    for dnn in app.dnns:
+        check_forced_names(graphs[dnn.name], dnn.force_fallback)
 
 
 def _load_graphs(pipelines: Mapping[str, Pipeline], progress: Progress) -> dict[str, list[Graph]]:

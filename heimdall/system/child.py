@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from heimdall.errors import DeviceError
+from heimdall.system.priority import behind
 
 LIMIT_S = 60.0  # a step: a large kernel takes a slow compiler a second or two
 _MARK = "heimdall:"  # drivers write to standard output too
@@ -39,7 +40,8 @@ class Outcome:
 
 
 STOPPED = "it was stopped"  # how a child ended that was not to go on
-Hear = Callable[[str], object]
+Hear = Callable[[Mapping[str, Any]], object]
+Give = Callable[[], str | None]
 
 
 def report(message: Mapping[str, Any]) -> None:
@@ -49,24 +51,33 @@ def report(message: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def ask() -> str | None:
+    """Ask the parent what to do next, in the child: one line, or None for nothing more."""
+    report({"ask": True})
+    return sys.stdin.readline().strip() or None
+
+
 def watch(
     command: Sequence[str],
     environment: Mapping[str, str] | None = None,
     limit_s: float = LIMIT_S,
     *,
     hear: Hear | None = None,
+    give: Give | None = None,
     stop: threading.Event | None = None,
+    yields: bool = False,
 ) -> Outcome:
     """Run a program that reports, until it is done, ends, or is silent for ``limit_s`` seconds.
 
-    ``hear`` is told each step as it begins. ``stop``: once it is set, the program is ended. Raises
-    DeviceError when it cannot be started at all.
+    ``hear`` is told each report as it comes, and ``give`` called when the program asks what to do
+    next. ``stop``: once it is set, the program is ended. ``yields``: it gets what this process
+    leaves of all cores. Raises DeviceError when it cannot be started at all.
     """
     with tempfile.TemporaryFile() as complaints:
         try:
             process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if give else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=complaints,
                 env={**os.environ, **(environment or {})},
@@ -77,8 +88,10 @@ def watch(
         except OSError as error:
             raise DeviceError(f"drivers cannot be tried ({error}): {command[0]}") from error
         try:
+            if yields:
+                behind(process.pid)
             lines = _Lines(process, limit_s, stop or threading.Event())
-            return _follow(process, lines, complaints, hear or (lambda step: None))
+            return _follow(process, lines, complaints, hear or (lambda message: None), give)
         finally:
             _end(process)
 
@@ -118,7 +131,11 @@ class _Lines:
 
 
 def _follow(
-    process: subprocess.Popen[str], lines: _Lines, complaints: IO[bytes], hear: Hear
+    process: subprocess.Popen[str],
+    lines: _Lines,
+    complaints: IO[bytes],
+    hear: Hear,
+    give: Give | None,
 ) -> Outcome:
     found: dict[str, Any] = {}
     step = ""
@@ -129,9 +146,12 @@ def _follow(
             message = json.loads(line[len(_MARK) :])
             if "done" in message:
                 return Outcome(found)
+            if "ask" in message:
+                _answer(process, give)
+                continue
+            hear(message)
             if "step" in message:
                 step = message["step"]
-                hear(step)
             else:
                 found[message["found"]] = message["value"]
         status = process.wait(lines.limit_s)
@@ -140,6 +160,14 @@ def _follow(
     except subprocess.TimeoutExpired:  # it has closed its output
         return Outcome(found, step, _hangs(lines.limit_s))
     return Outcome(found, step, _how(status) + _last_words(complaints))
+
+
+def _answer(process: subprocess.Popen[str], give: Give | None) -> None:
+    assert process.stdin is not None
+    line = give() if give else None
+    with contextlib.suppress(OSError):  # it has ended, which its output tells
+        process.stdin.write(f"{line or ''}\n")
+        process.stdin.flush()
 
 
 def _hangs(limit_s: float) -> str:
@@ -172,5 +200,7 @@ def _end(process: subprocess.Popen[str]) -> None:
         else:
             process.kill()
     process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(OSError):  # what was not read any more
+                pipe.close()

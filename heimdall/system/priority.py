@@ -13,8 +13,9 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from heimdall.system.softgpu import RT_PRIORITY
+from heimdall.system.softgpu import RT_PRIORITY, allowed_cores
 
 _PR_SET_TIMERSLACK = 29
 _PR_GET_TIMERSLACK = 30
@@ -37,6 +38,20 @@ def in_background() -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
+def behind(pid: int) -> None:
+    """Let a process of this user's, and what it starts, have what this process leaves of all cores.
+
+    A nice level counts among the processes of one session alone where the system groups those
+    (Linux, ``sched_autogroup_enabled``): there the session itself must be nice.
+    """
+    with contextlib.suppress(AttributeError, OSError):  # not everywhere; it has ended
+        os.setpriority(os.PRIO_PROCESS, pid, 19)
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/autogroup").write_text("19")
+    with contextlib.suppress(AttributeError, OSError):
+        os.sched_setaffinity(pid, allowed_cores())
 
 
 def first_in_line() -> None:

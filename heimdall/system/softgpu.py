@@ -203,7 +203,7 @@ def plan(
     permitted); False: never. Without ``confine`` no thread of the process is placed anywhere.
     Raises ConfigError on a share or number that leaves the GPU or the rest without a core.
     """
-    allowed = _allowed_cores()
+    allowed = allowed_cores()
     wanted = _wanted_cores(len(allowed), share, cores)
     if not confine:
         return SoftwareGpu(allowed[:wanted], allowed, Confinement.UNCONFINED)
@@ -233,7 +233,7 @@ def together(cores: int | None = None) -> SoftwareGpu:
 
     Raises ConfigError when this process may not use so many.
     """
-    allowed = _allowed_cores()
+    allowed = allowed_cores()
     wanted = _wanted_cores(len(allowed), None, None) if cores is None else cores
     if not 1 <= wanted <= len(allowed):
         raise ConfigError(f"{wanted} cores: this process may use 1 to {len(allowed)}")
@@ -287,7 +287,7 @@ def _can_confine() -> bool:
     return hasattr(os, "sched_setaffinity") and _TASKS.is_dir()
 
 
-def _allowed_cores() -> tuple[int, ...]:
+def allowed_cores() -> tuple[int, ...]:
     """The cores this process may use, hyperthreads of one physical core next to each other."""
     if hasattr(os, "sched_getaffinity"):
         # Not thread 0's own mask: an earlier plan may have confined the calling thread.

@@ -107,7 +107,7 @@ class OpenCLEngine(Engine):
         if self._complete:
             return self
         other = copy.copy(self)
-        other.abilities = abilities_of(self.device)
+        other.abilities = abilities_of(self.device, yields=True)
         if other.abilities.refused:
             raise DeviceError(f"{label(self.device)} cannot be used: {other.abilities.refused}")
         other._complete = True

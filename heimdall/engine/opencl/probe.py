@@ -99,9 +99,12 @@ def _likely() -> cl.Device | None:
     return left[0] if alone else None
 
 
-def abilities_of(device: cl.Device, *, again: bool = False, compare: bool = False) -> Abilities:
+def abilities_of(
+    device: cl.Device, *, again: bool = False, compare: bool = False, yields: bool = False
+) -> Abilities:
     """What the device can do: as kept, or tried now. ``again``: try a refused one once more;
-    ``compare``: ``network_ns`` must be known, unless it is refused."""
+    ``compare``: ``network_ns`` must be known, unless it is refused; ``yields``: whatever else is
+    being done comes first."""
     path = _path(device)
     known = kept.read(path)
     if known is not None:
@@ -109,7 +112,7 @@ def abilities_of(device: cl.Device, *, again: bool = False, compare: bool = Fals
         if not (again if known.refused else missing):
             return known
     log.info("trying what %s can do", label(device))
-    found = look(device, compare=compare)
+    found = look(device, compare=compare, yields=yields)
     kept.write(path, label(device), found)
     for name, why in found.lacks:
         log.info("%s: without %s: %s", label(device), name, why)
@@ -123,6 +126,7 @@ def look(
     *,
     compare: bool = False,
     steps: Sequence[str] = (),
+    yields: bool = False,
 ) -> Abilities:
     """Try a device in children: one, and another after each step that ended the one before.
     ``steps``: only these (default: all)."""
@@ -131,7 +135,9 @@ def look(
     while True:
         task = {"device": place, "label": label(device), "known": found, "compare": compare}
         task |= {"steps": list(steps)} if steps else {}
-        outcome = watch([*command, json.dumps(task)], icd.drivers().environment, limit_s)
+        outcome = watch(
+            [*command, json.dumps(task)], icd.drivers().environment, limit_s, yields=yields
+        )
         found.update(outcome.found)
         if not outcome.ended:
             return gathered(found)
