@@ -299,9 +299,9 @@ class _Tended:
         """What to do next: the first network, then others, then binaries of them."""
         if self._keeping:
             return None
-        item, self._first = self._first or self._building.next(), None
-        if (self._at := item) is not None:
-            return json.dumps(asdict(item.task))
+        self._at, self._first = self._first or self._building.next(), None
+        if self._at is not None:
+            return json.dumps(asdict(self._at.task))
         self._keeping = True
         return KEEP if self._building.wait() else None
 
