@@ -6,7 +6,10 @@ By its Python bindings where they are installed, else by an OpenCV that was buil
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import re
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -51,6 +54,11 @@ def open_pipeline(rest: str, *, size: tuple[int, int] | None, fps: float | None)
 
 
 def _library() -> Any:
+    if sys.platform == "linux":
+        # GStreamer brings libunwind, for all to see, and its _Unwind_Resume is not the compiler's:
+        # C++ libraries that are loaded later (pyopencl) then abort at their first exception.
+        with contextlib.suppress(OSError):
+            ctypes.CDLL("libgcc_s.so.1", mode=ctypes.RTLD_GLOBAL)
     import gi
 
     gi.require_version("Gst", "1.0")

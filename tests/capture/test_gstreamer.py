@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 from contextlib import closing
@@ -120,6 +121,22 @@ def test_an_element_that_fails_while_playing_is_named():
     failing = f"videotestsrc ! {SMALL} ! identity name=cable error-after=3"
     with opened(failing) as reader, pytest.raises(DeviceError, match="cable: Failed after"):
         take(reader, 10)
+
+
+@real
+def test_drivers_may_fail_beside_it_as_before():
+    """GStreamer's libunwind must not catch the exceptions of C++ libraries that come later."""
+    pytest.importorskip("pyopencl")
+    code = (
+        "from heimdall.capture.gstreamer import open_pipeline\n"
+        "open_pipeline('videotestsrc', size=None, fps=None).close()\n"
+        "import pyopencl\n"
+        "context = pyopencl.Context(pyopencl.get_platforms()[0].get_devices())\n"
+        "try: pyopencl.Buffer(context, 0, size=0)\n"
+        "except pyopencl.Error: print('caught')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "caught\n", done.stderr
 
 
 def test_nothing_is_no_pipeline():
