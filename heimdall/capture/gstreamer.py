@@ -23,8 +23,8 @@ from heimdall.errors import DeviceError
 PATIENCE_S = 8.0  # for which a pipeline may give nothing
 _LOOK_S = 0.2  # between looks for an error
 _INSTALL = (
-    "`apt-get install python3-gi gir1.2-gst-plugins-base-1.0 gstreamer1.0-plugins-good`, and let "
-    "the virtual environment see it (python3 -m venv --system-site-packages)"
+    "on Debian `apt-get install python3-gi gir1.2-gst-plugins-base-1.0 gstreamer1.0-plugins-good`, "
+    "and let the virtual environment see it (python3 -m venv --system-site-packages)"
 )
 _BGR = "video/x-raw,format=BGR"
 
@@ -46,7 +46,7 @@ def open_pipeline(rest: str, *, size: tuple[int, int] | None, fps: float | None)
     except (ImportError, ValueError) as error:  # ValueError: the bindings lack one of them
         if cv2.CAP_GSTREAMER not in cv2.videoio_registry.getBackends():
             raise DeviceError(
-                f"a gst: source needs GStreamer's Python bindings ({error}): {_INSTALL}"
+                f"a gst: source needs GStreamer and its Python bindings ({error}): {_INSTALL}"
             ) from error
         name = f"GStreamer pipeline {without_password(pipeline)}"
         return CvReader(pipeline, name, True, cv2.CAP_GSTREAMER, [])
