@@ -1,30 +1,36 @@
-"""The cameras of this machine, without starting one."""
+"""The cameras of this machine, and what each offers, without starting one."""
 
 from __future__ import annotations
 
 import logging
-import os
-import struct
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from heimdall.capture import picamera, v4l2
+from heimdall.capture.formats import entry
+
 log = logging.getLogger(__name__)
 
 _CAMERA_INDICES = 4
 _CAMERA_TIMEOUT_S = 3.0
-_VIDIOC_QUERYCAP = 0x80685600  # struct v4l2_capability, 104 bytes
-_V4L2_VIDEO_CAPTURE = 0x1 | 0x1000  # single- and multi-planar
-_V4L2_DEVICE_CAPS = 0x80000000
+_PICAMERA_TIMEOUT_S = 15.0  # its library takes 2 s to load, and configures each mode of a sensor
 
 
 def list_cameras() -> list[dict[str, Any]]:
-    """Cameras as ``{"index", "name", "error"}``; ``error`` is null or why it cannot be used."""
-    if sys.platform == "linux":
-        return [camera for path in _video_nodes() if (camera := query_camera(path))]
-    return within(_CAMERA_TIMEOUT_S, _probe_cameras, [])
+    """Cameras as ``{"source", "index", "name", "error", "note", "formats"}``.
+
+    ``error`` is null or why it cannot be used, ``note`` what may be in the way; ``formats`` is null
+    where nobody tells, else a list of ``{"format", "compressed", "sizes"}`` with sizes as
+    ``{"width", "height", "fps"}``, all rates of that size.
+    """
+    if sys.platform != "linux":
+        probed: list[dict[str, Any]] = within(_CAMERA_TIMEOUT_S, _probe_cameras, [])
+        return probed
+    found = [camera for path in _video_nodes() if (camera := query_camera(path))]
+    return [*found, *within(_PICAMERA_TIMEOUT_S, picamera.list_picameras, [])]
 
 
 def _video_nodes() -> list[Path]:
@@ -33,37 +39,22 @@ def _video_nodes() -> list[Path]:
 
 
 def query_camera(path: Path) -> dict[str, Any] | None:
-    """Ask a Video4Linux node what it is; None when it captures nothing (metadata, encoders).
-
-    One ioctl on a node opened without blocking: no stream is started, so a camera in use by
-    another program, or a dead one, cannot hold us up.
-    """
-    import fcntl
-
+    """The camera of a Video4Linux node; None when it captures nothing (metadata, encoders)."""
     index = int(path.name[5:])
     try:
-        node = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+        found = v4l2.query(path)
     except OSError as error:
-        return {"index": index, "name": str(path), "error": error.strerror}
-    try:
-        answer = bytearray(104)
-        fcntl.ioctl(node, _VIDIOC_QUERYCAP, answer)
-    except OSError as error:
-        return {"index": index, "name": str(path), "error": error.strerror}
-    finally:
-        os.close(node)
-    return parse_capability(index, bytes(answer))
-
-
-def parse_capability(index: int, answer: bytes) -> dict[str, Any] | None:
-    """The camera of a ``struct v4l2_capability``; None where the node captures nothing."""
-    card = answer[16:48].split(b"\0")[0].decode(errors="replace")
-    capabilities, device_caps = struct.unpack_from("=II", answer, 84)
-    if capabilities & _V4L2_DEVICE_CAPS:
-        capabilities = device_caps
-    if not capabilities & _V4L2_VIDEO_CAPTURE:
+        return entry(str(index), index, str(path), error=error.strerror)
+    if found is None:
         return None
-    return {"index": index, "name": card, "error": None}
+    return entry(
+        str(index),
+        index,
+        found.name,
+        error=found.problem,
+        note=found.note,
+        formats=found.formats,
+    )
 
 
 def _probe_cameras() -> list[dict[str, Any]]:
@@ -73,7 +64,7 @@ def _probe_cameras() -> list[dict[str, Any]]:
     for index in range(_CAMERA_INDICES):
         capture = cv2.VideoCapture(index)
         if capture.isOpened():
-            found.append({"index": index, "name": capture.getBackendName(), "error": None})
+            found.append(entry(str(index), index, capture.getBackendName()))
         capture.release()
     return found
 

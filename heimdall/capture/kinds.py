@@ -1,4 +1,5 @@
-"""Kinds of source by the word before the colon: ``camera:0``, and those of other packages.
+"""Kinds of source by the word before the colon: ``camera:0``, ``gst: v4l2src``, ``picamera:0``,
+and those of other packages.
 
 A kind is a function ``(rest, *, size, fps) -> Reader``, registered in ``SOURCES`` or offered by a
 package under the entry points ``heimdall.sources`` (docs/extending.md). It is called on the
@@ -10,7 +11,8 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
-from heimdall.capture.readers import Reader, open_camera
+from heimdall.capture.camera import open_camera
+from heimdall.capture.readers import Reader
 from heimdall.errors import DeviceError
 from heimdall.system.registry import Registry
 
@@ -35,11 +37,18 @@ def _accept(name: str, value: object) -> str | None:
 
 
 SOURCES: Registry[OpenReader] = Registry(
-    "kind of source", "heimdall.sources", {"camera": _camera}, _accept
+    "kind of source",
+    "heimdall.sources",
+    {
+        "camera": _camera,
+        "gst": "heimdall.capture.gstreamer:open_pipeline",
+        "picamera": "heimdall.capture.picamera:open_picamera",
+    },
+    _accept,
 )
 
 
 def split_kind(spec: str) -> tuple[str, str] | None:
     """``"realsense:0"`` or ``"realsense://0"`` to ("realsense", "0"), if there is such a kind."""
     match = re.fullmatch(r"([a-z][a-z0-9+.-]+):(?://)?(.*)", spec, re.DOTALL)
-    return (match[1], match[2]) if match and match[1] in SOURCES else None
+    return (match[1], match[2].strip()) if match and match[1] in SOURCES else None

@@ -1,4 +1,4 @@
-"""The kinds of source: camera, stream, video file and still image, behind one small protocol.
+"""What OpenCV reads: streams, video files, still images and cameras, behind one small protocol.
 
 They block as their drivers please; ``heimdall.capture.source`` calls them from a thread of its own.
 """
@@ -42,7 +42,7 @@ def open_clip(path: Path) -> Reader:
     """The frames of a video file. Raises DeviceError when none can be decoded."""
     # one decoding thread: 0.83 instead of 1.10 ms of CPU a 640x480 frame (2 x86 cores)
     settings = [cv2.CAP_PROP_N_THREADS, 1] if (os.cpu_count() or 1) <= 4 else []
-    return _Capture(str(path), f"video {path.name} ({path})", False, cv2.CAP_ANY, settings)
+    return CvReader(str(path), f"video {path.name} ({path})", False, cv2.CAP_ANY, settings)
 
 
 def open_still(path: Path) -> Reader:
@@ -53,24 +53,11 @@ def open_still(path: Path) -> Reader:
     return _Still(image)
 
 
-def open_camera(index: int, size: tuple[int, int] | None, fps: float | None) -> Reader:
-    """The camera of that number, asked for a size (width, height) and rate. DeviceError."""
-    if not camera_likely(index):
-        raise DeviceError(f"cannot open camera {index}: there is no /dev/video{index}")
-    settings: list[int] = []
-    if size is not None:
-        settings += [cv2.CAP_PROP_FRAME_WIDTH, size[0], cv2.CAP_PROP_FRAME_HEIGHT, size[1]]
-    if fps is not None:
-        settings += [cv2.CAP_PROP_FPS, round(fps)]
-    backend = cv2.CAP_V4L2 if sys.platform == "linux" else cv2.CAP_ANY
-    return _Capture(index, f"camera {index}", True, backend, settings)
-
-
 def open_stream(url: str) -> Reader:
     """What a URL streams. Raises DeviceError when nothing answers."""
     timeouts = [cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, STREAM_TIMEOUT_MS]
     timeouts += [cv2.CAP_PROP_READ_TIMEOUT_MSEC, STREAM_TIMEOUT_MS]
-    return _Capture(url, f"stream {without_password(url)}", True, cv2.CAP_FFMPEG, timeouts)
+    return CvReader(url, f"stream {without_password(url)}", True, cv2.CAP_FFMPEG, timeouts)
 
 
 def camera_likely(index: int) -> bool:
@@ -79,11 +66,11 @@ def camera_likely(index: int) -> bool:
 
 
 def without_password(url: str) -> str:
-    """A URL as it may be shown."""
-    return re.sub(r"//[^/@]*@", "//", url)
+    """A URL, or a pipeline that holds one, as it may be shown."""
+    return re.sub(r"\b(user-pw|passphrase)=\S+", r"\1=...", re.sub(r"//[^/@]*@", "//", url))
 
 
-class _Capture:
+class CvReader:
     """What cv2.VideoCapture reads: a camera, a stream or a clip."""
 
     def __init__(
@@ -121,6 +108,10 @@ class _Capture:
     def close(self) -> None:
         self._capture.release()
 
+    def get(self, setting: int) -> float:
+        """The value of a ``cv2.CAP_PROP_...``; 0 or less where it is not known."""
+        return float(self._capture.get(setting))
+
     def _checked_first(self) -> np.ndarray:
         ok, image = self._capture.read()
         if not ok:
@@ -154,9 +145,12 @@ class _Still:
 def _opened(target: str | int, backend: int, settings: list[int]) -> cv2.VideoCapture:
     capture = cv2.VideoCapture(target, backend, settings)
     if not capture.isOpened() and not isinstance(target, str):
-        # a camera's backend may refuse a setting; a stream keeps them: they are its timeouts
+        # A camera's backend gives up at the first setting that it refuses: what it takes is set one
+        # by one. A stream keeps them: they are its timeouts.
         capture.release()
         capture = cv2.VideoCapture(target, backend)
+        for setting, value in zip(settings[::2], settings[1::2], strict=True):
+            capture.set(setting, value)
     return capture
 
 

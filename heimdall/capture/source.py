@@ -6,7 +6,7 @@ main thread nothing: it draws the last frame again while the capture thread keep
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import re
 import threading
 import time
@@ -17,11 +17,11 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from heimdall.capture.camera import open_camera
 from heimdall.capture.kinds import SOURCES, split_kind
 from heimdall.capture.readers import (
     Reader,
     camera_likely,
-    open_camera,
     open_clip,
     open_still,
     open_stream,
@@ -29,6 +29,8 @@ from heimdall.capture.readers import (
 )
 from heimdall.errors import ConfigError, DeviceError, HeimdallError
 from heimdall.system.priority import lower_priority
+
+log = logging.getLogger(__name__)
 
 OPEN_TIMEOUT_S = 15.0  # a camera takes 1-3 s; a stream's own timeouts below are shorter
 SILENCE_S = 3.0  # a live source that gives nothing for so long is reported
@@ -306,6 +308,7 @@ def open_source(
     *,
     size: tuple[int, int] | None = None,
     fps: float | None = None,
+    camera_fps: float | None = None,
     loop: bool = True,
     default: Path | None = None,
 ) -> Source:
@@ -313,8 +316,8 @@ def open_source(
     kind of source (``kind:rest``, see ``capture.kinds``). A Source is returned as it is.
 
     ``None`` means camera 0 where there is one, else the clip ``default``. ``size`` (width,
-    height) is asked of a camera; ``fps`` too, and sets the pace of a clip. ``loop=False`` plays
-    a clip once.
+    height) is asked of a camera, ``camera_fps`` too; ``fps`` is both that and the pace of a clip.
+    ``loop=False`` plays a clip once.
 
     Raises ConfigError for a path that is no readable file, DeviceError for a camera, stream or
     file that gives no picture; each names the source.
@@ -322,18 +325,18 @@ def open_source(
     if isinstance(spec, Source):
         return spec
     if spec is None:
-        return _open_default(size, fps, loop, default)
-    text = str(spec)
+        return _open_default(size, fps, camera_fps, loop, default)
+    text, rate = str(spec), camera_fps or fps
     if not text.strip():
         raise ConfigError("the source has no name; give a camera index, file, image or stream URL")
     if re.fullmatch(r"[0-9]{1,3}", text):
         index = int(text)
-        source = Source(lambda: open_camera(index, size, fps), f"camera {index}", loop=loop)
+        source = Source(lambda: open_camera(index, size, rate), f"camera {index}", loop=loop)
     elif kind := split_kind(text):
         name, rest = kind
         open_reader = SOURCES.find(name)
         source = Source(
-            lambda: open_reader(rest, size=size, fps=fps),
+            lambda: open_reader(rest, size=size, fps=rate),
             f"{name} {without_password(rest)}".strip(),
             loop=loop,
             fps=fps or 0,
@@ -349,11 +352,17 @@ def open_source(
 
 
 def _open_default(
-    size: tuple[int, int] | None, fps: float | None, loop: bool, default: Path | None
+    size: tuple[int, int] | None,
+    fps: float | None,
+    camera_fps: float | None,
+    loop: bool,
+    default: Path | None,
 ) -> Source:
     if camera_likely(0):
-        with contextlib.suppress(DeviceError):
-            return open_source(0, size=size, fps=fps, loop=loop)
+        try:
+            return open_source(0, size=size, fps=fps, camera_fps=camera_fps, loop=loop)
+        except DeviceError as error:
+            log.warning("%s; %s", error, f"{default.name} plays" if default else "there is no clip")
     if default is None:
         raise DeviceError("no camera found; name a video file, an image or a stream instead")
     return open_source(str(default), fps=fps, loop=loop)

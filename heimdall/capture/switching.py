@@ -21,12 +21,14 @@ class Sources:
     """The sources a user can go through: the run's own (None: it cannot be opened again), the
     cameras, the clips of a folder."""
 
-    def __init__(self, own: str | int | None, clips: Path, size: tuple[int, int]) -> None:
+    def __init__(
+        self, own: str | int | None, clips: Path, size: tuple[int, int], fps: float
+    ) -> None:
         cameras = [index for index in range(CAMERAS) if camera_likely(index)]
         files = sorted(str(path) for path in clips.glob("*") if path.suffix in CLIPS)
         mine = [] if own is None else [own]
         self._choices: Sequence[str | int] = list(dict.fromkeys([*mine, *cameras, *files]))
-        self._size = size
+        self._size, self._fps = size, fps
         self._now = len(mine) - 1
         self._opening = False
         self._opened: queue.SimpleQueue[Source | str] = queue.SimpleQueue()
@@ -58,7 +60,7 @@ class Sources:
 
     def _open(self, spec: str | int) -> None:
         try:
-            source = open_source(spec, size=self._size)
+            source = open_source(spec, size=self._size, camera_fps=self._fps)
         except HeimdallError as error:
             self._opened.put(str(error))
             return

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 @click.argument("app")
 @options(
     click.option(
-        "--source", metavar="SOURCE", help="Camera index, file, stream URL or image; or kind:rest."
+        "--source",
+        metavar="SOURCE",
+        help="Camera index, file, stream URL or image; or kind:rest, such as picamera:0.",
     ),
     click.option("--fps", type=float, help="Target frame rate."),
     click.option("--size", type=SIZE, help="Picture drawn, such as 1280x720."),

@@ -164,11 +164,7 @@ def device_report(report: Mapping[str, Any]) -> list[Table | str]:
     ]
     if gpu and report["opencl_error"]:
         opencl.append(f"left out: {report['opencl_error']}")
-    cameras = [
-        f"{camera['index']}: {camera['name']}"
-        + (f" (unusable: {camera['error']})" if camera["error"] else "")
-        for camera in report["cameras"]
-    ]
+    cameras = [line for camera in report["cameras"] for line in _camera_lines(camera)]
     facts = [
         ("GPU", _gpu_line(gpu, software) if gpu else f"none: {report['opencl_error']}"),
         ("driver", f"{gpu['platform']}, {gpu['driver']}, {gpu['version']}" if gpu else NONE),
@@ -183,6 +179,21 @@ def device_report(report: Mapping[str, Any]) -> list[Table | str]:
         ("cameras", "\n".join(cameras) or "none: apps play their clips"),
     ]
     return [_facts(facts)]
+
+
+def _camera_lines(camera: Mapping[str, Any]) -> list[str]:
+    """What it is, and a line for each format: its sizes with the best rate of each."""
+    problem = f" (unusable: {camera['error']})" if camera["error"] else ""
+    note = f" ({camera['note']})" if camera["note"] else ""
+    lines = [f"{camera['source']}: {camera['name']}{problem}{note}"]
+    for each in camera["formats"] or ():
+        sizes = (
+            f"{size['width']}x{size['height']}"
+            + (f" {max(size['fps']):.3g} fps" if size["fps"] else "")
+            for size in each["sizes"]
+        )
+        lines.append(f"  {each['format']}: {', '.join(sizes) or 'sizes unknown'}")
+    return lines
 
 
 def _runtime_line(runtime: Mapping[str, Any]) -> str:

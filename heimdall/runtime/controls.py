@@ -98,7 +98,7 @@ class Controls:
         self._rows = help_rows(app)
         self._notice, self._notice_ns = "", 0
         self._presses = sorted(options.press)
-        self._sources = Sources(_own_source(app, options, setup), CLIPS, surface.size)
+        self._sources = Sources(_own_source(app, options, setup), CLIPS, surface.size, run.fps)
         if options.full_screen:
             surface.toggle_full_screen()
         self._takes = Takes(surface, app.name, Path(), self.tell)

@@ -257,7 +257,8 @@ def _open_source(app: App, options: RunOptions) -> Source:
     clip = paths.ASSETS / "media" / app.clip
     if options.source is None and options.headless:
         return open_source(str(clip))  # reproducible, and nobody's camera goes on unasked
-    return open_source(options.source, size=options.size or app.size, default=clip)
+    size, fps = options.size or app.size, options.fps or app.fps
+    return open_source(options.source, size=size, camera_fps=fps, default=clip)
 
 
 def _first_frame(source: Source | PushedSource) -> Frame:

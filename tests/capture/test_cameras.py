@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
-import struct
 import sys
 
 import pytest
 
-from heimdall.capture import cameras
+from heimdall.capture import cameras, v4l2
+from heimdall.capture.formats import Format, Mode
 
 
-def capability(card: bytes, capabilities: int, device_caps: int) -> bytes:
-    return struct.pack("=16s32s32sIII12x", b"uvc", card, b"usb", 0, capabilities, device_caps)
+def test_a_node_is_described_with_its_formats(tmp_path, monkeypatch):
+    modes = (Mode((1280, 720), (10.0,)), Mode((640, 480), ()))
+    found = v4l2.Camera("Web Cam", (Format("YUYV", False, modes),), by_controller=False)
+    monkeypatch.setattr(v4l2, "query", lambda path: found)
+    assert cameras.query_camera(tmp_path / "video2") == {
+        "source": "2",
+        "index": 2,
+        "name": "Web Cam",
+        "error": None,
+        "note": None,
+        "formats": [
+            {
+                "format": "YUYV",
+                "compressed": False,
+                "sizes": [
+                    {"width": 1280, "height": 720, "fps": [10.0]},
+                    {"width": 640, "height": 480, "fps": []},
+                ],
+            }
+        ],
+    }
 
 
-def test_a_capture_node_is_a_camera_and_a_metadata_node_is_not():
-    found = cameras.parse_capability(2, capability(b"Web Cam", 0x80000001, 0x1))
-    assert found == {"index": 2, "name": "Web Cam", "error": None}
-    assert cameras.parse_capability(3, capability(b"Web Cam", 0x80000001, 0x00800000)) is None
-    assert cameras.parse_capability(4, capability(b"Old", 0x1, 0)) is not None
+@pytest.mark.skipif(sys.platform != "linux", reason="Video4Linux")
+def test_a_camera_that_offers_no_format_is_told_and_the_others_go_on(tmp_path, monkeypatch):
+    silent = v4l2.Camera("Silent", (), by_controller=False)
+    fine = v4l2.Camera("Web Cam", (Format("YUYV", False, ()),), by_controller=False)
+    nodes = {tmp_path / "video0": silent, tmp_path / "video1": None, tmp_path / "video2": fine}
+    monkeypatch.setattr(cameras, "_video_nodes", lambda: list(nodes))
+    monkeypatch.setattr(v4l2, "query", nodes.get)
+    first, second = cameras.list_cameras()
+    assert "offers no format" in first["error"]
+    assert (second["source"], second["error"]) == ("2", None)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Video4Linux")

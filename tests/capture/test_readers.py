@@ -6,10 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from heimdall.capture import readers
 from heimdall.capture.readers import (
-    camera_likely,
-    open_camera,
     open_clip,
     open_still,
     open_stream,
@@ -72,18 +69,6 @@ def test_a_file_that_is_no_picture_is_refused_by_its_name(tmp_path, opener):
         opener(tmp_path / "noise.bin")
 
 
-def test_a_camera_that_is_not_there_is_not_tried(monkeypatch):
-    monkeypatch.setattr(readers, "camera_likely", lambda index: False)
-    monkeypatch.setattr(cv2, "VideoCapture", lambda *_: pytest.fail("tried"))
-    with pytest.raises(DeviceError, match="camera 77"):
-        open_camera(77, (640, 480), 30)
-
-
-def test_where_cameras_have_no_files_any_may_be_there(monkeypatch):
-    monkeypatch.setattr("sys.platform", "darwin")
-    assert camera_likely(77)
-
-
 def test_a_stream_that_nobody_sends_is_refused_without_its_password():
     with pytest.raises(DeviceError) as caught:
         open_stream("rtsp://me:secret@127.0.0.1:1/x")
@@ -97,6 +82,8 @@ def test_a_stream_that_nobody_sends_is_refused_without_its_password():
         ("rtsp://me:secret@host/x", "rtsp://host/x"),
         ("http://host:80/a@b", "http://host:80/a@b"),
         ("clip.mp4", "clip.mp4"),
+        ("rtspsrc location=rtsp://me:secret@host/x ! a", "rtspsrc location=rtsp://host/x ! a"),
+        ("rtspsrc user-id=me user-pw=secret ! a", "rtspsrc user-id=me user-pw=... ! a"),
     ],
 )
 def test_a_password_is_never_shown(url, shown):

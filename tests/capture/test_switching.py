@@ -35,7 +35,7 @@ def opened(sources):
 
 
 def test_the_next_source_is_opened_in_the_background_round_and_round(clips):
-    sources = Sources(str(clips / "a.png"), clips, (32, 24))
+    sources = Sources(str(clips / "a.png"), clips, (32, 24), 30)
     assert sources.opened() is None
     for name in ("b.png", "a.png", "b.png"):  # notes are no picture
         assert sources.next() == str(clips / name)
@@ -49,7 +49,7 @@ def test_the_next_source_is_opened_in_the_background_round_and_round(clips):
 def test_cameras_come_before_clips(clips, monkeypatch):
     monkeypatch.setattr(switching, "camera_likely", lambda index: index == 2)
     monkeypatch.setattr(switching, "open_source", _refuse)
-    sources = Sources("own.mp4", clips, (32, 24))
+    sources = Sources("own.mp4", clips, (32, 24), 30)
     assert sources.next() == 2
     opened(sources)
     assert sources.next() == str(clips / "a.png")
@@ -59,12 +59,12 @@ def test_cameras_come_before_clips(clips, monkeypatch):
 def test_while_one_is_being_opened_no_other_is_tried(clips, monkeypatch):
     asked = []
 
-    def refuse(spec, size):
+    def refuse(spec, **wishes):
         asked.append(spec)
         _refuse()
 
     monkeypatch.setattr(switching, "open_source", refuse)
-    sources = Sources("own.mp4", clips, (32, 24))
+    sources = Sources("own.mp4", clips, (32, 24), 30)
     sources.next()
     sources.next()
     assert opened(sources) == "not today"
@@ -72,7 +72,7 @@ def test_while_one_is_being_opened_no_other_is_tried(clips, monkeypatch):
 
 
 def test_what_cannot_be_opened_is_a_sentence_and_the_next_may_be_tried(clips):
-    sources = Sources(str(clips / "a.png"), clips, (32, 24))
+    sources = Sources(str(clips / "a.png"), clips, (32, 24), 30)
     sources.open(str(clips / "missing.mp4"))
     assert "missing.mp4" in opened(sources)
     sources.open(str(clips / "b.png"))
@@ -90,8 +90,8 @@ def test_a_source_without_a_picture_is_closed_and_said_so(clips, monkeypatch):
             self.closed = True
 
     blind = Blind()
-    monkeypatch.setattr(switching, "open_source", lambda spec, size: blind)
-    sources = Sources("own.mp4", clips, (32, 24))
+    monkeypatch.setattr(switching, "open_source", lambda spec, **wishes: blind)
+    sources = Sources("own.mp4", clips, (32, 24), 30)
     sources.next()
     assert opened(sources) == "camera 3 gives no picture"
     assert blind.closed

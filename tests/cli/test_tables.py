@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from heimdall.capture.formats import Format, Mode, entry
 from heimdall.cli import tables
 from heimdall.runtime.telemetry.figures import DnnFigures, Figures
 
@@ -111,6 +112,7 @@ def test_where_every_system_failed_there_is_no_table(shown):
     ]  # fmt: skip
 
 
+YUYV = Format("YUYV", False, (Mode((1280, 720), (10.0, 5.0)), Mode((640, 480), (29.97,))))
 DEVICES: dict[str, Any] = {
     "gpu": None,
     "opencl": [],
@@ -119,7 +121,10 @@ DEVICES: dict[str, Any] = {
     "gl": {"renderer": None, "version": None, "error": "no EGL"},
     "cpu": {"name": "a CPU", "cores": [0, 1]},
     "onnxruntime": {"version": "1.2", "providers": ["CPU"], "gpu_devices": ["cuda"], "error": None},
-    "cameras": [{"index": 3, "name": "/dev/video3", "error": "busy"}],
+    "cameras": [
+        entry("0", 0, "Web Cam", formats=[YUYV, Format("MJPG", True, (Mode((1280, 720), ()),))]),
+        entry("3", 3, "/dev/video3", error="busy"),
+    ],
 }
 
 
@@ -129,6 +134,13 @@ def test_a_machine_without_anything_says_what_is_missing(shown):
     assert "no EGL" in text
     assert "as the GPU: --device cuda" in text
     assert "3: /dev/video3 (unusable: busy)" in text
+
+
+def test_a_camera_tells_its_formats_sizes_and_best_rates(shown):
+    text = "\n".join(shown(tables.device_report(DEVICES)))
+    assert "0: Web Cam" in text
+    assert "YUYV: 1280x720 10 fps, 640x480 30 fps" in text
+    assert "MJPG: 1280x720" in text
 
 
 def test_a_software_gpu_is_called_one(shown):
