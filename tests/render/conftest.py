@@ -1,4 +1,4 @@
-"""Both surfaces, so that every contract test runs on each."""
+"""Both surfaces over both kinds of GL, so that every contract test runs on each."""
 
 import os
 import shutil
@@ -45,8 +45,15 @@ def _open(size, headless):
         pytest.skip(str(error))
 
 
+@pytest.fixture(params=["gl", "es"])
+def kind(request, monkeypatch):
+    """OpenGL, then OpenGL ES."""
+    monkeypatch.setenv("HEIMDALL_GL", request.param)
+    return request.param
+
+
 @pytest.fixture(params=["headless", "window"])
-def surface(request):
+def surface(request, kind):
     """Each kind of surface, 320 x 180."""
     if request.param == "window":
         request.getfixturevalue("display")
@@ -55,7 +62,7 @@ def surface(request):
 
 
 @pytest.fixture
-def headless():
+def headless(kind):
     """A headless surface, 640 x 360."""
     with _open((640, 360), True) as opened:
         yield opened

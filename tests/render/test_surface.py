@@ -9,6 +9,7 @@ import pytest
 from heimdall.errors import ConfigError, DeviceError
 from heimdall.render import open_surface
 from heimdall.render.headless import HeadlessSurface
+from heimdall.render.programs import glsl
 from heimdall.render.surface import Surface
 
 
@@ -37,15 +38,16 @@ def test_a_picture_can_be_read_after_it_was_presented(surface):
     assert (surface.read() == (0, 255, 0)).all()
 
 
+AT_DEPTH = """
+    uniform float z; void main() {
+    gl_Position = vec4(vec2(gl_VertexID & 1, gl_VertexID >> 1) * 4.0 - 2.0, z, 1.0); }"""
+ONE_COLOUR = """
+    uniform vec3 rgb; out vec4 c; void main() { c = vec4(rgb, 1.0); }"""
+
+
 def test_depth_is_tested(surface):
     ctx = surface.ctx
-    program = ctx.program(
-        vertex_shader="""#version 330
-            uniform float z; void main() {
-            gl_Position = vec4(vec2(gl_VertexID & 1, gl_VertexID >> 1) * 4.0 - 2.0, z, 1.0); }""",
-        fragment_shader="""#version 330
-            uniform vec3 rgb; out vec4 c; void main() { c = vec4(rgb, 1.0); }""",
-    )
+    program = ctx.program(vertex_shader=glsl(ctx, AT_DEPTH), fragment_shader=glsl(ctx, ONE_COLOUR))
     square = ctx.vertex_array(program, [])
     surface.framebuffer.clear()
     ctx.enable_only(ctx.DEPTH_TEST)
@@ -67,11 +69,11 @@ def test_closing_twice_is_allowed_and_leaves_others_alone(surface):
         assert (other.read() == (0, 255, 0)).all()
 
 
-EVERYWHERE = """#version 330
+EVERYWHERE = """
     void main() {
     gl_Position = vec4(vec2(gl_VertexID & 1, gl_VertexID >> 1) * 4.0 - 2.0, 0.0, 1.0); }"""
 # Long for a software GPU, so that another thread has time to take the lock.
-LONG = """#version 330
+LONG = """
     out vec4 c; void main() {
     float x = gl_FragCoord.x; for (int i = 0; i < 100; i++) x = sin(x + gl_FragCoord.y);
     c = vec4(x); }"""
@@ -87,7 +89,9 @@ def own_pace():
 
 
 def test_other_threads_run_while_finish_waits(surface, own_pace):
-    program = surface.ctx.program(vertex_shader=EVERYWHERE, fragment_shader=LONG)
+    program = surface.ctx.program(
+        vertex_shader=glsl(surface.ctx, EVERYWHERE), fragment_shader=glsl(surface.ctx, LONG)
+    )
     square = surface.ctx.vertex_array(program, [])
 
     def other_ran():
