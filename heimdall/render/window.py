@@ -9,6 +9,7 @@ import glfw
 from heimdall.render.events import Close, Dropped, InputEvent, Key, Pointer, Resize, Scroll
 from heimdall.render.glfw_context import address, open_window
 from heimdall.render.surface import Surface
+from heimdall.render.xlib import outlive_display
 
 _NAMES = {
     getattr(glfw, f"KEY_{name.upper()}"): name
@@ -46,27 +47,41 @@ class WindowSurface(Surface):
         self.scale = max(glfw.get_window_content_scale(self._window)[0], 1.0)
         self._start(ctx, glfw.get_framebuffer_size(self._window), address)
         self._listen()
+        self._lost = False
+        outlive_display(self._on_lost)
 
     def make_current(self) -> None:
-        glfw.make_context_current(self._window)
+        if not self._lost:
+            glfw.make_context_current(self._window)
 
     def finish(self) -> None:
+        if self._lost:
+            self.wait()
+            return
         self.ctx.copy_framebuffer(self._screen, self.framebuffer)
         self.framebuffer.use()
         self.wait()
 
     def present(self) -> None:
+        if self._lost:
+            return
         glfw.swap_buffers(self._window)
 
     def poll(self) -> list[InputEvent]:
-        glfw.poll_events()
+        if not self._lost:
+            glfw.poll_events()
+        if self._lost:
+            return [Close("the display has gone away")]
         events, self._events = self._events, []
         return events
 
     def set_title(self, title: str) -> None:
-        glfw.set_window_title(self._window, title)
+        if not self._lost:
+            glfw.set_window_title(self._window, title)
 
     def toggle_full_screen(self) -> None:
+        if self._lost:
+            return
         if self._place is not None:
             no_monitor: Any = None
             glfw.set_window_monitor(self._window, no_monitor, *self._place, glfw.DONT_CARE)
@@ -133,6 +148,10 @@ class WindowSurface(Surface):
     def _on_scale(self, _: object, x: float, y: float) -> None:
         """The window has moved to a display of another density."""
         self.scale = max(x, 1.0)
+
+    def _on_lost(self) -> None:
+        """The display has gone. What is drawn can still be read, and recorded."""
+        self._lost = True
 
     def _on_resize(self, _: object, w: int, h: int) -> None:
         if w < 1 or h < 1 or (w, h) == self.size:  # minimised: keep the last size
