@@ -174,7 +174,7 @@ def device_report(report: Mapping[str, Any]) -> list[Table | str]:
         ("driver", f"{gpu['platform']}, {gpu['driver']}, {gpu['version']}" if gpu else NONE),
         ("software GPU", software["description"] if software else "not needed: a real GPU"),
         ("OpenCL", "\n".join(opencl) or "no device"),
-        ("OpenGL", f"{gl['renderer']}, {gl['version']}" if gl["renderer"] else gl["error"]),
+        ("OpenGL ES" if gl["es"] else "OpenGL", _gl_line(gl)),
         ("CPU", f"{report['cpu']['name']}, cores for all else: {_list(report['cpu']['cores'])}"),
         (
             "onnxruntime",
@@ -183,6 +183,14 @@ def device_report(report: Mapping[str, Any]) -> list[Table | str]:
         ("cameras", "\n".join(cameras) or "none: apps play their clips"),
     ]
     return [_facts(facts)]
+
+
+def _gl_line(gl: Mapping[str, Any]) -> str:
+    if not gl["renderer"]:
+        return str(gl["error"])
+    return "\n".join(
+        [f"{gl['renderer']}, {gl['version']}", *(f"refused: {each}" for each in gl["refused"])]
+    )
 
 
 def _runtime_line(runtime: Mapping[str, Any]) -> str:

@@ -95,10 +95,14 @@ def _stand_ins(loader: Loader) -> Iterator[tuple[str, Any]]:
         # A copy of depth must be between buffers of one format, and nobody asks for it.
         blit(*arguments[:8], arguments[8] & _COLOR_BUFFER_BIT, arguments[9])
 
+    def clamp_read_colours(*_: int) -> None:
+        """Bytes are what is read: they are within their range."""
+
     stand_ins: tuple[tuple[Any, ...], ...] = (
         ("glClearDepth", clear_depth, ctypes.c_double),
         ("glDepthRange", depth_range, ctypes.c_double, ctypes.c_double),
         ("glDrawBuffer", draw_buffer, ctypes.c_uint),
+        ("glClampColor", clamp_read_colours, ctypes.c_uint, ctypes.c_uint),
         ("glColorMaski", colour_mask_of, ctypes.c_uint, *[ctypes.c_ubyte] * 4),
         ("glGetIntegerv", integers_of, ctypes.c_uint, _POINTER),
         ("glBlitFramebuffer", blit_colours, *[_INT] * 8, ctypes.c_uint, ctypes.c_uint),

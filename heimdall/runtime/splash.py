@@ -45,7 +45,7 @@ class Splash:
     def _answer(self) -> None:
         for event in self._surface.poll():
             if isinstance(event, Close) and event.reason:
-                raise DeviceError(event.reason)
+                raise DeviceError(f"{event.reason} before the first frame")
             if isinstance(event, Close) or (isinstance(event, Key) and event.name == "escape"):
                 raise KeyboardInterrupt
 

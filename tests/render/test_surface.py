@@ -20,6 +20,11 @@ def test_has_the_size_it_was_opened_with(surface):
     assert surface.renderer
 
 
+def test_is_of_the_kind_of_gl_that_was_asked_for(surface, kind):
+    assert surface.es == (kind == "es")
+    assert surface.version.startswith("OpenGL ES") == surface.es
+
+
 def test_reads_rgb_with_the_top_row_first(surface):
     target = surface.framebuffer
     target.clear(0, 0, 1, viewport=(0, 0, 320, 180))
@@ -136,10 +141,20 @@ def test_without_a_display_the_error_says_headless(monkeypatch):
 
 def test_without_gl_the_error_names_the_packages(monkeypatch):
     def fail(**_):
-        raise Exception("libEGL.so not found")
+        raise Exception("the driver is broken")
 
     monkeypatch.setattr("moderngl.create_context", fail)
-    with pytest.raises(DeviceError, match="libegl1"):
+    with pytest.raises(DeviceError, match=r"libegl1(.|\n)*OpenGL ES 3.0.*the driver is broken"):
+        HeadlessSurface((16, 16))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="EGL is for Linux")
+def test_without_egl_the_error_says_so(monkeypatch):
+    def missing(name, *_):
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr("ctypes.CDLL", missing)
+    with pytest.raises(DeviceError, match=r"libegl1(.|\n)*libEGL.so.1 is not installed"):
         HeadlessSurface((16, 16))
 
 
