@@ -8,8 +8,8 @@ ES 3.0 has.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import moderngl
 
@@ -26,13 +26,21 @@ _INT = ctypes.c_int
 _POINTER = ctypes.c_void_p
 
 
-class Binding:
-    """What moderngl asks of a context: its functions by name, and to be made current."""
+class Owner(Protocol):
+    """Whoever has made a context."""
 
-    def __init__(
-        self, loader: Loader, version: Version, make_current: Callable[[], None] = lambda: None
-    ):
-        self._loader, self._make_current = loader, make_current
+    def make_current(self) -> None:
+        """Draw with it on this thread from now on."""
+
+    def release(self) -> None:
+        """Destroy it."""
+
+
+class Binding:
+    """What moderngl asks of a context: its functions by name, to be made current, its end."""
+
+    def __init__(self, loader: Loader, version: Version, owner: Owner | None):
+        self._loader, self._owner = loader, owner
         self._stand_ins = dict(_stand_ins(loader)) if version.es else {}
         self._absent = _DESKTOP_ONLY if version.es else ()
 
@@ -45,25 +53,26 @@ class Binding:
         return self._loader(name) or 0
 
     def __enter__(self) -> None:
-        self._make_current()
+        if self._owner is not None:
+            self._owner.make_current()
 
     def __exit__(self) -> None:
         pass
 
     def release(self) -> None:
-        """Nothing: whoever made the context destroys it."""
+        """End the context, if it has an owner for that."""
+        if self._owner is not None:
+            self._owner.release()
 
 
-def bound(
-    loader: Loader,
-    version: Version,
-    make_current: Callable[[], None] = lambda: None,
-    standalone: bool = False,
-) -> moderngl.Context:
-    """moderngl's view of the current context. ``standalone``: it has no framebuffer of its own.
-    Raises Exception where it is older than ``version``, or of the other kind."""
-    binding: Any = Binding(loader, version, make_current)  # moderngl's hints expect settings here
-    ctx = moderngl.create_context(require=version.code, standalone=standalone, context=binding)
+def bound(loader: Loader, version: Version, owner: Owner | None = None) -> moderngl.Context:
+    """moderngl's view of the current context. ``owner``: makes it current again and ends it for
+    moderngl; without one it has a window, whose framebuffer is found. Raises Exception where the
+    context is older than ``version``, or of the other kind."""
+    binding: Any = Binding(loader, version, owner)  # moderngl's hints expect settings here
+    ctx = moderngl.create_context(
+        require=version.code, standalone=owner is not None, context=binding
+    )
     if is_es(ctx) != version.es:
         raise ValueError(f"the driver gave {ctx.info['GL_VERSION']}")
     return ctx

@@ -19,13 +19,11 @@ class HeadlessSurface(Windowless):
     version of GL can be had."""
 
     def __init__(self, size: tuple[int, int]):
-        self._egl: EglContext | None = None
         self._closed = False
         if sys.platform.startswith("linux"):
-            ctx = self._open_egl()
+            self._start(self._open_egl(), size, egl_loader())
         else:
-            ctx = self._open_own()
-        self._start(ctx, size, egl_loader() if self._egl else None)
+            self._start(self._open_own(), size, None)
 
     def make_current(self) -> None:
         self.ctx.__enter__()
@@ -35,8 +33,6 @@ class HeadlessSurface(Windowless):
             self._closed = True
             self.make_current()
             self.ctx.release()
-            if self._egl is not None:
-                self._egl.release()
 
     def _open_egl(self) -> moderngl.Context:
         """Every version of a device before the next device: that may be a software renderer."""
@@ -57,12 +53,10 @@ class HeadlessSurface(Windowless):
     def _context(self, egl: Egl, display: Display, version: Version) -> moderngl.Context:
         context = EglContext(egl, display, version)
         try:
-            ctx = bound(egl.loader, version, context.make_current, standalone=True)
+            return bound(egl.loader, version, context)
         except Exception:
             context.release()
             raise
-        self._egl = context
-        return ctx
 
     def _open_own(self) -> moderngl.Context:
         if DESKTOP not in wanted():
