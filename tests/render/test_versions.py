@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from heimdall.errors import ConfigError
-from heimdall.render import open_surface
+from heimdall.errors import ConfigError, DeviceError
+from heimdall.models.results import Detection, Mask
+from heimdall.render import Scene, open_surface
 from heimdall.render.versions import DESKTOP, EMBEDDED, wanted
 
 
@@ -87,3 +89,25 @@ def test_where_no_version_will_do_all_are_named_with_reasons(on_a_board):
         reasons = [line for line in lines if line.startswith(f"  - {version.name}")]
         assert reasons
         assert all(": " in line for line in reasons)
+
+
+def test_both_kinds_draw_the_same_picture(monkeypatch):
+    pictures = []
+    for version in (DESKTOP, EMBEDDED):
+        monkeypatch.setenv("HEIMDALL_GL", version.word)
+        try:
+            surface = open_surface((320, 180), headless=True)
+        except DeviceError as error:
+            pytest.skip(str(error))
+        with surface:
+            scene = Scene(surface)
+            scene.begin(np.full((180, 320, 3), 128, np.uint8), 1)
+            mask = Mask(np.tri(18, 32, dtype=np.float32))
+            scene.mask(mask, "#ff0000")
+            scene.mesh("couch", at=(160, 150), width=120, yaw=20)
+            scene.occlude(mask)
+            scene.boxes([Detection("cup", 0.9, (200, 20, 300, 100))])
+            scene.render()
+            surface.finish()
+            pictures.append(surface.read().astype(int))
+    assert np.abs(pictures[0] - pictures[1]).max() <= 2
