@@ -16,7 +16,7 @@ from heimdall.errors import ConfigError, DeviceError, unknown
 
 _VARIABLE = "HEIMDALL_GL"
 _NEEDS_GL = (
-    "neither OpenGL 3.3 nor OpenGL ES 3.0 is available here; on Debian or Ubuntu install them with "
+    "{versions} is not available here; on Debian or Ubuntu install what is missing with "
     "`sudo apt-get install libegl1 libgl1-mesa-dri libgl1 libgles2`. Refused were:"
 )
 
@@ -66,4 +66,5 @@ def none_left(refused: Sequence[str]) -> DeviceError:
     """Nothing that was tried gave a context; ``refused``: what it was, and why."""
     only = os.environ.get(_VARIABLE)
     asked = [f"{_VARIABLE}={only} allows no other"] if only else []
-    return DeviceError("\n  - ".join([_NEEDS_GL, *(refused or ["nothing to try"]), *asked]))
+    needs = _NEEDS_GL.format(versions=" or ".join(version.name for version in wanted()))
+    return DeviceError("\n  - ".join([needs, *(refused or ["nothing to try"]), *asked]))
