@@ -90,8 +90,8 @@ $python -m pip install --quiet --disable-pip-version-check -e '.[dev]' ||
 
 has_cv2() { $python -c 'import cv2' >/dev/null 2>&1; }
 has_gl() {
-    $python -c 'import moderngl
-moderngl.create_context(standalone=True, backend="egl", require=330)' >/dev/null 2>&1
+    $python -c 'from heimdall.render import open_surface
+open_surface((16, 16), headless=True).close()' >/dev/null 2>&1
 }
 has_opencl() { # in .venv too, where OpenCL's own loader (pyopencl) does not look
     $python -c 'import pyopencl

@@ -170,7 +170,7 @@ def device_report(report: Mapping[str, Any]) -> list[Table | str]:
         ("driver", f"{gpu['platform']}, {gpu['driver']}, {gpu['version']}" if gpu else NONE),
         ("software GPU", software["description"] if software else "not needed: a real GPU"),
         ("OpenCL", "\n".join(opencl) or "no device"),
-        ("OpenGL", f"{gl['renderer']}, {gl['version']}" if gl["renderer"] else gl["error"]),
+        ("OpenGL ES" if gl["es"] else "OpenGL", _gl_line(gl)),
         ("CPU", f"{report['cpu']['name']}, cores for all else: {_list(report['cpu']['cores'])}"),
         (
             "onnxruntime",
@@ -194,6 +194,14 @@ def _camera_lines(camera: Mapping[str, Any]) -> list[str]:
         )
         lines.append(f"  {each['format']}: {', '.join(sizes) or 'sizes unknown'}")
     return lines
+
+
+def _gl_line(gl: Mapping[str, Any]) -> str:
+    if not gl["renderer"]:
+        return str(gl["error"])
+    return "\n".join(
+        [f"{gl['renderer']}, {gl['version']}", *(f"refused: {each}" for each in gl["refused"])]
+    )
 
 
 def _runtime_line(runtime: Mapping[str, Any]) -> str:

@@ -41,7 +41,9 @@ class Resize:
 
 @dataclass(frozen=True)
 class Close:
-    """The user asked the window to close."""
+    """The user asked the window to close, or it has gone by itself: for a ``reason`` then."""
+
+    reason: str = ""
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 
+from heimdall.render.egl import Loader
+
 _SYNC_GPU_COMMANDS_COMPLETE = 0x9117
 _SYNC_FLUSH_COMMANDS_BIT = 0x1
 _TIMEOUT_EXPIRED = 0x911B
 _WAIT_FAILED = 0x911D
 _WAIT_NS = 1_000_000_000
-
-Loader = Callable[[str], int | None]
 
 
 class Fence:
@@ -50,31 +50,6 @@ class Fence:
         delete(sync)
         if status == _WAIT_FAILED:
             self._fallback()
-
-
-def _egl() -> ctypes.CDLL | None:
-    try:
-        return ctypes.CDLL("libEGL.so.1")
-    except OSError:
-        return None
-
-
-def release_egl_thread() -> None:
-    """Leave no EGL context current: a window that opens later could not make its own current
-    (GLX answers BadAccess, and Xlib ends the process)."""
-    library = _egl()
-    if library is not None:
-        library.eglReleaseThread()
-
-
-def egl_loader() -> Loader | None:
-    """GL function addresses through EGL, or None where there is no EGL library."""
-    library = _egl()
-    if library is None:
-        return None
-    get = library.eglGetProcAddress
-    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.c_char_p]
-    return lambda name: get(name.encode())
 
 
 def _load(loader: Loader) -> tuple[Callable, Callable, Callable] | None:

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
-from typing import Any
 
 import moderngl
 
 from heimdall.errors import DeviceError
-from heimdall.render.fence import egl_loader, release_egl_thread
-from heimdall.render.surface import NEEDS_GL, Windowless
+from heimdall.render.binding import bound
+from heimdall.render.egl import Display, Egl, EglContext, egl_loader
+from heimdall.render.surface import Windowless
+from heimdall.render.versions import DESKTOP, Version, none_left, wanted
 
 
 class HeadlessSurface(Windowless):
-    """Draws like a window, shows nothing, and receives no input."""
+    """Draws like a window, shows nothing, and receives no input. Raises DeviceError where no
+    version of GL can be had."""
 
     def __init__(self, size: tuple[int, int]):
-        egl = sys.platform.startswith("linux")
-        options: dict[str, Any] = {"backend": "egl"} if egl else {}
-        try:
-            ctx = moderngl.create_context(standalone=True, require=330, **options)
-        except Exception as error:  # the backends raise bare Exception
-            raise DeviceError(NEEDS_GL.format(error=error)) from error
         self._closed = False
-        self._start(ctx, size, egl_loader() if egl else None)
+        if sys.platform.startswith("linux"):
+            self._start(self._open_egl(), size, egl_loader())
+        else:
+            self._start(self._open_own(), size, None)
 
     def make_current(self) -> None:
         self.ctx.__enter__()
@@ -33,4 +33,35 @@ class HeadlessSurface(Windowless):
             self._closed = True
             self.make_current()
             self.ctx.release()
-            release_egl_thread()
+
+    def _open_egl(self) -> moderngl.Context:
+        """Every version of a device before the next device: that may be a software renderer."""
+        refused: list[str] = []
+        self.refused = refused
+        versions = wanted()
+        try:
+            egl = Egl()
+            for display, version in itertools.product(egl.displays(), versions):
+                try:
+                    return self._context(egl, display, version)
+                except Exception as error:  # moderngl raises bare ones, too
+                    refused.append(f"{version.name} on {display.name}: {error}")
+        except DeviceError as error:
+            refused.append(str(error))
+        raise none_left(refused)
+
+    def _context(self, egl: Egl, display: Display, version: Version) -> moderngl.Context:
+        context = EglContext(egl, display, version)
+        try:
+            return bound(egl.loader, version, context)
+        except Exception:
+            context.release()
+            raise
+
+    def _open_own(self) -> moderngl.Context:
+        if DESKTOP not in wanted():
+            raise DeviceError("without a window, OpenGL ES is available on Linux only")
+        try:
+            return moderngl.create_context(standalone=True, require=DESKTOP.code)
+        except Exception as error:  # the backends raise bare Exception
+            raise none_left([f"{DESKTOP.name}: {error}"]) from error

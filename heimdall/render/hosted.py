@@ -11,10 +11,9 @@ from collections.abc import Iterator
 import moderngl
 
 from heimdall.errors import DeviceError
-from heimdall.render.fence import Loader, egl_loader
+from heimdall.render.egl import Loader, egl_loader
 from heimdall.render.surface import Windowless
-
-_NEEDED = 330
+from heimdall.render.versions import DESKTOP, EMBEDDED, is_es
 
 
 class HostedSurface(Windowless):
@@ -34,10 +33,11 @@ class HostedSurface(Windowless):
         """``target``: the host's framebuffer; None: nothing is copied. Raises DeviceError for a
         context that is too old, or lost."""
         self._check(context)
-        if context.version_code < _NEEDED:
+        needed = EMBEDDED if is_es(context) else DESKTOP
+        if context.version_code < needed.code:
             raise DeviceError(
-                f"the host's GL context is of version {context.version_code / 100:.1f}: OpenGL "
-                "3.3 is needed; ask for it where the context is created"
+                f"the host's GL context is of version {context.version_code / 100:.1f}: "
+                f"{needed.name} is needed; ask for it where the context is created"
             )
         self._target = target
         self._host = target or context.detect_framebuffer()

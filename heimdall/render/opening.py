@@ -12,7 +12,8 @@ _LARGEST = 16384
 def open_surface(size: tuple[int, int], headless: bool = False, title: str = "Heimdall") -> Surface:
     """A window of ``size`` pixels titled ``title``, or a headless surface of that size.
 
-    Raises ConfigError for an impossible size and DeviceError without OpenGL 3.3 or a display.
+    Raises ConfigError for an impossible size and DeviceError without OpenGL (3.3, or ES 3.0)
+    or a display.
     """
     width, height = size
     if not (1 <= width <= _LARGEST and 1 <= height <= _LARGEST):

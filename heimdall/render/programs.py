@@ -1,4 +1,7 @@
-"""Compiles the GLSL 330 programs in shaders/ and keeps one of each for a context."""
+"""Compiles the programs in shaders/ and keeps one of each for a context.
+
+Their one source is both GLSL 330 and GLSL ES 300: version and precision are put before it here.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,20 @@ from pathlib import Path
 import moderngl
 
 from heimdall.errors import DeviceError
+from heimdall.render.versions import is_es
 
 _SHADERS = Path(__file__).with_name("shaders")
+_DESKTOP = "#version 330\n#line 1\n"
+_EMBEDDED = "#version 300 es\nprecision highp float;\nprecision highp int;\n#line 1\n"
 _VERTEX = dict.fromkeys(("mask", "occlude", "behind"), "background")  # the same full-picture quad
+
+
+def glsl(ctx: moderngl.Context, source: str) -> str:
+    """A shader without version, as this context compiles it. ES does not know ``noperspective``:
+    there it is left out, which is the same wherever w is 1."""
+    if is_es(ctx):
+        return _EMBEDDED + source.replace("noperspective ", "")
+    return _DESKTOP + source
 
 
 class Programs:
@@ -25,8 +39,10 @@ class Programs:
         return self._compiled[name]
 
     def _compile(self, name: str) -> moderngl.Program:
-        vertex = (_SHADERS / f"{_VERTEX.get(name, name)}.vert").read_text(encoding="utf-8")
-        fragment = (_SHADERS / f"{name}.frag").read_text(encoding="utf-8")
+        vertex, fragment = (
+            glsl(self._ctx, (_SHADERS / file).read_text(encoding="utf-8"))
+            for file in (f"{_VERTEX.get(name, name)}.vert", f"{name}.frag")
+        )
         try:
             return self._ctx.program(vertex_shader=vertex, fragment_shader=fragment)
         except moderngl.Error as error:

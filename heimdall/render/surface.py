@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import moderngl
 import numpy as np
 
+from heimdall.render.egl import Loader
 from heimdall.render.events import InputEvent
-from heimdall.render.fence import Fence, Loader
+from heimdall.render.fence import Fence
+from heimdall.render.versions import is_es
 
-NEEDS_GL = (
-    "OpenGL 3.3 is not available ({error}); on Debian or Ubuntu install it with "
-    "`sudo apt-get install libegl1 libgl1-mesa-dri libgl1`"
-)
 _SOFTWARE = ("llvmpipe", "softpipe", "swiftshader")
 
 
@@ -29,11 +28,15 @@ class Surface(ABC):
     framebuffer: moderngl.Framebuffer
     colour: moderngl.Texture  # what the framebuffer draws into
     software: bool  # CPU cores play the GPU
+    es: bool  # OpenGL ES 3.0 or later instead of desktop OpenGL 3.3 or later
+    refused: Sequence[str] = ()  # what was tried before, and why it is not that
     scale: float = 1.0  # framebuffer pixels a point, above 1 on high-density displays
 
     def _start(self, ctx: moderngl.Context, size: tuple[int, int], loader: Loader | None) -> None:
         self.ctx = ctx
         self.renderer: str = ctx.info["GL_RENDERER"]
+        self.version: str = ctx.info["GL_VERSION"]
+        self.es = is_es(ctx)
         self.software = any(name in self.renderer.lower() for name in _SOFTWARE)
         self._fence = Fence(loader, ctx.finish)
         self._allocate(size)

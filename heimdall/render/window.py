@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
-import sys
-import warnings
 from typing import Any
 
 import glfw
-import moderngl
 
-from heimdall.errors import DeviceError
 from heimdall.render.events import Close, Dropped, InputEvent, Key, Pointer, Resize, Scroll
-from heimdall.render.surface import NEEDS_GL, Surface
+from heimdall.render.glfw_context import address, open_window
+from heimdall.render.surface import Surface
+from heimdall.render.xlib import outlive_display
 
 _NAMES = {
     getattr(glfw, f"KEY_{name.upper()}"): name
@@ -40,44 +36,52 @@ class WindowSurface(Surface):
     without waiting for vsync."""
 
     def __init__(self, size: tuple[int, int], title: str):
-        _start_glfw()
-        self._window: Any = _open_window(size, title)
-        glfw.make_context_current(self._window)
+        self._window: Any
+        self._window, ctx, self.refused = open_window(size, title)
         glfw.swap_interval(0)
-        try:
-            ctx = moderngl.create_context(require=330)
-        except Exception as error:
-            self.close()
-            raise DeviceError(NEEDS_GL.format(error=error)) from error
         self._events: list[InputEvent] = []
         self._pointer = (0.0, 0.0)
         self._buttons: frozenset[str] = frozenset()
         self._place: tuple[int, int, int, int] | None = None  # while it fills the screen
         self._screen = ctx.detect_framebuffer(0)
         self.scale = max(glfw.get_window_content_scale(self._window)[0], 1.0)
-        self._start(ctx, glfw.get_framebuffer_size(self._window), _address)
+        self._start(ctx, glfw.get_framebuffer_size(self._window), address)
         self._listen()
+        self._lost = False
+        outlive_display(self._on_lost)
 
     def make_current(self) -> None:
-        glfw.make_context_current(self._window)
+        if not self._lost:
+            glfw.make_context_current(self._window)
 
     def finish(self) -> None:
+        if self._lost:
+            self.wait()
+            return
         self.ctx.copy_framebuffer(self._screen, self.framebuffer)
         self.framebuffer.use()
         self.wait()
 
     def present(self) -> None:
+        if self._lost:
+            return
         glfw.swap_buffers(self._window)
 
     def poll(self) -> list[InputEvent]:
-        glfw.poll_events()
+        if not self._lost:
+            glfw.poll_events()
+        if self._lost:
+            return [Close("the display has gone away")]
         events, self._events = self._events, []
         return events
 
     def set_title(self, title: str) -> None:
-        glfw.set_window_title(self._window, title)
+        if not self._lost:
+            glfw.set_window_title(self._window, title)
 
     def toggle_full_screen(self) -> None:
+        if self._lost:
+            return
         if self._place is not None:
             no_monitor: Any = None
             glfw.set_window_monitor(self._window, no_monitor, *self._place, glfw.DONT_CARE)
@@ -145,49 +149,16 @@ class WindowSurface(Surface):
         """The window has moved to a display of another density."""
         self.scale = max(x, 1.0)
 
+    def _on_lost(self) -> None:
+        """The display has gone. What is drawn can still be read, and recorded."""
+        self._lost = True
+
     def _on_resize(self, _: object, w: int, h: int) -> None:
         if w < 1 or h < 1 or (w, h) == self.size:  # minimised: keep the last size
             return
         self._resize((w, h))
         self._screen = self.ctx.detect_framebuffer(0)
         self._events.append(Resize(w, h))
-
-
-def _address(name: str) -> int | None:
-    return ctypes.cast(glfw.get_proc_address(name), ctypes.c_void_p).value
-
-
-def _start_glfw() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if glfw.init():
-            return
-        reason = glfw.get_error()[1]
-    if sys.platform.startswith("linux") and not (
-        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    ):
-        raise DeviceError("no display (DISPLAY is not set): use headless=True")
-    raise DeviceError(f"no display: GLFW could not start ({_text(reason)}): use headless=True")
-
-
-def _open_window(size: tuple[int, int], title: str) -> Any:
-    glfw.default_window_hints()
-    for hint, value in (
-        (glfw.CONTEXT_VERSION_MAJOR, 3),
-        (glfw.CONTEXT_VERSION_MINOR, 3),
-        (glfw.OPENGL_PROFILE, glfw.OPENGL_CORE_PROFILE),
-        (glfw.OPENGL_FORWARD_COMPAT, True),  # macOS gives a core profile only with it
-        (glfw.DEPTH_BITS, 0),  # depth belongs to the framebuffer that is drawn to
-    ):
-        glfw.window_hint(hint, value)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        window = glfw.create_window(*size, title, None, None)
-        reason = glfw.get_error()[1]
-    if not window:
-        glfw.terminate()
-        raise DeviceError(NEEDS_GL.format(error=_text(reason)))
-    return window
 
 
 def _monitor_under(place: tuple[int, int, int, int]) -> Any:
@@ -199,7 +170,3 @@ def _monitor_under(place: tuple[int, int, int, int]) -> Any:
         if left <= x < left + size.width and top <= y < top + size.height:
             return monitor
     return glfw.get_primary_monitor()
-
-
-def _text(reason: bytes | str | None) -> str:
-    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason or "?")

@@ -17,6 +17,7 @@ from heimdall.app.options import RunOptions
 from heimdall.capture.switching import Sources
 from heimdall.render import Close, Dropped, InputEvent, Key, Status, Takes
 from heimdall.system import paths
+from heimdall.system.faults import Fallible, Faults
 from heimdall.vocabulary.enums import ChunkMode, OverlayView
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def commands_by_key(taken: Collection[str]) -> dict[str, str]:
     }
 
 
-class Controls:
+class Controls(Fallible):
     """Answers the keys of ``COMMANDS`` and keeps what they set. Main thread only.
 
     ``view``: an OverlayView; ``help``: the rows of the card while it is shown; ``ended``:
@@ -91,6 +92,7 @@ class Controls:
 
     def __init__(self, app: App, options: RunOptions, setup: Setup, surface: Surface, run: Run):
         self._setup, self._run = setup, run
+        self._faults = Faults()
         self._commands = commands_by_key(app.keys)
         self.view = options.overlay
         self.help: Sequence[tuple[str, str]] = ()
@@ -121,6 +123,8 @@ class Controls:
     def handle(self, event: InputEvent) -> bool:
         """Do what the event asks for; False when it is the app's."""
         if isinstance(event, Close):
+            if event.reason:
+                self._faults.report(f"{event.reason}: the run ends")
             self._end()
         elif isinstance(event, Dropped):
             self._open(event.path)

@@ -123,15 +123,24 @@ def _gl() -> dict[str, Any]:
         surface = open_surface((64, 64), headless=True)
         try:
             surface.finish()
-            info = surface.ctx.info
-            return {"renderer": surface.renderer, "version": info["GL_VERSION"], "error": None}
+            return {
+                "renderer": surface.renderer,
+                "version": surface.version,
+                "es": surface.es,
+                "refused": list(surface.refused),
+                "error": None,
+            }
         finally:
             surface.close()
     except DeviceError as error:
-        return {"renderer": None, "version": None, "error": str(error)}
+        return _no_gl(str(error))
     except Exception as error:  # moderngl raises bare Exception
         log.debug("GL failed", exc_info=True)
-        return {"renderer": None, "version": None, "error": f"OpenGL failed: {error}"}
+        return _no_gl(f"OpenGL failed: {error}")
+
+
+def _no_gl(error: str) -> dict[str, Any]:
+    return {"renderer": None, "version": None, "es": None, "refused": [], "error": error}
 
 
 def _onnxruntime() -> dict[str, Any]:

@@ -327,7 +327,8 @@ class LiveRun(BaseRun):
     def errors(self) -> list[str]:
         """What failed on the way, outputs too."""
         shown = self._preview.errors if self._preview else []
-        return [*super().errors, *self._first.errors, *self._outputs.errors, *shown]
+        own = [*self._first.errors, *self._controls.errors, *self._outputs.errors]
+        return [*super().errors, *own, *shown]
 
     def close(self) -> None:
         """Leave the station, and finish the recordings; closing twice is allowed."""

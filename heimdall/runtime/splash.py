@@ -7,6 +7,7 @@ import time
 
 from heimdall.analyzer.profiler import Progress
 from heimdall.capture import Frame
+from heimdall.errors import DeviceError
 from heimdall.render import Close, Key, Overlay, Scene, Surface
 
 _INTERVAL_S = 0.1
@@ -43,6 +44,8 @@ class Splash:
 
     def _answer(self) -> None:
         for event in self._surface.poll():
+            if isinstance(event, Close) and event.reason:
+                raise DeviceError(f"{event.reason} before the first frame")
             if isinstance(event, Close) or (isinstance(event, Key) and event.name == "escape"):
                 raise KeyboardInterrupt
 

@@ -118,7 +118,7 @@ DEVICES: dict[str, Any] = {
     "opencl": [],
     "opencl_error": "no OpenCL device",
     "software_gpu": None,
-    "gl": {"renderer": None, "version": None, "error": "no EGL"},
+    "gl": {"renderer": None, "version": None, "es": None, "refused": [], "error": "no EGL"},
     "cpu": {"name": "a CPU", "cores": [0, 1]},
     "onnxruntime": {"version": "1.2", "providers": ["CPU"], "gpu_devices": ["cuda"], "error": None},
     "cameras": [
@@ -141,6 +141,16 @@ def test_a_camera_tells_its_formats_sizes_and_best_rates(shown):
     assert "0: Web Cam" in text
     assert "YUYV: 1280x720 10 fps, 640x480 30 fps" in text
     assert "MJPG: 1280x720" in text
+
+
+def test_which_opengl_draws_is_told_and_what_was_refused_before(shown):
+    gl = {
+        "renderer": "V3D 4.2", "version": "OpenGL ES 3.1 Mesa", "es": True, "error": None,
+        "refused": ["OpenGL 3.3 on EGL device 0: too new"],
+    }  # fmt: skip
+    lines = shown(tables.device_report({**DEVICES, "gl": gl}))
+    assert any("OpenGL ES" in line and "V3D 4.2, OpenGL ES 3.1 Mesa" in line for line in lines)
+    assert any("refused: OpenGL 3.3 on EGL device 0: too new" in line for line in lines)
 
 
 def test_a_software_gpu_is_called_one(shown):

@@ -1,4 +1,4 @@
-"""Both surfaces, so that every contract test runs on each."""
+"""Both surfaces over both kinds of GL, so that every contract test runs on each."""
 
 import os
 import shutil
@@ -12,14 +12,10 @@ from heimdall.errors import DeviceError
 from heimdall.render import open_surface
 
 
-@pytest.fixture(scope="session")
-def display():
-    """A display for windows: the user's, else an Xvfb of our own."""
-    if os.environ.get("DISPLAY") or not sys.platform.startswith("linux"):
-        yield
-        return
+def start_server():
+    """An Xvfb and its display's name; skips where there is none."""
     if shutil.which("Xvfb") is None:
-        pytest.skip("no display and no Xvfb: windows cannot be tested here")
+        pytest.skip("no Xvfb: windows cannot be tested here")
     read, write = os.pipe()
     server = subprocess.Popen(
         ["Xvfb", "-displayfd", str(write), "-screen", "0", "1280x1024x24", "-noreset"],
@@ -31,10 +27,30 @@ def display():
         number = answer.readline().strip()
     if not number:
         pytest.skip("Xvfb did not start")
-    os.environ["DISPLAY"] = f":{number}"
+    return server, f":{number}"
+
+
+@pytest.fixture(scope="session")
+def display():
+    """A display for windows: the user's, else an Xvfb of our own."""
+    if os.environ.get("DISPLAY") or not sys.platform.startswith("linux"):
+        yield
+        return
+    server, os.environ["DISPLAY"] = start_server()
     yield
     del os.environ["DISPLAY"]
     server.terminate()
+    server.wait()
+
+
+@pytest.fixture
+def mortal_display():
+    """An Xvfb that may be killed: its process and its display's name."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("X servers are for Linux")
+    server, name = start_server()
+    yield server, name
+    server.kill()
     server.wait()
 
 
@@ -45,8 +61,15 @@ def _open(size, headless):
         pytest.skip(str(error))
 
 
+@pytest.fixture(params=["gl", "es"])
+def kind(request, monkeypatch):
+    """OpenGL, then OpenGL ES."""
+    monkeypatch.setenv("HEIMDALL_GL", request.param)
+    return request.param
+
+
 @pytest.fixture(params=["headless", "window"])
-def surface(request):
+def surface(request, kind):
     """Each kind of surface, 320 x 180."""
     if request.param == "window":
         request.getfixturevalue("display")
@@ -55,7 +78,7 @@ def surface(request):
 
 
 @pytest.fixture
-def headless():
+def headless(kind):
     """A headless surface, 640 x 360."""
     with _open((640, 360), True) as opened:
         yield opened

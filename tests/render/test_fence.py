@@ -5,7 +5,8 @@ import threading
 
 import pytest
 
-from heimdall.render.fence import Fence, egl_loader
+from heimdall.render.egl import egl_loader
+from heimdall.render.fence import Fence
 
 
 def test_without_fences_waiting_falls_back():

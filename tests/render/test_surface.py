@@ -9,6 +9,7 @@ import pytest
 from heimdall.errors import ConfigError, DeviceError
 from heimdall.render import open_surface
 from heimdall.render.headless import HeadlessSurface
+from heimdall.render.programs import glsl
 from heimdall.render.surface import Surface
 
 
@@ -17,6 +18,11 @@ def test_has_the_size_it_was_opened_with(surface):
     assert surface.framebuffer.size == (320, 180)
     assert surface.scale >= 1
     assert surface.renderer
+
+
+def test_is_of_the_kind_of_gl_that_was_asked_for(surface, kind):
+    assert surface.es == (kind == "es")
+    assert surface.version.startswith("OpenGL ES") == surface.es
 
 
 def test_reads_rgb_with_the_top_row_first(surface):
@@ -37,15 +43,16 @@ def test_a_picture_can_be_read_after_it_was_presented(surface):
     assert (surface.read() == (0, 255, 0)).all()
 
 
+AT_DEPTH = """
+    uniform float z; void main() {
+    gl_Position = vec4(vec2(gl_VertexID & 1, gl_VertexID >> 1) * 4.0 - 2.0, z, 1.0); }"""
+ONE_COLOUR = """
+    uniform vec3 rgb; out vec4 c; void main() { c = vec4(rgb, 1.0); }"""
+
+
 def test_depth_is_tested(surface):
     ctx = surface.ctx
-    program = ctx.program(
-        vertex_shader="""#version 330
-            uniform float z; void main() {
-            gl_Position = vec4(vec2(gl_VertexID & 1, gl_VertexID >> 1) * 4.0 - 2.0, z, 1.0); }""",
-        fragment_shader="""#version 330
-            uniform vec3 rgb; out vec4 c; void main() { c = vec4(rgb, 1.0); }""",
-    )
+    program = ctx.program(vertex_shader=glsl(ctx, AT_DEPTH), fragment_shader=glsl(ctx, ONE_COLOUR))
     square = ctx.vertex_array(program, [])
     surface.framebuffer.clear()
     ctx.enable_only(ctx.DEPTH_TEST)
@@ -67,11 +74,11 @@ def test_closing_twice_is_allowed_and_leaves_others_alone(surface):
         assert (other.read() == (0, 255, 0)).all()
 
 
-EVERYWHERE = """#version 330
+EVERYWHERE = """
     void main() {
     gl_Position = vec4(vec2(gl_VertexID & 1, gl_VertexID >> 1) * 4.0 - 2.0, 0.0, 1.0); }"""
 # Long for a software GPU, so that another thread has time to take the lock.
-LONG = """#version 330
+LONG = """
     out vec4 c; void main() {
     float x = gl_FragCoord.x; for (int i = 0; i < 100; i++) x = sin(x + gl_FragCoord.y);
     c = vec4(x); }"""
@@ -87,7 +94,9 @@ def own_pace():
 
 
 def test_other_threads_run_while_finish_waits(surface, own_pace):
-    program = surface.ctx.program(vertex_shader=EVERYWHERE, fragment_shader=LONG)
+    program = surface.ctx.program(
+        vertex_shader=glsl(surface.ctx, EVERYWHERE), fragment_shader=glsl(surface.ctx, LONG)
+    )
     square = surface.ctx.vertex_array(program, [])
 
     def other_ran():
@@ -132,10 +141,20 @@ def test_without_a_display_the_error_says_headless(monkeypatch):
 
 def test_without_gl_the_error_names_the_packages(monkeypatch):
     def fail(**_):
-        raise Exception("libEGL.so not found")
+        raise Exception("the driver is broken")
 
     monkeypatch.setattr("moderngl.create_context", fail)
-    with pytest.raises(DeviceError, match="libegl1"):
+    with pytest.raises(DeviceError, match=r"libegl1(.|\n)*OpenGL ES 3.0.*the driver is broken"):
+        HeadlessSurface((16, 16))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="EGL is for Linux")
+def test_without_egl_the_error_says_so(monkeypatch):
+    def missing(name, *_):
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr("ctypes.CDLL", missing)
+    with pytest.raises(DeviceError, match=r"libegl1(.|\n)*libEGL.so.1 is not installed"):
         HeadlessSurface((16, 16))
 
 

@@ -12,7 +12,7 @@ from heimdall.render.window import WindowSurface
 
 
 @pytest.fixture
-def window(display):
+def window(display, kind):
     try:
         opened = open_surface((320, 180), title="test")
     except DeviceError as error:
@@ -95,7 +95,7 @@ def test_what_present_shows_is_the_framebuffer(window):
     window.framebuffer.clear(0.2, 0.4, 0.6)
     window.finish()
     screen = window.ctx.detect_framebuffer(0)
-    shown = np.frombuffer(screen.read(components=3), np.uint8).reshape(-1, 3)
+    shown = np.frombuffer(screen.read(components=4), np.uint8).reshape(-1, 4)[:, :3]
     assert len(shown) == 320 * 180
     assert (np.abs(shown.astype(int) - (51, 102, 153)) <= 1).all()
     window.present()

@@ -126,6 +126,13 @@ def test_closing_the_window_and_escape_end_the_run(desk):
         assert controls.ended
 
 
+def test_a_window_that_has_gone_by_itself_ends_the_run_and_is_told(desk):
+    controls = desk().controls
+    assert controls.handle(Close("the display has gone away"))
+    assert controls.ended
+    assert controls.errors == ["the display has gone away: the run ends"]
+
+
 def test_letting_a_key_go_does_nothing(desk):
     controls = desk().controls
     assert controls.handle(Key("escape", False))

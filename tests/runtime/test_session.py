@@ -473,6 +473,25 @@ def test_a_picture_is_drawn_into_the_hosts_framebuffer(host):
     assert (pixels.mean(0) > (-1, -1, 250)).all()
 
 
+def test_a_host_with_opengl_es_is_drawn_for_too(monkeypatch):
+    monkeypatch.setenv("HEIMDALL_GL", "es")
+    try:
+        opened = HeadlessSurface((8, 8))
+    except DeviceError as error:
+        pytest.skip(f"no OpenGL ES: {error}")
+    host = opened.ctx
+    target = host.framebuffer([host.texture((64, 48), 4)])
+    with Session(Still, context=host, framebuffer=target, overlay="off", **PLAIN) as session:
+        session.push(np.full((48, 64, 3), (255, 0, 0), np.uint8))
+        session.step()
+    pixels = np.frombuffer(target.read(components=4), np.uint8).reshape(-1, 4)
+    assert (pixels.mean(0)[:3] > (-1, -1, 250)).all()
+    monkeypatch.setattr(host, "version_code", 200)
+    with pytest.raises(DeviceError, match=r"version 2\.0: OpenGL ES 3\.0 is needed"):
+        Session(Still, context=host, size=(64, 48), **PLAIN).open()
+    opened.close()
+
+
 def alive(kinds=("Texture", "Buffer", "Program", "Framebuffer", "VertexArray", "Renderbuffer")):
     """What there is in the current context, by name: GL itself is asked."""
     library = ctypes.CDLL("libGL.so.1")

@@ -47,6 +47,12 @@ def test_the_window_can_be_closed_while_networks_load(splash, event):
         splash("compiling networks", 0, 10)
 
 
+def test_a_display_that_goes_away_while_networks_load_is_an_error(splash):
+    splash.events.append(Close("the display has gone away"))
+    with pytest.raises(DeviceError, match="has gone away before the first frame"):
+        splash("compiling networks", 0, 10)
+
+
 def test_steps_of_other_threads_are_only_passed_on(splash):
     thread = threading.Thread(target=splash, args=("compiling networks", 1, 10))
     thread.start()

@@ -27,7 +27,7 @@ case "$*" in
     *ensurepip*) [ -e "$HAVE/venv" ] ;;
     "-m venv"*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
     *"import cv2"*) [ -e "$HAVE/libgl1" ] ;;
-    *moderngl*) [ -e "$HAVE/libegl1" ] ;;
+    *open_surface*) [ -e "$HAVE/libegl1" ] ;;
     *pyopencl*) [ -e "$HAVE/pocl-opencl-icd" ] || [ -e "$HAVE/intel" ] ;;
     *"pip install"*cpu*) [ -z "${NO_INTEL:-}" ] && touch "$HAVE/intel" ;;
     *"pip install"*) exit "${PIP_STATUS:-0}" ;;

@@ -1,4 +1,3 @@
-#version 330
 uniform sampler2D u_picture;
 noperspective in vec2 v_uv;
 out vec4 f_color;

@@ -1,4 +1,3 @@
-#version 330
 // The camera picture over the whole viewport, top row first.
 noperspective out vec2 v_uv;
 

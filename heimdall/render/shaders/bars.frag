@@ -1,4 +1,3 @@
-#version 330
 // Coverage of a pixel from its signed distance to the rounded bar.
 noperspective in vec2 v_place;
 flat in vec3 v_half;

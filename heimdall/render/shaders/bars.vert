@@ -1,4 +1,3 @@
-#version 330
 // A quad around each rounded bar, one pixel larger for the smooth edge.
 uniform vec2 u_surface;  // pixels
 in vec2 in_centre;

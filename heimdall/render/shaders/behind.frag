@@ -1,4 +1,3 @@
-#version 330
 // Another picture over the camera's, except where the mask says that somebody is in front.
 uniform sampler2D u_picture;
 uniform sampler2D u_mask;

@@ -1,4 +1,3 @@
-#version 330
 uniform sampler2D u_atlas;
 noperspective in vec2 v_texel;
 flat in vec4 v_color;

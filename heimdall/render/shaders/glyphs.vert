@@ -1,4 +1,3 @@
-#version 330
 uniform vec2 u_surface;  // pixels
 in vec4 in_place;        // left, top, width, height in pixels
 in vec2 in_texel;        // top left corner in the atlas

@@ -1,4 +1,3 @@
-#version 330
 // A colour where the mask is likely, with an edge as soft as the mask's own.
 uniform sampler2D u_mask;
 uniform vec4 u_color;

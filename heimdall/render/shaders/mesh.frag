@@ -1,4 +1,3 @@
-#version 330
 // Cloth times light. Gamma is taken as 2: a product and a square root instead of two powers.
 uniform sampler2D u_cloth;
 in vec2 v_uv;

@@ -1,4 +1,3 @@
-#version 330
 // Light is worked out per vertex, in linear space: the meshes are finely divided where they
 // bend, and a software GPU has sixty times more pixels than vertices to shade.
 uniform mat4 u_clip;

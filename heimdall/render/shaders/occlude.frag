@@ -1,4 +1,3 @@
-#version 330
 // The camera picture again, where the mask says that something real is in front.
 uniform sampler2D u_picture;
 uniform sampler2D u_mask;

@@ -1,4 +1,3 @@
-#version 330
 // A picture of the same size, pixel by pixel, its colours premultiplied.
 uniform sampler2D u_picture;
 noperspective in vec2 v_share;

@@ -1,4 +1,3 @@
-#version 330
 // A rectangle of whole pixels, by its corner number alone.
 uniform vec2 u_surface;  // pixels
 uniform vec4 u_place;    // left, bottom, width, height in pixels, y up

@@ -1,4 +1,3 @@
-#version 330
 // An image on four corners: the homography's w makes the interpolation perspective.
 uniform mat3 u_homography;  // unit square to clip space
 out vec2 v_uv;

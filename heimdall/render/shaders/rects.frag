@@ -1,4 +1,3 @@
-#version 330
 flat in vec4 v_color;
 out vec4 f_color;
 

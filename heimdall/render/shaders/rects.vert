@@ -1,4 +1,3 @@
-#version 330
 // Plain rectangles on whole pixels, for the overlay: no edge to smooth, the cheapest fill.
 uniform vec2 u_surface;  // pixels
 in vec4 in_place;        // left, top, width, height in pixels

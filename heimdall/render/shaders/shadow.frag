@@ -1,4 +1,3 @@
-#version 330
 in float v_dark;
 out vec4 f_color;
 

@@ -1,4 +1,3 @@
-#version 330
 // The shadow on the supporting plane, worked out per vertex of a fine grid: two soft
 // rectangles, a dark one where the base nearly touches and a wide faint one around it.
 uniform mat4 u_clip;
