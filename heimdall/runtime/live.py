@@ -321,7 +321,8 @@ class LiveRun(BaseRun):
             )
             outputs.save("trace", options.trace, lambda at: save(at, self._app.name))
             outputs.end_recording()
-        return {**summary, "outputs": outputs.summary, "errors": self.errors}
+        start = self._first.summary
+        return {**summary, "start": start, "outputs": outputs.summary, "errors": self.errors}
 
     @property
     def errors(self) -> list[str]:

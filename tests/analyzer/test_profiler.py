@@ -1,5 +1,6 @@
 """Measuring networks on an engine whose costs are known."""
 
+import time
 from itertools import accumulate, pairwise
 
 import onnx
@@ -8,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heimdall.analyzer import profiler
-from heimdall.analyzer.profiler import fit, gpu_passes, measure_ops, measure_render, measure_whole
+from heimdall.analyzer.profiler import (
+    Conditions,
+    fit,
+    gpu_passes,
+    measure_ops,
+    measure_render,
+    measure_whole,
+)
 from heimdall.engine.null import NullEngine, NullNetwork
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.graph.graph import graph_from_model
@@ -115,3 +123,27 @@ def test_fitted_op_times_sum_to_each_ranges_target_and_are_never_negative(parts)
         else:  # alike
             wanted = [ns + short / len(times) for ns in times]
         assert fitted[start:end] == pytest.approx(wanted, abs=1)
+
+
+def test_under_a_load_a_network_is_measured_by_the_time_that_the_process_had(graph):
+    """Other processes take the cores away: here, all pauses that are no computing."""
+    engine = NullEngine(op_ns=lambda op: 0, chunk_cost_ns=0)
+    network, spent = engine.load(graph), 0
+
+    def clock():
+        return spent
+
+    really = network.run
+
+    def run(state, start, end):
+        nonlocal spent
+        really(state, start, end)
+        time.sleep(0.001)
+        spent += (end - start) * MS
+        return 10 * (end - start) * MS  # by a clock that goes on meanwhile
+
+    network.run = run
+    measured = measure_ops(network, conditions=Conditions(min, 0.1, clock, clock))
+    assert measured.op_ns == (MS,) * 6
+    assert measured.chunk_cost_ns == 0
+    assert measure_whole(network, conditions=Conditions(min, 0.1, clock, clock)) == 6 * MS

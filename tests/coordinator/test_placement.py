@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from heimdall.coordinator.states import CoordinationError
+from heimdall.errors import ConfigError
 from heimdall.vocabulary.events import (
     DnnAdded,
+    DnnBuilt,
     DnnMoved,
+    DnnRemoved,
     Drop,
     FrameRendered,
     InferenceRequested,
@@ -208,3 +214,61 @@ def test_with_no_processor_left_everything_waits_for_the_first_that_is_back(sim)
     assert world.tell(ProcessorBack(CPU)) == [Move("a", CPU, "GPU lost")]
     world.run(1)
     assert {finish.processor for finish in world.finishes("a")} == {CPU}
+
+
+def unbuilt(plan, sim):
+    """The same DNN before it is built: nobody knows its ops."""
+    return replace(plan, stages=(sim.stage([20], cpu_ms=20),) * len(plan.stages), built=False)
+
+
+@pytest.mark.parametrize("offload", [True, False])
+def test_a_dnn_that_is_not_built_runs_on_the_cpu_until_it_is_and_loses_no_inference(sim, offload):
+    plans = [sim.plan(name, sim.stage([1] * 12, cpu_ms=20)) for name in "ab"]
+    world = sim.world([unbuilt(plan, sim) for plan in plans], offload=offload)
+    world.run(3)
+    assert {finish.processor for finish in world.finishes("a")} == {CPU}
+    assert not world.actions(Move)
+    world.add(plans[0])
+    assert world.tell(DnnBuilt(plans[0])) == [Move("a", GPU, "built for the GPU")]
+    world.run(1)
+    sim.check(world)
+    assert world.finishes("a")[-1].processor == GPU
+    assert {finish.processor for finish in world.finishes("b")} == {CPU}
+    assert not world.actions(Drop)
+    ends = {chunk.end_op for chunk in world.actions(RunChunk) if chunk.processor == GPU}
+    assert max(ends) == 12
+
+
+def test_the_plan_of_a_dnn_that_was_built_is_what_counts(sim):
+    plan = sim.plan("a", sim.stage([2] * 5, cpu_ms=20))
+    world = sim.world([unbuilt(plan, sim)])
+    assert world.coordinator.snapshot(0).dnns["a"].expected_gpu_ns == 20 * sim.ms
+    world.tell(DnnBuilt(plan))
+    assert world.coordinator.snapshot(0).dnns["a"].expected_gpu_ns == 10 * sim.ms
+
+
+def test_a_dnn_is_built_once_and_with_as_many_stages(sim):
+    plan = sim.plan("a", sim.stage([2]))
+    world = sim.world([unbuilt(plan, sim)])
+    with pytest.raises(ConfigError, match="1 stages, but was built with 2"):
+        world.tell(DnnBuilt(sim.plan("a", sim.stage([2]), sim.stage([2]))))
+    world.tell(DnnBuilt(plan))
+    with pytest.raises(CoordinationError, match="built before"):
+        world.tell(DnnBuilt(plan))
+
+
+def test_a_dnn_that_is_built_while_the_gpu_is_lost_moves_when_that_is_back(sim):
+    plan = sim.plan("a", sim.stage([2] * 5))
+    world = sim.world([unbuilt(plan, sim)], offload=False)
+    world.run(0.5)
+    world.forget(GPU)
+    world.tell(ProcessorLost(GPU))
+    assert world.tell(DnnBuilt(plan)) == []
+    assert world.tell(ProcessorBack(GPU)) == [Move("a", GPU, "GPU is back")]
+
+
+def test_a_dnn_that_was_removed_while_it_was_built_is_forgotten(sim):
+    plans = [sim.plan(name, sim.stage([2])) for name in "ab"]
+    world = sim.world([unbuilt(plan, sim) for plan in plans])
+    world.tell(DnnRemoved("a"))
+    assert world.tell(DnnBuilt(plans[0])) == []

@@ -6,13 +6,14 @@ import contextlib
 import os
 import sys
 import textwrap
+import threading
 import time
 
 import psutil
 import pytest
 
 from heimdall.errors import DeviceError
-from heimdall.system.child import watch
+from heimdall.system.child import STOPPED, watch
 
 BEGIN = """
 import json, os, signal, sys, time
@@ -83,3 +84,45 @@ def test_what_a_hanging_child_has_started_ends_with_it(tmp_path):
 def test_a_program_that_is_not_there_is_named():
     with pytest.raises(DeviceError, match="/nowhere/python"):
         watch(["/nowhere/python"])
+
+
+def test_a_child_is_told_what_to_do_as_often_as_it_asks():
+    heard, orders = [], ["one", "two"]
+    outcome = watch(
+        child("""
+        from heimdall.system.child import ask
+        while (order := ask()) is not None:
+            report({"found": order, "value": order.upper()})
+        report({"done": True})
+        """),
+        hear=heard.append,
+        give=lambda: orders.pop(0) if orders else None,
+    )
+    assert outcome.ended == ""
+    assert dict(outcome.found) == {"first": 1, "one": "ONE", "two": "TWO"}
+    assert heard[0] == {"step": "first"}
+    assert heard[-1] == {"found": "two", "value": "TWO"}
+
+
+def test_a_child_that_is_not_to_go_on_is_stopped():
+    stop = threading.Event()
+    outcome = watch(child("time.sleep(600)"), hear=lambda message: stop.set(), stop=stop)
+    assert outcome.ended == STOPPED
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="of Linux")
+def test_a_child_that_yields_is_nice_and_has_all_cores():
+    cores = os.sched_getaffinity(0)
+    outcome = watch(
+        child("""
+        report({"step": "wait"})
+        sys.stdin.close()
+        while os.nice(0) != 19:
+            time.sleep(0.01)
+        report({"found": "cores", "value": sorted(os.sched_getaffinity(0))})
+        report({"done": True})
+        """),
+        yields=True,
+    )
+    assert outcome.ended == ""
+    assert set(outcome.found["cores"]) >= cores

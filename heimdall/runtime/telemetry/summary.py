@@ -95,12 +95,49 @@ class DnnSummary:
         return cls(**{**data, **latencies})
 
 
+@dataclass(frozen=True)
+class FirstDnn:
+    """The inferences of one DNN before all was built, by processor."""
+
+    inferences: int
+    latency_ms: Latency
+    gpu: int
+    cpu: int
+
+
+@dataclass(frozen=True)
+class FirstStart:
+    """The time before all networks were built for the GPU, which the other figures leave out.
+    ``first_frame_s``, ``on_gpu_s``: since the program began, until the first frame was shown, and
+    until every DNN was on the GPU, or known to stay on the CPU."""
+
+    first_frame_s: float
+    on_gpu_s: float
+    frames: int
+    fps: Rates
+    frame_interval_ms: Spread
+    late_frames: int
+    skipped_frames: int
+    dnns: Mapping[str, FirstDnn]
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> FirstStart:
+        """From ``start``."""
+        dnns = {
+            name: FirstDnn(**{**each, "latency_ms": Latency(**each["latency_ms"])})
+            for name, each in data["dnns"].items()
+        }
+        rates, spread = Rates(**data["fps"]), Spread(**data["frame_interval_ms"])
+        return cls(**{**data, "fps": rates, "frame_interval_ms": spread, "dnns": dnns})
+
+
 Output = Mapping[str, str | int | None]
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What a run came to, after its warm-up.
+    """What a run came to, after its warm-up. ``start``: where networks had to be built first, what
+    was before that.
 
     ``frame_interval_ms``: between the frames that a user sees; ``draw_interval_ms``: between the
     ends of drawing. A *late* frame is presented more than 1 ms after its deadline.
@@ -133,6 +170,7 @@ class RunSummary:
     decision_us: Quantiles
     dnns: Mapping[str, DnnSummary]
     memory_mb: Memory
+    start: FirstStart | None
     errors: list[str]
     outputs: Mapping[str, Output]
     wall_s: float
@@ -141,8 +179,10 @@ class RunSummary:
     def from_dict(cls, data: Mapping[str, Any]) -> RunSummary:
         """From the object that ``heimdall run --json`` prints; what ``bench`` and ``simulate``
         print beside these figures (``system``, ``seed``, ...) is left out."""
-        own = {each.name: data[each.name] for each in fields(cls)}
+        own = {each.name: data[each.name] for each in fields(cls) if each.name != "start"}
+        start = data.get("start")
         parts = {
+            "start": start and FirstStart.from_dict(start),
             "device": Device(**data["device"]),
             "size": data["size"] and tuple(data["size"]),
             "fps": Rates(**data["fps"]),

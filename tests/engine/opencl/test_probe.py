@@ -111,29 +111,29 @@ def test_a_network_with_wrong_numbers_is_noticed(device):
 
 def test_what_is_kept_is_not_tried_again(device, cache, monkeypatch):
     monkeypatch.setattr(
-        probe, "look", lambda device, compare: Abilities(ways=("staged",), network_ns=5)
+        probe, "look", lambda device, **how: Abilities(ways=("staged",), network_ns=5)
     )
     first = probe.abilities_of(device)
-    monkeypatch.setattr(probe, "look", lambda device, compare: pytest.fail("tried again"))
+    monkeypatch.setattr(probe, "look", lambda device, **how: pytest.fail("tried again"))
     assert probe.abilities_of(device) == first
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"schema": 1, "abilities": {"half": 1}}'])
 def test_a_damaged_file_is_found_out_anew(device, cache, monkeypatch, caplog, damage):
     found = Abilities(ways=("mapped",), lacks=(("prefetch", "it hangs"),))
-    monkeypatch.setattr(probe, "look", lambda device, compare: found)
+    monkeypatch.setattr(probe, "look", lambda device, **how: found)
     probe.abilities_of(device)
     (file,) = (cache / "devices").iterdir()
     file.write_bytes(damage)
     with caplog.at_level(logging.WARNING):
         assert probe.abilities_of(device) == found
     assert "the device is tried again" in caplog.text
-    monkeypatch.setattr(probe, "look", lambda device, compare: pytest.fail("tried again"))
+    monkeypatch.setattr(probe, "look", lambda device, **how: pytest.fail("tried again"))
     assert probe.abilities_of(device) == found
 
 
 def test_another_version_or_driver_is_another_file(device, cache, monkeypatch):
-    monkeypatch.setattr(probe, "look", lambda device, compare: Abilities(ways=("staged",)))
+    monkeypatch.setattr(probe, "look", lambda device, **how: Abilities(ways=("staged",)))
     probe.abilities_of(device)
     monkeypatch.setattr(probe, "driver", lambda device: "of next year")
     probe.abilities_of(device)
@@ -146,14 +146,14 @@ def test_where_nothing_can_be_kept_the_device_is_used_all_the_same(
     device, cache, monkeypatch, caplog
 ):
     (cache / "devices").write_text("a file where the folder should be")
-    monkeypatch.setattr(probe, "look", lambda device, compare: Abilities(ways=("staged",)))
+    monkeypatch.setattr(probe, "look", lambda device, **how: Abilities(ways=("staged",)))
     assert not probe.abilities_of(device).refused
     assert "cannot be saved" in caplog.text
 
 
 def test_a_refused_device_is_tried_again_only_when_asked_to(device, cache, monkeypatch):
     answers = [Abilities(refused="it hangs"), Abilities(ways=("staged",))]
-    monkeypatch.setattr(probe, "look", lambda device, compare: answers.pop(0))
+    monkeypatch.setattr(probe, "look", lambda device, **how: answers.pop(0))
     assert probe.abilities_of(device).refused
     assert probe.abilities_of(device).refused
     assert not probe.abilities_of(device, again=True).refused
@@ -177,7 +177,7 @@ def choose(monkeypatch):
         monkeypatch.setattr(probe, "devices", lambda: made)
         monkeypatch.setattr(probe, "is_gpu", lambda device: device.gpu)
         monkeypatch.setattr(probe, "label", lambda device: device.name)
-        monkeypatch.setattr(probe, "abilities_of", lambda device, compare=False: found[device.name])
+        monkeypatch.setattr(probe, "abilities_of", lambda device, **how: found[device.name])
         monkeypatch.setattr(probe, "select", lambda wanted: made[list(found).index(wanted)])
         return probe.choose(wanted)[0].name
 
@@ -282,3 +282,43 @@ def test_a_device_that_is_gone_in_the_next_run_is_no_obstacle(device, cache, run
     gone = run_python(code, env={**here, "OCL_ICD_VENDORS": str(tmp_path / "none")})
     assert gone[0] == "onnxruntime"
     assert "no OpenCL platform found" in gone[1]
+
+
+@pytest.fixture
+def soon(monkeypatch, choose):
+    """``soon({name: Abilities, or None where nothing is known}, wanted)``: which device is opened,
+    and whether all is known of it."""
+
+    def choose_soon(found, wanted=None):
+        choose({name: known or able(100) for name, known in found.items()})
+        monkeypatch.setattr(probe, "_path", lambda device: device.name)
+        monkeypatch.setattr(probe.kept, "read", found.__getitem__)
+        first = Abilities(ways=("mapped",))
+        monkeypatch.setattr(probe, "look", lambda device, steps: first)
+        device, abilities, complete = probe.choose_soon(wanted)
+        assert complete or abilities == first
+        return device.name, complete
+
+    return choose_soon
+
+
+def test_a_device_of_which_nothing_is_known_is_opened_after_a_first_look(soon):
+    assert soon({"RADEON": None, "pocl": None}) == ("RADEON", False)
+    assert soon({"RADEON": BROKEN, "pocl": None}) == ("pocl", False)
+    assert soon({"pocl": None, "intel": able(9)}, "pocl") == ("pocl", False)
+
+
+def test_what_is_known_is_all(soon):
+    assert soon({"RADEON": able(1), "pocl": None}) == ("RADEON", True)
+    assert soon({"pocl": able(100)}) == ("pocl", True)
+
+
+def test_devices_whose_speeds_must_be_compared_are_tried_first(soon):
+    assert soon({"pocl": None, "intel": None})[1]
+
+
+def test_a_first_look_needs_no_compiler(device):
+    found = probe.look(device, steps=probe.FIRST)
+    assert found.ways
+    assert not found.refused
+    assert not (found.prefetch or found.binaries or found.walk)
