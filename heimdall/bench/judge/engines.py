@@ -17,7 +17,7 @@ from heimdall.engine import open_engine
 from heimdall.engine.base import Engine, Network
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.engine.providers import available_providers
-from heimdall.errors import HeimdallError
+from heimdall.errors import DeviceError, HeimdallError
 from heimdall.graph.graph import Graph
 from heimdall.graph.samples import sample_inputs
 from heimdall.runtime.processors import open_processors
@@ -50,6 +50,8 @@ def compare_engines(
             progress("engine against onnxruntime", index, len(graphs))
             found[name] = _guarded(_compare, graph, gpu, rivals, seconds / len(graphs))
         progress("engine against onnxruntime", len(graphs), len(graphs))
+    if not any("ms" in each for each in found.values()):
+        raise DeviceError(f"no network could be measured: {_reasons(found)}")
     means = {}
     for rival in rivals:
         ratios = [each[f"{rival}_ratio"] for each in found.values() if f"{rival}_ratio" in each]
@@ -71,12 +73,18 @@ def cost_of_cutting(
             found[name] = _guarded(_cut, graph, processors.gpu, seconds / len(graphs))
         progress("cost of chunks", len(graphs), len(graphs))
     measured = [each for each in found.values() if "ratio" in each]
-    summary: dict[str, Any] = {"pieces": PIECES}
-    if measured:
-        ratios = [each["ratio"] for each in measured]
-        summary["ratio"] = round(statistics.geometric_mean(ratios), 4)
-        summary["ns_a_chunk"] = round(statistics.median(e["ns_a_chunk"] for e in measured))
-    return {**summary, "networks": found}
+    if not measured:
+        raise DeviceError(f"no network could be measured: {_reasons(found)}")
+    return {
+        "pieces": PIECES,
+        "ratio": round(statistics.geometric_mean(each["ratio"] for each in measured), 4),
+        "ns_a_chunk": round(statistics.median(each["ns_a_chunk"] for each in measured)),
+        "networks": found,
+    }
+
+
+def _reasons(found: Mapping[str, Mapping[str, Any]]) -> str:
+    return "; ".join(f"{name}: {each['not_measured']}" for name, each in found.items())
 
 
 def _guarded(measure: Any, *arguments: Any) -> dict[str, Any]:

@@ -143,13 +143,7 @@ class _Judged:
         """The whole programme; an interruption leaves what has been measured."""
         parts, machine = self._programme.parts, self.row["machine"]
         began_s = time.perf_counter()
-        if "scenarios" in parts:
-            models = networks.bundled() if "engine" in parts else []
-            asked = {"device": self._way, "scenarios": SCENARIOS, "models": models}
-            try:
-                self._profile = run("networks", asked, progress)
-            except HeimdallError as error:
-                log.error("the device to simulate: %s", error)
+        self._warm_up(run, progress)
         machine["warm_up_s"] = round(time.perf_counter() - began_s, 1)
         began_s, stolen_s = time.perf_counter(), _stolen_s()
         try:
@@ -167,6 +161,21 @@ class _Judged:
             if before is not None and after is not None:
                 share = (after - before) / (wall_s * (psutil.cpu_count() or 1))
                 machine["stolen_percent"] = round(100 * share, 2)
+
+    def _warm_up(self, run: Run, progress: Progress) -> None:
+        """Compile and profile what the parts will find ready."""
+        parts = set(self._programme.parts)
+        names = SCENARIOS if "scenarios" in parts else (preemption.SCENARIO,)
+        asked: dict[str, Any] = {
+            "device": self._way,
+            "scenarios": names if parts & {"scenarios", "preemption"} else (),
+            "models": networks.bundled() if parts & {"engine", "chunks"} else (),
+        }
+        if asked["scenarios"] or asked["models"]:
+            try:
+                self._profile = run("networks", asked, progress)
+            except HeimdallError as error:
+                log.error("the device to simulate: %s", error)
 
     def _tried(self, run: Run, part: str, progress: Progress, **more: Any) -> dict[str, Any]:
         """What came of a part of the programme, or why nothing did."""
