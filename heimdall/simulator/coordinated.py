@@ -232,7 +232,7 @@ class CoordinatedRun(SimulatedRun):
 
         def took_ns(end_op: int) -> int:
             work_ns = sums[end_op] - sums[action.start_op] + cost_ns
-            return int((int(work_ns * dnn.gpu_slowdown) + delay_ns) * slowness)
+            return max(1, int((int(work_ns * dnn.gpu_slowdown) + delay_ns) * slowness))
 
         now_ns = start_ns
         pace = self._parts[action.dnn][action.stage].pace(action, lambda: now_ns)

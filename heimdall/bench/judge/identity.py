@@ -18,8 +18,8 @@ def network_id(dnn: DNN[Any]) -> str:
     if dnn.precision != Precision.FP32:
         parts.append(dnn.precision)
     if dnn.force_fallback:
-        parts.append(f"on the CPU: {' '.join(sorted(dnn.force_fallback))}")
-    return ", ".join(parts)
+        parts.append(f"(on the CPU: {' '.join(sorted(dnn.force_fallback))})")
+    return " ".join(parts)
 
 
 def thinned(values: Iterable[float], most: int = 24) -> list[float]:

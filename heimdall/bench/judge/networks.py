@@ -36,21 +36,23 @@ def profile_networks(
     """The processors as the simulator knows them, and the ``networks`` of the scenarios and of
     the models with their own options: times of ops, of the whole on a core, and of what surrounds
     it. Raises what opening them raises."""
-    apps: list[type[App]] = [as_app(load_scenario(name)) for name in scenarios]
+    apps: list[tuple[type[App], Sequence[DNN[Any]]]] = []
+    for workload in map(load_scenario, scenarios):  # whose stand-ins an app does not call so
+        apps.append((as_app(workload), workload.declared()))
     if models:
         dnns = tuple(DNN(name, model=name) for name in models)
-        apps.append(type("Catalogue", (App,), {"dnns": dnns}))
+        apps.append((type("Catalogue", (App,), {"dnns": dnns}), dnns))
     machine: dict[str, Any] = {}
     networks: dict[str, dict[str, Any]] = {}
-    for app_class in apps:
-        app = create(app_class)
+    for app_class, declared in apps:
+        app, keys = create(app_class), {dnn.name: network_id(dnn) for dnn in declared}
         options = RunOptions(headless=True, device=device, size=(1280, 720))
         with start(app, options, progress, place=Place(draws=False)) as setup:
             Callbacks().call(app.on_start)
             asked = dict(app._requests)
             machine = machine or _processors(setup)
             for name, deployment in setup.deployments.items():
-                key = network_id(deployment.dnn)
+                key = keys[name]
                 if key not in networks:
                     image, given = setup.first_frame.image, asked.get(name, {})
                     networks[key] = _network(key, deployment, image, given)

@@ -169,7 +169,7 @@ class _Judged:
         asked: dict[str, Any] = {
             "device": self._way,
             "scenarios": names if parts & {"scenarios", "preemption"} else (),
-            "models": networks.bundled() if parts & {"engine", "chunks"} else (),
+            "models": networks.bundled() if parts & {"engine", "chunks", "scenarios"} else (),
         }
         if asked["scenarios"] or asked["models"]:
             try:
