@@ -35,10 +35,11 @@ _ENOUGH = 3  # different chunks, for a line through them
 
 
 class Observed:
-    """What a recording shows, in ns. ``finished_ns``: of each DNN, when an inference ended and its
-    latency. Raises ConfigError for a recording that is damaged."""
+    """What a recording shows, in ns: all of it, or its ``last_s`` seconds. ``finished_ns``: of each
+    DNN, when an inference ended and its latency. Raises ConfigError for a recording that is
+    damaged."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, last_s: float | None = None) -> None:
         config = recording.config
         try:
             self.plans: list[DnnPlan] = [from_dict(plan) for plan in config["dnns"]]
@@ -53,7 +54,12 @@ class Observed:
         self.requests_ns: defaultdict[str, list[int]] = defaultdict(list)
         self.frames_ns: list[int] = []
         self.finished_ns: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        since_ns = 0 if last_s is None or not steps else steps[-1][0] - round(last_s * 1e9)
+        warming_up = True
         for now_ns, event, actions in steps:
+            if warming_up and now_ns >= since_ns:
+                warming_up = False
+                self._seen.clear()
             if event is not None:
                 self._hear(now_ns, event)
             for action in actions:

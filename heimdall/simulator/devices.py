@@ -41,6 +41,8 @@ def find_device(name_or_path: str) -> Device | MeasuredDevice:
             return load_device(name_or_path)
         path = _machines()[name_or_path]
     content = read_toml(path)
+    if "not_measured" in content:
+        raise ConfigError(f"device profile {path}: not measured: {content['not_measured']}")
     if "machine" in content:
         return as_tables(MeasuredDevice, path, content)
     return as_tables(Device, path, content)

@@ -117,6 +117,7 @@ class MeasuredDevice(Table):
     """A file of ``heimdall devices --measure``; what stands in its row is not checked here."""
 
     name: str
+    title: str
     schema_: Literal[1] = Field(alias="schema")
     machine: Mapping[str, Any]
     engine: Mapping[str, Any]

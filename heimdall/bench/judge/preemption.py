@@ -38,47 +38,56 @@ Inbox = queue.SimpleQueue[Event | Result]
 
 
 def measure_preemption(
-    device: str | None, seconds: float, progress: Progress = no_progress
+    device: str | None,
+    seconds: float,
+    progress: Progress = no_progress,
+    *,
+    scenario: str = SCENARIO,
+    dnn: str = DNN,
 ) -> dict[str, Any]:
     """A chunk of all of a network's ops is told to yield at a random moment, again and again:
     how long until it has ended (``gpu_free_ms``), and until a frame has been drawn behind it
     (``frame_drawn_ms``; of a frame that has the GPU for itself ``frame_alone_ms``)."""
-    app = create(as_app(load_scenario(SCENARIO)))
+    app = create(as_app(load_scenario(scenario)))
     options = RunOptions(headless=True, device=device)
     with start(app, options, progress) as setup:
         inbox: Inbox = queue.SimpleQueue()
         executor = Executor(inbox)
         try:
-            executor.add(DNN, setup.deployments[DNN], lambda: setup.first_frame)
-            return _measure(setup, executor, inbox, seconds, progress)
+            executor.add(dnn, setup.deployments[dnn], lambda: setup.first_frame)
+            return _measure(setup, dnn, executor, inbox, seconds, progress)
         finally:
             executor.close()
 
 
 def _measure(
-    setup: Setup, executor: Executor, inbox: Inbox, seconds: float, progress: Progress
+    setup: Setup, dnn: str, executor: Executor, inbox: Inbox, seconds: float, progress: Progress
 ) -> dict[str, Any]:
-    plan, draw = setup.deployments[DNN].plan, random.Random(0)
+    plan, draw = setup.deployments[dnn].plan, random.Random(0)
+    ops = len(plan.stages[0].op_ns)
     free_ms: list[float] = []
     drawn_ms: list[float] = []
     began_s, job, passed_s = time.perf_counter(), 0, 0.0
     while passed_s < seconds or len(free_ms) < _LEAST:
         job += 1
-        executor.execute([Prepare(job, DNN, 0)])
+        executor.execute([Prepare(job, dnn, 0)])
         _wait(inbox, InputReady)
-        wait_s = plan.gpu_ns / 1e9 * draw.uniform(0.1, 0.6)
-        asked_ns = _yielded(executor, job, plan.gpu_ns, len(plan.stages[0].op_ns), wait_s)
-        chunk = _wait(inbox, ChunkFinished)
+        chunk = RunChunk(job, dnn, 0, 0, GPU, 0, ops, plan.gpu_ns, "measured", _never_ns())
+        executor.execute([chunk])
+        time.sleep(plan.gpu_ns / 1e9 * draw.uniform(0.1, 0.6))
+        asked_ns = time.perf_counter_ns()
+        executor.execute([Yield(job, dnn, "measured")])
+        ended = _wait(inbox, ChunkFinished)
         free_ns = time.perf_counter_ns()
         _draw(setup)
-        if chunk.end_op < len(plan.stages[0].op_ns):  # else it had ended by itself
+        if ended.end_op < ops:  # else it had ended by itself
             free_ms.append((free_ns - asked_ns) / 1e6)
             drawn_ms.append((time.perf_counter_ns() - asked_ns) / 1e6)
-        executor.execute([Drop(job, DNN, "measured")])
+        executor.execute([Drop(job, dnn, "measured")])
         passed_s = time.perf_counter() - began_s
         progress("preemption", round(100 * min(passed_s / seconds, 1.0)), 100)
         if job > 4 * _LEAST and not free_ms:
-            raise DeviceError(f"{DNN} always ran to its end: this engine does not stop within it")
+            raise DeviceError(f"{dnn} always ran to its end: this engine does not stop within it")
     return {
         "network_ms": round(plan.gpu_ns / 1e6, 2),
         "times": len(free_ms),
@@ -88,14 +97,9 @@ def _measure(
     }
 
 
-def _yielded(executor: Executor, job: int, whole_ns: int, ops: int, wait_s: float) -> int:
-    """Run a network, and tell it to yield after a while; returns when that was."""
-    until_ns = time.perf_counter_ns() + _FOR_EVER_NS
-    executor.execute([RunChunk(job, DNN, 0, 0, GPU, 0, ops, whole_ns, "measured", until_ns)])
-    time.sleep(wait_s)
-    asked_ns = time.perf_counter_ns()
-    executor.execute([Yield(job, DNN, "measured")])
-    return asked_ns
+def _never_ns() -> int:
+    """When rendering takes the GPU back: not while this is measured."""
+    return time.perf_counter_ns() + _FOR_EVER_NS
 
 
 def _wait(inbox: Inbox, kind: type[Any]) -> Any:

@@ -125,7 +125,8 @@ class _Judged:
     def __init__(self, programme: Programme, way: str | None, about: Mapping[str, Any]) -> None:
         self._programme, self._way = programme, way
         machine = {key: value for key, value in about.items() if key != "providers"}
-        self.row: dict[str, Any] = {"machine": machine}
+        title = f"{about['cpu']}, {about['cores']} cores; {about['gpu']}"
+        self.row: dict[str, Any] = {"title": title, "machine": machine}
         for part in SHARES:
             asked = part in programme.parts
             why = "interrupted" if asked else "not asked for"
@@ -195,15 +196,16 @@ class _Judged:
         cases = [(name, fps, size) for name in SCENARIOS for fps in RATES for size in SIZES]
         for name, fps, size in cases:
             found[title(name, fps, size)] = {NOT_MEASURED: "interrupted"}
-        for index, (name, fps, size) in enumerate(cases):
-            progress("scenarios", index, len(cases))
+        for name, fps, size in cases:
+            called = title(name, fps, size)
+            progress(called, 0, 1)
             each = {"scenario": name, "fps": fps, "size": size, "seconds": seconds}
             came = self._tried(run, "scenario", progress, **each)
             if "run" in came:
                 self._runs.append(came["run"])
-                self._power(name, fps, size, came["figures"].pop("power_w"))
-            found[title(name, fps, size)] = came.get("figures", came)
-        progress("scenarios", len(cases), len(cases))
+                self._power(called, came["figures"].pop("power_w"))
+            found[called] = came.get("figures", came)
+            progress(called, 1, 1)
 
     def _idle_power(self, progress: Progress) -> dict[str, Any]:
         meter, seconds = EnergyMeter(), self._programme.seconds_of("energy")
@@ -214,9 +216,9 @@ class _Judged:
         self.measured = True
         return {NOT_MEASURED: "not readable"} if watts is None else {"idle_w": watts}
 
-    def _power(self, name: str, fps: float, size: tuple[int, int], watts: float | None) -> None:
+    def _power(self, called: str, watts: float | None) -> None:
         if "idle_w" in self.row["energy"] and watts is not None:
-            self.row["energy"][f"{title(name, fps, size)} w"] = watts
+            self.row["energy"][f"{called} w"] = watts
 
 
 def title(scenario: str, fps: float, size: Sequence[int]) -> str:

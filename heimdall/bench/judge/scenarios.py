@@ -35,7 +35,7 @@ def run_scenario(
         options = RunOptions(headless=True, seconds=seconds, device=device, trace=trace)
         system = parse_system(workload.scheduler)
         summary = run_live(workload, system, options, progress, lone_times=False)
-        return {"figures": _figures(summary), "run": _run(workload, trace)}
+        return {"figures": _figures(summary), "run": _run(workload, trace, summary["seconds"])}
 
 
 def _figures(summary: dict[str, Any]) -> dict[str, Any]:
@@ -68,9 +68,10 @@ def _figures(summary: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _run(workload: Scenario, trace: Path) -> dict[str, Any]:
+def _run(workload: Scenario, trace: Path, seconds: float) -> dict[str, Any]:
     """How long everything took that a profile of networks does not tell."""
-    seen, decode_ns = Observed(read_recording(trace)), _decodes(trace)
+    seen = Observed(read_recording(trace), last_s=seconds)  # without the warm-up
+    decode_ns = _decodes(trace)
     dnns = []
     for dnn in workload.declared():
         slope, delays_ns = seen.gpu_line(dnn.name)
