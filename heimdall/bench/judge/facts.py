@@ -16,6 +16,8 @@ from heimdall.runtime.devices import list_devices
 from heimdall.runtime.processors import open_gpu, open_processors
 from heimdall.system import softgpu
 
+_SLOW = ("tensorrt",)  # builds for minutes what each chunk needs: only where it is asked for
+
 
 def describe_machine(device: str | None, progress: Progress = no_progress) -> dict[str, Any]:
     """CPU, GPU, drivers and versions, and whether the GPU is made of cores; ``providers`` are
@@ -42,7 +44,9 @@ def describe_machine(device: str | None, progress: Progress = no_progress) -> di
         "onnxruntime": listed["onnxruntime"]["version"],
         "heimdall": heimdall.__version__,
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
-        "providers": [name for name in available_providers() if _finds_a_gpu(name)],
+        "providers": [
+            name for name in available_providers() if name not in _SLOW and _finds_a_gpu(name)
+        ],
     }
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -132,6 +135,24 @@ def test_what_cannot_be_is_refused_before_anything_is_measured(tmp_path):
 
 def test_shares_are_those_of_about_three_minutes():
     assert 120 <= sum(SHARES.values()) <= 180
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGINT to a process of one's own")
+def test_ctrl_c_ends_it_and_the_part_that_runs(tmp_path):
+    command = [sys.executable, "-m", "heimdall.cli", "devices", "--measure"]
+    process = subprocess.Popen(
+        [*command, "--parts", "energy", "--seconds", "9999", "--output", str(tmp_path / "m.toml")],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "idle" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    process.stderr.read()
+    assert process.wait() == 130
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_part_that_fails_in_its_process_says_why():
