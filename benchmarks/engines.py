@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import statistics
 import subprocess
 import sys
@@ -35,7 +34,8 @@ from heimdall.analyzer.partition import OpCosts, partition
 from heimdall.analyzer.profiler import measure_ops
 from heimdall.bench import inspection
 from heimdall.bench.check import GAP_NS
-from heimdall.engine.base import Network, State
+from heimdall.bench.in_turns import Runs, drawn, timed, turn, wait_for_quiet
+from heimdall.engine.base import Network
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.graph.graph import Graph, load_graph
 from heimdall.graph.samples import sample_inputs
@@ -45,8 +45,6 @@ from heimdall.system import softgpu
 from heimdall.system.priority import cores_awake
 
 CLASSICS = ("resnet50", "vgg19", "inception_v1", "squeezenet", "densenet121", "shufflenet")
-TURN_S = 0.06  # inferences in a row: the first finds the caches of another engine
-TURN_RUNS = 3  # at least
 PAIRED_S, PAIRED_RUNS = 4.0, 15  # whole, chunked and op by op in turn; runs at least
 PAGE = Path("docs/performance.md")
 
@@ -140,14 +138,14 @@ def _network(
         try:
             run = PEERS[peer](graph, inputs, cores)
             run()
-            ways[peer] = _timed(run)
+            ways[peer] = timed(run)
         except Exception as error:  # it lacks an operator, say
             print(f"  {peer}: {type(error).__name__}: {str(error)[:100]}", file=sys.stderr)
     best = dict.fromkeys(ways, float("inf"))
     for _ in range(options.rounds):
         for way, run_once in ways.items():
-            _wait_for_quiet()
-            best[way] = min(best[way], _turn(run_once))
+            wait_for_quiet()
+            best[way] = min(best[way], turn(run_once))
     memory = network.memory
     found = {
         "name": name,
@@ -169,12 +167,11 @@ def _network(
     return found
 
 
-class _Ours:
+class _Ours(Runs):
     """Heimdall's engine on one network, whole and in the chunks of a 30 fps app at 720p."""
 
     def __init__(self, network: Network, inputs: Mapping[str, np.ndarray]) -> None:
-        self._network, self._inputs = network, inputs
-        self._state: State = network.new_state()
+        super().__init__(network, inputs)
         marks = tuple(op.fallback for op in network.ops)
         measured = measure_ops(network)
         costs = OpCosts(measured.op_ns, marks, measured.chunk_cost_ns)
@@ -187,79 +184,28 @@ class _Ours:
     def whole(self) -> float:
         """Seconds of one inference without copies; notes the copies and the longest enqueue."""
         began_s = time.perf_counter()
-        elapsed_s = self._run(self._whole)
-        self._network.read(self._state)
+        elapsed_s = self(self._whole)
+        self.network.read(self.state)
         self.copies_s = min(self.copies_s, time.perf_counter() - began_s - elapsed_s)
-        longest_ns = self._network.longest_enqueue_ns(self._state) or 0
+        longest_ns = self.network.longest_enqueue_ns(self.state) or 0
         self.longest_s = min(self.longest_s, longest_ns / 1e9)
         return elapsed_s
 
     def chunked(self) -> float:
-        return self._run(self._chunks)
+        return self(self._chunks)
 
     def op_by_op(self) -> float:
         """The sum of what the device says each op took, run alone."""
-        self._run(self._alone)
-        return sum(self._network.op_times(self._state) or []) / 1e9
-
-    def _run(self, ranges: Sequence[tuple[int, int]]) -> float:
-        network, state = self._network, self._state
-        network.write(state, self._inputs)
-        elapsed_s = 0.0
-        for start, end in ranges:
-            run = network.run_fallback if network.ops[start].fallback else network.run
-            began_s = time.perf_counter()
-            run(state, start, end)
-            elapsed_s += time.perf_counter() - began_s
-        return elapsed_s
+        self(self._alone)
+        return sum(self.network.op_times(self.state) or []) / 1e9
 
 
 def _relative(ours: _Ours) -> dict[str, float]:
-    """What our other ways of running a network take, relative to the whole in one call.
-
-    One run of each in turn, and the medians of many: a difference of a percent is lost in what
-    the machine's speed varies by from one second to the next. In a drawn order, for what ran
-    before leaves its caches.
-    """
-    ways = [("whole", ours.whole), ("chunked", ours.chunked), ("op by op", ours.op_by_op)]
-    times_s: dict[str, list[float]] = {way: [] for way, _ in ways}
-    draw = random.Random(0)
-    _wait_for_quiet()
-    end_s = time.perf_counter() + PAIRED_S
-    while time.perf_counter() < end_s or len(times_s["whole"]) < PAIRED_RUNS:
-        for way, run_once in draw.sample(ways, len(ways)):
-            times_s[way].append(run_once())
+    """What our other ways of running a network take, relative to the whole in one call."""
+    ways = {"whole": ours.whole, "chunked": ours.chunked, "op by op": ours.op_by_op}
+    times_s = drawn(ways, PAIRED_S, PAIRED_RUNS)
     whole_s = statistics.median(times_s.pop("whole"))
     return {way: statistics.median(each) / whole_s for way, each in times_s.items()}
-
-
-def _turn(run_once: Callable[[], float]) -> float:
-    """The fastest of a few inferences in a row, in seconds."""
-    end_s = time.perf_counter() + TURN_S
-    times_s = [run_once() for _ in range(TURN_RUNS)]
-    while time.perf_counter() < end_s:
-        times_s.append(run_once())
-    return min(times_s)
-
-
-def _wait_for_quiet(step_s: float = 0.005, most_s: float = 0.5) -> None:
-    """Sleep until no thread of this process computes. onnxruntime's spin on for up to 40 ms after
-    an inference, and a core that they hold is missing to the next engine."""
-    end_s = time.perf_counter() + most_s
-    busy_s = step_s
-    while busy_s > step_s / 10 and time.perf_counter() < end_s:
-        before_s = time.process_time()
-        time.sleep(step_s)
-        busy_s = time.process_time() - before_s
-
-
-def _timed(run: Callable[[], Any]) -> Callable[[], float]:
-    def timed() -> float:
-        began_s = time.perf_counter()
-        run()
-        return time.perf_counter() - began_s
-
-    return timed
 
 
 if __name__ == "__main__":

@@ -23,10 +23,16 @@ log = logging.getLogger(__name__)
 
 
 def run_live(
-    scenario: Scenario, system: System, options: RunOptions, progress: Progress = no_progress
+    scenario: Scenario,
+    system: System,
+    options: RunOptions,
+    progress: Progress = no_progress,
+    *,
+    lone_times: bool = True,
 ) -> dict[str, Any]:
     """The run summary of ``scenario`` under ``system``; ``options`` say for how long, and on
     which device. Warns first of a DNN that cannot meet its latency constraint even alone.
+    ``lone_times``: measure afterwards what a run's work takes alone, for ``useful_ms``.
     ``power_w`` is the processor's mean power over the run, its warm-up included, or None.
 
     Raises HeimdallError when it cannot start.
@@ -41,7 +47,7 @@ def run_live(
         summary = run.until_finished()
         power_w = meter.watts()
         run.halt()  # what is measured now has the GPU for itself
-        if system.coordinated:
+        if system.coordinated and lone_times:
             words = round(summary["seconds"] * 1e9 / STATUS_INTERVAL_NS)
             drawings = [(summary["frames"], run.redraw_ns), (words, run.reprint_ns)]
             summary["gpu"]["useful_ms"] = measure_useful_ms(

@@ -9,20 +9,18 @@ from __future__ import annotations
 import json
 import logging
 import platform
-import subprocess
 import sys
 import tempfile
-import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import psutil
 
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app.options import RunOptions, check_writable
+from heimdall.bench.apart import Hearing, run_apart
 from heimdall.bench.live import run_live
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.systems import System, parse_systems
@@ -33,9 +31,7 @@ from heimdall.system.softgpu import plan
 log = logging.getLogger(__name__)
 
 SCHEMA = 1
-PATIENCE_S = 30.0  # for an interrupted system to end by itself
 _BENCH = (sys.executable, "-m", "heimdall.cli", "bench")
-LEVELS = {"warning": logging.WARNING, "error": logging.ERROR}
 
 Summary = dict[str, Any]
 
@@ -178,23 +174,8 @@ class OwnProcess:
     def __call__(self, system: System) -> Summary:
         """The system's summary. Raises FailedSystemError when it ends without one."""
         own = {**self._options, "systems": system.name, "trace": self._traced(system)}
-        process = subprocess.Popen(
-            [*_BENCH, self._scenario, "--json", *as_arguments(own)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        said: deque[str] = deque(maxlen=1)
-        listener = threading.Thread(target=self._listen, args=(process.stderr, said), daemon=True)
-        listener.start()
-        try:
-            assert process.stdout is not None
-            output = process.stdout.read()
-            process.wait()
-        except KeyboardInterrupt:
-            _end(process)
-            raise
-        listener.join()
+        hearing = Hearing(self._heard)
+        output, status = run_apart([*_BENCH, self._scenario, "--json", *as_arguments(own)], hearing)
         try:
             result = json.loads(output)
         except ValueError:  # it has died
@@ -202,28 +183,9 @@ class OwnProcess:
         if system.name in result["systems"]:
             summary: Summary = result["systems"][system.name]
             return summary
-        ended = [f"ended with status {process.returncode} and no summary", *said]
+        ended = [f"ended with status {status} and no summary", *hearing.said]
         reasons = [reason.removeprefix(f"{system.name}: ") for reason in result["failures"]]
         raise FailedSystemError(next(iter(reasons), ": ".join(ended)))
-
-    def _listen(self, stream: IO[str], said: deque[str]) -> None:
-        """``said`` is given each line: of a process that dies, the last one says why."""
-        for line in filter(None, map(str.strip, stream)):
-            level, _, message = line.partition(": ")
-            said.append(message if level in LEVELS else line)
-            if level in LEVELS and message not in self._heard:
-                self._heard.add(message)
-                log.log(LEVELS[level], "%s", message)
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """The terminal has interrupted it too; a process that hangs is ended."""
-    process.terminate()
-    try:
-        process.wait(PATIENCE_S)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt):
-        process.kill()
-        process.wait()
 
 
 def machine() -> dict[str, Any]:

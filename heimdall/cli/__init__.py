@@ -14,6 +14,7 @@ COMMANDS = (
     apps.run,
     apps.new,
     apps.devices,
+    apps.measure_part,
     apps.trace,
     networks.models,
     networks.profile,

@@ -84,7 +84,8 @@ def bench(scenario: str, systems: str, as_json: bool, **rest: Any) -> None:
         default="lg-v50",
         show_default=True,
         metavar="NAME",
-        help="A phone's profile (name or .toml), here (this machine), or a run's trace (.json).",
+        help="A phone or a measured machine (name or .toml; see heimdall devices --measure), here "
+        "(this machine), or a run's trace (.json).",
     ),
     click.option(
         "--system",
@@ -104,6 +105,8 @@ def bench(scenario: str, systems: str, as_json: bool, **rest: Any) -> None:
     ),
     click.option("--seed", type=int, default=0, show_default=True, help="Of all that is random."),
     click.option("--render-ms", type=float, metavar="MS", help="Rendering takes so long a frame."),
+    click.option("--fps", type=float, help="Target frame rate; the scenario's by default."),
+    click.option("--size", type=SIZE, help="Picture drawn; the scenario's by default."),
     click.option("--trace", type=FILE, help="Write a timeline for ui.perfetto.dev."),
     click.option("--report", type=FILE, help="Write a page with charts and a timeline (.html)."),
     json_option,

@@ -1,6 +1,8 @@
 """Runs on a virtual clock: the very coordinator and schedulers, on a device that is a model.
 
 - ``device``         a phone's profile (profiles/NAME.toml), its networks from the paper's figures
+- ``measured``       a machine as ``heimdall devices --measure`` has found it
+- ``devices``        all of them, by name or file; ``tables`` checks what is in a file
 - ``machine``        what every simulation runs on: processors and DNNs as numbers
 - ``agenda``         virtual time: what happens next
 - ``cores``          CPU cores with contention noise, and the worker threads on them

@@ -141,7 +141,8 @@ class CoordinatedRun(SimulatedRun):
         self.now_ns = start_ns = loop.start_ns
         self._carry_out(loop.started(start_ns))
         free_ns = max(start_ns, self._gpu_free_ns)
-        self.now_ns = free_ns + int(self.machine.render_ns * self.gpu_noise())
+        render_ns = self.one_of(self.machine.renders_ns or (self.machine.render_ns,))
+        self.now_ns = free_ns + int(render_ns * self.gpu_noise())
         self.on_gpu(RENDER, free_ns, self.now_ns)
         loop.drawn(self.now_ns, self.now_ns - start_ns)
         self._serve_reported(self.now_ns)
@@ -231,7 +232,7 @@ class CoordinatedRun(SimulatedRun):
 
         def took_ns(end_op: int) -> int:
             work_ns = sums[end_op] - sums[action.start_op] + cost_ns
-            return int((int(work_ns * dnn.gpu_slowdown) + delay_ns) * slowness)
+            return max(1, int((int(work_ns * dnn.gpu_slowdown) + delay_ns) * slowness))
 
         now_ns = start_ns
         pace = self._parts[action.dnn][action.stage].pace(action, lambda: now_ns)

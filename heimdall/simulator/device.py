@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import math
 import random
-import sys
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from statistics import NormalDist
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
-    ValidationError,
 )
 
 from heimdall.analyzer.partition import MARGIN_NS, OpCosts, partition
@@ -30,24 +26,15 @@ from heimdall.bench.scenario import Scenario
 from heimdall.errors import ConfigError, unknown
 from heimdall.runtime.deployment import plan_of
 from heimdall.simulator.machine import Machine, SimulatedDnn
+from heimdall.simulator.tables import Table, as_tables, read_toml
 from heimdall.system import paths
 from heimdall.vocabulary.plans import StagePlan
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-HERE = "here"  # not a file: this machine, measured
 _FULL_HD = 1920 * 1080
 _NS_PER_MS = 1e6
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Gpu(_Table):
+class Gpu(Table):
     """``batch_ms``: the driver's turn for one queue; ``chunk_cost_ms``: one wait for the GPU."""
 
     name: str
@@ -59,7 +46,7 @@ class Gpu(_Table):
     noise: NonNegativeFloat = 0.0
 
 
-class Cpu(_Table):
+class Cpu(Table):
     """``slowdown``: a network on one core over the same on the GPU, where no FLOPs are given;
     ``core_gflops``: what one core sustains, for networks whose FLOPs are."""
 
@@ -75,7 +62,7 @@ class Cpu(_Table):
     decode_ms: NonNegativeFloat = 0.0
 
 
-class Network(_Table):
+class Network(Table):
     """One network. ``ms`` is the whole inference on the GPU, fallback ops included, of which
     ``cpu_ops_ms`` are theirs (None: their share by number)."""
 
@@ -98,7 +85,7 @@ class Network(_Table):
         return self.ms * self.cpu_ops / self.ops
 
 
-class Device(_Table):
+class Device(Table):
     """A device profile: one GPU, its CPU, and networks by the names of the paper's Table 2.
 
     ``op_spread`` is the sigma of the log-normal distribution of op latencies.
@@ -114,6 +101,13 @@ class Device(_Table):
     @cached_property
     def chunk_cost_ns(self) -> int:
         return round(self.gpu.chunk_cost_ms * _NS_PER_MS)
+
+    def open(
+        self, scenario: Scenario, render_ms: float | None = None
+    ) -> tuple[Machine, list[SimulatedDnn]]:
+        """This device and the scenario's DNNs on it."""
+        machine = self.machine(scenario.size, render_ms)
+        return machine, self.dnns(scenario, machine)
 
     def machine(self, size: tuple[int, int], render_ms: float | None = None) -> Machine:
         """This device, drawing pictures of ``size`` (render time grows with their pixels)."""
@@ -217,9 +211,9 @@ def op_latencies_ns(
     return tuple(op_ns), tuple(fallback)
 
 
-def device_names() -> list[str]:
-    """The devices that can be simulated."""
-    return [HERE, *sorted(path.stem for path in paths.PROFILES.glob("*.toml"))]
+def phone_names() -> list[str]:
+    """The bundled phones."""
+    return sorted(path.stem for path in paths.PROFILES.glob("*.toml"))
 
 
 def load_device(name_or_path: str) -> Device:
@@ -229,17 +223,7 @@ def load_device(name_or_path: str) -> Device:
     """
     path = Path(name_or_path)
     if path.suffix != ".toml":
-        if name_or_path not in device_names():
-            raise ConfigError(unknown("device", name_or_path, device_names()))
+        if name_or_path not in phone_names():
+            raise ConfigError(unknown("device", name_or_path, phone_names()))
         path = paths.PROFILES / f"{name_or_path}.toml"
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-        return Device.model_validate({**table, "name": path.stem})
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"device profile {path} cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"device profile {path} is not valid TOML: {error}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"device profile {path}: {where}: {first['msg']}") from error
+    return as_tables(Device, path, read_toml(path))

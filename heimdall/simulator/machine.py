@@ -12,11 +12,12 @@ from heimdall.vocabulary.plans import DnnPlan
 
 @dataclass(frozen=True)
 class Machine:
-    """Times in ns. ``batch_ns``: how long the GPU's driver stays with one queue while others
-    wait (0: not known). ``chunk_cost_ns``: one wait for the GPU. ``handoff_ns``: from one thread
-    to another, each time one of these. ``gpu_noise``, ``cpu_noise``: relative standard
-    deviations. ``guard_ns``: the gap closes at least that much before the next frame;
-    ``load_limit``: the share of its time that the GPU may work (see ``pacing.Reserve``).
+    """Times in ns. ``render_ns``: a frame, as usual; ``renders_ns``: each takes one of these, where
+    they are known. ``batch_ns``: how long the GPU's driver stays with one queue while others wait
+    (0: not known). ``chunk_cost_ns``: one wait for the GPU. ``handoff_ns``: from one thread to
+    another, each time one of these. ``gpu_noise``, ``cpu_noise``: relative standard deviations.
+    ``guard_ns``: the gap closes at least that much before the next frame; ``load_limit``: the share
+    of its time that the GPU may work (see ``pacing.Reserve``).
     """
 
     name: str
@@ -25,6 +26,7 @@ class Machine:
     render_ns: int
     batch_ns: int
     chunk_cost_ns: int
+    renders_ns: tuple[int, ...] = ()
     launch_ns: int = 0
     switch_ns: int = 0
     handoff_ns: tuple[int, ...] = (0,)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heimdall.analyzer.profiler import Progress, no_progress
-from heimdall.app.options import check_number
+from heimdall.app.options import MAX_FPS, check_number, check_size
 from heimdall.bench.alone import too_slow_alone
 from heimdall.bench.scenario import Scenario, load_scenario
 from heimdall.bench.systems import Kind, System, parse_system
@@ -17,7 +17,7 @@ from heimdall.errors import ConfigError
 from heimdall.runtime.telemetry.figures import SCHEMA
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.simulator.coordinated import CoordinatedRun
-from heimdall.simulator.device import HERE, load_device
+from heimdall.simulator.devices import HERE, open_device
 from heimdall.simulator.machine import Machine, SimulatedDnn
 from heimdall.simulator.recorded import recorded_machine
 from heimdall.simulator.run import SimulatedRun
@@ -36,13 +36,16 @@ def simulate(
     seconds: float = 60.0,
     seed: int = 0,
     render_ms: float | None = None,
+    fps: float | None = None,
+    size: tuple[int, int] | None = None,
     trace: Path | None = None,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
     """The run summary of ``seconds`` after warm-up, with ``"simulated": true``.
 
-    ``scenario`` is one, its name or its file. ``device``: a phone's name or profile file, "here",
-    or the trace of a run, for the machine it ran on. ``render_ms`` replaces the render latency.
+    ``scenario`` is one, its name or its file. ``device``: a phone's or a measured machine's name
+    or file, "here", or the trace of a run, for the machine it ran on. ``render_ms`` replaces the
+    render latency, ``fps`` and ``size`` those of the scenario.
     The same seed gives the same summary (but ``wall_s`` and ``times_real_time``). ``trace`` is
     the file for the timeline. Raises HeimdallError for names that are not known, and for values
     out of range.
@@ -53,6 +56,11 @@ def simulate(
     asked = parse_system(system)
     if isinstance(scenario, str):
         scenario = load_scenario(scenario)
+    check_number("fps", fps, above=0, most=MAX_FPS)
+    if size is not None:
+        check_size(size)
+    changes = {name: each for name, each in (("fps", fps), ("size", size)) if each is not None}
+    scenario = scenario.model_copy(update=changes)
     machine, dnns = open_machine(scenario, device, render_ms, progress)
     for dnn in dnns:
         if why := too_slow_alone(dnn.plan, fps=scenario.fps, render_ms=machine.render_ns / 1e6):
@@ -86,9 +94,7 @@ def open_machine(
         return measure_here(scenario, render_ms, progress)
     if device.endswith(".json"):
         return recorded_machine(scenario, device, render_ms)
-    profile = load_device(device)
-    machine = profile.machine(scenario.size, render_ms)
-    return machine, profile.dnns(scenario, machine)
+    return open_device(scenario, device, render_ms)
 
 
 def simulated_run(

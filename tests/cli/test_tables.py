@@ -221,3 +221,50 @@ def test_what_could_not_be_checked_stands_below_what_could(shown):
 
 def test_markup_in_a_name_is_only_text(shown):
     assert shown(["[bold]not bold[/bold]"]) == ["[bold]not bold[/bold]"]
+
+
+def measured(**changes):
+    row = {
+        "machine": {
+            **dict.fromkeys(("cpu", "gpu", "driver", "mode", "renderer", "os"), "x"),
+            "cores": 2,
+            "date": "2026-01-02",
+            "measured_s": 180.0,
+            "warm_up_s": 60.0,
+            "stolen_percent": 0.25,
+        },
+        "engine": {"geometric_mean": {"onnxruntime": 1.5}},
+        "chunks": {"pieces": 8, "ratio": 1.05, "ns_a_chunk": 40_000},
+        "preemption": {"gpu_free_ms": {"p50": 1.0, "p99": 2.0}},
+        "energy": {"not_measured": "not readable"},
+        "scenarios": {
+            "shopping 30 fps 720p": {
+                **{"fps_mean": 30.0, "fps_min": 29.5, "interval_p99_ms": 34.0, "late_share": 0.01},
+                "dnns": {"hand": {"mean_ms": 20.0, "worst_ms": None}},
+            },
+            "shopping 60 fps 720p": {"not_measured": "no GL"},
+        },
+    }
+    return {"rows": [{**row, **changes}], "files": ["m.toml"]}
+
+
+def test_a_judged_machine_has_its_figures_and_what_is_missing(shown):
+    lines = shown(tables.measure_report(measured()))
+    text = "\n".join(lines)
+    assert "1.50 times as fast as onnxruntime" in text
+    assert "0.25% of the cores' time was stolen" in text
+    assert "40 us a chunk" in text
+    assert "power" in text
+    assert "not readable" in text
+    (run,) = [line for line in lines if line.startswith("shopping 30")]
+    assert "1.0%" in run
+    assert "hand 20.0 (-)" in run
+    assert any(line.startswith("shopping 60") and "no GL" in line for line in lines)
+    assert "written: m.toml" in lines
+
+
+def test_parts_that_were_not_asked_for_say_so(shown):
+    nothing = {"not_measured": "not asked for"}
+    parts = ("engine", "chunks", "preemption", "scenarios", "energy")
+    lines = shown(tables.measure_report(measured(**dict.fromkeys(parts, nothing))))
+    assert sum("not asked for" in line for line in lines) == len(parts)
