@@ -125,7 +125,7 @@ def test_fitted_op_times_sum_to_each_ranges_target_and_are_never_negative(parts)
         assert fitted[start:end] == pytest.approx(wanted, abs=1)
 
 
-def test_under_a_load_a_network_is_measured_by_the_time_that_the_process_had(graph):
+def test_under_a_load_a_network_is_measured_by_the_time_that_the_process_had(graph, monkeypatch):
     """Other processes take the cores away: here, all pauses that are no computing."""
     engine = NullEngine(op_ns=lambda op: 0, chunk_cost_ns=0)
     network, spent = engine.load(graph), 0
@@ -142,7 +142,7 @@ def test_under_a_load_a_network_is_measured_by_the_time_that_the_process_had(gra
         spent += (end - start) * MS
         return 10 * (end - start) * MS  # by a clock that goes on meanwhile
 
-    network.run = run
+    monkeypatch.setattr(network, "run", run)
     measured = measure_ops(network, conditions=Conditions(min, 0.1, clock, clock))
     assert measured.op_ns == (MS,) * 6
     assert measured.chunk_cost_ns == 0

@@ -8,6 +8,8 @@ import sys
 import textwrap
 import threading
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import psutil
 import pytest
@@ -87,7 +89,8 @@ def test_a_program_that_is_not_there_is_named():
 
 
 def test_a_child_is_told_what_to_do_as_often_as_it_asks():
-    heard, orders = [], ["one", "two"]
+    orders = ["one", "two"]
+    heard: list[Mapping[str, Any]] = []
     outcome = watch(
         child("""
         from heimdall.system.child import ask

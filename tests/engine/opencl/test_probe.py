@@ -321,4 +321,4 @@ def test_a_first_look_needs_no_compiler(device):
     found = probe.look(device, steps=probe.FIRST)
     assert found.ways
     assert not found.refused
-    assert not (found.prefetch or found.binaries or found.walk)
+    assert (found.prefetch, found.binaries, found.walk) == (False, False, False)
