@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import sys
 import warnings
@@ -10,10 +11,14 @@ from typing import Any
 
 import glfw
 import moderngl
+import numpy as np
 
 from heimdall.errors import DeviceError
 from heimdall.render.events import Close, Dropped, InputEvent, Key, Pointer, Resize, Scroll
 from heimdall.render.surface import NEEDS_GL, Surface
+from heimdall.render.xshm import SharedScreen
+
+log = logging.getLogger(__name__)
 
 _NAMES = {
     getattr(glfw, f"KEY_{name.upper()}"): name
@@ -37,7 +42,9 @@ _MODS = {
 
 class WindowSurface(Surface):
     """A resizable window: ``finish`` copies the framebuffer to its back buffer, ``present`` swaps
-    without waiting for vsync."""
+    without waiting for vsync. Software GL's goes through memory shared with the X server."""
+
+    _shared: SharedScreen | None = None
 
     def __init__(self, size: tuple[int, int], title: str):
         _start_glfw()
@@ -56,18 +63,40 @@ class WindowSurface(Surface):
         self._screen = ctx.detect_framebuffer(0)
         self.scale = max(glfw.get_window_content_scale(self._window)[0], 1.0)
         self._start(ctx, glfw.get_framebuffer_size(self._window), _address)
+        self._shared = _shared_screen(self._window) if self.software else None
+        self._share(self.size)
         self._listen()
 
     def make_current(self) -> None:
         glfw.make_context_current(self._window)
 
     def finish(self) -> None:
-        self.ctx.copy_framebuffer(self._screen, self.framebuffer)
-        self.framebuffer.use()
-        self.wait()
+        if self._shared is None:
+            self.ctx.copy_framebuffer(self._screen, self.framebuffer)
+            self.framebuffer.use()
+            self.wait()
+            return
+        self.wait()  # reading would wait too, but with the interpreter lock
+        self.framebuffer.read_into(self._pixels, components=4)
+        self._shared.write(self._pixels)
 
     def present(self) -> None:
-        glfw.swap_buffers(self._window)
+        if self._shared is None:
+            glfw.swap_buffers(self._window)
+        else:
+            self._shared.show()
+
+    def _share(self, size: tuple[int, int]) -> None:
+        """Have shared memory for pictures of this size, where it is used."""
+        if self._shared is None:
+            return
+        self._pixels = np.empty((size[1], size[0], 4), np.uint8)
+        try:
+            self._shared.resize(size)
+        except OSError as error:
+            log.info("frames are copied by GL: %s", error)
+            self._shared.close()
+            self._shared = None
 
     def poll(self) -> list[InputEvent]:
         glfw.poll_events()
@@ -94,6 +123,8 @@ class WindowSurface(Surface):
 
     def close(self) -> None:
         if self._window is not None:
+            if self._shared is not None:
+                self._shared.close()
             glfw.destroy_window(self._window)
             self._window = None
             glfw.terminate()
@@ -149,8 +180,20 @@ class WindowSurface(Surface):
         if w < 1 or h < 1 or (w, h) == self.size:  # minimised: keep the last size
             return
         self._resize((w, h))
+        self._share((w, h))
         self._screen = self.ctx.detect_framebuffer(0)
         self._events.append(Resize(w, h))
+
+
+def _shared_screen(window: Any) -> SharedScreen | None:
+    """Where the window is an X server's on this machine."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # GLFW's, of a window that is not X11's
+            return SharedScreen(glfw.get_x11_window(window) or 0)
+    except (AttributeError, OSError) as error:
+        log.info("frames are copied by GL: %s", error)
+        return None
 
 
 def _address(name: str) -> int | None:
