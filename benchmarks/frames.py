@@ -82,11 +82,12 @@ def paints() -> dict[str, Paint]:
     cloth, card = noise(192, 192, 3), noise(120, 300, 4)
     masks, fan = person(), hands()
     box = [Detection("chair", 0.8, (380, 200, 600, 460))]
-    corners = np.array([(0, 0), (166, 0), (166, 66), (0, 66)]) + (440, 250)
-    couch = dict(at=(294.0, 384.0), width=269.0, yaw=-20.0, texture=cloth)
+    corners = np.array([(440, 250), (606, 250), (606, 316), (440, 316)])
     return {
         "picture": lambda scene, number: None,
-        "couch": lambda scene, number: scene.mesh("couch", **couch),
+        "couch": lambda scene, number: scene.mesh(
+            "couch", at=(294, 384), width=269, yaw=-20, texture=cloth
+        ),
         "person in front": lambda scene, number: scene.occlude(masks[number % len(masks)]),
         "box": lambda scene, number: scene.boxes(box),
         "hand": lambda scene, number: scene.hands(fan),
@@ -142,6 +143,7 @@ class Painter:
             self._overlay.show(self._status)
         submitted, worked = time.perf_counter(), gpu_ms()
         self._surface.finish()
+        self._scene.print()
         drawn = time.perf_counter()
         times.submit.append(1e3 * (submitted - began))
         times.render.append(1e3 * (drawn - submitted))
@@ -151,18 +153,6 @@ class Painter:
 
     def read(self) -> np.ndarray:
         return self._surface.read()
-
-
-def measure(size: tuple[int, int], window: bool, rounds: int, save: str | None) -> None:
-    software = plan()
-    with software.confined():
-        surface = open_surface(size, headless=not window, title="frames")
-        with surface:
-            painter = Painter(surface)
-            for _ in range(3):
-                painter.frame(len(painter.parts), Times())
-    with surface:
-        pass
 
 
 def main() -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import glfw
 import moderngl
-import numpy as np
 
 from heimdall.errors import DeviceError
 from heimdall.render.events import Close, Dropped, InputEvent, Key, Pointer, Resize, Scroll
@@ -44,7 +43,8 @@ class WindowSurface(Surface):
     """A resizable window: ``finish`` copies the framebuffer to its back buffer, ``present`` swaps
     without waiting for vsync. Software GL's goes through memory shared with the X server."""
 
-    _shared: SharedScreen | None = None
+    _shared: SharedScreen | None = None  # what shows the frames instead of GL
+    _staged = True  # the last frame is there
 
     def __init__(self, size: tuple[int, int], title: str):
         _start_glfw()
@@ -76,21 +76,29 @@ class WindowSurface(Surface):
             self.framebuffer.use()
             self.wait()
             return
-        self.wait()  # reading would wait too, but with the interpreter lock
-        self.framebuffer.read_into(self._pixels, components=4)
-        self._shared.write(self._pixels)
+        self.wait()
+        self._staged = False
+
+    def stage(self) -> None:
+        if self._shared is None or self._staged:
+            return
+        self._staged = True
+        room = self._shared.room()
+        if room is not None:
+            self.pixels.read_for_x(self.framebuffer, room)
 
     def present(self) -> None:
         if self._shared is None:
             glfw.swap_buffers(self._window)
-        else:
-            self._shared.show()
+            return
+        self.stage()
+        self._shared.show()
 
     def _share(self, size: tuple[int, int]) -> None:
         """Have shared memory for pictures of this size, where it is used."""
         if self._shared is None:
             return
-        self._pixels = np.empty((size[1], size[0], 4), np.uint8)
+        self._staged = True
         try:
             self._shared.resize(size)
         except OSError as error:

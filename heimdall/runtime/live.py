@@ -185,6 +185,7 @@ class LiveRun(BaseRun):
         self._surface.finish()
         drawn_ns = self._clock()
         self._display.print()
+        self._scene.print()
         free_ns = self._clock()
         self._outputs.frame(start_ns)
         if self._preview:
@@ -203,6 +204,7 @@ class LiveRun(BaseRun):
     def _present(self) -> None:
         """Show the frame at its deadline; a late one at once."""
         present_ns = self._loop.present_ns
+        self._surface.stage()
         if self._clock() < present_ns:
             self._board.serve_until(present_ns, results=False)
             spin_until(present_ns, self._clock)
