@@ -88,7 +88,8 @@ class BgraPixels(Pixels):
             self._gl[name] = kind(None, *arguments)(address)
 
     def in_order(self, rgba: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(rgba[..., [2, 1, 0, 3]])
+        rows = np.ascontiguousarray(rgba).reshape(1, -1, 4)
+        return cv2.cvtColor(rows, cv2.COLOR_RGBA2BGRA).reshape(rgba.shape)
 
     def texture(self, size: tuple[int, int], pixels: np.ndarray | None = None) -> moderngl.Texture:
         texture = super().texture(size)

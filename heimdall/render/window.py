@@ -79,6 +79,11 @@ class WindowSurface(Surface):
         self.wait()
         self._staged = False
 
+    @property
+    def shares(self) -> bool:
+        """Whether frames go to an X server through shared memory."""
+        return self._shared is not None
+
     def stage(self) -> None:
         if self._shared is None or self._staged:
             return
