@@ -143,7 +143,6 @@ class Painter:
             self._overlay.show(self._status)
         submitted, worked = time.perf_counter(), gpu_ms()
         self._surface.finish()
-        self._scene.print()
         drawn = time.perf_counter()
         times.submit.append(1e3 * (submitted - began))
         times.render.append(1e3 * (drawn - submitted))

@@ -102,6 +102,8 @@ class Sampled(Backdrop):
     def draw(
         self, target: moderngl.Framebuffer, box: Letterbox, behind: Behind | None = None
     ) -> None:
+        target.use()
+        target.viewport = target.scissor = (0, 0, *self._surface.size)
         mask, target.depth_mask = target.depth_mask, False
         target.clear(*BARS_COLOR)
         target.depth_mask = mask

@@ -1,7 +1,7 @@
-"""Meshes that stand still: drawn once into a picture of their own, then copied frame by frame.
+"""Meshes as a picture of their own: drawn when they change or move, copied onto each frame.
 
 Software GL takes 4 ms for a couch at 720p, most of it for its many small triangles, and 0.7 ms for
-the copy. What moves is drawn anew each frame, straight into it.
+the copy. Besides, without depth it copies everything else of the frame faster (``pixels``).
 """
 
 from __future__ import annotations
@@ -33,25 +33,16 @@ class Kept:
         self._depth: moderngl.Renderbuffer | None = None
         self._target: moderngl.Framebuffer | None = None
         self._place = (0, 0, 0, 0)
-        self._shown: _Key = ()  # what the picture shows
-        self._last: _Key = ()
-        self._held: list[list[Piece]] = []  # of those keys: no other array gets a cloth's id
-        self._wanted: tuple[_Key, list[Piece], Letterbox] | None = None
+        self._shown: _Key = ()
+        self._pieces: list[Piece] = []  # shown: no other array gets the id of a cloth of theirs
 
-    def choose(self, pieces: list[Piece], box: Letterbox) -> bool:
-        """Whether the picture shows these pieces. If it does not, but they stand where they were
-        in the last frame, ``print`` will draw them."""
+    def show(self, pieces: list[Piece], box: Letterbox) -> None:
+        """Have the picture show these pieces. Call it when all textures of the frame are written:
+        for each that follows, software GL would wait until it has drawn them."""
         key = _key(pieces, box)
-        self._wanted = (key, pieces, box) if pieces and key == self._last != self._shown else None
-        self._last, self._held = key, [*self._held[:1], pieces]
-        return bool(pieces) and key == self._shown
-
-    def print(self) -> bool:
-        """Draw the picture, if one is wanted, and wait for it."""
-        if self._wanted is None:
-            return False
-        key, pieces, box = self._wanted
-        self._wanted = None
+        if key == self._shown:
+            return
+        self._shown, self._pieces = key, pieces
         surface, target = self._surface, self._fitting()
         target.use()
         target.viewport = (0, 0, *surface.size)
@@ -62,10 +53,6 @@ class Kept:
         surface.ctx.blend_func = PREMULTIPLYING
         for piece in pieces:
             self._stage.draw(piece, box, target)
-        surface.framebuffer.use()
-        surface.wait()
-        self._shown, self._held = key, [pieces]
-        return True
 
     def draw(self) -> None:
         """Copy the picture onto the surface."""

@@ -264,17 +264,17 @@ class Scene:
         if pieces and masks:
             corners = [self._stage.corners(piece, self._box) for piece in pieces]
             self._backdrop.cut(self._box, self._box.extent(np.concatenate(corners)), masks)
-        kept = self._kept is not None and self._kept.choose(_together(layers), self._box)
-        # One target from the frame's beginning to its end: changing it has software GL begin with
-        # what was drawn so far, while the GPU still works for a network.
+        # Of meshes that other layers lie between, the depth must be kept while those are drawn.
+        kept = self._kept is not None and _together(layers)
         target = self._surface.flat if kept or not pieces else self._surface.framebuffer
         self._surface.target = target
-        target.use()
-        target.scissor = (0, 0, *self._surface.size)
-        target.viewport = (0, 0, *self._surface.size)
         self._backdrop.draw(target, self._box, self._behind)
-        if pieces and not kept:
+        if self._kept and kept:
+            self._kept.show(pieces, self._box)
+        elif pieces:
             self._surface.clear_depth()
+        target.use()
+        target.viewport = (0, 0, *self._surface.size)
         for name in ("bars", "glyphs"):
             self._programs[name]["u_surface"] = self._surface.size
         target.scissor = self._box.gl_box()
@@ -284,11 +284,6 @@ class Scene:
         target.scissor = (0, 0, *self._surface.size)
         for cache in (self._masks, self._images, self._stage):
             cache.trim()
-
-    def print(self) -> bool:
-        """Have the GPU draw meshes that stand still into a picture of their own, and wait for it;
-        whether there were any. Call it when the GPU has done everything else."""
-        return self._kept is not None and self._kept.print()
 
     def _over_picture(self, program: str, target: moderngl.Framebuffer) -> None:
         target.viewport = self._box.gl_box()
@@ -364,12 +359,10 @@ def _after_meshes(layers: Sequence[_Layer]) -> list[_Layer]:
     return [*kept, *early, *layers[last + 1 :]]
 
 
-def _together(layers: Sequence[_Layer]) -> list[Piece]:
-    """The meshes, if no other layer lies between them."""
+def _together(layers: Sequence[_Layer]) -> bool:
+    """Whether there are meshes, and no other layer between them."""
     where = [number for number, layer in enumerate(layers) if isinstance(layer, Piece)]
-    if not where or where[-1] - where[0] >= len(where):
-        return []
-    return [layer for layer in layers if isinstance(layer, Piece)]
+    return bool(where) and where[-1] - where[0] < len(where)
 
 
 def _merged(layers: Sequence[_Layer]) -> list[_Layer]:

@@ -185,7 +185,6 @@ class LiveRun(BaseRun):
         self._surface.finish()
         drawn_ns = self._clock()
         self._display.print()
-        self._scene.print()
         free_ns = self._clock()
         self._outputs.frame(start_ns)
         if self._preview:
