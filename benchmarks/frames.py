@@ -77,7 +77,7 @@ def status() -> Status:
     )
 
 
-def paints() -> dict[str, Paint]:
+def paints(moving: bool) -> dict[str, Paint]:
     """What is drawn over the picture, in the order of shopping's draw."""
     cloth, card = noise(192, 192, 3), noise(120, 300, 4)
     masks, fan = person(), hands()
@@ -86,7 +86,7 @@ def paints() -> dict[str, Paint]:
     return {
         "picture": lambda scene, number: None,
         "couch": lambda scene, number: scene.mesh(
-            "couch", at=(294, 384), width=269, yaw=-20, texture=cloth
+            "couch", at=(294 + moving * number % 2, 384), width=269, yaw=-20, texture=cloth
         ),
         "person in front": lambda scene, number: scene.occlude(masks[number % len(masks)]),
         "box": lambda scene, number: scene.boxes(box),
@@ -118,14 +118,14 @@ def gpu_ms() -> float:
 class Painter:
     """Draws frames with the first few parts."""
 
-    def __init__(self, surface: Surface):
+    def __init__(self, surface: Surface, moving: bool):
         self._surface, self._scene = surface, Scene(surface)
         self._overlay, self._status = Overlay(surface), status()
+        surface.wait()  # as in a run, whose words are printed when nothing else is drawn
         self._overlay.prepare(self._status)
-        self._paints = paints()
+        self._paints = paints(moving)
         self.parts = [*self._paints, "overlay"]
         self._frames = [cv2.GaussianBlur(noise(*PICTURE[::-1], 3), (0, 0), s) for s in (3, 4)]
-        self._cold = np.zeros(64 << 20, np.uint8)
         self._number = 0
 
     def frame(self, count: int, times: Times) -> None:
@@ -158,6 +158,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", default="1280x720", help="of the frames, WxH")
     parser.add_argument("--window", action="store_true", help="in a window")
+    parser.add_argument("--moving", action="store_true", help="the couch moves in each frame")
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--save", help="a picture of the last frame, as a PNG file")
     options = parser.parse_args()
@@ -165,7 +166,7 @@ def main() -> None:
     software = plan()
     with software.confined():
         surface = open_surface((width, height), headless=not options.window, title="frames")
-        painter = Painter(surface)
+        painter = Painter(surface, options.moving)
         for count in range(1, len(painter.parts) + 1):
             painter.frame(count, Times())
             painter.frame(count, Times())

@@ -265,7 +265,7 @@ class Scene:
             corners = [self._stage.corners(piece, self._box) for piece in pieces]
             self._backdrop.cut(self._box, self._box.extent(np.concatenate(corners)), masks)
         # Of meshes that other layers lie between, the depth must be kept while those are drawn.
-        kept = self._kept is not None and _together(layers)
+        kept = bool(self._kept and _together(layers) and self._kept.stand_still(pieces, self._box))
         target = self._surface.flat if kept or not pieces else self._surface.framebuffer
         self._surface.target = target
         self._backdrop.draw(target, self._box, self._behind)
