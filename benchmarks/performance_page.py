@@ -27,7 +27,7 @@ Heimdall's OpenCL engine against other engines on the same cores, in float32. Wr
 Idle cores are kept awake for all of them, as Heimdall's apps do in real time.
 Heimdall's times are those of the kernels of a whole network, as a chunk of the app runs them;
 "copies" is what it adds to bring the input in and the output out.
-Another driver on the same cores: [drivers.md](drivers.md).
+Another driver on the same cores: [drivers.md](drivers.md). Frames: [frames.md](frames.md).
 
 {machine}
 

@@ -12,6 +12,7 @@ import moderngl
 
 from heimdall.errors import DeviceError
 from heimdall.render.egl import Loader, egl_loader
+from heimdall.render.pixels import Pixels
 from heimdall.render.surface import Windowless
 from heimdall.render.versions import DESKTOP, EMBEDDED, is_es
 
@@ -54,6 +55,9 @@ class HostedSurface(Windowless):
             )
         if isinstance(context.mglo, moderngl.InvalidObject):
             raise DeviceError("the host's GL context has been released: open another session")
+
+    def _pixels(self, loader: Loader | None) -> Pixels:
+        return Pixels(self.ctx)  # as the host's framebuffer most likely is
 
     def make_current(self) -> None:
         self._check(self.ctx)

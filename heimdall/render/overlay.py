@@ -144,7 +144,7 @@ class Overlay:
         return (*shown, self._surface.size, self._surface.scale)
 
     def _begin(self) -> None:
-        ctx, target = self._surface.ctx, self._surface.framebuffer
+        ctx, target = self._surface.ctx, self._surface.target
         target.use()
         target.scissor = target.viewport = (0, 0, *self._surface.size)
         ctx.enable_only(moderngl.BLEND)

@@ -18,7 +18,29 @@ from heimdall.render.sheet import Sheet
 from heimdall.render.surface import Surface
 
 OVER = (moderngl.ONE, moderngl.ONE_MINUS_SRC_ALPHA)  # blending of premultiplied colours
-_LETTERS: Any = (moderngl.SRC_ALPHA, moderngl.ONE_MINUS_SRC_ALPHA, *OVER)
+MIX = (moderngl.SRC_ALPHA, moderngl.ONE_MINUS_SRC_ALPHA)  # of colours with their opacity
+PREMULTIPLYING: Any = (*MIX, *OVER)  # of those, on premultiplied ones
+
+
+class Copier:
+    """Copies parts of pictures, premultiplied, onto the surface pixel by pixel."""
+
+    def __init__(self, surface: Surface, programs: Programs):
+        self._surface, self._program = surface, programs["plate"]
+        self._corners = surface.ctx.vertex_array(self._program, [])
+
+    def draw(
+        self, picture: moderngl.Texture, place: tuple[int, int, int, int], start: tuple[int, int]
+    ) -> None:
+        """Blend onto a place of the surface, (x, y, width, height), the pixels of ``picture`` from
+        (x, y) on, y up; blending must be on, by ``OVER``."""
+        wide, tall = picture.size
+        self._program["u_surface"] = self._surface.size
+        self._program["u_place"] = place
+        part = (start[0] / wide, start[1] / tall, place[2] / wide, place[3] / tall)
+        self._program["u_share"] = part
+        picture.use(0)
+        self._corners.render(moderngl.TRIANGLE_FAN, vertices=4)
 
 
 class Printer:
@@ -29,7 +51,7 @@ class Printer:
         self.programs = programs
         self.rects = shapes.rects(surface.ctx, programs)
         self._text = glyph_quads(surface.ctx, programs)
-        self.copy = surface.ctx.vertex_array(programs["plate"], [])
+        self.copier = Copier(surface, programs)
 
     def print(self, sheet: Sheet, target: moderngl.Framebuffer) -> None:
         """Draw a sheet into a framebuffer of its size."""
@@ -46,11 +68,11 @@ class Printer:
         ctx.blend_func = OVER
         self.rects.write(rects)
         self.rects.draw(len(rects))
-        ctx.blend_func = _LETTERS
+        ctx.blend_func = PREMULTIPLYING
         self.glyphs.use(0)
         self._text.write(letters)
         self._text.draw(len(letters))
-        self.surface.framebuffer.use()
+        self.surface.target.use()
 
 
 class Plate:
@@ -83,25 +105,23 @@ class Plate:
         if self._picture is None or not pixels.size or left < x or top < y:
             return
         part = (left - x, bottom - top - tall, wide, tall)
-        self._picture.write(np.ascontiguousarray(pixels[::-1]), viewport=part)
+        order = self._printer.surface.pixels
+        order.write(self._picture, order.in_order(pixels[::-1]), part)
 
     def draw(self) -> None:
         """Copy the picture onto the surface; blending must be on, for premultiplied colours."""
         left, top, right, bottom = self._place
         if right == left or self._picture is None:
             return
-        width, height = self._printer.surface.size
-        program = self._printer.programs["plate"]
-        program["u_surface"] = (width, height)
-        program["u_place"] = (left, height - bottom, right - left, bottom - top)
-        self._picture.use(0)
-        self._printer.copy.render(moderngl.TRIANGLE_STRIP, vertices=4)
+        height = self._printer.surface.size[1]
+        place = (left, height - bottom, right - left, bottom - top)
+        self._printer.copier.draw(self._picture, place, (0, 0))
 
     def _renew(self, size: tuple[int, int]) -> None:
         for old in (self._target, self._picture):
             if old is not None:
                 old.release()
         ctx = self._printer.surface.ctx
-        self._picture = ctx.texture(size, 4)
+        self._picture = self._printer.surface.pixels.texture(size)
         self._picture.filter = (moderngl.NEAREST, moderngl.NEAREST)
         self._target = ctx.framebuffer([self._picture])

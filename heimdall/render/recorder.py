@@ -16,6 +16,7 @@ import moderngl
 import numpy as np
 
 from heimdall.errors import ConfigError, DeviceError
+from heimdall.render.pixels import Pixels
 from heimdall.render.surface import Surface
 from heimdall.render.video import NICE, VideoFile
 from heimdall.system.paths import replace_file
@@ -32,7 +33,7 @@ class Copies:
 
     def __init__(self) -> None:
         self._buffers: list[moderngl.Buffer] = []
-        self._pending: deque[tuple[moderngl.Buffer, tuple[int, int]]] = deque()
+        self._pending: deque[tuple[moderngl.Buffer, tuple[int, int], Pixels]] = deque()
 
     def ask(self, surface: Surface) -> None:
         """Start copying what the surface shows. Best called after ``finish``; waits for it else."""
@@ -40,23 +41,23 @@ class Copies:
         surface.wait()
         w, h = surface.size
         buffer = self._buffer(surface.ctx, w * h * 4)
-        surface.framebuffer.read_into(buffer, components=4)
-        self._pending.append((buffer, (w, h)))
+        surface.pixels.read(surface.framebuffer, buffer)
+        self._pending.append((buffer, (w, h), surface.pixels))
 
     def take(self, leave: int = 0) -> np.ndarray | None:
         """The oldest copy, RGBA uint8 (h, w, 4), bottom row first; None while at most ``leave``
         are under way."""
         if len(self._pending) <= leave:
             return None
-        buffer, (w, h) = self._pending.popleft()
+        buffer, (w, h), order = self._pending.popleft()
         pixels = np.empty((h, w, 4), np.uint8)
         buffer.read_into(pixels)
         self._buffers.append(buffer)
-        return pixels
+        return order.in_order(pixels)
 
     def release(self) -> None:
         """Free the GPU's memory."""
-        for buffer in (*self._buffers, *(buffer for buffer, _ in self._pending)):
+        for buffer in (*self._buffers, *(buffer for buffer, *_ in self._pending)):
             buffer.release()
         self._buffers, self._pending = [], deque()
 

@@ -21,13 +21,15 @@ from heimdall.models.results import Body, Detection, Hand, Mask
 from heimdall.render import shapes
 from heimdall.render.backdrop import Behind, Copied, Sampled
 from heimdall.render.glyphs import Glyphs, glyph_quads
-from heimdall.render.layout import Extent, Letterbox
+from heimdall.render.kept import Kept
+from heimdall.render.layout import Letterbox
 from heimdall.render.mesh import load
+from heimdall.render.plate import MIX
 from heimdall.render.programs import Programs
 from heimdall.render.shapes import Color
 from heimdall.render.stage import Piece, Stage
 from heimdall.render.surface import Surface
-from heimdall.render.textures import TextureCache, mask_textures, smooth
+from heimdall.render.textures import TextureCache, mask_textures
 
 HAND_BONES = tuple(
     bone
@@ -80,12 +82,12 @@ class Scene:
         self._text = glyph_quads(ctx, self._programs)
         self._glyphs = Glyphs(ctx)
         self._stage = Stage(ctx, self._programs)
+        self._kept = Kept(surface, self._programs, self._stage) if surface.software else None
         self._masks = mask_textures(ctx)
-        self._images = TextureCache(lambda pixels: smooth(ctx, pixels, pixels.shape[2]))
+        self._images = TextureCache(lambda pixels: _image(surface, pixels))
         self._quads = {
-            name: ctx.vertex_array(self._programs[name], []) for name in ("mask", "occlude", "quad")
+            name: ctx.vertex_array(self._programs[name], []) for name in ("mask", "quad")
         }
-        self._programs["occlude"]["u_mask"] = 1
         self._backdrop = (Copied if surface.software else Sampled)(surface, self._programs)
         self._sequence: int | None = None
         self._layers: list[_Layer] = []
@@ -256,20 +258,29 @@ class Scene:
 
     def render(self) -> None:
         """Issue all draws of the frame to the surface's framebuffer."""
-        target = self._surface.framebuffer
-        target.use()
-        target.scissor = (0, 0, *self._surface.size)
-        target.viewport = (0, 0, *self._surface.size)
         layers = _after_meshes(self._layers)
-        self._backdrop.draw(self._box, self._behind)
-        if any(isinstance(layer, Piece) for layer in layers):
+        pieces = [layer for layer in layers if isinstance(layer, Piece)]
+        masks = [layer.values for layer in layers if isinstance(layer, _Occlusion)]
+        if pieces and masks:
+            corners = [self._stage.corners(piece, self._box) for piece in pieces]
+            self._backdrop.cut(self._box, self._box.extent(np.concatenate(corners)), masks)
+        # Of meshes that other layers lie between, the depth must be kept while those are drawn.
+        kept = bool(self._kept and _together(layers) and self._kept.stand_still(pieces, self._box))
+        target = self._surface.flat if kept or not pieces else self._surface.framebuffer
+        self._surface.target = target
+        self._backdrop.draw(target, self._box, self._behind)
+        if self._kept and kept:
+            self._kept.show(pieces, self._box)
+        elif pieces:
             self._surface.clear_depth()
+        target.use()
+        target.viewport = (0, 0, *self._surface.size)
         for name in ("bars", "glyphs"):
             self._programs[name]["u_surface"] = self._surface.size
         target.scissor = self._box.gl_box()
         self._ctx.enable_only(moderngl.BLEND)
-        self._ctx.blend_func = (moderngl.SRC_ALPHA, moderngl.ONE_MINUS_SRC_ALPHA)
-        self._draw_layers(layers, target)
+        self._ctx.blend_func = MIX
+        self._draw_layers(layers, target, kept)
         target.scissor = (0, 0, *self._surface.size)
         for cache in (self._masks, self._images, self._stage):
             cache.trim()
@@ -279,8 +290,10 @@ class Scene:
         self._quads[program].render(moderngl.TRIANGLE_STRIP, vertices=4)
         target.viewport = (0, 0, *self._surface.size)
 
-    def _draw_layers(self, layers: Sequence[_Layer], target: moderngl.Framebuffer) -> None:
-        covered: list[np.ndarray] = []
+    def _draw_layers(
+        self, layers: Sequence[_Layer], target: moderngl.Framebuffer, kept: bool
+    ) -> None:
+        cuts = meshes = 0
         for layer in _merged(layers):
             match layer:
                 case _Bars(rows):
@@ -300,26 +313,16 @@ class Scene:
                 case _Image(pixels, homography):
                     self._images.get(pixels).use(0)
                     self._programs["quad"]["u_homography"] = tuple(homography.T.ravel())
-                    self._quads["quad"].render(moderngl.TRIANGLE_STRIP, vertices=4)
-                case Piece():
-                    covered.append(self._stage.draw(layer, self._box, target))
-                case _Occlusion(values):
-                    self._draw_occlusion(values, covered, target)
-
-    def _draw_occlusion(
-        self, values: np.ndarray, covered: list[np.ndarray], target: moderngl.Framebuffer
-    ) -> None:
-        picture = self._backdrop.texture
-        if not covered or picture is None:
-            return
-        mask = self._masks.get(values)
-        meshes = self._box.extent(np.concatenate(covered))
-        # Only where there is both a mesh and a mask: the picture is costly to draw twice.
-        target.scissor = self._box.gl_part(_overlap(meshes, mask.extent))
-        picture.use(0)
-        mask.use(1)
-        self._over_picture("occlude", target)
-        target.scissor = self._box.gl_box()
+                    self._quads["quad"].render(moderngl.TRIANGLE_FAN, vertices=4)
+                case Piece() if not kept:
+                    meshes += 1
+                    self._stage.draw(layer, self._box, target)
+                case Piece() if self._kept and not meshes:  # the first is all of them
+                    meshes += 1
+                    self._kept.draw()
+                case _Occlusion() if meshes:
+                    self._backdrop.draw_again(target, cuts)
+                    cuts += 1
 
     # Sizes on the surface.
 
@@ -356,6 +359,12 @@ def _after_meshes(layers: Sequence[_Layer]) -> list[_Layer]:
     return [*kept, *early, *layers[last + 1 :]]
 
 
+def _together(layers: Sequence[_Layer]) -> bool:
+    """Whether there are meshes, and no other layer between them."""
+    where = [number for number, layer in enumerate(layers) if isinstance(layer, Piece)]
+    return bool(where) and where[-1] - where[0] < len(where)
+
+
 def _merged(layers: Sequence[_Layer]) -> list[_Layer]:
     """Neighbouring bars, and neighbouring texts, as one draw each."""
     merged: list[_Layer] = []
@@ -370,8 +379,11 @@ def _merged(layers: Sequence[_Layer]) -> list[_Layer]:
     return merged
 
 
-def _overlap(a: Extent, b: Extent) -> Extent:
-    return max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])
+def _image(surface: Surface, pixels: np.ndarray) -> moderngl.Texture:
+    """A texture of (h, w, 3 or 4) uint8, red first, top row first."""
+    rgba = pixels if pixels.shape[2] == 4 else cv2.cvtColor(pixels, cv2.COLOR_RGB2RGBA)
+    order = surface.pixels
+    return order.texture(pixels.shape[1::-1], order.in_order(rgba))
 
 
 def _checked_mask(mask: Mask) -> np.ndarray:

@@ -94,7 +94,7 @@ def _projection(box: Letterbox, focal: float) -> np.ndarray:
 
 
 class Stage:
-    """Draws pieces; knows afterwards which part of the screen they covered."""
+    """Draws pieces, and knows which part of the screen they cover."""
 
     def __init__(self, ctx: moderngl.Context, programs: Programs):
         self._ctx = ctx
@@ -106,10 +106,14 @@ class Stage:
         self._weave = _cloth(ctx, weave())
         self._wood = smooth(ctx, np.full((2, 2, 3), _WOOD, np.uint8), 3)
 
-    def draw(self, piece: Piece, box: Letterbox, target: moderngl.Framebuffer) -> np.ndarray:
+    def corners(self, piece: Piece, box: Letterbox) -> np.ndarray:
+        """The corners of the piece and its shadow on the surface, (n, 2) pixels."""
+        mesh = load(piece.name)
+        return _extent(mesh, pose(piece, mesh, box), box)
+
+    def draw(self, piece: Piece, box: Letterbox, target: moderngl.Framebuffer) -> None:
         """Draw the piece, then its shadow where the piece does not hide it: shading hidden
-        pixels would cost a software GPU as much as visible ones. Returns the piece's corners on
-        the surface, (n, 2) pixels."""
+        pixels would cost a software GPU as much as visible ones."""
         mesh = load(piece.name)
         where = pose(piece, mesh, box)
         self._ctx.enable(moderngl.DEPTH_TEST)
@@ -118,7 +122,6 @@ class Stage:
         self._ctx.disable(moderngl.CULL_FACE)
         self._draw_shadow(mesh, where, target)
         self._ctx.disable(moderngl.DEPTH_TEST)
-        return _extent(mesh, where, box)
 
     def trim(self) -> None:
         """Forget cloths that have not been used lately."""

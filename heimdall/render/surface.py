@@ -11,6 +11,7 @@ import numpy as np
 from heimdall.render.egl import Loader
 from heimdall.render.events import InputEvent
 from heimdall.render.fence import Fence
+from heimdall.render.pixels import Pixels, fastest
 from heimdall.render.versions import is_es
 
 _SOFTWARE = ("llvmpipe", "softpipe", "swiftshader")
@@ -26,7 +27,10 @@ class Surface(ABC):
 
     ctx: moderngl.Context
     framebuffer: moderngl.Framebuffer
-    colour: moderngl.Texture  # what the framebuffer draws into
+    flat: moderngl.Framebuffer  # the same colours without depth; on a real GPU the framebuffer
+    target: moderngl.Framebuffer  # that of the two which takes the present frame
+    colour: moderngl.Texture  # what both draw into
+    pixels: Pixels  # how its channels lie
     software: bool  # CPU cores play the GPU
     es: bool  # OpenGL ES 3.0 or later instead of desktop OpenGL 3.3 or later
     refused: Sequence[str] = ()  # what was tried before, and why it is not that
@@ -39,24 +43,32 @@ class Surface(ABC):
         self.es = is_es(ctx)
         self.software = any(name in self.renderer.lower() for name in _SOFTWARE)
         self._fence = Fence(loader, ctx.finish)
+        self.pixels = self._pixels(loader)
         self._allocate(size)
 
+    def _pixels(self, loader: Loader | None) -> Pixels:
+        """The order of channels in which drawing and showing is cheapest."""
+        return fastest(self.ctx, self.software, loader)
+
     def _allocate(self, size: tuple[int, int]) -> None:
-        self.colour = self.ctx.texture(size, 4)
+        self.colour = self.pixels.texture(size)
         depth = self.ctx.depth_renderbuffer(size)
         self.framebuffer = self.ctx.framebuffer([self.colour], depth)
+        # Software GL draws rectangles faster without depth; a GPU would rather not change targets.
+        self.flat = self.ctx.framebuffer([self.colour]) if self.software else self.framebuffer
+        self.target = self.framebuffer
         self._depth_only = self.ctx.framebuffer(depth_attachment=depth)
         self.framebuffer.use()
         self.framebuffer.clear()
 
     def _resize(self, size: tuple[int, int]) -> None:
-        old, depth_only = self.framebuffer, self._depth_only
+        old = (self.framebuffer, self.flat, self._depth_only)
         self._allocate(size)
-        _release(old, depth_only)
+        _release(*old)
 
     def _release(self) -> None:
         """Free what ``_allocate`` has made."""
-        _release(self.framebuffer, self._depth_only)
+        _release(self.framebuffer, self.flat, self._depth_only)
 
     def clear_depth(self) -> None:
         """Forget how far away everything drawn so far is; colours stay."""
@@ -84,6 +96,10 @@ class Surface(ABC):
         """Return when the GPU has done what it was given so far; other threads run meanwhile."""
         self._fence.wait()
 
+    def stage(self) -> None:  # noqa: B027  (most have nothing to do)
+        """Get what was drawn when ``finish`` returned ready to be shown; asks nothing of the GPU.
+        To be called while ``present`` is not due yet."""
+
     @abstractmethod
     def present(self) -> None:
         """Show what was drawn when ``finish`` returned, at once: deadlines pace the frames, not
@@ -105,9 +121,8 @@ class Surface(ABC):
         """A screenshot: (h, w, 3) RGB uint8, top row first. Waits for the GPU."""
         w, h = self.size
         pixels = np.empty((h, w, 4), np.uint8)
-        # Four channels: Mesa copies those, but converts three (0.1 against 0.9 ms at 720p).
-        self.framebuffer.read_into(pixels, components=4)
-        return np.ascontiguousarray(pixels[::-1, :, :3])
+        self.pixels.read(self.framebuffer, pixels)
+        return np.ascontiguousarray(self.pixels.in_order(pixels)[::-1, :, :3])
 
     @abstractmethod
     def close(self) -> None:
@@ -136,8 +151,12 @@ class Windowless(Surface):
         pass
 
 
-def _release(framebuffer: moderngl.Framebuffer, depth_only: moderngl.Framebuffer) -> None:
+def _release(
+    framebuffer: moderngl.Framebuffer, flat: moderngl.Framebuffer, depth_only: moderngl.Framebuffer
+) -> None:
     depth_only.release()
+    if flat is not framebuffer:
+        flat.release()
     for attachment in (*framebuffer.color_attachments, framebuffer.depth_attachment):
         attachment.release()
     framebuffer.release()

@@ -80,16 +80,16 @@ class MaskTexture:
     """A mask's probabilities as a texture, and the part of the picture where it is likely."""
 
     def __init__(self, ctx: moderngl.Context, values: np.ndarray):
-        levels = _levels(values)
-        self._texture, self.extent = smooth(ctx, levels, 1), _likely(levels)
+        levels = levels_of(values)
+        self._texture, self.extent = smooth(ctx, levels, 1), likely_part(levels)
 
     def rewrite(self, values: np.ndarray) -> bool:
         """Show another mask from now on; False where it has another size."""
-        levels = _levels(values)
+        levels = levels_of(values)
         if levels.shape[::-1] != self._texture.size:
             return False
         self._texture.write(levels, alignment=1)
-        self.extent = _likely(levels)
+        self.extent = likely_part(levels)
         return True
 
     def use(self, unit: int) -> None:
@@ -106,12 +106,12 @@ def mask_textures(ctx: moderngl.Context) -> TextureCache[MaskTexture]:
     return TextureCache(lambda values: MaskTexture(ctx, values), MaskTexture.rewrite)
 
 
-def _levels(values: np.ndarray) -> np.ndarray:
+def levels_of(values: np.ndarray) -> np.ndarray:
     """Probabilities as bytes, in half of the time that numpy takes."""
     return cv2.convertScaleAbs(np.maximum(values, 0, dtype=np.float32), alpha=255)
 
 
-def _likely(levels: np.ndarray) -> Extent:
+def likely_part(levels: np.ndarray) -> Extent:
     """Where a mask can be visible: cells above its lower threshold and their neighbours."""
     _, likely = cv2.threshold(levels, 255 * MASK_EDGE[0], 255, cv2.THRESH_BINARY)
     left, top, across, down = cv2.boundingRect(likely)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
 from typing import Any
 
 import glfw
@@ -10,6 +12,9 @@ from heimdall.render.events import Close, Dropped, InputEvent, Key, Pointer, Res
 from heimdall.render.glfw_context import address, open_window
 from heimdall.render.surface import Surface
 from heimdall.render.xlib import outlive_display
+from heimdall.render.xshm import SharedScreen
+
+log = logging.getLogger(__name__)
 
 _NAMES = {
     getattr(glfw, f"KEY_{name.upper()}"): name
@@ -33,7 +38,10 @@ _MODS = {
 
 class WindowSurface(Surface):
     """A resizable window: ``finish`` copies the framebuffer to its back buffer, ``present`` swaps
-    without waiting for vsync."""
+    without waiting for vsync. Software GL's goes through memory shared with the X server."""
+
+    _shared: SharedScreen | None = None  # what shows the frames instead of GL
+    _staged = True  # the last frame is there
 
     def __init__(self, size: tuple[int, int], title: str):
         self._window: Any
@@ -46,6 +54,8 @@ class WindowSurface(Surface):
         self._screen = ctx.detect_framebuffer(0)
         self.scale = max(glfw.get_window_content_scale(self._window)[0], 1.0)
         self._start(ctx, glfw.get_framebuffer_size(self._window), address)
+        self._shared = _shared_screen(self._window) if self.software else None
+        self._share(self.size)
         self._listen()
         self._lost = False
         outlive_display(self._on_lost)
@@ -55,17 +65,45 @@ class WindowSurface(Surface):
             glfw.make_context_current(self._window)
 
     def finish(self) -> None:
-        if self._lost:
-            self.wait()
-            return
-        self.ctx.copy_framebuffer(self._screen, self.framebuffer)
-        self.framebuffer.use()
+        if self._shared is None and not self._lost:
+            self.ctx.copy_framebuffer(self._screen, self.framebuffer)
+            self.framebuffer.use()
         self.wait()
+        self._staged = False
+
+    @property
+    def shares(self) -> bool:
+        """Whether frames go to an X server through shared memory."""
+        return self._shared is not None
+
+    def stage(self) -> None:
+        if self._shared is None or self._staged or self._lost:
+            return
+        self._staged = True
+        room = self._shared.room()
+        if room is not None:
+            self.pixels.read_for_x(self.framebuffer, room)
 
     def present(self) -> None:
         if self._lost:
             return
-        glfw.swap_buffers(self._window)
+        if self._shared is None:
+            glfw.swap_buffers(self._window)
+            return
+        self.stage()
+        self._shared.show()
+
+    def _share(self, size: tuple[int, int]) -> None:
+        """Have shared memory for pictures of this size, where it is used."""
+        if self._shared is None:
+            return
+        self._staged = True
+        try:
+            self._shared.resize(size)
+        except OSError as error:
+            log.info("frames are copied by GL: %s", error)
+            self._shared.close()
+            self._shared = None
 
     def poll(self) -> list[InputEvent]:
         if not self._lost:
@@ -98,6 +136,8 @@ class WindowSurface(Surface):
 
     def close(self) -> None:
         if self._window is not None:
+            if self._shared is not None:
+                self._shared.close()
             glfw.destroy_window(self._window)
             self._window = None
             glfw.terminate()
@@ -157,8 +197,20 @@ class WindowSurface(Surface):
         if w < 1 or h < 1 or (w, h) == self.size:  # minimised: keep the last size
             return
         self._resize((w, h))
+        self._share((w, h))
         self._screen = self.ctx.detect_framebuffer(0)
         self._events.append(Resize(w, h))
+
+
+def _shared_screen(window: Any) -> SharedScreen | None:
+    """Where the window is an X server's on this machine."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # GLFW's, of a window that is not X11's
+            return SharedScreen(glfw.get_x11_window(window) or 0)
+    except (AttributeError, OSError) as error:
+        log.info("frames are copied by GL: %s", error)
+        return None
 
 
 def _monitor_under(place: tuple[int, int, int, int]) -> Any:

@@ -215,6 +215,7 @@ class LiveRun(BaseRun):
     def _present(self) -> None:
         """Show the frame at its deadline; a late one at once."""
         present_ns = self._loop.present_ns
+        self._surface.stage()
         if self._clock() < present_ns:
             self._board.serve_until(present_ns, results=False)
             spin_until(present_ns, self._clock)

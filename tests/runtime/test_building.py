@@ -20,7 +20,7 @@ from heimdall.runtime import building
 from heimdall.runtime.building import KEEP, Building
 from heimdall.runtime.deployment import Deployment
 from heimdall.vocabulary.processors import CPU, GPU
-from tests.runtime.test_deployment import Two
+from tests.runtime.test_deployment import GRAPHS, Two
 
 LIMIT_S = 30
 

@@ -1,6 +1,6 @@
 // A picture of the same size, pixel by pixel, its colours premultiplied.
 uniform sampler2D u_picture;
-noperspective in vec2 v_share;
+in vec2 v_share;
 out vec4 f_color;
 
 void main() {

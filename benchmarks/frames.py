@@ -1,0 +1,194 @@
+"""What a frame costs of the GPU, part by part, with the app's networks at rest:
+
+    python -m benchmarks.frames                    # 1280x720, without a window
+    python -m benchmarks.frames --size 1920x1080
+    xvfb-run -a -s "-screen 0 1920x1080x24" python -m benchmarks.frames --window
+
+Each row adds one part to the frame of the row above, as the shopping app draws it. The frames take
+turns. *render* is what the loop of a run counts: from the frame's start, when all of it has been
+submitted, until the GPU has drawn it and it could be presented; *GPU core* is the processor time
+of the threads that play the GPU; *submit* is the main thread's work before. Medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import cv2
+import numpy as np
+
+from heimdall.models.results import Detection, Hand, Mask
+from heimdall.render import DnnStatus, Overlay, Scene, Status, open_surface
+from heimdall.render.surface import Surface
+from heimdall.system.cpu import cpu_name
+from heimdall.system.softgpu import gpu_thread_ids, plan
+
+PICTURE = (640, 480)
+DNNS = ("detect", "segment", "hand", "style")
+
+Paint = Callable[[Scene, int], None]
+
+
+def noise(*shape: int) -> np.ndarray:
+    """A picture of grain, the same each time."""
+    return np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+
+
+def person() -> list[Mask]:
+    """Somebody in front of the couch's right half; a carried mask is another one each frame."""
+    y, x = np.mgrid[0:256, 0:256] / 256
+    inside = np.hypot((x - 0.62) / 0.2, (y - 0.75) / 0.45)
+    values = np.clip(6 - 6 * inside, 0, 1).astype(np.float32)
+    return [Mask(np.roll(values, shift, axis=1)) for shift in range(16)]
+
+
+def hands() -> list[Hand]:
+    """A hand like a fan."""
+    finger, joint = np.divmod(np.arange(20), 4)
+    angle = np.radians(-150 + 30 * finger)
+    reach = 40 + 22 * joint
+    points = np.zeros((21, 3), np.float32)
+    points[0, :2] = 200, 380
+    points[1:, 0] = 200 + reach * np.cos(angle)
+    points[1:, 1] = 380 + reach * np.sin(angle)
+    return [Hand(points, 0.9, "right")]
+
+
+def status() -> Status:
+    dnns = tuple(DnnStatus(name, 120.0, 500.0, "gpu", 4.0, 80.0, 0, False) for name in DNNS)
+    return Status(
+        app="Online shopping",
+        fps=29.9,
+        fps_target=30,
+        frame_ms=[33.3 + 0.7 * (number % 3) for number in range(120)],
+        late_frames=0,
+        scheduler="max-total",
+        mode="elastic",
+        device="software GPU",
+        dnns=dnns,
+        gap_utilization=0.93,
+        reason="detect: lowest utility",
+    )
+
+
+def paints(moving: bool) -> dict[str, Paint]:
+    """What is drawn over the picture, in the order of shopping's draw."""
+    cloth, card = noise(192, 192, 3), noise(120, 300, 4)
+    masks, fan = person(), hands()
+    box = [Detection("chair", 0.8, (380, 200, 600, 460))]
+    corners = np.array([(440, 250), (606, 250), (606, 316), (440, 316)])
+    return {
+        "picture": lambda scene, number: None,
+        "couch": lambda scene, number: scene.mesh(
+            "couch", at=(294 + moving * number % 2, 384), width=269, yaw=-20, texture=cloth
+        ),
+        "person in front": lambda scene, number: scene.occlude(masks[number % len(masks)]),
+        "box": lambda scene, number: scene.boxes(box),
+        "hand": lambda scene, number: scene.hands(fan),
+        "card": lambda scene, number: scene.picture(card, corners),
+    }
+
+
+@dataclass
+class Times:
+    """Milliseconds of each frame."""
+
+    render: list[float] = field(default_factory=list)
+    gpu: list[float] = field(default_factory=list)
+    submit: list[float] = field(default_factory=list)
+
+
+def gpu_ms() -> float:
+    """Processor time of the threads that play the GPU, so far."""
+    total = 0
+    for tid in gpu_thread_ids():
+        try:
+            total += int(Path(f"/proc/self/task/{tid}/schedstat").read_text().split()[0])
+        except OSError:  # it has ended, or the system does not tell
+            continue
+    return total / 1e6
+
+
+class Painter:
+    """Draws frames with the first few parts."""
+
+    def __init__(self, surface: Surface, moving: bool):
+        self._surface, self._scene = surface, Scene(surface)
+        self._overlay, self._status = Overlay(surface), status()
+        surface.wait()  # as in a run, whose words are printed when nothing else is drawn
+        self._overlay.prepare(self._status)
+        self._paints = paints(moving)
+        self.parts = [*self._paints, "overlay"]
+        self._frames = [cv2.GaussianBlur(noise(*PICTURE[::-1], 3), (0, 0), s) for s in (3, 4)]
+        self._number = 0
+
+    def frame(self, count: int, times: Times) -> None:
+        """One frame with ``count`` parts."""
+        self._number += 1
+        image = self._frames[self._number % 2]
+        self._scene.load(image, self._number)
+        began = time.perf_counter()
+        self._scene.begin(image, self._number)
+        for part in self.parts[:count]:
+            if part in self._paints:
+                self._paints[part](self._scene, self._number)
+        self._scene.render()
+        if count == len(self.parts):
+            self._overlay.show(self._status)
+        submitted, worked = time.perf_counter(), gpu_ms()
+        self._surface.finish()
+        drawn = time.perf_counter()
+        times.submit.append(1e3 * (submitted - began))
+        times.render.append(1e3 * (drawn - submitted))
+        times.gpu.append(gpu_ms() - worked)
+        self._surface.present()
+        self._surface.poll()
+
+    def read(self) -> np.ndarray:
+        return self._surface.read()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", default="1280x720", help="of the frames, WxH")
+    parser.add_argument("--window", action="store_true", help="in a window")
+    parser.add_argument("--moving", action="store_true", help="the couch moves in each frame")
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--save", help="a picture of the last frame, as a PNG file")
+    options = parser.parse_args()
+    width, height = map(int, options.size.split("x"))
+    software = plan()
+    with software.confined():
+        surface = open_surface((width, height), headless=not options.window, title="frames")
+        painter = Painter(surface, options.moving)
+        for count in range(1, len(painter.parts) + 1):
+            painter.frame(count, Times())
+            painter.frame(count, Times())
+    found = [Times() for _ in painter.parts]
+    for _ in range(options.rounds):
+        for count, times in enumerate(found, 1):
+            painter.frame(count, times)
+            time.sleep(0.002)
+    if options.save:
+        cv2.imwrite(options.save, painter.read()[..., ::-1])
+    print(f"{cpu_name()}, {os.cpu_count()} cores; {surface.renderer}; {software.describe()}")
+    print(f"{'with':18}{'render':>9}{'more':>8}{'GPU core':>10}{'submit':>9}   ms")
+    before = 0.0
+    for part, times in zip(painter.parts, found, strict=True):
+        row = median(times.render)
+        print(
+            f"{part:18}{row:9.2f}{row - before:8.2f}{median(times.gpu):10.2f}"
+            f"{median(times.submit):9.2f}   best {min(times.render):.2f}"
+        )
+        before = row
+    surface.close()
+
+
+if __name__ == "__main__":
+    main()
