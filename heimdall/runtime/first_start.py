@@ -67,6 +67,8 @@ class FirstStart(Fallible):
         """It is over: keep the figures until now, before others are counted."""
         if self._building is None:
             return
+        _, total = self._building.progress
+        self._progress(WHAT, total, total)
         figures = self._figures.summary(0, None)
         self.summary = {
             "first_frame_s": round(startup_s, 3),

@@ -167,21 +167,14 @@ def test_a_dnn_whose_child_fails_stays_on_the_cpu_and_that_is_said_once(
 
 
 def test_where_one_child_dies_others_are_built_by_the_next(play):
-    world = play(
-        """
-        import fcntl
-        with open(folder / "count", "a+") as count:
-            fcntl.flock(count, fcntl.LOCK_EX)
-            count.write("x")
-            count.flush()
-            count.seek(0)
-            first = len(count.read()) == 1
-        if first:
-            os._exit(9)
-        """
-        + WORKS,
-        names=("a", "b", "c"),
-    )
+    dies_first = """
+try:
+    (folder / "first").mkdir()
+    os._exit(9)
+except FileExistsError:
+    pass
+"""
+    world = play(dies_first + WORKS, names=("a", "b", "c"))
     world.wait()
     assert len(world.failed) == 1
     assert sorted([*world.built, world.failed[0][0]]) == ["a", "b", "c"]
