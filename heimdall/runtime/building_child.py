@@ -12,8 +12,10 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 
 from heimdall.analyzer.precision import engine_for
+from heimdall.analyzer.profile import NetworkProfile
 from heimdall.analyzer.profile_file import to_json
 from heimdall.analyzer.profiler import Conditions
 from heimdall.analyzer.store import load_or_measure
@@ -46,25 +48,27 @@ def work(place: Place) -> None:
             report({"step": "making binaries"})
             gpu.save_kernels()
         else:
-            _build(gpu, place, Task(**json.loads(line)))
+            profile = build(gpu, place, Task(**json.loads(line)), _say)
+            report({"found": "profile", "value": to_json(profile).decode()})
 
 
-def _build(gpu: Engine, place: Place, task: Task) -> None:
-    """Load a network, and measure it."""
-    report({"step": "reading"})
+def build(gpu: Engine, place: Place, task: Task, say: Callable[[str], object]) -> NetworkProfile:
+    """Load a network so that its kernels are kept, and measure it; ``say`` is told the steps.
+    Raises HeimdallError."""
+    say("reading")
     graph = load_graph(task.path, task.shapes or None)
     engine = engine_for(gpu, graph, task.precision, task.forced)
 
     def tell(done: int, total: int) -> None:
-        report({"step": f"compiling {done}/{total}"})
+        say(f"compiling {done}/{total}")
 
     network = engine.load(graph, force_fallback=task.forced, on_progress=tell)
     network.new_state()
-    report({"step": "looking for what was kept"})
+    say("looking for what was kept")
     if not engine.keeps(graph, force_fallback=task.forced):
         raise DeviceError("what was compiled is not kept: is there room in the cache folders?")
-    report({"step": "measuring"})
-    profile = load_or_measure(
+    say("measuring")
+    return load_or_measure(
         graph,
         engine,
         open_engine("onnxruntime", processor=CPU),
@@ -73,7 +77,10 @@ def _build(gpu: Engine, place: Place, task: Task) -> None:
         force_fallback=task.forced,
         conditions=_conditions(place),
     )
-    report({"found": "profile", "value": to_json(profile).decode()})
+
+
+def _say(step: str) -> None:
+    report({"step": step})
 
 
 def _conditions(place: Place) -> Conditions:

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,12 +55,14 @@ class Work:
 @dataclass(frozen=True)
 class Task:
     """What a child is given: networks, and the device as the app asked for it, which must turn
-    out to be ``label`` again. ``asked_ns``: when, of the system's clock."""
+    out to be ``label`` again. ``asked_ns``: when, of the system's clock; ``mode``: what profiles
+    are kept under."""
 
     device: str | None
     label: str
     works: tuple[Work, ...]
     asked_ns: int
+    mode: str
 
     def key(self, work: Work) -> str:
         """Under which tries of a network are counted."""
@@ -91,16 +93,17 @@ def wanted(
             str(deployment.dnn.precision),
         )
         for deployment in deployments.values()
-        if not deployment.dnn.force_fallback
+        if deployment.plan.built and not deployment.dnn.force_fallback
         for declared, loaded in zip(
             deployment.pipeline.networks, deployment.networks(GPU), strict=True
         )
         if not loaded.tuned
     ]
-    task = Task(device, processors.gpu.describe()["device"], tuple(works), time.time_ns())
+    label, mode = processors.gpu.describe()["device"], processors.profile_key
+    task = Task(device, label, tuple(works), time.time_ns(), mode)
     counts = tries()
     left = tuple(each for each in works if counts.get(task.key(each), 0) < TRIES)
-    return Task(device, task.label, left, task.asked_ns) if left else None
+    return replace(task, works=left) if left else None
 
 
 def permitted() -> bool:

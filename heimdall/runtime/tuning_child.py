@@ -8,7 +8,6 @@ standard error is a log for people.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import sys
@@ -19,11 +18,12 @@ from heimdall.analyzer.precision import engine_for
 from heimdall.engine.base import Engine
 from heimdall.errors import HeimdallError
 from heimdall.graph.graph import load_graph
-from heimdall.runtime import background, tuning
+from heimdall.runtime import background, building, tuning
 from heimdall.runtime.background import TUNING
+from heimdall.runtime.building_child import build
 from heimdall.runtime.processors import open_gpu
 from heimdall.runtime.tuning import Task, Work
-from heimdall.system.priority import in_background
+from heimdall.system.priority import behind, in_background
 from heimdall.system.softgpu import SoftwareGpu
 from heimdall.vocabulary.enums import Confinement
 
@@ -74,7 +74,7 @@ class Child:
                 tuning.count_try(key, 1)
                 self._at = key
             try:
-                _tune(gpu, each)
+                _tune(gpu, each, self._task)
             except HeimdallError as error:
                 log.warning("%s: %s", each.path, error)
                 self._at = None  # that was a try
@@ -87,9 +87,8 @@ class Child:
 
 def _settle() -> int:
     """Take the lowest priority there is, and one core; threads of drivers will inherit both."""
+    behind(os.getpid())
     in_background()
-    with contextlib.suppress(AttributeError, OSError):  # Windows: as it was started
-        os.nice(19)
     if not hasattr(os, "sched_setaffinity"):
         return 0
     core = max(os.sched_getaffinity(0))
@@ -97,11 +96,15 @@ def _settle() -> int:
     return core
 
 
-def _tune(gpu: Engine, work: Work) -> None:
+def _tune(gpu: Engine, work: Work, task: Task) -> None:
+    """Tune a network, and build it as it is now, for the next start not to be a first one."""
     graph = load_graph(work.path, work.shapes or None)
     found = engine_for(gpu, graph, work.precision).tune(graph, _ignore, again=False)
     before, after = (sum(each[index] for each in found.values()) / 1e6 for index in (0, 1))
     log.info("%s: %d kinds of layers, %.2f -> %.2f ms", graph.name, len(found), before, after)
+    cores = () if gpu.hardware else (0,)  # only how many: this process is confined already
+    place = building.Place(task.device, task.label, task.mode, cores, cores)
+    build(gpu, place, building.Task(work.path, work.shapes, work.precision, ()), log.debug)
 
 
 def _ignore(done: int, total: int) -> None:

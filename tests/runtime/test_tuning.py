@@ -66,12 +66,13 @@ def model(tmp_path) -> Path:
     return path
 
 
-def deployed(path, tuned=False, precision="fp32", forced=()) -> dict[str, Any]:
+def deployed(path, tuned=False, precision="fp32", forced=(), built=True) -> dict[str, Any]:
     """An app's one DNN, as far as ``wanted`` looks."""
     declared = SimpleNamespace(path=path, shapes={})
     return {
         "dnn": SimpleNamespace(
             dnn=SimpleNamespace(precision=precision, force_fallback=forced),
+            plan=SimpleNamespace(built=built),
             pipeline=SimpleNamespace(networks=(declared,)),
             networks=lambda processor: [SimpleNamespace(tuned=tuned)],
         )
@@ -79,7 +80,7 @@ def deployed(path, tuned=False, precision="fp32", forced=()) -> dict[str, Any]:
 
 
 def processors(software=ONE_CORE) -> Any:
-    return SimpleNamespace(gpu=NullEngine(), software=software)
+    return SimpleNamespace(gpu=NullEngine(), software=software, profile_key="one core")
 
 
 # --- who asks for it --------------------------------------------------------------------------
@@ -93,7 +94,9 @@ def test_networks_that_were_never_tuned_here_are_asked_for(model):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"tuned": True}, {"forced": ("Conv",)}], ids=["tuned", "with fallback ops"]
+    "changes",
+    [{"tuned": True}, {"forced": ("Conv",)}, {"built": False}],
+    ids=["tuned", "with fallback ops", "not on the GPU"],
 )
 def test_other_networks_are_not(model, changes):
     assert tuning.wanted(processors(), deployed(model, **changes), None) is None
@@ -206,7 +209,7 @@ def choices(tmp_path) -> dict[str, Any]:
 
 def task_for(device, *files) -> Task:
     works = tuple(Work(str(path), {}, "fp32") for path in files)
-    return Task(None, device, works, time.time_ns())
+    return Task(None, device, works, time.time_ns(), "tuned")
 
 
 def test_a_child_tunes_what_it_is_given_and_says_what_came_of_it(model, device, tmp_path):
@@ -218,6 +221,9 @@ def test_a_child_tunes_what_it_is_given_and_says_what_came_of_it(model, device, 
     assert "done" in said.splitlines()[-1]
     assert len(choices(tmp_path)) == 6
     assert tuning.tries() == {task.key(task.works[0]): 1}
+    # the next start finds it built and measured as it is now
+    assert list((tmp_path / "cache" / "kernels").glob("*.bin"))
+    assert list((tmp_path / "cache" / "profiles").rglob("chain-*.json"))
 
 
 def test_a_child_does_nothing_on_another_device(model, device, tmp_path):
