@@ -230,7 +230,7 @@ class BaseRun:
     def summary(self) -> dict[str, Any]:
         """The figures until now."""
         figures = self._reporter.summary(self._clock(), self._startup_s)
-        return {**figures, "start": None, "errors": self.errors, "outputs": {}}
+        return {**figures, "errors": self.errors, "outputs": {}}
 
     def halt(self) -> None:
         """Let nothing run any more; what has been seen can still be looked at, and drawn."""

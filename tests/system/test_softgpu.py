@@ -30,7 +30,7 @@ def machine(monkeypatch):
 
     def pretend(n: int, permitted: bool = True) -> None:
         monkeypatch.setattr(softgpu, "_can_confine", lambda: True)
-        monkeypatch.setattr(softgpu, "_allowed_cores", lambda: tuple(range(n)))
+        monkeypatch.setattr(softgpu, "allowed_cores", lambda: tuple(range(n)))
         monkeypatch.setattr(softgpu, "_realtime_permitted", lambda: permitted)
 
     return pretend

@@ -183,6 +183,7 @@ class Figures:
             "decision_us": percentiles(np.asarray(self.decision_ns) / 1e3, maximum=False),
             "dnns": {name: dnn.summary() for name, dnn in self.dnns.items()},
             "memory_mb": self.memory.summary() if self.memory is not None else NO_MEMORY,
+            "start": None,  # see runtime/first_start
         }
 
 
