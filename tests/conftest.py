@@ -59,7 +59,8 @@ def run_python() -> Callable[..., Any]:
 
     def in_own_process(code: str, **more: Any) -> Any:
         command = [sys.executable, "-c", textwrap.dedent(code)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, **more)
+        more = {"timeout": 120, **more}
+        done = subprocess.run(command, capture_output=True, text=True, **more)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout.splitlines()[-1])
 

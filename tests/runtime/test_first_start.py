@@ -90,7 +90,7 @@ def start(run_python, tmp_path_factory, assets):
         }  # fmt: skip
         (folder / "pocl").mkdir(exist_ok=True)
         cache.mkdir(exist_ok=True)
-        return run_python(code, env=environment)
+        return run_python(code, env=environment, timeout=600)
 
     return start
 
