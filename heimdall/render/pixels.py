@@ -16,7 +16,8 @@ import cv2
 import moderngl
 import numpy as np
 
-from heimdall.render.fence import Loader
+from heimdall.render.egl import Loader
+from heimdall.render.versions import is_es
 
 _TEXTURE_2D, _PIXEL_PACK_BUFFER, _PACK_INVERT = 0x0DE1, 0x88EB, 0x8758
 _BGRA, _WORDS, _ANY_RGBA = 0x80E1, 0x8367, 0x1908  # unsized: the driver keeps the order given
@@ -45,11 +46,14 @@ class Pixels:
 
     def texture(self, size: tuple[int, int], pixels: np.ndarray | None = None) -> moderngl.Texture:
         """A texture of (width, height), clamped at its edges, with ``pixels`` in it."""
-        texture = self._ctx.texture(size, 4)
+        texture = self._empty(size)
         texture.repeat_x = texture.repeat_y = False
         if pixels is not None:
             self.write(texture, pixels)
         return texture
+
+    def _empty(self, size: tuple[int, int]) -> moderngl.Texture:
+        return self._ctx.texture(size, 4)
 
     def write(
         self,
@@ -91,12 +95,10 @@ class BgraPixels(Pixels):
         rows = np.ascontiguousarray(rgba).reshape(1, -1, 4)
         return cv2.cvtColor(rows, cv2.COLOR_RGBA2BGRA).reshape(rgba.shape)
 
-    def texture(self, size: tuple[int, int], pixels: np.ndarray | None = None) -> moderngl.Texture:
-        texture = super().texture(size)
+    def _empty(self, size: tuple[int, int]) -> moderngl.Texture:
+        texture = super()._empty(size)
         self._gl["glBindTexture"](_TEXTURE_2D, texture.glo)
         self._gl["glTexImage2D"](_TEXTURE_2D, 0, _ANY_RGBA, *size, 0, _BGRA, _WORDS, None)
-        if pixels is not None:
-            self.write(texture, pixels)
         return texture
 
     def write(
@@ -132,7 +134,7 @@ class BgraPixels(Pixels):
 
 def fastest(ctx: moderngl.Context, software: bool, loader: Loader | None) -> Pixels:
     """Blue first on software GL that is not GL ES, red first elsewhere."""
-    if software and loader is not None and "ES" not in ctx.info["GL_VERSION"].split("(")[0]:
+    if software and loader is not None and not is_es(ctx):
         with contextlib.suppress(AttributeError):
             return BgraPixels(ctx, loader)
     return Pixels(ctx)
