@@ -23,6 +23,8 @@ FILE = Path(__file__).with_name("simulated.json")
 SECONDS = 8  # after the warm-up of 5
 SEEDS = (0, 1, 2, 3)
 DEVICES = ("lg-v50", "pixel-3-xl")
+# What this process took and how it started, not the simulated one.
+OF_THE_PROCESS = ("cpu_core_s", "memory_mb", "start")
 
 
 def scenarios() -> list[str]:
@@ -43,8 +45,7 @@ def decisions(scenario: str, device: str, system: str, seed: int) -> dict[str, A
     lines = [(step[0], json.dumps(record(*step))) for step in tracer.steps]
     lines += [(start, f"{lane} {name} {end}") for lane, name, start, end, _ in tracer.spans]
     figures = run.figures.summary(machine.render_ns, run.gap_utilization(), run.now_ns)
-    # Times of this process, not of the simulated one.
-    timeless = {name: figures[name] for name in figures if name not in ("cpu_core_s", "memory_mb")}
+    timeless = {name: figures[name] for name in figures if name not in OF_THE_PROCESS}
     return {"seconds": _by_second(lines), "figures": _digest(json.dumps(timeless, sort_keys=True))}
 
 
