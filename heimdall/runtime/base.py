@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from heimdall.analyzer.partition import Cut, strategy_of
 from heimdall.app import App, RunOptions
 from heimdall.capture import Frame
 from heimdall.errors import AppError
@@ -208,7 +209,8 @@ class BaseRun:
     def reconfigure(self, scheduler: str, mode: str, fps: float) -> None:
         """Go on with another policy, chunk mode or frame rate; counting starts afresh."""
         interval_ns = round(1e9 / fps)
-        chunks = self._station.partition(interval_ns - self._setup.lone_render_ns)
+        cut = Cut(interval_ns - self._setup.lone_render_ns, strategy_of(mode))
+        chunks = self._station.partition(cut)
         self._reconfigured(Reconfigured(scheduler, mode, interval_ns, chunks))
         self._station.scheduler, self._station.mode = scheduler, mode
         self.scheduler, self.mode, self.fps = scheduler, mode, fps

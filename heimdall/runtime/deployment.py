@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from heimdall.analyzer.partition import Cut
 from heimdall.analyzer.profile import recut
 from heimdall.app import DNN
 from heimdall.engine.base import Engine, Network, State
@@ -83,9 +84,9 @@ class Deployment:
         """Make the plan, now that the stages are profiled."""
         self.plan = plan_of(self.dnn, stages)
 
-    def partition(self, gap_ns: int) -> list[tuple[tuple[int, int], ...]]:
-        """The static partition of each stage for another gap."""
-        return [recut(stage, gap_ns) for stage in self.plan.stages]
+    def partition(self, cut: Cut) -> list[tuple[tuple[int, int], ...]]:
+        """The partition of each stage, cut another way."""
+        return [recut(stage, cut).chunks for stage in self.plan.stages]
 
     @property
     def fallback_ops(self) -> int:
