@@ -298,7 +298,7 @@ class Coordinator:
                 f"{costs.run_end[job.next_op]}, but FallbackFinished says {event.end_op}"
             )
         job.happened(FallbackFinished)
-        costs.learn_fallback(job.next_op, event.end_op, event.elapsed_ns)
+        costs.learn_fallback(job.next_op, event.end_op, now_ns - job.left_ns)
         self._jobs.progress(job, event.end_op, now_ns, out)
         return FALLBACK_ENDED
 

@@ -146,11 +146,12 @@ class Jobs:
         if costs.fallback[job.next_op]:
             job.happened(RunFallback)
             end_op = costs.run_end[job.next_op]
+            job.left_ns = now_ns
             job.back_ns = now_ns + costs.fallback_ns(job.next_op, end_op)
             out.append(RunFallback(job.id, job.dnn, job.stage, job.task, job.next_op, end_op))
-        job.remaining_ns, other_ns, chunks = job.left()
-        job.other_ns = 0 if self._chunking.holds_fallback else other_ns  # it lies in those gaps
-        job.gaps = self._chunking.gaps(chunks, job.remaining_ns, self._gap.usual_ns)
+        job.remaining_ns, job.other_ns, chunks = job.left()
+        one_by_one_ns = job.remaining_ns + job.other_ns
+        job.gaps = self._chunking.gaps(chunks, one_by_one_ns, self._gap.usual_ns)
 
     def progress(self, job: Job, end_op: int, now_ns: int, out: list[Action]) -> None:
         """Ops up to ``end_op`` are done: on with the task, the next one, the next stage, or end."""

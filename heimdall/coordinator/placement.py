@@ -152,7 +152,8 @@ class Placement:
         self, dnn: Dnn, now_ns: int, opened_ns: int, gap_ns: int, chunking: Chunking, frame_ns: int
     ) -> Load:
         gpu_ns, other_ns, chunks = dnn.expected_gpu()
-        gaps = chunking.gaps(chunks, gpu_ns, gap_ns)
+        one_by_one_ns = gpu_ns + other_ns
+        gaps = chunking.gaps(chunks, one_by_one_ns, gap_ns)
         cpu_ns = dnn.expected_cpu_ns()
         duty = 1.0 if dnn.greedy else min(1.0, dnn.window.inferences * cpu_ns / self.interval_ns)
         return Load(
@@ -161,7 +162,7 @@ class Placement:
             utility=dnn.plan.utility,
             constraint_ns=dnn.constraint_ns,
             latency_ns=dnn.latency_now_ns(now_ns),
-            lone_gpu_ns=chunking.lone_ns(gaps, gpu_ns, gap_ns, frame_ns) + other_ns,
+            lone_gpu_ns=chunking.lone_ns(gaps, one_by_one_ns, gap_ns, frame_ns),
             cpu_ns=cpu_ns,
             gpu_share=min(1.0, dnn.window.gpu_ns / max(opened_ns, 1)),
             gpu_demand=1.0

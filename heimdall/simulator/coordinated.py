@@ -249,7 +249,8 @@ class CoordinatedRun(SimulatedRun):
 
         now_ns = start_ns
         pace = self._parts[action.dnn][action.stage].pace(action, lambda: now_ns)
-        took_each = [took_ns(end) for end in pace.ends]
+        parts_ns = self.machine.part_cost_ns
+        took_each = [took_ns(end) + part * parts_ns for part, end in enumerate(pace.ends)]
         last = 0
         for part in range(1, len(pace.ends)):
             if part >= 2:
