@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from heimdall.errors import ArgumentError, ConfigError, unknown
+from heimdall.system.policy import parse_policy
 from heimdall.vocabulary.enums import ChunkMode, Content, OverlayView
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class RunOptions:
     full_screen: bool = False
     press: tuple[tuple[float, str], ...] = ()  # (seconds after warm-up, key): pressed by itself
     realtime: bool | None = None  # real-time software GPU; None: where permitted
+    gpu_policy: str | None = None  # of the software GPU's threads: rr, rr-N, fifo, normal
     build_first: bool = False  # all networks for the GPU before the first frame
 
     def __post_init__(self) -> None:
@@ -76,6 +78,7 @@ class RunOptions:
             check_scheduler(self.scheduler)
         _one_of("mode", self.mode, ChunkMode.values())
         _one_of("overlay", self.overlay, OverlayView.values())
+        check_policy(self.gpu_policy, self.realtime)
         if self.content is not None:
             _one_of("content", self.content, Content.values())
         for name, endings in (("record", VIDEOS), ("screenshot", PICTURES), ("trace", ())):
@@ -115,6 +118,7 @@ class RunArguments(TypedDict, total=False):
     full_screen: bool
     press: tuple[tuple[float, str], ...]
     realtime: bool | None
+    gpu_policy: str | None
     build_first: bool
 
 
@@ -168,6 +172,15 @@ def check_scheduler(scheduler: str | type[Scheduler] | Scheduler, where: str = "
         name_of(scheduler)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}" if where else str(error)) from error
+
+
+def check_policy(policy: str | None, realtime: bool | None) -> None:
+    """Raise ConfigError unless it is a policy of the software GPU, and goes with ``realtime``."""
+    if policy is None:
+        return
+    if realtime not in (None, parse_policy(policy).realtime):
+        problem = "is the opposite of realtime: leave one of them out"
+        raise ArgumentError(problem, argument="gpu_policy", value=policy)
 
 
 def parse_size(text: str) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from heimdall.cli.parameters import (
     device_option,
     json_option,
     options,
+    policy_option,
     realtime_option,
     scheduler_names,
     show,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     device_option,
     cores_option,
     realtime_option,
+    policy_option,
     click.option("--headless", is_flag=True, help="Draw without a window."),
     click.option(
         "--serve",

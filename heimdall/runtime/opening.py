@@ -199,7 +199,7 @@ def _check_same(options: RunOptions, shared: Shared) -> None:
     first = shared.options
     other = [
         name
-        for name in ("device", "gpu_cores", "realtime", "content")
+        for name in ("device", "gpu_cores", "realtime", "gpu_policy", "content")
         if getattr(options, name) not in (None, getattr(first, name))
     ]
     other += ["mode"] * (options.mode not in (ChunkMode.ELASTIC, shared.station.mode))
