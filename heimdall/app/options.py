@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from heimdall.errors import ArgumentError, ConfigError, unknown
-from heimdall.vocabulary.enums import ChunkMode, Content, OverlayView
+from heimdall.vocabulary.enums import ChunkMode, Content, Luminance, OverlayView
 
 if TYPE_CHECKING:
     from heimdall.capture import Source
@@ -44,6 +44,7 @@ class RunOptions:
     mode: str = ChunkMode.ELASTIC
     offload: bool = True  # may DNNs move between GPU and CPU
     content: str | None = None
+    luminance: str | None = None
     device: str | Engine | None = None  # OpenCL device (part of its name, or number), provider
     headless: bool = False
     serve: tuple[str, int] | None = None  # host and port of the browser preview; 0: any free port
@@ -78,6 +79,8 @@ class RunOptions:
         _one_of("overlay", self.overlay, OverlayView.values())
         if self.content is not None:
             _one_of("content", self.content, Content.values())
+        if self.luminance is not None:
+            _one_of("luminance", self.luminance, Luminance.values())
         for name, endings in (("record", VIDEOS), ("screenshot", PICTURES), ("trace", ())):
             check_writable(name, getattr(self, name), endings)
 
@@ -102,6 +105,7 @@ class RunArguments(TypedDict, total=False):
     mode: str
     offload: bool
     content: str | None
+    luminance: str | None
     device: str | Engine | None
     headless: bool
     serve: tuple[str, int] | None
