@@ -127,6 +127,7 @@ def test_a_changed_picture_is_told_with_how_much_it_changed(bench, luminance, le
     for job, image in enumerate((fields, 10 - fields)):
         b.image = image.astype(np.uint8)[..., None].repeat(3, 2)
         ready = b.do(Prepare(job, "twice", 0))
+        b.executor.execute([Drop(job, "twice", "seen")])
     assert ready.luminance_difference == pytest.approx(levels * 1920 * 1080, abs=1920 * 1080)
 
 
