@@ -176,7 +176,7 @@ class _Ours(Runs):
         measured = measure_ops(network)
         costs = OpCosts(measured.op_ns, marks, measured.chunk_cost_ns)
         self._whole = [(c.start, c.end) for c in partition(costs, GAP_NS, "whole")]
-        self._chunks = [(c.start, c.end) for c in partition(costs, GAP_NS, "heimdall")]
+        self._chunks = [(c.start, c.end) for c in partition(costs, GAP_NS, "runs")]
         self.chunk_count = sum(not marks[start] for start, _ in self._chunks)
         self._alone = [(op, op + 1) for op in range(len(marks))]
         self.longest_s = self.copies_s = float("inf")

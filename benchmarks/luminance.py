@@ -147,7 +147,7 @@ def costs() -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=12.0, help="of each clip")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each clip")
     parser.add_argument("--costs", action="store_true", help="only what it costs")
     arguments = parser.parse_args()
     cv2.setNumThreads(1)

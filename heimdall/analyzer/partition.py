@@ -1,17 +1,19 @@
 """Partitioners: where to cut a network into chunks before it runs (the static mode).
 
 A partitioner sees what the profile knows of the ops and returns half-open ranges that cover
-all of them in order. A run of fallback ops is a range of its own: it ends a GPU chunk, and
-the pool runs it.
+all of them in order. The paper's partitions *all* ops (Eq. 1), so that fallback ops lie inside
+chunks; ``runs``, ``fixed`` and ``whole`` make a run of fallback ops a range of its own, as whoever
+enqueues ops on a device has to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import groupby
 
 from heimdall.errors import ConfigError, unknown
+from heimdall.vocabulary.enums import ChunkMode
 
 MARGIN_NS = 5_000_000  # relaxation of Eq. 1: the paper's 5 ms
 FIXED_OPS = 5  # ops a chunk in MACE, the paper's comparison in section 8
@@ -32,14 +34,41 @@ class OpCosts:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Ops ``[start, end)`` and their expected latency; ``fallback`` ones run in the pool."""
+    """Ops ``[start, end)`` and their expected latency; ``fallback_ops`` of them run in the pool."""
 
     start: int
     end: int
     ns: int
-    fallback: bool = False
+    fallback_ops: int = 0
+
+    @property
+    def fallback(self) -> bool:
+        """Whether nothing of it runs on the GPU."""
+        return self.fallback_ops == self.end - self.start
 
 
+@dataclass(frozen=True)
+class Cut:
+    """How networks are cut for a gap of ``gap_ns``. A gap that is not positive (rendering alone is
+    too slow for the frame rate) makes every op a chunk."""
+
+    gap_ns: int
+    strategy: str = "heimdall"
+    margin_ns: int = MARGIN_NS
+
+    def of(self, costs: OpCosts) -> tuple[tuple[int, int], ...]:
+        """The ranges of a network's chunks."""
+        gap_ns, margin_ns = (self.gap_ns, self.margin_ns) if self.gap_ns > 0 else (1, 0)
+        chunks = partition(costs, gap_ns, self.strategy, margin_ns=margin_ns)
+        return tuple((chunk.start, chunk.end) for chunk in chunks)
+
+
+def strategy_of(mode: str) -> str:
+    """The partition that a chunk mode goes by."""
+    return "runs" if mode == ChunkMode.STATIC_RUNS else "heimdall"
+
+
+# f(costs, **options): half-open ranges that cover all ops in order
 Partitioner = Callable[..., list[tuple[int, int]]]
 _STRATEGIES: dict[str, Partitioner] = {}
 
@@ -52,7 +81,7 @@ def partition(
     margin_ns: int = MARGIN_NS,
     ops_per_chunk: int = FIXED_OPS,
 ) -> list[Chunk]:
-    """Cut a network by a named strategy: ``heimdall``, ``fixed`` or ``whole``.
+    """Cut a network by a named strategy: ``heimdall``, ``runs``, ``fixed`` or ``whole``.
 
     ``gap_ns`` is 1/f - T_render (Eq. 1). Raises ConfigError for an unknown strategy, a gap
     that is not positive, a negative margin or an empty chunk.
@@ -67,13 +96,10 @@ def partition(
     if margin_ns < 0 or ops_per_chunk < 1:
         raise ConfigError("the margin must not be negative, and a chunk has at least one op")
     options = {"gap_ns": gap_ns, "margin_ns": margin_ns, "ops_per_chunk": ops_per_chunk}
-    chunks = []
-    for start, end, fallback in _runs(costs.fallback):
-        inner = [(start, end)] if fallback else _STRATEGIES[strategy](costs, start, end, **options)
-        for first, last in inner:
-            ns = sum(costs.op_ns[first:last]) + (0 if fallback else costs.chunk_cost_ns)
-            chunks.append(Chunk(first, last, ns, fallback))
-    return chunks
+    return [
+        Chunk(start, end, _expected_ns(costs, start, end), sum(costs.fallback[start:end]))
+        for start, end in _STRATEGIES[strategy](costs, **options)
+    ]
 
 
 def strategies() -> tuple[str, ...]:
@@ -82,8 +108,7 @@ def strategies() -> tuple[str, ...]:
 
 
 def register(name: str) -> Callable[[Partitioner], Partitioner]:
-    """Register a partitioner: ``f(costs, start, end, **options)`` cuts the GPU ops
-    ``[start, end)`` into ranges."""
+    """Register a partitioner: ``f(costs, **options)`` cuts all ops into ranges."""
 
     def keep(function: Partitioner) -> Partitioner:
         _STRATEGIES[name] = function
@@ -94,36 +119,71 @@ def register(name: str) -> Callable[[Partitioner], Partitioner]:
 
 @register("heimdall")
 def _fewest_chunks(
-    costs: OpCosts, start: int, end: int, *, gap_ns: int, margin_ns: int, **_: int
+    costs: OpCosts, *, gap_ns: int, margin_ns: int, **_: int
 ) -> list[tuple[int, int]]:
-    """Section 5.3: pack ops until the gap (relaxed by the margin) is full.
+    """Section 5.3: pack ops, those that fall back too, until the gap (relaxed by the margin) is
+    full. As T only grows with every op, packing greedily gives the fewest chunks."""
+    return _packed(costs, 0, len(costs.op_ns), gap_ns + margin_ns)
 
-    T(i, j) is a difference of prefix sums plus the cost of a chunk. As T only grows with j,
-    packing greedily gives the fewest chunks. An op above the limit is a chunk by itself.
-    """
-    limit_ns = gap_ns + margin_ns - costs.chunk_cost_ns
-    prefix = [0, *accumulate(costs.op_ns[start:end])]
-    chunks = []
-    first = 0
-    for op in range(1, end - start):
-        if prefix[op + 1] - prefix[first] > limit_ns:
-            chunks.append((start + first, start + op))
-            first = op
-    return [*chunks, (start + first, end)]
+
+@register("runs")
+def _fewest_in_each_run(
+    costs: OpCosts, *, gap_ns: int, margin_ns: int, **_: int
+) -> list[tuple[int, int]]:
+    """The same for each run of GPU ops by itself: a fallback op ends a chunk."""
+    return _in_runs(costs, lambda start, end: _packed(costs, start, end, gap_ns + margin_ns))
 
 
 @register("fixed")
-def _fixed_size(
-    costs: OpCosts, start: int, end: int, *, ops_per_chunk: int, **_: int
-) -> list[tuple[int, int]]:
+def _fixed_size(costs: OpCosts, *, ops_per_chunk: int, **_: int) -> list[tuple[int, int]]:
     """A fixed number of ops a chunk, whatever they cost (MACE; section 8)."""
-    return [(op, min(op + ops_per_chunk, end)) for op in range(start, end, ops_per_chunk)]
+
+    def cut(start: int, end: int) -> list[tuple[int, int]]:
+        return [(op, min(op + ops_per_chunk, end)) for op in range(start, end, ops_per_chunk)]
+
+    return _in_runs(costs, cut)
 
 
 @register("whole")
-def _whole(costs: OpCosts, start: int, end: int, **_: int) -> list[tuple[int, int]]:
-    """No cut at all: what frameworks without a partitioner do."""
-    return [(start, end)]
+def _whole(costs: OpCosts, **_: int) -> list[tuple[int, int]]:
+    """No cut but at fallback ops: what frameworks without a partitioner do."""
+    return _in_runs(costs, lambda start, end: [(start, end)])
+
+
+def _packed(costs: OpCosts, start: int, end: int, limit_ns: int) -> list[tuple[int, int]]:
+    """As many ops a chunk as take ``limit_ns``; an op above that is a chunk by itself."""
+    chunks = []
+    first, taken_ns = start, 0
+    for op in range(start, end):
+        more_ns = _more_ns(costs, first, op)
+        if op > first and taken_ns + more_ns > limit_ns:
+            chunks.append((first, op))
+            first, taken_ns = op, 0
+            more_ns = _more_ns(costs, first, op)
+        taken_ns += more_ns
+    return [*chunks, (first, end)]
+
+
+def _more_ns(costs: OpCosts, first: int, op: int) -> int:
+    """What ``op`` adds to the chunk that began at ``first``. Each run of GPU ops in a chunk has to
+    be waited for (Algorithm 1), which costs as much as a chunk of its own."""
+    begins_run = not costs.fallback[op] and (op == first or costs.fallback[op - 1])
+    return costs.op_ns[op] + (costs.chunk_cost_ns if begins_run else 0)
+
+
+def _expected_ns(costs: OpCosts, start: int, end: int) -> int:
+    """T(i, j) of Eq. 1, with the cost of waiting."""
+    return sum(_more_ns(costs, start, op) for op in range(start, end))
+
+
+def _in_runs(
+    costs: OpCosts, cut: Callable[[int, int], list[tuple[int, int]]]
+) -> list[tuple[int, int]]:
+    """``cut`` for each maximal run of GPU ops; each of fallback ops is one range."""
+    ranges = []
+    for start, end, fallback in _runs(costs.fallback):
+        ranges += [(start, end)] if fallback else cut(start, end)
+    return ranges
 
 
 def _runs(fallback: Sequence[bool]) -> list[tuple[int, int, bool]]:

@@ -73,13 +73,13 @@ def _draw_bar(
             bottom=bottom,
             width=0.72,
             color=colours.get(profile.ops[op].kind, OTHER),
-            hatch="///" if chunk.fallback else None,
+            hatch="///" if costs.fallback[op] else None,
             edgecolor="white",
             linewidth=0.4,
         )
         bottom += height
     if not chunk.fallback:
-        cost = costs.chunk_cost_ns / 1e6
+        cost = chunk.ns / 1e6 - bottom
         axes.bar(index, cost, bottom=bottom, width=0.72, color=_CUT)
         bottom += cost
     paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.8}
@@ -105,7 +105,7 @@ def _label(
         handles.append(Patch(color=OTHER, label="other kinds"))
     if profile.chunk_cost_ns:
         handles.append(Patch(color=_CUT, label="cost of a chunk"))
-    if any(chunk.fallback for chunk in chunks):
+    if any(chunk.fallback_ops for chunk in chunks):
         handles.append(Patch(facecolor="white", edgecolor="grey", hatch="///", label="on the CPU"))
     axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8)
     step = -(-len(chunks) // 24)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
-from heimdall.analyzer.partition import MARGIN_NS, Chunk, OpCosts, partition
+from heimdall.analyzer.partition import Chunk, Cut, OpCosts, partition
 from heimdall.analyzer.profiler import Measurement
 from heimdall.engine.base import Engine, Network
 from heimdall.graph.graph import Graph
@@ -138,18 +138,10 @@ class NetworkProfile:
         return partition(self.costs, gap_ns, strategy, **options)
 
 
-def to_stage_plan(
-    profile: NetworkProfile,
-    gap_ns: int,
-    strategy: str = "heimdall",
-    *,
-    margin_ns: int = MARGIN_NS,
-    tasks: int = 1,
-) -> StagePlan:
+def to_stage_plan(profile: NetworkProfile, cut: Cut, *, tasks: int = 1) -> StagePlan:
     """What the coordinator must know of one network.
 
-    ``chunks`` holds the ranges of fallback ops too. A gap that is not positive (rendering
-    alone is too slow for the frame rate) makes every op a chunk.
+    ``chunks`` holds the ranges of fallback ops too.
     """
     costs = profile.costs
     return StagePlan(
@@ -157,20 +149,12 @@ def to_stage_plan(
         fallback=costs.fallback,
         cpu_ns=profile.cpu_ns,
         chunk_cost_ns=profile.chunk_cost_ns,
-        chunks=_ranges(costs, gap_ns, strategy, margin_ns),
+        chunks=cut.of(costs),
         tasks=tasks,
     )
 
 
-def recut(plan: StagePlan, gap_ns: int) -> tuple[tuple[int, int], ...]:
-    """The chunks that ``to_stage_plan`` would choose for another gap."""
-    return _ranges(OpCosts(plan.op_ns, plan.fallback, plan.chunk_cost_ns), gap_ns)
-
-
-def _ranges(
-    costs: OpCosts, gap_ns: int, strategy: str = "heimdall", margin_ns: int = MARGIN_NS
-) -> tuple[tuple[int, int], ...]:
-    if gap_ns <= 0:
-        gap_ns, margin_ns = 1, 0
-    chunks = partition(costs, gap_ns, strategy, margin_ns=margin_ns)
-    return tuple((chunk.start, chunk.end) for chunk in chunks)
+def recut(plan: StagePlan, cut: Cut) -> StagePlan:
+    """The same network, cut another way."""
+    costs = OpCosts(plan.op_ns, plan.fallback, plan.chunk_cost_ns)
+    return replace(plan, chunks=cut.of(costs))

@@ -5,6 +5,7 @@
 - ``workload``  a scenario as an App that runs; ``standin`` networks for its load
 - ``uncoordinated``  the baselines live, by ``threads`` and ``inference``
 - ``live``      one system; ``runner`` several, each in a process of its own (``apart``)
+- ``statistics``  several runs together: means with intervals
 - ``judge``     what a machine is good for, by ``in_turns``, ``around`` and ``observed``
 - ``accuracy``  what is on screen against what is there; ``footage`` for it
 """

@@ -122,7 +122,7 @@ def _check(
         measured = measure_ops(network)
         costs = OpCosts(measured.op_ns, marks, measured.chunk_cost_ns)
         whole = _ranges(costs, gap_ns, "whole")
-        chunked = _ranges(costs, gap_ns, "heimdall")
+        chunked = _ranges(costs, gap_ns, "runs")
         lone = [(op, op + 1) for op in range(len(marks))]
         state, other = network.new_state(), alone.new_state()
         _run(alone, other, inputs, [(0, len(alone.ops))])

@@ -177,6 +177,7 @@ def describe_chunks(profile: NetworkProfile, chunks: Sequence[Chunk]) -> list[di
             "end": chunk.end,
             "ms": chunk.ns / 1e6,
             "fallback": chunk.fallback,
+            "fallback_ops": chunk.fallback_ops,
         }
         for chunk in chunks
     ]

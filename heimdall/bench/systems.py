@@ -3,7 +3,7 @@
 ``multithread``: each DNN in a thread of its own on a GPU queue of its own, uncoordinated (the
 paper's baseline, section 9.1). ``multithread-onnxruntime``: what one would write today, sessions
 in threads. ``fixed-N``: uncoordinated threads that wait after every N kernels (model-agnostic
-partitioning; the paper's N is 5). ``SCHEDULER[-static][-nooffload]``: coordinated.
+partitioning; the paper's N is 5). ``SCHEDULER[-static|-static-runs][-nooffload]``: coordinated.
 """
 
 from __future__ import annotations
@@ -53,12 +53,19 @@ def parse_system(name: str) -> System:
     if fixed:
         return System(name, Kind.FIXED, ops=int(fixed[1]))
     policy = name.removesuffix("-nooffload")
-    scheduler = policy.removesuffix("-static")
+    scheduler, mode = _mode_of(policy)
     if scheduler not in SCHEDULERS:
         raise ConfigError(unknown("system", name, system_names()))
     create(scheduler)  # another package's may not load: say so now
-    mode = ChunkMode.STATIC if policy != scheduler else ChunkMode.ELASTIC
     return System(name, Kind.COORDINATED, scheduler, mode, offload=policy == name)
+
+
+def _mode_of(policy: str) -> tuple[str, str]:
+    """(scheduler, chunk mode) of a system's name; elastic where it names no mode."""
+    for mode in (ChunkMode.STATIC, ChunkMode.STATIC_RUNS):
+        if policy.endswith(f"-{mode}"):
+            return policy.removesuffix(f"-{mode}"), mode
+    return policy, ChunkMode.ELASTIC
 
 
 def parse_systems(names: str) -> list[System]:
@@ -75,5 +82,6 @@ def parse_systems(names: str) -> list[System]:
 
 def system_names() -> list[str]:
     """Every system: the baselines, and each policy in its variants."""
-    variants = ("", "-static", "-nooffload", "-static-nooffload")
+    modes = ("", f"-{ChunkMode.STATIC}", f"-{ChunkMode.STATIC_RUNS}")
+    variants = [*modes, *(f"{mode}-nooffload" for mode in modes)]
     return [*BASELINES, *(policy + variant for policy in SCHEDULERS for variant in variants)]

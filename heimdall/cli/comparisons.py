@@ -36,7 +36,7 @@ from heimdall.errors import HeimdallError
         default="multithread,fixed-5,max-min,max-total",
         show_default=True,
         metavar="A,B,C",
-        help="What to compare: baselines, and SCHEDULER[-static][-nooffload].",
+        help="What to compare: baselines, and SCHEDULER[-static|-static-runs][-nooffload].",
     ),
     click.option(
         "--seconds",
@@ -94,7 +94,7 @@ def bench(scenario: str, systems: str, as_json: bool, **rest: Any) -> None:
         default="max-total",
         show_default=True,
         metavar="NAME",
-        help="A baseline, or SCHEDULER[-static][-nooffload].",
+        help="A baseline, or SCHEDULER[-static|-static-runs][-nooffload].",
     ),
     click.option(
         "--seconds",

@@ -200,7 +200,7 @@ def partition(
             cuts = inspection.cut(each, gap_ms, strategy, margin_ms, ops)
             chunks += inspection.describe_chunks(each, cuts)
             if png is not None:
-                limit = (gap_ms, margin_ms if strategy == "heimdall" else 0.0)
+                limit = (gap_ms, margin_ms if strategy in ("heimdall", "runs") else 0.0)
                 drawn.append(inspection.draw(each, cuts, *limit, png, alone=alone))
     if passes:
         show(as_json, {"schema": 1, "model": model, "passes": listed}, "pass_report")

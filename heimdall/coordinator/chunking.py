@@ -1,4 +1,5 @@
-"""How far a job runs once it has the GPU: the paper's static partition, or elastic chunks."""
+"""How far a job runs once it has the GPU: to the end of a chunk of a static partition (the paper's,
+or one that ends at fallback ops), or an elastic one's."""
 
 from __future__ import annotations
 
@@ -24,9 +25,16 @@ class Chunking(ABC):
 
     one_a_gap = False
     ends_early = False  # where a chunk ends is settled while it runs
+    cuts_anywhere = True  # a policy may end a chunk at any op
+    holds_fallback = False  # a chunk goes on when its fallback ops have run
 
     def __init__(self, margin_ns: int) -> None:
         self.margin_ns = margin_ns
+
+    @property
+    def late_ns(self) -> int:
+        """A gap that opens late by no more counts as whole."""
+        return 0
 
     @abstractmethod
     def end_op(
@@ -80,8 +88,9 @@ class Elastic(Chunking):
         return work_ns + gaps * max(interval_ns - gap_ns, 0)
 
 
-class Static(Chunking):
-    """Section 5.3: the partition's chunks, exactly one a gap, chosen when the gap opens.
+class StaticRuns(Chunking):
+    """The chunks of a partition that ends them at fallback ops, exactly one a gap, chosen when the
+    gap opens: so a fallback op ends its gap, too. An ablation of ``Static``.
 
     A chunk may exceed the gap by the relaxation margin, as the partition allows. When a chunk of
     the gap before still ran at the opening, its end is when this gap's chunk is chosen, and that
@@ -93,9 +102,10 @@ class Static(Chunking):
     def end_op(
         self, costs: StageCosts, next_op: int, left_ns: int, usual_ns: int, fresh: bool
     ) -> int:
-        end = costs.chunk_end[next_op]
-        fits = fresh or costs.gpu_ns(next_op, end) <= left_ns + self.margin_ns
-        return end if fits else next_op
+        end = costs.run_end[next_op]
+        chunk_end = costs.chunk_end[next_op]
+        fits = fresh or costs.whole_ns(next_op, chunk_end) <= left_ns + self.margin_ns
+        return min(end, chunk_end) if fits else next_op
 
     def gaps(self, chunks_left: int, left_ns: int, gap_ns: int) -> int:
         return max(1, chunks_left)
@@ -104,8 +114,32 @@ class Static(Chunking):
         return gaps * interval_ns
 
 
-CHUNKINGS: Mapping[str, type[Chunking]] = {ChunkMode.ELASTIC: Elastic, ChunkMode.STATIC: Static}
+class Static(StaticRuns):
+    """Sections 5.3 and 8: the partition of all ops, of which ``RunPartial(start, end)`` runs one
+    chunk a gap, with the fallback ops in it.
+
+    A chunk that is under way goes on as soon as its fallback ops have run, without a decision. The
+    GPU is others' meanwhile (section 7.2), for chunks that fit what is left of the gap.
+
+    A chunk that takes the margin makes the next gap open late by that. It takes a chunk all the
+    same, or every other gap would be lost; one later than that takes only a chunk that fits.
+    """
+
+    cuts_anywhere = False
+    holds_fallback = True
+
+    @property
+    def late_ns(self) -> int:
+        return max(self.margin_ns, 0)
+
+
+CHUNKINGS: Mapping[str, type[Chunking]] = {
+    ChunkMode.ELASTIC: Elastic,
+    ChunkMode.STATIC: Static,
+    ChunkMode.STATIC_RUNS: StaticRuns,
+}
 DEFAULT_MARGIN_NS: Mapping[str, int] = {
     ChunkMode.ELASTIC: 0,
     ChunkMode.STATIC: 5_000_000,  # section 5.3
+    ChunkMode.STATIC_RUNS: 5_000_000,
 }

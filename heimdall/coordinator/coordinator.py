@@ -205,7 +205,7 @@ class Coordinator:
     # -- events ----------------------------------------------------------------------------
 
     def _frame_rendered(self, event: FrameRendered, now_ns: int, out: list[Action]) -> str:
-        self._gap.open(now_ns, event.gap_end_ns, busy=self._jobs.running[GPU] is not None)
+        self._gap.open(now_ns, event.gap_end_ns, busy=self._jobs.on_gpu())
         self._begin(now_ns, out)
         return GAP_OPENED
 

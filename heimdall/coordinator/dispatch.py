@@ -41,6 +41,7 @@ class Dispatcher:
         self._scheduler, self._jobs, self._placement = scheduler, jobs, placement
         self._gap, self._equal = gap, equal
         self._end_op, self._one_a_gap = chunking.end_op, chunking.one_a_gap
+        self._holds_fallback, self._late_ns = chunking.holds_fallback, chunking.late_ns
         self._ends_early = chunking.ends_early and not equal
         self._view = View(
             processor=GPU,
@@ -50,6 +51,7 @@ class Dispatcher:
             away=(),
             gap_end_ns=0,
             interval_ns=interval_ns,
+            cuts_anywhere=chunking.cuts_anywhere,
         )
 
     def dispatch(self, trigger: str, now_ns: int, out: list[Action]) -> int:
@@ -68,7 +70,7 @@ class Dispatcher:
         if on_gpu and busy is not None:
             if trigger in _MAY_PREEMPT and busy.may_end_early and not busy.yields:
                 self._preempt(busy, on_gpu, now_ns, out)
-        elif on_gpu and GPU not in lost:
+        elif on_gpu and GPU not in lost and not self._gone_on(on_gpu, now_ns, out):
             fitting = self._fitting(on_gpu, trigger, now_ns)
             if fitting:
                 self._view.away = away
@@ -84,16 +86,28 @@ class Dispatcher:
             self._gap.runnable = runnable
         return asked
 
+    def _gone_on(self, jobs: list[Job], now_ns: int, out: list[Action]) -> bool:
+        """Let a chunk go on whose fallback ops have run, as it is under way; whether there is one.
+        Rendering keeps its turn."""
+        for job in jobs:
+            if job.chunk_end_op:
+                if self._gap.is_open or self._equal:
+                    end_op = min(job.chunk_end_op, job.stage_costs.run_end[job.next_op])
+                    self._start(job, end_op, "its chunk goes on", now_ns, out)
+                return True
+        return False
+
     def _fitting(self, jobs: list[Job], trigger: str, now_ns: int) -> list[Job]:
         """The jobs that may start a GPU chunk now, each with the chunk's end proposed."""
         gap, end_op = self._gap, self._end_op
         usual_ns = gap.usual_ns
         if self._equal:  # rendering comes as it comes; a chunk is still as long as a gap
             left_ns, fresh = usual_ns, True
-        elif not gap.is_open or (self._one_a_gap and gap.has_its_chunk(trigger == GAP_OPENED)):
+        elif not gap.is_open or (self._one_a_gap and not self._may_begin(trigger)):
             return []
         else:
             left_ns, fresh = gap.room(now_ns)
+            fresh = fresh or (gap.chunks == 0 and left_ns >= usual_ns - self._late_ns)
         fitting = []
         for job in jobs:
             next_op = job.next_op
@@ -101,6 +115,12 @@ class Dispatcher:
             if end > next_op:
                 fitting.append(job)
         return fitting
+
+    def _may_begin(self, trigger: str) -> bool:
+        """Where a gap takes one chunk: whether that is still to come, or away on the CPU."""
+        if not self._gap.has_its_chunk(trigger == GAP_OPENED):
+            return True
+        return any(job.chunk_end_op for job in self._jobs.in_flight.values())
 
     def _preempt(self, busy: Job, jobs: list[Job], now_ns: int, out: list[Action]) -> None:
         """Let the chunk that runs end early for a more urgent job that fits behind it, if that
@@ -163,10 +183,13 @@ class Dispatcher:
         self._jobs.running[processor] = job
         job.running_end_op = end_op
         job.may_end_early, job.yields = self._ends_early and processor == GPU, False
-        job.chunks += 1
+        goes_on = job.chunk_end_op > 0
+        job.chunks += not goes_on
         job.owner.last_reason = reason
         if processor == GPU:
-            self._gap.chunk_started(now_ns)
+            self._gap.chunk_started(now_ns, goes_on)
+            if self._holds_fallback and not goes_on:
+                job.chunk_end_op = job.stage_costs.chunk_end[next_op]
             expected_ns = job.stage_costs.gpu_ns(next_op, end_op)
             job.chunk_end_ns = now_ns + expected_ns
             if job.may_end_early:

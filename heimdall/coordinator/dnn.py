@@ -150,6 +150,7 @@ def _adjusted(plan: DnnPlan, adjustment: DnnAdjusted) -> DnnPlan:
         utility=adjustment.utility,
         constraint_ns=adjustment.constraint_ns,
         min_interval_ns=interval_ns,
+        rate_hz=adjustment.rate_hz,
     )
 
 

@@ -44,8 +44,8 @@ class Ratio:
 class StageCosts:
     """Expected times of one network: any op range on the GPU, fallback ops, the CPU.
 
-    ``run_end[i]``: where the run of ops of op i's kind (GPU or fallback) ends, for chunks may
-    not cross it. ``chunk_end[i]``: where the static chunk that holds op i ends.
+    ``run_end[i]``: where the run of ops of op i's kind (GPU or fallback) ends, for what is handed
+    to a processor may not cross it. ``chunk_end[i]``: where the static chunk that holds op i ends.
     """
 
     __slots__ = (
@@ -54,6 +54,7 @@ class StageCosts:
         "_gpu_sums",
         "_gpu_total",
         "_has_fallback",
+        "_runs_left",
         "chunk_cost_ns",
         "chunk_end",
         "chunks_left",
@@ -79,10 +80,10 @@ class StageCosts:
         self._gpu_sums = list(accumulate((0 if off else ns for ns, off in pairs), initial=0))
         self._gpu_total = max(self._gpu_sums[-1], 1)
         self._fallback_sums = list(accumulate((ns if off else 0 for ns, off in pairs), initial=0))
-        self.run_end, runs_left = _runs(plan.fallback)
+        self.run_end, self._runs_left = _runs(plan.fallback)
         self._gpu_left = [
             self._gpu_sums[-1] - done_ns + plan.chunk_cost_ns * runs
-            for done_ns, runs in zip(self._gpu_sums, runs_left, strict=True)
+            for done_ns, runs in zip(self._gpu_sums, self._runs_left, strict=True)
         ]
         self._has_fallback = any(plan.fallback)
         self.recut(plan.chunks)
@@ -90,6 +91,15 @@ class StageCosts:
     def recut(self, chunks: Iterable[tuple[int, int]]) -> None:
         """Use another static partition from now on."""
         self.chunk_end, self.chunks_left = _static_chunks(chunks, self.fallback, self.run_end)
+
+    def whole_ns(self, start: int, end: int) -> int:
+        """A range with all that lies in it: its GPU ops, a wait for each run of them, and its
+        fallback ops."""
+        waits = self._runs_left[start] - self._runs_left[end]
+        if end < self.ops and not self.fallback[end] and not self.fallback[end - 1]:
+            waits += 1  # the run goes on behind the end
+        work_ns = self._gpu_sums[end] - self._gpu_sums[start] + waits * self.chunk_cost_ns
+        return int(work_ns * self.gpu_ratio.value) + self.fallback_ns(start, end)
 
     def gpu_ns(self, start: int, end: int) -> int:
         """One chunk: the difference of prefix sums plus the cost of cutting."""
@@ -154,13 +164,15 @@ def _runs(fallback: tuple[bool, ...]) -> tuple[list[int], list[int]]:
 def _static_chunks(
     chunks: Iterable[tuple[int, int]], fallback: tuple[bool, ...], run_end: list[int]
 ) -> tuple[list[int], list[int]]:
-    """For each op: where its chunk of the partition ends, and how many GPU chunks are left."""
+    """For each op: where its chunk of the partition ends (without one: its run), and how many
+    chunks with work for the GPU are left."""
     count = len(run_end)
     ends, left = list(run_end), [0] * (count + 1)
     for start, end in chunks:
-        for i in range(start, end):
-            ends[i] = min(end, run_end[i])
+        ends[start:end] = [end] * (end - start)
+    on_gpu = False  # anything from here to the end of the chunk
     for i in range(count - 1, -1, -1):
-        closes = ends[i] == i + 1
-        left[i] = left[i + 1] + (1 if closes and not fallback[i] else 0)
+        if ends[i] == i + 1:
+            on_gpu = False
+        left[i] = left[ends[i]] + (on_gpu := on_gpu or not fallback[i])
     return ends, left

@@ -105,8 +105,9 @@ class Gap:
         left_ns = self.end_ns - now_ns if self.end_ns > now_ns else 0
         return left_ns, self.chunks == 0 and left_ns >= _WHOLE * self.usual_ns
 
-    def chunk_started(self, now_ns: int) -> None:
-        self.chunks += 1
+    def chunk_started(self, now_ns: int, goes_on: bool = False) -> None:
+        """A chunk has the GPU, or has it again (``goes_on``)."""
+        self.chunks += not goes_on
         self._chunk_start_ns = now_ns
         self._chunk_gap, self._chunk_gap_end_ns = self.opened, self.end_ns
 

@@ -127,6 +127,12 @@ class Jobs:
             self.resting.pop(dnn.name, None)
             self.begin(dnn, now_ns, out)
 
+    def on_gpu(self) -> bool:
+        """Whether a chunk has the GPU, or will go on there when its fallback ops have run."""
+        if self.running[GPU] is not None:
+            return True
+        return any(job.chunk_end_op for job in self.in_flight.values())
+
     def resume(self, now_ns: int, out: list[Action]) -> None:
         """Admit jobs of the DNNs that have rested."""
         for name, dnn in self._dnns.items():
@@ -148,12 +154,15 @@ class Jobs:
             end_op = costs.run_end[job.next_op]
             job.back_ns = now_ns + costs.fallback_ns(job.next_op, end_op)
             out.append(RunFallback(job.id, job.dnn, job.stage, job.task, job.next_op, end_op))
-        job.remaining_ns, job.other_ns, chunks = job.left()
+        job.remaining_ns, other_ns, chunks = job.left()
+        job.other_ns = 0 if self._chunking.holds_fallback else other_ns  # it lies in those gaps
         job.gaps = self._chunking.gaps(chunks, job.remaining_ns, self._gap.usual_ns)
 
     def progress(self, job: Job, end_op: int, now_ns: int, out: list[Action]) -> None:
         """Ops up to ``end_op`` are done: on with the task, the next one, the next stage, or end."""
         job.next_op, job.last_op_ns = end_op, now_ns
+        if end_op == job.chunk_end_op:
+            job.chunk_end_op = 0
         if end_op == job.stage_costs.ops:
             if job.task + 1 < job.tasks:
                 job.task, job.next_op = job.task + 1, 0

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
+from heimdall.analyzer.partition import Cut, strategy_of
 from heimdall.app import App, RunOptions
 from heimdall.capture import Frame
 from heimdall.errors import AppError
@@ -136,6 +137,7 @@ class BaseRun:
             wanted = self._app._wanted[dnn]
             log.debug("%s: now %s, %g ms", dnn, wanted.priority, wanted.constraint_ms)
             adjustment = self._setup.deployments[dnn].adjust(wanted)
+            self._figures.dnns[dnn].required_hz = adjustment.rate_hz
             self._board.tell(replace(adjustment, dnn=self._names.inverse[dnn]))
 
     def ask(self, dnn: str, options: Mapping[str, Any]) -> int:
@@ -219,7 +221,8 @@ class BaseRun:
     def reconfigure(self, scheduler: str, mode: str, fps: float) -> None:
         """Go on with another policy, chunk mode or frame rate; counting starts afresh."""
         interval_ns = round(1e9 / fps)
-        chunks = self._station.partition(interval_ns - self._setup.lone_render_ns)
+        cut = Cut(interval_ns - self._setup.lone_render_ns, strategy_of(mode))
+        chunks = self._station.partition(cut)
         self._reconfigured(Reconfigured(scheduler, mode, interval_ns, chunks))
         self._station.scheduler, self._station.mode = scheduler, mode
         self.scheduler, self.mode, self.fps = scheduler, mode, fps
@@ -267,6 +270,7 @@ def _figures(setup: Setup) -> Figures:
             fallback_ops=deployment.fallback_ops,
             whole_ns=deployment.whole_ns,
             stages=len(deployment.plan.stages),
+            required_hz=deployment.plan.rate_hz,
         )
         for name, deployment in setup.deployments.items()
     }

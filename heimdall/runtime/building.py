@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from heimdall.analyzer.partition import Cut
 from heimdall.analyzer.precision import engine_for
 from heimdall.analyzer.profile import NetworkProfile, to_stage_plan
 from heimdall.analyzer.profile_file import from_json
@@ -108,10 +109,10 @@ class Building:
         deployments: Sequence[Deployment],
         processors: Processors,
         device: str | None,
-        gap_ns: int,
+        cut: Cut,
     ) -> None:
         self._deployments, self._processors = deployments, processors
-        self._device, self._gap_ns = device, gap_ns
+        self._device, self._cut = device, cut
         self._gpu: Engine = processors.gpu
         self.over = threading.Event()  # every DNN is on the GPU, or will not be
         self._stop, self._counting = threading.Event(), threading.Lock()
@@ -252,7 +253,7 @@ class Building:
             in_turn()
         if [op.name for op in profile.ops] != [op.name for op in network.ops]:
             raise DeviceError(f"the ops of {graph.name} are not those that were built: start again")
-        return network, to_stage_plan(profile, self._gap_ns)
+        return network, to_stage_plan(profile, self._cut)
 
     def _hand_over(self, waiting: _Waiting) -> None:
         stages = [stage for stage in waiting.stages if stage is not None]

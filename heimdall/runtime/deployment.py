@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from heimdall.analyzer.partition import Cut
 from heimdall.analyzer.profile import recut
 from heimdall.app import DNN
 from heimdall.engine.base import Engine, Network, State
@@ -97,9 +98,9 @@ class Deployment:
             self.plan = replace(self.plan, **{**wishes, "min_interval_ns": rest_ns})
         return DnnAdjusted(dnn.name, **wishes)
 
-    def partition(self, gap_ns: int) -> list[tuple[tuple[int, int], ...]]:
-        """The static partition of each stage for another gap."""
-        return [recut(stage, gap_ns) for stage in self.plan.stages]
+    def partition(self, cut: Cut) -> list[tuple[tuple[int, int], ...]]:
+        """The partition of each stage, cut another way."""
+        return [recut(stage, cut).chunks for stage in self.plan.stages]
 
     @property
     def fallback_ops(self) -> int:
@@ -144,4 +145,5 @@ def wishes_of(dnn: DNN) -> dict[str, Any]:
         "utility": utility_for(dnn.priority, dnn.constraint_ms, **overrides),
         "constraint_ns": round(dnn.constraint_ms * 1e6),
         "min_interval_ns": round(1e9 / dnn.max_rate_hz) if dnn.max_rate_hz else 0,
+        "rate_hz": None if dnn.on_event else dnn.rate_hz,
     }

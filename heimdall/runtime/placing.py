@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from heimdall.analyzer.partition import Cut
 from heimdall.analyzer.precision import engine_for, is_known
 from heimdall.analyzer.profile import to_stage_plan
 from heimdall.analyzer.profiler import Progress
@@ -22,7 +23,7 @@ _STEPS = 100  # of a progress bar, a network
 def place_networks(
     deployments: Mapping[str, Deployment],
     processors: Processors,
-    gap_ns: int,
+    cut: Cut,
     progress: Progress,
     options: RunOptions,
     beside: bool,
@@ -39,7 +40,7 @@ def place_networks(
     for name, networks in loaded.items():
         deployments[name].place(GPU, [network for _, network in networks])
     for name, networks in loaded.items():
-        _profile(deployments[name], networks, processors, gap_ns, progress)
+        _profile(deployments[name], networks, processors, cut, progress)
     left = [each for name, each in deployments.items() if name not in loaded]
     if not left:
         return None
@@ -48,7 +49,7 @@ def place_networks(
         deployment.begin_on_cpu()
     progress("loading networks on the CPU", len(left), len(left))
     assert not isinstance(options.device, Engine)  # which would have been complete
-    return Building(left, processors, options.device, gap_ns)
+    return Building(left, processors, options.device, cut)
 
 
 _Loaded = list[tuple[Engine, Network]]  # a DNN's networks, each on the engine of its precision
@@ -98,7 +99,7 @@ def _profile(
     deployment: Deployment,
     loaded: _Loaded,
     processors: Processors,
-    gap_ns: int,
+    cut: Cut,
     progress: Progress,
 ) -> None:
     """Make a DNN's plan by its networks' profiles."""
@@ -114,4 +115,4 @@ def _profile(
         )
         for engine, network in loaded
     ]
-    deployment.complete([to_stage_plan(profile, gap_ns) for profile in profiles])
+    deployment.complete([to_stage_plan(profile, cut) for profile in profiles])

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from heimdall.analyzer.partition import Cut, strategy_of
 from heimdall.analyzer.profiler import Progress, measure_render, no_progress
 from heimdall.app import DNN, App
 from heimdall.app.options import RunOptions
@@ -147,7 +148,9 @@ def start(
                 canvas.lone_render_ns / 1e6,
                 fps,
             )
-        building = place_networks(deployments, processors, gap_ns, progress, options, place.beside)
+        mode = _chunk_mode(options, processors)
+        cut = Cut(gap_ns, strategy_of(mode))
+        building = place_networks(deployments, processors, cut, progress, options, place.beside)
         if building is not None:
             stack.callback(building.close)
         yield Setup(
@@ -158,7 +161,7 @@ def start(
             processors,
             deployments,
             preview,
-            _chunk_mode(options, processors),
+            mode,
             building,
         )
 
@@ -235,7 +238,7 @@ def _chunk_mode(options: RunOptions, processors: Processors) -> str:
     session of its own, as onnxruntime does: the elastic mode cuts anywhere. On two cores, nanodet
     beside three others came to 0.5 inferences a second so, and to 5 with static chunks."""
     gpu = processors.gpu
-    if not gpu.cuts_at_any_op and options.mode != ChunkMode.STATIC:
+    if not gpu.cuts_at_any_op and options.mode == ChunkMode.ELASTIC:
         log.warning("%s plays the GPU: chunks are those of the static partition", gpu.name)
         return ChunkMode.STATIC
     return options.mode

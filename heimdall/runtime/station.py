@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from heimdall.analyzer.partition import Cut
 from heimdall.coordinator import Coordinator
 from heimdall.runtime.deployment import Deployment
 from heimdall.runtime.executor import Executor, Result
@@ -182,10 +183,10 @@ class Station:
         """A frame is about to start: from now on there are gaps."""
         self._free_gpu = False
 
-    def partition(self, gap_ns: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-        """The static partition of every network for another gap, as Reconfigured takes it."""
+    def partition(self, cut: Cut) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """The partition of every network, cut another way, as Reconfigured takes it."""
         each = (self._deployments[name] for name in self._plans)
-        return tuple(chunks for deployment in each for chunks in deployment.partition(gap_ns))
+        return tuple(chunks for deployment in each for chunks in deployment.partition(cut))
 
     def next_start_ns(self, but: FrameLoop, now_ns: int) -> int | None:
         """When another session's next frame starts, if one draws that is being driven."""

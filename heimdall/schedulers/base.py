@@ -99,6 +99,7 @@ class View:
     away: Sequence[JobView]
     gap_end_ns: int  # when rendering takes the GPU back; never before now
     interval_ns: int  # from one frame to the next
+    cuts_anywhere: bool = True  # a chunk may be chosen shorter than proposed
 
 
 @dataclass(slots=True)  # not frozen: made in every decision, and that takes thrice as long

@@ -28,7 +28,7 @@ class Greedy(Scheduler):
         if view.away:
             awaited, _ = self._first(view, now_ns, [*view.jobs, *view.away])
             if awaited in view.away:
-                return meanwhile(self._first(view, now_ns, view.jobs)[0], awaited, now_ns)
+                return meanwhile(view, self._first(view, now_ns, view.jobs)[0], awaited, now_ns)
         elif len(view.jobs) == 1:
             return run(view.jobs[0], "no other fits")
         return run(*self._first(view, now_ns, view.jobs))

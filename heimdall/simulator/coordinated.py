@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
+from heimdall.analyzer.partition import Cut, strategy_of
+from heimdall.analyzer.profile import recut
 from heimdall.app import App
 from heimdall.bench.systems import System
 from heimdall.coordinator.coordinator import Coordinator
@@ -37,6 +39,7 @@ from heimdall.vocabulary.events import (
     RunFallback,
     Yield,
 )
+from heimdall.vocabulary.plans import DnnPlan
 from heimdall.vocabulary.processors import CPU, GPU
 
 
@@ -78,8 +81,9 @@ class CoordinatedRun(SimulatedRun):
     ) -> None:
         super().__init__(dnns, machine, **options)
         assert system.scheduler is not None
+        cut = Cut(self.interval_ns - machine.render_ns, strategy_of(system.mode))
         self.coordinator = Coordinator(
-            [dnn.plan for dnn in dnns],
+            [_cut(dnn.plan, cut) for dnn in dnns],
             scheduler=system.scheduler,
             frame_interval_ns=self.interval_ns,
             mode=system.mode,
@@ -293,3 +297,8 @@ class CoordinatedRun(SimulatedRun):
 
     def _report(self, at_ns: int, message: Event | _Decoded) -> None:
         self._inbox.add(at_ns + self._handoff_ns(), message)
+
+
+def _cut(plan: DnnPlan, cut: Cut) -> DnnPlan:
+    """The same DNN, cut another way."""
+    return replace(plan, stages=tuple(recut(stage, cut) for stage in plan.stages))

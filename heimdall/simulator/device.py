@@ -21,7 +21,7 @@ from pydantic import (
     PositiveInt,
 )
 
-from heimdall.analyzer.partition import MARGIN_NS, OpCosts, partition
+from heimdall.analyzer.partition import Cut, OpCosts
 from heimdall.bench.scenario import Scenario
 from heimdall.errors import ConfigError, unknown
 from heimdall.runtime.deployment import plan_of
@@ -161,14 +161,12 @@ class Device(Table):
         network = self._network(reference)
         op_ns, fallback = op_latencies_ns(reference, network, self.op_spread)
         costs = OpCosts(op_ns, fallback, self.chunk_cost_ns)
-        gap_ns, margin_ns = (gap_ns, MARGIN_NS) if gap_ns > 0 else (1, 0)
-        chunks = partition(costs, gap_ns, margin_ns=margin_ns)
         return StagePlan(
             op_ns=op_ns,
             fallback=fallback,
             cpu_ns=round(self.cpu_ms(network) * _NS_PER_MS),
             chunk_cost_ns=self.chunk_cost_ns,
-            chunks=tuple((chunk.start, chunk.end) for chunk in chunks),
+            chunks=Cut(gap_ns).of(costs),
         )
 
     def cpu_ms(self, network: Network) -> float:

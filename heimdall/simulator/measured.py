@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import (
@@ -20,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from heimdall.analyzer.partition import Cut
 from heimdall.analyzer.profile import recut
 from heimdall.app import DNN
 from heimdall.bench.judge.identity import network_id
@@ -236,7 +236,7 @@ def _stage(stage: Stage, gap_ns: int) -> StagePlan:
         chunk_cost_ns=_ns(stage.chunk_cost_us),
         chunks=(),
     )
-    return replace(plan, chunks=recut(plan, gap_ns))
+    return recut(plan, Cut(gap_ns))
 
 
 def _ns(us: float) -> int:

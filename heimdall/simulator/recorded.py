@@ -41,7 +41,7 @@ class RecordedRun(Observed):
         config = recording.config
         try:
             mode = config["mode"]
-            name = config["scheduler"] + ("-static" if mode == ChunkMode.STATIC else "")
+            name = config["scheduler"] + (f"-{mode}" if mode != ChunkMode.ELASTIC else "")
             name += "" if config["offload"] else "-nooffload"
             self.system = System(
                 name, Kind.COORDINATED, config["scheduler"], mode, offload=config["offload"]

@@ -33,7 +33,8 @@ class ChunkMode(Name):
     """How the end of a chunk is chosen. Default: elastic."""
 
     ELASTIC = "elastic"  # at run time, several chunks a gap
-    STATIC = "static"  # beforehand: the paper's partition, one chunk a gap
+    STATIC = "static"  # beforehand: the paper's partition of all ops, one chunk a gap
+    STATIC_RUNS = "static-runs"  # the same, but a fallback op ends a chunk, and so its gap
 
 
 class Content(Name):

@@ -145,6 +145,7 @@ class DnnAdjusted:
     utility: Utility
     constraint_ns: int
     min_interval_ns: int
+    rate_hz: float | None = None
 
 
 Event = (

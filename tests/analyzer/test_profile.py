@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from heimdall.analyzer.partition import Cut
 from heimdall.analyzer.profile import NetworkProfile, OpProfile, ProfileKey, to_stage_plan
 from heimdall.engine.null import NullEngine
 
@@ -22,7 +23,9 @@ def profile(graph, *op_ms, fallback=(), **fields):
 
 
 def test_stage_plan_carries_times_fallbacks_and_chunks(graph):
-    plan = to_stage_plan(profile(graph, 10, 10, 5, 10, fallback={2}), 15 * MS, margin_ns=0, tasks=2)
+    plan = to_stage_plan(
+        profile(graph, 10, 10, 5, 10, fallback={2}), Cut(15 * MS, "runs", 0), tasks=2
+    )
     assert plan.op_ns == (10 * MS, 10 * MS, 5 * MS, 10 * MS)
     assert plan.fallback == (False, False, True, False)
     assert plan.chunks == ((0, 1), (1, 2), (2, 3), (3, 4))
@@ -30,18 +33,18 @@ def test_stage_plan_carries_times_fallbacks_and_chunks(graph):
 
 
 def test_copies_in_and_out_are_not_the_processors_time(graph):
-    plan = to_stage_plan(profile(graph, 10, 10, 10, write_ns=2, read_ns=3), 30 * MS)
+    plan = to_stage_plan(profile(graph, 10, 10, 10, write_ns=2, read_ns=3), Cut(30 * MS))
     assert plan.op_ns == (10 * MS, 10 * MS, 10 * MS)
 
 
 def test_no_gap_at_all_gives_one_op_a_chunk(graph):
-    plan = to_stage_plan(profile(graph, 10, 10), -MS)
+    plan = to_stage_plan(profile(graph, 10, 10), Cut(-MS))
     assert plan.chunks == ((0, 1), (1, 2))
 
 
 def test_strategies_reach_the_partitioner(graph):
-    assert len(to_stage_plan(profile(graph, *[9] * 11), 20 * MS, "whole").chunks) == 1
-    assert len(to_stage_plan(profile(graph, *[9] * 11), 20 * MS, "fixed").chunks) == 3
+    assert len(to_stage_plan(profile(graph, *[9] * 11), Cut(20 * MS, "whole")).chunks) == 1
+    assert len(to_stage_plan(profile(graph, *[9] * 11), Cut(20 * MS, "fixed")).chunks) == 3
     assert [c.end for c in profile(graph, *[9] * 4).partition(20 * MS, margin_ns=0)] == [2, 4]
 
 

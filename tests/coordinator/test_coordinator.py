@@ -337,6 +337,60 @@ def test_static_mode_decides_at_a_late_chunks_end_when_the_gap_opened_busy(sim):
     assert ranges(steps.done(70, chunk, 37)) == [("b", 0, 1)]
 
 
+def style_and(sim, *others, **options):
+    """``style``: fallback ops 1 and 3 of five of 4 ms, one chunk; then the others, in the static
+    mode, each with its one input ready in a gap of 27 ms from 33 ms on."""
+    style = sim.plan("style", sim.stage([4] * 5, fallback=[1, 3], chunks=[(0, 5)]), **options)
+    steps = Steps(sim, style, *others, mode="static", scheduler="max-total")
+    steps.frame(0, 27)
+    for job in range(1 + len(others)):
+        steps(1, InputReady(job))
+    return steps
+
+
+def test_fallback_ops_lie_inside_a_static_chunk(sim):
+    steps = style_and(sim)
+    first = chunk_of(steps.frame(33, 60))
+    assert (first.start_op, first.end_op) == (0, 1)
+    assert steps.done(37, first, 4) == [RunFallback(0, "style", 0, 0, 1, 2)]
+    second = chunk_of(steps(41, FallbackFinished(0, 2, 4 * sim.ms)))
+    assert (second.start_op, second.reason) == (2, "its chunk goes on")
+    steps.done(45, second, 4)
+    third = chunk_of(steps(49, FallbackFinished(0, 4, 4 * sim.ms)))
+    (finish,) = [each for each in steps.done(53, third, 4) if isinstance(each, Finish)]
+    assert finish.chunks == 1
+
+
+def test_a_static_chunk_under_way_waits_for_rendering_and_goes_on_before_the_next(sim):
+    steps = style_and(sim, sim.plan("b", sim.stage([20])), priority="high")
+    first = chunk_of(steps.frame(33, 60))
+    steps.done(56, first, 4)  # the GPU took far longer than expected
+    steps(60, RenderStarted(1))
+    assert steps(61, FallbackFinished(0, 2, 4 * sim.ms)) == []
+    second = chunk_of(steps.frame(66, 93))
+    assert (second.dnn, second.start_op) == ("style", 2)
+    steps.done(70, second, 4)
+    third = chunk_of(steps(74, FallbackFinished(0, 4, 4 * sim.ms)))
+    # This gap's chunk is still to come, and chosen now: it may exceed the gap by the margin.
+    assert ranges(steps.done(78, third, 4)) == [("b", 0, 1)]
+
+
+@pytest.mark.parametrize(("op_ms", "runs"), [(3, True), (5, False)])
+def test_the_gpu_is_anothers_while_a_static_chunk_is_away_if_that_ends_in_time(sim, op_ms, runs):
+    steps = style_and(sim, sim.plan("b", sim.stage([op_ms])), priority="high")
+    first = chunk_of(steps.frame(33, 60))
+    meanwhile = ranges(steps.done(37, first, 4))
+    assert meanwhile == ([("b", 0, 1)] if runs else [])
+
+
+def test_a_gap_that_opens_late_by_the_margin_takes_a_static_chunk(sim):
+    for opened_ms, takes in ((38, True), (41, False)):
+        steps = Steps(sim, sim.plan("a", sim.stage([31])), mode="static")
+        steps.frame(0, 27)
+        steps(1, InputReady(0))
+        assert (ranges(steps.frame(opened_ms, 60)) == [("a", 0, 1)]) is takes
+
+
 def test_equal_priority_starts_chunks_without_regard_to_rendering(sim):
     steps = Steps(sim, sim.plan("a", sim.stage([4] * 20)), render_priority="equal")
     steps.frame(0, 27)

@@ -23,10 +23,25 @@ def test_fallback_ops_end_runs_and_cost_no_gpu_time(sim):
     assert costs.longest(0, 100 * sim.ms) == 1
 
 
-def test_static_chunks_end_at_fallback_ops_too(sim):
-    costs = StageCosts(sim.stage([1] * 6, fallback=[3], chunks=[(0, 2), (2, 6)]))
-    assert costs.chunk_end == [2, 2, 3, 4, 6, 6]
-    assert costs.chunks_left == [3, 3, 2, 1, 1, 1, 0]
+def test_static_chunks_hold_fallback_ops_and_count_where_the_gpu_has_work(sim):
+    costs = StageCosts(sim.stage([1] * 6, fallback=[3, 5], chunks=[(0, 2), (2, 5), (5, 6)]))
+    assert costs.chunk_end == [2, 2, 5, 5, 5, 6]
+    assert costs.chunks_left == [2, 2, 1, 1, 1, 0, 0]
+
+
+def test_without_a_partition_a_run_is_a_chunk(sim):
+    costs = StageCosts(sim.stage([1] * 4, fallback=[1], chunks=[]))
+    assert costs.chunk_end == [1, 2, 4, 4]
+    assert costs.chunks_left == [2, 1, 1, 1, 0]
+
+
+def test_a_whole_chunk_waits_once_for_each_of_its_runs(sim):
+    costs = StageCosts(sim.stage([1, 2, 3, 4, 5], fallback=[1], chunk_cost_ms=0.5))
+    assert costs.whole_ns(0, 1) == 1.5 * sim.ms
+    assert costs.whole_ns(0, 2) == 3.5 * sim.ms
+    assert costs.whole_ns(0, 4) == (10 + 2 * 0.5) * sim.ms
+    assert costs.whole_ns(2, 5) == 12.5 * sim.ms
+    assert costs.whole_ns(3, 4) == 4.5 * sim.ms
 
 
 @given(

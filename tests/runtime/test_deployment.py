@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
+from heimdall.analyzer.partition import Cut
 from heimdall.app import DNN
 from heimdall.engine.null import NullEngine, NullNetwork
 from heimdall.graph.graph import graph_from_model
@@ -116,9 +117,9 @@ def test_the_plan_is_complete_with_its_stages(deployment):
 def test_another_gap_gives_other_static_chunks_that_cover_every_op(deployment):
     deployment.complete([stage(*[4 * MS] * 6), stage(4 * MS)])
     for gap_ms in (4, 8, 30):
-        for chunks, count in zip(deployment.partition(gap_ms * MS), (6, 1), strict=True):
+        for chunks, count in zip(deployment.partition(Cut(gap_ms * MS)), (6, 1), strict=True):
             assert [op for start, end in chunks for op in range(start, end)] == list(range(count))
-    small, large = (len(deployment.partition(gap_ms * MS)[0]) for gap_ms in (4, 30))
+    small, large = (len(deployment.partition(Cut(gap_ms * MS))[0]) for gap_ms in (4, 30))
     assert small > large == 1
 
 

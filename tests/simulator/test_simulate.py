@@ -85,17 +85,6 @@ def test_what_moves_to_the_cpu_stays_there_whatever_the_chances(chances):
         assert summary["dnns"]["detect"]["cpu"] > 20 * summary["dnns"]["detect"]["gpu"]
 
 
-def test_elastic_chunks_beat_the_static_partition_in_every_column(coordinated):
-    static = simulate("shopping", PHONE, "max-total-static", seconds=60)
-    assert coordinated["fps"]["min"] > static["fps"]["min"]
-    assert coordinated["late_frames"] < static["late_frames"]
-    for name, dnn in coordinated["dnns"].items():
-        for column in ("mean", "p50", "p99", "max"):
-            other = static["dnns"][name]["latency_ms"]
-            assert dnn["latency_ms"][column] < other[column], (name, column)
-        assert dnn["inferences"] >= static["dnns"][name]["inferences"]
-
-
 def test_detection_moves_to_the_cpu(coordinated):
     assert coordinated["dnns"]["detect"]["gpu"] == 0
 
