@@ -10,11 +10,12 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from heimdall.app.dnn import DNN
 from heimdall.errors import AppError, unknown
-from heimdall.vocabulary.enums import Content, RenderPriority
+from heimdall.vocabulary.enums import Content, Luminance, RenderPriority
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec, Self
@@ -43,12 +44,15 @@ class App:
     scheduler: ClassVar[str | type[Scheduler] | Scheduler] = "max-total"
     render_priority: ClassVar[str] = RenderPriority.TOP  # or "equal": rendering waits its turn
     content: ClassVar[str] = Content.AGING  # or "paper": how content variation enters utility
+    luminance: ClassVar[str] = Luminance.CELLS  # or "pixels": of what that variation is summed
     clip: ClassVar[str] = "box.mp4"  # in assets/media: played when there is no camera
     dnns: ClassVar[Sequence[DNN[Any]]] = ()  # and those that are attributes of the class
     keys: ClassVar[Mapping[str, str]] = {}  # the app's keys and what they do, for the help card
 
     _requests: list[tuple[str, dict[str, Any]]]
     _results: dict[str, tuple[Any, Frame]]
+    _wanted: dict[str, DNN[Any]]  # DNNs that the app wants otherwise than declared, as they are
+    _adjusted: set[str]  # of which the run has not heard
     _tracker: Tracker | None  # of the run; None outside of one
     _background: Workers | None
 
@@ -66,6 +70,7 @@ class App:
         # Not in __init__: a scenario's own one may well forget to call this one's.
         self = super().__new__(cls)
         self._requests, self._results = [], {}
+        self._wanted, self._adjusted = {}, set()
         self._tracker = self._background = None
         return self
 
@@ -81,6 +86,35 @@ class App:
         """
         self._check_declared(dnn)
         self._requests.append((dnn, options))
+
+    def adjust(
+        self,
+        dnn: str,
+        *,
+        priority: str | None = None,
+        rate_hz: float | None = None,
+        latency_constraint_ms: float | None = None,
+        max_rate_hz: float | None = None,
+    ) -> None:
+        """From its next inference on, run ``dnn`` by another priority, rate or latency constraint.
+
+        What is not given is as declared, so ``adjust(dnn)`` undoes it; a new ``rate_hz`` brings its
+        own constraint, unless one is declared. May be called as often as you like: only a change
+        is passed on. Raises AppError for an unknown DNN, ConfigError for values that cannot be.
+        """
+        self._check_declared(dnn)
+        declared = next(each for each in self.dnns if each.name == dnn)
+        given = {
+            "priority": priority,
+            "rate_hz": rate_hz,
+            "latency_constraint_ms": latency_constraint_ms,
+            "max_rate_hz": max_rate_hz,
+        }
+        changes: dict[str, Any] = {name: each for name, each in given.items() if each is not None}
+        wanted = replace(declared, **changes)
+        if wanted != self._wanted.get(dnn, declared):
+            self._wanted[dnn] = wanted
+            self._adjusted.add(dnn)
 
     def latest(self, dnn: str) -> Any:
         """The newest result of ``dnn``, in pixels of the frame that it was found in; None before
@@ -178,7 +212,8 @@ class App:
         self._results[dnn] = (result, frame)
 
     def _end(self) -> None:
-        """The run is over: end the app's own thread."""
+        """The run is over: end the app's own thread, and want everything as declared."""
+        self._wanted, self._adjusted = {}, set()
         if self._background is not None:
             self._background.close()
             self._background = None

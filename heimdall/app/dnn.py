@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, overload
 
 from heimdall.app.feed import Feed
@@ -38,6 +39,15 @@ class Settings(TypedDict, total=False):
     force_fallback: tuple[str, ...]
     precision: str
     options: Mapping[str, Any]
+
+
+class Wishes(TypedDict, total=False):
+    """What an app may want of a DNN otherwise than declared, while it runs."""
+
+    priority: str | None
+    rate_hz: float | None
+    latency_constraint_ms: float | None
+    max_rate_hz: float | None
 
 
 @dataclass(frozen=True, init=False)
@@ -175,6 +185,8 @@ class DNN(Generic[T]):
             value = getattr(self, rate)
             if not (is_positive(value) or (value is None and rate != "rate_hz")):
                 raise ConfigError(f"{where}: {rate} must be above 0, not {value}")
+            if rate != "max_rate_hz" and value == inf:
+                raise ConfigError(f"{where}: {rate} must be finite")
         if self.max_rate_hz is not None and self.max_rate_hz < self.rate_hz and not self.on_event:
             raise ConfigError(
                 f"{where}: max_rate_hz {self.max_rate_hz} is below rate_hz {self.rate_hz}"

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from heimdall.app.app import App
+    from heimdall.app.dnn import Wishes
     from heimdall.capture.source import Frame
 
 T = TypeVar("T")
@@ -45,3 +48,7 @@ class Feed(Generic[T]):
     def request(self, **options: Any) -> None:
         """Ask for one inference on the newest frame (``App.request``)."""
         self._app.request(self.name, **options)
+
+    def adjust(self, **wishes: Unpack[Wishes]) -> None:
+        """Want it more urgently or more often than declared from now on (``App.adjust``)."""
+        self._app.adjust(self.name, **wishes)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from heimdall.errors import ArgumentError, ConfigError, unknown
 from heimdall.system.policy import parse_policy
-from heimdall.vocabulary.enums import ChunkMode, Content, OverlayView
+from heimdall.vocabulary.enums import ChunkMode, Content, Luminance, OverlayView
 
 if TYPE_CHECKING:
     from heimdall.capture import Source
@@ -45,6 +45,7 @@ class RunOptions:
     mode: str = ChunkMode.ELASTIC
     offload: bool = True  # may DNNs move between GPU and CPU
     content: str | None = None
+    luminance: str | None = None
     device: str | Engine | None = None  # OpenCL device (part of its name, or number), provider
     headless: bool = False
     serve: tuple[str, int] | None = None  # host and port of the browser preview; 0: any free port
@@ -81,6 +82,8 @@ class RunOptions:
         check_policy(self.gpu_policy, self.realtime)
         if self.content is not None:
             _one_of("content", self.content, Content.values())
+        if self.luminance is not None:
+            _one_of("luminance", self.luminance, Luminance.values())
         for name, endings in (("record", VIDEOS), ("screenshot", PICTURES), ("trace", ())):
             check_writable(name, getattr(self, name), endings)
 
@@ -105,6 +108,7 @@ class RunArguments(TypedDict, total=False):
     mode: str
     offload: bool
     content: str | None
+    luminance: str | None
     device: str | Engine | None
     headless: bool
     serve: tuple[str, int] | None

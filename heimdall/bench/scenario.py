@@ -90,6 +90,13 @@ class DnnSettings(_Table):
         return replace(declared, **changes)
 
 
+class Throttle(_Table):
+    """A GPU that gets hot: ``after_s`` seconds of a run its work takes ``factor`` times as long."""
+
+    after_s: float = Field(ge=0)
+    factor: float = Field(gt=0, le=100)
+
+
 class Scenario(_Table):
     """A workload. ``fps``, ``size`` (width, height) and ``scheduler`` are the app's where the
     file is silent; ``dnns`` holds what the file says, ``declared`` all DNNs as they will run."""
@@ -101,6 +108,7 @@ class Scenario(_Table):
     size: tuple[int, int]
     scheduler: str = "max-total"
     seed: int = 0
+    throttle: Throttle | None = None  # in a simulation; a machine that runs does as it does
     dnns: Mapping[str, DnnSettings] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -11,6 +11,7 @@ from heimdall.app import DNN, App
 from heimdall.bench.scenario import EventProcess, Scenario
 from heimdall.bench.standin import PREFIX, Silent, open_standin
 from heimdall.capture import Frame
+from heimdall.errors import ConfigError
 from heimdall.models.catalog import open_pipeline
 from heimdall.schedulers import Scheduler, name_of
 
@@ -22,6 +23,11 @@ def as_app(scenario: Scenario) -> type[App]:
     app's last request. Results of a network that only stands in for the app's do not reach the
     app, for it could not read them. Raises ConfigError for a scenario without an app.
     """
+    if scenario.throttle is not None:
+        raise ConfigError(
+            f"scenario {scenario.name!r} slows the GPU down (throttle), which is only simulated "
+            "(heimdall simulate): leave that out to run it"
+        )
     base = scenario.app_class()
     declared = scenario.declared()
     own = {dnn.name: dnn.model for dnn in base.dnns}

@@ -26,7 +26,7 @@ from heimdall.cli.parameters import (
     show,
 )
 from heimdall.errors import ConfigError, HeimdallError
-from heimdall.vocabulary.enums import ChunkMode, Content, OverlayView
+from heimdall.vocabulary.enums import ChunkMode, Content, Luminance, OverlayView
 
 if TYPE_CHECKING:
     from heimdall.runtime.telemetry.trace import Recording
@@ -53,6 +53,11 @@ if TYPE_CHECKING:
     click.option("--no-offload", is_flag=True, help="Keep every DNN on the GPU."),
     click.option(
         "--content", type=click.Choice(Content.values()), help="How a changing scene counts."
+    ),
+    click.option(
+        "--luminance",
+        type=click.Choice(Luminance.values()),
+        help="Of what its change is summed: means of cells, or every pixel.",
     ),
     device_option,
     cores_option,

@@ -85,8 +85,23 @@ def run_summary(summary: Mapping[str, Any]) -> list[Table | str]:
     columns += [">chunks", ">fallback ops", ">missed"]
     rows = [_dnn_row(name, dnn) for name, dnn in summary["dnns"].items()]
     parts: list[Table | str] = [_facts(facts), "", _table(None, columns, rows)]
+    if summary.get("windows"):
+        parts += ["", _windows(summary["windows"])]
     errors = [f"error: {error}" for error in summary.get("errors", ())]
     return parts + (["", *errors] if errors else [])
+
+
+def _windows(windows: Mapping[str, Any]) -> Table:
+    """How a run on a machine that changes went on: mean latency and misses of each DNN."""
+    columns = ["window", ">fps", ">late"]
+    columns += [f">{name}" for name in next(iter(windows.values()))["dnns"]]
+    rows = []
+    for name, window in windows.items():
+        row = [name, _ms(window["fps"], 1), f"{100 * window['late_rate']:.0f}%"]
+        for dnn in window["dnns"].values():
+            row.append(f"{_ms(dnn['latency_ms'], 0)} ms, {100 * dnn['miss_rate']:.0f}% missed")
+        rows.append(row)
+    return _table(None, columns, rows)
 
 
 def _measured(summary: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
 from heimdall.vocabulary.events import (
     Action,
     DnnAdded,
+    DnnAdjusted,
     DnnRemoved,
     Event,
     Finish,
@@ -53,6 +54,9 @@ class Bystander:
             return [event.finish]
         if isinstance(event, DnnAdded):
             return self._added(event.plan)
+        if isinstance(event, DnnAdjusted):  # as the overlay shows it: a thread has no priority
+            plan = self._plans[event.dnn]
+            self._plans[event.dnn] = replace(plan, constraint_ns=event.constraint_ns)
         if isinstance(event, DnnRemoved):
             self._plans.pop(event.dnn, None)
         if isinstance(event, RenderStarted) and not self._started:

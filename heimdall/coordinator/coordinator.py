@@ -36,6 +36,7 @@ from heimdall.vocabulary.events import (
     Action,
     ChunkFinished,
     DnnAdded,
+    DnnAdjusted,
     DnnBuilt,
     DnnMoved,
     DnnRemoved,
@@ -133,6 +134,7 @@ class Coordinator:
             DnnAdded: self._added,
             DnnRemoved: self._removed,
             DnnBuilt: self._built,
+            DnnAdjusted: self._adjusted,
         }
 
     # -- the outside -----------------------------------------------------------------------
@@ -358,10 +360,22 @@ class Coordinator:
         dnn = self._dnn(plan.name)
         if dnn.plan.built or not plan.built:
             raise CoordinationError(f"DNN {plan.name!r} has been built before, or is not now")
-        self._plans = tuple(plan if each is dnn.plan else each for each in self._plans)
+        before = dnn.plan
         dnn.rebuilt(plan)
+        self._renew(before, dnn.plan)
         self._placement.built(dnn, now_ns, out)
         return ""
+
+    def _adjusted(self, event: DnnAdjusted, now_ns: int, out: list[Action]) -> str:
+        dnn = self._dnn(event.dnn)
+        before = dnn.plan
+        dnn.adjust(event)
+        self._renew(before, dnn.plan)
+        self._jobs.adjusted(dnn, now_ns, out)
+        return ""
+
+    def _renew(self, before: DnnPlan, plan: DnnPlan) -> None:
+        self._plans = tuple(plan if each is before else each for each in self._plans)
 
     def _removed(self, event: DnnRemoved, now_ns: int, out: list[Action]) -> str:
         dnn = self._dnn(event.dnn)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from heimdall.coordinator.expected import StageCosts
-from heimdall.errors import ConfigError
+from heimdall.errors import ConfigError, unknown
 from heimdall.schedulers.base import JobView
+from heimdall.vocabulary.enums import Priority
+from heimdall.vocabulary.events import DnnAdjusted
 from heimdall.vocabulary.plans import DnnPlan
 from heimdall.vocabulary.processors import CPU, GPU
 
@@ -26,6 +30,7 @@ class Dnn:
     """A declared DNN while it runs. At most one job in flight; ``pending`` requests wait."""
 
     __slots__ = (
+        "adjustment",
         "constraint_ns",
         "costs",
         "failed_runs",
@@ -49,6 +54,7 @@ class Dnn:
         _validate(plan)
         self.plan, self.name, self.constraint_ns = plan, plan.name, plan.constraint_ns
         self.costs = tuple(StageCosts(stage) for stage in plan.stages)
+        self.adjustment: DnnAdjusted | None = None
         self.processor = GPU if plan.built else CPU
         self.job: JobView | None = None  # in flight
         self.pending = 0
@@ -61,7 +67,10 @@ class Dnn:
         self.window = Window()
 
     def rebuilt(self, plan: DnnPlan) -> None:
-        """Its next job goes by another plan, of which nothing has been learnt."""
+        """Its next job goes by another plan, of which nothing has been learnt. What the app has
+        asked for since holds on: the plan may have been made before."""
+        if self.adjustment is not None:
+            plan = _adjusted(plan, self.adjustment)
         _validate(plan)
         if len(plan.stages) != len(self.costs):
             raise ConfigError(
@@ -70,6 +79,12 @@ class Dnn:
             )
         self.plan, self.constraint_ns = plan, plan.constraint_ns
         self.costs = tuple(StageCosts(stage) for stage in plan.stages)
+
+    def adjust(self, adjustment: DnnAdjusted) -> None:
+        """Its next job is as urgent, and comes as soon, as the app wants it."""
+        plan = _adjusted(self.plan, adjustment)
+        _validate(plan)
+        self.adjustment, self.plan, self.constraint_ns = adjustment, plan, plan.constraint_ns
 
     @property
     def greedy(self) -> bool:
@@ -126,6 +141,19 @@ class Dnn:
         return now_ns + min(interval_ns << doublings, MAX_RETRY_NS)
 
 
+def _adjusted(plan: DnnPlan, adjustment: DnnAdjusted) -> DnnPlan:
+    """One that is not built yet keeps its interval: most of the CPU is left to who builds it."""
+    interval_ns = adjustment.min_interval_ns if plan.built else plan.min_interval_ns
+    return replace(
+        plan,
+        priority=adjustment.priority,
+        utility=adjustment.utility,
+        constraint_ns=adjustment.constraint_ns,
+        min_interval_ns=interval_ns,
+        rate_hz=adjustment.rate_hz,
+    )
+
+
 def _validate(plan: DnnPlan) -> None:
     """Raise ConfigError for a plan that cannot be scheduled."""
     if not plan.stages:
@@ -135,6 +163,10 @@ def _validate(plan: DnnPlan) -> None:
             f"DNN {plan.name!r} has a latency constraint of {plan.constraint_ns} ns; "
             "it must be above zero"
         )
+    if plan.min_interval_ns < 0:
+        raise ConfigError(f"DNN {plan.name!r} has an interval of {plan.min_interval_ns} ns")
+    if plan.priority not in Priority.values():
+        raise ConfigError(f"DNN {plan.name!r}: {unknown('priority', plan.priority, Priority)}")
     for index, stage in enumerate(plan.stages):
         where = f"stage {index} of DNN {plan.name!r}"
         if not stage.op_ns:

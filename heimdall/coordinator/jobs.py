@@ -121,6 +121,12 @@ class Jobs:
         self.resting[dnn.name] = until_ns
         self.rest_until_ns = min(self.rest_until_ns, until_ns)
 
+    def adjusted(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
+        """A DNN that rests for its rate cap rests for the one that holds now."""
+        if not dnn.failures_in_row:
+            self.resting.pop(dnn.name, None)
+            self.begin(dnn, now_ns, out)
+
     def on_gpu(self) -> bool:
         """Whether a chunk has the GPU, or will go on there when its fallback ops have run."""
         if self.running[GPU] is not None:

@@ -11,7 +11,7 @@ from heimdall.models.catalog import CATALOG, ModelEntry, open_pipeline
 from heimdall.models.custom import Decode, OnnxPipeline, Preprocess
 from heimdall.models.decoders import Embedding, HeatMaps, Masks
 from heimdall.models.image_input import ImageInput
-from heimdall.models.luminance import luminance_difference, luminance_grid
+from heimdall.models.luminance import luminance_difference, luminance_grid, luminance_plane
 from heimdall.models.results import Body, Detection, Hand, Mask, Picture, TextRegion
 
 __all__ = [
@@ -36,5 +36,6 @@ __all__ = [
     "TextRegion",
     "luminance_difference",
     "luminance_grid",
+    "luminance_plane",
     "open_pipeline",
 ]

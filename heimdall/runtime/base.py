@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from heimdall.analyzer.partition import Cut, strategy_of
@@ -124,9 +124,21 @@ class BaseRun:
 
     def _request(self) -> None:
         """Pass on what the app has asked for."""
+        if self._app._adjusted:
+            self.adjust()
         requests, self._app._requests = self._app._requests, []
         for dnn, options in requests:
             self.ask(dnn, options)
+
+    def adjust(self) -> None:
+        """Tell of the DNNs that the app wants otherwise than until now."""
+        adjusted, self._app._adjusted = self._app._adjusted, set()
+        for dnn in sorted(adjusted):
+            wanted = self._app._wanted[dnn]
+            log.debug("%s: now %s, %g ms", dnn, wanted.priority, wanted.constraint_ms)
+            adjustment = self._setup.deployments[dnn].adjust(wanted)
+            self._figures.dnns[dnn].required_hz = adjustment.rate_hz
+            self._board.tell(replace(adjustment, dnn=self._names.inverse[dnn]))
 
     def ask(self, dnn: str, options: Mapping[str, Any]) -> int:
         """One inference of a DNN on the newest frame; returns the number of the request."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from heimdall.engine.base import Engine, Network, State
 from heimdall.graph.graph import Graph
 from heimdall.models.base import Pipeline
 from heimdall.schedulers.utility import utility_for
+from heimdall.vocabulary.events import DnnAdjusted
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
 from heimdall.vocabulary.processors import CPU, GPU
 
@@ -42,6 +45,7 @@ class Deployment:
         self.plan = DnnPlan(dnn.name, (), round(dnn.constraint_ms * 1e6))
         self._cpu = cpu
         self._loaded: dict[str, list[tuple[Network, State]]] = {}
+        self._planning = threading.Lock()  # it is completed on the thread that loads
 
     def place(self, processor: str, networks: Sequence[Network]) -> None:
         """Keep these networks, one a stage, for ``processor``."""
@@ -82,7 +86,17 @@ class Deployment:
 
     def complete(self, stages: Sequence[StagePlan]) -> None:
         """Make the plan, now that the stages are profiled."""
-        self.plan = plan_of(self.dnn, stages)
+        with self._planning:
+            self.plan = plan_of(self.dnn, stages)
+
+    def adjust(self, dnn: DNN) -> DnnAdjusted:
+        """Go on with the same networks as ``dnn`` wants them; returns what to tell about it."""
+        wishes = wishes_of(dnn)
+        with self._planning:
+            rest_ns = wishes["min_interval_ns"] if self.plan.built else self.plan.min_interval_ns
+            self.dnn = dnn
+            self.plan = replace(self.plan, **{**wishes, "min_interval_ns": rest_ns})
+        return DnnAdjusted(dnn.name, **wishes)
 
     def partition(self, cut: Cut) -> list[tuple[tuple[int, int], ...]]:
         """The partition of each stage, cut another way."""
@@ -116,18 +130,20 @@ def _run_on_zeros(network: Network, state: State) -> None:
 
 def plan_of(dnn: DNN, stages: Sequence[StagePlan]) -> DnnPlan:
     """What the coordinator must know of a declared DNN with these profiled stages."""
+    return DnnPlan(dnn.name, tuple(stages), continuous=not dnn.on_event, **wishes_of(dnn))
+
+
+def wishes_of(dnn: DNN) -> dict[str, Any]:
+    """How urgently and how often a DNN is wanted: the part of its plan that may change."""
     overrides = {
         name: value
         for name in ("beta", "gamma", "l0", "alpha")
         if (value := getattr(dnn, name)) is not None
     }
-    return DnnPlan(
-        name=dnn.name,
-        stages=tuple(stages),
-        constraint_ns=round(dnn.constraint_ms * 1e6),
-        utility=utility_for(dnn.priority, dnn.constraint_ms, **overrides),
-        min_interval_ns=round(1e9 / dnn.max_rate_hz) if dnn.max_rate_hz else 0,
-        continuous=not dnn.on_event,
-        priority=dnn.priority,
-        rate_hz=None if dnn.on_event else dnn.rate_hz,
-    )
+    return {
+        "priority": dnn.priority,
+        "utility": utility_for(dnn.priority, dnn.constraint_ms, **overrides),
+        "constraint_ns": round(dnn.constraint_ms * 1e6),
+        "min_interval_ns": round(1e9 / dnn.max_rate_hz) if dnn.max_rate_hz else 0,
+        "rate_hz": None if dnn.on_event else dnn.rate_hz,
+    }

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 from heimdall.engine.checks import check_inputs
 from heimdall.errors import AppError
 from heimdall.models.base import Prepared
-from heimdall.models.luminance import luminance_difference, luminance_grid
+from heimdall.models.luminance import MEASURES, luminance_difference
 from heimdall.models.walk import Walk
 from heimdall.runtime.parts import Parts
 from heimdall.system.faults import SharedFallible, say
 from heimdall.system.priority import first_in_line, in_background, lower_priority, second_in_line
 from heimdall.system.workers import Workers
-from heimdall.vocabulary.enums import Lane
+from heimdall.vocabulary.enums import Lane, Luminance
 from heimdall.vocabulary.events import (
     Action,
     ChunkFinished,
@@ -114,8 +114,10 @@ class Executor(SharedFallible):
         spans: Spans | None = None,
         clock: Callable[[], int] = time.perf_counter_ns,
         urgent: bool = True,
+        luminance: str = Luminance.CELLS,
     ) -> None:
-        """``urgent``: its threads may be real-time ones, where that is permitted."""
+        """``urgent``: its threads may be real-time ones, where that is permitted. ``luminance``:
+        of what the change from a DNN's last picture to the next is summed."""
         super().__init__()
         self._clock = clock
         self._deployments: dict[str, Deployment] = {}
@@ -128,7 +130,8 @@ class Executor(SharedFallible):
         self._last_read: dict[str, threading.Event] = {}  # of each DNN's newest job
         self._processor: dict[str, str] = {}  # where each DNN is loaded
         self._locks: dict[str, threading.Lock] = {}  # of its networks' states
-        self._grids: dict[str, np.ndarray] = {}
+        self._measure = MEASURES[luminance]
+        self._measured: dict[str, np.ndarray] = {}  # of each DNN's last picture
         self._yielding = _NO_JOB  # its chunk on the GPU ends as soon as it may
         self._gpu_failures = 0
         self._closing = False
@@ -179,7 +182,7 @@ class Executor(SharedFallible):
         self._leaving.update(names)
         ended = self._drain()
         self._leaving.difference_update(names)
-        kept: list[dict[str, Any]] = [self._options, self._grids]
+        kept: list[dict[str, Any]] = [self._options, self._measured]
         if ended:
             kept += [self._deployments, self._parts, self._last_read, self._locks]
             kept += [self._processor, self._newest, self._renew]
@@ -316,10 +319,9 @@ class Executor(SharedFallible):
             check_inputs(graph, task.inputs)
 
     def _luminance(self, dnn: str, image: np.ndarray) -> float:
-        grid = luminance_grid(image)
-        last = self._grids.get(dnn)
-        self._grids[dnn] = grid
-        return 0.0 if last is None else luminance_difference(grid, last)
+        measured, last = self._measure(image), self._measured.get(dnn)
+        self._measured[dnn] = measured
+        return 0.0 if last is None else luminance_difference(measured, last)
 
     def _decode_stage(self, run: _Run) -> None:
         self._read_last(run)

@@ -118,6 +118,7 @@ class Opening:
             setup.chunk_mode,
             self._place.process,
             offload=options.offload,
+            luminance=options.luminance or app.luminance,
             content=options.content or app.content,
             render_priority=app.render_priority,
         )

@@ -40,6 +40,7 @@ from heimdall.runtime.undrawn import UndrawnRun
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from heimdall.app.dnn import Wishes
     from heimdall.app.options import RunArguments
 
 _PUSHED_SIZE = (640, 360)  # of the black picture before the first frame, where nothing is drawn
@@ -215,6 +216,15 @@ class Session:
         self._check_dnn(dnn)
         sequence = run.newest_sequence
         return run.expect(dnn, sequence, run.ask(dnn, options))
+
+    def adjust(self, dnn: str, **wishes: Unpack[Wishes]) -> None:
+        """From its next inference on, run a DNN by another ``priority``, ``rate_hz``,
+        ``latency_constraint_ms`` or ``max_rate_hz``; what is not given is as declared
+        (``App.adjust``)."""
+        run = self._running()
+        self._check_dnn(dnn)
+        self._app.adjust(dnn, **wishes)
+        run.adjust()
 
     def result(self, dnn: str) -> Future[Any]:
         """The next result of a DNN, on the newest frame or a later one."""

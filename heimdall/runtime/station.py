@@ -21,6 +21,7 @@ from heimdall.runtime.telemetry.spans import Spans
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.schedulers import Scheduler, name_of
 from heimdall.system.clock import AwakeClock
+from heimdall.vocabulary.enums import Luminance
 from heimdall.vocabulary.events import DnnAdded, DnnRemoved, Event, RenderingStopped
 from heimdall.vocabulary.plans import DnnPlan
 
@@ -68,10 +69,19 @@ class System(Protocol):
 class Coordinated:
     """Heimdall's own: a policy, its chunk mode, and what else the coordinator takes."""
 
-    def __init__(self, policy: Policy, mode: str, urgent: bool, **rules: Any) -> None:
-        """``urgent``: worker threads may be real-time ones. ``rules``: see ``Coordinator``."""
+    def __init__(
+        self,
+        policy: Policy,
+        mode: str,
+        urgent: bool,
+        *,
+        luminance: str = Luminance.CELLS,
+        **rules: Any,
+    ) -> None:
+        """``urgent``: worker threads may be real-time ones. ``luminance``: of what a change of
+        scene is summed. ``rules``: see ``Coordinator``."""
         self.scheduler, self.mode, self._policy = name_of(policy), mode, policy
-        self._urgent, self._rules = urgent, rules
+        self._urgent, self._luminance, self._rules = urgent, luminance, rules
 
     def coordinator(self, plans: Sequence[DnnPlan], interval_ns: int) -> Coordinates:
         return Coordinator(
@@ -89,7 +99,7 @@ class Coordinated:
         spans: Spans,
         clock: Callable[[], int],
     ) -> Executes:
-        return Executor(inbox, spans, clock, self._urgent)
+        return Executor(inbox, spans, clock, self._urgent, self._luminance)
 
 
 class Station:

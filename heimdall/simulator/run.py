@@ -11,6 +11,8 @@ from heimdall.runtime.telemetry.figures import DnnFigures, Figures
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.simulator.cores import Cores, noise_source
 from heimdall.simulator.machine import Machine, SimulatedDnn
+from heimdall.simulator.throttle import throttled
+from heimdall.simulator.windows import WINDOW_NS, Windows
 from heimdall.vocabulary.enums import Lane
 
 # A live run is warm by then at the latest: the offload step has settled.
@@ -59,7 +61,11 @@ class SimulatedRun:
         self.cores = Cores(
             machine.cores, machine.contention, noise_source(self.draw, machine.cpu_noise)
         )
-        self.gpu_noise = noise_source(self.draw, machine.gpu_noise)
+        self.now_ns = 0
+        self._warm_ns: int | None = None
+        self.gpu_noise = throttled(
+            noise_source(self.draw, machine.gpu_noise), machine.throttle, self._counted_ns
+        )
         # Drawn apart, so that scenes that vary leave all else as it is.
         self.render_noise = noise_source(random.Random(f"{RENDER} {seed}"), machine.render_noise)
         self.tracer = tracer
@@ -77,14 +83,21 @@ class SimulatedRun:
             dnn.name: Arrivals(dnn.event.waits_s(seed)) for dnn in dnns if dnn.event is not None
         }
         self.interval_ns = round(1e9 / fps)
-        self.now_ns = 0
+        self.windows = Windows(self.figures)
         self._gpu_total_ns = self._gpu_before_ns = self._cpu_before_ns = 0
 
     def run(self, seconds: float) -> None:
-        """Warm up, then count for ``seconds``."""
+        """Warm up, then count for ``seconds``; window by window where the machine changes."""
         self.advance(WARM_UP_NS)
         self.warm()
-        self.advance(self.now_ns + round(seconds * 1e9))
+        end_ns = self.now_ns + round(seconds * 1e9)
+        if self.machine.throttle is not None:
+            for window_ns in range(self.now_ns + WINDOW_NS, end_ns, WINDOW_NS):
+                self.advance(window_ns)
+                self.windows.end(self.now_ns)
+        self.advance(end_ns)
+        if self.machine.throttle is not None:
+            self.windows.end(self.now_ns)
 
     def advance(self, until_ns: int) -> None:
         """Go on until then, and to the end of the frame that is being drawn."""
@@ -92,9 +105,14 @@ class SimulatedRun:
 
     def warm(self) -> None:
         """Figures count from here."""
+        self._warm_ns = self.now_ns
         self.figures.restart(self.now_ns)
         self._cpu_before_ns = self.cores.busy_ns
         self._gpu_before_ns = self._gpu_total_ns
+
+    def _counted_ns(self) -> int:
+        """How long figures have counted; below 0 before."""
+        return -1 if self._warm_ns is None else self.now_ns - self._warm_ns
 
     def config(self) -> dict[str, Any]:
         """The coordinator's configuration, for a trace; empty where there is none."""

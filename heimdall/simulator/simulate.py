@@ -130,6 +130,8 @@ def prepare(
     changes = {name: each for name, each in (("fps", fps), ("size", size)) if each is not None}
     scenario = scenario.model_copy(update=changes)
     values = dict(variations or {})
+    if scenario.throttle is not None:
+        values = {"throttle": (scenario.throttle.after_s, scenario.throttle.factor), **values}
     machine, dnns = vary(*open_machine(scenario, device, render_ms, progress), values)
     for dnn in dnns:
         if why := too_slow_alone(dnn.plan, fps=scenario.fps, render_ms=machine.render_ns / 1e6):
@@ -202,6 +204,7 @@ def summary(run: SimulatedRun, scenario: Scenario, system: System) -> dict[str, 
         **figures,
         "gpu": {**figures["gpu"], "busy_ms": round(run.gpu_busy_ns / 1e6, 1)},
         "cpu_core_s": round(run.cpu_core_s, 3),
+        **({"windows": run.windows.summary()} if machine.throttle is not None else {}),
         "errors": [],
         "outputs": {},
     }

@@ -44,6 +44,13 @@ class Content(Name):
     PAPER = "paper"  # Eq. 2 as written
 
 
+class Luminance(Name):
+    """Of what C of Eq. 4 is summed. Default: cells."""
+
+    CELLS = "cells"  # means of 96 x 54 cells: sensor noise averages out, at any size in 0.3 ms
+    PIXELS = "pixels"  # every pixel of the frame, as Eq. 4 is written
+
+
 class Priority(Name):
     """How urgent a DNN's result is: the presets of Eq. 3's beta. Default: normal."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heimdall.vocabulary.plans import DnnPlan
+from heimdall.vocabulary.plans import DnnPlan, Utility
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,19 @@ class DnnBuilt:
     plan: DnnPlan
 
 
+@dataclass(frozen=True, slots=True)
+class DnnAdjusted:
+    """The app wants a DNN more urgently, or less, or more often: from its next job on it is run by
+    these instead of what its plan says (faces matter more in a crowd: sections 4.3 and 10.1.1)."""
+
+    dnn: str
+    priority: str
+    utility: Utility
+    constraint_ns: int
+    min_interval_ns: int
+    rate_hz: float | None = None
+
+
 Event = (
     FrameRendered
     | RenderStarted
@@ -151,6 +164,7 @@ Event = (
     | DnnAdded
     | DnnRemoved
     | DnnBuilt
+    | DnnAdjusted
 )
 
 

@@ -152,3 +152,66 @@ def test_an_error_in_the_background_is_logged(caplog):
     app._end()  # waits for the thread
     assert "work in the background failed" in caplog.text
     assert "ZeroDivisionError" in caplog.text
+
+
+class Watching(App):
+    """Two DNNs, one of them with a constraint of its own."""
+
+    face = DNN(model="centerface", rate_hz=1, max_rate_hz=8)
+    style = DNN(model="multistyle", on_event=True, latency_constraint_ms=100, priority="high")
+
+
+def wanted(app, dnn):
+    assert app._adjusted == {dnn}
+    app._adjusted.clear()
+    return app._wanted[dnn]
+
+
+def test_what_an_app_wants_of_a_dnn_is_its_declaration_but_for_what_it_says():
+    app = Watching()
+    app.face.adjust(priority="high", rate_hz=5)
+    face = wanted(app, "face")
+    assert (face.priority, face.constraint_ms, face.max_rate_hz) == ("high", 200, 8)
+    app.adjust("face", latency_constraint_ms=50)
+    face = wanted(app, "face")
+    assert (face.priority, face.rate_hz, face.constraint_ms) == ("normal", 1, 50)
+    app.style.adjust(rate_hz=2)
+    assert wanted(app, "style").constraint_ms == 100  # it is declared
+    app.face.adjust()
+    assert wanted(app, "face") is not None
+    assert app._wanted["face"] == Watching.face
+
+
+def test_wanting_the_same_again_is_no_change():
+    app = Watching()
+    app.face.adjust()
+    app.face.adjust(priority="normal", rate_hz=1)
+    assert not app._adjusted
+    app.face.adjust(rate_hz=4)
+    wanted(app, "face")
+    app.face.adjust(rate_hz=4)
+    assert not app._adjusted
+
+
+@pytest.mark.parametrize(
+    ("wishes", "message"),
+    [
+        ({"priority": "urgent"}, "unknown priority 'urgent'; choose one of: high, low, normal"),
+        ({"rate_hz": 0}, "rate_hz must be above 0, not 0"),
+        ({"rate_hz": float("inf")}, "rate_hz must be finite"),
+        ({"rate_hz": 9}, "max_rate_hz 8 is below rate_hz 9"),
+        ({"latency_constraint_ms": float("inf")}, "latency_constraint_ms must be finite"),
+        ({"max_rate_hz": "many"}, "max_rate_hz must be above 0, not many"),
+    ],
+)
+def test_what_cannot_be_wanted_is_refused_and_changes_nothing(wishes, message):
+    app = Watching()
+    with pytest.raises(ConfigError, match="DNN 'face'") as caught:
+        app.adjust("face", **wishes)
+    assert message in str(caught.value)
+    assert not app._adjusted
+    assert not app._wanted
+    with pytest.raises(AppError, match="unknown DNN 'nose'; choose one of: face, style"):
+        app.adjust("nose", **wishes)
+    with pytest.raises(TypeError, match="model"):
+        app.adjust("face", model="selfie")  # type: ignore[call-arg]

@@ -44,6 +44,11 @@ class Play:
         asked, self.app._requests[:] = list(self.app._requests), []
         return asked
 
+    def adjustments(self) -> dict:
+        """The DNNs that the app has come to want otherwise since the last call, as it does."""
+        adjusted, self.app._adjusted = self.app._adjusted, set()
+        return {dnn: self.app._wanted[dnn] for dnn in adjusted}
+
 
 @pytest.fixture
 def play():

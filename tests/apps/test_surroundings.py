@@ -1,9 +1,16 @@
-"""The surroundings app: a person who is near starts the pose network."""
+"""The surroundings app: a person who is near starts the pose network, a crowd is looked at more
+often."""
 
 from __future__ import annotations
 
-import numpy as np
+import json
+import subprocess
+import sys
 
+import numpy as np
+import pytest
+
+from heimdall.coordinator.replay import replay
 from heimdall.models.results import Body, Detection
 
 NEAR_LEFT = Detection("person", 0.9, (50, 50, 200, 450))
@@ -65,3 +72,39 @@ def test_the_summary_counts(play):
     assert app.summary([NEAR_LEFT, FAR, CHAIR], 1) == "2 × person · 1 × chair · 1 × face · 1 near"
     app.near = []
     assert app.summary([], 0) == "nothing in sight"
+
+
+def face(index):
+    return Detection("face", 0.9, (40.0 * index, 50, 40.0 * index + 30, 90))
+
+
+def test_in_a_crowd_faces_are_wanted_more_than_objects(play, grey):
+    stage = play("surroundings")
+    wanted = []
+    for count in (1, 4, 5, 2):
+        stage.show(grey, face=[face(index) for index in range(count)])
+        wanted.append(stage.adjustments())
+    crowd = wanted[1]["face"]
+    detect = stage.app.dnns[0]
+    assert (crowd.priority, crowd.constraint_ms) == ("high", 200)
+    assert crowd.rate_hz > detect.rate_hz
+    assert crowd.max_rate_hz > detect.max_rate_hz
+    assert wanted == [{}, {"face": crowd}, {}, {"face": stage.app.dnns[1]}]
+
+
+@pytest.mark.slow
+def test_a_crowd_in_a_picture_makes_a_run_look_for_faces_more_often(tmp_path, assets):
+    """For real: the networks find five faces, and the coordinator is told once."""
+    trace = tmp_path / "trace.json"
+    command = [sys.executable, "-m", "heimdall.cli", "run", "surroundings", "--headless", "--json"]
+    command += ["--source", str(assets / "media" / "multi_face.jpg"), "--size", "640x360"]
+    command += ["--frames", "90", "--build-first", "--trace", str(trace)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["errors"] == []
+    recorded = json.loads(trace.read_text())["heimdall"]
+    told = [each["event"] for each in recorded["records"] if each["event"]]
+    (adjusted,) = [event for event in told if event["type"] == "DnnAdjusted"]
+    assert (adjusted["dnn"], adjusted["priority"]) == ("face", "high")
+    assert adjusted["constraint_ns"] == 200_000_000
+    assert list(replay(recorded["config"], recorded["records"])) == []

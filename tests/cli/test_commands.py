@@ -67,6 +67,7 @@ def test_the_version_is_the_packages():
         (["run", "shopping", "--seconds", "inf"], "--seconds inf"),
         (["run", "shopping", "--gpu-cores", "0"], "--gpu-cores 0"),
         (["run", "shopping", "--content", "none"], "none"),
+        (["run", "shopping", "--luminance", "rows"], "rows"),
         (["run", "shopping", "--what"], "--what"),
         (["run", "shopping", "--scheduler", "best"], "max-total"),
         (["run"], "APP"),

@@ -84,7 +84,7 @@ class Mean(Pipeline):
 class Bench:
     """An executor with one DNN on null or real engines, and its inbox."""
 
-    def __init__(self, gpu, pipeline=None, forced=(), op_ns=(1_000, 1_000)):
+    def __init__(self, gpu, pipeline=None, forced=(), op_ns=(1_000, 1_000), **options):
         self.inbox: queue.SimpleQueue = queue.SimpleQueue()
         graphs = [doubling_graph(), doubling_graph()]
         pipeline = pipeline or Mean()
@@ -94,8 +94,9 @@ class Bench:
         stage = StagePlan(op_ns, (False,) * len(op_ns), 1, 0, ())
         deployment.complete([stage, stage])
         self.deployment = deployment
-        self.executor = Executor(self.inbox)
-        self.executor.add("twice", deployment, lambda: Frame(IMAGE, 1, 0))
+        self.image = IMAGE
+        self.executor = Executor(self.inbox, **options)
+        self.executor.add("twice", deployment, lambda: Frame(self.image, 1, 0))
 
     def do(self, action):
         self.executor.execute([action])
@@ -116,6 +117,18 @@ def bench():
     yield make
     for one in made:
         one.executor.close()
+
+
+@pytest.mark.parametrize(("luminance", "levels"), [("cells", 0), ("pixels", 10)])
+def test_a_changed_picture_is_told_with_how_much_it_changed(bench, luminance, levels):
+    """Chequers whose light and dark fields change places: cells see the same grey."""
+    b = bench(OnnxRuntimeEngine(processor=GPU), luminance=luminance)
+    fields = np.indices((270, 480)).sum(0) % 2 * 10
+    for job, image in enumerate((fields, 10 - fields)):
+        b.image = image.astype(np.uint8)[..., None].repeat(3, 2)
+        ready = b.do(Prepare(job, "twice", 0))
+        b.executor.execute([Drop(job, "twice", "seen")])
+    assert ready.luminance_difference == pytest.approx(levels * 1920 * 1080, abs=1920 * 1080)
 
 
 def test_a_job_of_two_stages_runs_chunk_by_chunk_to_its_result(bench):

@@ -120,6 +120,22 @@ def test_a_result_is_of_the_frame_that_was_pushed_before_it_was_asked_for(undraw
         assert undrawn.wait(future, 20).values.shape
 
 
+def test_a_dnn_is_adjusted_while_the_session_runs():
+    with Session([people(latency_constraint_ms=20_000)], **PLAIN) as session:
+        missed = []
+        for constraint_ms in (20_000, 0.001, None):
+            session.adjust("people", priority="high", latency_constraint_ms=constraint_ms)
+            session.infer(RED, 20)
+            missed.append(session.summary().dnns["people"].deadline_misses)
+        assert missed == [0, 1, 1]
+        with pytest.raises(AppError, match="no DNN 'nose'"):
+            session.adjust("nose", rate_hz=4)
+        with pytest.raises(ConfigError, match="rate_hz must be above 0"):
+            session.adjust("people", rate_hz=0)
+    with pytest.raises(AppError, match="closed"):
+        session.adjust("people", rate_hz=2)
+
+
 def test_a_step_without_anything_to_do_returns(undrawn):
     while undrawn.summary().dnns["people"].inferences == 0:
         undrawn.push(RED)
