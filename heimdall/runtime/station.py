@@ -67,10 +67,13 @@ class System(Protocol):
 class Coordinated:
     """Heimdall's own: a policy, its chunk mode, and what else the coordinator takes."""
 
-    def __init__(self, policy: Policy, mode: str, urgent: bool, **rules: Any) -> None:
-        """``urgent``: worker threads may be real-time ones. ``rules``: see ``Coordinator``."""
+    def __init__(
+        self, policy: Policy, mode: str, urgent: bool, cpu_workers: int = 1, **rules: Any
+    ) -> None:
+        """``urgent``: worker threads may be real-time ones. ``cpu_workers``: of the CPU. ``rules``:
+        see ``Coordinator``."""
         self.scheduler, self.mode, self._policy = name_of(policy), mode, policy
-        self._urgent, self._rules = urgent, rules
+        self._urgent, self._cpu_workers, self._rules = urgent, cpu_workers, rules
 
     def coordinator(self, plans: Sequence[DnnPlan], interval_ns: int) -> Coordinates:
         return Coordinator(
@@ -78,6 +81,7 @@ class Coordinated:
             scheduler=self._policy,
             mode=self.mode,
             frame_interval_ns=interval_ns,
+            cpu_workers=self._cpu_workers,
             **self._rules,
         )
 
@@ -88,7 +92,7 @@ class Coordinated:
         spans: Spans,
         clock: Callable[[], int],
     ) -> Executes:
-        return Executor(inbox, spans, clock, self._urgent)
+        return Executor(inbox, spans, clock, self._urgent, self._cpu_workers)
 
 
 class Station:

@@ -17,7 +17,8 @@ class Machine:
     (0: not known). ``chunk_cost_ns``: one wait for the GPU. ``handoff_ns``: from one thread to
     another, each time one of these. ``gpu_noise``, ``cpu_noise``: relative standard deviations.
     ``guard_ns``: the gap closes at least that much before the next frame; ``load_limit``: the share
-    of its time that the GPU may work (see ``pacing.Reserve``).
+    of its time that the GPU may work (see ``pacing.Reserve``). ``cpu_workers``: how many DNNs the
+    CPU runs at once (see ``Coordinator``).
     """
 
     name: str
@@ -39,6 +40,7 @@ class Machine:
     guard_ns: int = GAP_GUARD_NS
     load_limit: float = 1.0
     software_gpu: bool = False
+    cpu_workers: int = 1
 
 
 class Events(Protocol):
