@@ -107,6 +107,7 @@ def bench(scenario: str, systems: str, as_json: bool, **rest: Any) -> None:
     click.option("--render-ms", type=float, metavar="MS", help="Rendering takes so long a frame."),
     click.option("--fps", type=float, help="Target frame rate; the scenario's by default."),
     click.option("--size", type=SIZE, help="Picture drawn; the scenario's by default."),
+    click.option("--cpu-workers", type=int, metavar="N", help="DNNs that the CPU runs at once."),
     click.option("--trace", type=FILE, help="Write a timeline for ui.perfetto.dev."),
     click.option("--report", type=FILE, help="Write a page with charts and a timeline (.html)."),
     json_option,

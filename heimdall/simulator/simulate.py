@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ def simulate(
     render_ms: float | None = None,
     fps: float | None = None,
     size: tuple[int, int] | None = None,
+    cpu_workers: int | None = None,
     trace: Path | None = None,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
@@ -45,7 +47,7 @@ def simulate(
 
     ``scenario`` is one, its name or its file. ``device``: a phone's or a measured machine's name
     or file, "here", or the trace of a run, for the machine it ran on. ``render_ms`` replaces the
-    render latency, ``fps`` and ``size`` those of the scenario.
+    render latency, ``fps`` and ``size`` those of the scenario, ``cpu_workers`` those of the device.
     The same seed gives the same summary (but ``wall_s`` and ``times_real_time``). ``trace`` is
     the file for the timeline. Raises HeimdallError for names that are not known, and for values
     out of range.
@@ -57,11 +59,14 @@ def simulate(
     if isinstance(scenario, str):
         scenario = load_scenario(scenario)
     check_number("fps", fps, above=0, most=MAX_FPS)
+    check_number("cpu_workers", cpu_workers, least=1)
     if size is not None:
         check_size(size)
     changes = {name: each for name, each in (("fps", fps), ("size", size)) if each is not None}
     scenario = scenario.model_copy(update=changes)
     machine, dnns = open_machine(scenario, device, render_ms, progress)
+    if cpu_workers is not None:
+        machine = replace(machine, cpu_workers=cpu_workers)
     for dnn in dnns:
         if why := too_slow_alone(dnn.plan, fps=scenario.fps, render_ms=machine.render_ns / 1e6):
             log.warning("%s", why)
@@ -116,6 +121,11 @@ def simulated_run(
         raise ConfigError(
             f"{system.name} cannot be simulated on {machine.name!r}: how its driver takes turns is "
             "not known; run it (heimdall bench)"
+        )
+    if machine.cpu_workers > machine.cores:
+        raise ConfigError(
+            f"{machine.cpu_workers} workers of the CPU need a core each: {machine.name!r} has "
+            f"{machine.cores}"
         )
     kind = CoordinatedRun if system.coordinated else UncoordinatedRun
     return kind(dnns, machine, system, fps=fps, seed=seed, tracer=tracer)
