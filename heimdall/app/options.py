@@ -55,6 +55,7 @@ class RunOptions:
     screenshot: Path | None = None  # the last frame
     trace: Path | None = None
     gpu_cores: int | None = None  # cores of the software GPU
+    cpu_workers: int | None = None  # DNNs that the CPU runs at once, each on a core (default 1)
     overlay: str = OverlayView.PANEL
     full_screen: bool = False
     press: tuple[tuple[float, str], ...] = ()  # (seconds after warm-up, key): pressed by itself
@@ -70,6 +71,11 @@ class RunOptions:
         check_number("seconds", self.seconds, above=0)
         check_number("frames", self.frames, least=1)
         check_number("gpu_cores", self.gpu_cores, least=1)
+        check_number("cpu_workers", self.cpu_workers, least=1)
+        if isinstance(self.cpu_workers, float):
+            raise ArgumentError(
+                "must be a whole number", argument="cpu_workers", value=self.cpu_workers
+            )
         if self.serve is not None and not (self.serve[0] and 0 <= self.serve[1] <= MAX_PORT):
             problem = f"give a host, and a port from 0 to {MAX_PORT}"
             raise ArgumentError(problem, argument="serve", value=self.serve)
@@ -118,6 +124,7 @@ class RunArguments(TypedDict, total=False):
     screenshot: Path | str | None
     trace: Path | str | None
     gpu_cores: int | None
+    cpu_workers: int | None
     overlay: str
     full_screen: bool
     press: tuple[tuple[float, str], ...]

@@ -61,6 +61,9 @@ if TYPE_CHECKING:
     ),
     device_option,
     cores_option,
+    click.option(
+        "--cpu-workers", type=int, metavar="N", help="DNNs that the CPU runs at once; 1 by default."
+    ),
     realtime_option,
     policy_option,
     click.option("--headless", is_flag=True, help="Draw without a window."),

@@ -24,8 +24,15 @@ class Placement:
     """
 
     def __init__(
-        self, dnns: Mapping[str, Dnn], *, enabled: bool, margin: float, interval_ns: int
+        self,
+        dnns: Mapping[str, Dnn],
+        *,
+        enabled: bool,
+        margin: float,
+        interval_ns: int,
+        cpu_workers: int = 1,
     ) -> None:
+        self._cpu_workers = cpu_workers
         self.enabled, self.margin, self.interval_ns = enabled, margin, interval_ns
         self.next_step_ns: float = inf  # before the first frame, and without offload
         self.lost: set[str] = set()
@@ -58,7 +65,11 @@ class Placement:
                 for dnn in self._dnns.values()
             ]
             proposal = step(
-                loads, margin=self.margin, move_ns=self._move_ns, interval_ns=self.interval_ns
+                loads,
+                margin=self.margin,
+                move_ns=self._move_ns,
+                interval_ns=self.interval_ns,
+                cpu_workers=self._cpu_workers,
             )
             if proposal is not None:
                 self._move(

@@ -47,6 +47,11 @@ class Processors:
         return softgpu.plan(confine=False).cpu_cores
 
     @property
+    def cpu_cores(self) -> tuple[int, ...]:
+        """Those of them that are not a software GPU's: where DNNs on the CPU run."""
+        return self.software.cpu_cores if self.software else self.cores
+
+    @property
     def load_limit(self) -> float:
         """The share of its time that the GPU may work (see ``SoftwareGpu.load_limit``)."""
         return self.software.load_limit if self.software else 1.0

@@ -89,10 +89,11 @@ class CoordinatedRun(SimulatedRun):
             mode=system.mode,
             offload=system.offload,
             content=App.content,
+            cpu_workers=machine.cpu_workers,
         )
         self._inbox: Agenda[Event | _Decoded] = Agenda()
         self._pool = Threads(self.cores, machine.pool_threads)
-        self._cpu = Threads(self.cores)
+        self._cpu = Threads(self.cores, machine.cpu_workers)
         observe = None if self.tracer is None else self.tracer.step
         self._loop = self.frame_loop(self.coordinator, observe)
         self._gpu_free_ns = 0

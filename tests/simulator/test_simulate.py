@@ -103,7 +103,15 @@ def test_an_unknown_name_lists_the_valid_ones(arguments, message):
         simulate(*arguments)
 
 
-@pytest.mark.parametrize("options", [{"seconds": 0}, {"seconds": 1e9}, {"render_ms": -1}])
+def test_the_cpu_has_no_more_workers_than_cores():
+    with pytest.raises(ConfigError, match="9 workers of the CPU need a core each"):
+        simulate("shopping", PHONE, "max-total", seconds=1, variations={"cpu_workers": 9})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"seconds": 0}, {"seconds": 1e9}, {"render_ms": -1}, {"variations": {"cpu_workers": 0}}],
+)
 def test_values_out_of_range_are_refused(options):
     with pytest.raises(ConfigError):
         simulate("shopping", PHONE, "max-total", **options)
