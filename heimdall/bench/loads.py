@@ -39,8 +39,8 @@ Size = tuple[int, int]  # height, width
 
 @dataclass(frozen=True)
 class Load:
-    """What a network was given: its input's ``size`` (height, width), and what it takes alone by its
-    profile, with its fallback ops, which take ``fallback_ms`` of it. ``wanted_ms``: asked for."""
+    """What a network was given: its input's ``size`` (height, width), and what it takes alone by
+    its profile, with its fallback ops (``fallback_ms`` of it). ``wanted_ms``: asked for."""
 
     size: Size
     alone_ms: float
@@ -134,10 +134,11 @@ def nearest_size(
 ) -> Size:
     """The size, among those tried, whose time is nearest to ``wanted_ms``.
 
-    Tried are ``begin`` and then, until one is near enough, what a straight line through the two
-    nearest times points to (through the first and the origin): sides are multiples of ``step``, in
-    the ratio of ``begin`` as far as these allow. Raises ConfigError where the smallest size takes
-    longer, or the largest is done sooner.
+    Tried are ``begin`` and then, until one is near enough, what a straight line points to: through
+    the nearest times below and above, or through the two nearest, but not far from proportion, for
+    sizes that are alike differ by chance. Sides are multiples of ``step``, in the ratio of
+    ``begin`` as far as these allow. Raises ConfigError where the smallest size takes longer, or the
+    largest is done sooner.
     """
     times: dict[Size, float] = {}
     size = begin
@@ -150,24 +151,42 @@ def nearest_size(
 
 
 def _next(times: Mapping[Size, float], begin: Size, step: int, wanted_ms: float) -> Size:
-    (size, ms), *others = sorted(times.items(), key=lambda each: abs(each[1] - wanted_ms))
-    end = _shaped(begin, step, 0.0 if ms > wanted_ms else math.inf)
-    # A network whose time has a part that every size has, and grows with the pixels, cannot get
-    # further from ``ms`` than in proportion.
-    bound_ms = times.get(end, ms * math.prod(end) / math.prod(size))
-    if (bound_ms - wanted_ms) * (ms - wanted_ms) > 0 and abs(bound_ms / wanted_ms - 1) > WITHIN:
-        kind, least = ("smallest", "least") if ms > wanted_ms else ("largest", "most")
-        raise ConfigError(
-            f"no input size takes {wanted_ms:g} ms alone on this machine: {size[0]}x{size[1]} takes "
-            f"{ms:.1f} ms, and {end[0]}x{end[1]}, the {kind}, {bound_ms:.1f} at {least}; choose "
-            "another alone_ms, or another model"
-        )
-    slope = ms / math.prod(size)
-    for other, its_ms in others[:1]:
-        apart = math.prod(other) - math.prod(size)
-        if apart and (its_ms - ms) / apart > 0:
-            slope = (its_ms - ms) / apart
-    return _shaped(begin, step, math.prod(size) + (wanted_ms - ms) / slope)
+    nearest = sorted(times, key=lambda each: abs(times[each] - wanted_ms))
+    size, ms = nearest[0], times[nearest[0]]
+    _check_reachable(size, ms, _shaped(begin, step, 0 if ms > wanted_ms else math.inf), wanted_ms)
+    beyond = [each for each in nearest if (times[each] > wanted_ms) != (ms > wanted_ms)]
+    proportion = ms / math.prod(size)
+    slope = _slope(times, size, (beyond or nearest[1:] or [size])[0])
+    if not beyond:
+        slope = min(max(slope or proportion, 0.5 * proportion), 1.5 * proportion)
+    return _shaped(begin, step, math.prod(size) + (wanted_ms - ms) / (slope or proportion))
+
+
+def _slope(times: Mapping[Size, float], one: Size, other: Size) -> float | None:
+    """ms a pixel; None where a larger picture took no longer: that is chance."""
+    apart = math.prod(other) - math.prod(one)
+    slope = (times[other] - times[one]) / apart if apart else 0.0
+    return slope if slope > 0 else None
+
+
+def _check_reachable(size: Size, ms: float, end: Size, wanted_ms: float) -> None:
+    """``end``: the smallest size where ``size`` takes too long, else the largest. A time that
+    grows with the pixels, from what every size takes, changes no more than in proportion."""
+    bound_ms = ms * math.prod(end) / math.prod(size)
+    too_long = ms > wanted_ms
+    reached = (
+        bound_ms <= wanted_ms * (1 + WITHIN) if too_long else bound_ms >= wanted_ms * (1 - WITHIN)
+    )
+    if reached:
+        return
+    kind, bound = ("smallest", "least") if too_long else ("largest", "most")
+    known = f"{size[0]}x{size[1]} takes {ms:.1f} ms, and "
+    said = f"{end[0]}x{end[1]}, the {kind}, "
+    said += f"takes {ms:.1f} ms" if size == end else f"{bound_ms:.1f} at {bound}"
+    raise ConfigError(
+        f"no input size takes {wanted_ms:g} ms alone on this machine: "
+        f"{'' if size == end else known}{said}; choose another alone_ms, or another model"
+    )
 
 
 def _shaped(begin: Size, step: int, pixels: float) -> Size:

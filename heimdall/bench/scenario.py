@@ -28,7 +28,8 @@ else:
 
 LONGEST_ALONE_MS = 10_000
 # What a DNN declared by an app may be given instead.
-_OVERRIDES = ("rate_hz", "max_rate_hz", "latency_constraint_ms", "priority", "beta", "on_event")
+_OVERRIDES = ("rate_hz", "max_rate_hz", "latency_constraint_ms", "priority", "on_event")
+_OVERRIDES += ("beta", "gamma", "l0")
 
 
 class _Table(BaseModel):
@@ -66,6 +67,8 @@ class DnnSettings(_Table):
     latency_constraint_ms: PositiveFloat | None = None
     priority: str | None = None
     beta: PositiveFloat | None = None
+    gamma: PositiveFloat | None = None
+    l0: PositiveFloat | None = None
     on_event: bool | None = None
     model: str | None = None
     options: Mapping[str, Any] | None = None
