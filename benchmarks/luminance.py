@@ -22,6 +22,7 @@ from heimdall.bench.footage import read_clip, results_of, with_moving_camera
 from heimdall.engine import open_engine
 from heimdall.models.catalog import open_pipeline
 from heimdall.models.luminance import MEASURES, luminance_difference
+from heimdall.simulator.parallel import results
 from heimdall.system import paths
 
 FPS = 30.0
@@ -107,20 +108,28 @@ def rows(seconds: float) -> Iterator[str]:
     titles += ["order as 1 - SSIM", "order as lost IoU"]
     yield "| " + " | ".join(titles) + " |"
     yield "|---" * len(titles) + "|"
-    engine = open_engine("onnxruntime")
-    for clip, moving, model in CLIPS:
-        pictures = pictures_of(clip, moving, seconds)
-        truth = None if model is None else list(results_of(open_pipeline(model), engine, pictures))
-        found = changes(pictures, truth)
-        for name in MEASURES:
-            cells = [named(clip, moving), name]
-            for lag in LAGS:
-                low, middle, high = np.percentile(found[name][lag], [5, 50, 95]) / 1e6
-                cells.append(f"{middle:.1f} ({low:.1f}-{high:.1f})")
-            every = [value for lag in LAGS for value in found[name][lag]]
-            cells.append(f"{agreement(every, found['unlike']):.2f}")
-            lost = f"{agreement(every, found['lost']):.2f} ({model})" if truth else ""
-            yield "| " + " | ".join([*cells, lost]) + " |"
+    lines = dict(results(rows_of, [(*clip, seconds) for clip in CLIPS]))
+    for index in range(len(CLIPS)):
+        yield from lines[index]
+
+
+def rows_of(clip: str, moving: bool, model: str | None, seconds: float) -> list[str]:
+    """Those of one clip."""
+    cv2.setNumThreads(1)
+    pictures, truth = pictures_of(clip, moving, seconds), None
+    if model is not None:
+        truth = list(results_of(open_pipeline(model), open_engine("onnxruntime"), pictures))
+    found, lines = changes(pictures, truth), []
+    for name in MEASURES:
+        cells = [named(clip, moving), name]
+        for lag in LAGS:
+            low, middle, high = np.percentile(found[name][lag], [5, 50, 95]) / 1e6
+            cells.append(f"{middle:.1f} ({low:.1f}-{high:.1f})")
+        every = [value for lag in LAGS for value in found[name][lag]]
+        cells.append(f"{agreement(every, found['unlike']):.2f}")
+        lost = f"{agreement(every, found['lost']):.2f} ({model})" if truth else ""
+        lines.append("| " + " | ".join([*cells, lost]) + " |")
+    return lines
 
 
 def cost_ms(height: int, width: int, name: str, times: int = 100) -> float:
