@@ -28,7 +28,13 @@ else:
 
 LONGEST_ALONE_MS = 10_000
 # What a DNN declared by an app may be given instead.
-_OVERRIDES = ("rate_hz", "max_rate_hz", "latency_constraint_ms", "priority", "on_event")
+_OVERRIDES: tuple[str, ...] = (
+    "rate_hz",
+    "max_rate_hz",
+    "latency_constraint_ms",
+    "priority",
+    "on_event",
+)
 _OVERRIDES += ("beta", "gamma", "l0")
 
 
