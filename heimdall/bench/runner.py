@@ -19,10 +19,11 @@ from typing import Any
 import psutil
 
 from heimdall.analyzer.profiler import Progress, no_progress
-from heimdall.app.options import RunOptions, check_writable
+from heimdall.app.options import RunOptions, check_number, check_writable
 from heimdall.bench.apart import Hearing, run_apart
 from heimdall.bench.live import run_live
 from heimdall.bench.scenario import load_scenario
+from heimdall.bench.statistics import over_runs
 from heimdall.bench.systems import System, parse_systems
 from heimdall.errors import ArgumentError, HeimdallError
 from heimdall.runtime.setup import confinement
@@ -31,6 +32,7 @@ from heimdall.system.cpu import cpu_name
 log = logging.getLogger(__name__)
 
 SCHEMA = 1
+MOST_RUNS = 1000
 _BENCH = (sys.executable, "-m", "heimdall.cli", "bench")
 
 Summary = dict[str, Any]
@@ -46,6 +48,7 @@ def compare(
     *,
     seconds: float,
     size: tuple[int, int] | None = None,
+    runs: int = 1,
     fallback: bool = True,
     device: str | None = None,
     gpu_cores: int | None = None,
@@ -56,13 +59,16 @@ def compare(
     command: str = "",
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
-    """What ``heimdall bench --json`` prints. A single system runs in this process.
+    """What ``heimdall bench --json`` prints. A single run of one system is made in this process.
 
+    ``runs``: of each system, in turns, so that a bad minute of the machine is nobody's alone;
+    ``systems`` has the first of each, ``runs`` all, ``over_runs`` what they say together.
     ``fallback`` False: no op is forced to the CPU. ``trace`` is written of a single system
-    only; ``report`` is a page that also says ``command``.
+    only; ``report`` is a page that also says ``command``. Both are of first runs.
     Raises ConfigError before anything runs when a name or value is wrong.
     """
     chosen = parse_systems(systems)
+    check_number("runs", runs, least=1, most=MOST_RUNS)
     if trace is not None and len(chosen) > 1:
         problem = f"records one system, not {len(chosen)}: name one, or ask for a report"
         raise ArgumentError(problem, argument="trace", value=trace)
@@ -88,16 +94,26 @@ def compare(
             own = replace(options, **policy, trace=traced(system))
             return run_live(workload, system, own, progress)
 
-        apart = OwnProcess(scenario, {**limits, "fallback": fallback}, traced)
-        alone = len(chosen) == 1
+        begun: set[str] = set()
+
+        def traced_once(system: System) -> Path | None:
+            again = system.name in begun
+            begun.add(system.name)
+            return None if again else traced(system)
+
+        apart = OwnProcess(scenario, {**limits, "fallback": fallback}, traced_once)
+        alone = len(chosen) == runs == 1
         tell = no_progress if alone else progress
-        summaries, failures, interrupted = run_all(chosen, here if alone else apart, tell)
+        found, failures, interrupted = run_all(chosen, here if alone else apart, tell, runs)
+        summaries = {name: each[0] for name, each in found.items()}
         result = {
             "schema": SCHEMA,
             "scenario": workload.name,
             "title": workload.title,
             "machine": machine(),
             "systems": summaries,
+            "runs": found,
+            "over_runs": {name: over_runs(each) for name, each in found.items()},
             "failures": failures,
             "interrupted": interrupted,
         }
@@ -132,28 +148,39 @@ def as_arguments(options: Mapping[str, Any]) -> list[str]:
 
 
 def run_all(
-    systems: Sequence[System], run: Callable[[System], Summary], progress: Progress
-) -> tuple[dict[str, Summary], list[str], bool]:
-    """(summaries by system, why some have none, whether the user interrupted).
+    systems: Sequence[System],
+    run: Callable[[System], Summary],
+    progress: Progress,
+    runs: int = 1,
+) -> tuple[dict[str, list[Summary]], list[str], bool]:
+    """(summaries by system, why some are missing, whether the user interrupted).
 
-    ``run`` makes one summary. A system that fails does not keep the others from running, and
-    an interruption keeps those that have finished.
+    ``run`` makes one summary; every system has its first turn, then its second. A system that
+    fails does not keep the others from running; one that has never run is not tried again. An
+    interruption keeps what has finished.
     """
-    summaries: dict[str, Summary] = {}
+    found: dict[str, list[Summary]] = {}
     failures: list[str] = []
+    left = list(systems)
     try:
-        for system in systems:
-            progress(system.name, 0, 1)
-            try:
-                summaries[system.name] = run(system)
-            except HeimdallError as error:
-                log.error("%s: %s", system.name, error)
-                failures.append(f"{system.name}: {error}")
-            progress(system.name, 1, 1)
+        for turn in range(runs):
+            for system in list(left):
+                what = system.name if runs == 1 else f"{system.name}, run {turn + 1} of {runs}"
+                progress(what, 0, 1)
+                try:
+                    summary = run(system)
+                    found.setdefault(system.name, []).append(summary)
+                except HeimdallError as error:
+                    log.error("%s: %s", system.name, error)
+                    failures.append(f"{system.name}: {error}")
+                    if system.name not in found:
+                        left.remove(system)
+                progress(what, 1, 1)
     except KeyboardInterrupt:
-        log.warning("interrupted: keeping %d of %d systems", len(summaries), len(systems))
-        return summaries, failures, True
-    return summaries, failures, False
+        made = sum(map(len, found.values()))
+        log.warning("interrupted: keeping %d of %d runs", made, runs * len(systems))
+        return found, failures, True
+    return found, failures, False
 
 
 class OwnProcess:

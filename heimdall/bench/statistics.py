@@ -19,6 +19,7 @@ from heimdall.errors import ArgumentError
 
 LEVEL = 0.95
 _DIGITS = 6
+_NO_FIGURES = ("schema", "seed")
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,12 @@ def over_runs(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """For every number of run summaries, at its place: what ``Interval`` has, as a dict.
 
     A number that some runs lack (a DNN that never ran has no latency) is that of the others, as
-    its ``n`` says; what no run has as a number is left out, and so are lists.
+    its ``n`` says. Left out is what no run has as a number, lists, ``schema`` and ``seed``.
     """
     found: dict[str, Any] = {}
     for key in dict.fromkeys(key for summary in summaries for key in summary):
+        if key in _NO_FIGURES:
+            continue
         values = [summary[key] for summary in summaries if key in summary]
         if tables := [value for value in values if isinstance(value, Mapping)]:
             if inner := over_runs(tables):

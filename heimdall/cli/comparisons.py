@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from heimdall.cli import console
 from heimdall.cli.parameters import (
     FILE,
     SIZE,
+    VARIATION,
+    WORKERS,
     Named,
     cores_option,
     device_option,
@@ -46,6 +49,14 @@ from heimdall.errors import HeimdallError
         show_default=True,
         help="How long each system runs after its warm-up.",
     ),
+    click.option(
+        "--runs",
+        type=click.IntRange(1),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Run all systems N times, in turns, for means with their 95% intervals.",
+    ),
     click.option("--size", type=SIZE, help="Picture drawn, such as 1280x720."),
     device_option,
     cores_option,
@@ -61,7 +72,7 @@ from heimdall.errors import HeimdallError
     json_option,
 )
 def bench(scenario: str, systems: str, as_json: bool, **rest: Any) -> None:
-    """Run SCENARIO live under several systems, one after the other, and compare.
+    """Run SCENARIO live under several systems, in turns, and compare.
 
     SCENARIO is a bundled name or a .toml file that names an app and overrides it. Interrupted,
     it shows the systems that have finished.
@@ -79,7 +90,7 @@ def bench(scenario: str, systems: str, as_json: bool, **rest: Any) -> None:
 
 
 @click.command(cls=console.Command)
-@click.argument("scenario")
+@click.argument("scenario", required=False)
 @options(
     click.option(
         "--device",
@@ -106,17 +117,72 @@ def bench(scenario: str, systems: str, as_json: bool, **rest: Any) -> None:
         help="Virtual time that is counted, after the warm-up.",
     ),
     click.option("--seed", type=int, default=0, show_default=True, help="Of all that is random."),
+    click.option(
+        "--seeds",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Run N seeds, from --seed on, for means with their 95% intervals.",
+    ),
+    click.option(
+        "--vary",
+        "variations",
+        type=VARIATION,
+        multiple=True,
+        callback=lambda ctx, param, values: dict(values),
+        help="Another figure of the machine, such as turn_ms=20; repeat for more.",
+    ),
     click.option("--render-ms", type=float, metavar="MS", help="Rendering takes so long a frame."),
     click.option("--fps", type=float, help="Target frame rate; the scenario's by default."),
     click.option("--size", type=SIZE, help="Picture drawn; the scenario's by default."),
     click.option("--trace", type=FILE, help="Write a timeline for ui.perfetto.dev."),
     click.option("--report", type=FILE, help="Write a page with charts and a timeline (.html)."),
+    click.option(
+        "--sweep",
+        type=FILE,
+        metavar="FILE",
+        help="Run every point of a .toml file instead: it names scenario, systems and what varies.",
+    ),
+    click.option(
+        "--output",
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        help="Where a sweep keeps its runs (.jsonl, or a folder; out by default), to go on there.",
+    ),
+    click.option(
+        "--workers",
+        type=WORKERS,
+        help="Processes for seeds and sweeps (one a core by default), or a cluster: "
+        "dask://HOST:PORT.",
+    ),
     json_option,
 )
-def simulate(
-    scenario: str, trace: Path | None, report: Path | None, as_json: bool, **rest: Any
+@click.pass_context
+def simulate(context: click.Context, scenario: str | None, as_json: bool, **rest: Any) -> None:
+    """Run SCENARIO on a virtual clock: would it hold its frame rate on that device?
+
+    With --seeds many times, by other chances; with --sweep every point of a file.
+    """
+    for name in ("seeds", "sweep", "output", "workers"):
+        if rest[name] is None:
+            del rest[name]
+    if "sweep" in rest:
+        _check_only(context, "sweep", ("sweep", "output", "workers", "as_json"))
+        _sweep(as_json, **rest)
+        return
+    if scenario is None:
+        raise click.UsageError("Missing argument 'SCENARIO' (or --sweep FILE).", context)
+    _refuse(context, ("output",), "is for --sweep")
+    if "seeds" in rest:
+        _refuse(context, ("trace", "report"), "is of one run: leave out --seeds")
+        _simulate_seeds(scenario, as_json, **rest)
+        return
+    _refuse(context, ("workers",), "is for --seeds and --sweep")
+    _simulate_once(scenario, as_json, **rest)
+
+
+def _simulate_once(
+    scenario: str, as_json: bool, trace: Path | None, report: Path | None, **rest: Any
 ) -> None:
-    """Run SCENARIO on a virtual clock: would it hold its frame rate on that device?"""
     with console.work(as_json), console.Progress() as progress:
         from heimdall.simulator.simulate import simulate as run_simulation
 
@@ -132,3 +198,47 @@ def simulate(
                 command = typed_command()
                 write_simulation(report, result, trace, command)
     show(as_json, result, "run_summary")
+
+
+def _simulate_seeds(scenario: str, as_json: bool, **rest: Any) -> None:
+    del rest["trace"], rest["report"]
+    with console.work(as_json), console.Progress() as progress:
+        from heimdall.simulator.seeds import simulate_seeds
+
+        result = simulate_seeds(scenario, progress=progress, **rest)
+    show(as_json, result, "seeds_report")
+
+
+def _sweep(as_json: bool, sweep: Path, **rest: Any) -> None:
+    options = {name: rest[name] for name in ("output", "workers") if name in rest}
+    with console.work(as_json), console.Progress() as progress:
+        from heimdall.simulator.sweep import run_sweep
+
+        result = run_sweep(sweep, progress=progress, **options)
+    show(as_json, result, "sweep_report")
+    if result["interrupted"]:
+        raise click.Abort
+
+
+def _typed(context: click.Context) -> list[click.Parameter]:
+    """What stands on the command line."""
+    given = click.core.ParameterSource.COMMANDLINE
+    return [
+        each
+        for each in context.command.params
+        if each.name and context.get_parameter_source(each.name) is given
+    ]
+
+
+def _check_only(context: click.Context, name: str, allowed: Sequence[str]) -> None:
+    """Refuse what was typed beside ``--name`` and goes with it no more than with a file."""
+    for each in _typed(context):
+        if each.name not in allowed:
+            said = each.opts[0] if isinstance(each, click.Option) else "SCENARIO"
+            raise click.UsageError(f"{said} stands in the file of --{name}: leave it out", context)
+
+
+def _refuse(context: click.Context, names: Sequence[str], why: str) -> None:
+    for each in _typed(context):
+        if each.name in names:
+            raise click.UsageError(f"{each.opts[0]} {why}", context)

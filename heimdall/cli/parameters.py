@@ -69,10 +69,32 @@ def system_names() -> list[str]:
     return [*BASELINES, *scheduler_names()]
 
 
+def parse_variation(text: str) -> tuple[str, Any]:
+    """``"turn_ms=20"`` to ``("turn_ms", 20)``; ConfigError when it is not that."""
+    name, _, value = text.partition("=")
+    if not name or not value:
+        raise ConfigError(f"{text!r}: expected NAME=VALUE, such as turn_ms=20")
+    for kind in (int, float):
+        try:
+            return name, kind(value)
+        except ValueError:
+            pass
+    return name, [float(each) for each in value.split(",")] if "," in value else value
+
+
+def parse_workers(text: str) -> int | str:
+    """See ``simulator.parallel.parse_workers``."""
+    from heimdall.simulator.parallel import parse_workers as parse
+
+    return parse(text)
+
+
 SIZE = Parsed("WxH", parse_size)
 PRESS = Parsed("S:KEY", parse_press)
 SERVE = Parsed("[HOST:]PORT", parse_serve)
 SHAPE = Parsed("INPUT=1x3xHxW", parse_shape)
+VARIATION = Parsed("NAME=VALUE", parse_variation)
+WORKERS = Parsed("N", parse_workers)
 FILE = click.Path(dir_okay=False, path_type=Path)
 json_option = click.option("as_json", "--json", is_flag=True, help="Print one JSON value.")
 device_option = click.option(
@@ -141,10 +163,12 @@ def typed_command() -> str:
 
 
 def show(as_json: bool, result: Any, table: str) -> None:
-    """Print a result as JSON, or through the function of ``cli.tables`` named ``table``."""
+    """Print a result as JSON, or through the function named ``table`` of ``cli.tables`` or
+    ``cli.many_runs``."""
     if as_json:
         console.print_json(result)
         return
-    from heimdall.cli import tables
+    from heimdall.cli import many_runs, tables
 
-    tables.show(*getattr(tables, table)(result))
+    home = tables if hasattr(tables, table) else many_runs
+    tables.show(*getattr(home, table)(result))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-NONE = "-"
+from heimdall.bench.statistics import over_runs
+from heimdall.cli import cells
+from heimdall.cli.cells import NONE
+from heimdall.cli.cells import facts as _facts
+from heimdall.cli.cells import number as _ms
+from heimdall.cli.cells import table as _table
+
 WIDE = 240
 MOST_DIFFERENCES = 20
 
@@ -22,30 +28,6 @@ def show(*parts: Table | str) -> None:
         console = Console(highlight=False, width=WIDE)
     for part in parts:
         console.print(Text(part) if isinstance(part, str) else part)
-
-
-def _table(title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """A table whose cells are right-aligned where the column's name begins with ``>``."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in columns:
-        right = column.startswith(">")
-        table.add_column(column.lstrip(">"), justify="right" if right else "left")
-    for row in rows:
-        table.add_row(*(Text(cell if isinstance(cell, str) else str(cell)) for cell in row))
-    return table
-
-
-def _facts(facts: Iterable[tuple[str, str]]) -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in facts:
-        table.add_row(Text(name, style="bold"), Text(value))
-    return table
-
-
-def _ms(value: float | None, digits: int = 1) -> str:
-    return NONE if value is None else f"{value:.{digits}f}"
 
 
 def run_summary(summary: Mapping[str, Any]) -> list[Table | str]:
@@ -61,7 +43,7 @@ def run_summary(summary: Mapping[str, Any]) -> list[Table | str]:
             f"{summary['frames']} in {summary['seconds']:.1f} s:"
             f" {_ms(fps['mean'], 2)} fps of {summary['fps_target']:g}"
             f" (windows of 1/3 s: {_ms(fps['min'])} to {_ms(fps['max'])}),"
-            f" {summary['late_frames']} late",
+            f" {summary['late_frames']} late ({cells.percent(summary['late_rate'], 1)})",
         ),
         (
             "interval",
@@ -81,8 +63,8 @@ def run_summary(summary: Mapping[str, Any]) -> list[Table | str]:
         facts.append(("simulated", f"{summary['times_real_time']:.0f} times faster than real time"))
     else:
         facts += _measured(summary)
-    columns = ["DNN", ">inferences", ">mean ms", ">p99", ">end to end", ">GPU", ">CPU"]
-    columns += [">chunks", ">fallback ops", ">missed"]
+    columns = ["DNN", ">inferences", ">a second", ">mean ms", ">p99", ">end to end", ">GPU"]
+    columns += [">CPU", ">chunks", ">fallback ops", ">missed", ">%"]
     rows = [_dnn_row(name, dnn) for name, dnn in summary["dnns"].items()]
     parts: list[Table | str] = [_facts(facts), "", _table(None, columns, rows)]
     if summary.get("windows"):
@@ -117,35 +99,35 @@ def _dnn_row(name: str, dnn: Mapping[str, Any]) -> list[object]:
     latency, whole = dnn["latency_ms"], dnn["end_to_end_ms"]
     counts = [dnn["gpu"], dnn["cpu"], dnn["chunks"], dnn["fallback_ops"], dnn["deadline_misses"]]
     times = [_ms(latency.get("mean")), _ms(latency.get("p99")), _ms(whole.get("mean"))]
-    return [name, dnn["inferences"], *times, *counts]
+    a_second = cells.rates(_ms(dnn["achieved_hz"], 2), dnn["required_hz"])
+    missed = cells.percent(dnn["miss_rate"])
+    return [name, dnn["inferences"], a_second, *times, *counts, missed]
 
 
 def bench_report(result: Mapping[str, Any]) -> list[Table | str]:
-    """Systems side by side: frames, then a line for each DNN with a column a system."""
+    """Systems side by side: frames, then a line for each DNN with a column a system. Of several
+    runs there are means, with half the 95% interval of each."""
     systems = result["systems"]
+    over = result.get("over_runs") or {name: over_runs([run]) for name, run in systems.items()}
     frames = [
         [
             name,
-            _ms(run["fps"]["mean"], 2),
-            f"{_ms(run['fps']['min'])} to {_ms(run['fps']['max'])}",
-            _ms(run["frame_interval_ms"]["p99"]),
-            run["late_frames"],
-            NONE if run["gap_utilization"] is None else f"{100 * run['gap_utilization']:.0f}%",
+            cells.mean(over[name]["fps"].get("mean"), 2),
+            cells.extremes(over[name]["fps"].get("min"), over[name]["fps"].get("max")),
+            cells.mean(over[name]["frame_interval_ms"].get("p99")),
+            cells.mean(over[name].get("late_rate"), 1, 100),
+            cells.mean(over[name].get("gap_utilization"), 0, 100),
             _overhead(run["gpu"]),
         ]
         for name, run in systems.items()
     ]
-    columns = ["system", ">fps", ">windows of 1/3 s", ">interval p99 ms", ">late frames"]
-    columns += [">gaps used", ">GPU not useful"]
+    columns = ["system", ">fps", ">windows of 1/3 s", ">interval p99 ms", ">late %"]
+    columns += [">gaps used %", ">GPU not useful"]
     names = list(dict.fromkeys(dnn for run in systems.values() for dnn in run["dnns"]))
     rows = [
-        [f"{dnn} {kind}", *(_ms(run["dnns"][dnn]["latency_ms"][kind]) for run in systems.values())]
+        [f"{dnn} {what}", *(cell(over[name]["dnns"][dnn]) for name in systems)]
         for dnn in names
-        for kind in ("mean", "max")
-    ]
-    rows += [
-        [f"{dnn} inferences", *(run["dnns"][dnn]["inferences"] for run in systems.values())]
-        for dnn in names
+        for what, cell in _DNN_FIGURES
     ]
     machine = result["machine"]
     first = next(iter(systems.values()), None)
@@ -154,7 +136,9 @@ def bench_report(result: Mapping[str, Any]) -> list[Table | str]:
         f"{result['title']} on {machine['processor']}, {machine['cores']} cores{gpu}"
     ]
     if systems:
-        latencies = _table(None, ["latency, ms", *(f">{name}" for name in systems)], rows)
+        latencies = _table(None, ["latencies in ms", *(f">{name}" for name in systems)], rows)
+        if (runs := max(len(each) for each in result.get("runs", {"": [0]}).values())) > 1:
+            parts.append(f"{runs} runs in turns: means, and half the 95% interval of each")
         parts += [*_loads(systems), "", _table(None, columns, frames), "", latencies]
     failures = [f"failed: {failure}" for failure in result["failures"]]
     errors = [f"{name}: {e}" for name, run in systems.items() for e in run["errors"]]
@@ -169,6 +153,14 @@ def _loads(systems: Mapping[str, Mapping[str, Any]]) -> list[str]:
         f" ({load['wanted_ms']:g} were asked for)"
         for name, load in found.items()
     ]
+
+
+_DNN_FIGURES: Sequence[tuple[str, Callable[[Mapping[str, Any]], str]]] = (
+    ("mean", lambda dnn: cells.mean(dnn.get("latency_ms", {}).get("mean"))),
+    ("longest", lambda dnn: cells.mean(dnn.get("latency_ms", {}).get("max"))),
+    ("missed %", lambda dnn: cells.mean(dnn.get("miss_rate"), 1, 100)),
+    ("a second", cells.achieved),
+)
 
 
 def _overhead(gpu: Mapping[str, Any]) -> str:

@@ -14,4 +14,5 @@
 - ``recorded``       the machine of a recorded run, and what that run showed
 - ``simulate``       a scenario on a device under a system, to the summary of a run
 - ``seeds``          many runs that differ by chance; ``parallel`` processes for them
+- ``sweep``          all points of a file (``sweep_file``), kept as they end
 """

@@ -32,6 +32,7 @@ def simulate_seeds(
     raised: see ``simulate``."""
     check_seeds(seeds)
     experiment = prepare(scenario, device, system, progress=progress, **options)
+    experiment.warn()
     numbers = range(seed, seed + seeds)
     runs = run_seeds(experiment, numbers, workers, progress)
     return {

@@ -66,6 +66,7 @@ def simulate(
         variations=variations,
         progress=progress,
     )
+    experiment.warn()
     return {**experiment.run(seed, trace), "wall_s": round(time.perf_counter() - began_s, 3)}
 
 
@@ -80,6 +81,13 @@ class Experiment:
     system: System
     seconds: float
     values: Mapping[str, Any] = field(default_factory=dict)
+
+    def warn(self) -> None:
+        """Name every DNN that is too slow even alone."""
+        render_ms = self.machine.render_ns / 1e6
+        for dnn in self.dnns:
+            if why := too_slow_alone(dnn.plan, fps=self.scenario.fps, render_ms=render_ms):
+                log.warning("%s", why)
 
     def begin(self, seed: int, tracer: Tracer | None = None) -> SimulatedRun:
         """A run that has not begun. Raises ConfigError where the system makes no sense."""
@@ -133,9 +141,6 @@ def prepare(
     if scenario.throttle is not None:
         values = {"throttle": (scenario.throttle.after_s, scenario.throttle.factor), **values}
     machine, dnns = vary(*open_machine(scenario, device, render_ms, progress), values)
-    for dnn in dnns:
-        if why := too_slow_alone(dnn.plan, fps=scenario.fps, render_ms=machine.render_ns / 1e6):
-            log.warning("%s", why)
     return Experiment(scenario, machine, tuple(dnns), asked, seconds, values)
 
 

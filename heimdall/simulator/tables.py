@@ -31,11 +31,19 @@ Kind = TypeVar("Kind", bound=Table)
 def read_toml(path: Path) -> dict[str, Any]:
     """What a file holds. Raises ConfigError where it cannot be read or is no TOML."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_toml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"device profile {path} cannot be read: {error}") from error
+    except ConfigError as error:
+        raise ConfigError(f"device profile {path} is {error}") from error
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """What a text holds. Raises ConfigError where it is no TOML."""
+    try:
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"device profile {path} is not valid TOML: {error}") from error
+        raise ConfigError(f"not valid TOML: {error}") from error
 
 
 def as_tables(kind: type[Kind], path: Path, content: Mapping[str, Any]) -> Kind:

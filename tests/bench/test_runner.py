@@ -48,7 +48,26 @@ def test_a_system_that_fails_does_not_keep_the_others_from_running():
 
     summaries, failures, interrupted = run_all(SYSTEMS, run, quiet)
     assert list(summaries) == ["multithread", "max-total"]
+    assert summaries["max-total"] == [{"name": "max-total"}]
     assert failures == ["fixed-5: no queue"]
+    assert not interrupted
+
+
+def test_systems_take_turns_and_one_that_cannot_run_is_tried_once():
+    tried = []
+
+    def run(system):
+        tried.append(system.name)
+        if system.name == "fixed-5" or (system.name == "max-total" and len(tried) == 5):
+            raise DeviceError("no queue")
+        return {"turn": len(tried)}
+
+    summaries, failures, interrupted = run_all(SYSTEMS, run, quiet, runs=3)
+    others = ["multithread", "max-total"]
+    assert tried == ["multithread", "fixed-5", "max-total", *others, *others]
+    assert [each["turn"] for each in summaries["multithread"]] == [1, 4, 6]
+    assert [each["turn"] for each in summaries["max-total"]] == [3, 7]
+    assert failures == ["fixed-5: no queue", "max-total: no queue"]
     assert not interrupted
 
 

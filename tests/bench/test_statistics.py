@@ -63,7 +63,14 @@ def test_a_quantile_lies_between_two_values_in_proportion():
 
 def test_runs_are_summed_up_place_by_place():
     summaries = [
-        {"fps": {"mean": 30.0, "note": "x"}, "misses": 1, "size": [1, 2], "rate": None, "is": True},
+        {
+            "seed": 1,
+            "fps": {"mean": 30.0, "note": "x"},
+            "misses": 1,
+            "size": [1, 2],
+            "rate": None,
+            "is": True,
+        },
         {"fps": {"mean": 28.0, "note": "y"}, "misses": 3, "size": [1, 2], "rate": 2, "is": True},
     ]
     found = over_runs(summaries)

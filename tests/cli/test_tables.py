@@ -32,10 +32,10 @@ def cells(lines: list[str], first: str) -> list[str]:
 
 def summary(frames: int = 40, **more: Any) -> dict[str, Any]:
     """A run of an app, counted as runs are."""
-    eye = DnnFigures()
+    eye = DnnFigures(required_hz=3.0)
     figures = Figures(20, {"eye": eye}, simulated=True)
     eye.latencies_ns.extend([10 * MS, 30 * MS])
-    eye.gpu, eye.cpu, eye.deadline_misses = 1, 1, 7
+    eye.gpu, eye.cpu, eye.deadline_misses = 1, 1, 1
     eye.chunks = 3
     for frame in range(frames):
         now_ns = frame * 50 * MS
@@ -64,7 +64,8 @@ def test_a_summary_says_how_fast_the_frames_came_and_what_each_dnn_did(shown):
     assert "50.00 ms p50" in text
     assert "93% used" in text
     assert "321 MB at most" in text
-    assert cells(lines, "eye") == ["eye", "2", "20.0", "29.8", "-", "1", "1", "3.0", "0", "7"]
+    row = ["eye", "2", "1.00", "of", "3", "20.0", "29.8", "-", "1", "1", "3.0", "0", "1", "50%"]
+    assert cells(lines, "eye") == row
     assert "error" not in text
 
 
