@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from heimdall.engine.checks import check_inputs
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 GPU_FAILURES_UNTIL_LOST = 3
+POOL_NICE = 5
 DRAIN_S = 5.0  # for work of a session that ends
 _NO_JOB = -1
 APP_FAILURES = (Exception, SystemExit)  # a thread that exits would take the pool with it
@@ -137,8 +139,9 @@ class Executor(SharedFallible):
         self.preloaded.set()
         self._urgent = urgent
         self._gpu = Workers("gpu", urgency=first_in_line if urgent else None)
-        self._cpu = Workers("cpu", urgency=in_background if urgent else lambda: lower_priority(5))
-        self._pool = Workers("pool", count=2, urgency=lambda: lower_priority(5))
+        nicely = partial(lower_priority, POOL_NICE)
+        self._cpu = Workers("cpu", urgency=in_background if urgent else nicely)
+        self._pool = Workers("pool", count=2, urgency=nicely)
         # Short work that a job waits for at each of its fallback ops: not behind whole pictures.
         self._fallback = Workers("fallback", urgency=second_in_line if urgent else None)
         self._handlers: dict[type, Callable[[Any], None]] = {
