@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from heimdall.bench.observed import UNSEEN_NS, Observed
 from heimdall.bench.scenario import Scenario
-from heimdall.bench.systems import Kind, System
+from heimdall.bench.systems import System
 from heimdall.errors import ConfigError, unknown
 from heimdall.runtime.deployment import plan_of
 from heimdall.runtime.telemetry.trace import Recording, read_recording
@@ -43,9 +43,7 @@ class RecordedRun(Observed):
             mode = config["mode"]
             name = config["scheduler"] + ("-static" if mode == ChunkMode.STATIC else "")
             name += "" if config["offload"] else "-nooffload"
-            self.system = System(
-                name, Kind.COORDINATED, config["scheduler"], mode, offload=config["offload"]
-            )
+            self.system = System(name, config["scheduler"], mode, offload=config["offload"])
         except (KeyError, TypeError) as error:
             raise ConfigError(f"the recording is damaged: {error!r}") from error
         if not self.frames_ns or self.frames_ns[-1] - self.frames_ns[0] <= _WARM_UP_NS:
