@@ -159,7 +159,8 @@ class DnnThread:
 class Threads(SharedFallible):
     """All DNNs of a run, a thread each, in the place of the Executor.
 
-    ``open_networks`` gives what runs the stages of a DNN, on a queue that no other DNN uses.
+    ``open_networks`` gives what runs the stages of a DNN, on a queue that no other DNN uses;
+    ``let_through`` is called when threads are to end, and whoever they may wait for will not go on.
     """
 
     def __init__(
@@ -168,8 +169,10 @@ class Threads(SharedFallible):
         open_networks: Callable[[Deployment], Sequence[Inference]],
         tracer: Tracer | None,
         admission: Admission = Admission.FREE,
+        let_through: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__()
+        self._let_through = let_through
         self._rounds: Gate = Rounds() if admission is Admission.ROUNDS else Free()
         self._turnstile: Gate = OneAtATime() if admission is Admission.DEADLINE else Free()
         self._inbox, self._open_networks, self._tracer = inbox, open_networks, tracer
@@ -200,6 +203,7 @@ class Threads(SharedFallible):
         threads = [self._threads.pop(name) for name in names]
         for thread in threads:
             thread.stop()
+        self._let_through()
         until_s = time.monotonic() + LAST_S
         ended = [thread.join(max(0.0, until_s - time.monotonic())) for thread in threads]
         for name in names:
@@ -225,5 +229,6 @@ class Threads(SharedFallible):
         """Let every thread finish its last inference."""
         for thread in self._threads.values():
             thread.stop()
+        self._let_through()
         for thread in self._threads.values():
             thread.join(LAST_S)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from heimdall.analyzer.precision import engine_for
@@ -103,7 +104,8 @@ class Uncoordinated:
                 for stage in range(len(deployment.graphs))
             ]
 
-        return Threads(inbox, open_networks, spans.tracer, self._sharing.admission)
+        drawn = partial(self._gate.leave, _RENDERING)
+        return Threads(inbox, open_networks, spans.tracer, self._sharing.admission, drawn)
 
     def _network(self, deployment: Deployment, stage: int, processors: Processors) -> Inference:
         graph, sharing = deployment.graphs[stage], self._sharing

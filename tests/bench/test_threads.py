@@ -71,15 +71,15 @@ class Stand(Session):
 class Bench:
     """Threads with one DNN, called "face:2" here and "face" by its app."""
 
-    def __init__(self, *, continuous=False, pipeline=None):
+    def __init__(self, *, continuous=False, pipeline=None, network=None, **options):
         self.inbox: queue.SimpleQueue = queue.SimpleQueue()
-        self.pipeline, self.network = pipeline or Mean(), Stand()
+        self.pipeline, self.network = pipeline or Mean(), network or Stand()
         dnn = DNN("face", model=self.pipeline, on_event=True)
         deployment = Deployment(dnn, self.pipeline, [], None)
         deployment.complete([StagePlan((1,), (False,), 1, 0, ())])
         # A scenario may say otherwise than the declaration; the plan is what counts.
         deployment.plan = dataclasses.replace(deployment.plan, continuous=continuous)
-        self.threads = Threads(self.inbox, lambda deployment: [self.network], None)
+        self.threads = Threads(self.inbox, lambda deployment: [self.network], None, **options)
         self.threads.add("face:2", deployment, lambda: FRAME, lambda value, frame: None)
 
     def ask(self, job):
@@ -178,6 +178,16 @@ def test_latency_leaves_out_the_first_input_and_the_last_output(bench, monkeypat
     assert finish.latency_ns == 100 + 10_000 + 1 + 100
     result = b.next()
     assert result.decoded_ns - result.requested_ns == 2 * (1 + 100 + 10_000)
+
+
+def test_threads_that_end_wait_for_nobody_who_will_not_go_on():
+    network = Stand()
+    network.may.clear()
+    b = Bench(network=network, let_through=network.may.set)
+    b.ask(1)
+    assert network.begun.wait(20)
+    assert b.threads.remove(["face:2"])
+    assert network.closed
 
 
 # --- threads that wait for one another ----------------------------------------------------------
