@@ -1,13 +1,12 @@
 """The systems that are compared: Heimdall's coordinator with a policy, and the baselines.
 
-``multithread``: each DNN in a thread of its own on a GPU queue of its own, uncoordinated (the
-paper's baseline, section 9.1). ``multithread-onnxruntime``: what one would write today, sessions
-in threads. ``fixed-N``: uncoordinated threads that wait after every N kernels (model-agnostic
-partitioning; the paper's N is 5). ``SCHEDULER[-static|-static-runs][-nooffload]``: coordinated.
+Of the baselines, each is a row of choices (``Sharing``) that its threads make live, and in virtual
+time alike. ``SCHEDULER[-static|-static-runs][-nooffload]``: coordinated.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from enum import Enum
@@ -15,49 +14,128 @@ from enum import Enum
 from heimdall.errors import ConfigError, unknown
 from heimdall.schedulers import SCHEDULERS, create
 from heimdall.vocabulary.enums import ChunkMode
+from heimdall.vocabulary.plans import DnnPlan
+
+# What a GPU is given at once where somebody more urgent may come: as long as the parts of a chunk
+# of Heimdall's are at most.
+BATCH_NS = 3_000_000
 
 
-class Kind(Enum):
-    """How a system runs DNNs."""
-
-    COORDINATED = "coordinated"
-    MULTITHREAD = "multithread"
-    MULTITHREAD_ONNXRUNTIME = "multithread-onnxruntime"
-    FIXED = "fixed"
+FIRST = -math.inf  # rank
 
 
-BASELINES = (Kind.MULTITHREAD.value, Kind.MULTITHREAD_ONNXRUNTIME.value, "fixed-5")
+class Precedence(Enum):
+    """Who has the GPU first where several want it; those of the same rank take turns."""
+
+    NOBODY = "nobody"
+    RENDERING = "rendering"
+    PRIORITIES = "rendering, then DNNs by their priority"
+
+    def rank(self, plan: DnnPlan) -> float:
+        """A DNN's: lower ones first, and rendering, if anybody, with FIRST."""
+        return -plan.utility.beta if self is Precedence.PRIORITIES else 0.0
+
+
+class Admission(Enum):
+    """When an inference may begin."""
+
+    FREE = "at once"
+    DEADLINE = "when no network runs on the GPU, that with the earliest deadline first"
+    ROUNDS = "when all inferences on the last frame have ended; frames in between are dropped"
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """How threads that nobody coordinates share the processors.
+
+    ``wait_ops``: a thread waits for the GPU after so many kernels; ``most_ops``: so many of its
+    kernels may be outstanding; ``batch_ns``: it asks again after so much GPU work whether it has
+    ``precedence``. None: there is no such limit. ``cores``: it runs on the CPU by onnxruntime, with
+    that many threads (0: one for each core), and not on the GPU.
+    """
+
+    wait_ops: int | None = None
+    most_ops: int | None = None
+    batch_ns: int | None = None
+    precedence: Precedence = Precedence.NOBODY
+    admission: Admission = Admission.FREE
+    cores: int | None = None
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.cores is None
+
+
+ALONE = Sharing()  # as if nobody else were there
+_BASELINES = {
+    # A thread and a GPU queue for each DNN (the paper's baseline, section 9.1).
+    "multithread": ALONE,
+    # What one would write without a GPU: sessions in threads, on a core each or on all of them.
+    "multithread-onnxruntime": Sharing(cores=1),
+    "multithread-onnxruntime-all": Sharing(cores=0),
+    # What one would try next, in the order of what it takes.
+    "render-first": Sharing(batch_ns=BATCH_NS, precedence=Precedence.RENDERING),
+    "priorities": Sharing(batch_ns=BATCH_NS, precedence=Precedence.PRIORITIES),
+    "edf": Sharing(admission=Admission.DEADLINE),
+    "edf-render-first": Sharing(
+        batch_ns=BATCH_NS, precedence=Precedence.RENDERING, admission=Admission.DEADLINE
+    ),
+    "drop-while-busy": Sharing(admission=Admission.ROUNDS),  # as MediaPipe limits its flow
+}
+
+
+def _fixed(ops: int) -> Sharing:
+    """Model-agnostic partitioning (section 9.1; the paper's number is 5)."""
+    return Sharing(wait_ops=ops)
+
+
+def _bounded(ops: int) -> Sharing:
+    """Never far ahead of the GPU, and never waiting for it to be idle."""
+    return Sharing(most_ops=ops)
+
+
+# name, then the number of kernels. A bound of one would be a wait after each: fixed-1.
+_NUMBERED = {
+    r"fixed-([1-9][0-9]{0,4})": _fixed,
+    r"bounded-([2-9]|[1-9][0-9]{1,4})": _bounded,
+}
+BASELINES = (*_BASELINES, "fixed-5", "bounded-2")
 
 
 @dataclass(frozen=True)
 class System:
-    """One system by its name; what does not apply to its kind is None or False."""
+    """One system by its name. ``sharing``: how a baseline's threads share the processors; the
+    others are of a coordinated one."""
 
     name: str
-    kind: Kind
-    scheduler: str | None = None  # of a coordinated one
+    scheduler: str | None = None
     mode: str = ChunkMode.ELASTIC
     offload: bool = False
-    ops: int | None = None  # kernels between two waits of a fixed one
+    sharing: Sharing | None = None
 
     @property
     def coordinated(self) -> bool:
-        return self.kind is Kind.COORDINATED
+        return self.sharing is None
 
 
 def parse_system(name: str) -> System:
     """The system called ``name``. Raises ConfigError, listing the names, when there is none."""
-    if name in (Kind.MULTITHREAD.value, Kind.MULTITHREAD_ONNXRUNTIME.value):
-        return System(name, Kind(name))
-    fixed = re.fullmatch(r"fixed-([1-9][0-9]{0,4})", name)
-    if fixed:
-        return System(name, Kind.FIXED, ops=int(fixed[1]))
+    if sharing := _sharing(name):
+        return System(name, sharing=sharing)
     policy = name.removesuffix("-nooffload")
     scheduler, mode = _mode_of(policy)
     if scheduler not in SCHEDULERS:
         raise ConfigError(unknown("system", name, system_names()))
     create(scheduler)  # another package's may not load: say so now
-    return System(name, Kind.COORDINATED, scheduler, mode, offload=policy == name)
+    return System(name, scheduler, mode, offload=policy == name)
+
+
+def _sharing(name: str) -> Sharing | None:
+    """What a baseline of that name is; None where it is none."""
+    for pattern, sharing in _NUMBERED.items():
+        if found := re.fullmatch(pattern, name):
+            return sharing(int(found[1]))
+    return _BASELINES.get(name)
 
 
 def _mode_of(policy: str) -> tuple[str, str]:

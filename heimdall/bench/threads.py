@@ -1,4 +1,5 @@
-"""Uncoordinated DNNs: a thread each, which knows nothing of the others or of rendering."""
+"""Uncoordinated DNNs: a thread each, which knows nothing of the others or of rendering but what
+gates tell it."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from heimdall.bench.admission import Free, Gate, OneAtATime, Passage, Rounds
 from heimdall.bench.inference import Inference
+from heimdall.bench.systems import Admission
 from heimdall.capture import Frame
 from heimdall.coordinator.bystander import InferenceEnded
 from heimdall.models.walk import Walk
@@ -26,7 +29,8 @@ LAST_S = 20.0  # for one that runs when it all ends
 class DnnThread:
     """Runs one DNN: preprocess, every stage, decode. A continuous one starts when it is first
     asked, and goes on at its highest rate; another runs once after being asked. What it posts is
-    of the job of the request that it runs for."""
+    of the job of the request that it runs for. It passes through ``rounds`` for each inference, and
+    through ``turnstile`` for each network."""
 
     def __init__(
         self,
@@ -38,7 +42,11 @@ class DnnThread:
         fault: Callable[[str, str, BaseException], None],
         renew: Renew,
         tracer: Tracer | None,
+        rounds: Gate,
+        turnstile: Gate,
     ) -> None:
+        self._rounds, self._turn = Passage(rounds, name), Passage(turnstile, name)
+        self._waited_ns = 0  # for the round of this inference, if somebody asked for it
         self._deployment = deployment
         self._networks = networks
         self._newest = newest
@@ -86,21 +94,30 @@ class DnnThread:
                 reason = f"inference failed: {say(error)}"
                 self._fault(self._name, f"{self._deployment.dnn.name}: {reason}", error)
                 self._inbox.put(JobFailed(self._job, reason))
+                self._rounds.leave()
                 self._stopped.wait(RETRY_S)
+        self._rounds.leave()
 
     def _wait(self) -> bool:
         """Until the next inference; False at the end."""
+        if not self._asked.is_set() or time.perf_counter_ns() < self._due_ns:
+            self._rounds.leave()  # the next one may begin without this DNN
         self._asked.wait()
-        if not self._deployment.plan.continuous:
-            self._asked.clear()
         self._stopped.wait(max(0, self._due_ns - time.perf_counter_ns()) / 1e9)
+        asked_ns = time.perf_counter_ns()
+        self._rounds.enter()
+        self._waited_ns = 0
+        if not self._deployment.plan.continuous:  # else the frame of that time was dropped
+            self._waited_ns = time.perf_counter_ns() - asked_ns
+            self._asked.clear()
         return not self._stopped.is_set()
 
     def _infer(self, frame: Frame, options: Mapping[str, Any]) -> None:
         """Latency counts as in coordinated runs, where the pool copies the first input to the GPU
         before it is enqueued, and the last output from it afterwards: from when the first input is
-        there to the end of the last op. What is copied in between counts."""
-        requested_ns = time.perf_counter_ns()
+        there to the end of the last op. What is copied in between counts, and so does the wait for
+        a round, of which those know nothing."""
+        requested_ns = time.perf_counter_ns() - self._waited_ns
         enqueued_ns = finished_ns = 0
         chunks = 0
         walk = Walk(self._deployment.pipeline, frame.image, options)
@@ -109,8 +126,8 @@ class DnnThread:
             outputs = []
             for task in walk.prepare():
                 network.write(task.inputs)
-                enqueued_ns = enqueued_ns or time.perf_counter_ns()
-                network.run()
+                enqueued_ns = enqueued_ns or time.perf_counter_ns() - self._waited_ns
+                self._in_turn(network, enqueued_ns)
                 finished_ns = time.perf_counter_ns()
                 outputs.append(network.read())
             chunks += network.chunks * len(outputs)
@@ -124,6 +141,14 @@ class DnnThread:
         self._inbox.put(InferenceEnded(finish))
         self._inbox.put(Result(self._name, value, frame, finish, requested_ns, decoded_ns))
 
+    def _in_turn(self, network: Inference, enqueued_ns: int) -> None:
+        """Run a network, with its deadline as rank."""
+        self._turn.enter(enqueued_ns + self._deployment.plan.constraint_ns)
+        try:
+            network.run()
+        finally:
+            self._turn.leave()
+
     def _finish(self, latency_ns: int, chunks: int) -> Finish:
         missed = latency_ns > self._deployment.plan.constraint_ns
         processor = self._networks[0].processor
@@ -134,7 +159,8 @@ class DnnThread:
 class Threads(SharedFallible):
     """All DNNs of a run, a thread each, in the place of the Executor.
 
-    ``open_networks`` gives what runs the stages of a DNN, on a queue that no other DNN uses.
+    ``open_networks`` gives what runs the stages of a DNN, on a queue that no other DNN uses;
+    ``let_through`` is called when threads are to end, and whoever they may wait for will not go on.
     """
 
     def __init__(
@@ -142,8 +168,13 @@ class Threads(SharedFallible):
         inbox: queue.SimpleQueue[Any],
         open_networks: Callable[[Deployment], Sequence[Inference]],
         tracer: Tracer | None,
+        admission: Admission = Admission.FREE,
+        let_through: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__()
+        self._let_through = let_through
+        self._rounds: Gate = Rounds() if admission is Admission.ROUNDS else Free()
+        self._turnstile: Gate = OneAtATime() if admission is Admission.DEADLINE else Free()
         self._inbox, self._open_networks, self._tracer = inbox, open_networks, tracer
         self._threads: dict[str, DnnThread] = {}
         self._options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
@@ -162,6 +193,8 @@ class Threads(SharedFallible):
             self._fault,
             renew,
             self._tracer,
+            self._rounds,
+            self._turnstile,
         )
 
     def remove(self, names: Iterable[str]) -> bool:
@@ -170,6 +203,7 @@ class Threads(SharedFallible):
         threads = [self._threads.pop(name) for name in names]
         for thread in threads:
             thread.stop()
+        self._let_through()
         until_s = time.monotonic() + LAST_S
         ended = [thread.join(max(0.0, until_s - time.monotonic())) for thread in threads]
         for name in names:
@@ -195,5 +229,6 @@ class Threads(SharedFallible):
         """Let every thread finish its last inference."""
         for thread in self._threads.values():
             thread.stop()
+        self._let_through()
         for thread in self._threads.values():
             thread.join(LAST_S)

@@ -34,6 +34,16 @@ class Cores:
         self.busy_ns += took_ns
         return start_ns + took_ns
 
+    def shared_end_ns(self, start_ns: int, work_ns: int) -> int:
+        """The same where a thread on each core does its part of the work, at best."""
+        self._ends = [end for end in self._ends if end > start_ns]
+        slower = 1.0 + self._contention * (self._count - 1)
+        turns = 1 + len(self._ends) / self._count  # of a core: this thread's, and the others'
+        took_ns = int(work_ns / self._count * slower * turns * self._noise())
+        self._ends += [start_ns + took_ns] * self._count
+        self.busy_ns += int(self._count * took_ns / turns)
+        return start_ns + took_ns
+
 
 class Threads:
     """Worker threads that serve one queue in order of arrival, as ``system.workers`` does."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from heimdall.bench.observed import UNSEEN_NS, Observed
 from heimdall.bench.scenario import Scenario
-from heimdall.bench.systems import Kind, System
+from heimdall.bench.systems import System
 from heimdall.errors import ConfigError, unknown
 from heimdall.runtime.deployment import plan_of
 from heimdall.runtime.telemetry.trace import Recording, read_recording
@@ -44,9 +44,7 @@ class RecordedRun(Observed):
             name = config["scheduler"] + (f"-{mode}" if mode != ChunkMode.ELASTIC else "")
             name += "" if config["offload"] else "-nooffload"
             self._cpu_workers = int(config.get("cpu_workers", 1))
-            self.system = System(
-                name, Kind.COORDINATED, config["scheduler"], mode, offload=config["offload"]
-            )
+            self.system = System(name, config["scheduler"], mode, offload=config["offload"])
         except (KeyError, TypeError, ValueError) as error:
             raise ConfigError(f"the recording is damaged: {error!r}") from error
         if not self.frames_ns or self.frames_ns[-1] - self.frames_ns[0] <= _WARM_UP_NS:

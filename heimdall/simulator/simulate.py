@@ -13,7 +13,7 @@ from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app.options import MAX_FPS, check_number, check_size
 from heimdall.bench.alone import too_slow_alone
 from heimdall.bench.scenario import Scenario, load_scenario
-from heimdall.bench.systems import Kind, System, parse_system
+from heimdall.bench.systems import System, parse_system
 from heimdall.errors import ConfigError
 from heimdall.runtime.telemetry.figures import SCHEMA
 from heimdall.runtime.telemetry.trace import Tracer
@@ -170,12 +170,13 @@ def simulated_run(
     tracer: Tracer | None = None,
 ) -> SimulatedRun:
     """A run that has not begun. Raises ConfigError where the system makes no sense."""
-    if system.kind is Kind.MULTITHREAD_ONNXRUNTIME and machine.software_gpu:
+    sharing = system.sharing
+    if sharing and not sharing.on_gpu and machine.software_gpu:
         raise ConfigError(
             f"{system.name} cannot be simulated on {machine.name!r}: its GPU is made of the cores "
             "that onnxruntime would take; run it (heimdall bench)"
         )
-    if not system.coordinated and not machine.batch_ns:
+    if sharing and not sharing.batch_ns and not machine.batch_ns:
         raise ConfigError(
             f"{system.name} cannot be simulated on {machine.name!r}: how its driver takes turns is "
             "not known; run it (heimdall bench)"
@@ -185,7 +186,7 @@ def simulated_run(
             f"{machine.cpu_workers} workers of the CPU need a core each: {machine.name!r} has "
             f"{machine.cores}"
         )
-    kind = CoordinatedRun if system.coordinated else UncoordinatedRun
+    kind = CoordinatedRun if sharing is None else UncoordinatedRun
     return kind(dnns, machine, system, fps=fps, seed=seed, tracer=tracer)
 
 

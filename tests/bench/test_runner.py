@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from heimdall.bench.runner import as_arguments, run_all
-from heimdall.bench.systems import parse_systems
+from heimdall.bench.systems import BASELINES, parse_systems
 from heimdall.cli import main
 from heimdall.errors import DeviceError
 
@@ -124,6 +124,22 @@ def test_systems_run_side_by_side_and_say_what_cannot_work(tmp_path: Path):
     assert result["systems"]["multithread"]["gap_utilization"] is None
     assert page.read_text(encoding="utf-8").count("<svg") == 4
     assert "hand cannot meet its latency constraint of 0 ms on the GPU even alone" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted({*BASELINES} - {"multithread", "multithread-onnxruntime"}))
+def test_every_baseline_runs_live(tmp_path: Path, name: str):
+    (tmp_path / "small.py").write_text(APP)
+    path = tmp_path / "small.toml"
+    path.write_text(SCENARIO)
+    done = bench(str(path), "--systems", name, "--seconds", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    run = json.loads(done.stdout)["systems"][name]
+    assert run["errors"] == []
+    assert run["fps"]["mean"] > 0
+    for dnn in run["dnns"].values():
+        assert dnn["inferences"] > 0
+        assert dnn["inferences"] == dnn["cpu" if "onnxruntime" in name else "gpu"]
 
 
 def test_a_system_that_cannot_run_is_named_with_the_reason(tmp_path: Path):

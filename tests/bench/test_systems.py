@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from heimdall.bench.systems import Kind, parse_system, parse_systems, system_names
+from heimdall.bench.systems import (
+    BASELINES,
+    FIRST,
+    Admission,
+    Precedence,
+    parse_system,
+    parse_systems,
+    system_names,
+)
 from heimdall.errors import ConfigError
+from heimdall.vocabulary.plans import DnnPlan, Utility
 
 
 @pytest.mark.parametrize("name", system_names())
@@ -25,15 +34,44 @@ def test_suffixes_choose_static_chunks_and_decline_offload():
 
 
 def test_a_fixed_system_says_after_how_many_kernels_it_waits():
-    assert parse_system("fixed-12").ops == 12
-    assert parse_system("fixed-5").kind is Kind.FIXED
+    assert parse_system("fixed-12").sharing.wait_ops == 12
+
+
+def test_a_bounded_system_says_how_many_kernels_may_be_outstanding():
+    assert parse_system("bounded-12").sharing.most_ops == 12
+
+
+def test_each_baseline_is_another_row_of_choices():
+    rows = {name: parse_system(name).sharing for name in BASELINES}
+    assert len(set(rows.values())) == len(BASELINES)
+    assert {name for name, row in rows.items() if not row.on_gpu} == {
+        "multithread-onnxruntime",
+        "multithread-onnxruntime-all",
+    }
+    assert rows["edf"].admission is Admission.DEADLINE
+    assert rows["drop-while-busy"].admission is Admission.ROUNDS
 
 
 @pytest.mark.parametrize(
-    "name", ["", "max-totl", "fixed-0", "fixed-", "max-total-nooffload-static"]
+    ("precedence", "ranks"),
+    [
+        (Precedence.NOBODY, [0, 0]),
+        (Precedence.RENDERING, [0, 0]),
+        (Precedence.PRIORITIES, [-8, -0.5]),
+    ],
+)
+def test_a_dnn_ranks_by_its_priority_and_below_rendering(precedence, ranks):
+    plans = [DnnPlan(str(beta), (), 1, utility=Utility(beta)) for beta in (8, 0.5)]
+    assert [precedence.rank(plan) for plan in plans] == ranks
+    assert all(rank > FIRST for rank in ranks)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "max-totl", "fixed-0", "fixed-", "bounded-1", "edf-static", "max-total-nooffload-static"],
 )
 def test_an_unknown_system_lists_the_valid_ones(name):
-    with pytest.raises(ConfigError, match=r"unknown system .*fixed-5.*max-total-static"):
+    with pytest.raises(ConfigError, match=r"unknown system .*edf.*fixed-5.*max-total-static"):
         parse_system(name)
 
 

@@ -6,12 +6,14 @@ import dataclasses
 import queue
 import threading
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from heimdall.app import DNN
 from heimdall.bench.inference import Session
+from heimdall.bench.systems import Admission
 from heimdall.bench.threads import Threads
 from heimdall.capture import Frame
 from heimdall.coordinator.bystander import InferenceEnded
@@ -69,15 +71,15 @@ class Stand(Session):
 class Bench:
     """Threads with one DNN, called "face:2" here and "face" by its app."""
 
-    def __init__(self, *, continuous=False, pipeline=None):
+    def __init__(self, *, continuous=False, pipeline=None, network=None, **options):
         self.inbox: queue.SimpleQueue = queue.SimpleQueue()
-        self.pipeline, self.network = pipeline or Mean(), Stand()
+        self.pipeline, self.network = pipeline or Mean(), network or Stand()
         dnn = DNN("face", model=self.pipeline, on_event=True)
         deployment = Deployment(dnn, self.pipeline, [], None)
         deployment.complete([StagePlan((1,), (False,), 1, 0, ())])
         # A scenario may say otherwise than the declaration; the plan is what counts.
         deployment.plan = dataclasses.replace(deployment.plan, continuous=continuous)
-        self.threads = Threads(self.inbox, lambda deployment: [self.network], None)
+        self.threads = Threads(self.inbox, lambda deployment: [self.network], None, **options)
         self.threads.add("face:2", deployment, lambda: FRAME, lambda value, frame: None)
 
     def ask(self, job):
@@ -176,3 +178,112 @@ def test_latency_leaves_out_the_first_input_and_the_last_output(bench, monkeypat
     assert finish.latency_ns == 100 + 10_000 + 1 + 100
     result = b.next()
     assert result.decoded_ns - result.requested_ns == 2 * (1 + 100 + 10_000)
+
+
+def test_threads_that_end_wait_for_nobody_who_will_not_go_on():
+    network = Stand()
+    network.may.clear()
+    b = Bench(network=network, let_through=network.may.set)
+    b.ask(1)
+    assert network.begun.wait(20)
+    assert b.threads.remove(["face:2"])
+    assert network.closed
+
+
+# --- threads that wait for one another ----------------------------------------------------------
+
+
+class Several:
+    """Threads with DNNs "a" and "b", asked once each time, that run when they may."""
+
+    def __init__(self, admission, constraints_ns=(1, 1), stands=(Stand, Stand)):
+        self.inbox: queue.SimpleQueue = queue.SimpleQueue()
+        self.networks = {name: make() for name, make in zip("ab", stands, strict=True)}
+        self.threads = Threads(
+            self.inbox, lambda deployment: [self.networks[deployment.dnn.name]], None, admission
+        )
+        for name, constraint_ns in zip("ab", constraints_ns, strict=True):
+            pipeline = Mean()
+            deployment = Deployment(DNN(name, model=pipeline, on_event=True), pipeline, [], None)
+            deployment.complete([StagePlan((1,), (False,), 1, 0, ())])
+            deployment.plan = dataclasses.replace(deployment.plan, constraint_ns=constraint_ns)
+            self.threads.add(name, deployment, lambda: FRAME, lambda value, frame: None)
+
+    def ask(self, *names):
+        self.threads.execute([Prepare(0, name, 0) for name in names])
+
+    def close(self):
+        for network in self.networks.values():
+            network.may.set()
+        self.threads.close()
+
+
+@pytest.mark.parametrize("admission", [Admission.DEADLINE, Admission.ROUNDS])
+def test_one_waits_until_the_other_has_ended(admission):
+    several = Several(admission)
+    a, b = several.networks["a"], several.networks["b"]
+    a.may.clear()
+    several.ask("a")
+    assert a.begun.wait(20)
+    several.ask("b")
+    assert not b.begun.wait(0.2)
+    a.may.set()
+    assert b.begun.wait(20)
+    several.close()
+
+
+def test_without_admission_nobody_waits():
+    several = Several(Admission.FREE)
+    a, b = several.networks["a"], several.networks["b"]
+    a.may.clear()
+    several.ask("a", "b")
+    assert a.begun.wait(20)
+    assert b.begun.wait(20)
+    several.close()
+
+
+class Noting(Clock):
+    """Knows how often each thread has looked at it."""
+
+    def __init__(self):
+        super().__init__()
+        self.looks: Counter[str] = Counter()
+
+    def perf_counter_ns(self):
+        self.looks[threading.current_thread().name] += 1
+        return self.now_ns
+
+
+def test_the_wait_for_a_frame_that_is_under_way_counts_as_latency(monkeypatch):
+    clock = Noting()
+    monkeypatch.setattr("heimdall.bench.threads.time", clock)
+    several = Several(Admission.ROUNDS)
+    a = several.networks["a"]
+    a.may.clear()
+    several.ask("a")
+    assert a.begun.wait(20)
+    several.ask("b")
+    while clock.looks["b"] < 2:  # the second time is when it asks
+        time.sleep(0.001)
+    clock.go_on(1000)
+    a.may.set()
+    posted = [several.inbox.get(timeout=20) for _ in range(4)]
+    ended = [each.finish for each in posted if isinstance(each, InferenceEnded)]
+    assert [(finish.dnn, finish.latency_ns) for finish in ended] == [("a", 1000), ("b", 1000)]
+    several.close()
+
+
+def test_who_fails_does_not_keep_the_others_out():
+    several = Several(Admission.ROUNDS)
+    several.networks["a"].does = lambda step: 1 / 0
+    several.ask("a")
+    assert isinstance(several.inbox.get(timeout=20), JobFailed)
+    several.ask("b")
+    assert several.networks["b"].begun.wait(20)
+    several.close()
+
+
+def test_threads_that_wait_for_one_another_end_when_they_are_stopped():
+    several = Several(Admission.ROUNDS)
+    several.ask("a", "b")
+    assert several.threads.remove(["a", "b"])

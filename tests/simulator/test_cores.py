@@ -32,6 +32,19 @@ def test_work_beside_other_work_is_slowed():
     assert cores.end_ns(0, 1000) == 1200
 
 
+def test_work_that_all_cores_share_takes_a_part_of_its_time():
+    cores = quiet(4, contention=0.1)
+    assert cores.shared_end_ns(100, 1000) == 100 + 1000 / 4 * 1.3
+    assert cores.busy_ns == 1300
+
+
+def test_what_shares_all_cores_takes_turns_on_them():
+    cores = quiet(4)
+    cores.shared_end_ns(0, 1000)
+    assert cores.shared_end_ns(0, 1000) == 500
+    assert cores.busy_ns == 2000
+
+
 def test_one_thread_serves_in_order_of_arrival():
     thread = Threads(quiet(4))
     assert [thread.end_ns(0, 10), thread.end_ns(5, 10), thread.end_ns(50, 10)] == [10, 20, 60]

@@ -1,21 +1,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from heimdall.simulator.agenda import Agenda
-from heimdall.simulator.turns import TurnTakingGpu
+from heimdall.simulator.turns import Service, TurnTakingGpu
 
 
 class Bench:
     """A GPU, what it ran, and when runs ended."""
 
-    def __init__(self, batch_ns: int, switch_ns: int = 0) -> None:
+    def __init__(self, batch_ns: int, switch_ns: int = 0, **service: Any) -> None:
         self.agenda: Agenda[Callable[[int], None]] = Agenda()
         self.ran: list[tuple[str, int, int]] = []
         self.ended: dict[str, int] = {}
         self.gpu = TurnTakingGpu(
             self.agenda,
-            batch_ns=batch_ns,
+            service=Service(batch_ns, **service),
             switch_ns=switch_ns,
             noise=lambda: 1.0,
             ran=lambda *batch: self.ran.append(batch),
@@ -59,3 +60,20 @@ def test_a_switch_between_queues_costs():
     bench.submit("b", 10, 10)
     bench.go()
     assert bench.ran == [("a", 0, 13), ("b", 13, 26), ("b", 26, 36)]
+
+
+def test_the_lowest_rank_is_served_first_and_equal_ones_in_turns():
+    bench = Bench(batch_ns=10, ranks={"frame": -9, "urgent": -1})
+    for queue in ("a", "b", "urgent", "frame"):
+        bench.submit(queue, 10, 10)
+    bench.go()
+    order = [queue for queue, _, _ in bench.ran]
+    assert order == ["a", "frame", "frame", "urgent", "urgent", "b", "a", "b"]
+
+
+def test_a_batch_is_no_more_than_what_may_be_outstanding():
+    bench = Bench(batch_ns=100, most_ops=2)
+    bench.submit("a", 10, 10, 10)
+    bench.submit("b", 10)
+    bench.go()
+    assert bench.ran == [("a", 0, 20), ("b", 20, 30), ("a", 30, 40)]
