@@ -16,7 +16,8 @@ from heimdall.runtime.processors import Processors
 from heimdall.system.workers import Workers
 from heimdall.vocabulary.processors import GPU
 
-# A software GPU's threads take turns in SCHED_RR's slices; what a real driver does is not known.
+# A software GPU's rendering waits for the end of a slice of SCHED_RR (between queues it alternates
+# kernel by kernel: docs/drivers.md); what a real driver does is not known.
 _REAL_TIME_SLICE_NS = 100_000_000
 _ROUNDS = 3
 _HAND_OVERS = 200
@@ -87,6 +88,6 @@ def measure_hand_overs() -> tuple[int, ...]:
 
 
 def driver_turn_ns(processors: Processors) -> int:
-    """How long the GPU stays with one queue while others wait; 0 where that is not known."""
+    """How long rendering waits for networks that are never idle; 0 where that is not known."""
     software = processors.software
     return _REAL_TIME_SLICE_NS if software and software.realtime else 0
