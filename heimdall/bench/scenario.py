@@ -28,14 +28,8 @@ else:
 
 LONGEST_ALONE_MS = 10_000
 # What a DNN declared by an app may be given instead.
-_OVERRIDES: tuple[str, ...] = (
-    "rate_hz",
-    "max_rate_hz",
-    "latency_constraint_ms",
-    "priority",
-    "on_event",
-)
-_OVERRIDES += ("beta", "gamma", "l0")
+_TIMING = ("rate_hz", "max_rate_hz", "latency_constraint_ms", "on_event")
+_OVERRIDES = (*_TIMING, "priority", "beta", "gamma", "l0")
 
 
 class _Table(BaseModel):

@@ -85,6 +85,13 @@ def test_a_figure_that_could_not_be_taken_is_a_dash(tmp_path: Path):
     assert "<td>–</td></tr>" in text  # no decision was timed
 
 
+def test_the_input_sizes_that_were_found_are_on_the_page(tmp_path: Path):
+    load = {"size": [512, 928], "alone_ms": 93.19, "fallback_ms": 0.0, "wanted_ms": 95.0}
+    loaded = {**run(30.0), "loads": {"eye": load}}
+    text = page(tmp_path, result(worse=loaded, best=loaded), {})
+    assert text.count("eye takes 93.2 ms alone at 512×928 (95 were asked for).") == 1
+
+
 def test_what_a_trace_says_cannot_end_the_script(tmp_path: Path):
     text = page(tmp_path, result(best=run(30.0)), {"best": COORDINATED})
     assert "\\u003cutility>" in text

@@ -73,6 +73,16 @@ def test_a_scenario_without_an_app_declares_its_dnns(load):
             'app = "shopping"\n[dnns.style]\nevent = {process = "gauss", rate_hz = 1}',
             "event.process: Input should be 'poisson' or 'periodic'",
         ),
+        ('app = "shopping"\n[dnns.detect]\nalone_ms = 9', "any size, not nanodet"),
+        ('app = "shopping"\n[dnns.hand]\nalone_ms = 0', "alone_ms: Input should be greater than 0"),
+        (
+            'app = "shopping"\n[dnns.detect]\nmodel = "light:squeezenet"\nalone_ms = 9',
+            "detect.*any size, not light:squeezenet",
+        ),
+        (
+            'app = "shopping"\n[dnns.detect]\nmodel = "ppocr"\nalone_ms = 9',
+            r"alone_ms needs options = { size = \[height, width\] } too",
+        ),
         ("fps = 30\nsize = [640, 480]", "it has no DNN"),
         ("fps = 30\nsize = [640, 480]\n[dnns.a]\nrate_hz = 1", "needs a reference"),
         ('fps = 30\n[dnns.a]\nreference = "ArcFace"', "size: Field required"),
@@ -89,6 +99,31 @@ def test_forced_fallback_ops_can_be_left_out():
     before, after = scenario.declared(), scenario.without_fallback().declared()
     assert after[-1].force_fallback == ()
     assert after[:-1] == before[:-1]
+
+
+def test_input_sizes_can_be_replaced():
+    scenario = load_scenario("shopping-phone")
+    before, after = scenario.declared(), scenario.with_sizes({"style": (80, 96)}).declared()
+    assert after[-1].options == {"size": [80, 96]}
+    assert after[-1].force_fallback == before[-1].force_fallback
+    assert after[:-1] == before[:-1]
+
+
+def test_utility_can_be_replaced():
+    """What section 9.4 of the paper says that it gave a DNN: a higher gamma, a higher L0."""
+    scenario = load_scenario("shopping")
+    hand = scenario.settings("hand").model_copy(update={"beta": None, "gamma": 1.5, "l0": 7.0})
+    changed = scenario.model_copy(update={"dnns": {"hand": hand}}).declared()
+    (found,) = [dnn for dnn in changed if dnn.name == "hand"]
+    assert (found.beta, found.gamma, found.l0) == (None, 1.5, 7.0)
+
+
+def test_the_phones_load_asks_for_the_papers_and_tunes_no_utility():
+    scenario = load_scenario("shopping-phone")
+    alone_ms = [scenario.settings(dnn.name).alone_ms for dnn in scenario.declared()]
+    assert alone_ms == [95, 207, 256, 60]  # Table 2
+    assert [dnn.constraint_ms for dnn in scenario.declared()] == [1000, 1000, 500, 100]
+    assert all(dnn.beta is dnn.gamma is dnn.l0 is None for dnn in scenario.declared())
 
 
 def test_an_unknown_scenario_lists_the_bundled_ones():

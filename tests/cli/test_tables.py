@@ -101,6 +101,16 @@ def test_systems_stand_side_by_side_and_failures_below(shown):
     assert lines[-1] == "failed: greedy: ended with status 3"
 
 
+def test_the_input_sizes_that_were_found_are_told_once(shown):
+    load = {"size": [512, 928], "alone_ms": 93.19, "fallback_ms": 0.0, "wanted_ms": 95.0}
+    one = {**summary(), "loads": {"eye": load}}
+    machine = {"processor": "a CPU", "cores": 2}
+    result = {"title": "Shopping", "machine": machine, "failures": []}
+    lines = shown(tables.bench_report({**result, "systems": {"a": one, "b": one}}))
+    found = [line for line in lines if "alone" in line]
+    assert found == ["eye: 93.2 ms alone at 512x928 (95 were asked for)"]
+
+
 def test_where_every_system_failed_there_is_no_table(shown):
     result = {
         "title": "Shopping",

@@ -23,6 +23,14 @@ def test_what_a_scenario_says_of_rates_does_not_change_it():
     assert network_id(one) == network_id(other)
 
 
+def test_a_network_of_a_load_is_called_after_that_whatever_its_size():
+    small, large = (
+        DNN("a", model="centerface", options={"size": size, "score": 0.5}) for size in (32, 64)
+    )
+    assert network_id(small, 95) == network_id(large, 95)
+    assert len({network_id(small), network_id(small, 95), network_id(small, 207)}) == 3
+
+
 def test_few_values_stand_for_many():
     assert thinned([3, 1, 2]) == [1, 2, 3]
     some = thinned(range(1000), most=10)
