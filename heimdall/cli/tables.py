@@ -137,6 +137,10 @@ def bench_report(result: Mapping[str, Any]) -> list[Table | str]:
     ]
     columns = ["system", ">fps", ">windows of 1/3 s", ">interval p99 ms", ">late frames"]
     columns += [">gaps used", ">GPU not useful"]
+    powers = [run.get("power_w") for run in systems.values()]
+    if any(power is not None for power in powers):  # where the counters can be read
+        columns.append(">power W")
+        frames = [[*row, _ms(power)] for row, power in zip(frames, powers, strict=True)]
     names = list(dict.fromkeys(dnn for run in systems.values() for dnn in run["dnns"]))
     rows = [
         [f"{dnn} {kind}", *(_ms(run["dnns"][dnn]["latency_ms"][kind]) for run in systems.values())]
