@@ -85,9 +85,8 @@ Latencies of different DNNs belong together: what one wins, another may lose. {f
 FINDING = """Under max-total,
 the default policy, "paper" changes nothing, by cells or by pixels, and "aging" shows a moving
 camera's mask 0.02 better, a still one's 0.002 worse, and faces the same: differences within the
-spread of the seeds. Under max-min "paper" is the better one for masks (0.78 against 0.74), for it
-lets the other network wait less. Of what is summed matters for none of it. So `App.content` stays
-"aging" and `App.luminance` "cells"."""
+spread of the seeds. Under max-min "paper" is the better one for masks (0.78 against 0.74). What is
+summed matters for none of it. So `App.content` stays "aging", `App.luminance` "cells"."""
 CLIP_SECONDS = 8.0
 MODELS = {"face": "centerface", "segment": "selfie"}
 

@@ -100,6 +100,20 @@ def test_systems_stand_side_by_side_and_failures_below(shown):
     assert lines[-1] == "failed: greedy: ended with status 3"
 
 
+def test_power_is_a_column_where_it_could_be_read(shown):
+    result = {
+        "title": "Shopping",
+        "machine": {"processor": "a CPU", "cores": 2},
+        "systems": {"heimdall": {**summary(), "power_w": 12.345}, "other": summary()},
+        "failures": [],
+    }
+    lines = shown(tables.bench_report(result))
+    assert cells(lines, "heimdall")[-1] == "12.3"
+    assert cells(lines, "other")[-1] == "-"
+    del result["systems"]["heimdall"]["power_w"]
+    assert "power" not in "".join(shown(tables.bench_report(result)))
+
+
 def test_where_every_system_failed_there_is_no_table(shown):
     result = {
         "title": "Shopping",
