@@ -101,7 +101,7 @@ def test_systems_stand_side_by_side_and_failures_below(shown):
 
 
 def test_power_is_a_column_where_it_could_be_read(shown):
-    result = {
+    result: dict[str, Any] = {
         "title": "Shopping",
         "machine": {"processor": "a CPU", "cores": 2},
         "systems": {"heimdall": {**summary(), "power_w": 12.345}, "other": summary()},

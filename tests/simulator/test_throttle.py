@@ -12,6 +12,7 @@ from heimdall.bench.scenario import load_scenario
 from heimdall.bench.workload import as_app
 from heimdall.cli.tables import run_summary
 from heimdall.errors import ConfigError
+from heimdall.simulator.coordinated import CoordinatedRun
 from heimdall.simulator.simulate import prepare, simulate
 from heimdall.simulator.throttle import throttled
 from heimdall.system import paths
@@ -37,6 +38,7 @@ def hot():
 
 def test_expected_latencies_follow_the_gpu():
     run = prepare("shopping", "lg-v50", "max-total", variations=THROTTLE).begin(0)
+    assert isinstance(run, CoordinatedRun)
     expected = []
     for seconds in (15, 45):  # the figures count from 15 s on
         run.advance(seconds * 1_000_000_000)
