@@ -39,7 +39,7 @@ def hot():
 def test_expected_latencies_follow_the_gpu():
     run = prepare("shopping", "lg-v50", "max-total", variations=THROTTLE).begin(0)
     assert isinstance(run, CoordinatedRun)
-    expected = []
+    expected: list[dict[str, int]] = []
     for seconds in (15, 45):  # the figures count from 15 s on
         run.advance(seconds * 1_000_000_000)
         if not expected:
