@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from heimdall.errors import ArgumentError, ConfigError, unknown
+from heimdall.system.policy import parse_policy
 from heimdall.vocabulary.enums import ChunkMode, Content, Luminance, OverlayView
 
 if TYPE_CHECKING:
@@ -54,10 +55,12 @@ class RunOptions:
     screenshot: Path | None = None  # the last frame
     trace: Path | None = None
     gpu_cores: int | None = None  # cores of the software GPU
+    cpu_workers: int | None = None  # DNNs that the CPU runs at once, each on a core (default 1)
     overlay: str = OverlayView.PANEL
     full_screen: bool = False
     press: tuple[tuple[float, str], ...] = ()  # (seconds after warm-up, key): pressed by itself
     realtime: bool | None = None  # real-time software GPU; None: where permitted
+    gpu_policy: str | None = None  # of the software GPU's threads: rr, rr-N, fifo, normal
     build_first: bool = False  # all networks for the GPU before the first frame
 
     def __post_init__(self) -> None:
@@ -68,6 +71,11 @@ class RunOptions:
         check_number("seconds", self.seconds, above=0)
         check_number("frames", self.frames, least=1)
         check_number("gpu_cores", self.gpu_cores, least=1)
+        check_number("cpu_workers", self.cpu_workers, least=1)
+        if isinstance(self.cpu_workers, float):
+            raise ArgumentError(
+                "must be a whole number", argument="cpu_workers", value=self.cpu_workers
+            )
         if self.serve is not None and not (self.serve[0] and 0 <= self.serve[1] <= MAX_PORT):
             problem = f"give a host, and a port from 0 to {MAX_PORT}"
             raise ArgumentError(problem, argument="serve", value=self.serve)
@@ -77,6 +85,7 @@ class RunOptions:
             check_scheduler(self.scheduler)
         _one_of("mode", self.mode, ChunkMode.values())
         _one_of("overlay", self.overlay, OverlayView.values())
+        check_policy(self.gpu_policy, self.realtime)
         if self.content is not None:
             _one_of("content", self.content, Content.values())
         if self.luminance is not None:
@@ -115,10 +124,12 @@ class RunArguments(TypedDict, total=False):
     screenshot: Path | str | None
     trace: Path | str | None
     gpu_cores: int | None
+    cpu_workers: int | None
     overlay: str
     full_screen: bool
     press: tuple[tuple[float, str], ...]
     realtime: bool | None
+    gpu_policy: str | None
     build_first: bool
 
 
@@ -172,6 +183,15 @@ def check_scheduler(scheduler: str | type[Scheduler] | Scheduler, where: str = "
         name_of(scheduler)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}" if where else str(error)) from error
+
+
+def check_policy(policy: str | None, realtime: bool | None) -> None:
+    """Raise ConfigError unless it is a policy of the software GPU, and goes with ``realtime``."""
+    if policy is None:
+        return
+    if realtime not in (None, parse_policy(policy).realtime):
+        problem = "is the opposite of realtime: leave one of them out"
+        raise ArgumentError(problem, argument="gpu_policy", value=policy)
 
 
 def parse_size(text: str) -> tuple[int, int]:

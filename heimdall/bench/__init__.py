@@ -3,6 +3,7 @@
 - ``scenario``  a workload: an app and what it changes, or DNNs that are simulated only
 - ``systems``   what runs it: the coordinator with a policy, or an uncoordinated baseline
 - ``workload``  a scenario as an App that runs; ``standin`` networks for its load
+- ``loads``     input sizes at which networks take as long alone as a scenario asks for
 - ``uncoordinated``  the baselines live, by ``threads`` and ``inference``
 - ``live``      one system; ``runner`` several, each in a process of its own (``apart``)
 - ``statistics``  several runs together: means with intervals

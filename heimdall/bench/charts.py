@@ -130,7 +130,8 @@ def _draw_utility(
 def _draw_occupancy(
     axes: Axes, timeline: Timeline, chosen: Mapping[str, str], left: float, right: float
 ) -> None:
-    lanes = [str(lane) for lane in (Lane.CPU, Lane.GPU, Lane.RENDER) if lane in timeline.lanes]
+    workers = [lane for lane in timeline.lanes if lane.partition("-")[0] == Lane.CPU]
+    lanes = [*workers, *(str(each) for each in (Lane.GPU, Lane.RENDER) if each in timeline.lanes)]
     drawn: defaultdict[tuple[int, str], list[Span]] = defaultdict(list)
     for span in timeline.spans:
         if span.lane in lanes and span.start_ms < right and span.start_ms + span.ms > left:

@@ -11,6 +11,7 @@ from heimdall.app import create
 from heimdall.app.options import RunOptions
 from heimdall.bench.alone import measure_useful_ms, too_slow_alone
 from heimdall.bench.energy import EnergyMeter
+from heimdall.bench.loads import fit
 from heimdall.bench.scenario import Scenario
 from heimdall.bench.systems import System
 from heimdall.bench.uncoordinated import Uncoordinated
@@ -34,10 +35,12 @@ def run_live(
     which device. Warns first of a DNN that cannot meet its latency constraint even alone.
     ``lone_times``: measure afterwards what a run's work takes alone, for ``useful_ms``.
     ``power_w`` is the processor's mean power over the run, its warm-up included, or None.
+    ``loads``: of each DNN with ``alone_ms`` its input size, and what it takes alone.
 
     Raises HeimdallError when it cannot start.
     """
     entered_s = time.perf_counter()
+    scenario, loads = fit(scenario, options, progress)
     app = create(as_app(scenario))
     baseline = None if system.coordinated else Uncoordinated(system)
     with open_run(app, options, progress, baseline) as run:
@@ -54,7 +57,13 @@ def run_live(
                 summary, drawings, run.setup.deployments, progress
             )
     wall_s = round(time.perf_counter() - entered_s, 3)
-    return {**summary, "system": system.name, "power_w": power_w, "wall_s": wall_s}
+    return {
+        **summary,
+        "system": system.name,
+        "loads": {name: load.to_dict() for name, load in loads.items()},
+        "power_w": power_w,
+        "wall_s": wall_s,
+    }
 
 
 def hopeless(setup: Setup) -> list[str]:

@@ -40,6 +40,9 @@ def write_report(
         result=result,
         systems=systems,
         dnns=dnns,
+        loads={
+            name: load for run in systems.values() for name, load in run.get("loads", {}).items()
+        },
         colours=charts.colours(dnns),
         device=next((run["device"] for run in systems.values()), None),
         command=command,

@@ -25,8 +25,8 @@ from heimdall.bench.live import run_live
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.systems import System, parse_systems
 from heimdall.errors import ArgumentError, HeimdallError
+from heimdall.runtime.setup import confinement
 from heimdall.system.cpu import cpu_name
-from heimdall.system.softgpu import plan
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +50,7 @@ def compare(
     device: str | None = None,
     gpu_cores: int | None = None,
     realtime: bool | None = None,
+    gpu_policy: str | None = None,
     trace: Path | None = None,
     report: Path | None = None,
     command: str = "",
@@ -73,9 +74,9 @@ def compare(
     if not fallback:
         workload = workload.without_fallback()
     limits: dict[str, Any] = {"seconds": seconds, "size": size, "device": device}
-    limits |= {"gpu_cores": gpu_cores, "realtime": realtime}
+    limits |= {"gpu_cores": gpu_cores, "realtime": realtime, "gpu_policy": gpu_policy}
     options = RunOptions(headless=True, **limits)
-    plan(cores=gpu_cores, realtime=realtime)
+    confinement(options, process=True)
     with tempfile.TemporaryDirectory() as folder:
 
         def traced(system: System) -> Path | None:

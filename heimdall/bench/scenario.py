@@ -26,8 +26,16 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+LONGEST_ALONE_MS = 10_000
 # What a DNN declared by an app may be given instead.
-_OVERRIDES = ("rate_hz", "max_rate_hz", "latency_constraint_ms", "priority", "beta", "on_event")
+_OVERRIDES: tuple[str, ...] = (
+    "rate_hz",
+    "max_rate_hz",
+    "latency_constraint_ms",
+    "priority",
+    "on_event",
+)
+_OVERRIDES += ("beta", "gamma", "l0")
 
 
 class _Table(BaseModel):
@@ -54,6 +62,10 @@ class DnnSettings(_Table):
     ``reference`` is the paper's network for this task (Table 2), under which the phones' profiles
     list it. ``max_rate_hz = inf`` lifts the app's cap. A ``model`` that is not the app's stands in
     for its load only: its results do not reach the app.
+
+    ``alone_ms``: live, the network gets the input size at which it takes so long alone on this
+    machine, its fallback ops included (see ``loads``); the option ``size`` is where the search
+    begins. A phone's load is that of its ``reference``.
     """
 
     rate_hz: PositiveFloat | None = None
@@ -61,9 +73,12 @@ class DnnSettings(_Table):
     latency_constraint_ms: PositiveFloat | None = None
     priority: str | None = None
     beta: PositiveFloat | None = None
+    gamma: PositiveFloat | None = None
+    l0: PositiveFloat | None = None
     on_event: bool | None = None
     model: str | None = None
     options: Mapping[str, Any] | None = None
+    alone_ms: float | None = Field(default=None, gt=0, le=LONGEST_ALONE_MS)
     force_fallback: tuple[str, ...] | None = None
     event: EventProcess | None = None
     reference: str | None = None
@@ -125,6 +140,15 @@ class Scenario(_Table):
         """The same, with no op forced to the CPU."""
         none = {"force_fallback": ()}
         dnns = {name: settings.model_copy(update=none) for name, settings in self.dnns.items()}
+        return self.model_copy(update={"dnns": dnns})
+
+    def with_sizes(self, sizes: Mapping[str, tuple[int, int]]) -> Scenario:
+        """The same, with an input of (height, width) for each of these DNNs."""
+        dnns = {**self.dnns}
+        for dnn in self.declared():
+            if dnn.name in sizes:
+                options = {"options": {**dnn.options, "size": list(sizes[dnn.name])}}
+                dnns[dnn.name] = self.settings(dnn.name).model_copy(update=options)
         return self.model_copy(update={"dnns": dnns})
 
     def app_class(self) -> type[App]:
@@ -220,6 +244,22 @@ def _check_whole(path: Path, scenario: Scenario, dnns: tuple[DNN, ...]) -> None:
             raise ConfigError(
                 f"scenario {path}: DNN {dnn.name!r} needs a reference, the network it stands for"
             )
+        if scenario.app is not None and scenario.settings(dnn.name).alone_ms is not None:
+            _check_size_can_be_chosen(f"scenario {path}: DNN {dnn.name!r}: alone_ms", dnn)
+
+
+def _check_size_can_be_chosen(where: str, dnn: DNN[Any]) -> None:
+    from heimdall.bench.standin import PREFIX  # here: few scenarios need what these load
+    from heimdall.models.catalog import open_pipeline
+
+    by_name = isinstance(dnn.model, str) and not dnn.model.startswith(PREFIX)
+    if not by_name or open_pipeline(str(dnn.model), **dnn.pipeline_options).size_step is None:
+        raise ConfigError(f"{where} needs a model whose input may have any size, not {dnn.model}")
+    if "size" not in dnn.options:
+        raise ConfigError(
+            f"{where} needs options = {{ size = [height, width] }} too: what to begin with; its "
+            "aspect ratio is kept"
+        )
 
 
 def _first(error: ValidationError) -> str:

@@ -20,6 +20,7 @@ from heimdall.cli.parameters import (
     device_option,
     json_option,
     options,
+    policy_option,
     realtime_option,
     scheduler_names,
     show,
@@ -60,7 +61,11 @@ if TYPE_CHECKING:
     ),
     device_option,
     cores_option,
+    click.option(
+        "--cpu-workers", type=int, metavar="N", help="DNNs that the CPU runs at once; 1 by default."
+    ),
     realtime_option,
+    policy_option,
     click.option("--headless", is_flag=True, help="Draw without a window."),
     click.option(
         "--serve",

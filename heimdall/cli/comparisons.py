@@ -18,6 +18,7 @@ from heimdall.cli.parameters import (
     device_option,
     json_option,
     options,
+    policy_option,
     realtime_option,
     show,
     system_names,
@@ -49,6 +50,7 @@ from heimdall.errors import HeimdallError
     device_option,
     cores_option,
     realtime_option,
+    policy_option,
     click.option(
         "--fallback/--no-fallback",
         default=True,

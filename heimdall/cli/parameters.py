@@ -85,6 +85,11 @@ cores_option = click.option("--gpu-cores", type=int, metavar="N", help="Cores of
 realtime_option = click.option(
     "--realtime/--no-realtime", default=None, help="Insist on, or decline, real time."
 )
+policy_option = click.option(
+    "--gpu-policy",
+    metavar="NAME",
+    help="How the system runs the software GPU: rr, rr-N (slices of N ms), fifo or normal.",
+)
 shape_option = click.option(
     "--shape",
     "shapes",

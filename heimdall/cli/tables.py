@@ -159,10 +159,20 @@ def bench_report(result: Mapping[str, Any]) -> list[Table | str]:
     ]
     if systems:
         latencies = _table(None, ["latency, ms", *(f">{name}" for name in systems)], rows)
-        parts += ["", _table(None, columns, frames), "", latencies]
+        parts += [*_loads(systems), "", _table(None, columns, frames), "", latencies]
     failures = [f"failed: {failure}" for failure in result["failures"]]
     errors = [f"{name}: {e}" for name, run in systems.items() for e in run["errors"]]
     return parts + (["", *failures, *errors] if failures or errors else [])
+
+
+def _loads(systems: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The input sizes that were found, a line each: the same for every system."""
+    found = {name: load for run in systems.values() for name, load in run.get("loads", {}).items()}
+    return [
+        f"{name}: {load['alone_ms']:.1f} ms alone at {load['size'][0]}x{load['size'][1]}"
+        f" ({load['wanted_ms']:g} were asked for)"
+        for name, load in found.items()
+    ]
 
 
 def _overhead(gpu: Mapping[str, Any]) -> str:

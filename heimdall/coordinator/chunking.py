@@ -48,7 +48,8 @@ class Chunking(ABC):
 
     @abstractmethod
     def gaps(self, chunks_left: int, left_ns: int, gap_ns: int) -> int:
-        """How many gaps work of ``left_ns`` in ``chunks_left`` static chunks needs, at least 1."""
+        """How many gaps work of ``left_ns`` needs, or ``chunks_left`` static chunks; at least 1.
+        What runs off the GPU is among the work."""
 
     @abstractmethod
     def lone_ns(self, gaps: int, work_ns: int, gap_ns: int, interval_ns: int) -> int:

@@ -64,7 +64,8 @@ class Coordinator:
     when static; negative keeps a reserve). ``offload``: move DNNs between GPU and CPU, looked at
     every ``offload_interval_ns`` with the margin m = ``offload_margin``. ``content``: how a
     changing scene counts ("paper" or "aging"). ``render_priority``: "top", or "equal" (chunks
-    start without regard to rendering). ``admission``: "one-in-flight" remembers one request while
+    start without regard to rendering). ``cpu_workers``: how many jobs the CPU runs at once, each
+    on a core of its own. ``admission``: "one-in-flight" remembers one request while
     a job runs, "queue(n)" n of them. Raises ConfigError for anything else.
 
     ``decisions``: how often the scheduler has been asked.
@@ -86,6 +87,7 @@ class Coordinator:
         render_priority: str = RenderPriority.TOP,
         admission: str = "one-in-flight",
         margin_ns: int | None = None,
+        cpu_workers: int = 1,
     ) -> None:
         choices: tuple[tuple[str, str, type[Name]], ...] = (
             ("chunk mode", mode, ChunkMode),
@@ -97,6 +99,8 @@ class Coordinator:
                 raise ConfigError(unknown(kind, name, names))
         if frame_interval_ns <= 0 or offload_interval_ns <= 0:
             raise ConfigError("the frame interval and the offload interval must be above 0 ns")
+        if cpu_workers < 1:
+            raise ConfigError(f"the CPU needs at least one worker, not {cpu_workers}")
         self._plans = tuple(dnns)
         self._dnns = {plan.name: Dnn(plan) for plan in self._plans}
         self._gone: set[str] = set()  # DNNs that were removed
@@ -114,9 +118,15 @@ class Coordinator:
         self._chunking = CHUNKINGS[mode](margin_ns)
         self._gap = Gap(frame_interval_ns)
         self._placement = Placement(
-            self._dnns, enabled=offload, margin=offload_margin, interval_ns=offload_interval_ns
+            self._dnns,
+            enabled=offload,
+            margin=offload_margin,
+            interval_ns=offload_interval_ns,
+            cpu_workers=cpu_workers,
         )
-        self._jobs = Jobs(self._dnns, self._placement, self._chunking, self._gap, frame_interval_ns)
+        self._jobs = Jobs(
+            self._dnns, self._placement, self._chunking, self._gap, frame_interval_ns, cpu_workers
+        )
         self._dispatcher = self._new_dispatcher()
         self._handlers: dict[type, Callable[[Any, int, list[Action]], str]] = {
             FrameRendered: self._frame_rendered,
@@ -180,6 +190,7 @@ class Coordinator:
             "render_priority": RenderPriority.EQUAL if self._equal else RenderPriority.TOP,
             "admission": self._admission,
             "margin_ns": self._chunking.margin_ns,
+            "cpu_workers": self._jobs.capacity[CPU],
         }
 
     @classmethod
@@ -277,7 +288,7 @@ class Coordinator:
                 f"job {job.id} of {job.dnn!r} runs {asked}, but ChunkFinished says {told}"
             )
         job.happened(ChunkFinished)
-        self._jobs.running[event.processor] = None
+        self._jobs.running[event.processor].remove(job)
         elapsed_ns = event.elapsed_ns
         job.executed_ns += elapsed_ns
         if event.processor == GPU:
@@ -300,7 +311,7 @@ class Coordinator:
                 f"{costs.run_end[job.next_op]}, but FallbackFinished says {event.end_op}"
             )
         job.happened(FallbackFinished)
-        costs.learn_fallback(job.next_op, event.end_op, event.elapsed_ns)
+        costs.learn_fallback(job.next_op, event.end_op, now_ns - job.left_ns)
         self._jobs.progress(job, event.end_op, now_ns, out)
         return FALLBACK_ENDED
 
@@ -364,7 +375,8 @@ class Coordinator:
         dnn.rebuilt(plan)
         self._renew(before, dnn.plan)
         self._placement.built(dnn, now_ns, out)
-        return ""
+        self._jobs.rebuilt(dnn, now_ns, out)
+        return CHUNK_ENDED  # the CPU may be free now
 
     def _adjusted(self, event: DnnAdjusted, now_ns: int, out: list[Action]) -> str:
         dnn = self._dnn(event.dnn)

@@ -66,8 +66,8 @@ class Dispatcher:
             elif job.state is FALLBACK:
                 away.append(job)
         running, lost = self._jobs.running, self._placement.lost
-        busy = running[GPU]
-        if on_gpu and busy is not None:
+        if on_gpu and running[GPU]:
+            (busy,) = running[GPU]
             if trigger in _MAY_PREEMPT and busy.may_end_early and not busy.yields:
                 self._preempt(busy, on_gpu, now_ns, out)
         elif on_gpu and GPU not in lost and not self._gone_on(on_gpu, now_ns, out):
@@ -75,12 +75,15 @@ class Dispatcher:
             if fitting:
                 self._view.away = away
                 asked += self._offer(GPU, fitting, trigger, now_ns, out)
-        if on_cpu and running[CPU] is None and CPU not in lost:
+        while on_cpu and self._jobs.has_room(CPU) and CPU not in lost:
             for job in on_cpu:  # the system preempts on a CPU: no need to cut
                 job.end_op = job.stage_costs.ops
             self._view.away = ()
             asked += self._offer(CPU, on_cpu, trigger, now_ns, out)
-        runnable = bool(on_gpu) or running[GPU] is not None
+            offered, on_cpu = on_cpu, [job for job in on_cpu if job.state is READY]
+            if len(on_cpu) == len(offered):  # the policy wants none of them there
+                break
+        runnable = bool(on_gpu) or bool(running[GPU])
         if runnable is not self._gap.runnable:
             self._gap.advance(now_ns)
             self._gap.runnable = runnable
@@ -163,7 +166,7 @@ class Dispatcher:
             job = self._jobs.in_flight.get(chosen.job)
             if job is None or job.state is not READY:
                 raise self._wrong(chosen, "which could not run: choose from view.jobs")
-            if job.processor != chosen.processor or self._jobs.running[job.processor] is not None:
+            if job.processor != chosen.processor or not self._jobs.has_room(job.processor):
                 raise self._wrong(chosen, f"which cannot run on {chosen.processor!r} now")
             costs = job.stage_costs
             last = costs.run_end[job.next_op] if job.processor == GPU else costs.ops
@@ -180,7 +183,7 @@ class Dispatcher:
     def _start(self, job: Job, end_op: int, reason: str, now_ns: int, out: list[Action]) -> None:
         job.happened(RunChunk)
         processor, next_op, until_ns = job.processor, job.next_op, 0
-        self._jobs.running[processor] = job
+        self._jobs.running[processor].append(job)
         job.running_end_op = end_op
         job.may_end_early, job.yields = self._ends_early and processor == GPU, False
         goes_on = job.chunk_end_op > 0

@@ -24,6 +24,7 @@ class Job(JobView):
     yields: bool = False  # and has been asked to
     chunk_end_ns: int = 0  # when it is expected to end
     chunk_end_op: int = 0  # of a chunk that holds fallback ops and is under way; 0: there is none
+    left_ns: int = 0  # when it last left for the pool's fallback ops
     last_op_ns: int = 0  # when its last op so far ended
     chunks: int = 0
 

@@ -13,6 +13,7 @@ from heimdall.coordinator.placement import Placement
 from heimdall.coordinator.states import FINISHED, TABLE, CoordinationError, State, illegal
 from heimdall.vocabulary.events import (
     Action,
+    DnnBuilt,
     DnnRemoved,
     Drop,
     Finish,
@@ -24,11 +25,13 @@ from heimdall.vocabulary.events import (
 from heimdall.vocabulary.processors import CPU, GPU
 
 _REMEMBERED = 256  # ended jobs whose late events are still understood
+_NOT_TO_BLAME = frozenset({ProcessorLost, DnnBuilt})  # a request that these end is run anew
 
 
 class Jobs:
-    """``in_flight``: jobs by number, oldest first; ``running``: the job on each processor;
-    ``resting``: when the next job of a DNN may start, while its rate cap or a failure delays it."""
+    """``in_flight``: jobs by number, oldest first; ``running``: those on each processor, of which
+    there are ``capacity`` at most; ``resting``: when the next job of a DNN may start, while its
+    rate cap or a failure delays it."""
 
     def __init__(
         self,
@@ -37,9 +40,11 @@ class Jobs:
         chunking: Chunking,
         gap: Gap,
         interval_ns: int,
+        cpu_workers: int = 1,
     ) -> None:
         self.in_flight: dict[int, Job] = {}
-        self.running: dict[str, Job | None] = {GPU: None, CPU: None}
+        self.running: dict[str, list[Job]] = {GPU: [], CPU: []}
+        self.capacity = {GPU: 1, CPU: cpu_workers}
         self.resting: dict[str, int] = {}
         self.rest_until_ns: float = inf  # none may start before
         self.started = False
@@ -129,7 +134,7 @@ class Jobs:
 
     def on_gpu(self) -> bool:
         """Whether a chunk has the GPU, or will go on there when its fallback ops have run."""
-        if self.running[GPU] is not None:
+        if self.running[GPU]:
             return True
         return any(job.chunk_end_op for job in self.in_flight.values())
 
@@ -140,6 +145,10 @@ class Jobs:
                 del self.resting[name]
                 self.begin(dnn, now_ns, out)
         self.rest_until_ns = min(self.resting.values(), default=inf)
+
+    def has_room(self, processor: str) -> bool:
+        """Whether a processor can run one more job."""
+        return len(self.running[processor]) < self.capacity[processor]
 
     def ready(self, job: Job, now_ns: int, out: list[Action]) -> None:
         """A job that is ready goes on: to the pool for fallback ops, else it waits for its
@@ -152,11 +161,12 @@ class Jobs:
         if costs.fallback[job.next_op]:
             job.happened(RunFallback)
             end_op = costs.run_end[job.next_op]
+            job.left_ns = now_ns
             job.back_ns = now_ns + costs.fallback_ns(job.next_op, end_op)
             out.append(RunFallback(job.id, job.dnn, job.stage, job.task, job.next_op, end_op))
-        job.remaining_ns, other_ns, chunks = job.left()
-        job.other_ns = 0 if self._chunking.holds_fallback else other_ns  # it lies in those gaps
-        job.gaps = self._chunking.gaps(chunks, job.remaining_ns, self._gap.usual_ns)
+        job.remaining_ns, job.other_ns, chunks = job.left()
+        one_by_one_ns = job.remaining_ns + job.other_ns
+        job.gaps = self._chunking.gaps(chunks, one_by_one_ns, self._gap.usual_ns)
 
     def progress(self, job: Job, end_op: int, now_ns: int, out: list[Action]) -> None:
         """Ops up to ``end_op`` are done: on with the task, the next one, the next stage, or end."""
@@ -188,21 +198,33 @@ class Jobs:
         self._end(job, now_ns, out)
 
     def drop(self, job: Job, event: type, reason: str, now_ns: int, out: list[Action]) -> None:
-        """The job ends without a result: ``event`` is JobFailed, ProcessorLost or DnnRemoved."""
+        """The job ends without a result: ``event`` is JobFailed, ProcessorLost, DnnRemoved or
+        DnnBuilt."""
         job.happened(event)
-        if self.running[job.processor] is job:
-            self.running[job.processor] = None
-        if event is ProcessorLost and not job.owner.plan.continuous:
-            job.owner.pending = max(job.owner.pending, 1)  # the request is not to blame
-        out.append(Drop(job.id, job.dnn, reason))
+        if job in self.running[job.processor]:
+            self.running[job.processor].remove(job)
+        again = event in _NOT_TO_BLAME
+        if again and not job.owner.plan.continuous:
+            job.owner.pending = max(job.owner.pending, 1)
+        out.append(Drop(job.id, job.dnn, reason, again))
         self._end(job, now_ns, out)
 
     def removed(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
         """A DNN is not to be run any more."""
         dnn.pending = 0
         self.resting.pop(dnn.name, None)
+        self._drop_job_of(dnn, DnnRemoved, "removed", now_ns, out)
+
+    def rebuilt(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
+        """A DNN goes by another plan: so does its job, from the beginning and on a newer frame.
+        The one it had may wait, or compute, for seconds where nothing was built yet."""
+        self._drop_job_of(dnn, DnnBuilt, "built for the GPU", now_ns, out)
+
+    def _drop_job_of(
+        self, dnn: Dnn, event: type, reason: str, now_ns: int, out: list[Action]
+    ) -> None:
         if dnn.job is not None:
-            self.drop(self.in_flight[dnn.job.id], DnnRemoved, "removed", now_ns, out)
+            self.drop(self.in_flight[dnn.job.id], event, reason, now_ns, out)
 
     def _end(self, job: Job, now_ns: int, out: list[Action]) -> None:
         del self.in_flight[job.id]

@@ -57,7 +57,7 @@ class Proposal:
 
 
 def step(
-    loads: Sequence[Load], *, margin: float, move_ns: int, interval_ns: int
+    loads: Sequence[Load], *, margin: float, move_ns: int, interval_ns: int, cpu_workers: int = 1
 ) -> Proposal | None:
     """The one move that pays now, or None.
 
@@ -67,15 +67,34 @@ def step(
     factor = (1.0 + margin) * (1.0 + move_ns / interval_ns)
     contended = sum(load.gpu_share for load in loads) >= _BUSY
     return (
-        (_offload(loads, factor) if contended else None) or _reload(loads, factor) or _return(loads)
+        (_offload(loads, factor, cpu_workers) if contended else None)
+        or _reload(loads, factor)
+        or _return(loads)
     )
 
 
-def predict_cpu_ns(load: Load, loads: Sequence[Load]) -> float:
-    """Latency on the CPU worker, which serves one job after the other: its own time plus its
-    wait for the DNNs already there (for two that never pause, twice the time)."""
-    others = (o for o in loads if o.processor == CPU and o.name != load.name)
-    return load.cpu_ns + sum(other.cpu_ns * other.cpu_duty for other in others)
+def predict_cpu_ns(load: Load, loads: Sequence[Load], workers: int = 1) -> float:
+    """Latency on the CPU, whose workers serve jobs as they come: its own time plus its wait for
+    the DNNs already there (for two that never pause on one worker, twice the time)."""
+    others = [o for o in loads if o.processor == CPU and o.name != load.name]
+    return load.cpu_ns + _cpu_wait_ns(others, workers)
+
+
+def _cpu_wait_ns(others: Sequence[Load], workers: int) -> float:
+    """How long a job waits for one of the CPU's workers behind jobs of ``others``. Of n others
+    workers - 1 leave it one; it waits for the rest, as long as they are on average, and all
+    workers are at those."""
+    behind = len(others) + 1 - workers
+    if behind <= 0:
+        return 0.0
+    work_ns = sum(other.cpu_ns * other.cpu_duty for other in others)
+    return work_ns * (behind / len(others) / workers)
+
+
+def _more_wait_ns(load: Load, comes: Load, there: Sequence[Load], workers: int) -> float:
+    """How much longer a DNN on the CPU waits when another one comes to those that are there."""
+    others = [o for o in there if o is not load]
+    return _cpu_wait_ns([*others, comes], workers) - _cpu_wait_ns(others, workers)
 
 
 def predict_gpu_ns(load: Load, loads: Sequence[Load]) -> float | None:
@@ -97,19 +116,20 @@ def _yields(other: Load, load: Load) -> bool:
     return other is load or other.utility.beta < load.utility.beta
 
 
-def _offload(loads: Sequence[Load], factor: float) -> Proposal | None:
+def _offload(loads: Sequence[Load], factor: float, workers: int) -> Proposal | None:
     """The DNN of the highest latency first (ties: the one nearest to its constraint)."""
     movable = [load for load in loads if load.processor == GPU and load.latency_ns]
     movable.sort(key=lambda o: (-o.latency_ns, o.constraint_ns, o.name))
     for load in movable:
         if load.held or load.latency_ns <= _CONTENDED * load.lone_gpu_ns:
             continue
-        cpu_ns = predict_cpu_ns(load, loads)
+        cpu_ns = predict_cpu_ns(load, loads, workers)
         if cpu_ns * factor >= load.latency_ns:
             continue
-        waiting_ns = load.cpu_ns * load.cpu_duty
-        there = [o for o in loads if o.processor == CPU and o.latency_ns]
-        if _gain(load, cpu_ns) >= sum(_loss(o, waiting_ns) for o in there):
+        there = [o for o in loads if o.processor == CPU]
+        if _gain(load, cpu_ns) >= sum(
+            _loss(o, _more_wait_ns(o, load, there, workers)) for o in there if o.latency_ns
+        ):
             return Proposal(load.name, CPU, f"GPU {_ms(load.latency_ns)}, CPU {_ms(cpu_ns)}")
     return None
 

@@ -24,8 +24,15 @@ class Placement:
     """
 
     def __init__(
-        self, dnns: Mapping[str, Dnn], *, enabled: bool, margin: float, interval_ns: int
+        self,
+        dnns: Mapping[str, Dnn],
+        *,
+        enabled: bool,
+        margin: float,
+        interval_ns: int,
+        cpu_workers: int = 1,
     ) -> None:
+        self._cpu_workers = cpu_workers
         self.enabled, self.margin, self.interval_ns = enabled, margin, interval_ns
         self.next_step_ns: float = inf  # before the first frame, and without offload
         self.lost: set[str] = set()
@@ -58,7 +65,11 @@ class Placement:
                 for dnn in self._dnns.values()
             ]
             proposal = step(
-                loads, margin=self.margin, move_ns=self._move_ns, interval_ns=self.interval_ns
+                loads,
+                margin=self.margin,
+                move_ns=self._move_ns,
+                interval_ns=self.interval_ns,
+                cpu_workers=self._cpu_workers,
             )
             if proposal is not None:
                 self._move(
@@ -152,7 +163,8 @@ class Placement:
         self, dnn: Dnn, now_ns: int, opened_ns: int, gap_ns: int, chunking: Chunking, frame_ns: int
     ) -> Load:
         gpu_ns, other_ns, chunks = dnn.expected_gpu()
-        gaps = chunking.gaps(chunks, gpu_ns, gap_ns)
+        one_by_one_ns = gpu_ns + other_ns
+        gaps = chunking.gaps(chunks, one_by_one_ns, gap_ns)
         cpu_ns = dnn.expected_cpu_ns()
         duty = 1.0 if dnn.greedy else min(1.0, dnn.window.inferences * cpu_ns / self.interval_ns)
         return Load(
@@ -161,7 +173,7 @@ class Placement:
             utility=dnn.plan.utility,
             constraint_ns=dnn.constraint_ns,
             latency_ns=dnn.latency_now_ns(now_ns),
-            lone_gpu_ns=chunking.lone_ns(gaps, gpu_ns, gap_ns, frame_ns) + other_ns,
+            lone_gpu_ns=chunking.lone_ns(gaps, one_by_one_ns, gap_ns, frame_ns),
             cpu_ns=cpu_ns,
             gpu_share=min(1.0, dnn.window.gpu_ns / max(opened_ns, 1)),
             gpu_demand=1.0

@@ -13,6 +13,7 @@ from heimdall.errors import HeimdallError
 from heimdall.vocabulary.enums import Name
 from heimdall.vocabulary.events import (
     ChunkFinished,
+    DnnBuilt,
     DnnRemoved,
     FallbackFinished,
     Finish,
@@ -44,7 +45,7 @@ class State(Name):
 # A global is found sooner than a member of an Enum, and decisions are made of such look-ups.
 PREPARING, READY, RUNNING, FALLBACK, FINISHED, DROPPED = State
 
-_DROPPED = dict.fromkeys((JobFailed, ProcessorLost, DnnRemoved), DROPPED)
+_DROPPED = dict.fromkeys((JobFailed, ProcessorLost, DnnRemoved, DnnBuilt), DROPPED)
 
 TABLE: Mapping[State, Mapping[type, State]] = {
     PREPARING: {InputReady: READY, **_DROPPED},

@@ -52,6 +52,8 @@ class Pipeline(ABC, Generic[ResultT_co]):
     """
 
     networks: tuple[Network, ...]  # one a stage
+    # Sides of an input, which the option ``size`` = (height, width) chooses, are multiples of this.
+    size_step: int | None = None  # None: there is no choice
 
     def bind(self, graphs: Sequence[Graph]) -> None:
         """Told once, before anything else, what the networks are: one graph a stage.

@@ -22,10 +22,12 @@ class CenterFace(Pipeline[list[Detection]]):
     ``size`` = (height, width) of the input, multiples of 32: larger finds smaller faces.
     """
 
+    size_step = 32
+
     def __init__(
         self, size: tuple[int, int] = (480, 640), score: float = 0.5, iou: float = 0.3
     ) -> None:
-        self.height, self.width = sides("centerface size", size, 32)
+        self.height, self.width = sides("centerface size", size, self.size_step)
         self.score, self.iou = score, iou
         shapes = {"input.1": (1, 3, self.height, self.width)}
         self.networks = (Network("centerface_dynamic.onnx", shapes),)

@@ -25,8 +25,10 @@ class MultiStyle(Pipeline[Picture]):
     frame.
     """
 
+    size_step = 8
+
     def __init__(self, size: tuple[int, int] = (240, 320), style: int = 0) -> None:
-        self.height, self.width = sides("multistyle size", size, 8)
+        self.height, self.width = sides("multistyle size", size, self.size_step)
         self.weights = style_weights({"style": style})
         shapes = {"image": (1, 3, self.height, self.width), "style_weights": (STYLES,)}
         self.networks = (Network("multistyle26_dynamic.onnx", shapes),)

@@ -25,8 +25,10 @@ class PPOCR(Pipeline[list[TextRegion]]):
     ``size`` = (height, width) of the input, multiples of 32: larger finds smaller text.
     """
 
+    size_step = 32
+
     def __init__(self, size: tuple[int, int] = (480, 640), score: float = 0.4) -> None:
-        self.height, self.width = sides("ppocr size", size, 32)
+        self.height, self.width = sides("ppocr size", size, self.size_step)
         self.score = score
         self.networks = (
             Network("ppocrv4_det_dynamic.onnx", {"x": (1, 3, self.height, self.width)}),

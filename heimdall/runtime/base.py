@@ -33,9 +33,6 @@ log = logging.getLogger(__name__)
 Listener = Callable[[str, Any, Frame], None]  # (DNN, result, the frame it is of)
 
 
-LOST = " lost"  # how the reason of a Drop ends whose processor is to blame
-
-
 @dataclass(frozen=True, eq=False)
 class _Waiting:
     """Somebody who waits for a DNN's result on frame ``sequence`` or later, of the ``request``."""
@@ -175,7 +172,7 @@ class BaseRun:
             self._figures.dnns[dnn].finished(action)
         elif isinstance(action, Drop):
             self._figures.dnns[dnn].dropped += 1
-            if action.reason.endswith(LOST):  # it is run again elsewhere
+            if action.again:
                 self._jobs.pop(action.job, None)
             else:
                 self._give_up(action.job, dnn, action.reason)

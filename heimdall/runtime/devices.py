@@ -15,6 +15,7 @@ from heimdall.capture.cameras import list_cameras
 from heimdall.errors import DeviceError, HeimdallError
 from heimdall.system import softgpu
 from heimdall.system.cpu import cpu_name
+from heimdall.system.policy import NORMAL
 
 if TYPE_CHECKING:
     from heimdall.engine.opencl.abilities import Abilities
@@ -60,6 +61,7 @@ def _describe_software(software: softgpu.SoftwareGpu) -> dict[str, Any]:
     return {
         "mode": software.confinement,
         "realtime": software.realtime,
+        "policy": str(software.policy if software.realtime else NORMAL),
         "gpu_cores": list(software.gpu_cores),
         "cpu_cores": list(software.cpu_cores),
         "load_limit": software.load_limit,

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from heimdall.engine.checks import check_inputs
@@ -21,7 +22,13 @@ from heimdall.models.luminance import MEASURES, luminance_difference
 from heimdall.models.walk import Walk
 from heimdall.runtime.parts import Parts
 from heimdall.system.faults import SharedFallible, say
-from heimdall.system.priority import first_in_line, in_background, lower_priority, second_in_line
+from heimdall.system.priority import (
+    first_in_line,
+    in_background,
+    lower_priority,
+    on_any_core,
+    second_in_line,
+)
 from heimdall.system.workers import Workers
 from heimdall.vocabulary.enums import Lane, Luminance
 from heimdall.vocabulary.events import (
@@ -41,7 +48,7 @@ from heimdall.vocabulary.events import (
     RunFallback,
     Yield,
 )
-from heimdall.vocabulary.processors import CPU, GPU
+from heimdall.vocabulary.processors import CPU, GPU, PROCESSORS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,6 +64,8 @@ log = logging.getLogger(__name__)
 GPU_FAILURES_UNTIL_LOST = 3
 DRAIN_S = 5.0  # for work of a session that ends
 _NO_JOB = -1
+POOL_NICE = 5
+_NICE_ONLY = 10  # behind all that feeds frames, and before compilers
 APP_FAILURES = (Exception, SystemExit)  # a thread that exits would take the pool with it
 
 
@@ -89,7 +98,7 @@ class _Run:
     walk: Walk
     written: str = ""
     outputs: dict[int, Mapping[str, np.ndarray]] = field(default_factory=dict)
-    unread: tuple[Network, State] | None = None
+    unread: tuple[str, Network, State] | None = None
     read: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -112,10 +121,12 @@ class Executor(SharedFallible):
         spans: Spans | None = None,
         clock: Callable[[], int] = time.perf_counter_ns,
         urgent: bool = True,
+        cpu_workers: int = 1,
         luminance: str = Luminance.CELLS,
     ) -> None:
-        """``urgent``: its threads may be real-time ones, where that is permitted. ``luminance``:
-        of what the change from a DNN's last picture to the next is summed."""
+        """``urgent``: its threads may be real-time ones, where that is permitted. ``cpu_workers``:
+        how many jobs the CPU runs at once, each on one core. ``luminance``: of what the change
+        from a DNN's last picture to the next is summed."""
         super().__init__()
         self._clock = clock
         self._deployments: dict[str, Deployment] = {}
@@ -127,7 +138,7 @@ class Executor(SharedFallible):
         self._runs: dict[int, _Run] = {}
         self._last_read: dict[str, threading.Event] = {}  # of each DNN's newest job
         self._processor: dict[str, str] = {}  # where each DNN is loaded
-        self._locks: dict[str, threading.Lock] = {}  # of its networks' states
+        self._locks: dict[str, dict[str, threading.Lock]] = {}  # of their states, by processor
         self._measure = MEASURES[luminance]
         self._measured: dict[str, np.ndarray] = {}  # of each DNN's last picture
         self._yielding = _NO_JOB  # its chunk on the GPU ends as soon as it may
@@ -140,16 +151,19 @@ class Executor(SharedFallible):
         self.preloaded.set()
         self._urgent = urgent
         self._gpu = Workers("gpu", urgency=first_in_line if urgent else None)
-        self._cpu = Workers("cpu", urgency=in_background if urgent else lambda: lower_priority(5))
-        self._pool = Workers("pool", count=2, urgency=lambda: lower_priority(5))
+        nicely = partial(lower_priority, POOL_NICE)
+        self._cpu = Workers("cpu", cpu_workers, in_background if urgent else nicely)
+        self._only = Workers("cpu-only", cpu_workers, lambda: _for_the_only_place(urgent))
+        self._pool = Workers("pool", count=2, urgency=nicely)
         # Short work that a job waits for at each of its fallback ops: not behind whole pictures.
         self._fallback = Workers("fallback", urgency=second_in_line if urgent else None)
+        self._workers = (self._gpu, self._cpu, self._only, self._fallback, self._pool)
         self._handlers: dict[type, Callable[[Any], None]] = {
             Prepare: self._on_prepare,
             RunChunk: self._on_run_chunk,
             Yield: self._on_yield,
             RunFallback: lambda action: self._fallback.submit(self._run_fallback, action),
-            Move: lambda action: self._cpu.submit(self._move, action),
+            Move: self._on_move,
             Finish: self._on_finish,
             Drop: self._on_drop,
         }
@@ -166,7 +180,7 @@ class Executor(SharedFallible):
         self._parts[name] = _parts(deployment)
         self._last_read[name] = threading.Event()
         self._last_read[name].set()
-        self._locks[name] = threading.Lock()
+        self._locks[name] = {each: threading.Lock() for each in PROCESSORS}
         self._processor[name] = GPU if deployment.plan.built else CPU
         self._newest[name], self._renew[name] = newest, renew
         self._deployments[name] = deployment
@@ -196,10 +210,7 @@ class Executor(SharedFallible):
     def _drain(self) -> bool:
         """Whether all threads have done what they were given, within ``DRAIN_S`` altogether."""
         until_s = time.monotonic() + DRAIN_S
-        return all(
-            workers.drain(max(0.0, until_s - time.monotonic()))
-            for workers in (self._gpu, self._cpu, self._fallback, self._pool)
-        )
+        return all(workers.drain(max(0.0, until_s - time.monotonic())) for workers in self._workers)
 
     def ask(self, name: str, options: Mapping[str, Any]) -> None:
         """The options of a DNN's next job."""
@@ -214,11 +225,22 @@ class Executor(SharedFallible):
         """Load these DNNs on the CPU too, beside the first frames. ``preloaded`` is set when that
         is over."""
         self.preloaded.clear()
+        names = list(names)
+        left = set(names)
+        if not left:
+            self.preloaded.set()
         for name in names:
-            self._cpu.submit(self._preload, name)
-        self._cpu.submit(self.preloaded.set)
+            self._cpu.submit(self._preload, name, left)
 
-    def _preload(self, name: str) -> None:
+    def _preload(self, name: str, left: set[str]) -> None:
+        try:
+            self._preload_one(name)
+        finally:
+            left.discard(name)
+            if not left:
+                self.preloaded.set()
+
+    def _preload_one(self, name: str) -> None:
         deployment = self._deployments.get(name)
         if deployment is not None and self._processor[name] == CPU:
             return  # it is there, and in use
@@ -226,19 +248,20 @@ class Executor(SharedFallible):
             return  # nobody needs it any more, and each takes a while
         # Loading holds the interpreter lock for tens of ms (100 MB of weights: for hundreds),
         # which frames feel: shortest when nothing interrupts it.
-        if self._urgent:
-            second_in_line()
-        try:
-            deployment.load(CPU)
-        finally:
+        with self._locks[name][CPU]:
             if self._urgent:
-                in_background()
-        deployment.warm_up(CPU)
+                second_in_line()
+            try:
+                deployment.load(CPU)
+            finally:
+                if self._urgent:
+                    in_background()
+            deployment.warm_up(CPU)
 
     def close(self) -> None:
         """Wait for what is running, then end the threads."""
         self._closing = True
-        for workers in (self._gpu, self._cpu, self._fallback, self._pool):
+        for workers in self._workers:
             workers.close()
 
     # --- main thread -----------------------------------------------------------------
@@ -255,8 +278,16 @@ class Executor(SharedFallible):
     def _on_run_chunk(self, action: RunChunk) -> None:
         if action.processor == GPU:
             self._yielding = _NO_JOB
-        worker = self._gpu if action.processor == GPU else self._cpu
+            worker = self._gpu
+        else:
+            worker = self._cpu if self._deployments[action.dnn].plan.built else self._only
         worker.submit(self._run_chunk, action)
+
+    def _on_move(self, action: Move) -> None:
+        if action.processor == GPU:  # its networks are there: not behind what the CPU is at
+            self._moved(action, self._clock())
+        else:
+            self._cpu.submit(self._move, action)
 
     def _on_yield(self, action: Yield) -> None:
         self._yielding = action.job
@@ -300,7 +331,7 @@ class Executor(SharedFallible):
         network, state = self._deployments[run.dnn].network(stage, processor)
         run.written = ""
         try:
-            with self._locks[run.dnn]:
+            with self._locks[run.dnn][processor]:
                 network.write(state, run.tasks[0].inputs)
         except Exception:
             log.debug("%s: its worker copies the input again, and reports", run.dnn, exc_info=True)
@@ -327,8 +358,8 @@ class Executor(SharedFallible):
     def _read_last(self, run: _Run) -> None:
         """Copy the stage's last output, if that has not been done yet."""
         if run.unread is not None:
-            network, state = run.unread
-            with self._locks[run.dnn]:
+            processor, network, state = run.unread
+            with self._locks[run.dnn][processor]:
                 run.outputs[len(run.tasks) - 1] = network.read(state)
             run.unread = None
 
@@ -424,7 +455,7 @@ class Executor(SharedFallible):
             return action.end_op, 0
         network, state = self._deployments[action.dnn].network(action.stage, processor)
         began_ns = self._clock()
-        with self._locks[action.dnn]:
+        with self._locks[action.dnn][processor]:
             if action.start_op == 0 and (action.task or run.written != processor):
                 network.write(state, run.tasks[action.task].inputs)
             written_ns = self._clock() - began_ns
@@ -433,18 +464,22 @@ class Executor(SharedFallible):
                 if action.task + 1 < len(run.tasks):
                     run.outputs[action.task] = network.read(state)
                 else:
-                    run.unread = network, state
+                    run.unread = processor, network, state
         return end, written_ns + ran_ns
 
     def _move(self, action: Move) -> None:
         start_ns = self._clock()
         try:
-            self._deployments[action.dnn].load(action.processor)
+            with self._locks[action.dnn][action.processor]:
+                self._deployments[action.dnn].load(action.processor)
         except Exception as error:
             self._report(action.dnn, f"move to {action.processor}", error)
             stays = GPU if action.processor == CPU else CPU
             self._inbox.put(DnnMoved(action.dnn, stays))
             return
+        self._moved(action, start_ns)
+
+    def _moved(self, action: Move, start_ns: int) -> None:
         # One that was built meanwhile has another plan than when it was added.
         self._parts[action.dnn] = _parts(self._deployments[action.dnn])
         self._processor[action.dnn] = action.processor
@@ -474,6 +509,15 @@ class Executor(SharedFallible):
     ) -> None:
         if self._spans:
             self._spans.span(lane, name, start_ns, end_ns or self._clock(), details)
+
+
+def _for_the_only_place(urgent: bool) -> None:
+    """For DNNs that run on the CPU because they can run nowhere else: what is left of a core may be
+    nothing for seconds, where somebody records, say. A GPU that is made of cores has time for them,
+    as it only draws, but for those compilers that take what everybody leaves."""
+    lower_priority(_NICE_ONLY)
+    if urgent:
+        on_any_core()
 
 
 def _parts(deployment: Deployment) -> list[Parts]:

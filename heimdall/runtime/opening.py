@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from heimdall.analyzer.profiler import Progress
 from heimdall.app import App, RunOptions
-from heimdall.errors import ConfigError
+from heimdall.errors import ArgumentError, ConfigError
 from heimdall.runtime.base import Listener
 from heimdall.runtime.live import LiveRun
 from heimdall.runtime.processors import Processors, open_processors
@@ -117,11 +117,13 @@ class Opening:
             options.scheduler or app.scheduler,
             setup.chunk_mode,
             self._place.process,
+            cpu_workers=options.cpu_workers or 1,
             offload=options.offload,
             luminance=options.luminance or app.luminance,
             content=options.content or app.content,
             render_priority=app.render_priority,
         )
+        _check_cpu_workers(options, setup.processors)
         traced = options.trace is not None
         return Station(
             setup.processors,
@@ -194,13 +196,22 @@ def _close_at_exit() -> None:
         shared.abandon()
 
 
+def _check_cpu_workers(options: RunOptions, processors: Processors) -> None:
+    """Raise ArgumentError where two of them would have to share a core."""
+    cores = len(processors.cpu_cores)
+    if options.cpu_workers and options.cpu_workers > max(1, cores):
+        own = " that are not the software GPU's" if processors.software else ""
+        problem = f"each needs a core of its own, and this process has {cores}{own}"
+        raise ArgumentError(problem, argument="cpu_workers", value=options.cpu_workers)
+
+
 def _check_same(options: RunOptions, shared: Shared) -> None:
     """Raise ConfigError where a later session asks for another GPU or coordinator than there is."""
     assert shared.station is not None
     first = shared.options
     other = [
         name
-        for name in ("device", "gpu_cores", "realtime", "content")
+        for name in ("device", "gpu_cores", "cpu_workers", "realtime", "gpu_policy", "content")
         if getattr(options, name) not in (None, getattr(first, name))
     ]
     other += ["mode"] * (options.mode not in (ChunkMode.ELASTIC, shared.station.mode))

@@ -16,6 +16,7 @@ from heimdall.coordinator.chunking import part_ns
 from heimdall.vocabulary.events import RunChunk
 
 _LAST_NS = 1_000_000  # parts get shorter towards the end, where it is decided how far to go
+_SLOWER = 1.5  # than expected: what a chunk may turn out to be at most, all but always
 _TOLERANCE_NS = 800_000  # beyond the gap, of which its guard takes half: no frame is late for it
 
 
@@ -33,10 +34,15 @@ class Parts:
         work_ns = sums[chunk.end_op] - sums[start_op]
         slowness = chunk.expected_ns / work_ns if work_ns else 1.0
         ends = [chunk.end_op]
-        if chunk.until_ns:
+        if chunk.until_ns and not self._short(chunk, clock()):
             ends = list(self._ends(start_op, chunk.end_op, max(slowness, 0.1)))
         expected_ns = [int((sums[end] - sums[start_op]) * slowness) for end in ends]
         return Pace(ends, expected_ns, chunk.until_ns + _TOLERANCE_NS, clock)
+
+    def _short(self, chunk: RunChunk, now_ns: int) -> bool:
+        """Not worth more waits than one: it ends long before its gap does, and soon."""
+        spare_ns = chunk.until_ns - now_ns - _SLOWER * chunk.expected_ns
+        return chunk.expected_ns <= 2 * self._part_ns and spare_ns >= 0
 
     def _ends(self, start: int, end: int, slowness: float) -> Iterator[int]:
         """Parts of a third of what is left, within limits."""

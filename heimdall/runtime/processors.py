@@ -47,6 +47,11 @@ class Processors:
         return softgpu.plan(confine=False).cpu_cores
 
     @property
+    def cpu_cores(self) -> tuple[int, ...]:
+        """Those of them that are not a software GPU's: where DNNs on the CPU run."""
+        return self.software.cpu_cores if self.software else self.cores
+
+    @property
     def load_limit(self) -> float:
         """The share of its time that the GPU may work (see ``SoftwareGpu.load_limit``)."""
         return self.software.load_limit if self.software else 1.0
@@ -82,6 +87,7 @@ def open_processors(
         if gpu.hardware:
             software.release()
         elif software.realtime:
+            stack.enter_context(software.policy.in_force())
             stack.enter_context(cores_awake())
         cpu = stack.enter_context(contextlib.closing(open_engine("onnxruntime", processor=CPU)))
         yield Processors(gpu, cpu, None if gpu.hardware else software)

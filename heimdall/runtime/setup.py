@@ -36,6 +36,7 @@ from heimdall.runtime.placing import place_networks
 from heimdall.runtime.processors import Processors, open_processors
 from heimdall.runtime.splash import Splash
 from heimdall.system import paths, softgpu
+from heimdall.system.policy import parse_policy
 from heimdall.system.process import give_over, restored
 from heimdall.vocabulary.enums import ChunkMode
 
@@ -198,7 +199,12 @@ def ground(process: bool) -> Iterator[None]:
 
 def confinement(options: RunOptions, process: bool) -> softgpu.SoftwareGpu:
     """How a software GPU would be kept apart from everything else."""
-    return softgpu.plan(cores=options.gpu_cores, realtime=options.realtime, confine=process)
+    return softgpu.plan(
+        cores=options.gpu_cores,
+        realtime=options.realtime,
+        confine=process,
+        policy=parse_policy(options.gpu_policy) if options.gpu_policy else None,
+    )
 
 
 def _canvas(

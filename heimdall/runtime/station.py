@@ -75,13 +75,15 @@ class Coordinated:
         mode: str,
         urgent: bool,
         *,
+        cpu_workers: int = 1,
         luminance: str = Luminance.CELLS,
         **rules: Any,
     ) -> None:
-        """``urgent``: worker threads may be real-time ones. ``luminance``: of what a change of
-        scene is summed. ``rules``: see ``Coordinator``."""
+        """``urgent``: worker threads may be real-time ones. ``cpu_workers``: of the CPU.
+        ``luminance``: of what a change of scene is summed. ``rules``: see ``Coordinator``."""
         self.scheduler, self.mode, self._policy = name_of(policy), mode, policy
-        self._urgent, self._luminance, self._rules = urgent, luminance, rules
+        self._urgent, self._cpu_workers, self._luminance = urgent, cpu_workers, luminance
+        self._rules = rules
 
     def coordinator(self, plans: Sequence[DnnPlan], interval_ns: int) -> Coordinates:
         return Coordinator(
@@ -89,6 +91,7 @@ class Coordinated:
             scheduler=self._policy,
             mode=self.mode,
             frame_interval_ns=interval_ns,
+            cpu_workers=self._cpu_workers,
             **self._rules,
         )
 
@@ -99,7 +102,8 @@ class Coordinated:
         spans: Spans,
         clock: Callable[[], int],
     ) -> Executes:
-        return Executor(inbox, spans, clock, self._urgent, self._luminance)
+        workers, luminance = self._cpu_workers, self._luminance
+        return Executor(inbox, spans, clock, self._urgent, workers, luminance)
 
 
 class Station:

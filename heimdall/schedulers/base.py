@@ -56,7 +56,7 @@ class JobView:
     remaining_ns: int = 0  # expected processor time of everything left, later stages included
     other_ns: int = 0  # expected time left off the processor: fallback ops, preparing crops
     back_ns: int = 0  # when the fallback ops that it is away for are expected to be done
-    gaps: int = 1  # in how many gaps the remaining work fits (static: chunks left)
+    gaps: int = 1  # in how many gaps all that is left fits, one after the other (static: chunks)
     beta: float = 1.0  # Eq. 3's beta; under "aging" scaled by content variation
     bonus: float = 0.0  # alpha * C of Eq. 2; zero under "aging"
     variants: tuple[str, ...] = ()  # early-exit alternatives, where a network has them

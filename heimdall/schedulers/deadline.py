@@ -15,7 +15,8 @@ def at_risk(view: View, now_ns: int, jobs: Sequence[JobView]) -> JobView | None:
 
     A job is at risk when it would miss its constraint if it got nothing of this gap. Time left
     is counted in gaps times the frame interval, not in GPU time: 30 ms of work is 67 ms away
-    when a frame is 33 ms and its gap 27 ms. Among several, the earliest deadline goes first; jobs
+    when a frame is 33 ms and its gap 27 ms. Its ops come one after the other, so those that run on
+    the CPU lie in its gaps, too. Among several, the earliest deadline goes first; jobs
     that can no longer make it come after those that can, unless their priority is high: what
     somebody waits for is still better soon than later. So that a run of tight deadlines does
     not hold them back for ever, a job late by its whole constraint once more competes by
@@ -25,7 +26,7 @@ def at_risk(view: View, now_ns: int, jobs: Sequence[JobView]) -> JobView | None:
     next_gap_ns, interval_ns = view.gap_end_ns, view.interval_ns
     for job in jobs:
         deadline_ns = job.deadline_ns
-        if next_gap_ns + job.gaps * interval_ns + job.other_ns <= deadline_ns:
+        if next_gap_ns + job.gaps * interval_ns <= deadline_ns:
             continue
         given_up = (
             job.priority != HIGH
@@ -40,7 +41,7 @@ def at_risk(view: View, now_ns: int, jobs: Sequence[JobView]) -> JobView | None:
 
 def earliest_end_ns(job: JobView, view: View, now_ns: int) -> int:
     """When a job could end at best: it starts now and has every gap for itself."""
-    end_ns = now_ns + job.remaining_ns
+    end_ns = now_ns + job.remaining_ns + job.other_ns
     if job.gaps > 1:
         end_ns = max(end_ns, view.gap_end_ns + (job.gaps - 1) * view.interval_ns)
-    return end_ns + job.other_ns
+    return end_ns

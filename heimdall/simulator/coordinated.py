@@ -89,10 +89,11 @@ class CoordinatedRun(SimulatedRun):
             mode=system.mode,
             offload=system.offload,
             content=App.content,
+            cpu_workers=machine.cpu_workers,
         )
         self._inbox: Agenda[Event | _Decoded] = Agenda()
         self._pool = Threads(self.cores, machine.pool_threads)
-        self._cpu = Threads(self.cores)
+        self._cpu = Threads(self.cores, machine.cpu_workers)
         observe = None if self.tracer is None else self.tracer.step
         self._loop = self.frame_loop(self.coordinator, observe)
         self._gpu_free_ns = 0
@@ -249,7 +250,8 @@ class CoordinatedRun(SimulatedRun):
 
         now_ns = start_ns
         pace = self._parts[action.dnn][action.stage].pace(action, lambda: now_ns)
-        took_each = [took_ns(end) for end in pace.ends]
+        parts_ns = self.machine.part_cost_ns
+        took_each = [took_ns(end) + part * parts_ns for part, end in enumerate(pace.ends)]
         last = 0
         for part in range(1, len(pace.ends)):
             if part >= 2:

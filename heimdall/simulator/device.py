@@ -35,12 +35,14 @@ _NS_PER_MS = 1e6
 
 
 class Gpu(Table):
-    """``batch_ms``: the driver's turn for one queue; ``chunk_cost_ms``: one wait for the GPU."""
+    """``batch_ms``: the driver's turn for one queue; ``chunk_cost_ms``: one wait for the GPU;
+    ``part_cost_ms``: what one more part of a chunk costs (None: as much as a wait)."""
 
     name: str
     render_ms: PositiveFloat  # a frame at 1080p
     batch_ms: PositiveFloat
     chunk_cost_ms: NonNegativeFloat
+    part_cost_ms: NonNegativeFloat | None = None
     launch_us: NonNegativeFloat = 0.0
     switch_ms: NonNegativeFloat = 0.0
     noise: NonNegativeFloat = 0.0
@@ -102,6 +104,11 @@ class Device(Table):
     def chunk_cost_ns(self) -> int:
         return round(self.gpu.chunk_cost_ms * _NS_PER_MS)
 
+    @property
+    def part_cost_ns(self) -> int:
+        part_ms = self.gpu.part_cost_ms
+        return self.chunk_cost_ns if part_ms is None else round(part_ms * _NS_PER_MS)
+
     def open(
         self, scenario: Scenario, render_ms: float | None = None
     ) -> tuple[Machine, list[SimulatedDnn]]:
@@ -121,6 +128,7 @@ class Device(Table):
             render_ns=round(render_ms * _NS_PER_MS),
             batch_ns=round(gpu.batch_ms * _NS_PER_MS),
             chunk_cost_ns=self.chunk_cost_ns,
+            part_cost_ns=self.part_cost_ns,
             launch_ns=round(gpu.launch_us * 1e3),
             switch_ns=round(gpu.switch_ms * _NS_PER_MS),
             handoff_ns=(round(cpu.handoff_ms * _NS_PER_MS),),

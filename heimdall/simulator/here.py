@@ -12,6 +12,7 @@ from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import create, validate
 from heimdall.app.options import RunOptions
 from heimdall.bench.around import driver_turn_ns, measure_around, measure_hand_overs
+from heimdall.bench.loads import fit
 from heimdall.bench.scenario import Scenario
 from heimdall.bench.workload import as_app
 from heimdall.runtime.callbacks import Callbacks
@@ -30,10 +31,12 @@ def measure_here(
     Opens the devices as a headless run does, and raises what that raises. ``render_ms`` replaces
     the measured time of drawing a frame.
     """
+    options = RunOptions(headless=True)
+    scenario, _ = fit(scenario, options, progress)
     app_class = as_app(scenario)
     validate(app_class)
     app = create(app_class)
-    with start(app, RunOptions(headless=True), progress) as setup:
+    with start(app, options, progress) as setup:
         Callbacks().call(app.on_start)
         asked = dict(app._requests)  # the options that the app itself gives
         dnns = [

@@ -17,9 +17,9 @@ class Machine:
     (0: not known). ``chunk_cost_ns``: one wait for the GPU. ``handoff_ns``: from one thread to
     another, each time one of these. ``gpu_noise``, ``cpu_noise``: relative standard deviations;
     ``render_noise``: that of a frame's rendering, beside the GPU's. ``part_cost_ns``: one part of
-    a chunk. ``cpu_workers``: so many networks run on the CPU at the same time. ``slowdown``: a
-    network on a core over the same on the GPU (0: known of each network alone). ``throttle``:
-    after so many seconds the GPU takes so many times as long.
+    a chunk. ``cpu_workers``: how many DNNs the CPU runs at once (see ``Coordinator``).
+    ``slowdown``: a network on a core over the same on the GPU (0: known of each network alone).
+    ``throttle``: after so many seconds the GPU takes so many times as long.
     ``guard_ns``: the gap closes at least that much before the next frame; ``load_limit``: the share
     of its time that the GPU may work (see ``pacing.Reserve``).
     """

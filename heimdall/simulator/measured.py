@@ -139,13 +139,13 @@ class MeasuredDevice(Table):
         networks = {each.network: each for each in self.profile.networks}
         found = []
         for dnn in scenario.declared():
-            key = network_id(dnn)
+            settings = scenario.settings(dnn.name)
+            key = network_id(dnn, settings.alone_ms)
             if key not in networks:
                 kind = f"network of device {self.name!r} (of DNN {dnn.name!r})"
                 raise ConfigError(unknown(kind, key, networks))
             around = next((dnn for run in runs for dnn in run.dnns if dnn.network == key), None)
-            event = scenario.settings(dnn.name).event
-            found.append(_dnn(dnn, networks[key], around, event, gap_ns))
+            found.append(_dnn(dnn, networks[key], around, settings.event, gap_ns))
         return machine, found
 
     def _machine(self, run: Run, scenario: Scenario, render_ms: float | None) -> Machine:

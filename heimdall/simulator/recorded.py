@@ -43,10 +43,11 @@ class RecordedRun(Observed):
             mode = config["mode"]
             name = config["scheduler"] + (f"-{mode}" if mode != ChunkMode.ELASTIC else "")
             name += "" if config["offload"] else "-nooffload"
+            self._cpu_workers = int(config.get("cpu_workers", 1))
             self.system = System(
                 name, Kind.COORDINATED, config["scheduler"], mode, offload=config["offload"]
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise ConfigError(f"the recording is damaged: {error!r}") from error
         if not self.frames_ns or self.frames_ns[-1] - self.frames_ns[0] <= _WARM_UP_NS:
             raise ConfigError(
@@ -87,6 +88,7 @@ class RecordedRun(Observed):
             handoff_ns=self.handoffs(),
             move_ns=self.typical("move"),
             guard_ns=self.typical("guard"),
+            cpu_workers=self._cpu_workers,
         )
 
     def dnns(self) -> list[SimulatedDnn]:

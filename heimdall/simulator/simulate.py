@@ -175,6 +175,11 @@ def simulated_run(
             f"{system.name} cannot be simulated on {machine.name!r}: how its driver takes turns is "
             "not known; run it (heimdall bench)"
         )
+    if machine.cpu_workers > machine.cores:
+        raise ConfigError(
+            f"{machine.cpu_workers} workers of the CPU need a core each: {machine.name!r} has "
+            f"{machine.cores}"
+        )
     kind = CoordinatedRun if system.coordinated else UncoordinatedRun
     return kind(dnns, machine, system, fps=fps, seed=seed, tracer=tracer)
 

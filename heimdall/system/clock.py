@@ -14,6 +14,7 @@ from collections.abc import Callable
 log = logging.getLogger(__name__)
 
 SLEEP_NS = 2_000_000_000  # far above what any callback or decision may take
+_LOOK_NS = 10_000_000  # so often the processor time is looked at
 SPIN_NS = 300_000  # the last stretch, spent yielding: the interpreter lock is free meanwhile
 
 
@@ -22,11 +23,18 @@ class AwakeClock:
 
     When a laptop sleeps, or a process is stopped, the clock of some systems goes on. On this one
     frames, deadlines and expected latencies follow each other as if nothing had happened. Any
-    thread may read it; it is read many times a frame, so that a gap of SLEEP_NS shows.
+    thread may read it; it is read many times a frame, so that a gap of SLEEP_NS shows. A frame that
+    waits for seconds while other work has the GPU leaves such a gap too, and counts: by ``used``,
+    the processor time of this process, something ran.
     """
 
-    def __init__(self, clock: Callable[[], int] = time.perf_counter_ns) -> None:
-        self._clock = clock
+    def __init__(
+        self,
+        clock: Callable[[], int] = time.perf_counter_ns,
+        used: Callable[[], int] = time.process_time_ns,
+    ) -> None:
+        self._clock, self._used = clock, used
+        self._looked_ns, self._used_ns = -_LOOK_NS, 0
         self._last_ns: int | None = None
         self._slept_ns = 0
         self._lock = threading.Lock()
@@ -36,6 +44,8 @@ class AwakeClock:
         if self._last_ns is not None and now_ns - self._last_ns > SLEEP_NS:
             self._skip(now_ns)
         self._last_ns = now_ns
+        if now_ns - self._looked_ns >= _LOOK_NS:
+            self._looked_ns, self._used_ns = now_ns, self._used()
         return now_ns - self._slept_ns
 
     def _skip(self, now_ns: int) -> None:
@@ -43,6 +53,8 @@ class AwakeClock:
             assert self._last_ns is not None
             slept_ns = now_ns - self._last_ns
             if slept_ns <= SLEEP_NS:  # another thread was first
+                return
+            if self._used() - self._used_ns > slept_ns // 2:
                 return
             self._slept_ns += slept_ns
             self._last_ns = now_ns

@@ -40,6 +40,12 @@ def in_background() -> None:
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
+def on_any_core() -> None:
+    """Let the calling thread run on every core of this process, a software GPU's among them."""
+    with contextlib.suppress(AttributeError, OSError):
+        os.sched_setaffinity(0, allowed_cores())
+
+
 def behind(pid: int) -> None:
     """Let a process of this user's, and what it starts, have what this process leaves of all cores.
 

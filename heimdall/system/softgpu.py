@@ -5,11 +5,12 @@ scheduling policy from the thread that creates it, so the calling thread is conf
 GPU's cores while the two libraries start, and goes back to the other cores afterwards. From
 then on GPU work and everything else contend as on a device with a GPU of its own.
 
-The policy decides how true to a GPU it is. Under the normal one (*time-sliced*) the system
-favours short work, rendering, and hides the contention that this framework is about. Under
-SCHED_RR at one priority (*real-time*) nothing preempts running GPU work, and contexts take
-turns in slices of 100 ms, as on a phone. SCHED_FIFO was tried and rejected: four free-running
-networks left rendering 3.3 fps where a phone has 12 and SCHED_RR 10.3 (two cores, 720p).
+Which of them has a core that both want is the system's affair, by the policy that their threads
+run under. Under the normal one (*time-sliced*) the system favours short work, rendering, and hides
+the contention that this framework is about. Under a *real-time* one nothing preempts running GPU
+work but, with SCHED_RR, the end of its slice. Slices lie between PoCL's thread and llvmpipe's, and
+not between OpenCL's queues: those are served by one PoCL thread a core, which takes from each queue
+a kernel in turn (measured: docs/drivers.md).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pathlib import Path
 
 from heimdall.errors import ConfigError, DeviceError
 from heimdall.system.environment import variables
+from heimdall.system.policy import NORMAL, RR, GpuPolicy
 from heimdall.vocabulary.enums import Confinement
 
 RT_PRIORITY = 1
@@ -45,11 +47,13 @@ class Thread:
 
 @dataclass(frozen=True)
 class SoftwareGpu:
-    """A division of the cores between the software GPU and everything else."""
+    """A division of the cores between the software GPU and everything else. ``policy``: of its
+    threads in real time."""
 
     gpu_cores: tuple[int, ...]
     cpu_cores: tuple[int, ...]
     confinement: Confinement
+    policy: GpuPolicy = RR
 
     @property
     def realtime(self) -> bool:
@@ -57,14 +61,13 @@ class SoftwareGpu:
 
     def describe(self) -> str:
         """One line for people: how it is confined, and to which cores."""
-        gpu, rest = _span(self.gpu_cores), _span(self.cpu_cores)
-        apart = f"on {gpu}, everything else on {rest}"
+        apart = self._apart()
         sliced = "time-sliced by the system"
         return {
-            Confinement.REALTIME: f"real-time (SCHED_RR) {apart}",
+            Confinement.REALTIME: f"real-time ({self.policy.describe()}) {apart}",
             Confinement.TIME_SLICED: f"{sliced} {apart} (real-time scheduling is not permitted or"
             " was declined)",
-            Confinement.SHARED: f"{sliced}: shares {gpu} with everything else",
+            Confinement.SHARED: f"{sliced}: shares {_span(self.gpu_cores)} with everything else",
             Confinement.UNCONFINED: f"{sliced}: no core of its own ("
             + ("as asked" if _can_confine() else f"{sys.platform} cannot confine threads")
             + f"), {len(self.gpu_cores)} worker threads",
@@ -72,9 +75,14 @@ class SoftwareGpu:
 
     @property
     def profile_key(self) -> str:
-        """What is measured under it is kept under this name. It is the sentence of ``describe``
-        because saved profiles are: with any other, all of them would be measured again."""
+        """What is measured under it is kept under this name: work alone takes the same under all
+        real-time policies. The words are those that saved profiles have."""
+        if self.realtime:
+            return f"real-time (SCHED_RR) {self._apart()}"
         return self.describe()
+
+    def _apart(self) -> str:
+        return f"on {_span(self.gpu_cores)}, everything else on {_span(self.cpu_cores)}"
 
     @property
     def load_limit(self) -> float:
@@ -109,7 +117,7 @@ class SoftwareGpu:
                 for tid in before - _gpu_tids:
                     _place(tid, self.cpu_cores)
                 for tid in _gpu_tids:  # of an earlier block
-                    _confine(tid, self.gpu_cores, self.realtime)
+                    _confine(tid, self.gpu_cores, self._scheduled)
                 self._confine_caller()
                 yield self
             finally:
@@ -124,7 +132,7 @@ class SoftwareGpu:
             everywhere = self.gpu_cores + self.cpu_cores
             for tid in _threads():
                 if tid in _gpu_tids:
-                    _confine(tid, everywhere, realtime=False)
+                    _confine(tid, everywhere, NORMAL)
                 else:
                     _place(tid, everywhere)
             _gpu_tids.clear()
@@ -140,7 +148,11 @@ class SoftwareGpu:
     def _confine_caller(self) -> None:
         os.sched_setaffinity(0, self.gpu_cores)
         if self.realtime:
-            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(RT_PRIORITY))
+            os.sched_setscheduler(0, self.policy.number, os.sched_param(RT_PRIORITY))
+
+    @property
+    def _scheduled(self) -> GpuPolicy:
+        return self.policy if self.realtime else NORMAL
 
     def _claim(self, created: set[int]) -> None:
         """Make new threads the GPU's, except Python's and those for background work.
@@ -152,10 +164,10 @@ class SoftwareGpu:
         python = {thread.native_id for thread in threading.enumerate()}
         for tid in created:
             if tid in python or _policy(tid) in (os.SCHED_BATCH, os.SCHED_IDLE):
-                _confine(tid, self.cpu_cores, realtime=False)
+                _confine(tid, self.cpu_cores, NORMAL)
             else:
                 _gpu_tids.add(tid)
-                _confine(tid, self.gpu_cores, self.realtime)
+                _confine(tid, self.gpu_cores, self._scheduled)
         if not self.realtime:
             self._spread()
 
@@ -171,7 +183,7 @@ class SoftwareGpu:
             library = thread.name.rstrip("0123456789")  # PoCL's carry the program's name
             index = placed[library] = placed.get(library, -1) + 1
             core = self.gpu_cores[index % len(self.gpu_cores)]
-            _confine(thread.tid, (core,), realtime=False)
+            _confine(thread.tid, (core,), NORMAL)
 
     def _environment(self) -> dict[str, str | None]:
         """Sizes both libraries."""
@@ -194,19 +206,24 @@ def plan(
     realtime: bool | None = None,
     cores: int | None = None,
     confine: bool = True,
+    policy: GpuPolicy | None = None,
 ) -> SoftwareGpu:
     """Divide the cores this process may use: the GPU gets ``share`` of them, at least one.
 
     ``cores`` is a number instead of a share; without either the environment variable
     ``HEIMDALL_GPU_CORES`` (a number) decides, then one half. ``realtime`` None: where
     permitted (``HEIMDALL_REALTIME=0`` declines); True: insist (DeviceError when it is not
-    permitted); False: never. Without ``confine`` no thread of the process is placed anywhere.
+    permitted); False: never. ``policy`` insists on one, and overrides that. Without ``confine`` no
+    thread of the process is placed anywhere.
     Raises ConfigError on a share or number that leaves the GPU or the rest without a core.
     """
     allowed = allowed_cores()
     wanted = _wanted_cores(len(allowed), share, cores)
     if not confine:
         return SoftwareGpu(allowed[:wanted], allowed, Confinement.UNCONFINED)
+    if policy is not None:
+        realtime = policy.realtime
+        policy.check()
     if not _can_confine():
         if realtime:
             raise DeviceError(f"{sys.platform} has no real-time software GPU; leave it out")
@@ -224,7 +241,7 @@ def plan(
         )
     confinement = Confinement.REALTIME if realtime else Confinement.TIME_SLICED
     gpu, rest = tuple(sorted(allowed[:wanted])), tuple(sorted(allowed[wanted:]))
-    return SoftwareGpu(gpu, rest, confinement)
+    return SoftwareGpu(gpu, rest, confinement, policy or RR)
 
 
 def together(cores: int | None = None) -> SoftwareGpu:
@@ -400,7 +417,7 @@ def _place(tid: int, cores: tuple[int, ...]) -> None:
         os.sched_setaffinity(tid, cores)
 
 
-def _confine(tid: int, cores: tuple[int, ...], realtime: bool) -> None:
+def _confine(tid: int, cores: tuple[int, ...], policy: GpuPolicy) -> None:
     """Place a thread (0: the calling one); one that has just ended is no error.
 
     With SCHED_RESET_ON_FORK a compiler or linker that PoCL starts from a GPU thread does not
@@ -408,9 +425,9 @@ def _confine(tid: int, cores: tuple[int, ...], realtime: bool) -> None:
     """
     with contextlib.suppress(OSError):
         os.sched_setaffinity(tid, cores)
-        if realtime:
-            policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK
-            os.sched_setscheduler(tid, policy, os.sched_param(RT_PRIORITY))
+        if policy.realtime:
+            number = policy.number | os.SCHED_RESET_ON_FORK
+            os.sched_setscheduler(tid, number, os.sched_param(RT_PRIORITY))
         elif _is_realtime(tid):
             os.sched_setscheduler(tid, os.SCHED_OTHER, os.sched_param(0))
 

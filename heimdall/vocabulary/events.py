@@ -247,11 +247,12 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The job ends without a result."""
+    """The job ends without a result. ``again``: what was asked for is run anew, by another job."""
 
     job: int
     dnn: str
     reason: str
+    again: bool = False
 
 
 Action = Prepare | RunChunk | Yield | RunFallback | Move | Finish | Drop

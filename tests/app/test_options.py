@@ -34,6 +34,8 @@ from heimdall.schedulers.max_min import MaxMin
         ("seconds", float("inf"), "seconds=inf: must be a finite number", "--seconds inf: must"),
         ("frames", 0, "frames=0: must be at least 1", "--frames 0: must be at least 1"),
         ("gpu_cores", 0, "gpu_cores=0: must be at least 1", "--gpu-cores 0: must be at least 1"),
+        ("cpu_workers", 0, "cpu_workers=0: must be at least 1", "--cpu-workers 0: must be at"),
+        ("cpu_workers", 1.5, "cpu_workers=1.5: must be a whole number", "--cpu-workers 1.5: must"),
         ("size", (0, 5), "size=(0, 5): sides must be from 1 to", "--size 0x5: sides must"),
         ("size", 5, "size=5: must be (width, height) in pixels", "--size 5: must be"),
         ("record", "x.avi", "record=x.avi: the name must end in .mp4", "--record x.avi: the name"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import queue
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -47,10 +48,18 @@ class Stand(Session):
     def __init__(self):
         self.may, self.begun, self.closed = threading.Event(), threading.Event(), False
         self.may.set()
+        self.does = lambda step: None
 
-    def __call__(self, inputs):
+    def write(self, inputs):
+        self.does("write")
+
+    def run(self):
+        self.does("run")
         self.begun.set()
         self.may.wait(20)
+
+    def read(self):
+        self.does("read")
         return {"y": 1}
 
     def close(self):
@@ -60,9 +69,9 @@ class Stand(Session):
 class Bench:
     """Threads with one DNN, called "face:2" here and "face" by its app."""
 
-    def __init__(self, *, continuous=False):
+    def __init__(self, *, continuous=False, pipeline=None):
         self.inbox: queue.SimpleQueue = queue.SimpleQueue()
-        self.pipeline, self.network = Mean(), Stand()
+        self.pipeline, self.network = pipeline or Mean(), Stand()
         dnn = DNN("face", model=self.pipeline, on_event=True)
         deployment = Deployment(dnn, self.pipeline, [], None)
         deployment.complete([StagePlan((1,), (False,), 1, 0, ())])
@@ -131,3 +140,39 @@ def test_dnns_are_removed_when_their_last_inference_has_ended(bench, monkeypatch
     assert b.network.begun.wait(20)
     assert not b.threads.remove(["face:2"])
     assert not b.network.closed  # it is still being used
+
+
+class Clock:
+    """Goes on as far as it is told."""
+
+    monotonic = staticmethod(time.monotonic)
+
+    def __init__(self):
+        self.now_ns = 1_000_000
+
+    def perf_counter_ns(self):
+        return self.now_ns
+
+    def go_on(self, by_ns):
+        self.now_ns += by_ns
+
+
+class Crops(Mean):
+    """Two crops of the picture."""
+
+    def prepare(self, stage, image, previous, options):
+        return [Prepared({"x": image}, None)] * 2
+
+
+def test_latency_leaves_out_the_first_input_and_the_last_output(bench, monkeypatch):
+    """As in coordinated runs, where the pool copies these two."""
+    clock = Clock()
+    monkeypatch.setattr("heimdall.bench.threads.time", clock)
+    b = bench(pipeline=Crops())
+    takes_ns = {"write": 1, "run": 100, "read": 10_000}
+    b.network.does = lambda step: clock.go_on(takes_ns[step])
+    b.ask(0)
+    finish = b.next().finish
+    assert finish.latency_ns == 100 + 10_000 + 1 + 100
+    result = b.next()
+    assert result.decoded_ns - result.requested_ns == 2 * (1 + 100 + 10_000)

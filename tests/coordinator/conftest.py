@@ -84,7 +84,7 @@ class World:
     Rendering takes the GPU every ``interval_ms`` for ``render_ms`` (after a chunk that overran).
     ``speed`` scales the real time of a chunk against its plan, ``tasks`` says how many inputs a
     stage gets, ``luminance`` the content variation of a DNN's inputs, ``stop`` the op before
-    which a chunk that may end early ends.
+    which a chunk that may end early ends. The CPU runs ``cpu_workers`` chunks at once.
     """
 
     coordinator: Coordinator
@@ -97,6 +97,7 @@ class World:
     tasks: Callable[[str, int], int] = lambda dnn, stage: 1
     luminance: Callable[[str], float] = lambda dnn: 0.0
     stop: Callable[[RunChunk], int] = lambda chunk: chunk.end_op
+    cpu_workers: int = 1
     now_ns: int = START_NS
     log: list[tuple[int, Event | None, list[Action]]] = field(default_factory=list)
     late_frames: int = 0
@@ -112,7 +113,8 @@ class World:
             guard_ns=0,
             observe=lambda now_ns, event, actions: self.log.append((now_ns, event, list(actions))),
         )
-        self._busy: dict[str, int | None] = {GPU: None, CPU: None}
+        self._busy: dict[str, set[int]] = {GPU: set(), CPU: set()}  # jobs
+        self._capacity = {GPU: 1, CPU: self.cpu_workers}
         self._render_waits = False
         self._stages = {plan.name: plan.stages for plan in self.plans}
         self.at(0, "start")
@@ -155,8 +157,8 @@ class World:
                 self.tell(event)
 
     def tell(self, event: Event) -> list[Action]:
-        if isinstance(event, ChunkFinished) and self._busy[event.processor] == event.job:
-            self._busy[event.processor] = None
+        if isinstance(event, ChunkFinished):
+            self._busy[event.processor].discard(event.job)
         if isinstance(event, DnnAdded):
             self._stages[event.plan.name] = event.plan.stages
         actions = self._loop.received(event, self.now_ns)
@@ -169,7 +171,7 @@ class World:
     def _start(self) -> None:
         self._carry_out(self._loop.started(self.now_ns))
         self._started_ns = self.now_ns
-        if self._busy[GPU] is not None:
+        if self._busy[GPU]:
             self._render_waits = True
         else:
             self._draw()
@@ -196,8 +198,9 @@ class World:
             )
             self.at(self.prepare_ms, ready)
         elif isinstance(action, RunChunk):
-            assert self._busy[action.processor] is None, "two chunks at once on a processor"
-            self._busy[action.processor] = action.job
+            busy = self._busy[action.processor]
+            busy.add(action.job)
+            assert len(busy) <= self._capacity[action.processor], "too many chunks at once"
             plan = self._stages[action.dnn][action.stage]
             profiled, end = plan.cpu_ns, self.stop(action) if action.until_ns else action.end_op
             if action.processor == GPU:
@@ -211,15 +214,18 @@ class World:
             self.at_ns(self.now_ns + elapsed, FallbackFinished(action.job, action.end_op, elapsed))
         elif isinstance(action, Move):
             self.at(self.move_ms, DnnMoved(action.dnn, action.processor))
+        elif isinstance(action, Drop):
+            for busy in self._busy.values():
+                busy.discard(action.job)
 
     def forget(self, processor: str) -> None:
         """The processor failed: what it ran never reports back."""
-        job = self._busy[processor]
-        self._busy[processor] = None
+        jobs = self._busy[processor].copy()
+        self._busy[processor].clear()
         self._heap = [
             entry
             for entry in self._heap
-            if not (isinstance(entry[2], ChunkFinished) and entry[2].job == job)
+            if not (isinstance(entry[2], ChunkFinished) and entry[2].job in jobs)
         ]
         heapq.heapify(self._heap)
 
@@ -245,6 +251,7 @@ class World:
 def make_world(plans: list[DnnPlan], *, world: dict | None = None, **options) -> World:
     settings = dict(world or {})
     interval_ms = settings.get("interval_ms", 33.333)
+    settings.setdefault("cpu_workers", options.get("cpu_workers", 1))
     options.setdefault("scheduler", "max-min")
     coordinator = Coordinator(plans, frame_interval_ns=int(interval_ms * MS), **options)
     return World(coordinator, plans, **settings)

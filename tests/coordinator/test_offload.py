@@ -29,8 +29,10 @@ def load(name, processor=GPU, *, latency=100, lone=25, cpu=40, share=0.9, greedy
     )
 
 
-def move(*loads, margin=0.2):
-    proposal = step(loads, margin=margin, move_ns=50 * MS, interval_ns=1000 * MS)
+def move(*loads, margin=0.2, cpu_workers=1):
+    proposal = step(
+        loads, margin=margin, move_ns=50 * MS, interval_ns=1000 * MS, cpu_workers=cpu_workers
+    )
     return (proposal.dnn, proposal.processor) if proposal else None
 
 
@@ -65,11 +67,28 @@ def test_dnns_already_on_the_cpu_are_waited_for():
     assert predict_cpu_ns(load("a", cpu=40), [replace(there, cpu_duty=0.1)]) == 44 * MS
 
 
+@pytest.mark.parametrize(
+    ("workers", "there", "latency"),
+    # n that never pause and m workers: each takes as long as all of them, divided by m
+    [(2, 1, 40), (2, 2, 60), (2, 3, 80), (3, 2, 40), (3, 3, 160 / 3), (4, 7, 80)],
+)
+def test_several_workers_of_the_cpu_share_its_dnns(workers, there, latency):
+    others = [load(f"dnn{index}", CPU, cpu=40) for index in range(there)]
+    assert predict_cpu_ns(load("a", cpu=40), others, workers) == pytest.approx(latency * MS)
+
+
+def test_a_free_worker_of_the_cpu_makes_a_move_pay():
+    there = load("b", CPU, cpu=40, latency=40, held=True)
+    assert move(load("a", latency=80), there) is None
+    assert move(load("a", latency=80), there, cpu_workers=2) == ("a", CPU)
+
+
 def test_a_move_must_not_lower_total_utility():
     """a would win 100^2 - 45^2, but c (beta 8) on the CPU would wait 40 ms longer."""
     c = load("c", CPU, cpu=5, latency=20, greedy=False, duty=1.0, priority="high", held=True)
     assert move(load("a"), c) is None
     assert move(load("a"), replace(c, utility=utility_for("low", 1000))) == ("a", CPU)
+    assert move(load("a"), c, cpu_workers=2) == ("a", CPU)  # it does not wait at all
 
 
 def test_a_dnn_that_moved_lately_stays():

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from heimdall.coordinator import Coordinator
 from heimdall.coordinator.states import CoordinationError
 from heimdall.errors import ConfigError
 from heimdall.vocabulary.events import (
+    ChunkFinished,
     DnnAdded,
     DnnBuilt,
     DnnMoved,
@@ -124,6 +126,39 @@ def test_a_cpu_job_is_one_chunk_over_all_ops(sim):
     assert world.latencies_ms("a")[0] == 60
 
 
+@pytest.mark.parametrize(("workers", "at_once"), [(1, 1), (2, 2), (3, 3), (4, 3)])
+def test_the_cpu_runs_as_many_jobs_at_once_as_it_has_workers(sim, workers, at_once):
+    plans = [sim.plan(name, sim.stage([1], cpu_ms=20), min_interval_ms=30) for name in "abc"]
+    world = sim.world(plans, cpu_workers=workers, offload=False)
+    for plan in plans:
+        world.at(0, DnnMoved(plan.name, CPU))
+    world.run(3)
+    sim.check(world)
+    running, most = set(), 0
+    for _, event, actions in world.log:
+        if isinstance(event, ChunkFinished):
+            running.discard(event.job)
+        running |= {action.job for action in actions if isinstance(action, RunChunk)}
+        most = max(most, len(running))
+    assert most == at_once
+    slowest = max(max(world.latencies_ms(plan.name)) for plan in plans)
+    assert slowest == {1: 60, 2: 40, 3: 20}[at_once]
+    config = world.coordinator.config()
+    assert config["cpu_workers"] == workers
+    assert Coordinator.from_config(config).config() == config
+
+
+def test_a_recording_that_does_not_tell_had_one_worker_of_the_cpu(sim):
+    config = sim.world([sim.plan("a", sim.stage([1]))]).coordinator.config()
+    del config["cpu_workers"]
+    assert Coordinator.from_config(config).config()["cpu_workers"] == 1
+
+
+def test_a_cpu_without_a_worker_is_refused(sim):
+    with pytest.raises(ConfigError, match="at least one worker, not 0"):
+        sim.world([sim.plan("a", sim.stage([1]))], cpu_workers=0)
+
+
 def test_a_lost_gpu_drops_its_jobs_and_moves_its_dnns(sim):
     plans = [sim.plan("a", sim.stage([1] * 30)), sim.plan("b", sim.stage([1] * 30))]
     world = sim.world(plans, offload=False)
@@ -222,7 +257,7 @@ def unbuilt(plan, sim):
 
 
 @pytest.mark.parametrize("offload", [True, False])
-def test_a_dnn_that_is_not_built_runs_on_the_cpu_until_it_is_and_loses_no_inference(sim, offload):
+def test_a_dnn_that_is_not_built_runs_on_the_cpu_until_it_is_and_goes_on_by_its_plan(sim, offload):
     plans = [sim.plan(name, sim.stage([1] * 12, cpu_ms=20)) for name in "ab"]
     world = sim.world([unbuilt(plan, sim) for plan in plans], offload=offload)
     world.run(3)
@@ -230,15 +265,41 @@ def test_a_dnn_that_is_not_built_runs_on_the_cpu_until_it_is_and_loses_no_infere
     assert not world.actions(Move)
     sim.check(world)
     world.add(plans[0])
-    assert world.tell(DnnBuilt(plans[0])) == [Move("a", GPU, "built for the GPU")]
+    move, dropped, *_ = world.tell(DnnBuilt(plans[0]))
+    assert move == Move("a", GPU, "built for the GPU")
     world.run(1)
+    assert world.actions(Drop) == [dropped]
+    assert dropped == Drop(dropped.job, "a", "built for the GPU", again=True)
     finished = len(world.finishes("a")) + len(world.finishes("b"))
-    assert len(world.actions(Prepare)) - finished <= 2  # of each, the job in flight
+    assert len(world.actions(Prepare)) - finished - 1 <= 2  # of each, the job in flight
     assert world.finishes("a")[-1].processor == GPU
     assert {finish.processor for finish in world.finishes("b")} == {CPU}
-    assert not world.actions(Drop)
     ends = {chunk.end_op for chunk in world.actions(RunChunk) if chunk.processor == GPU}
     assert max(ends) == 12
+
+
+@pytest.mark.parametrize("waits", ["preparing", "for the CPU", "on the CPU"])
+def test_a_request_for_a_dnn_that_is_built_meanwhile_is_answered_by_the_gpu(sim, waits):
+    """A CPU that is busy for seconds holds nobody up for whom there is a GPU now."""
+    asked = sim.plan("asked", sim.stage([1] * 4), continuous=False)
+    busy = sim.plan("busy", sim.stage([1], cpu_ms=5000))
+    begun = [replace(unbuilt(plan, sim), stages=plan.stages) for plan in (asked, busy)]
+    world = sim.world(begun, world={"move_ms": 0})  # nothing is to be loaded any more
+    world.speed = lambda dnn, processor: 100.0 if (dnn, processor) == ("asked", CPU) else 1.0
+    if waits != "preparing":
+        world.at(5 if waits == "on the CPU" else 100, InferenceRequested("asked"))
+    world.run(0.3)
+    if waits == "preparing":
+        world.tell(InferenceRequested("asked"))
+    assert world.finishes("asked") == []
+    at_ns = world.now_ns
+    world.tell(DnnBuilt(asked))
+    world.run(0.5)
+    (finish,) = world.finishes("asked")
+    assert (finish.processor, finish.missed) == (GPU, False)
+    assert finish.latency_ns < world.now_ns - at_ns  # of the frame on which it began anew
+    assert world.coordinator.snapshot(world.now_ns).dnns["asked"].state == "idle"
+    sim.check(world)
 
 
 def test_the_plan_of_a_dnn_that_was_built_is_what_counts(sim):
@@ -265,7 +326,7 @@ def test_a_dnn_that_is_built_while_the_gpu_is_lost_moves_when_that_is_back(sim):
     world.run(0.5)
     world.forget(GPU)
     world.tell(ProcessorLost(GPU))
-    assert world.tell(DnnBuilt(plan)) == []
+    assert not any(isinstance(action, Move) for action in world.tell(DnnBuilt(plan)))
     assert world.tell(ProcessorBack(GPU)) == [Move("a", GPU, "GPU is back")]
 
 

@@ -12,6 +12,7 @@ from heimdall.coordinator.job import Job
 from heimdall.coordinator.states import TABLE, CoordinationError, State
 from heimdall.vocabulary.events import (
     ChunkFinished,
+    DnnBuilt,
     DnnRemoved,
     FallbackFinished,
     Finish,
@@ -25,7 +26,7 @@ from heimdall.vocabulary.events import (
 
 EVENTS = (
     InputReady, RunChunk, ChunkFinished, RunFallback, FallbackFinished, Prepare, Finish,
-    JobFailed, ProcessorLost, DnnRemoved,
+    JobFailed, ProcessorLost, DnnRemoved, DnnBuilt,
 )  # fmt: skip
 
 LIFE: dict[tuple[str, type], str] = {
@@ -40,6 +41,7 @@ LIFE: dict[tuple[str, type], str] = {
     **{(s, JobFailed): "dropped" for s in ("preparing", "ready", "running", "fallback", "dropped")},
     **{(s, ProcessorLost): "dropped" for s in ("preparing", "ready", "running", "fallback")},
     **{(s, DnnRemoved): "dropped" for s in ("preparing", "ready", "running", "fallback")},
+    **{(s, DnnBuilt): "dropped" for s in ("preparing", "ready", "running", "fallback")},
     **{("dropped", late): "dropped" for late in (InputReady, ChunkFinished, FallbackFinished)},
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import time
@@ -13,7 +14,7 @@ from onnx import TensorProto, helper
 from heimdall.app import DNN
 from heimdall.capture import Frame
 from heimdall.engine.null import NullEngine, NullNetwork
-from heimdall.engine.onnxruntime import OnnxRuntimeEngine
+from heimdall.engine.onnxruntime import OnnxRuntimeEngine, OnnxRuntimeNetwork
 from heimdall.graph.graph import graph_from_model
 from heimdall.models.base import Network, Pipeline, Prepared
 from heimdall.runtime.deployment import Deployment
@@ -84,19 +85,26 @@ class Mean(Pipeline):
 class Bench:
     """An executor with one DNN on null or real engines, and its inbox."""
 
-    def __init__(self, gpu, pipeline=None, forced=(), op_ns=(1_000, 1_000), **options):
+    def __init__(self, gpu, pipeline=None, forced=(), op_ns=(1_000, 1_000), built=True, **options):
         self.inbox: queue.SimpleQueue = queue.SimpleQueue()
         graphs = [doubling_graph(), doubling_graph()]
         pipeline = pipeline or Mean()
         dnn = DNN("twice", model=pipeline)
         deployment = Deployment(dnn, pipeline, graphs, OnnxRuntimeEngine())
-        deployment.place(GPU, [gpu.load(graph, force_fallback=forced) for graph in graphs])
-        stage = StagePlan(op_ns, (False,) * len(op_ns), 1, 0, ())
-        deployment.complete([stage, stage])
         self.deployment = deployment
         self.image = IMAGE
+        if built:
+            self.build(gpu, forced, op_ns)
+        else:
+            deployment.begin_on_cpu()
         self.executor = Executor(self.inbox, **options)
         self.executor.add("twice", deployment, lambda: Frame(self.image, 1, 0))
+
+    def build(self, gpu, forced=(), op_ns=(1_000, 1_000)):
+        networks = [gpu.load(graph, force_fallback=forced) for graph in self.deployment.graphs]
+        self.deployment.place(GPU, networks)
+        stage = StagePlan(op_ns, (False,) * len(op_ns), 1, 0, ())
+        self.deployment.complete([stage, stage])
 
     def do(self, action):
         self.executor.execute([action])
@@ -162,6 +170,78 @@ def test_on_the_cpu_the_whole_network_runs_whatever_the_gpus_ops_are(bench):
     event = b.chunk(0, 2, processor=CPU)
     assert (event.processor, event.end_op) == (CPU, 2)
     assert b.do(Finish(5, "twice", CPU, 1, False, 1)).value[0] == [14.0]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_cpu_runs_as_many_jobs_at_once_as_it_has_workers(bench, monkeypatch, workers):
+    started, released = threading.Semaphore(0), threading.Event()
+    run = OnnxRuntimeNetwork.run
+
+    def wait(network, state, start, end):
+        started.release()
+        released.wait(20)
+        return run(network, state, start, end)
+
+    b = bench(NullEngine(), cpu_workers=workers)
+    other = Bench(NullEngine()).deployment
+    b.executor.add("other", other, lambda: Frame(IMAGE, 1, 0))
+    jobs = ((5, "twice"), (6, "other"))
+    for job, name in jobs:
+        assert b.do(Move(name, CPU, "test")) == DnnMoved(name, CPU)
+        b.do(Prepare(job, name, 0))
+    monkeypatch.setattr(OnnxRuntimeNetwork, "run", wait)
+    chunks = [RunChunk(job, name, 0, 0, CPU, 0, 2, 0, "") for job, name in jobs]
+    b.executor.execute(chunks)
+    assert started.acquire(timeout=20)
+    assert started.acquire(timeout=20 if workers == 2 else 0.1) is (workers == 2)
+    released.set()
+    assert {b.inbox.get(timeout=20).job for _ in chunks} == {5, 6}
+    assert b.do(Finish(6, "other", CPU, 1, False, 1)).value[0] == [14.0]
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="Linux's policies")
+def test_a_dnn_that_has_only_the_cpu_is_not_run_in_the_background(bench, monkeypatch):
+    policies = []
+    run = OnnxRuntimeNetwork.run
+
+    def tell(network, state, start, end):
+        policies.append(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK)
+        return run(network, state, start, end)
+
+    b = bench(NullEngine(), built=False)
+    monkeypatch.setattr(OnnxRuntimeNetwork, "run", tell)
+    b.do(Prepare(5, "twice", 0))
+    b.chunk(0, 1, processor=CPU)
+    b.build(NullEngine())
+    b.executor.execute([Drop(5, "twice", "built for the GPU", again=True)])
+    b.do(Prepare(6, "twice", 0))
+    b.do(RunChunk(6, "twice", 0, 0, CPU, 0, 2, 0, "offloaded"))
+    assert policies == [os.SCHED_OTHER, os.SCHED_IDLE]
+
+
+def test_a_dnn_that_was_built_does_not_wait_for_what_it_left_on_the_cpu(bench, monkeypatch):
+    started, released = threading.Event(), threading.Event()
+    run = OnnxRuntimeNetwork.run
+
+    def hang(network, state, start, end):
+        started.set()
+        released.wait(20)
+        return run(network, state, start, end)
+
+    b = bench(OnnxRuntimeEngine(processor=GPU), built=False)
+    with monkeypatch.context() as patched:
+        patched.setattr(OnnxRuntimeNetwork, "run", hang)
+        b.do(Prepare(5, "twice", 0))
+        b.executor.execute([RunChunk(5, "twice", 0, 0, CPU, 0, 1, 0, "test")])
+        assert started.wait(20)
+    b.build(OnnxRuntimeEngine(processor=GPU))
+    assert b.do(Move("twice", GPU, "built for the GPU")) == DnnMoved("twice", GPU)
+    b.executor.execute([Drop(5, "twice", "built for the GPU", again=True)])
+    b.do(Prepare(6, "twice", 0))
+    b.do(RunChunk(6, "twice", 0, 0, GPU, 0, 2, 0, "test"))
+    assert b.do(Finish(6, "twice", GPU, 1, False, 1)).value[0] == [14.0]
+    released.set()
+    assert b.inbox.get(timeout=20).job == 5  # it still reports back
 
 
 def test_a_pipeline_that_raises_fails_its_job_and_is_reported(bench):

@@ -310,8 +310,16 @@ def test_the_first_session_may_end_before_the_second():
 
 def test_a_second_session_cannot_change_the_policy_of_the_first(undrawn):
     with (
-        pytest.raises(ConfigError, match="leave out gpu_cores, scheduler"),
-        Session([people()], scheduler="max-min", mode="static", gpu_cores=1, offload=False),
+        pytest.raises(ConfigError, match="leave out gpu_cores, cpu_workers, scheduler"),
+        Session([people()], scheduler="max-min", mode="static", gpu_cores=1, cpu_workers=2),
+    ):
+        pass
+
+
+def test_the_cpu_has_no_more_workers_than_cores():
+    with (
+        pytest.raises(ConfigError, match="cpu_workers=999: each needs a core of its own"),
+        Session([people()], cpu_workers=999, **PLAIN),
     ):
         pass
 

@@ -21,9 +21,9 @@ def test_time_left_counts_gaps_times_the_interval_not_gpu_time(moment):
     assert risky(moment, moment.job("a", age_ms=500 - 125, **job)) == "a"
 
 
-def test_fallback_time_counts_too(moment):
+def test_a_job_that_needs_another_gap_is_at_risk_sooner(moment):
     assert risky(moment, moment.job("a", age_ms=30, constraint_ms=100)) is None
-    assert risky(moment, moment.job("a", age_ms=30, constraint_ms=100, other_ms=20)) == "a"
+    assert risky(moment, moment.job("a", age_ms=30, constraint_ms=100, gaps=2)) == "a"
 
 
 def test_the_earliest_deadline_goes_first(moment):

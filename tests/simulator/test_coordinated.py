@@ -8,6 +8,7 @@ from heimdall.bench.scenario import EventProcess
 from heimdall.bench.systems import parse_system
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.simulator.coordinated import CoordinatedRun
+from heimdall.vocabulary.processors import CPU
 
 
 def run(dnns, machine, system="max-total", seconds=3.0, **options):
@@ -45,6 +46,30 @@ def test_a_contended_dnn_moves_to_the_cpu_and_takes_its_time_there(machine, dnn)
     assert latencies_ms(made, "slow")[-1] == pytest.approx(100)
     stays = run([slow, other], machine(), "max-total-nooffload")
     assert not stays.figures.dnns["slow"].cpu
+
+
+def test_two_dnns_on_two_workers_of_the_cpu_do_not_wait_for_one_another(machine, dnn):
+    three = [dnn(name, [10] * 40, cpu_ms=100) for name in "abc"]
+
+    def lanes(workers):
+        tracer = Tracer(0)
+        made = run(three, machine(cpu_workers=workers), seconds=10, tracer=tracer)
+        on_cpu = [span for span in tracer.spans if span[0] == CPU and span[1] in "abc"]
+        assert on_cpu
+        overlap = any(a[2] <= b[3] and b[2] < a[3] for a, b in pairwise(on_cpu))
+        return made, overlap
+
+    one, overlap = lanes(1)
+    assert not overlap
+    two, overlap = lanes(2)
+    assert overlap
+    moved = [name for name in "abc" if two.figures.dnns[name].cpu]
+    assert len(moved) >= 2
+    assert all(latencies_ms(two, name)[-1] == pytest.approx(100) for name in moved[:2])
+    assert (
+        two.figures.summary(0, None, two.now_ns)["dnns"]["a"]["latency_ms"]["mean"]
+        <= (one.figures.summary(0, None, one.now_ns)["dnns"]["a"]["latency_ms"]["mean"])
+    )
 
 
 def test_an_op_that_overruns_delays_the_frame(machine, dnn):

@@ -26,6 +26,16 @@ def test_a_long_callback_is_no_sleep():
     assert [clock() for _ in range(3)] == [0, SLEEP_NS, 2 * SLEEP_NS]
 
 
+def test_a_wait_for_seconds_while_other_threads_work_is_no_sleep():
+    times, used = iter([0, 9 * SLEEP_NS, 10 * SLEEP_NS, 30 * SLEEP_NS]), [0]
+    clock = AwakeClock(lambda: next(times), lambda: used[0])
+    assert clock() == 0
+    used[0] += 8 * SLEEP_NS  # the GPU of this process is its own threads
+    assert [clock(), clock()] == [9 * SLEEP_NS, 10 * SLEEP_NS]
+    used[0] += SLEEP_NS
+    assert clock() == 10 * SLEEP_NS
+
+
 def test_threads_that_wake_together_count_a_sleep_once():
     now = [1_000]
     clock = AwakeClock(lambda: now[0])

@@ -9,6 +9,7 @@ import pytest
 
 from heimdall.errors import ConfigError, DeviceError
 from heimdall.system import softgpu
+from heimdall.system.policy import FIFO, NORMAL
 from heimdall.vocabulary.enums import Confinement
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="threads are confined on Linux only")
@@ -106,7 +107,49 @@ def test_without_permission_the_system_slices_the_time(machine):
 )
 def test_saved_profiles_stay_valid_under_the_words_they_were_saved_with(confinement, sentence):
     plan = softgpu.SoftwareGpu((0,), (1, 2), confinement)
-    assert plan.profile_key == plan.describe() == sentence
+    assert plan.profile_key == sentence
+    if confinement != Confinement.REALTIME:
+        assert plan.describe() == sentence
+
+
+def test_work_alone_is_the_same_under_every_real_time_policy(machine):
+    machine(2)
+    turns, on_and_on = softgpu.plan(), softgpu.plan(policy=FIFO)
+    assert turns.profile_key == on_and_on.profile_key != softgpu.plan(policy=NORMAL).profile_key
+    assert turns.describe() != on_and_on.describe()
+
+
+def test_a_policy_that_is_asked_for_is_insisted_on(machine, monkeypatch):
+    machine(4)
+    monkeypatch.setenv("HEIMDALL_REALTIME", "0")
+    assert softgpu.plan(policy=FIFO).confinement == Confinement.REALTIME
+    assert softgpu.plan(policy=NORMAL).confinement == Confinement.TIME_SLICED
+    machine(4, permitted=False)
+    assert softgpu.plan(policy=NORMAL).confinement == Confinement.TIME_SLICED
+    with pytest.raises(DeviceError, match="CAP_SYS_NICE"):
+        softgpu.plan(policy=FIFO)
+
+
+@linux
+@two_cores
+@pytest.mark.parametrize(("name", "number"), [("RR", 2), ("FIFO", 1), ("NORMAL", 0)])
+def test_the_gpus_threads_run_under_its_policy(run_python, name, number):
+    permitted, found = run_python(f"""
+        import json, os
+        import numpy as np
+        from heimdall.system import policy, softgpu
+        permitted = softgpu._realtime_permitted()
+        gpu = softgpu.plan(policy=policy.{name} if permitted else policy.NORMAL)
+        with gpu.confined():
+            import pyopencl as cl
+            device = next(d for p in cl.get_platforms() for d in p.get_devices())
+            cl.CommandQueue(cl.Context([device])).finish()
+        found = [os.sched_getscheduler(t.tid) & ~os.SCHED_RESET_ON_FORK for t in gpu.threads()]
+        print(json.dumps([permitted, found]))
+    """)
+    if not found:
+        pytest.skip("this machine has a GPU")
+    assert set(found) == {number if permitted else 0}
 
 
 def test_real_time_can_be_declined(machine, monkeypatch):

@@ -10,11 +10,16 @@ from heimdall.app import DNN
 from heimdall.vocabulary.enums import Precision
 
 
-def network_id(dnn: DNN[Any]) -> str:
-    """The model with everything that changes its times: options, precision, ops on the CPU."""
+def network_id(dnn: DNN[Any], alone_ms: float | None = None) -> str:
+    """The model with everything that changes its times: options, precision, ops on the CPU.
+    ``alone_ms``: what a scenario asks for, whatever input size gives that on a machine."""
     parts = [dnn.model if isinstance(dnn.model, str) else type(dnn.model).__name__]
-    if dnn.options:
-        parts.append(json.dumps(dnn.options, sort_keys=True, default=str))
+    options = {**dnn.options}
+    if alone_ms is not None:
+        del options["size"]
+        parts.append(f"of {alone_ms:g} ms")
+    if options:
+        parts.append(json.dumps(options, sort_keys=True, default=str))
     if dnn.precision != Precision.FP32:
         parts.append(dnn.precision)
     if dnn.force_fallback:

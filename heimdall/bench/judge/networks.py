@@ -12,6 +12,7 @@ from heimdall.app import DNN, App, create
 from heimdall.app.options import RunOptions
 from heimdall.bench.around import driver_turn_ns, measure_around, measure_hand_overs
 from heimdall.bench.judge.identity import network_id, thinned, us
+from heimdall.bench.loads import fit
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.workload import as_app
 from heimdall.models.catalog import CATALOG
@@ -36,17 +37,21 @@ def profile_networks(
     """The processors as the simulator knows them, and the ``networks`` of the scenarios and of
     the models with their own options: times of ops, of the whole on a core, and of what surrounds
     it. Raises what opening them raises."""
-    apps: list[tuple[type[App], Sequence[DNN[Any]]]] = []
-    for workload in map(load_scenario, scenarios):  # whose stand-ins an app does not call so
-        apps.append((as_app(workload), workload.declared()))
+    options = RunOptions(headless=True, device=device, size=(1280, 720))
+    apps: list[tuple[type[App], dict[str, str]]] = []  # what a DNN's network is called
+    for scenario in map(load_scenario, scenarios):  # whose stand-ins an app does not call so
+        workload, _ = fit(scenario, options, progress)
+        asked_ms = {dnn.name: workload.settings(dnn.name).alone_ms for dnn in workload.declared()}
+        keys = {dnn.name: network_id(dnn, asked_ms[dnn.name]) for dnn in workload.declared()}
+        apps.append((as_app(workload), keys))
     if models:
         dnns = tuple(DNN(name, model=name) for name in models)
-        apps.append((type("Catalogue", (App,), {"dnns": dnns}), dnns))
+        keys = {dnn.name: network_id(dnn) for dnn in dnns}
+        apps.append((type("Catalogue", (App,), {"dnns": dnns}), keys))
     machine: dict[str, Any] = {}
     networks: dict[str, dict[str, Any]] = {}
-    for app_class, declared in apps:
-        app, keys = create(app_class), {dnn.name: network_id(dnn) for dnn in declared}
-        options = RunOptions(headless=True, device=device, size=(1280, 720))
+    for app_class, keys in apps:
+        app = create(app_class)
         with start(app, options, progress, place=Place(draws=False)) as setup:
             Callbacks().call(app.on_start)
             asked = dict(app._requests)

@@ -12,6 +12,7 @@ import numpy as np
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import create
 from heimdall.app.options import RunOptions
+from heimdall.bench.loads import fit
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.workload import as_app
 from heimdall.errors import DeviceError
@@ -48,8 +49,9 @@ def measure_preemption(
     """A chunk of all of a network's ops is told to yield at a random moment, again and again:
     how long until it has ended (``gpu_free_ms``), and until a frame has been drawn behind it
     (``frame_drawn_ms``; of a frame that has the GPU for itself ``frame_alone_ms``)."""
-    app = create(as_app(load_scenario(scenario)))
     options = RunOptions(headless=True, device=device)
+    workload, _ = fit(load_scenario(scenario), options, progress)
+    app = create(as_app(workload))
     with start(app, options, progress) as setup:
         inbox: Inbox = queue.SimpleQueue()
         executor = Executor(inbox)

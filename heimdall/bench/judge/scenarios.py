@@ -78,7 +78,7 @@ def _run(workload: Scenario, trace: Path, seconds: float) -> dict[str, Any]:
         stages = range(len(seen.plan(dnn.name).stages))
         dnns.append(
             {
-                "network": network_id(dnn),
+                "network": network_id(dnn, workload.settings(dnn.name).alone_ms),
                 "gpu_slowdown": round(slope, 4),
                 "gpu_delay_us": thinned(map(us, delays_ns)),
                 "cpu_slowdown": [round(each, 3) for each in thinned(seen.cpu_slowdowns(dnn.name))],

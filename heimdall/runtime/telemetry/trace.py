@@ -20,6 +20,8 @@ from heimdall.system.paths import replace_file
 from heimdall.vocabulary.enums import Lane
 from heimdall.vocabulary.events import Action, Event
 
+Span = tuple[str, str, int, int, Mapping[str, Any]]  # lane, name, start, end, details
+
 SCHEMA = 1
 LANES = (*(str(lane) for lane in Lane if lane is not Lane.POOL), "pool-0", "pool-1")
 
@@ -40,7 +42,7 @@ class Tracer:
     """
 
     start_ns: int
-    spans: list[tuple[str, str, int, int, Mapping[str, Any]]] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
     steps: list[tuple[int, Event | None, Sequence[Action]]] = field(default_factory=list)
 
     def span(
@@ -60,9 +62,10 @@ class Tracer:
 
         Raises ConfigError when it cannot be written.
         """
-        others = {span[0] for span in self.spans} - set(LANES)  # fallback ops, or a baseline's
+        spans = _side_by_side(self.spans)
+        others = {span[0] for span in spans} - set(LANES)  # fallback ops, or a baseline's
         lanes = (*LANES, *sorted(others))
-        events = [self._event(lanes.index(span[0]), *span[1:]) for span in self.spans]
+        events = [self._event(lanes.index(span[0]), *span[1:]) for span in spans]
         content = {
             "traceEvents": _named(lanes) + events,
             "displayTimeUnit": "ms",
@@ -90,6 +93,20 @@ class Tracer:
             "dur": (end_ns - start_ns) / 1e3,
             "args": dict(details),
         }
+
+
+def _side_by_side(spans: Sequence[Span]) -> list[Span]:
+    """The same with a lane for each of the CPU's workers: in one lane viewers take what overlaps
+    for a mistake. Who worked does not matter, so each span is where there is room first."""
+    free_ns: list[int] = []  # the end of each lane
+    lanes: dict[int, str] = {}
+    of_cpu = [index for index, span in enumerate(spans) if span[0] == Lane.CPU]
+    for index in sorted(of_cpu, key=lambda index: spans[index][2]):
+        _, _, start_ns, end_ns, _ = spans[index]
+        row = next((row for row, ns in enumerate(free_ns) if ns <= start_ns), len(free_ns))
+        free_ns[row : row + 1] = [end_ns]
+        lanes[index] = f"{Lane.CPU}-{row}" if row else str(Lane.CPU)
+    return [(lanes.get(index, span[0]), *span[1:]) for index, span in enumerate(spans)]
 
 
 def _named(lanes: Sequence[str]) -> list[dict[str, Any]]:

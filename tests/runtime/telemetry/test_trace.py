@@ -51,6 +51,17 @@ def test_a_changed_decision_is_found(tmp_path):
     assert [difference.index for difference in found] == [1]
 
 
+def test_what_the_cpu_does_at_the_same_time_is_in_lanes_of_its_own(tmp_path):
+    tracer = Tracer(0)
+    for name, start_ns, end_ns in (("a", 0, 9000), ("b", 4000, 12000), ("c", 9000, 11000)):
+        tracer.span("cpu", name, start_ns, end_ns, {})
+    tracer.save(tmp_path / "t.json", {}, {})
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    lanes = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
+    placed = {e["name"]: lanes[e["tid"]] for e in events if e["ph"] == "X"}
+    assert placed == {"a": "cpu", "b": "cpu-1", "c": "cpu"}
+
+
 def test_spans_are_complete_events_in_their_lane_in_microseconds(tmp_path):
     tracer = Tracer(start_ns=1000)
     tracer.span("gpu", "detect", 3000, 9000, {"reason": "deadline"})
