@@ -123,6 +123,10 @@ def bench_report(result: Mapping[str, Any]) -> list[Table | str]:
     ]
     columns = ["system", ">fps", ">windows of 1/3 s", ">interval p99 ms", ">late %"]
     columns += [">gaps used %", ">GPU not useful"]
+    powers = [run.get("power_w") for run in systems.values()]
+    if any(power is not None for power in powers):  # where the counters can be read
+        columns.append(">power W")
+        frames = [[*row, _ms(power)] for row, power in zip(frames, powers, strict=True)]
     names = list(dict.fromkeys(dnn for run in systems.values() for dnn in run["dnns"]))
     rows = [
         [f"{dnn} {what}", *(cell(over[name]["dnns"][dnn]) for name in systems)]

@@ -16,7 +16,7 @@ PIXELS = 1920 * 1080
 def luminance_grid(image: np.ndarray) -> np.ndarray:
     """Mean luminance Y (0..255) of each cell of a BGR frame (h, w, 3): float32 (54, 96).
 
-    Takes 0.3 ms at any frame size: a bilinear step to four times the grid, then cell means.
+    Takes 0.3 to 0.7 ms at any frame size: a bilinear step to four times the grid, then cell means.
     """
     samples = cv2.resize(image, (4 * GRID[0], 4 * GRID[1]), interpolation=cv2.INTER_LINEAR)
     cells = cv2.resize(samples, GRID, interpolation=cv2.INTER_AREA)

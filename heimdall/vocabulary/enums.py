@@ -47,7 +47,7 @@ class Content(Name):
 class Luminance(Name):
     """Of what C of Eq. 4 is summed. Default: cells."""
 
-    CELLS = "cells"  # means of 96 x 54 cells: sensor noise averages out, at any size in 0.3 ms
+    CELLS = "cells"  # means of 96 x 54 cells: sensor noise averages out; under 1 ms at any size
     PIXELS = "pixels"  # every pixel of the frame, as Eq. 4 is written
 
 

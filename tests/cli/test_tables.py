@@ -111,6 +111,20 @@ def test_the_input_sizes_that_were_found_are_told_once(shown):
     assert found == ["eye: 93.2 ms alone at 512x928 (95 were asked for)"]
 
 
+def test_power_is_a_column_where_it_could_be_read(shown):
+    result: dict[str, Any] = {
+        "title": "Shopping",
+        "machine": {"processor": "a CPU", "cores": 2},
+        "systems": {"heimdall": {**summary(), "power_w": 12.345}, "other": summary()},
+        "failures": [],
+    }
+    lines = shown(tables.bench_report(result))
+    assert cells(lines, "heimdall")[-1] == "12.3"
+    assert cells(lines, "other")[-1] == "-"
+    del result["systems"]["heimdall"]["power_w"]
+    assert "power" not in "".join(shown(tables.bench_report(result)))
+
+
 def test_where_every_system_failed_there_is_no_table(shown):
     result = {
         "title": "Shopping",
