@@ -316,14 +316,6 @@ def test_a_second_session_cannot_change_the_policy_of_the_first(undrawn):
         pass
 
 
-def test_the_cpu_has_no_more_workers_than_cores():
-    with (
-        pytest.raises(ConfigError, match="cpu_workers=999: each needs a core of its own"),
-        Session([people()], cpu_workers=999, **PLAIN),
-    ):
-        pass
-
-
 # --- the process is left as it was ---------------------------------------------------------------
 
 
