@@ -12,55 +12,89 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmarks.paper.kept import Kept
 from benchmarks.paper.runs import LG
+from benchmarks.paper.simulated import Point
+from benchmarks.paper.values import look_up
 from heimdall.analyzer.plot import COLOURS, OTHER
-from heimdall.analyzer.profiler import Progress
 from heimdall.bench.scenario import DnnSettings, Scenario
+from heimdall.bench.statistics import over_runs
 from heimdall.simulator.device import load_device
-from heimdall.simulator.simulate import simulate
 
 SYSTEMS = ("multithread", "max-total")
 RATES = (30, 60)
-SIZES = ((1280, 720), (1920, 1080), (2560, 1440))
+SIZES = ((1280, 720), (1920, 1080), (2560, 1440), (3840, 2160))
 HELD = 0.99  # of the target, in the mean
 
 
-def sweep(seconds: float, progress: Progress) -> list[dict[str, Any]]:
-    """One entry for each frame rate, size, number of DNNs and system. DNNs are those of Table 2 in
-    its order, back to back, wanted once a second."""
-    names = list(load_device(LG).networks)
-    alone = load_device(LG).networks
-    todo = [
-        (fps, size, count, system)
+def points(seeds: int, seconds: float) -> list[Point]:
+    """Every frame rate, size, number of DNNs and system. DNNs are those of Table 2 in its order,
+    back to back, wanted once a second."""
+    return [
+        _point(fps, size, count, system, seed, seconds)
+        for seed in range(seeds)
         for fps in RATES
         for size in SIZES
-        for count in range(1, len(names) + 1)
+        for count in range(1, len(_names()) + 1)
         for system in SYSTEMS
     ]
-    points = []
-    for index, (fps, size, count, system) in enumerate(todo):
-        progress("sweeping", index, len(todo))
-        summary = simulate(_scenario(names[:count], fps, size), LG, system, seconds=seconds)
-        dnns = summary["dnns"]
-        means = {name: dnn["latency_ms"]["mean"] for name, dnn in dnns.items()}
-        never = [name for name, mean in means.items() if mean is None]
-        points.append(
-            {
-                "fps": fps,
-                "size": list(size),
-                "dnns": count,
-                "system": system,
-                "rate": summary["fps"],
-                "never": never,
-                "slower": None
-                if never
-                else geometric_mean(mean / alone[name].ms for name, mean in means.items()),
-                "missed": sum(dnn["deadline_misses"] for dnn in dnns.values())
-                / max(1, sum(dnn["inferences"] for dnn in dnns.values())),
-            }
-        )
-    progress("sweeping", len(todo), len(todo))
-    return points
+
+
+def collected(kept: Kept, seeds: int, seconds: float, any_source: bool) -> list[dict[str, Any]]:
+    """One entry for each that has run: its ``rate`` (as ``fps`` of a summary), how much longer
+    than alone its DNNs took (``slower``: geometric mean), and the share of inferences that
+    ``missed`` their second, as ``over_runs`` has them; DNNs that ``never`` ended."""
+    found = []
+    for fps in RATES:
+        for size in SIZES:
+            for count in range(1, len(_names()) + 1):
+                for system in SYSTEMS:
+                    each = [
+                        result
+                        for seed in range(seeds)
+                        for task in (_point(fps, size, count, system, seed, seconds).task,)
+                        if (result := kept.get(task, any_source=any_source))
+                    ]
+                    if each:
+                        about = {"fps": fps, "size": list(size), "dnns": count, "system": system}
+                        found.append({**about, **_together(each)})
+    return found
+
+
+def _together(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What runs with several seeds say."""
+    found = over_runs([{"rate": run["fps"], **_of_run(run["dnns"])} for run in each])
+    never = [
+        name for name, dnn in each[0]["dnns"].items() if all(_mean(run, name) is None for run in each)
+    ]
+    return {"slower": None, **found, "never": never}
+
+
+def _of_run(dnns: Mapping[str, Any]) -> dict[str, float]:
+    alone = load_device(LG).networks
+    means = {name: dnn["latency_ms"]["mean"] for name, dnn in dnns.items()}
+    count = sum(dnn["inferences"] for dnn in dnns.values())
+    missed = sum(round((dnn["miss_rate"] or 0.0) * dnn["inferences"]) for dnn in dnns.values())
+    slower = [mean / alone[name].ms for name, mean in means.items() if mean is not None]
+    found = {"missed": missed / max(1, count)}
+    if len(slower) == len(means):
+        found["slower"] = geometric_mean(slower)
+    return found
+
+
+def _mean(run: Mapping[str, Any], name: str) -> float | None:
+    mean: float | None = run["dnns"][name]["latency_ms"]["mean"]
+    return mean
+
+
+def _point(
+    fps: int, size: tuple[int, int], count: int, system: str, seed: int, seconds: float
+) -> Point:
+    return Point(_scenario(_names()[:count], fps, size), system, seed, seconds)
+
+
+def _names() -> list[str]:
+    return list(load_device(LG).networks)
 
 
 def _scenario(names: Sequence[str], fps: int, size: tuple[int, int]) -> Scenario:
@@ -72,7 +106,7 @@ def held(points: Sequence[Mapping[str, Any]], fps: int, size: Sequence[int], sys
     """The largest number of DNNs up to which the frame rate holds."""
     count = 0
     for point in _series(points, fps, size, system):
-        if point["rate"]["mean"] < HELD * fps:
+        if point["rate"]["mean"]["mean"] < HELD * fps:
             break
         count = point["dnns"]
     return count
@@ -89,7 +123,7 @@ def draw(points: Sequence[Mapping[str, Any]], path: Path) -> None:
                 series = _series(points, fps, size, system)
                 _draw_rate(above, series, COLOURS[1 - index], system)
                 counts = [point["dnns"] for point in series]
-                slower = [point["slower"] or math.nan for point in series]
+                slower = [look_up(point, "slower/mean") or math.nan for point in series]
                 below.plot(counts, slower, marker="o", markersize=3, color=COLOURS[1 - index])
             above.axhline(fps, color=OTHER, linestyle="--", linewidth=1)
             above.set_title(f"{fps} fps at {size[1]}p", fontsize=10)
@@ -114,13 +148,13 @@ def _draw_rate(axes: Axes, series: Sequence[Mapping[str, Any]], colour: str, sys
     rates = [point["rate"] for point in series]
     axes.fill_between(
         counts,
-        [rate["min"] for rate in rates],
-        [rate["max"] for rate in rates],
+        [rate["min"]["least"] for rate in rates],
+        [rate["max"]["most"] for rate in rates],
         color=colour,
         alpha=0.25,
         linewidth=0,
     )
-    means = [rate["mean"] for rate in rates]
+    means = [rate["mean"]["mean"] for rate in rates]
     axes.plot(counts, means, marker="o", markersize=3, color=colour, label=system)
 
 
