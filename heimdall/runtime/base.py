@@ -256,6 +256,7 @@ def _figures(setup: Setup) -> Figures:
             fallback_ops=deployment.fallback_ops,
             whole_ns=deployment.whole_ns,
             stages=len(deployment.plan.stages),
+            required_hz=deployment.plan.rate_hz,
         )
         for name, deployment in setup.deployments.items()
     }

@@ -128,4 +128,5 @@ def plan_of(dnn: DNN, stages: Sequence[StagePlan]) -> DnnPlan:
         min_interval_ns=round(1e9 / dnn.max_rate_hz) if dnn.max_rate_hz else 0,
         continuous=not dnn.on_event,
         priority=dnn.priority,
+        rate_hz=None if dnn.on_event else dnn.rate_hz,
     )

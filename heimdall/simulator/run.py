@@ -63,7 +63,10 @@ class SimulatedRun:
         self.tracer = tracer
         counted = {
             dnn.name: DnnFigures(
-                fallback_ops=dnn.fallback_ops, whole_ns=dnn.whole_ns, stages=len(dnn.plan.stages)
+                fallback_ops=dnn.fallback_ops,
+                whole_ns=dnn.whole_ns,
+                stages=len(dnn.plan.stages),
+                required_hz=dnn.plan.rate_hz,
             )
             for dnn in dnns
         }

@@ -44,6 +44,7 @@ class DnnPlan:
     min_interval_ns: int = 0  # 1 / max_rate_hz
     continuous: bool = True  # False: only on InferenceRequested
     priority: str = Priority.NORMAL
+    rate_hz: float | None = None  # least wanted; None: event-driven, as its events come
     built: bool = True  # False: on the CPU alone, with times that are guesses, until DnnBuilt
 
     def named(self, name: str) -> DnnPlan:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ SEEDS = (0, 1, 2, 3)
 DEVICES = ("lg-v50", "pixel-3-xl")
 # What this process took and how it started, not the simulated one.
 OF_THE_PROCESS = ("cpu_core_s", "memory_mb", "start")
+DERIVED = ("late_rate", "achieved_hz", "required_hz", "miss_rate")  # from figures that are digested
 
 
 def scenarios() -> list[str]:
@@ -45,8 +47,13 @@ def decisions(scenario: str, device: str, system: str, seed: int) -> dict[str, A
     lines = [(step[0], json.dumps(record(*step))) for step in tracer.steps]
     lines += [(start, f"{lane} {name} {end}") for lane, name, start, end, _ in tracer.spans]
     figures = run.figures.summary(machine.render_ns, run.gap_utilization(), run.now_ns)
-    timeless = {name: figures[name] for name in figures if name not in OF_THE_PROCESS}
+    timeless = _without(figures, (*OF_THE_PROCESS, *DERIVED))
+    timeless["dnns"] = {name: _without(each, DERIVED) for name, each in figures["dnns"].items()}
     return {"seconds": _by_second(lines), "figures": _digest(json.dumps(timeless, sort_keys=True))}
+
+
+def _without(figures: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: value for name, value in figures.items() if name not in names}
 
 
 def _by_second(lines: list[tuple[int, str]]) -> str:

@@ -41,6 +41,7 @@ class DnnFigures:
     deadline_misses: int = 0
     dropped: int = 0
     stages: int = 1
+    required_hz: float | None = None  # None: event-driven
 
     def restart(self) -> None:
         """Forget what has been counted."""
@@ -57,9 +58,12 @@ class DnnFigures:
         else:
             self.cpu += 1
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self, seconds: float = 0.0) -> dict[str, Any]:
+        """The figures of so many seconds (0: nobody counted them)."""
         return {
             "inferences": len(self.latencies_ns),
+            "achieved_hz": share(len(self.latencies_ns), seconds),
+            "required_hz": self.required_hz,
             "latency_ms": spread(self.latencies_ns),
             "end_to_end_ms": spread(self.end_to_end_ns),
             "gpu": self.gpu,
@@ -67,6 +71,7 @@ class DnnFigures:
             "chunks": round(self.chunks / self.gpu, 2) if self.gpu else 0,
             "fallback_ops": self.fallback_ops,
             "deadline_misses": self.deadline_misses,
+            "miss_rate": share(self.deadline_misses, len(self.latencies_ns)),
             "dropped": self.dropped,
             "stages": self.stages,
         }
@@ -172,6 +177,7 @@ class Figures:
             "frame_interval_ms": percentiles(intervals),
             "draw_interval_ms": percentiles(_intervals_ms(self.drawn_ns)),
             "late_frames": self.late_frames,
+            "late_rate": share(self.late_frames, len(self.presented_ns)),
             "skipped_frames": self.skipped_frames,
             "render_ms": percentiles(np.asarray(self.render_ns) / 1e6, maximum=False),
             "gpu": {
@@ -181,7 +187,7 @@ class Figures:
             "cpu_core_s": round(time.process_time() - self._cpu_s, 3),
             "gap_utilization": None if gap_utilization is None else round(gap_utilization, 4),
             "decision_us": percentiles(np.asarray(self.decision_ns) / 1e3, maximum=False),
-            "dnns": {name: dnn.summary() for name, dnn in self.dnns.items()},
+            "dnns": {name: dnn.summary(seconds) for name, dnn in self.dnns.items()},
             "memory_mb": self.memory.summary() if self.memory is not None else NO_MEMORY,
             "start": None,  # see runtime/first_start
         }
@@ -217,6 +223,11 @@ def percentiles(values: np.ndarray, maximum: bool = True) -> dict[str, float | N
         return dict.fromkeys(names)
     found = np.percentile(values, [50, 99, 100][: len(names)])
     return {name: round(float(value), 3) for name, value in zip(names, found, strict=True)}
+
+
+def share(part: float, whole: float) -> float | None:
+    """How much of the whole the part is; None where there is no whole."""
+    return round(part / whole, 4) if whole else None
 
 
 def spread(values_ns: Sequence[int]) -> dict[str, float | None]:

@@ -75,9 +75,13 @@ class Memory:
 @dataclass(frozen=True)
 class DnnSummary:
     """One DNN. ``latency_ms``: from enqueue to the last op; ``end_to_end_ms`` adds preprocessing
-    and decoding. ``gpu``, ``cpu``: inferences there; ``chunks``: mean of one on the GPU."""
+    and decoding. ``gpu``, ``cpu``: inferences there; ``chunks``: mean of one on the GPU.
+    ``achieved_hz``: inferences a second, beside the least that was asked for (None: event-driven);
+    ``miss_rate``: the share of inferences that missed their deadline."""
 
     inferences: int
+    achieved_hz: float | None
+    required_hz: float | None
     latency_ms: Latency
     end_to_end_ms: Latency
     gpu: int
@@ -85,6 +89,7 @@ class DnnSummary:
     chunks: float
     fallback_ops: int
     deadline_misses: int
+    miss_rate: float | None
     dropped: int
     stages: int
 
@@ -140,7 +145,8 @@ class RunSummary:
     was before that.
 
     ``frame_interval_ms``: between the frames that a user sees; ``draw_interval_ms``: between the
-    ends of drawing. A *late* frame is presented more than 1 ms after its deadline.
+    ends of drawing. A *late* frame is presented more than 1 ms after its deadline; ``late_rate``:
+    the share of those.
     ``gap_utilization``: the chunks' GPU time over the gaps' while there was work.
     ``decision_us``: what the coordinator took to decide. ``errors``: what went wrong on the way.
     ``outputs``: of record, screenshot and trace its ``path``, and as ``error`` None, or why it is
@@ -162,6 +168,7 @@ class RunSummary:
     frame_interval_ms: Spread
     draw_interval_ms: Spread
     late_frames: int
+    late_rate: float | None
     skipped_frames: int
     render_ms: Quantiles
     gpu: GpuTime

@@ -14,6 +14,8 @@ from heimdall.runtime.telemetry.figures import (
     spread,
     window_rates,
 )
+from heimdall.vocabulary.events import Finish
+from heimdall.vocabulary.processors import GPU
 
 MS = 1_000_000
 
@@ -68,3 +70,18 @@ def test_the_summary_counts_after_warm_up_only():
     assert summary["dnns"]["eye"]["inferences"] == 2
     assert summary["dnns"]["eye"]["latency_ms"]["mean"] == 20
     assert summary["gpu"]["useful_ms"] == 5 + 2 * 20
+
+
+def test_rates_are_told_beside_what_was_asked_for():
+    asked, event_driven = DnnFigures(required_hz=2.0), DnnFigures()
+    figures = Figures(30, {"eye": asked, "ear": event_driven}, simulated=True)
+    for latency_ms, missed in ((10, False), (30, True), (20, False)):
+        asked.finished(Finish(0, "eye", GPU, latency_ms * MS, missed, 1))
+    for presented_ms, due_ms in ((0, 0), (33, 33), (70, 66), (100, 99)):
+        figures.frame(presented_ms * MS, due_ms * MS, 0, 5 * MS)
+    summary = figures.summary(0, None, now_ns=2_000_000_000)
+    assert summary["late_rate"] == 0.25
+    eye, ear = summary["dnns"]["eye"], summary["dnns"]["ear"]
+    assert (eye["achieved_hz"], eye["required_hz"], eye["miss_rate"]) == (1.5, 2.0, 0.3333)
+    assert (ear["achieved_hz"], ear["required_hz"], ear["miss_rate"]) == (0.0, None, None)
+    assert Figures(30, {}, simulated=True).summary(0, None, now_ns=0)["late_rate"] is None
