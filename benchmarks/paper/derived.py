@@ -29,6 +29,7 @@ def derived(results: Mapping[str, Any]) -> dict[str, Any]:
             of("together", "style", "latency_ms/mean"), of("alone", "style", "latency_ms/mean")
         ),
         "sum_of_four": sum_of_four,
+        "tflops": _tflops(found),
         "perfect_fps": _ratio(1000.0, sum_of_four),
         "reduction": {
             system: _ratio(of("shopping multithread", *style), of(f"shopping {system}", *style))
@@ -53,6 +54,12 @@ def derived(results: Mapping[str, Any]) -> dict[str, Any]:
             way: networks.spread(found, way) for way in (*map(str, networks.SIZES), "chunks")
         },
     }
+
+
+def _tflops(found: Mapping[str, Any]) -> float | None:
+    """What the GPU does a second in the networks whose FLOPs are known."""
+    known = [(each["gflop"], each["ms"]) for each in found.values() if each.get("gflop")]
+    return sum(gflop for gflop, _ in known) / sum(ms for _, ms in known) if known else None
 
 
 def _ratio(one: float | None, other: float | None) -> float | None:

@@ -67,20 +67,20 @@ def network_tasks() -> list[Task]:
 
 
 def collected(
-    runs: Sequence[Run], kept: Kept, turns: int, seconds: float, any_source: bool
+    runs: Sequence[Run], kept: Kept, turns: int, seconds: float
 ) -> dict[str, Any] | None:
     """Results as ``simulated.collected`` has them, and what they were taken on; None where there
     is none."""
     found: dict[str, Any] = {"networks": {}}
     for each in network_tasks():
-        found["networks"] = {**(kept.get(each, any_source=any_source) or {}), **found["networks"]}
+        found["networks"] = {**(kept.get(each, any_source=True) or {}), **found["networks"]}
     failures = {}
     by_turn = []
     for turn in range(turns):
         results = {}
         for run in (run for run in runs if run.live):
             one = task(run, turn, seconds)
-            if result := kept.get(one, any_source=any_source):
+            if result := kept.get(one, any_source=True):
                 results[run.name] = result
             elif why := kept.failure(one):
                 failures[run.name] = why

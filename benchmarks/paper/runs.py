@@ -75,7 +75,7 @@ def all_runs() -> list[Run]:
         *(
             Run(f"{scenario} {system}", scenario, system)
             for scenario in ("workspace", "emoji")
-            for system in ("multithread", "fixed-5", "max-total")
+            for system in ("multithread", "fixed-5", "max-total-static", "max-total")
         ),
     ]
 

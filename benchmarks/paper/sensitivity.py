@@ -74,7 +74,7 @@ def points(seeds: int, seconds: float) -> list[Point]:
 
 
 def collected(
-    kept: Kept, seeds: int, seconds: float, any_source: bool
+    kept: Kept, seeds: int, seconds: float
 ) -> dict[str, list[tuple[Value, dict[str, Any]]]]:
     """By parameter: each value, and results over seeds by the paths of values.toml."""
     found: dict[str, list[tuple[Value, dict[str, Any]]]] = {}
@@ -88,7 +88,7 @@ def collected(
                     run.name: result
                     for run in _runs(parameter)
                     for task in (point(run, seed, seconds, changes).task,)
-                    if (result := kept.get(task, any_source=any_source))
+                    if (result := kept.get(task, any_source=True))
                 }
                 if runs:
                     each.append(with_derived({"runs": runs}))

@@ -113,7 +113,7 @@ def points(runs: Sequence[Run], seeds: int, seconds: float) -> list[Point]:
 
 
 def collected(
-    runs: Sequence[Run], kept: Kept, seeds: int, seconds: float, any_source: bool
+    runs: Sequence[Run], kept: Kept, seeds: int, seconds: float
 ) -> dict[str, Any]:
     """Results by the paths of values.toml. Below ``runs`` and ``derived``, numbers are what
     ``over_runs`` makes of the seeds; ``excerpts`` are of the first."""
@@ -131,7 +131,7 @@ def collected(
         found = {
             run.name: result
             for run in runs
-            if (result := kept.get(point(run, seed, seconds).task, any_source=any_source))
+            if (result := kept.get(point(run, seed, seconds).task, any_source=True))
         }
         if found:
             each.append(with_derived({**fixed, "runs": found}))

@@ -40,7 +40,7 @@ def points(seeds: int, seconds: float) -> list[Point]:
     ]
 
 
-def collected(kept: Kept, seeds: int, seconds: float, any_source: bool) -> list[dict[str, Any]]:
+def collected(kept: Kept, seeds: int, seconds: float) -> list[dict[str, Any]]:
     """One entry for each that has run: its ``rate`` (as ``fps`` of a summary), how much longer
     than alone its DNNs took (``slower``: geometric mean), and the share of inferences that
     ``missed`` their second, as ``over_runs`` has them; DNNs that ``never`` ended."""
@@ -53,7 +53,7 @@ def collected(kept: Kept, seeds: int, seconds: float, any_source: bool) -> list[
                         result
                         for seed in range(seeds)
                         for task in (_point(fps, size, count, system, seed, seconds).task,)
-                        if (result := kept.get(task, any_source=any_source))
+                        if (result := kept.get(task, any_source=True))
                     ]
                     if each:
                         about = {"fps": fps, "size": list(size), "dnns": count, "system": system}
