@@ -122,7 +122,9 @@ class _Renewal:
         findings = self._findings()
         images = self._options.out.parent / "images"
         drawn = pictures.draw(findings, images)
-        text = page(self._paper, findings, {name: f"images/{path.name}" for name, path in drawn.items()})
+        text = page(
+            self._paper, findings, {name: f"images/{path.name}" for name, path in drawn.items()}
+        )
         replace_file(self._options.out, text.encode())
 
     def _run(self, part: str, wanted: Wanted) -> None:
@@ -181,7 +183,9 @@ class _Renewal:
         """How many of the results shown are of other sources."""
         given = self._options
         runs = all_runs()
-        tasks = [point.task for point in simulated.points(runs, given.seeds, given.simulated_seconds)]
+        tasks = [
+            point.task for point in simulated.points(runs, given.seeds, given.simulated_seconds)
+        ]
         return self._simulated.others(tasks) + self._live.others(
             live.tasks(runs, given.runs, given.seconds)
         )

@@ -96,9 +96,7 @@ class Kept:
         return sum(line["source"] != self._source for line in known)
 
 
-def perform(
-    tasks: Sequence[Task], kept: Kept, workers: int, what: str, progress: Progress
-) -> None:
+def perform(tasks: Sequence[Task], kept: Kept, workers: int, what: str, progress: Progress) -> None:
     """Run what is not kept yet, in ``workers`` processes (0: in this one), and keep it."""
     todo = [task for task in tasks if kept.get(task) is None]
     done = len(tasks) - len(todo)

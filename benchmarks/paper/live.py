@@ -66,9 +66,7 @@ def network_tasks() -> list[Task]:
     ]
 
 
-def collected(
-    runs: Sequence[Run], kept: Kept, turns: int, seconds: float
-) -> dict[str, Any] | None:
+def collected(runs: Sequence[Run], kept: Kept, turns: int, seconds: float) -> dict[str, Any] | None:
     """Results as ``simulated.collected`` has them, and what they were taken on; None where there
     is none."""
     found: dict[str, Any] = {"networks": {}}

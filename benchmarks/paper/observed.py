@@ -108,7 +108,9 @@ def excerpt(timeline: Timeline) -> dict[str, Any]:
     lanes = (Lane.GPU, Lane.CPU, Lane.RENDER)
     return {
         "utility": {
-            name: [[round(ms, 1), None if isnan(u) else round(u, 3)] for ms, u in points if early(ms)]
+            name: [
+                [round(ms, 1), None if isnan(u) else round(u, 3)] for ms, u in points if early(ms)
+            ]
             for name, points in timeline.utility.items()
         },
         "spans": [

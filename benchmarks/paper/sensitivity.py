@@ -42,6 +42,16 @@ class Parameter:
     usual: Value
     of_all: bool = True
 
+    @property
+    def tried(self) -> str:
+        """The values in short."""
+        values = self.values
+        return ", ".join(map(str, values)) if isinstance(values[-1], str) else _range(values)
+
+    @property
+    def said_usual(self) -> str:
+        return self.usual if isinstance(self.usual, str) else f"{self.usual:g}"
+
 
 def parameters() -> tuple[Parameter, ...]:
     """All that is varied. Clips are those whose luminance differences Eq. 4 is given."""

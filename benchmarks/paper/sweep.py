@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -65,7 +63,9 @@ def _together(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What runs with several seeds say."""
     found = over_runs([{"rate": run["fps"], **_of_run(run["dnns"])} for run in each])
     never = [
-        name for name, dnn in each[0]["dnns"].items() if all(_mean(run, name) is None for run in each)
+        name
+        for name, dnn in each[0]["dnns"].items()
+        if all(_mean(run, name) is None for run in each)
     ]
     return {"slower": None, **found, "never": never}
 
@@ -105,22 +105,24 @@ def _scenario(names: Sequence[str], fps: int, size: tuple[int, int]) -> Scenario
 def held(points: Sequence[Mapping[str, Any]], fps: int, size: Sequence[int], system: str) -> int:
     """The largest number of DNNs up to which the frame rate holds."""
     count = 0
-    for point in _series(points, fps, size, system):
+    for point in series(points, fps, size, system):
         if point["rate"]["mean"]["mean"] < HELD * fps:
             break
         count = point["dnns"]
     return count
 
 
-def draw(points: Sequence[Mapping[str, Any]], path: Path) -> None:
+def draw(points: Sequence[Mapping[str, Any]]) -> Figure | None:
     """Frame rates above, slow-down of the DNNs below; a column a size, for each rate."""
-    figure = Figure(figsize=(11, 10.5))
+    if not points:
+        return None
+    figure = Figure(figsize=(13, 10))
     rows = figure.subplots(2 * len(RATES), len(SIZES), sharex=True, sharey="row")
     for row, fps in enumerate(RATES):
         for column, size in enumerate(SIZES):
             above, below = rows[2 * row][column], rows[2 * row + 1][column]
             for index, system in enumerate(SYSTEMS):
-                series = _series(points, fps, size, system)
+                series = series(points, fps, size, system)
                 _draw_rate(above, series, COLOURS[1 - index], system)
                 counts = [point["dnns"] for point in series]
                 slower = [look_up(point, "slower/mean") or math.nan for point in series]
@@ -137,10 +139,7 @@ def draw(points: Sequence[Mapping[str, Any]], path: Path) -> None:
     for axes in rows[-1]:
         axes.set_xlabel("DNNs back to back")
     rows[0][0].legend(frameon=False, loc="lower left", fontsize=8)
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "heimdall"}):
-        figure.savefig(path, metadata={"Date": None})
+    return figure
 
 
 def _draw_rate(axes: Axes, series: Sequence[Mapping[str, Any]], colour: str, system: str) -> None:
@@ -158,7 +157,7 @@ def _draw_rate(axes: Axes, series: Sequence[Mapping[str, Any]], colour: str, sys
     axes.plot(counts, means, marker="o", markersize=3, color=colour, label=system)
 
 
-def _series(
+def series(
     points: Sequence[Mapping[str, Any]], fps: int, size: Sequence[int], system: str
 ) -> list[Mapping[str, Any]]:
     asked = (fps, list(size), system)

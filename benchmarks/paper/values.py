@@ -93,7 +93,9 @@ class Figure(_Table):
         found = [line.at for row in self.rows for line in row.lines()]
         names = [path.split("/")[1] for path in found if path.startswith("runs/")]
         derived = [path for path in found if path.startswith("derived/")]
-        return list(dict.fromkeys([*names, *(run for path in derived for run in _DERIVED.get(path, ()))]))
+        return list(
+            dict.fromkeys([*names, *(run for path in derived for run in _DERIVED.get(path, ()))])
+        )
 
 
 class Headline(_Table):
