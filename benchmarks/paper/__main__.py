@@ -1,8 +1,8 @@
 """Renew docs/paper.md: ``python -m benchmarks.paper [--live] [--only NAME ...]``.
 
 Simulations run in parallel processes (ten minutes on two cores). What ``--live`` runs on this
-machine takes forty minutes, during which nothing else should run. Every result is kept in the results folder
-as soon as it is there, and not made again unless the sources that made it have changed: an
+machine takes forty minutes, during which nothing else should run. Every result is kept in the
+results folder as soon as it is there, and not made again unless what made it has changed: an
 interrupted command goes on where it was. ``--only`` makes a part: simulated, sensitivity, sweep,
 live, networks, accuracy, or the runs of one figure ("Fig. 14(a)").
 """

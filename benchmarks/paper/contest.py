@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.paper.runs import STRONG, SYSTEMS
-from benchmarks.paper.values import look_up, shown
+from benchmarks.paper.values import look_up, shown, text
 from benchmarks.performance_page import table
 
 if TYPE_CHECKING:
@@ -18,31 +18,6 @@ DNNS = {"style": "StyleTransfer", "hand": "PoseNet", "segment": "DeepLab-v3", "d
 SWITCHES = (1, 2.5)  # ms: what the phone takes to change between contexts is 2 to 3 (section 4.1.1)
 SWITCHED = "priorities"  # needs a GPU that switches between contexts of unequal priority
 
-_TEXT = """## Against stronger baselines
-
-What one could do without a coordinator, on the shopping scenario, from the paper's own baseline on:
-`bounded-5` lets each DNN have five kernels outstanding, `priorities` gives DNNs and rendering fixed
-priorities and the driver small batches, `edf` runs whole networks one at a time by earliest deadline,
-`render-first` puts rendering above all DNNs, `multithread-onnxruntime` runs networks on one core each and
-`-all` on all of them, `drop-while-busy` runs one frame's networks at a time and drops the frames between.
-`max-total-static-runs` is the ablation in which a fallback op ends a chunk and its gap.
-
-A latency is *mean / longest* in ms (mean over runs of each), then the rate that was achieved, beside
-the rate that the scenario asks for; *late* are frames more than a millisecond after their deadline,
-*missed* the inferences above their constraint. *never*: no inference ended.
-
-{picture}
-
-Simulated, {seeds} seeds. Preemptive priorities need a switch of contexts, which the paper measures as 2 to
-3 ms on the phone: without it they are a lower bound that no phone of the paper's can have.
-
-{simulated}
-
-{live}
-Again: `heimdall simulate shopping --system NAME --seeds 16`, and `heimdall bench shopping-phone --systems
-{names} --runs 5`.
-"""
-
 
 def section(findings: Findings, picture: str) -> str:
     """The section of the page."""
@@ -51,7 +26,7 @@ def section(findings: Findings, picture: str) -> str:
     if live is not None and any(look_up(live, f"runs/shopping {name}") for name in ORDER):
         lines = "\n".join(_table([(name, _run(live, name)) for name in ORDER]))
         described = f"Live, {live['turns']} runs:\n\n{lines}\n"
-    return _TEXT.format(
+    return text("baselines").format(
         picture=picture,
         seeds=findings.simulated["seeds"],
         simulated="\n".join(_table(simulated_rows(findings))),

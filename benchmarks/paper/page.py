@@ -5,16 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from benchmarks.paper import contest, sensitivity, sweep
 from benchmarks.paper.runs import LONGER
-from benchmarks.paper.values import Figure, Headline, Paper, look_up, seen, shown
+from benchmarks.paper.values import Figure, Headline, Paper, look_up, seen, shown, text
 from benchmarks.performance_page import table
 
 Results = Mapping[str, Any]
-THREATS = Path(__file__).with_name("threats.md")
 
 
 @dataclass(frozen=True)
@@ -30,28 +28,6 @@ class Findings:
     sweep_seconds: float = 10.0
 
 
-_INTRO = """# The Heimdall paper, number by number
-
-Written by `python -m benchmarks.paper`; change `benchmarks/paper/values.toml` and `threats.md`, not this
-page.
-
-Every number that sections 3 to 7, 9 and 10 of the paper state (MobiCom '20), beside the same from a
-simulation of its phones (`heimdall simulate`) and from this program, live. First its headlines, how
-far each of them holds, and what they cost against stronger baselines; then figure by figure; at the
-end what speaks against all of it.
-
-- **Simulated**: {device}, {seeds} seeds, {simulated_s:g} s of virtual time each.
-  `profiles/lg-v50.toml` and `pixel-3-xl.toml` say of each of their figures whether the paper gives
-  it, how it follows, or that it is assumed. Where a row only repeats what a profile was made of,
-  the text below it says *given* or *derived*.
-- **Live**: {live}
-
-A number is the mean over seeds, or over live runs, and brackets hold the 95% interval of that mean
-(Student's t); without brackets, all agreed. *Seeds* and *runs* are the least and the most that a single
-one showed. A dash in the paper's column is a number that it does not have, *chart* one that it only
-draws. *Static* is the paper's own mode (`max-total-static`), *elastic* what this program does by default
-(`max-total`).
-"""
 _LIVE = (
     "{machine}; GPU: {gpu}, {mode}; pictures by {renderer}. {turns} runs, systems in turns, of "
     "{seconds:g} s each ({longer:g} s for section 9.2). {stand}For the shopping scenario their "
@@ -63,76 +39,13 @@ _STALE = (
     "\n**{stale} of the runs shown are of an earlier version of the sources**; the command below "
     "renews them.\n"
 )
-_HEADLINES = """## Headlines
-
-The verdict is of the simulation: *reproduced*, when the interval of the mean lies within the bounds (15%
-around the paper's number, or a limit); *partly*, when that is so of single seeds only; otherwise *not*.
-The live column has other hardware and other networks, and is no reproduction of a phone's times.
-
-{table}
-
-{why}
-"""
-_RANGES = """## How far the headlines hold
-
-The simulated phone with one assumption changed at a time, the others as in its profile, {seeds} seeds a
-point. A cell has the values that were tried at which the headline still holds (the mean over seeds,
-within the same bounds): *all* of them, or *none*; a dash: it plays no part. Below a name: what was
-tried, and in brackets the usual value.
-
-{table}
-
-{picture}
-
-*Moving scene* feeds the luminance of a clip in `assets/media` to Eq. 4; *places of CPU ops* puts fallback
-ops at random places of a network (0: evenly); *spread of ops* is the sigma of op latencies. Again:
-`python -m benchmarks.paper --only sensitivity`, or one point with
-`heimdall simulate shopping --sweep FILE.toml`.
-"""
-_SWEEP = """## Past the paper: rates, sizes, numbers of DNNs
-
-Section 10.2 expects that "60 fps, 2160p" can be had similarly, and leaves it and more DNNs to future work.
-Simulated on the LG V50: the networks of Table 2 one after the other, each back to back and wanted
-once a second; {seconds:g} s a point and seed, {points} points. Rendering grows with its pixels
-(2.7 ms at 1080p, so 10.8 ms at 2160p, of 16.7 at 60 fps). The band is between the lowest and the
-highest third of a second of all seeds. *Latency / alone* is the geometric mean over the DNNs of their
-mean latency over Table 2's. Coordination keeps the frame rate; the GPU time of the frames that the
-baseline does not draw is what the DNNs lack for it, most of all where 60 large pictures a second are
-drawn.
-
-{picture}
-
-The most DNNs beside which the mean frame rate stays within 1% of the target:
-
-{table}
-
-With all eight, and the part of inferences that took longer than their second:
-
-{missed}
-
-Again: `python -m benchmarks.paper --only sweep`.
-"""
-_COMMANDS = """## All of it again
-
-```
-python -m benchmarks.paper                 # all simulations, in parallel processes
-python -m benchmarks.paper --live          # and everything on this machine: nothing else should run
-python -m benchmarks.paper --only "Fig. 4" # one figure's simulated runs (with --live: also live)
-python -m benchmarks.paper --page-only     # the page of what there is
-```
-
-Under an hour on two cores. Results are kept in `out/paper`, one JSON object a line, as soon as they
-are there, and made again only when the sources, the scenario or the profile that made them have
-changed: an interrupted command goes on where it was. `--seeds`, `--runs`, `--seconds` and
-`--simulated-seconds` make it longer or shorter.
-"""
 
 
 def page(paper: Paper, findings: Findings, pictures: Mapping[str, str]) -> str:
     """The whole page; ``pictures`` are paths from it, by name."""
     simulated, live = findings.simulated, findings.live
     parts = [
-        _INTRO.format(
+        text("intro").format(
             device=simulated["device"],
             seeds=simulated["seeds"],
             simulated_s=simulated["seconds"],
@@ -144,7 +57,7 @@ def page(paper: Paper, findings: Findings, pictures: Mapping[str, str]) -> str:
     parts += [_headlines(paper.headline, findings), _ranges(paper.headline, findings, pictures)]
     parts.append(contest.section(findings, _image("baselines", pictures)))
     parts += [_figure(figure, findings, pictures) for figure in paper.figure]
-    parts += [_sweep(findings, pictures), THREATS.read_text(encoding="utf-8"), _COMMANDS]
+    parts += [_sweep(findings, pictures), text("threats"), text("commands")]
     return "\n".join(parts)
 
 
@@ -186,7 +99,7 @@ def _headlines(headlines: Sequence[Headline], findings: Findings) -> str:
             why.append(f"- *{each.claim}*: {verdict}: {' '.join(each.why.split())}.")
     columns = ["", "paper", "simulated", "seeds", "live", "verdict", "command"]
     said = "Why not, or not by every seed:\n\n" + "\n".join(why) if why else ""
-    return _HEADLINES.format(table="\n".join(table(columns, rows)), why=said)
+    return text("headlines").format(table="\n".join(table(columns, rows)), why=said)
 
 
 def _ranges(headlines: Sequence[Headline], findings: Findings, pictures: Mapping[str, str]) -> str:
@@ -199,7 +112,7 @@ def _ranges(headlines: Sequence[Headline], findings: Findings, pictures: Mapping
             tried = findings.sensitivity.get(parameter.name, [])
             cells.append(sensitivity.in_words(sensitivity.holding(headline, tried)))
         rows.append([headline.claim, *cells])
-    return _RANGES.format(
+    return text("ranges").format(
         seeds=findings.simulated["seeds"],
         table="\n".join(table(columns, rows)),
         picture=_image("sensitivity", pictures),
@@ -254,7 +167,7 @@ def _sweep(findings: Findings, pictures: Mapping[str, str]) -> str:
     for system in sweep.SYSTEMS:
         counts.append([system, *(str(sweep.held(points, *pair, system)) for pair in pairs)])
         missed.append([system, *(_last(points, *pair, system) for pair in pairs)])
-    return _SWEEP.format(
+    return text("past").format(
         seconds=findings.sweep_seconds,
         points=len(points),
         picture=_image("sweep", pictures),

@@ -1,7 +1,7 @@
 """The figures of the page as pictures: the paper's numbers, the simulation's and the live ones.
 
-Bars are means; a line from the mean upward ends at the longest latency, one across a bar spans what the
-legend says. Small SVG files whose text stays text.
+Bars are means; a line from the mean upward ends at the longest latency, one across a bar spans
+what the legend says. Small SVG files whose text stays text.
 """
 
 from __future__ import annotations

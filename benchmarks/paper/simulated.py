@@ -33,7 +33,8 @@ ROOMS = ("analyzer", "app", "bench", "coordinator", "runtime", "schedulers", "si
 @dataclass(frozen=True)
 class Point:
     """One simulated run. ``changes``: names of ``heimdall.simulator.variations``, or of a profile's
-    own (``OF_PROFILE``), and values; ``traced``: what only a trace tells is wanted, too, and an excerpt of it for a picture."""
+    own (``OF_PROFILE``), and values; ``traced``: what only a trace tells is wanted, too, and an
+    excerpt of it for a picture."""
 
     scenario: Scenario
     system: str

@@ -122,10 +122,10 @@ def draw(points: Sequence[Mapping[str, Any]]) -> Figure | None:
         for column, size in enumerate(SIZES):
             above, below = rows[2 * row][column], rows[2 * row + 1][column]
             for index, system in enumerate(SYSTEMS):
-                series = series(points, fps, size, system)
-                _draw_rate(above, series, COLOURS[1 - index], system)
-                counts = [point["dnns"] for point in series]
-                slower = [look_up(point, "slower/mean") or math.nan for point in series]
+                found = series(points, fps, size, system)
+                _draw_rate(above, found, COLOURS[1 - index], system)
+                counts = [point["dnns"] for point in found]
+                slower = [look_up(point, "slower/mean") or math.nan for point in found]
                 below.plot(counts, slower, marker="o", markersize=3, color=COLOURS[1 - index])
             above.axhline(fps, color=OTHER, linestyle="--", linewidth=1)
             above.set_title(f"{fps} fps at {size[1]}p", fontsize=10)
@@ -142,9 +142,9 @@ def draw(points: Sequence[Mapping[str, Any]]) -> Figure | None:
     return figure
 
 
-def _draw_rate(axes: Axes, series: Sequence[Mapping[str, Any]], colour: str, system: str) -> None:
-    counts = [point["dnns"] for point in series]
-    rates = [point["rate"] for point in series]
+def _draw_rate(axes: Axes, found: Sequence[Mapping[str, Any]], colour: str, system: str) -> None:
+    counts = [point["dnns"] for point in found]
+    rates = [point["rate"] for point in found]
     axes.fill_between(
         counts,
         [rate["min"]["least"] for rate in rates],

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from heimdall.bench.scenario import tomllib
 
 FILE = Path(__file__).with_name("values.toml")
+TEXTS = Path(__file__).with_name("text")
 Value = int | float | str | Mapping[str, int | float]
 # What a row whose path ends so is split into: one number each.
 _PARTS = {
@@ -161,6 +162,11 @@ def read_values(path: Path = FILE) -> Paper:
     return Paper.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
 
 
+def text(name: str) -> str:
+    """A part of the page: TEXTS/NAME.md, with places for numbers in braces."""
+    return (TEXTS / f"{name}.md").read_text(encoding="utf-8")
+
+
 def look_up(results: Mapping[str, Any] | None, path: str) -> Any:
     """What lies at ``path``; None where there is nothing."""
     found: Any = results
@@ -190,7 +196,8 @@ def shown(value: Any, unit: str) -> str:
     if "std" in value:
         return f"{_number(mean, unit)} ± {_number(value['std'], unit)}"
     if value.get("min") is not None:
-        return f"{_number(mean, unit)} ({_number(value['min'], unit)} to {_number(value['max'], unit)})"
+        least, most = _number(value["min"], unit), _number(value["max"], unit)
+        return f"{_number(mean, unit)} ({least} to {most})"
     return _number(mean, unit)
 
 
