@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from benchmarks.paper import networks
 from benchmarks.paper.kept import Kept, Task, fingerprint
 from benchmarks.paper.observed import excerpt, in_trace, observed
-from benchmarks.paper.runs import HARDLY_DRAWN, LIVE, Run, as_toml, variant
+from benchmarks.paper.runs import HARDLY_DRAWN, Run, as_toml, scenario_of
 from benchmarks.paper.simulated import over_seeds, with_derived
 from heimdall.bench.runner import OwnProcess, machine
-from heimdall.bench.scenario import Scenario, load_scenario
+from heimdall.bench.scenario import Scenario
 from heimdall.bench.systems import parse_system
 from heimdall.bench.timeline import read_timeline
 from heimdall.system.paths import replace_file
@@ -41,13 +42,12 @@ def run_live(scenario: Scenario, system: str, seconds: float) -> dict[str, Any]:
 
 def task(run: Run, turn: int, seconds: float) -> Task:
     """The ``turn``-th time of a run."""
-    scenario = variant(run, load_scenario(LIVE.get(run.scenario, run.scenario)))
+    scenario = scenario_of(run, live=True)
     if not run.drawn:
         scenario = scenario.model_copy(update=HARDLY_DRAWN)
     seconds *= run.longer
-    here = {key: machine()[key] for key in ("processor", "cores")}
     about = {"scenario": as_toml(scenario), "system": run.system, "seconds": seconds}
-    return Task(run_live, (scenario, run.system, seconds), {**about, "turn": turn, **here})
+    return Task(run_live, (scenario, run.system, seconds), {**about, "turn": turn, **_here()})
 
 
 def tasks(runs: Sequence[Run], turns: int, seconds: float) -> list[Task]:
@@ -60,10 +60,17 @@ def tasks(runs: Sequence[Run], turns: int, seconds: float) -> list[Task]:
 
 def network_tasks() -> list[Task]:
     """Networks by themselves."""
-    here = {key: machine()[key] for key in ("processor", "cores")}
     return [
-        Task(networks.measured, (name,), {"networks": name, **here}) for name in networks.SCENARIOS
+        Task(networks.measured, (name,), {"networks": name, **_here()})
+        for name in networks.SCENARIOS
     ]
+
+
+@cache
+def _here() -> dict[str, Any]:
+    """What results of one machine have in common."""
+    found = machine()
+    return {key: found[key] for key in ("processor", "cores")}
 
 
 def collected(runs: Sequence[Run], kept: Kept, turns: int, seconds: float) -> dict[str, Any] | None:

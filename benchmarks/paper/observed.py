@@ -34,7 +34,7 @@ _OF_DNN = (
     "miss_rate",
     "dropped",
 )
-EXCERPT_MS = 3000.0  # of utility and occupancy: as much as a reader can tell apart
+EXCERPT_MS = 2500.0  # of utility and occupancy: as much as a reader can tell apart
 
 
 def observed(summary: Mapping[str, Any]) -> dict[str, Any]:

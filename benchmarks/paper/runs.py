@@ -6,9 +6,10 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from heimdall.bench.scenario import EventProcess, Scenario
+from heimdall.bench.scenario import EventProcess, Scenario, load_scenario
 
 LG, PIXEL = "lg-v50", "pixel-3-xl"
 LIVE = {"shopping": "shopping-phone"}  # the scenario whose load stands for a phone's here
@@ -51,10 +52,11 @@ class Run:
     traced: bool = False
 
 
-def all_runs() -> list[Run]:
+@cache
+def all_runs() -> tuple[Run, ...]:
     """Every run that a figure of the paper shows, in the paper's order."""
     four = ("detect", "segment", "hand", "style")
-    return [
+    return (
         Run("alone", "shopping", "multithread", only=("style",), free=True, drawn=False),
         Run("together", "shopping", "multithread", free=True, drawn=False),
         Run("nothing but drawn", "emoji", "multithread", only=()),
@@ -77,7 +79,7 @@ def all_runs() -> list[Run]:
             for scenario in ("workspace", "emoji")
             for system in ("multithread", "fixed-5", "max-total-static", "max-total")
         ),
-    ]
+    )
 
 
 def _criminal() -> Iterator[Run]:
@@ -88,6 +90,13 @@ def _criminal() -> Iterator[Run]:
         )
     for name, drawn in (("criminal together", False), ("criminal drawn", True)):
         yield Run(name, "criminal", "multithread", None, True, drawn, PIXEL, live=False)
+
+
+@cache
+def scenario_of(run: Run, live: bool = False) -> Scenario:
+    """What ``run`` runs: on the simulator, or on this machine."""
+    name = LIVE.get(run.scenario, run.scenario) if live else run.scenario
+    return variant(run, load_scenario(name))
 
 
 def variant(run: Run, scenario: Scenario) -> Scenario:

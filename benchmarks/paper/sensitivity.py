@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from typing import Any
 
@@ -53,6 +54,7 @@ class Parameter:
         return self.usual if isinstance(self.usual, str) else f"{self.usual:g}"
 
 
+@cache
 def parameters() -> tuple[Parameter, ...]:
     """All that is varied. Clips are those whose luminance differences Eq. 4 is given."""
     phone = load_device(LG)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from benchmarks.paper import networks
 from benchmarks.paper.derived import derived
 from benchmarks.paper.kept import Kept, Task, fingerprint
 from benchmarks.paper.observed import excerpt, in_trace, observed
-from benchmarks.paper.runs import LG, PIXEL, Run, as_toml, variant
-from heimdall.bench.scenario import Scenario, load_scenario
+from benchmarks.paper.runs import LG, PIXEL, Run, as_toml, scenario_of
+from heimdall.bench.scenario import Scenario
 from heimdall.bench.statistics import over_runs
 from heimdall.bench.systems import parse_system
 from heimdall.bench.timeline import read_timeline
@@ -45,14 +46,24 @@ class Point:
     changes: Changes = field(default_factory=dict)
     traced: bool = False
 
-    @property
+    @cached_property
     def task(self) -> Task:
         about = {
-            "scenario": as_toml(self.scenario),
+            "scenario": _as_toml(self.scenario),
             **{name: getattr(self, name) for name in ("system", "seed", "seconds", "device")},
             **{name: getattr(self, name) for name in ("drawn", "changes", "traced")},
         }
         return Task(simulate_point, (self,), about)
+
+
+_TEXTS: dict[int, tuple[Scenario, str]] = {}  # by identity: thousands of points share a scenario
+
+
+def _as_toml(scenario: Scenario) -> str:
+    known = _TEXTS.get(id(scenario))
+    if known is None or known[0] is not scenario:
+        known = _TEXTS[id(scenario)] = (scenario, as_toml(scenario))
+    return known[1]
 
 
 def source() -> str:
@@ -97,7 +108,7 @@ def _open(point: Point) -> tuple[Machine, list[SimulatedDnn]]:
 def point(run: Run, seed: int, seconds: float, changes: Changes | None = None) -> Point:
     """A run of the paper's, with nothing or something changed."""
     return Point(
-        variant(run, load_scenario(run.scenario)),
+        scenario_of(run),
         run.system,
         seed,
         seconds,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from statistics import geometric_mean
 from typing import Any
 
@@ -71,11 +72,11 @@ def _together(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _of_run(dnns: Mapping[str, Any]) -> dict[str, float]:
-    alone = load_device(LG).networks
+    alone = _alone_ms()
     means = {name: dnn["latency_ms"]["mean"] for name, dnn in dnns.items()}
     count = sum(dnn["inferences"] for dnn in dnns.values())
     missed = sum(round((dnn["miss_rate"] or 0.0) * dnn["inferences"]) for dnn in dnns.values())
-    slower = [mean / alone[name].ms for name, mean in means.items() if mean is not None]
+    slower = [mean / alone[name] for name, mean in means.items() if mean is not None]
     found = {"missed": missed / max(1, count)}
     if len(slower) == len(means):
         found["slower"] = geometric_mean(slower)
@@ -93,11 +94,18 @@ def _point(
     return Point(_scenario(_names()[:count], fps, size), system, seed, seconds)
 
 
-def _names() -> list[str]:
-    return list(load_device(LG).networks)
+@cache
+def _alone_ms() -> dict[str, float]:
+    return {name: network.ms for name, network in load_device(LG).networks.items()}
 
 
-def _scenario(names: Sequence[str], fps: int, size: tuple[int, int]) -> Scenario:
+@cache
+def _names() -> tuple[str, ...]:
+    return tuple(load_device(LG).networks)
+
+
+@cache
+def _scenario(names: tuple[str, ...], fps: int, size: tuple[int, int]) -> Scenario:
     dnns = {name: DnnSettings(reference=name, rate_hz=1) for name in names}
     return Scenario(name="sweep", title="Sweep", fps=fps, size=size, dnns=dnns)
 
