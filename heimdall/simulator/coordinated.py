@@ -94,6 +94,7 @@ class CoordinatedRun(SimulatedRun):
         self._gpu_free_ns = 0
         self._requested_ns: dict[int, int] = {}  # by job
         self._flight: _Flight | None = None
+        self._looked_ns: dict[str, int] = {}  # when each DNN took its last picture
         self._before = self.coordinator.snapshot(0)
         self._sums = {  # of op times, and the cost of a chunk, by DNN and stage
             dnn.name: [
@@ -142,7 +143,7 @@ class CoordinatedRun(SimulatedRun):
         self._carry_out(loop.started(start_ns))
         free_ns = max(start_ns, self._gpu_free_ns)
         render_ns = self.one_of(self.machine.renders_ns or (self.machine.render_ns,))
-        self.now_ns = free_ns + int(render_ns * self.gpu_noise())
+        self.now_ns = free_ns + int(render_ns * self.gpu_noise() * self.render_noise())
         self.on_gpu(RENDER, free_ns, self.now_ns)
         loop.drawn(self.now_ns, self.now_ns - start_ns)
         self._serve_reported(self.now_ns)
@@ -209,8 +210,16 @@ class CoordinatedRun(SimulatedRun):
         work_ns = self.one_of(dnn.prepare_ns[action.stage])
         end_ns = self._pool.end_ns(self._handed_over(), work_ns)
         self.span("pool-0", f"{action.dnn} preprocess", self.now_ns, end_ns)
-        difference = self.one_of(dnn.luminance_difference)
+        difference = self._luminance_difference(dnn, action.stage)
         self._report(end_ns, InputReady(action.job, self.tasks(dnn, action.stage), difference))
+
+    def _luminance_difference(self, dnn: SimulatedDnn, stage: int) -> float:
+        if dnn.watched is None:
+            return self.one_of(dnn.luminance_difference)
+        if stage > 0:  # the same picture
+            return 0.0
+        before_ns, self._looked_ns[dnn.name] = self._looked_ns.get(dnn.name), self.now_ns
+        return dnn.watched.difference(before_ns, self.now_ns)
 
     def _run_chunk(self, action: RunChunk) -> None:
         begin_ns, dnn = self._handed_over(), self.dnns[action.dnn]

@@ -131,6 +131,7 @@ class Device(Table):
             cores=cpu.cores,
             cpu_noise=cpu.noise,
             contention=cpu.contention,
+            slowdown=cpu.slowdown,
         )
 
     def dnns(self, scenario: Scenario, machine: Machine) -> list[SimulatedDnn]:

@@ -60,6 +60,8 @@ class SimulatedRun:
             machine.cores, machine.contention, noise_source(self.draw, machine.cpu_noise)
         )
         self.gpu_noise = noise_source(self.draw, machine.gpu_noise)
+        # Drawn apart, so that scenes that vary leave all else as it is.
+        self.render_noise = noise_source(random.Random(f"{RENDER} {seed}"), machine.render_noise)
         self.tracer = tracer
         counted = {
             dnn.name: DnnFigures(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from heimdall.simulator.machine import Machine, SimulatedDnn
 from heimdall.simulator.recorded import recorded_machine
 from heimdall.simulator.run import SimulatedRun
 from heimdall.simulator.uncoordinated import UncoordinatedRun
+from heimdall.simulator.variations import vary
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +40,7 @@ def simulate(
     render_ms: float | None = None,
     fps: float | None = None,
     size: tuple[int, int] | None = None,
+    variations: Mapping[str, Any] | None = None,
     trace: Path | None = None,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
@@ -45,12 +48,77 @@ def simulate(
 
     ``scenario`` is one, its name or its file. ``device``: a phone's or a measured machine's name
     or file, "here", or the trace of a run, for the machine it ran on. ``render_ms`` replaces the
-    render latency, ``fps`` and ``size`` those of the scenario.
+    render latency, ``fps`` and ``size`` those of the scenario; ``variations``: other figures of the
+    machine (``variations.vary``).
     The same seed gives the same summary (but ``wall_s`` and ``times_real_time``). ``trace`` is
     the file for the timeline. Raises HeimdallError for names that are not known, and for values
     out of range.
     """
     began_s = time.perf_counter()
+    experiment = prepare(
+        scenario,
+        device,
+        system,
+        seconds=seconds,
+        render_ms=render_ms,
+        fps=fps,
+        size=size,
+        variations=variations,
+        progress=progress,
+    )
+    return {**experiment.run(seed, trace), "wall_s": round(time.perf_counter() - began_s, 3)}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A scenario on a machine under a system: all of a simulation but its chances. ``values``:
+    what was varied."""
+
+    scenario: Scenario
+    machine: Machine
+    dnns: tuple[SimulatedDnn, ...]
+    system: System
+    seconds: float
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def begin(self, seed: int, tracer: Tracer | None = None) -> SimulatedRun:
+        """A run that has not begun. Raises ConfigError where the system makes no sense."""
+        fps = self.scenario.fps
+        return simulated_run(
+            self.dnns, self.machine, self.system, fps=fps, seed=seed, tracer=tracer
+        )
+
+    def run(self, seed: int, trace: Path | None = None) -> dict[str, Any]:
+        """The summary of a run with these chances; its timeline goes to ``trace``."""
+        tracer = Tracer(0) if trace is not None else None
+        run = self.begin(seed, tracer)
+        began_s = time.perf_counter()
+        run.run(self.seconds)
+        ran_s = time.perf_counter() - began_s
+        if tracer is not None and trace is not None:
+            about = {"app": self.scenario.name, "device": self.machine.name}
+            tracer.save(trace, run.config(), {**about, "system": self.system.name})
+        return {
+            **summary(run, self.scenario, self.system),
+            "seed": seed,
+            "times_real_time": round(run.now_ns / 1e9 / ran_s, 1),
+            "wall_s": round(ran_s, 3),
+        }
+
+
+def prepare(
+    scenario: Scenario | str,
+    device: str,
+    system: str,
+    *,
+    seconds: float = 60.0,
+    render_ms: float | None = None,
+    fps: float | None = None,
+    size: tuple[int, int] | None = None,
+    variations: Mapping[str, Any] | None = None,
+    progress: Progress = no_progress,
+) -> Experiment:
+    """What ``simulate`` runs, with the same arguments. Raises as that does."""
     check_number("seconds", seconds, above=0, most=LONGEST_S)
     check_number("render_ms", render_ms, least=0)
     asked = parse_system(system)
@@ -61,24 +129,12 @@ def simulate(
         check_size(size)
     changes = {name: each for name, each in (("fps", fps), ("size", size)) if each is not None}
     scenario = scenario.model_copy(update=changes)
-    machine, dnns = open_machine(scenario, device, render_ms, progress)
+    values = dict(variations or {})
+    machine, dnns = vary(*open_machine(scenario, device, render_ms, progress), values)
     for dnn in dnns:
         if why := too_slow_alone(dnn.plan, fps=scenario.fps, render_ms=machine.render_ns / 1e6):
             log.warning("%s", why)
-    tracer = Tracer(0) if trace is not None else None
-    run = simulated_run(dnns, machine, asked, fps=scenario.fps, seed=seed, tracer=tracer)
-    ran_s = time.perf_counter()
-    run.run(seconds)
-    ran_s = time.perf_counter() - ran_s
-    if tracer is not None and trace is not None:
-        about = {"app": scenario.name, "device": machine.name, "system": asked.name}
-        tracer.save(trace, run.config(), about)
-    return {
-        **summary(run, scenario, asked),
-        "seed": seed,
-        "times_real_time": round(run.now_ns / 1e9 / ran_s, 1),
-        "wall_s": round(time.perf_counter() - began_s, 3),
-    }
+    return Experiment(scenario, machine, tuple(dnns), asked, seconds, values)
 
 
 def open_machine(

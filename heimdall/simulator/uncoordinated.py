@@ -75,7 +75,7 @@ class UncoordinatedRun(SimulatedRun):
         while True:
             began_ns = yield loop.start_ns
             loop.started(began_ns)
-            completed_ns = yield (self.machine.render_ns,)
+            completed_ns = yield (int(self.machine.render_ns * self.render_noise()),)
             loop.drawn(completed_ns, completed_ns - began_ns)
             loop.opened(completed_ns)
             presented_ns = yield loop.present_ns
