@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for what is measured")
     parser.add_argument("--seeds", type=int, default=16, help="of each simulated run")
     parser.add_argument("--runs", type=int, default=5, help="of each live figure")
-    parser.add_argument("--seconds", type=float, default=5.0, help="of a live run")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of a live run")
     parser.add_argument("--simulated-seconds", type=float, default=30.0, help="of a simulated run")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
     return parser

@@ -52,7 +52,7 @@ def draw(findings: Findings, folder: Path) -> dict[str, Path]:
 def _save(figure: Figure, path: Path) -> None:
     """Few colours: a fifth of what an SVG of as many lines takes, and less to download."""
     pixels = io.BytesIO()
-    figure.savefig(pixels, format="png", dpi=_DPI)
+    figure.savefig(pixels, format="png", dpi=_DPI, bbox_inches="tight")
     with Image.open(pixels) as picture:
         picture.convert("RGB").quantize(_COLOURS).save(path, optimize=True)
 
@@ -82,9 +82,10 @@ def _groups(
         error.append([max(0.0, bar[2] - bar[0]) for _, bar in known])
         axes.bar(xs, heights, width, color=colour, label=name, yerr=error, capsize=2,
                  error_kw={"linewidth": 1})  # fmt: skip
-        for x, height in zip(xs, heights, strict=True):
-            axes.annotate(_short(height), (x, 0), (0, 3), textcoords="offset points", ha="center",
-                          fontsize=6, rotation=90, color="white")  # fmt: skip
+        for x, bar in known:
+            axes.annotate(_short(bar[0]), (x, max(bar[0], bar[2])), (0, 3), ha="center",
+                          textcoords="offset points", fontsize=6, rotation=90)  # fmt: skip
+    axes.margins(y=0.12)
     axes.set_xticks(range(len(labels)), labels, fontsize=8)
 
 
@@ -243,33 +244,37 @@ def _fig_15(findings: Findings) -> Figure:
 
 def _fig_18(findings: Findings) -> Figure:
     places = _places(findings)
-    figure, found = _axes(12, 3.2, 3)
-    labels = [
-        f"{scenario}\n{said}" for scenario in ("workspace", "emoji") for said in SYSTEMS.values()
-    ]
-    runs = [f"{scenario} {system}" for scenario in ("workspace", "emoji") for system in SYSTEMS]
-    rates: dict[str, tuple[str, Sequence[Bar | None]]] = {
-        place: (colour, [_rate(results, run) for run in runs])
-        for place, (colour, results) in places.items()
-    }
-    _groups(found[0], labels, rates)
-    found[0].tick_params(axis="x", labelsize=6)
-    found[0].set_ylabel("frames per second")
+    figure, found = _axes(12, 3, 4)
+    dnns = {"workspace": {"text": "EAST", "hand": "PoseNet"}}
+    dnns["emoji"] = {"style": "StyleTransfer", "face": "RetinaFace", "segment": "DeepLab-v3"}
+    for index, (scenario, names) in enumerate(dnns.items()):
+        rates, latencies = found[2 * index], found[2 * index + 1]
+        runs = [f"{scenario} {system}" for system in SYSTEMS]
+        _groups(
+            rates,
+            list(SYSTEMS.values()),
+            {
+                place: (colour, [_rate(results, run) for run in runs])
+                for place, (colour, results) in places.items()
+            },
+        )
+        rates.set_ylabel(f"{scenario}: frames per second", fontsize=8)
+        pairs = [(name, system) for name in names for system in ("multithread", "max-total")]
+        _groups(
+            latencies,
+            [f"{names[name]}\n{SYSTEMS[system]}" for name, system in pairs],
+            {
+                place: (
+                    colour,
+                    [_latency(results, f"runs/{scenario} {s}/dnns/{name}") for name, s in pairs],
+                )
+                for place, (colour, results) in places.items()
+            },
+        )
+        latencies.set_ylabel(f"{scenario}: ms (line: longest)", fontsize=8)
+    for axes in found:
+        axes.tick_params(axis="x", labelsize=5.5)
     _legend(found[0])
-    dnns = {"workspace": ("text", "hand"), "emoji": ("style", "face", "segment")}
-    for axes, (scenario, names) in zip(found[1:], dnns.items(), strict=True):
-        for_bars = [(name, system) for name in names for system in ("multithread", "max-total")]
-        series: dict[str, tuple[str, Sequence[Bar | None]]] = {
-            place: (
-                colour,
-                [_latency(results, f"runs/{scenario} {s}/dnns/{name}") for name, s in for_bars],
-            )
-            for place, (colour, results) in places.items()
-        }
-        _groups(axes, [f"{name}\n{SYSTEMS[s]}" for name, s in for_bars], series)
-        axes.tick_params(axis="x", labelsize=6)
-        axes.set_title(scenario, fontsize=9)
-        axes.set_ylabel("ms (line: longest)")
     return figure
 
 

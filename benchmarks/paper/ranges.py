@@ -29,7 +29,7 @@ _ROWS = (
     ("PoseNet, ms", "dnns/hand/latency_ms/mean", 409),
     ("DeepLab, ms", "dnns/segment/latency_ms/mean", 919),
 )
-_LOGARITHMIC = ("latency_ms",)
+_LOGARITHMIC = "dnns/style/latency_ms"
 
 
 def draw(tried: Tried) -> Figure | None:
@@ -48,8 +48,10 @@ def draw(tried: Tried) -> Figure | None:
             if row == len(_ROWS) - 1:
                 axes.set_xlabel(parameter.title, fontsize=7)
     handles, labels = grid[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, frameon=False, fontsize=7, ncols=4, loc="upper center")
-    figure.subplots_adjust(top=0.95)
+    figure.legend(
+        handles, labels, frameon=False, fontsize=8, ncols=4, loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+    )  # fmt: skip
     return figure
 
 
@@ -78,8 +80,9 @@ def _draw_panel(
             )
     if paper is not None:
         axes.axhline(paper, color=OTHER, linestyle="--", linewidth=0.7)
-    if any(part in path for part in _LOGARITHMIC):
+    if path.startswith(_LOGARITHMIC):
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
     if not isinstance(parameter.usual, str):
         axes.axvline(parameter.usual, color=OTHER, linewidth=0.5)
     axes.spines[["top", "right"]].set_visible(False)

@@ -26,6 +26,8 @@ RUNS = (
     "workspace max-total",
     "emoji multithread",
     "emoji max-total",
+    "three max-min-nooffload",
+    "three max-min",
 )
 CLIPS = ("none", "desk", "single_face", "box", "cup")
 Value = float | str
