@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -83,7 +84,15 @@ class Kept:
         self._lines[task.key] = line
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line, default=str) + "\n")
+            file.write(f"{self._begin()}{json.dumps(line, default=str)}\n")
+
+    def _begin(self) -> str:
+        """Ends a line that an interruption has cut off."""
+        if not self._path.exists() or not self._path.stat().st_size:
+            return ""
+        with self._path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return "" if file.read() == b"\n" else "\n"
 
     def tidy(self) -> None:
         """Leave out the lines that later ones replace."""
