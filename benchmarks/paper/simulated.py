@@ -126,7 +126,7 @@ def points(runs: Sequence[Run], seeds: int, seconds: float) -> list[Point]:
 
 def collected(runs: Sequence[Run], kept: Kept, seeds: int, seconds: float) -> dict[str, Any]:
     """Results by the paths of values.toml. Below ``runs`` and ``derived``, numbers are what
-    ``over_runs`` makes of the seeds; ``excerpts`` are of the first."""
+    ``over_runs`` makes of the seeds; ``excerpts`` are of the first. None before anything ran."""
     phone = load_device(LG)
     fixed: dict[str, Any] = {
         "device": phone.title,
@@ -145,6 +145,8 @@ def collected(runs: Sequence[Run], kept: Kept, seeds: int, seconds: float) -> di
         }
         if found:
             each.append(with_derived({**fixed, "runs": found}))
+    if not each:
+        return None
     excerpts = {name: run["excerpt"] for name, run in each[0]["runs"].items() if "excerpt" in run}
     return fixed | over_seeds(each) | {"excerpts": excerpts, "each": each}
 
