@@ -76,7 +76,7 @@ def test_a_figure_has_the_paper_the_simulation_and_the_live_runs_side_by_side():
     text = made()
     assert "## Fig. 0: of nothing (section 1)" in text
     assert re.search(r"speed, fps +\| +12 +\| 11.50 \[10.50, 12.50\] +\| 11 to 12 \|", text)
-    assert re.search(r"lowest third of a second \| +6 +\| 5.00", text)
+    assert re.search(r"lowest third of a second \| +6 +\| +5.00", text)
     assert re.search(r"drawn +\| chart \| +– \| +\| 5.25 \[4.25, 6.25\] \| 5.00 to 5.50", text)
     assert "It differs." in text
     assert "Not live: there is none." in text
