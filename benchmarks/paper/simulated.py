@@ -124,7 +124,7 @@ def points(runs: Sequence[Run], seeds: int, seconds: float) -> list[Point]:
     return [point(run, seed, seconds) for seed in range(seeds) for run in runs]
 
 
-def collected(runs: Sequence[Run], kept: Kept, seeds: int, seconds: float) -> dict[str, Any]:
+def collected(runs: Sequence[Run], kept: Kept, seeds: int, seconds: float) -> dict[str, Any] | None:
     """Results by the paths of values.toml. Below ``runs`` and ``derived``, numbers are what
     ``over_runs`` makes of the seeds; ``excerpts`` are of the first. None before anything ran."""
     phone = load_device(LG)
