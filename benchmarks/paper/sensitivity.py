@@ -61,13 +61,14 @@ def parameters() -> tuple[Parameter, ...]:
     """All that is varied. Clips are those whose luminance differences Eq. 4 is given."""
     phone = load_device(LG)
     gpu, cpu = phone.gpu, phone.cpu
+    part_ms = phone.part_cost_ns / 1e6
     return (
         Parameter("turn_ms", "driver's turn, ms", (10, 12, 20, 29, 40, 47, 50), gpu.batch_ms),
         Parameter("switch_ms", "switch, ms", (0, 1, 2, 2.5, 3), gpu.switch_ms),
         Parameter("slowdown", "one core / GPU", (2, 2.25, 2.5, 2.72, 3), cpu.slowdown),
         Parameter("gpu_noise", "GPU noise", (0.01, 0.05, 0.1, 0.2), gpu.noise),
         Parameter("render_noise", "rendering noise", (0, 0.1, 0.2, 0.5), 0),
-        Parameter("part_cost_ms", "part of a chunk, ms", (0, 0.1, 0.2, 0.4), 0, False),
+        Parameter("part_cost_ms", "part of a chunk, ms", (0, 0.1, 0.2, 0.4), part_ms, False),
         Parameter("luminance", "moving scene", CLIPS, CLIPS[0], False),
         Parameter("cpu_workers", "CPU workers", (1, 2, 3, 4), 1, False),
         Parameter("op_spread", "spread of ops", (0.25, 0.5, 0.75, 1), phone.op_spread),
