@@ -32,7 +32,7 @@ def run_live(scenario: Scenario, system: str, seconds: float) -> dict[str, Any]:
         replace_file(path, as_toml(scenario).encode())
         own = OwnProcess(str(path), {"seconds": seconds}, lambda system: trace)
         summary = own(parse_system(system))
-        found = {**observed(summary), "device": summary["device"]}
+        found = {**observed(summary), "device": summary["device"], "loads": summary["loads"]}
         if not trace.exists():
             return found
         timeline = read_timeline(trace)
@@ -96,5 +96,12 @@ def collected(runs: Sequence[Run], kept: Kept, turns: int, seconds: float) -> di
     first = by_turn[0]["runs"] if by_turn else {}
     device = next((run["device"] for run in first.values()), None)
     excerpts = {name: run["excerpt"] for name, run in first.items() if "excerpt" in run}
-    about = {"machine": machine(), "device": device, "seconds": seconds, "failures": failures}
+    loads = {name: each for run in first.values() for name, each in run["loads"].items()}
+    about = {
+        "loads": loads,
+        "machine": machine(),
+        "device": device,
+        "seconds": seconds,
+        "failures": failures,
+    }
     return {**found, **about, "turns": turns, **over_seeds(by_turn), "excerpts": excerpts}

@@ -22,6 +22,7 @@ import numpy as np
 from heimdall.analyzer.partition import OpCosts, partition
 from heimdall.app import create
 from heimdall.app.options import RunOptions
+from heimdall.bench.loads import fit
 from heimdall.bench.runner import FailedSystemError
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.workload import as_app
@@ -139,11 +140,12 @@ def _cut(stage: StagePlan, size: int | None) -> Ranges:
 
 
 def _measure(name: str) -> dict[str, Any]:
-    scenario = load_scenario(name)
+    options = RunOptions(headless=True)
+    scenario, _ = fit(load_scenario(name), options)
     app = create(as_app(scenario))
     models = {dnn.name: str(dnn.model) for dnn in scenario.declared()}
     found, graphs = {}, {}
-    with start(app, RunOptions(headless=True)) as setup:
+    with start(app, options) as setup:
         for dnn, deployment in setup.deployments.items():
             reference = scenario.settings(dnn).reference
             if reference is not None:

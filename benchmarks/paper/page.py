@@ -30,9 +30,12 @@ class Findings:
 
 _LIVE = (
     "{machine}; GPU: {gpu}, {mode}; pictures by {renderer}. {turns} runs, systems in turns, of "
-    "{seconds:g} s each ({longer:g} s for section 9.2). {stand}For the shopping scenario their "
-    "inputs are so large that their load is like a phone's (`apps/shopping-phone.toml`); the other "
-    "scenarios run as the apps do, and are light."
+    "{seconds:g} s each ({longer:g} s for section 9.2). {stand}{loads}The other scenarios run as "
+    "the apps do, and are light."
+)
+_LOADS = (
+    "For the shopping scenario inputs are as large as it takes to load the GPU as a phone's "
+    "(`apps/shopping-phone.toml`): {found}. "
 )
 _NOT_LIVE = "not run yet (`python -m benchmarks.paper --live`)."
 _STALE = (
@@ -73,10 +76,19 @@ def _describe(live: Results) -> str:
         turns=live["turns"],
         seconds=live["seconds"],
         longer=LONGER * live["seconds"],
+        loads=_loads(live.get("loads", {})),
         stand=f"Other networks stand for the paper's: {', '.join(stand)}. " if stand else "",
     )
     described += f" Failed: {'; '.join(failed)}." if failed else ""
     return "\n  ".join(textwrap.wrap(described, 96, break_on_hyphens=False))
+
+
+def _loads(loads: Results) -> str:
+    found = [
+        f"{name} {each['alone_ms']:g} ms alone at {'x'.join(map(str, each['size'][::-1]))}"
+        for name, each in loads.items()
+    ]
+    return _LOADS.format(found=", ".join(found)) if found else ""
 
 
 def _headlines(headlines: Sequence[Headline], findings: Findings) -> str:
