@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -55,17 +56,16 @@ def of_phone(device: Device) -> dict[str, Any]:
     found = {}
     for name, network in device.networks.items():
         stage = device.stage(name, GAP_NS)
-        whole = _cut(stage, None)
+        whole = len(_cut(stage, None))
         cost_ms = device.gpu.chunk_cost_ms
         found[name] = {
             "model": name,
             **_of_plan([stage]),
             "gflop": network.gflop,
             "longer": {
-                str(size): 1 + cost_ms * (len(_cut(stage, size)) - len(whole)) / network.ms
-                for size in SIZES
-            }
-            | {"chunks": 1 + cost_ms * (len(stage.chunks) - len(whole)) / network.ms},
+                way: 1 + cost_ms * (len(pieces) - whole) / network.ms
+                for way, pieces in zip(WAYS, _ways(stage), strict=True)
+            },
         }
     return found
 
@@ -107,8 +107,25 @@ def _of_plan(stages: Sequence[StagePlan]) -> dict[str, Any]:
         "gpu_ms": sum(ns for ns, mark in zip(op_ns, marks, strict=True) if not mark) / 1e6,
         "cpu_ms": sum(stage.cpu_ns for stage in stages) / 1e6,
         "short_ops": sum(ns <= SHORT_NS for ns in op_ns) / len(op_ns),
-        "chunks": sum(not stage.fallback[begin] for stage in stages for begin, _ in stage.chunks),
+        "chunks": sum(
+            not all(stage.fallback[begin:end]) for stage in stages for begin, end in stage.chunks
+        ),
     }
+
+
+def _ways(stage: StagePlan) -> list[Ranges]:
+    """The pieces of each of WAYS: what is run between two waits."""
+    return [*(_cut(stage, size) for size in SIZES), _pieces(stage)]
+
+
+def _pieces(stage: StagePlan) -> Ranges:
+    """The static partition's chunks, and within each the stretches on the GPU and on the CPU."""
+    found = []
+    for begin, end in stage.chunks:
+        for _, run in groupby(range(begin, end), stage.fallback.__getitem__):
+            ops = list(run)
+            found.append((ops[0], ops[-1] + 1))
+    return found
 
 
 def _cut(stage: StagePlan, size: int | None) -> Ranges:
@@ -147,7 +164,7 @@ def _network(deployment: Deployment) -> dict[str, Any]:
     ms = dict.fromkeys(ways, 0.0)
     for index, stage in enumerate(stages):
         network, state = deployment.network(index, GPU)
-        cuts = [_cut(stage, size) for size in SIZES] + [stage.chunks, _cut(stage, None)]
+        cuts = [*_ways(stage), _cut(stage, None)]
         for way, best_ms in zip(ways, _best_ms(network, state, cuts), strict=True):
             ms[way] += best_ms
     longer = {way: ms[way] / ms["whole"] for way in WAYS}

@@ -1,79 +1,66 @@
-"""docs/paper.md from results."""
+"""docs/paper.md from what was found."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.paper import contest, sensitivity, sweep
 from benchmarks.paper.runs import LONGER
-from benchmarks.paper.sweep import RATES, SIZES, SYSTEMS, held
-from benchmarks.paper.values import Figure, look_up, shown
+from benchmarks.paper.values import Figure, Headline, Paper, look_up, seen, shown, text
 from benchmarks.performance_page import table
 
 Results = Mapping[str, Any]
 
-_INTRO = """# The Heimdall paper, number by number
 
-Written by `python -m benchmarks.paper`; change `benchmarks/paper/values.toml`, not this page.
+@dataclass(frozen=True)
+class Findings:
+    """Everything that the page shows. ``live`` is None before anything ran on this machine;
+    ``stale`` counts results that other sources than the present ones made."""
 
-Every number that sections 3, 5, 7 and 9 of the paper measure (MobiCom '20), beside the same from a
-simulation of its phones (`heimdall simulate`) and from this program, live. Where the paper only
-draws a figure, and its text gives no number, it says *chart*.
+    simulated: Results
+    live: Results | None
+    sensitivity: Mapping[str, Sequence[tuple[sensitivity.Value, Results]]]
+    sweep: Sequence[Results]
+    stale: int = 0
+    sweep_seconds: float = 10.0
 
-- **Simulated**: {device}, {simulated_s:g} s of virtual time a run.
-  `profiles/lg-v50.toml` and `pixel-3-xl.toml` say of each of their figures whether the paper gives
-  it, how it follows, or that it is assumed; one is fitted, to Fig. 2(a). Where a row only repeats
-  what a profile was made of, the text below it says *given* or *derived*.
-- **Live**: {live}
 
-In figures of frame rates, brackets hold the lowest and the highest third of a second. *Heimdall* is
-`max-total`: elastic chunks. The paper's own way to cut, one chunk of a static partition a gap, is
-`max-total-static`.
-"""
 _LIVE = (
-    "{machine}; GPU: {gpu}, {mode}; pictures by {renderer}. {seconds:g} s a run ({longer:g} s for "
-    "section 9.2). {stand}For the shopping scenario they are fed such large pictures that their "
-    "load is like a phone's (`apps/shopping-phone.toml`); the other scenarios run as the apps do, "
-    "and are light."
+    "{machine}; GPU: {gpu}, {mode}; pictures by {renderer}. {turns} runs, systems in turns, of "
+    "{seconds:g} s each ({longer:g} s for section 9.2). {stand}{loads}The other scenarios run as "
+    "the apps do, and are light."
+)
+_LOADS = (
+    "For the shopping scenario inputs are as large as it takes to load the GPU as a phone's "
+    "(`apps/shopping-phone.toml`): {found}. "
 )
 _NOT_LIVE = "not run yet (`python -m benchmarks.paper --live`)."
-_SWEEP = """## Past the paper: rates, sizes, numbers of DNNs
-
-Section 10.2 leaves more DNNs and more complex rendering to future work. Simulated on the LG V50:
-the networks of Table 2 one after the other, each back to back and wanted once a second;
-{seconds:g} s a point, {points} points. Rendering grows with its pixels (2.7 ms at 1080p, so 4.8 ms
-at 1440p, of 16.7 at 60 fps). The band is between the lowest and the highest third of a second.
-*Latency / alone* is the geometric mean over the DNNs of their mean latency over Table 2's.
-Coordination keeps the frame rate; the GPU time of the frames that the baseline does not draw is
-what the DNNs lack for it, most of all where 60 large pictures a second are drawn.
-
-![Frame rate and latency against the number of DNNs]({chart})
-
-The most DNNs beside which the mean frame rate stays within 1% of the target:
-
-{table}
-
-With all eight, and the part of inferences that took longer than their second:
-
-{missed}
-"""
+_STALE = (
+    "\n**{stale} of the runs shown are of an earlier version of the sources**; the command below "
+    "renews them.\n"
+)
 
 
-def page(
-    figures: Sequence[Figure],
-    simulated: Results,
-    live: Results | None,
-    sweep: Mapping[str, Any],
-    chart: str,
-) -> str:
-    """The whole page; ``chart`` is the path of the sweep's picture from it."""
-    described = _describe(live) if live else _NOT_LIVE
+def page(paper: Paper, findings: Findings, pictures: Mapping[str, str]) -> str:
+    """The whole page; ``pictures`` are paths from it, by name."""
+    simulated, live = findings.simulated, findings.live
     parts = [
-        _INTRO.format(device=simulated["device"], simulated_s=simulated["seconds"], live=described)
+        text("intro").format(
+            device=simulated["device"],
+            seeds=simulated["seeds"],
+            simulated_s=simulated["seconds"],
+            live=_describe(live) if live else _NOT_LIVE,
+        )
     ]
-    parts += [_figure(figure, simulated, live) for figure in figures]
-    parts.append(_sweep(sweep, chart))
+    if findings.stale:
+        parts.append(_STALE.format(stale=findings.stale))
+    parts += [_headlines(paper.headline, findings), _ranges(paper.headline, findings, pictures)]
+    parts.append(contest.section(findings, _image("baselines", pictures)))
+    parts += [_figure(figure, findings, pictures) for figure in paper.figure]
+    parts += [_sweep(findings, pictures), text("threats"), text("commands")]
     return "\n".join(parts)
 
 
@@ -86,46 +73,116 @@ def _describe(live: Results) -> str:
         gpu=device.get("gpu"),
         mode=device.get("mode"),
         renderer=device.get("renderer"),
+        turns=live["turns"],
         seconds=live["seconds"],
         longer=LONGER * live["seconds"],
+        loads=_loads(live.get("loads", {})),
         stand=f"Other networks stand for the paper's: {', '.join(stand)}. " if stand else "",
     )
     described += f" Failed: {'; '.join(failed)}." if failed else ""
     return "\n  ".join(textwrap.wrap(described, 96, break_on_hyphens=False))
 
 
-def _figure(figure: Figure, simulated: Results, live: Results | None) -> str:
-    rows = [
-        [
-            row.what,
-            "chart" if row.paper is None else shown(row.paper, row.unit),
-            shown(look_up(simulated, row.at), row.unit),
-            shown(look_up(live, row.live_at or row.at), row.unit),
-        ]
-        for row in figure.rows
+def _loads(loads: Results) -> str:
+    found = [
+        f"{name} {each['alone_ms']:g} ms alone at {'x'.join(map(str, each['size'][::-1]))}"
+        for name, each in loads.items()
     ]
+    return _LOADS.format(found=", ".join(found)) if found else ""
+
+
+def _headlines(headlines: Sequence[Headline], findings: Findings) -> str:
+    rows, why = [], []
+    for each in headlines:
+        found = look_up(findings.simulated, each.at)
+        verdict = each.verdict(found)
+        rows.append(
+            [
+                each.claim,
+                shown(each.paper, each.unit),
+                shown(found, each.unit),
+                seen(found, each.unit),
+                shown(look_up(findings.live, each.live_at or each.at), each.unit),
+                verdict,
+                f"`{each.command}`",
+            ]
+        )
+        if verdict in ("partly", "not"):
+            why.append(f"- *{each.claim}*: {verdict}: {' '.join(each.why.split())}.")
+    columns = ["", "paper", "simulated", "seeds", "live", "verdict", "command"]
+    said = "Why not, or not by every seed:\n\n" + "\n".join(why) if why else ""
+    return text("headlines").format(table="\n".join(table(columns, rows)), why=said)
+
+
+def _ranges(headlines: Sequence[Headline], findings: Findings, pictures: Mapping[str, str]) -> str:
+    parameters = sensitivity.parameters()
+    columns = ["", *(f"{each.title}: {each.tried} ({each.said_usual})" for each in parameters)]
+    rows = []
+    for headline in headlines:
+        cells = []
+        for parameter in parameters:
+            tried = findings.sensitivity.get(parameter.name, [])
+            cells.append(sensitivity.in_words(sensitivity.holding(headline, tried)))
+        rows.append([headline.claim, *cells])
+    return text("ranges").format(
+        seeds=findings.simulated["seeds"],
+        table="\n".join(table(columns, rows)),
+        picture=_image("sensitivity", pictures),
+    )
+
+
+def _figure(figure: Figure, findings: Findings, pictures: Mapping[str, str]) -> str:
+    columns = ["", "paper", "simulated", "seeds", "live", "runs"]
+    rows = list(_rows(figure, findings))
     lines = [f"## {figure.name}: {figure.title} (section {figure.section})", ""]
-    lines += [*table(["", "paper", "simulated", "live"], rows), ""]
-    lines += [figure.note, ""]
+    if figure.picture:
+        lines += [_image(figure.picture, pictures), ""]
+    lines += [*table(columns, rows), "", figure.note.strip(), ""]
     if figure.not_simulated:
         lines += [f"Not simulated: {figure.not_simulated}", ""]
     if figure.not_here:
         lines += [f"Not live: {figure.not_here}", ""]
+    commands = list(figure.commands)
+    if figure.runs():
+        commands.append(f'python -m benchmarks.paper --only "{figure.name}"')
+    if commands:
+        lines += [f"Again: {', '.join(f'`{command}`' for command in commands)}.", ""]
     return "\n".join(lines)
 
 
-def _sweep(sweep: Mapping[str, Any], chart: str) -> str:
-    points = sweep["points"]
-    columns = ["", *(f"{fps} fps, {size[1]}p" for fps in RATES for size in SIZES)]
+def _rows(figure: Figure, findings: Findings) -> Iterator[list[str]]:
+    for row in figure.rows:
+        for line in row.lines():
+            simulated = look_up(findings.simulated, line.at)
+            live = look_up(findings.live, line.live_at)
+            yield [
+                line.what,
+                "chart" if line.paper is None else shown(line.paper, row.unit),
+                shown(simulated, row.unit),
+                seen(simulated, row.unit),
+                shown(live, row.unit),
+                seen(live, row.unit),
+            ]
+
+
+def _image(name: str, pictures: Mapping[str, str]) -> str:
+    return f"![{name}]({pictures[name]})" if name in pictures else ""
+
+
+def _sweep(findings: Findings, pictures: Mapping[str, str]) -> str:
+    points = findings.sweep
+    if not points:
+        return ""
+    pairs = [(fps, size) for fps in sweep.RATES for size in sweep.SIZES]
+    columns = ["", *(f"{fps} fps, {size[1]}p" for fps, size in pairs)]
     counts, missed = [], []
-    for system in SYSTEMS:
-        pairs = [(fps, size) for fps in RATES for size in SIZES]
-        counts.append([system, *(str(held(points, *pair, system)) for pair in pairs)])
+    for system in sweep.SYSTEMS:
+        counts.append([system, *(str(sweep.held(points, *pair, system)) for pair in pairs)])
         missed.append([system, *(_last(points, *pair, system) for pair in pairs)])
-    return _SWEEP.format(
-        seconds=sweep["seconds"],
+    return text("past").format(
+        seconds=findings.sweep_seconds,
         points=len(points),
-        chart=chart,
+        picture=_image("sweep", pictures),
         table="\n".join(table(columns, counts)),
         missed="\n".join(table(columns, missed)),
     )
@@ -133,11 +190,7 @@ def _sweep(sweep: Mapping[str, Any], chart: str) -> str:
 
 def _last(points: Sequence[Results], fps: int, size: tuple[int, int], system: str) -> str:
     """Frame rate and missed deadlines with most DNNs."""
-    found = [
-        point
-        for point in points
-        if (point["fps"], tuple(point["size"]), point["system"]) == (fps, size, system)
-    ]
-    most = max(found, key=lambda point: point["dnns"])
+    most = max(sweep.series(points, fps, size, system), key=lambda point: point["dnns"])
     never = f", never {', '.join(most['never'])}" if most["never"] else ""
-    return f"{most['rate']['mean']:.1f} fps, {100 * most['missed']:.0f}% late{never}"
+    rate, missed = most["rate"]["mean"]["mean"], most["missed"]["mean"]
+    return f"{rate:.1f} fps, {100 * missed:.0f}% late{never}"

@@ -6,14 +6,29 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from heimdall.bench.scenario import EventProcess, Scenario
+from heimdall.bench.scenario import EventProcess, Scenario, load_scenario
 
 LG, PIXEL = "lg-v50", "pixel-3-xl"
 LIVE = {"shopping": "shopping-phone"}  # the scenario whose load stands for a phone's here
-SYSTEMS = ("multithread", "fixed-5", "max-total-static", "max-total")
+# As the paper compares (section 9.1), its own mode and the default here, and an ablation.
+ABLATION = "max-total-static-runs"
+SYSTEMS = ("multithread", "fixed-5", "max-total-static", "max-total", ABLATION)
+# What else one could do without a coordinator.
+STRONG = (
+    "bounded-5",
+    "priorities",
+    "edf",
+    "render-first",
+    "multithread-onnxruntime",
+    "multithread-onnxruntime-all",
+    "drop-while-busy",
+)
 LONGER = 4  # times a live run takes whose longest latencies count
+OTHERS = ("multithread", "max-total")  # that run live on other scenarios, too: an hour is short
+TRACED = ("max-total-static", "max-total")
 NEVER = EventProcess(process="periodic", rate_hz=1e-6)
 HARDLY_DRAWN = {"fps": 1.0, "size": (64, 64)}
 
@@ -24,7 +39,7 @@ class Run:
 
     ``only`` these DNNs are asked for (None: all); ``free``: all of them back to back. Where
     nothing is ``drawn``, a live run still draws one tiny frame a second. ``longer``: so many
-    times as long as other live runs.
+    times as long as other live runs. ``traced``: what only a trace tells is wanted, too.
     """
 
     name: str
@@ -36,32 +51,51 @@ class Run:
     device: str = LG
     live: bool = True
     longer: int = 1
+    traced: bool = False
 
 
-def all_runs() -> list[Run]:
+@cache
+def all_runs() -> tuple[Run, ...]:
     """Every run that a figure of the paper shows, in the paper's order."""
     four = ("detect", "segment", "hand", "style")
-    return [
+    return (
         Run("alone", "shopping", "multithread", only=("style",), free=True, drawn=False),
         Run("together", "shopping", "multithread", free=True, drawn=False),
         Run("nothing but drawn", "emoji", "multithread", only=()),
         *(
-            Run(f"{count} drawn", "shopping", "multithread", only=four[:count], free=True)
+            Run(
+                f"{count} drawn",
+                "shopping",
+                "multithread",
+                only=four[:count],
+                free=True,
+                live=count in (1, len(four)),
+            )
             for count in range(1, len(four) + 1)
         ),
         *_criminal(),
         Run("face alone", "emoji", "multithread", only=("face",), drawn=False),
-        *(Run(f"shopping {system}", "shopping", system, longer=LONGER) for system in SYSTEMS),
         *(
-            Run(f"three {system}", "shopping", system, only=four[:3])
+            Run(
+                f"shopping {system}",
+                "shopping",
+                system,
+                longer=LONGER,
+                traced=system in TRACED,
+                live=system != ABLATION,
+            )
+            for system in (*SYSTEMS, *STRONG)
+        ),
+        *(
+            Run(f"three {system}", "shopping", system, only=four[:3], traced=True)
             for system in ("max-min-nooffload", "max-total-nooffload", "max-min")
         ),
         *(
-            Run(f"{scenario} {system}", scenario, system)
+            Run(f"{scenario} {system}", scenario, system, live=system in OTHERS)
             for scenario in ("workspace", "emoji")
-            for system in ("multithread", "fixed-5", "max-total")
+            for system in ("multithread", "fixed-5", "max-total-static", "max-total")
         ),
-    ]
+    )
 
 
 def _criminal() -> Iterator[Run]:
@@ -72,6 +106,13 @@ def _criminal() -> Iterator[Run]:
         )
     for name, drawn in (("criminal together", False), ("criminal drawn", True)):
         yield Run(name, "criminal", "multithread", None, True, drawn, PIXEL, live=False)
+
+
+@cache
+def scenario_of(run: Run, live: bool = False) -> Scenario:
+    """What ``run`` runs: on the simulator, or on this machine."""
+    name = LIVE.get(run.scenario, run.scenario) if live else run.scenario
+    return variant(run, load_scenario(name))
 
 
 def variant(run: Run, scenario: Scenario) -> Scenario:

@@ -90,7 +90,8 @@ class Network(Table):
 class Device(Table):
     """A device profile: one GPU, its CPU, and networks by the names of the paper's Table 2.
 
-    ``op_spread`` is the sigma of the log-normal distribution of op latencies.
+    ``op_spread`` is the sigma of the log-normal distribution of op latencies. ``scatter``: 0
+    spreads a network's fallback ops evenly over it, another number at places drawn by it.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Device(Table):
     gpu: Gpu
     cpu: Cpu
     op_spread: PositiveFloat
+    scatter: NonNegativeInt = 0
     networks: Mapping[str, Network] = Field(min_length=1)
 
     @cached_property
@@ -168,7 +170,7 @@ class Device(Table):
     def stage(self, reference: str, gap_ns: int) -> StagePlan:
         """The plan of a network, cut statically for a gap."""
         network = self._network(reference)
-        op_ns, fallback = op_latencies_ns(reference, network, self.op_spread)
+        op_ns, fallback = op_latencies_ns(reference, network, self.op_spread, self.scatter)
         costs = OpCosts(op_ns, fallback, self.chunk_cost_ns)
         return StagePlan(
             op_ns=op_ns,
@@ -192,12 +194,13 @@ class Device(Table):
 
 
 def op_latencies_ns(
-    reference: str, network: Network, spread: float
+    reference: str, network: Network, spread: float, scatter: int = 0
 ) -> tuple[tuple[int, ...], tuple[bool, ...]]:
     """(latency of each op in ns, whether it falls back to the CPU).
 
     GPU ops are the quantiles of a log-normal distribution, scaled to the network's total and
-    shuffled by its name; fallback ops are equally long, evenly spread over the network.
+    shuffled by its name; fallback ops are equally long, evenly spread over the network (see
+    ``Device`` for ``scatter``).
     """
     bell, count = NormalDist(), network.gpu_ops
     shares = [math.exp(spread * bell.inv_cdf((i + 0.5) / count)) for i in range(count)]
@@ -206,16 +209,21 @@ def op_latencies_ns(
     gpu_ns = [round(share * scale) for share in shares]
     op_ns: list[int] = []
     fallback: list[bool] = []
-    for run in range(network.cpu_ops + 1):
-        part = gpu_ns[
-            count * run // (network.cpu_ops + 1) : count * (run + 1) // (network.cpu_ops + 1)
-        ]
-        op_ns += part
-        fallback += [False] * len(part)
-        if run < network.cpu_ops:
-            op_ns.append(round(network.fallback_ms / network.cpu_ops * _NS_PER_MS))
-            fallback.append(True)
-    return tuple(op_ns), tuple(fallback)
+    before = 0
+    for place in _fallback_places(reference, network, scatter):
+        op_ns += [*gpu_ns[before:place], round(network.fallback_ms / network.cpu_ops * _NS_PER_MS)]
+        fallback += [False] * (place - before) + [True]
+        before = place
+    return tuple(op_ns + gpu_ns[before:]), tuple(fallback + [False] * (count - before))
+
+
+def _fallback_places(reference: str, network: Network, scatter: int) -> list[int]:
+    """Behind how many GPU ops each fallback op comes; no two at the same place."""
+    count, runs = network.gpu_ops, network.cpu_ops + 1
+    if scatter and network.cpu_ops < count:
+        draw = random.Random(f"{reference} {scatter}")
+        return sorted(draw.sample(range(1, count), network.cpu_ops))
+    return [count * run // runs for run in range(1, runs)]
 
 
 def phone_names() -> list[str]:

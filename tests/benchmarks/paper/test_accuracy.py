@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.paper.accuracy import WATCHED, evenly
+from benchmarks.paper.accuracy import WATCHED, evenly, scores
 from heimdall.bench.accuracy import Inference
 
 
@@ -13,12 +13,22 @@ def test_faces_and_masks_are_watched():
 
 
 def test_inferences_are_as_frequent_and_as_old_as_in_the_run():
-    face = {"inferences": 20, "rate_hz": 2.0, "end_to_end_ms": {"mean": 300.0}}
-    results = {"runs": {"emoji max-total": {"dnns": {"face": face}}}}
-    inferences = evenly(results, "emoji max-total", "face", 1.5)
-    assert inferences == [Inference(0, 300), Inference(500, 800), Inference(1000, 1300)]
+    assert evenly(2.0, 300.0, 1.5) == [
+        Inference(0, 300),
+        Inference(500, 800),
+        Inference(1000, 1300),
+    ]
 
 
-@pytest.mark.parametrize("dnns", [{}, {"face": {"inferences": 0}}])
-def test_without_inferences_there_are_none(dnns):
-    assert evenly({"runs": {"a": {"dnns": dnns}}}, "a", "face", 1.0) == []
+def test_only_what_has_run_is_scored():
+    face = {"achieved_hz": {"mean": 2.0}, "end_to_end_ms": {"mean": {"mean": 300.04}}}
+    runs = {"emoji max-total": {"dnns": {"face": face}}}
+    (score,) = scores({"simulated": {"runs": runs}, "live": {"runs": {}}})
+    assert (score.place, score.dnn, score.system) == ("simulated", "face", "max-total")
+    assert score.task.about["pace"] == (2.0, 300.0)
+
+
+@pytest.mark.parametrize("dnns", [{}, {"face": {"achieved_hz": {"mean": 0.0}}}])
+def test_without_inferences_there_are_no_scores(dnns):
+    runs = {"emoji multithread": {"dnns": dnns}}
+    assert list(scores({"simulated": {"runs": runs}})) == []

@@ -33,6 +33,12 @@ def test_longer_pieces_cost_less(phone):
         assert min(longer) >= 1
 
 
+def test_a_static_chunk_waits_at_each_of_its_fallback_ops(phone):
+    style = phone["StyleTransfer"]
+    assert style["chunks"] == 2
+    assert style["longer"]["chunks"] >= 1
+
+
 def test_networks_that_are_short_do_not_count():
     assert networks.spread({"quick": {"ms": 5.0, "longer": {"1": 9.0}}}, "1") is None
     assert networks.short_ops({"quick": {"ms": 5.0, "short_ops": 1.0}}) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.paper.runs import LIVE, Run, all_runs, as_toml, variant
+from benchmarks.paper.runs import Run, all_runs, as_toml, scenario_of, variant
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.systems import parse_system
 from heimdall.simulator.simulate import simulate
@@ -19,7 +19,7 @@ def test_names_of_runs_are_those_of_files_and_unique():
 @pytest.mark.parametrize("run", all_runs(), ids=lambda run: run.name)
 def test_every_run_can_be_written_and_read_again(tmp_path, run):
     parse_system(run.system)
-    scenario = variant(run, load_scenario(LIVE.get(run.scenario, run.scenario)))
+    scenario = scenario_of(run, live=run.live)
     path = tmp_path / f"{scenario.name}.toml"
     path.write_text(as_toml(scenario))
     assert load_scenario(str(path)) == scenario
