@@ -111,6 +111,8 @@ def test_systems_run_side_by_side_and_say_what_cannot_work(tmp_path: Path):
     assert (result["scenario"], result["title"]) == ("small", "Small")
     assert result["machine"]["cores"] >= 1
     assert tuple(result["systems"]) == systems
+    assert result["runs"] == {name: [run] for name, run in result["systems"].items()}
+    assert result["over_runs"]["fixed-2"]["fps"]["mean"]["n"] == 1
     for name, run in result["systems"].items():
         assert run["errors"] == [], name
         assert run["fps"]["mean"] > 0
