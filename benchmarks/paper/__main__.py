@@ -1,6 +1,6 @@
 """Renew docs/paper.md: ``python -m benchmarks.paper [--live] [--only NAME ...]``.
 
-Simulations run in parallel processes (a quarter of an hour on two cores). What ``--live`` runs on this
+Simulations run in parallel processes (15 minutes on two cores). What ``--live`` runs on this
 machine takes forty minutes, during which nothing else should run. Every result is kept in the
 results folder as soon as it is there, and not made again unless what made it has changed: an
 interrupted command goes on where it was. ``--only`` makes a part: simulated, sensitivity, sweep,
