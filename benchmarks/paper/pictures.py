@@ -94,7 +94,8 @@ def _short(value: float) -> str:
 
 
 def _legend(axes: Axes) -> None:
-    axes.legend(frameon=False, fontsize=8, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=8, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
 
 
 def _places(findings: Findings) -> dict[str, tuple[str, Results]]:
