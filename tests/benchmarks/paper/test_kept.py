@@ -39,7 +39,7 @@ def test_what_has_run_is_not_run_again(tmp_path):
 
 
 def test_what_is_asked_for_twice_runs_once(tmp_path):
-    seen = []
+    seen: list[int] = []
     same = [Task(seen.append, (number,), {"same": True}) for number in range(2)]
     perform(same, Kept(tmp_path / "results.jsonl", "v1"), 0, "", quiet)
     assert len(seen) == 1
