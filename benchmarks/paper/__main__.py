@@ -1,6 +1,6 @@
 """Renew docs/paper.md: ``python -m benchmarks.paper [--live] [--only NAME ...]``.
 
-Simulations run in parallel processes (ten minutes on two cores). What ``--live`` runs on this
+Simulations run in parallel processes (15 minutes on two cores). What ``--live`` runs on this
 machine takes forty minutes, during which nothing else should run. Every result is kept in the
 results folder as soon as it is there, and not made again unless what made it has changed: an
 interrupted command goes on where it was. ``--only`` makes a part: simulated, sensitivity, sweep,
@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=int, default=16, help="of each simulated run")
     parser.add_argument("--runs", type=int, default=5, help="of each live figure")
     parser.add_argument("--seconds", type=float, default=3.0, help="of a live run")
-    parser.add_argument("--simulated-seconds", type=float, default=30.0, help="of a simulated run")
+    parser.add_argument("--simulated-seconds", type=float, default=20.0, help="of a simulated run")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
     return parser
 

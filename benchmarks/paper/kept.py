@@ -107,6 +107,7 @@ class Kept:
 
 def perform(tasks: Sequence[Task], kept: Kept, workers: int, what: str, progress: Progress) -> None:
     """Run what is not kept yet, in ``workers`` processes (0: in this one), and keep it."""
+    tasks = list({task.key: task for task in tasks}.values())
     todo = [task for task in tasks if kept.get(task) is None]
     done = len(tasks) - len(todo)
     progress(what, done, len(tasks))

@@ -94,7 +94,8 @@ def _short(value: float) -> str:
 
 
 def _legend(axes: Axes) -> None:
-    axes.legend(frameon=False, fontsize=8, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=8, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
 
 
 def _places(findings: Findings) -> dict[str, tuple[str, Results]]:
@@ -149,7 +150,7 @@ def _fig_2(findings: Findings) -> Figure:
 def _fig_4(findings: Findings) -> Figure:
     runs = ["nothing but drawn", *(f"{count} drawn" for count in range(1, 5))]
     figure, (axes,) = _axes(6, 3.2)
-    axes.plot([0, 4], [30, 11.31], "D", color=PAPER, label="paper")
+    axes.plot([0, 4], [30, 11.31], "D", color=PAPER, label="paper", zorder=5)
     for place, (colour, results) in _places(findings).items():
         known = [(n, bar) for n, run in enumerate(runs) if (bar := _rate(results, run))]
         if known:
@@ -205,7 +206,12 @@ def _fig_14a(findings: Findings) -> Figure:
 
 
 def _fig_14b(findings: Findings) -> Figure:
-    places = _places(findings)
+    every = _places(findings)
+    places = {
+        place: found
+        for place, found in every.items()
+        if place == "simulated" or look_up(found[1], "runs/shopping max-total")
+    }
     figure, found = _axes(5.5 * len(places), 3.4, len(places))
     paper = {"style": (109, 109, 139), "hand": (409, 409, 548), "segment": (919, 919, 1064)}
     shades = ("#bbbbbb", "#888888", COLOURS[2], COLOURS[0])
@@ -246,7 +252,7 @@ def _fig_18(findings: Findings) -> Figure:
     places = _places(findings)
     figure, found = _axes(12, 3, 4)
     dnns = {"workspace": {"text": "EAST", "hand": "PoseNet"}}
-    dnns["emoji"] = {"style": "StyleTransfer", "face": "RetinaFace", "segment": "DeepLab-v3"}
+    dnns["emoji"] = {"style": "Style", "face": "Retina", "segment": "DeepLab"}
     for index, (scenario, names) in enumerate(dnns.items()):
         rates, latencies = found[2 * index], found[2 * index + 1]
         runs = [f"{scenario} {system}" for system in SYSTEMS]
@@ -318,6 +324,8 @@ def _baselines(findings: Findings) -> Figure | None:
         live = findings.live
         places["live"] = [(name, look_up(live, f"runs/shopping {name}")) for name in contest.ORDER]
     places = {place: rows for place, rows in places.items() if any(run for _, run in rows)}
+    if not places:
+        return None
     figure, found = _axes(5.5 * len(places), 4, len(places))
     for axes, (place, rows) in zip(found, places.items(), strict=True):
         for name, run in rows:
@@ -330,6 +338,9 @@ def _baselines(findings: Findings) -> Figure | None:
                 name, (100 * late, longest), (4, 3), textcoords="offset points", fontsize=6
             )
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("{x:g}")
+        axes.tick_params(axis="y", which="both", labelsize=7)
         axes.set_xlim(-4, 125)
         axes.set_xlabel("late frames, %")
         axes.set_ylabel("StyleTransfer's longest, ms")

@@ -23,6 +23,8 @@ RUNS = (
     "shopping priorities",
     "shopping max-total-static",
     "shopping max-total",
+)
+OTHERS = (  # where a network goes, and how often, in other scenarios
     "workspace max-total",
     "emoji multithread",
     "emoji max-total",
@@ -37,13 +39,15 @@ Value = float | str
 class Parameter:
     """One assumption: a name of ``heimdall.simulator.variations`` or ``simulated.OF_PROFILE``, and
     the values that are tried. ``usual``: the profile's, or the machine's, own. ``of_all``: systems
-    without a coordinator have it, too."""
+    without a coordinator have it, too; ``others``: other scenarios are tried as well.
+    """
 
     name: str
     title: str
     values: tuple[Value, ...]
     usual: Value
     of_all: bool = True
+    others: bool = False
 
     @property
     def tried(self) -> str:
@@ -63,14 +67,16 @@ def parameters() -> tuple[Parameter, ...]:
     gpu, cpu = phone.gpu, phone.cpu
     part_ms = phone.part_cost_ns / 1e6
     return (
-        Parameter("turn_ms", "driver's turn, ms", (10, 12, 20, 29, 40, 47, 50), gpu.batch_ms),
+        Parameter(
+            "turn_ms", "driver's turn, ms", (10, 12, 20, 29, 40, 47, 50), gpu.batch_ms, others=True
+        ),
         Parameter("switch_ms", "switch, ms", (0, 1, 2, 2.5, 3), gpu.switch_ms),
-        Parameter("slowdown", "one core / GPU", (2, 2.25, 2.5, 2.72, 3), cpu.slowdown),
+        Parameter("slowdown", "one core / GPU", (2, 2.25, 2.5, 2.72, 3), cpu.slowdown, others=True),
         Parameter("gpu_noise", "GPU noise", (0.01, 0.05, 0.1, 0.2), gpu.noise),
         Parameter("render_noise", "rendering noise", (0, 0.1, 0.2, 0.5), 0),
         Parameter("part_cost_ms", "part of a chunk, ms", (0, 0.1, 0.2, 0.4), part_ms, False),
         Parameter("luminance", "moving scene", CLIPS, CLIPS[0], False),
-        Parameter("cpu_workers", "CPU workers", (1, 2, 3, 4), 1, False),
+        Parameter("cpu_workers", "CPU workers", (1, 2, 3, 4), 1, False, others=True),
         Parameter("op_spread", "spread of ops", (0.25, 0.5, 0.75, 1), phone.op_spread),
         Parameter("scatter", "places of CPU ops", (0, 1, 2, 3, 4), 0),
     )
@@ -147,8 +153,9 @@ def _changes(parameter: Parameter, value: Value) -> dict[str, Value]:
 
 
 def _runs(parameter: Parameter) -> list[Run]:
+    wanted = (*RUNS, *OTHERS) if parameter.others else RUNS
     return [
         run
         for run in all_runs()
-        if run.name in RUNS and (parameter.of_all or parse_system(run.system).coordinated)
+        if run.name in wanted and (parameter.of_all or parse_system(run.system).coordinated)
     ]

@@ -55,6 +55,20 @@ def test_fallback_ops_are_apart_from_each_other():
     assert not fallback[-1]
 
 
+def test_fallback_ops_can_be_scattered_without_another_total():
+    device = load_device("lg-v50")
+    network = device.networks["StyleTransfer"]
+    even, one, other = (
+        op_latencies_ns("StyleTransfer", network, device.op_spread, scatter)
+        for scatter in (0, 1, 2)
+    )
+    assert len({fallback for _, fallback in (even, one, other)}) == 3
+    assert sorted(one[0]) == sorted(even[0])
+    assert sum(one[1]) == sum(even[1]) == 14
+    again = device.model_copy(update={"scatter": 1}).stage("StyleTransfer", 30_000_000)
+    assert again.fallback == one[1]
+
+
 def test_running_op_by_op_costs_what_figure_12_shows():
     phone = load_device("lg-v50")
     more = [

@@ -38,6 +38,13 @@ def test_what_has_run_is_not_run_again(tmp_path):
     assert again.failure(task(2)) is None
 
 
+def test_what_is_asked_for_twice_runs_once(tmp_path):
+    seen: list[int] = []
+    same = [Task(seen.append, (number,), {"same": True}) for number in range(2)]
+    perform(same, Kept(tmp_path / "results.jsonl", "v1"), 0, "", quiet)
+    assert len(seen) == 1
+
+
 def test_an_interrupted_command_keeps_what_had_finished(tmp_path):
     path = tmp_path / "results.jsonl"
     with pytest.raises(KeyboardInterrupt):
