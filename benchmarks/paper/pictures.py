@@ -316,7 +316,7 @@ def _spread(score: Mapping[str, float] | None) -> Bar | None:
 
 
 def _baselines(findings: Findings) -> Figure | None:
-    """What frames cost style, and the other way round: each system a point."""
+    """Style's mean and longest latency under each system, and how many frames are late for it."""
     places: dict[str, list[tuple[str, Results | None]]] = {
         "simulated": contest.simulated_rows(findings)
     }
@@ -326,26 +326,33 @@ def _baselines(findings: Findings) -> Figure | None:
     places = {place: rows for place, rows in places.items() if any(run for _, run in rows)}
     if not places:
         return None
-    figure, found = _axes(5.5 * len(places), 4, len(places))
+    figure, found = _axes(5.5 * len(places), 4.5, len(places))
     for axes, (place, rows) in zip(found, places.items(), strict=True):
-        for name, run in rows:
-            longest, late = _mean(run, "dnns/style/latency_ms/max"), _mean(run, "late_rate")
-            if longest is None or late is None:
-                continue
-            own = name.startswith("max-total")
-            axes.plot(100 * late, longest, "o", color=SIMULATED if own else LIVE)
-            axes.annotate(
-                name, (100 * late, longest), (4, 3), textcoords="offset points", fontsize=6
-            )
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:g}")
-        axes.tick_params(axis="y", which="both", labelsize=7)
-        axes.set_xlim(-4, 125)
-        axes.set_xlabel("late frames, %")
-        axes.set_ylabel("StyleTransfer's longest, ms")
+        _draw_systems(axes, [(name, run) for name, run in rows if run])
         axes.set_title(place, fontsize=9, loc="right")
     return figure
+
+
+def _draw_systems(axes: Axes, rows: Sequence[tuple[str, Results]]) -> None:
+    """A line a system, from style's mean to its longest."""
+    names = []
+    for name, run in rows:
+        mean, longest = (_mean(run, f"dnns/style/latency_ms/{part}") for part in ("mean", "max"))
+        late = _mean(run, "late_rate")
+        if mean is None or longest is None or late is None:
+            continue
+        y, colour = len(names), SIMULATED if name.startswith("max-total") else LIVE
+        axes.plot([mean, longest], [y, y], "-", color=colour)
+        axes.plot(mean, y, "o", color=colour)
+        axes.annotate(
+            f"{100 * late:.0f}% late", (longest, y), (4, -2), textcoords="offset points", fontsize=6
+        )
+        names.append(name)
+    axes.set_yticks(range(len(names)), names, fontsize=7)
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel("StyleTransfer, ms: mean (dot) to longest")
 
 
 _PICTURES: dict[str, Callable[[Findings], Figure | None]] = {

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from heimdall.analyzer.partition import Cut
 from heimdall.analyzer.profile import NetworkProfile, ProfileKey
 from heimdall.analyzer.profile_file import to_json
 from heimdall.analyzer.profiler import measure_ops
@@ -66,7 +67,7 @@ class World:
         self.built: list[str] = []
         self.failed: list[tuple[str, str]] = []
         self.pauses = 0
-        self.building = Building(self.deployments, processors, None, 10_000_000)  # type: ignore[arg-type]
+        self.building = Building(self.deployments, processors, None, Cut(10_000_000))  # type: ignore[arg-type]
 
     def start(self):
         self.building.start(

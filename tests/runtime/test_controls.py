@@ -173,7 +173,9 @@ def test_policy_mode_and_rate_change_one_at_a_time(desk):
     d.press("m", "=")
     assert (d.run.mode, d.run.fps) == ("static", 45.0)
     d.press("m", "-", "-")
-    assert (d.run.mode, d.run.fps) == ("elastic", 25.0)
+    assert (d.run.mode, d.run.fps) == ("static-runs", 25.0)
+    d.press("m")
+    assert d.run.mode == "elastic"
     before = d.run.scheduler
     d.press("p")
     assert d.run.scheduler != before
