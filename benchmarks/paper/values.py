@@ -210,7 +210,10 @@ def _over_runs(found: Mapping[str, Any], unit: str) -> str:
     mean = _number(found["mean"], unit)
     if found["low"] is None:
         return f"{mean} (one run)"
-    low, high = _number(found["low"], unit), _number(found["high"], unit)
+    most = found["high"]
+    if unit == "%" and found["most"] <= 1:  # Student's interval knows nothing of 100%
+        most = min(most, 1.0)
+    low, high = _number(found["low"], unit), _number(most, unit)
     return mean if low == high else f"{mean} [{low}, {high}]"
 
 
