@@ -21,6 +21,7 @@ import numpy as np
 
 from heimdall.coordinator import Coordinator
 from heimdall.schedulers import SCHEDULERS, utility_for
+from heimdall.schedulers.queue import QueuePolicy
 from heimdall.vocabulary.enums import Content
 from heimdall.vocabulary.events import (
     ChunkFinished,
@@ -103,6 +104,11 @@ def decisions_us(
     return taken
 
 
+def _queues(scheduler: str) -> bool:
+    """Whether it has one queue for all processors: see benchmarks/queueing.py."""
+    return issubclass(SCHEDULERS[scheduler], QueuePolicy)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=20.0, help="virtual time to play")
@@ -110,7 +116,7 @@ def main() -> None:
     arguments = parser.parse_args()
     between = other_work() if arguments.cold else lambda: None
     print(f"{'scheduler':<12}{'DNNs':>5}{'calls':>8}{'p50 us':>9}{'p99 us':>9}")
-    for scheduler in sorted(SCHEDULERS):
+    for scheduler in sorted(name for name in SCHEDULERS if not _queues(name)):
         for count in (4, 11):
             taken = decisions_us(scheduler, count, arguments.seconds, between)
             p50, p99 = statistics.median(taken), statistics.quantiles(taken, n=100)[98]

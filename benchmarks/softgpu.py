@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import queue
 import statistics
 import subprocess
 import sys
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -26,15 +25,12 @@ from heimdall.app import RunOptions, create
 from heimdall.bench.inference import Inference, WholeNetwork
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.systems import parse_system
-from heimdall.bench.threads import Threads
 from heimdall.bench.uncoordinated import Uncoordinated
 from heimdall.bench.workload import as_app
 from heimdall.engine.opencl.state import OpenCLState
 from heimdall.runtime.deployment import Deployment
 from heimdall.runtime.processors import Processors
-from heimdall.runtime.protocols import Executes
 from heimdall.runtime.run import open_run
-from heimdall.runtime.telemetry.spans import Spans
 from heimdall.system.softgpu import list_threads
 from heimdall.system.switches import Stint, time_used, watched
 
@@ -68,23 +64,11 @@ class Watched(Uncoordinated):
         super().__init__(parse_system("multithread"))
         self.kernels: list[Kernel] = []
 
-    def executor(
-        self,
-        inbox: queue.SimpleQueue[Any],
-        processors: Processors,
-        spans: Spans,
-        clock: Callable[[], int],
-    ) -> Executes:
-        def open_networks(deployment: Deployment) -> list[Inference]:
-            dnn = deployment.dnn
-            with processors.confined():
-                engine = processors.gpu.beside()
-            return [
-                Noted(dnn.name, self.kernels, engine, graph, dnn.force_fallback)
-                for graph in deployment.graphs
-            ]
-
-        return Threads(inbox, open_networks, spans.tracer)
+    def network(self, deployment: Deployment, stage: int, processors: Processors) -> Inference:
+        with processors.confined():  # a queue may come with threads
+            engine = processors.gpu.beside()
+        dnn = deployment.dnn
+        return Noted(dnn.name, self.kernels, engine, deployment.graphs[stage], dnn.force_fallback)
 
 
 def watch(scenario: str, policy: str, seconds: float) -> dict[str, Any]:

@@ -5,6 +5,7 @@ A frame flows through these rooms; each imports only from those below it in this
 - `heimdall.cli`          the commands
 - `heimdall.simulator`    the same frame loop and coordinator on a virtual clock
 - `heimdall.bench`        scenarios, and the systems that are compared on them
+- `heimdall.serve`        networks for other processes, by the Open Inference Protocol
 - `heimdall.runtime`      the frame loop and what drives it: runs, sessions, executor, telemetry
 - `heimdall.app`          what a scenario declares: its DNNs, how it reacts and draws
 - `heimdall.render`       window and headless surfaces, scene, overlay, recorder, browser preview
@@ -41,13 +42,16 @@ if TYPE_CHECKING:
         DeviceError,
         HeimdallError,
         ModelError,
+        RequestError,
     )
     from heimdall.models import (
         CATALOG,
         Body,
+        Body3D,
         Boxes,
         Detection,
         Embedding,
+        FaceMesh,
         Hand,
         HeatMaps,
         ImageInput,
@@ -59,6 +63,7 @@ if TYPE_CHECKING:
         Picture,
         Pipeline,
         Prepared,
+        TextLine,
         TextRegion,
     )
     from heimdall.render import Key, Pointer, Scene, Scroll
@@ -77,9 +82,11 @@ _HOMES = {
     "heimdall.app": "App DNN Feed RunOptions",
     "heimdall.capture": "SOURCES Frame Reader Source open_source",
     "heimdall.engine": "ENGINES Engine",
-    "heimdall.errors": "AppError ArgumentError ConfigError DeviceError HeimdallError ModelError",
-    "heimdall.models": "CATALOG Body Boxes Detection Embedding Hand HeatMaps ImageInput Mask Masks "
-    "ModelEntry Network OnnxPipeline Picture Pipeline Prepared TextRegion",
+    "heimdall.errors": "AppError ArgumentError ConfigError DeviceError HeimdallError ModelError "
+    "RequestError",
+    "heimdall.models": "CATALOG Body Body3D Boxes Detection Embedding FaceMesh Hand HeatMaps "
+    "ImageInput Mask Masks ModelEntry Network OnnxPipeline Picture Pipeline Prepared TextLine "
+    "TextRegion",
     "heimdall.render": "Key Pointer Scene Scroll",
     "heimdall.runtime.run": "run",
     "heimdall.runtime.session": "Session",
@@ -100,12 +107,14 @@ __all__ = [
     "AppError",
     "ArgumentError",
     "Body",
+    "Body3D",
     "Boxes",
     "ConfigError",
     "Detection",
     "DeviceError",
     "Embedding",
     "Engine",
+    "FaceMesh",
     "Feed",
     "Frame",
     "Greedy",
@@ -125,6 +134,7 @@ __all__ = [
     "Pointer",
     "Prepared",
     "Reader",
+    "RequestError",
     "RunOptions",
     "RunSummary",
     "Scene",
@@ -132,6 +142,7 @@ __all__ = [
     "Scroll",
     "Session",
     "Source",
+    "TextLine",
     "TextRegion",
     "open_source",
     "run",

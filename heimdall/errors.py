@@ -40,6 +40,10 @@ class DeviceError(HeimdallError):
     """OpenCL, OpenGL, a camera or another device is missing or failed."""
 
 
+class RequestError(DeviceError):
+    """The processors have no answer to a request: it was refused, dropped, or failed there."""
+
+
 def say_value(value: object) -> str:
     """A value as it is typed: no quotes around a path, no zeros behind a whole number."""
     return f"{value:g}" if isinstance(value, float) else str(value)

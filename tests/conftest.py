@@ -94,6 +94,8 @@ def run() -> Callable[..., Any]:
             names = [output.name for output in opened.get_outputs()]
             return dict(zip(names, opened.run(None, dict(inputs)), strict=True))
 
+        graphs = [load_graph(each.path, each.shapes or None) for each in pipeline.networks]
+        pipeline.bind(graphs)
         return run_pipeline(pipeline, image, infer, options)
 
     return through_onnxruntime

@@ -55,6 +55,12 @@ def test_hosts_are_short():
 
 
 @pytest.mark.slow
+def test_clients_in_threads_ask_a_model(tmp_path, short):
+    EXAMPLES["counted"] = EXAMPLES["Requests from many clients"] + "print(len(shapes), shapes[0])"
+    assert run_example("counted", tmp_path, short).startswith("5 {")
+
+
+@pytest.mark.slow
 def test_a_video_becomes_another(tmp_path, assets):
     run_example("A video in, a video out", tmp_path, assets / "media" / "box.mp4")
     video = cv2.VideoCapture(str(tmp_path / "styled.mp4"))

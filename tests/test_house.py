@@ -25,6 +25,7 @@ ROOMS = (
     "render",
     "app",
     "runtime",
+    "serve",
     "bench",
     "simulator",
     "cli",

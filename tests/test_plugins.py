@@ -94,10 +94,13 @@ def test_a_packages_scheduler_is_a_system_with_all_its_variants(heimdall):
 
 def test_help_and_errors_list_it_and_mark_the_broken_one(heimdall):
     page = " ".join(heimdall("run", "--help").stdout.split())
-    assert "One of: max-min, max-total, oldest, lost (broken)." in page
+    assert "One of: max-min, max-total, " in page
+    assert ", oldest, lost (broken)." in page
     done = heimdall("run", "shopping", "--headless", "--scheduler", "old")
     assert done.returncode == 2
-    assert "choose one of: lost (broken), max-min, max-total, oldest" in done.stderr
+    assert "choose one of: " in done.stderr
+    for name in ("lost (broken)", "max-min", "max-total", "oldest"):
+        assert f"{name}," in done.stderr
 
 
 def test_a_broken_package_is_named_with_the_cause_when_it_is_asked_for(heimdall):

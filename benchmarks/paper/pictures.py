@@ -335,7 +335,7 @@ def _baselines(findings: Findings) -> Figure | None:
 
 def _draw_systems(axes: Axes, rows: Sequence[tuple[str, Results]]) -> None:
     """A line a system, from style's mean to its longest."""
-    names = []
+    names: list[str] = []
     for name, run in rows:
         mean, longest = (_mean(run, f"dnns/style/latency_ms/{part}") for part in ("mean", "max"))
         late = _mean(run, "late_rate")

@@ -3,17 +3,20 @@
 A partitioner sees what the profile knows of the ops and returns half-open ranges that cover
 all of them in order. The paper's partitions *all* ops (Eq. 1), so that fallback ops lie inside
 chunks; ``runs``, ``fixed`` and ``whole`` make a run of fallback ops a range of its own, as whoever
-enqueues ops on a device has to.
+enqueues ops on a device has to. ``even`` is SPLIT's, and partitions all ops too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 
+from heimdall.analyzer.even import Ops, best_split
+from heimdall.analyzer.units import units
 from heimdall.errors import ConfigError, unknown
 from heimdall.vocabulary.enums import ChunkMode
+from heimdall.vocabulary.processors import GPU
 
 MARGIN_NS = 5_000_000  # relaxation of Eq. 1: the paper's 5 ms
 FIXED_OPS = 5  # ops a chunk in MACE, the paper's comparison in section 8
@@ -24,12 +27,15 @@ class OpCosts:
     """What a partitioner may know of a network.
 
     ``op_ns`` is each op's latency, ``fallback`` marks those that run on the CPU, and
-    ``chunk_cost_ns`` is the measured cost of one more cut.
+    ``chunk_cost_ns`` is the measured cost of one more cut; ``cut_ns`` what it costs to begin at an
+    op, and ``on`` each op's latency by processor (as in ``StagePlan``; empty: not known).
     """
 
     op_ns: tuple[int, ...]
     fallback: tuple[bool, ...]
     chunk_cost_ns: int = 0
+    cut_ns: tuple[int, ...] = ()
+    on: tuple[tuple[str, tuple[int | None, ...]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,10 +87,12 @@ def partition(
     margin_ns: int = MARGIN_NS,
     ops_per_chunk: int = FIXED_OPS,
 ) -> list[Chunk]:
-    """Cut a network by a named strategy: ``heimdall``, ``runs``, ``fixed`` or ``whole``.
+    """Cut a network by a named strategy: ``even``, ``heimdall``, ``runs``, ``fixed``, ``units`` or
+    ``whole``.
 
-    ``gap_ns`` is 1/f - T_render (Eq. 1). Raises ConfigError for an unknown strategy, a gap
-    that is not positive, a negative margin or an empty chunk.
+    ``gap_ns`` is 1/f - T_render (Eq. 1); for ``even``, how long a short network takes. Raises
+    ConfigError for an unknown strategy, a gap that is not positive, a negative margin or an empty
+    chunk.
     """
     if strategy not in _STRATEGIES:
         raise ConfigError(unknown("partition strategy", strategy, _STRATEGIES))
@@ -144,10 +152,26 @@ def _fixed_size(costs: OpCosts, *, ops_per_chunk: int, **_: int) -> list[tuple[i
     return _in_runs(costs, cut)
 
 
+@register("units")
+def _units(costs: OpCosts, **_: int) -> list[tuple[int, int]]:
+    """Where another set of processors supports the ops (Band, section 4.2)."""
+    on_gpu = tuple(None if off else ns for ns, off in zip(costs.op_ns, costs.fallback, strict=True))
+    return units(costs.on or ((GPU, on_gpu),))
+
+
 @register("whole")
 def _whole(costs: OpCosts, **_: int) -> list[tuple[int, int]]:
     """No cut but at fallback ops: what frameworks without a partitioner do."""
     return _in_runs(costs, lambda start, end: [(start, end)])
+
+
+@register("even")
+def _evenly(costs: OpCosts, *, gap_ns: int, **_: int) -> list[tuple[int, int]]:
+    """SPLIT's blocks (see ``even``), fallback ops among them. Only long networks are split (section
+    5.4): one that takes ``gap_ns`` or less is a block by itself."""
+    ops = Ops(costs.op_ns, costs.cut_ns, costs.chunk_cost_ns)
+    cuts = best_split(ops).cuts if ops.whole_ns > gap_ns else ()
+    return list(pairwise((0, *cuts, ops.count)))
 
 
 def _packed(costs: OpCosts, start: int, end: int, limit_ns: int) -> list[tuple[int, int]]:
@@ -168,7 +192,8 @@ def _more_ns(costs: OpCosts, first: int, op: int) -> int:
     """What ``op`` adds to the chunk that began at ``first``. Each run of GPU ops in a chunk has to
     be waited for (Algorithm 1), which costs as much as a chunk of its own."""
     begins_run = not costs.fallback[op] and (op == first or costs.fallback[op - 1])
-    return costs.op_ns[op] + (costs.chunk_cost_ns if begins_run else 0)
+    cut_ns = costs.cut_ns[op] if op == first and op and costs.cut_ns else 0
+    return costs.op_ns[op] + cut_ns + (costs.chunk_cost_ns if begins_run else 0)
 
 
 def _expected_ns(costs: OpCosts, start: int, end: int) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from heimdall.app.dnn import DNN
 from heimdall.errors import AppError, unknown
-from heimdall.vocabulary.enums import Content, Luminance, RenderPriority
+from heimdall.vocabulary.enums import Admission, Content, Luminance, RenderPriority
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec, Self
@@ -45,6 +45,7 @@ class App:
     render_priority: ClassVar[str] = RenderPriority.TOP  # or "equal": rendering waits its turn
     content: ClassVar[str] = Content.AGING  # or "paper": how content variation enters utility
     luminance: ClassVar[str] = Luminance.CELLS  # or "pixels": of what that variation is summed
+    admission: ClassVar[str] = Admission.ONE_IN_FLIGHT  # or "replace": by a newer frame or request
     clip: ClassVar[str] = "box.mp4"  # in assets/media: played when there is no camera
     dnns: ClassVar[Sequence[DNN[Any]]] = ()  # and those that are attributes of the class
     keys: ClassVar[Mapping[str, str]] = {}  # the app's keys and what they do, for the help card

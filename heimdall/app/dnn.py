@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from heimdall.app.app import App
     from heimdall.models.base import Pipeline
     from heimdall.models.custom import Decode, Preprocess
-    from heimdall.models.results import Body, Detection, Hand, Mask, Picture, TextRegion
+    from heimdall.models.results import (
+        Body,
+        Body3D,
+        Detection,
+        FaceMesh,
+        Hand,
+        Mask,
+        Picture,
+        TextLine,
+        TextRegion,
+    )
 
 DEFAULT_RATE_HZ = 1.0
 
@@ -121,6 +131,27 @@ class DNN(Generic[T]):
         self: DNN[list[Body]],
         name: str = ...,
         model: Literal["movenet"] = ...,
+        **settings: Unpack[Settings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DNN[list[FaceMesh]],
+        name: str = ...,
+        model: Literal["face-mesh"] = ...,
+        **settings: Unpack[Settings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DNN[list[Body3D]],
+        name: str = ...,
+        model: Literal["body"] = ...,
+        **settings: Unpack[Settings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DNN[list[TextLine]],
+        name: str = ...,
+        model: Literal["ocr"] = ...,
         **settings: Unpack[Settings],
     ) -> None: ...
     @overload

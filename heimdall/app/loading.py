@@ -14,7 +14,7 @@ from heimdall.app.options import MAX_FPS, MAX_SIDE, check_scheduler
 from heimdall.errors import AppError, ConfigError, HeimdallError, unknown
 from heimdall.system import paths
 from heimdall.system.faults import say
-from heimdall.vocabulary.enums import Content, Luminance, RenderPriority
+from heimdall.vocabulary.enums import Admission, Content, Luminance, RenderPriority
 
 
 def load_app(target: str) -> type[App]:
@@ -125,6 +125,7 @@ def validate(app: type[App]) -> None:
     for name, valid in (
         ("content", Content.values()),
         ("luminance", Luminance.values()),
+        ("admission", Admission.values()),
         ("render_priority", RenderPriority.values()),
     ):
         if getattr(app, name) not in valid:

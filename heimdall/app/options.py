@@ -12,17 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+from heimdall.coordinator.coordinator import admission_limit
 from heimdall.errors import ArgumentError, ConfigError, unknown
 from heimdall.system.policy import parse_policy
 from heimdall.vocabulary.enums import ChunkMode, Content, Luminance, OverlayView
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from heimdall.capture import Source
     from heimdall.engine import Engine
+    from heimdall.engine.remote import RemoteEngine
     from heimdall.schedulers import Scheduler
 
 MAX_FPS = 1000.0
 VIDEOS = (".mp4",)
+SESSIONS = (".mcap",)
 PICTURES = (".png", ".jpg", ".jpeg")
 MAX_SIDE = 16384  # the largest texture that common GPUs draw to
 MAX_PORT = 65535
@@ -46,6 +51,7 @@ class RunOptions:
     offload: bool = True  # may DNNs move between GPU and CPU
     content: str | None = None
     luminance: str | None = None
+    admission: str | None = None  # "replace", or of requests "queue(n)": n of a model wait at most
     device: str | Engine | None = None  # OpenCL device (part of its name, or number), provider
     headless: bool = False
     serve: tuple[str, int] | None = None  # host and port of the browser preview; 0: any free port
@@ -54,17 +60,23 @@ class RunOptions:
     record: Path | None = None
     screenshot: Path | None = None  # the last frame
     trace: Path | None = None
+    capture: Path | None = None  # keeps the session (.mcap), which may be a source later
+    lossless: bool = False  # its pictures
+    inputs: bool = True  # of a kept session as source: what its user did is done again
     gpu_cores: int | None = None  # cores of the software GPU
     cpu_workers: int | None = None  # DNNs that the CPU runs at once, each on a core (default 1)
+    remote: str | RemoteEngine | None = None  # a server DNNs may run on too: grpc://HOST:PORT
     overlay: str = OverlayView.PANEL
     full_screen: bool = False
     press: tuple[tuple[float, str], ...] = ()  # (seconds after warm-up, key): pressed by itself
     realtime: bool | None = None  # real-time software GPU; None: where permitted
     gpu_policy: str | None = None  # of the software GPU's threads: rr, rr-N, fifo, normal
     build_first: bool = False  # all networks for the GPU before the first frame
+    # What requests run on: "gpu", "cpu", further devices as in ``device``, engines. Default: both.
+    processors: Sequence[str | Engine] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("record", "screenshot", "trace"):
+        for name in ("record", "screenshot", "trace", "capture"):
             if isinstance(path := getattr(self, name), str):  # as people type them
                 object.__setattr__(self, name, Path(path))
         check_number("fps", self.fps, above=0, most=MAX_FPS)
@@ -85,12 +97,24 @@ class RunOptions:
             check_scheduler(self.scheduler)
         _one_of("mode", self.mode, ChunkMode.values())
         _one_of("overlay", self.overlay, OverlayView.values())
+        if isinstance(self.remote, str):
+            from heimdall.engine.remote import parse_address
+
+            parse_address(self.remote)
         check_policy(self.gpu_policy, self.realtime)
         if self.content is not None:
             _one_of("content", self.content, Content.values())
         if self.luminance is not None:
             _one_of("luminance", self.luminance, Luminance.values())
-        for name, endings in (("record", VIDEOS), ("screenshot", PICTURES), ("trace", ())):
+        if self.admission is not None:
+            admission_limit(self.admission)
+        outputs = {"record": VIDEOS, "screenshot": PICTURES, "trace": (), "capture": SESSIONS}
+        if self.capture is not None and str(self.source) == str(self.capture):
+            problem = "is the source: what is read would be overwritten"
+            raise ArgumentError(problem, argument="capture", value=self.capture)
+        if self.lossless and self.capture is None:
+            raise ArgumentError("goes with capture", argument="lossless", value=True)
+        for name, endings in outputs.items():
             check_writable(name, getattr(self, name), endings)
 
     @property
@@ -115,6 +139,7 @@ class RunArguments(TypedDict, total=False):
     offload: bool
     content: str | None
     luminance: str | None
+    admission: str | None
     device: str | Engine | None
     headless: bool
     serve: tuple[str, int] | None
@@ -123,14 +148,19 @@ class RunArguments(TypedDict, total=False):
     record: Path | str | None
     screenshot: Path | str | None
     trace: Path | str | None
+    capture: Path | str | None
+    lossless: bool
+    inputs: bool
     gpu_cores: int | None
     cpu_workers: int | None
+    remote: str | RemoteEngine | None
     overlay: str
     full_screen: bool
     press: tuple[tuple[float, str], ...]
     realtime: bool | None
     gpu_policy: str | None
     build_first: bool
+    processors: Sequence[str | Engine] | None
 
 
 def check_number(

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 from heimdall.analyzer.plot import COLOURS, OTHER
 from heimdall.bench.timeline import Span, Timeline
+from heimdall.runtime.telemetry.requests import MULTIPLES
 from heimdall.vocabulary.enums import Lane
 
 Summaries = Mapping[str, Mapping[str, Any]]
@@ -61,12 +62,12 @@ def fps_chart(systems: Summaries) -> str:
     return _svg(figure)
 
 
-def latency_chart(systems: Summaries) -> str:
-    """Mean and longest latency of each DNN under each system (Fig. 14b)."""
-    names = list(dict.fromkeys(dnn for run in systems.values() for dnn in run["dnns"]))
+def latency_chart(systems: Summaries, of: str = "dnns") -> str:
+    """Mean and longest latency of each DNN (of "requests": model) under each system (Fig. 14b)."""
+    names = list(dict.fromkeys(name for run in systems.values() for name in run[of]))
     means, longest = (
         {
-            system: np.array([run["dnns"][name]["latency_ms"][key] or 0.0 for name in names])
+            system: np.array([run[of][name]["latency_ms"][key] or 0.0 for name in names])
             for system, run in systems.items()
         }
         for key in ("mean", "max")
@@ -75,6 +76,47 @@ def latency_chart(systems: Summaries) -> str:
     figure, axes = _figure(4.2, 0.6 * len(systems) * len(names))
     _draw_groups(axes, names, means, shades([*systems]), above)
     axes.set_ylabel("latency, ms (mean; line: longest)")
+    return _svg(figure)
+
+
+def violation_chart(over: Summaries) -> str:
+    """The share of requests that were dropped or took longer than a multiple of what their model
+    takes alone (SPLIT, Fig. 6), over runs (``statistics.over_runs``)."""
+    figure, axes = _figure(4.2, 7.0)
+    chosen = colours(over)
+    for system, run in over.items():
+        found = [run["violations"][str(k)] for k in MULTIPLES if str(k) in run["violations"]]
+        if len(found) == len(MULTIPLES):
+            shares, low, high = (
+                np.array(
+                    [100 * (each[key] if each[key] is not None else each["mean"]) for each in found]
+                )
+                for key in ("mean", "low", "high")
+            )
+            axes.plot(MULTIPLES, shares, marker="o", label=system, color=chosen[system])
+            axes.fill_between(MULTIPLES, low, high, color=chosen[system], alpha=0.15, linewidth=0)
+    axes.set_xscale("log")
+    axes.set_xticks(MULTIPLES, [f"{k}×" for k in MULTIPLES])
+    axes.minorticks_off()
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("multiple of the time alone")
+    axes.set_ylabel("requests that took longer, %")
+    _add_legend(axes)
+    return _svg(figure)
+
+
+def jitter_chart(over: Summaries) -> str:
+    """The standard deviation of each model's latencies (SPLIT, Fig. 7), over runs."""
+    names = list(dict.fromkeys(name for run in over.values() for name in run["requests"]))
+    jitter, above = {}, {}
+    for system, run in over.items():
+        found = [run["requests"].get(name, {}).get("jitter_ms") for name in names]
+        jitter[system] = np.array([each["mean"] if each else 0.0 for each in found])
+        highs = [each["high"] if each and each["high"] is not None else 0.0 for each in found]
+        above[system] = np.maximum(np.array(highs) - jitter[system], 0)
+    figure, axes = _figure(4.2, 0.6 * len(over) * len(names))
+    _draw_groups(axes, names, jitter, shades([*over]), above)
+    axes.set_ylabel("jitter, ms")
     return _svg(figure)
 
 
@@ -131,7 +173,12 @@ def _draw_occupancy(
     axes: Axes, timeline: Timeline, chosen: Mapping[str, str], left: float, right: float
 ) -> None:
     workers = [lane for lane in timeline.lanes if lane.partition("-")[0] == Lane.CPU]
-    lanes = [*workers, *(str(each) for each in (Lane.GPU, Lane.RENDER) if each in timeline.lanes)]
+    others = [lane for lane in timeline.further if lane not in workers]
+    lanes = [
+        *others,
+        *workers,
+        *(str(each) for each in (Lane.GPU, Lane.RENDER) if each in timeline.lanes),
+    ]
     drawn: defaultdict[tuple[int, str], list[Span]] = defaultdict(list)
     for span in timeline.spans:
         if span.lane in lanes and span.start_ms < right and span.start_ms + span.ms > left:

@@ -10,8 +10,10 @@ from typing import Any
 import jinja2
 
 from heimdall.bench import charts
+from heimdall.bench.statistics import over_runs
 from heimdall.bench.timeline import Span, Timeline, read_timeline
 from heimdall.errors import ConfigError
+from heimdall.runtime.telemetry.requests import MULTIPLES, SLO
 from heimdall.system.paths import replace_file
 
 TIMELINE_MS = 10_000.0  # of each system, from the middle of its run: what a browser draws at once
@@ -21,13 +23,20 @@ _TEMPLATE = Path(__file__).with_name("report.html")
 def write_report(
     path: Path, result: Mapping[str, Any], timelines: Mapping[str, Timeline], command: str
 ) -> None:
-    """Write the page of what ``compare`` returned; ``timelines`` may lack some systems, and the
-    machine may be None where the systems' device says it all.
+    """Write the page of what ``compare`` or ``compare_simulated`` returned; ``timelines`` may lack
+    some systems, and the machine may be None where the systems' device says it all. Figures of
+    requests are means over runs, all else is of the first ones.
 
     Raises ConfigError when the file cannot be written.
     """
     systems = result["systems"]
-    dnns = dict.fromkeys(name for run in systems.values() for name in run["dnns"])
+    drawing = {name: run for name, run in systems.items() if "fps" in run}
+    asked = {name: run for name, run in systems.items() if "violations" in run}
+    over = {
+        name: result.get("over_runs", {}).get(name) or over_runs([asked[name]]) for name in asked
+    }
+    dnns = dict.fromkeys(name for run in drawing.values() for name in run["dnns"])
+    models = dict.fromkeys(name for run in asked.values() for name in run["requests"])
     ordered = {name: timelines[name] for name in systems if name in timelines}
     coordination = {
         system: picture
@@ -36,21 +45,30 @@ def write_report(
     }
     page = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     page.filters["fixed"] = _fixed
+    page.filters["mean"] = _mean
     text = page.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         result=result,
         systems=systems,
+        drawing=drawing,
         dnns=dnns,
+        models=models,
+        over=over,
+        rounds=any("frames" in run for run in over.values()),
+        multiples=[*map(str, MULTIPLES), SLO],
         loads={
             name: load for run in systems.values() for name, load in run.get("loads", {}).items()
         },
-        colours=charts.colours(dnns),
+        colours=charts.colours([*dnns, *models]),
         device=next((run["device"] for run in systems.values()), None),
         command=command,
-        fps=charts.fps_chart(systems) if systems else "",
-        latency=charts.latency_chart(systems) if systems else "",
+        fps=charts.fps_chart(drawing) if drawing else "",
+        latency=charts.latency_chart(drawing) if drawing else "",
+        violation=charts.violation_chart(over) if over else "",
+        jitter=charts.jitter_chart(over) if over else "",
+        request_latency=charts.latency_chart(asked, "requests") if asked else "",
         overhead=charts.overhead_chart(ordered),
         coordination=coordination,
-        script_colours=_script_safe(charts.colours(dnns)),
+        script_colours=_script_safe(charts.colours([*dnns, *models])),
         timelines=_script_safe({name: _excerpt(each) for name, each in ordered.items()}),
     )
     try:
@@ -107,6 +125,16 @@ def _owner(name: str) -> str:
 def _fixed(value: float | None, digits: int = 1) -> str:
     """A figure for a table; a dash for one that could not be taken."""
     return "–" if value is None else f"{value:.{digits}f}"
+
+
+def _mean(found: Mapping[str, Any] | None, digits: int = 1, scale: float = 1) -> str:
+    """Of a figure over runs the mean, with half its 95% interval where there are several."""
+    if not found:
+        return "–"
+    said = f"{scale * found['mean']:.{digits}f}"
+    if found["high"] is None:
+        return said
+    return f"{said} ± {scale * (found['high'] - found['mean']):.{digits}f}"
 
 
 def _script_safe(value: Any) -> str:

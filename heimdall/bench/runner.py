@@ -90,7 +90,7 @@ def compare(
 
         def here(system: System) -> Summary:
             policy: dict[str, Any] = {"mode": system.mode, "offload": system.offload}
-            policy["scheduler"] = system.scheduler
+            policy |= {"scheduler": system.scheduler, "admission": system.admission}
             own = replace(options, **policy, trace=traced(system))
             return run_live(workload, system, own, progress)
 

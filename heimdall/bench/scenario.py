@@ -32,11 +32,13 @@ _TIMING = ("rate_hz", "max_rate_hz", "latency_constraint_ms", "on_event")
 _OVERRIDES = (*_TIMING, "priority", "beta", "gamma", "l0")
 
 
-class _Table(BaseModel):
+class Table(BaseModel):
+    """One table of a scenario's file, its keys as attributes."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class EventProcess(_Table):
+class EventProcess(Table):
     """When an event-driven DNN is asked for: at even times, or at random ones (Poisson)."""
 
     process: Literal["poisson", "periodic"]
@@ -50,7 +52,7 @@ class EventProcess(_Table):
             yield draw.expovariate(self.rate_hz) if poisson else 1.0 / self.rate_hz
 
 
-class DnnSettings(_Table):
+class DnnSettings(Table):
     """What a scenario says of one DNN; None: as the app declares it.
 
     ``reference`` is the paper's network for this task (Table 2), under which the phones' profiles
@@ -99,14 +101,14 @@ class DnnSettings(_Table):
         return replace(declared, **changes)
 
 
-class Throttle(_Table):
+class Throttle(Table):
     """A GPU that gets hot: ``after_s`` seconds of a run its work takes ``factor`` times as long."""
 
     after_s: float = Field(ge=0)
     factor: float = Field(gt=0, le=100)
 
 
-class Scenario(_Table):
+class Scenario(Table):
     """A workload. ``fps``, ``size`` (width, height) and ``scheduler`` are the app's where the
     file is silent; ``dnns`` holds what the file says, ``declared`` all DNNs as they will run."""
 
@@ -172,13 +174,9 @@ def load_scenario(name_or_path: str) -> Scenario:
     Raises ConfigError for an unknown name (listing the valid ones), a file that cannot be read,
     and every impossible value, naming it.
     """
-    path = _find(name_or_path)
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"scenario {path} cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"scenario {path} is not valid TOML: {error}") from error
+    path, table = read_scenario(name_or_path)
+    if "models" in table:
+        raise ConfigError(f"scenario {path}: it draws nothing, and is no app's: it has [models]")
     says_scheduler = "scheduler" in table
     if isinstance(table.get("app"), str):
         app = load_app(_beside(path, table["app"]))
@@ -190,7 +188,7 @@ def load_scenario(name_or_path: str) -> Scenario:
         scenario = Scenario.model_validate({"title": path.stem, **table, "name": path.stem})
         dnns = scenario.declared()
     except ValidationError as error:
-        raise ConfigError(f"scenario {path}: {_first(error)}") from error
+        raise ConfigError(f"scenario {path}: {first_problem(error)}") from error
     except ConfigError as error:
         raise ConfigError(f"scenario {path}: {error}") from error
     if says_scheduler:  # an app's own may be an object, which has no name to be found by
@@ -199,9 +197,35 @@ def load_scenario(name_or_path: str) -> Scenario:
     return scenario
 
 
+def read_scenario(name_or_path: str) -> tuple[Path, dict[str, Any]]:
+    """The file of a bundled name, or that file, and what it holds, unchecked. Raises ConfigError
+    for an unknown name (listing the valid ones), and a file that cannot be read."""
+    path = _find(name_or_path)
+    try:
+        return path, tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"scenario {path} cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"scenario {path} is not valid TOML: {error}") from error
+
+
 def scenario_names() -> list[str]:
-    """The bundled scenarios."""
-    return sorted(path.stem for path in paths.APPS.glob("*.toml"))
+    """The bundled scenarios of apps."""
+    return sorted(path.stem for path in _bundled() if not _asks(path))
+
+
+def request_scenario_names() -> list[str]:
+    """The bundled scenarios without rendering (see ``request_scenario``)."""
+    return sorted(path.stem for path in _bundled() if _asks(path))
+
+
+def _bundled() -> list[Path]:
+    return list(paths.APPS.glob("*.toml"))
+
+
+def _asks(path: Path) -> bool:
+    """Whether a bundled scenario is one of requests."""
+    return "\n[models." in path.read_text(encoding="utf-8")
 
 
 def _find(name_or_path: str) -> Path:
@@ -210,10 +234,10 @@ def _find(name_or_path: str) -> Path:
         if not path.is_file():
             raise ConfigError(f"scenario file {path} does not exist")
         return path
-    if name_or_path not in scenario_names():
+    names = [path.stem for path in _bundled()]
+    if name_or_path not in names:
         raise ConfigError(
-            unknown("scenario", name_or_path, scenario_names())
-            + ", or give a file: path/to/scenario.toml"
+            unknown("scenario", name_or_path, names) + ", or give a file: path/to/scenario.toml"
         )
     return paths.APPS / f"{name_or_path}.toml"
 
@@ -256,7 +280,7 @@ def _check_size_can_be_chosen(where: str, dnn: DNN[Any]) -> None:
         )
 
 
-def _first(error: ValidationError) -> str:
+def first_problem(error: ValidationError) -> str:
     """The first of what pydantic found, as ``dnns.hand.rate_hz: Input should be ...``."""
     found = error.errors()[0]
     where = ".".join(str(part) for part in found["loc"])

@@ -42,16 +42,22 @@ class Silent(Pipeline):
         self._worker.combine(results, image)
 
 
-def open_standin(model: str) -> Pipeline:
-    """The network ``light:NAME`` of the installed onnx package, fed with the shrunken frame.
-
-    Raises ConfigError for a name that the package does not carry, listing those it does.
-    """
+def standin_path(model: str) -> Path:
+    """The file of ``light:NAME``. Raises ConfigError as ``open_standin`` does."""
     name = model.removeprefix(PREFIX)
     path = _FOLDER / f"light_{name}.onnx"
     if not path.is_file():
         found = [each.stem.removeprefix("light_") for each in _FOLDER.glob("*.onnx")]
         raise ConfigError(unknown("light network of the onnx package", name, found or ["(none)"]))
+    return path
+
+
+def open_standin(model: str) -> Pipeline:
+    """The network ``light:NAME`` of the installed onnx package, fed with the shrunken frame.
+
+    Raises ConfigError for a name that the package does not carry, listing those it does.
+    """
+    path = standin_path(model)
     tensor, (height, width) = _input(path)
 
     def preprocess(image: np.ndarray) -> Mapping[str, np.ndarray]:

@@ -1,7 +1,9 @@
 """The systems that are compared: Heimdall's coordinator with a policy, and the baselines.
 
 Of the baselines, each is a row of choices (``Sharing``) that its threads make live, and in virtual
-time alike. ``SCHEDULER[-static|-static-runs][-nooffload]``: coordinated.
+time alike. ``SCHEDULER[-static|-static-runs][-nooffload][-replace]``: coordinated; with the last,
+inferences begin anew on newer frames. Those that keep a queue of requests are rows too
+(``Queueing``), of the same coordinator.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ from enum import Enum
 
 from heimdall.errors import ConfigError, unknown
 from heimdall.schedulers import SCHEDULERS, create
-from heimdall.vocabulary.enums import ChunkMode
+from heimdall.vocabulary.enums import Admission as InFlight
+from heimdall.vocabulary.enums import ChunkMode, Silent
 from heimdall.vocabulary.plans import DnnPlan
 
 # What a GPU is given at once where somebody more urgent may come: as long as the parts of a chunk
 # of Heimdall's are at most.
 BATCH_NS = 3_000_000
-
+_REPLACES = "-replace"
 
 FIRST = -math.inf  # rank
 
@@ -103,15 +106,55 @@ BASELINES = (*_BASELINES, "fixed-5", "bounded-2")
 
 
 @dataclass(frozen=True)
+class Queueing:
+    """How a system queues requests: the policy that is asked, the ``partition`` strategy by which
+    networks are cut for it, and what becomes of ops that a processor does not support (``silent``).
+    ``mapped``: each network has a processor of its own. ``busy_skips``: a client waits for its
+    answer before it asks again, and what it meant to ask meanwhile is lost (of a closed loop,
+    nothing is)."""
+
+    scheduler: str
+    partition: str = "whole"
+    silent: str = Silent.NEVER
+    mapped: bool = False
+    busy_skips: bool = False
+
+
+_QUEUES = {
+    # SPLIT (ICPP '23), and what it is compared with tthere; nosplit: networks run whole.
+    "response-ratio": Queueing("response-ratio", "even"),
+    "response-ratio-nosplit": Queueing("response-ratio"),
+    "response-ratio-always": Queueing("response-ratio-always", "even"),
+    "fcfs": Queueing("fcfs"),
+    "prema": Queueing("prema"),
+    "rt-a": Queueing("rt-a", "even"),
+    # Band (MobiSys '22), the baselines of its paper and of its code; nosubgraphs: a network runs
+    # on one processor, but for the ops that it does not support.
+    "lst": Queueing("lst", "units"),
+    "lst-nosubgraphs": Queueing("lst", silent=Silent.BACK),
+    "heft": Queueing("heft", "units"),
+    "heft-nosubgraphs": Queueing("heft", silent=Silent.BACK),
+    "shortest": Queueing("shortest", "units"),
+    "shortest-nosubgraphs": Queueing("shortest", silent=Silent.BACK),
+    "round-robin": Queueing("round-robin", "units"),
+    "round-robin-nosubgraphs": Queueing("round-robin", silent=Silent.BACK),
+    "fixed": Queueing("fixed", silent=Silent.STAY, mapped=True, busy_skips=True),
+    "fixed-many": Queueing("fixed", silent=Silent.BACK, mapped=True, busy_skips=True),
+}
+
+
+@dataclass(frozen=True)
 class System:
     """One system by its name. ``sharing``: how a baseline's threads share the processors; the
-    others are of a coordinated one."""
+    others are of a coordinated one. ``queueing``: of one that has a queue of requests."""
 
     name: str
     scheduler: str | None = None
     mode: str = ChunkMode.ELASTIC
     offload: bool = False
+    admission: str = InFlight.ONE_IN_FLIGHT
     sharing: Sharing | None = None
+    queueing: Queueing | None = None
 
     @property
     def coordinated(self) -> bool:
@@ -122,12 +165,18 @@ def parse_system(name: str) -> System:
     """The system called ``name``. Raises ConfigError, listing the names, when there is none."""
     if sharing := _sharing(name):
         return System(name, sharing=sharing)
-    policy = name.removesuffix("-nooffload")
+    if name in _QUEUES:
+        row = _QUEUES[name]
+        create(row.scheduler)
+        return System(name, row.scheduler, ChunkMode.STATIC, queueing=row)
+    kept = name.removesuffix(_REPLACES)
+    policy = kept.removesuffix("-nooffload")
     scheduler, mode = _mode_of(policy)
     if scheduler not in SCHEDULERS:
         raise ConfigError(unknown("system", name, system_names()))
     create(scheduler)  # another package's may not load: say so now
-    return System(name, scheduler, mode, offload=policy == name)
+    admission = InFlight.ONE_IN_FLIGHT if kept == name else InFlight.REPLACE
+    return System(name, scheduler, mode, offload=policy == kept, admission=admission)
 
 
 def _sharing(name: str) -> Sharing | None:
@@ -162,4 +211,19 @@ def system_names() -> list[str]:
     """Every system: the baselines, and each policy in its variants."""
     modes = ("", f"-{ChunkMode.STATIC}", f"-{ChunkMode.STATIC_RUNS}")
     variants = [*modes, *(f"{mode}-nooffload" for mode in modes)]
-    return [*BASELINES, *(policy + variant for policy in SCHEDULERS for variant in variants)]
+    drawing = [name for name in SCHEDULERS if name not in queueing_policies()]
+    return [
+        *BASELINES,
+        *(policy + variant for policy in drawing for variant in variants),
+        *queue_names(),
+    ]
+
+
+def queue_names() -> list[str]:
+    """The systems that keep a queue of requests."""
+    return [name for name, row in _QUEUES.items() if row.scheduler in SCHEDULERS]
+
+
+def queueing_policies() -> frozenset[str]:
+    """The policies that such systems are made of."""
+    return frozenset(row.scheduler for row in _QUEUES.values())

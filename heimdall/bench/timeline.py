@@ -34,7 +34,8 @@ class Span:
 class Timeline:
     """One run. ``utility`` is each DNN's (time in ms, utility over that of a fresh result; NaN
     while nothing is enqueued), and ``overhead`` what its chunks took beyond the same ops in the
-    whole network, as a part of that; both are empty for a run without coordination."""
+    whole network, as a part of that; both are empty for a run without coordination, and one of
+    requests."""
 
     spans: tuple[Span, ...]
     utility: dict[str, list[tuple[float, float]]]
@@ -44,6 +45,12 @@ class Timeline:
     def lanes(self) -> list[str]:
         """In the order of the file, those without work left out."""
         return list(dict.fromkeys(span.lane for span in self.spans))
+
+    @property
+    def further(self) -> list[str]:
+        """Those of them that are processors beside the GPU: where chunks have run."""
+        ran = {span.lane for span in self.spans if span.ops}
+        return [lane for lane in self.lanes if lane in ran and lane != Lane.GPU]
 
 
 def read_timeline(path: Path) -> Timeline:
@@ -63,6 +70,8 @@ def read_timeline(path: Path) -> Timeline:
     if not recording.config:
         return Timeline(spans, {}, {})
     plans = [from_dict(plan) for plan in recording.config["dnns"]]
+    if any(plan.queued for plan in plans):  # many jobs of one, each with a utility of its own
+        return Timeline(spans, {}, {})
     return Timeline(spans, _utility(recording.config, recording.records), _overhead(spans, plans))
 
 

@@ -100,14 +100,15 @@ class Uncoordinated:
 
         def open_networks(deployment: Deployment) -> list[Inference]:
             return [
-                self._network(deployment, stage, processors)
+                self.network(deployment, stage, processors)
                 for stage in range(len(deployment.graphs))
             ]
 
         drawn = partial(self._gate.leave, _RENDERING)
         return Threads(inbox, open_networks, spans.tracer, self._sharing.admission, drawn)
 
-    def _network(self, deployment: Deployment, stage: int, processors: Processors) -> Inference:
+    def network(self, deployment: Deployment, stage: int, processors: Processors) -> Inference:
+        """What a DNN's thread runs at a stage."""
         graph, sharing = deployment.graphs[stage], self._sharing
         if not sharing.on_gpu:
             return Session(graph, () if sharing.cores else processors.cores)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
+from heimdall.capture.lens import Camera
 from heimdall.capture.source import Frame
 from heimdall.errors import ConfigError
 
@@ -23,6 +25,8 @@ class PushedSource:
     ended = False
     error: str | None = None
     dropped = 0
+    arrival = None  # the host decides when
+    session: Mapping[str, Any] = {}
 
     def __init__(self, size: tuple[int, int]) -> None:
         width, height = size
@@ -36,9 +40,11 @@ class PushedSource:
         """Whether no frame has come yet."""
         return self._frame.sequence == 0
 
-    def push(self, image: np.ndarray, captured_ns: int | None = None) -> Frame:
+    def push(
+        self, image: np.ndarray, captured_ns: int | None = None, camera: Camera | None = None
+    ) -> Frame:
         """A new frame: BGR uint8 (h, w, 3), not to be written to any more. ``captured_ns``: when it
-        was taken (``time.perf_counter_ns``); None: now.
+        was taken (``time.perf_counter_ns``); None: now. ``camera``: what took it; None: a guess.
 
         Raises ConfigError for anything else, and for a frame older than the last.
         """
@@ -50,7 +56,12 @@ class PushedSource:
                 f"captured_ns={captured_ns} goes back in time: the last frame was taken at "
                 f"{self._frame.captured_ns}"
             )
-        frame = Frame(image, self._frame.sequence + 1, captured_ns)
+        frame = Frame(
+            image,
+            self._frame.sequence + 1,
+            captured_ns,
+            camera,  # type: ignore[arg-type]
+        )
         if self.observe is not None:
             self.observe(frame)
         self._frame = frame
@@ -85,6 +96,15 @@ class PushedSource:
     def held(self) -> bool:
         """Whether ``latest`` gives the same frame for now."""
         return self._held is not None
+
+    @property
+    def flowing(self) -> bool:
+        """Whether there is a picture, and it is not held."""
+        return not (self.empty or self.held)
+
+    def inputs(self) -> list[dict[str, Any]]:
+        """None: the host has its own."""
+        return []
 
     def describe(self) -> str:
         """One phrase for people and reports."""

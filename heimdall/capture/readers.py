@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import cv2
 import numpy as np
 
+from heimdall.capture.lens import Camera
 from heimdall.errors import DeviceError
 
 STREAM_TIMEOUT_MS = 8000
@@ -36,6 +38,18 @@ class Reader(Protocol):
 
     def close(self) -> None:
         """Release the device or file."""
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A reader of a recorded session: it knows when its frames were taken, and more of them."""
+
+    session: Mapping[str, Any]  # what run it was, as far as known
+    camera: Camera | None  # of the frame read last; None: not told
+    inputs: list[dict[str, Any]]  # what the user did before it; whoever takes them empties it
+
+    def gap_ns(self) -> int:
+        """How long after the frame read last the next one was taken."""
 
 
 def open_clip(path: Path) -> Reader:
@@ -79,6 +93,7 @@ class CvReader:
         # else libav writes its complaints about slightly broken clips to standard error
         os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "8")
         self.live, self._name = live, name
+        self._numbered = isinstance(target, int)
         self._open = lambda: _opened(target, backend, settings)
         self._capture = self._open()
         if not self._capture.isOpened():
@@ -111,6 +126,14 @@ class CvReader:
     def get(self, setting: int) -> float:
         """The value of a ``cv2.CAP_PROP_...``; 0 or less where it is not known."""
         return float(self._capture.get(setting))
+
+    @property
+    def taken_ns(self) -> int | None:
+        """When a camera took the last frame, as its driver says (Linux; ``time.perf_counter_ns``
+        counts as it does there); None where nobody tells."""
+        if not self.live or not self._numbered or sys.platform != "linux":
+            return None
+        return round(self.get(cv2.CAP_PROP_POS_MSEC) * 1e6) or None
 
     def _checked_first(self) -> np.ndarray:
         ok, image = self._capture.read()

@@ -6,21 +6,28 @@ main thread nothing: it draws the last frame again while the capture thread keep
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import queue
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 
 from heimdall.capture.camera import open_camera
+from heimdall.capture.camera_files import fitting, known_camera
 from heimdall.capture.kinds import SOURCES, split_kind
+from heimdall.capture.lens import Camera
+from heimdall.capture.mcap_reader import MAGIC, McapReader
 from heimdall.capture.readers import (
     Reader,
+    Timed,
     camera_likely,
     open_clip,
     open_still,
@@ -36,6 +43,7 @@ OPEN_TIMEOUT_S = 15.0  # a camera takes 1-3 s; a stream's own timeouts below are
 SILENCE_S = 3.0  # a live source that gives nothing for so long is reported
 RETRY_S = (0.5, 1.0, 2.0, 4.0, 8.0)  # back-off after each failed attempt; the last one repeats
 CATCH_UP = 4  # frames a clip may be behind before its schedule starts afresh
+SANE_AGE_NS = 1_000_000_000  # of a picture that has just been read
 NICE = 5  # below the main thread, which may share its core
 PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
 PLAYLISTS = {".m3u8", ".m3u", ".mpd", ".sdp"}  # videos that are text
@@ -46,12 +54,19 @@ class Frame:
     """A picture, BGR uint8 (h, w, 3), never written to again.
 
     ``sequence`` counts frames from 0, dropped ones included; ``captured_ns`` is the
-    ``time.perf_counter_ns`` at which it was read.
+    ``time.perf_counter_ns`` at which it was taken where its camera tells, else read; of a clip, at
+    which it was due. ``camera`` is what took it, for pictures of
+    this size: as calibrated, else a guess that says so; with its pose where that is known.
     """
 
     image: np.ndarray
     sequence: int
     captured_ns: int
+    camera: Camera = None  # type: ignore[assignment]  # a guess unless given
+
+    def __post_init__(self) -> None:
+        height, width = self.image.shape[:2]
+        object.__setattr__(self, "camera", fitting(self.camera, width, height))
 
 
 class Source:
@@ -62,18 +77,30 @@ class Source:
     """
 
     def __init__(
-        self, open_reader: Callable[[], Reader], name: str, *, loop: bool = True, fps: float = 0
+        self,
+        open_reader: Callable[[], Reader],
+        name: str,
+        *,
+        loop: bool = True,
+        fps: float = 0,
+        camera: Camera | None = None,
     ) -> None:
         self.name = name
+        self.camera = camera  # as calibrated; None: nobody has
         self.dropped = 0  # frames that were replaced or passed over undelivered
         self.ended = False  # a clip played once has no more frames
+        # The newest frame's number, when it was captured, and when (``time.perf_counter_ns``) it
+        # could first be taken.
+        self.arrival: tuple[int, int, int] | None = None
         self._open_reader, self._loop, self._fps = open_reader, loop, fps
         self._frame: Frame | None = None
         self._delivered = True
         self._error: str | None = None
         self._failure: Exception | None = None  # the first attempt to open raised this
-        self._live = False
+        self._live = self._still = False
         self._pace_text = ""
+        self.session: Mapping[str, Any] = {}  # of a session that was kept: what run it was
+        self._inputs: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._sequence = 0
         self._changed = threading.Condition()
         self._opened = threading.Event()
@@ -122,6 +149,19 @@ class Source:
     def held(self) -> bool:
         """Whether ``latest`` gives the same frame for now."""
         return self._held is not None
+
+    @property
+    def flowing(self) -> bool:
+        """Whether newer pictures come: it is not held, and no still image."""
+        return not (self._still or self.held)
+
+    def inputs(self) -> list[dict[str, Any]]:
+        """What the user of a recorded session did, since the last call, until the newest frame."""
+        found = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                found.append(self._inputs.get_nowait())
+        return found
 
     def number_from(self, sequence: int) -> None:
         """Count frames from ``sequence`` on, where they follow those of another source. Called
@@ -217,6 +257,7 @@ class Source:
             if self._stop.is_set():
                 return True
             self._live = reader.live
+            self.session = reader.session if isinstance(reader, Timed) else {}
             self._opened.set()
             if reader.live:
                 return self._follow(reader)
@@ -230,7 +271,7 @@ class Source:
             if image is None:
                 self._report(f"{self.name} stopped giving pictures; trying again")
                 return False
-            self._publish(image)
+            self._publish(image, _taken_ns(reader))
         return True
 
     def _pace(self, reader: Reader) -> bool:
@@ -244,13 +285,15 @@ class Source:
         while not self._stop.is_set():
             first, image = self._sequence, reader.read()
             while image is not None and not self._stop.is_set():
-                self._publish(image)
+                self._wait_until(due_ns)  # decoded before, or every picture would come later
+                self._follow_recording(reader)
+                self._publish(image, due_ns or None)
                 if not self._wanted.is_set():
                     self._wanted.wait()
                     due_ns = 0
                 due_ns = self._next_due(reader, due_ns, interval_ns)
-                self._stop.wait(max(0, due_ns - time.perf_counter_ns()) / 1e9)
                 image = reader.read()
+            self._wait_until(due_ns)
             if self._stop.is_set():
                 return True
             if not self._loop:
@@ -263,35 +306,60 @@ class Source:
                 return False
         return True
 
+    def _wait_until(self, due_ns: int) -> None:
+        self._stop.wait(max(0, due_ns - time.perf_counter_ns()) / 1e9)
+
     def _next_due(self, reader: Reader, due_ns: int, interval_ns: int) -> int:
-        """When the next frame is due. Late frames are passed over undecoded; far behind (a
-        suspended machine), the schedule starts afresh rather than race."""
+        """When the next frame is due: in an interval, or as far from the last one as it was when
+        it was recorded. Late frames are passed over undecoded; far behind (a suspended machine),
+        the schedule starts afresh rather than race."""
+
+        def gap_ns() -> int:
+            if isinstance(reader, Timed) and not self._fps:
+                return reader.gap_ns()
+            return interval_ns
+
         now_ns = time.perf_counter_ns()
-        due_ns += interval_ns
-        if due_ns < now_ns - CATCH_UP * interval_ns:
-            return now_ns + interval_ns
+        gap = gap_ns()
+        if due_ns + gap < now_ns - CATCH_UP * interval_ns:
+            return now_ns + gap
+        due_ns += gap
         while due_ns < now_ns - interval_ns and reader.skip():
             self._sequence += 1
             self.dropped += 1
-            due_ns += interval_ns
+            due_ns += gap_ns()
         return due_ns
+
+    def _follow_recording(self, reader: Reader) -> None:
+        """Hand on what a recorded session holds beside its pictures."""
+        if isinstance(reader, Timed):
+            self.camera = reader.camera or self.camera
+            while reader.inputs:
+                self._inputs.put(reader.inputs.pop(0))
 
     def _publish_still(self, reader: Reader) -> bool:
         image = reader.read()
         if image is None:
             raise DeviceError(f"{self.name} holds no picture")
+        self._still = True
         self._publish(image)
         return True
 
-    def _publish(self, image: np.ndarray) -> None:
+    def _publish(self, image: np.ndarray, captured_ns: int | None = None) -> None:
         if image.ndim == 2:
             image = cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
-        frame = Frame(image, self._sequence, time.perf_counter_ns())
+        frame = Frame(
+            image,
+            self._sequence,
+            captured_ns or time.perf_counter_ns(),
+            self.camera,  # type: ignore[arg-type]
+        )
         if self.observe:
             self.observe(frame)
         with self._changed:
             self.dropped += not self._delivered
             self._frame, self._delivered, self._error = frame, False, None
+            self.arrival = frame.sequence, frame.captured_ns, time.perf_counter_ns()
             self._sequence += 1
             self._changed.notify_all()
 
@@ -331,7 +399,12 @@ def open_source(
         raise ConfigError("the source has no name; give a camera index, file, image or stream URL")
     if re.fullmatch(r"[0-9]{1,3}", text):
         index = int(text)
-        source = Source(lambda: open_camera(index, size, rate), f"camera {index}", loop=loop)
+        source = Source(
+            lambda: open_camera(index, size, rate),
+            f"camera {index}",
+            loop=loop,
+            camera=known_camera(text),
+        )
     elif kind := split_kind(text):
         name, rest = kind
         open_reader = SOURCES.find(name)
@@ -340,11 +413,17 @@ def open_source(
             f"{name} {without_password(rest)}".strip(),
             loop=loop,
             fps=fps or 0,
+            camera=known_camera(text),
         )
     elif text.startswith("file://"):
         return open_source(text.removeprefix("file://"), size=size, fps=fps, loop=loop)
     elif "://" in text:
-        source = Source(lambda: open_stream(text), f"stream {without_password(text)}", loop=loop)
+        source = Source(
+            lambda: open_stream(text),
+            f"stream {without_password(text)}",
+            loop=loop,
+            camera=known_camera(text),
+        )
     else:
         source = _open_file(Path(text).expanduser(), fps, loop)
     source.wait_open()
@@ -379,17 +458,30 @@ def _open_file(path: Path, fps: float | None, loop: bool) -> Source:
         raise ConfigError(f"cannot read source {path}: {reason}; check the path") from error
     if not head:
         raise ConfigError(f"source {path} is empty; give a video or image file")
+    if head.startswith(MAGIC) or path.suffix.lower() == ".mcap":
+        return Source(lambda: McapReader(path), f"session {path.name}", loop=loop, fps=fps or 0)
     if _is_text(head) and path.suffix.lower() not in PLAYLISTS:
         raise ConfigError(f"source {path} is a text file; give a video or image file")
+    camera = known_camera(str(path))
     if path.suffix.lower() in PICTURES:
-        return Source(lambda: open_still(path), f"image {path.name}")
-    return Source(lambda: open_clip(path), f"video {path.name}", loop=loop, fps=fps or 0)
+        return Source(lambda: open_still(path), f"image {path.name}", camera=camera)
+    return Source(
+        lambda: open_clip(path), f"video {path.name}", loop=loop, fps=fps or 0, camera=camera
+    )
 
 
 def _is_text(head: bytes) -> bool:
     """libav has a demuxer that plays any text as a film of a terminal."""
     control = set(head) & (set(range(32)) - set(b"\t\n\f\r\x1b"))
     return not control
+
+
+def _taken_ns(reader: Reader) -> int | None:
+    """When a camera says that it took the last picture, by ``time.perf_counter_ns``; None where
+    it does not, or by another clock."""
+    taken_ns: int | None = getattr(reader, "taken_ns", None)
+    sane = taken_ns is not None and 0 <= time.perf_counter_ns() - taken_ns < SANE_AGE_NS
+    return taken_ns if sane else None
 
 
 def _text(error: Exception) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import click
 
-from heimdall.cli import apps, comparisons, console, networks
+from heimdall.cli import apps, comparisons, console, content, networks, poses, serving, sessions
 
 COMMANDS = (
     apps.run,
@@ -20,8 +20,12 @@ COMMANDS = (
     networks.profile,
     networks.partition,
     networks.check,
+    content.content,
     comparisons.bench,
     comparisons.simulate,
+    serving.serve,
+    poses.pose,
+    sessions.export,
 )
 
 

@@ -21,12 +21,13 @@ from heimdall.cli.parameters import (
     json_option,
     options,
     policy_option,
+    processors_option,
     realtime_option,
     scheduler_names,
     show,
 )
 from heimdall.errors import ConfigError, HeimdallError
-from heimdall.vocabulary.enums import ChunkMode, Content, Luminance, OverlayView
+from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Luminance, OverlayView
 
 if TYPE_CHECKING:
     from heimdall.runtime.telemetry.trace import Recording
@@ -59,10 +60,21 @@ if TYPE_CHECKING:
         type=click.Choice(Luminance.values()),
         help="Of what its change is summed: means of cells, or every pixel.",
     ),
+    click.option(
+        "--admission",
+        type=click.Choice(Admission.values()),
+        help="Whether an inference begins anew where a newer frame or request comes.",
+    ),
     device_option,
     cores_option,
     click.option(
         "--cpu-workers", type=int, metavar="N", help="DNNs that the CPU runs at once; 1 by default."
+    ),
+    processors_option,
+    click.option(
+        "--remote",
+        metavar="grpc://HOST:PORT",
+        help="A server that DNNs may be offloaded to, such as `heimdall serve` is.",
     ),
     realtime_option,
     policy_option,
@@ -95,10 +107,27 @@ if TYPE_CHECKING:
     click.option("--record", type=FILE, help="Write a video (.mp4)."),
     click.option("--screenshot", type=FILE, help="Write the last frame (.png)."),
     click.option("--trace", type=FILE, help="Write a timeline for ui.perfetto.dev."),
+    click.option(
+        "--capture",
+        type=FILE,
+        help="Keep the session (.mcap): frames, inputs, results, decisions. It is a source, too.",
+    ),
+    click.option("--lossless", is_flag=True, help="With --capture: pictures as PNG, not JPEG."),
+    click.option(
+        "--no-inputs",
+        is_flag=True,
+        help="With a kept session as --source: do not do again what its user did.",
+    ),
     json_option,
 )
 def run(
-    app: str, source: str | None, static: bool, no_offload: bool, as_json: bool, **rest: Any
+    app: str,
+    source: str | None,
+    static: bool,
+    no_offload: bool,
+    no_inputs: bool,
+    as_json: bool,
+    **rest: Any,
 ) -> int:
     """Run APP: the name of a bundled app, or path/to/file.py[:Class].
 
@@ -116,6 +145,7 @@ def run(
         source=parse_source(source),
         mode=ChunkMode.STATIC if static else ChunkMode.ELASTIC,
         offload=not no_offload,
+        inputs=not no_inputs,
         **rest,
     )
     with console.uncollected(), console.work(as_json), console.Progress() as progress:
@@ -230,7 +260,8 @@ def new(name: str, folder: Path, as_json: bool) -> None:
 @click.argument("file", type=FILE)
 @json_option
 def trace(file: Path, as_json: bool) -> None:
-    """Replay a run recorded with `run --trace` and show where a fresh coordinator differs."""
+    """Replay a run recorded with `run --trace` or `run --capture` and show where a fresh
+    coordinator differs."""
     with console.work(as_json):
         from heimdall.runtime.telemetry.trace import read_recording
 

@@ -13,6 +13,8 @@ from heimdall.app.options import check_writable
 from heimdall.cli import console
 from heimdall.cli.parameters import (
     FILE,
+    MODEL_FILE,
+    NAMES,
     SIZE,
     VARIATION,
     WORKERS,
@@ -28,6 +30,10 @@ from heimdall.cli.parameters import (
     typed_command,
 )
 from heimdall.errors import HeimdallError
+
+BENCH_S = 15.0  # each system, where a scenario does not end by itself
+_OF_FRAMES = ("size", "fallback", "trace")
+_OF_REQUESTS = ("files", "processors")
 
 
 @click.command(cls=console.Command)
@@ -45,9 +51,8 @@ from heimdall.errors import HeimdallError
     click.option(
         "--seconds",
         type=click.FloatRange(0, min_open=True),
-        default=15.0,
-        show_default=True,
-        help="How long each system runs after its warm-up.",
+        help="How long each system runs after its warm-up: 15 by default. Of requests: when they "
+        "stop to come; as the scenario says by default.",
     ),
     click.option(
         "--runs",
@@ -58,6 +63,20 @@ from heimdall.errors import HeimdallError
         help="Run all systems N times, in turns, for means with their 95% intervals.",
     ),
     click.option("--size", type=SIZE, help="Picture drawn, such as 1280x720."),
+    click.option(
+        "--model",
+        "files",
+        type=MODEL_FILE,
+        multiple=True,
+        callback=lambda ctx, param, values: dict(values),
+        help="Of requests: the file of a model, instead of the scenario's; repeat for more.",
+    ),
+    click.option(
+        "--processors",
+        type=NAMES,
+        help="Of requests: what runs them: gpu, cpu, further devices; as the scenario says by "
+        "default.",
+    ),
     device_option,
     cores_option,
     realtime_option,
@@ -71,18 +90,31 @@ from heimdall.errors import HeimdallError
     click.option("--report", type=FILE, help="Write a page with charts and timelines (.html)."),
     json_option,
 )
-def bench(scenario: str, systems: str, as_json: bool, **rest: Any) -> None:
+@click.pass_context
+def bench(context: click.Context, scenario: str, systems: str, as_json: bool, **rest: Any) -> None:
     """Run SCENARIO live under several systems, in turns, and compare.
 
-    SCENARIO is a bundled name or a .toml file that names an app and overrides it. Interrupted,
-    it shows the systems that have finished.
+    SCENARIO is a bundled name or a .toml file: one that names an app and overrides it, or one of
+    requests, whose models need files. Interrupted, it shows the systems that have finished.
     """
     with console.work(as_json), console.Progress() as progress:
-        from heimdall.bench.runner import compare
+        from heimdall.bench.request_scenario import RequestScenario, load_any
 
-        command = typed_command()
-        result = compare(scenario, systems, command=command, progress=progress, **rest)
-    show(as_json, result, "bench_report")
+        workload, command = load_any(scenario), typed_command()
+        asks = isinstance(workload, RequestScenario)
+        for name in _OF_FRAMES if asks else _OF_REQUESTS:
+            _refuse(context, (name,), f"is not for scenario {workload.name!r}")
+            del rest[name]
+        if isinstance(workload, RequestScenario):
+            from heimdall.bench.request_runner import compare_requests
+
+            result = compare_requests(workload, systems, command=command, progress=progress, **rest)
+        else:
+            from heimdall.bench.runner import compare
+
+            rest["seconds"] = rest["seconds"] or BENCH_S
+            result = compare(scenario, systems, command=command, progress=progress, **rest)
+    show(as_json, result, "compared" if asks else "bench_report")
     if result["interrupted"]:
         raise click.Abort
     if not result["systems"]:
@@ -94,27 +126,25 @@ def bench(scenario: str, systems: str, as_json: bool, **rest: Any) -> None:
 @options(
     click.option(
         "--device",
-        default="lg-v50",
-        show_default=True,
         metavar="NAME",
         help="A phone or a measured machine (name or .toml; see heimdall devices --measure), here "
-        "(this machine), or a run's trace (.json).",
+        "(this machine), or a run's trace (.json); lg-v50 by default, or a scenario of requests' "
+        "own.",
     ),
     click.option(
         "--system",
         cls=Named,
         names=system_names,
-        default="max-total",
-        show_default=True,
         metavar="NAME",
-        help="A baseline, or SCHEDULER[-static|-static-runs][-nooffload].",
+        help="A baseline, SCHEDULER[-static|-static-runs][-nooffload], or a queue of requests; "
+        "max-total by default, or a scenario of requests' own.",
     ),
+    click.option("--systems", metavar="A,B,C", help="Compare several, each with the same chances."),
     click.option(
         "--seconds",
         type=click.FloatRange(0, min_open=True),
-        default=60.0,
-        show_default=True,
-        help="Virtual time that is counted, after the warm-up.",
+        help="Virtual time that is counted, after the warm-up: 60 by default. Of requests: when "
+        "they stop to come; as the scenario says by default.",
     ),
     click.option("--seed", type=int, default=0, show_default=True, help="Of all that is random."),
     click.option(
@@ -158,11 +188,13 @@ def bench(scenario: str, systems: str, as_json: bool, **rest: Any) -> None:
 )
 @click.pass_context
 def simulate(context: click.Context, scenario: str | None, as_json: bool, **rest: Any) -> None:
-    """Run SCENARIO on a virtual clock: would it hold its frame rate on that device?
+    """Run SCENARIO on a virtual clock: would it hold its frame rate on that device? Would its
+    requests be answered in time?
 
-    With --seeds many times, by other chances; with --sweep every point of a file.
+    With --seeds many times, by other chances; with --systems under several, which get the same
+    requests and chances; with --sweep every point of a file.
     """
-    for name in ("seeds", "sweep", "output", "workers"):
+    for name in ("systems", "seeds", "sweep", "output", "workers"):
         if rest[name] is None:
             del rest[name]
     if "sweep" in rest:
@@ -172,6 +204,10 @@ def simulate(context: click.Context, scenario: str | None, as_json: bool, **rest
     if scenario is None:
         raise click.UsageError("Missing argument 'SCENARIO' (or --sweep FILE).", context)
     _refuse(context, ("output",), "is for --sweep")
+    if "systems" in rest:
+        _refuse(context, ("system", "trace"), "is of one run: leave out --systems")
+        _simulate_several(scenario, as_json, **rest)
+        return
     if "seeds" in rest:
         _refuse(context, ("trace", "report"), "is of one run: leave out --seeds")
         _simulate_seeds(scenario, as_json, **rest)
@@ -197,7 +233,17 @@ def _simulate_once(
 
                 command = typed_command()
                 write_simulation(report, result, trace, command)
-    show(as_json, result, "run_summary")
+    show(as_json, result, "request_summary" if "violations" in result else "run_summary")
+
+
+def _simulate_several(scenario: str, as_json: bool, **rest: Any) -> None:
+    del rest["trace"], rest["system"]
+    with console.work(as_json), console.Progress() as progress:
+        from heimdall.simulator.side_by_side import compare_simulated
+
+        command = typed_command()
+        result = compare_simulated(scenario, command=command, progress=progress, **rest)
+    show(as_json, result, "compared")
 
 
 def _simulate_seeds(scenario: str, as_json: bool, **rest: Any) -> None:
@@ -206,7 +252,8 @@ def _simulate_seeds(scenario: str, as_json: bool, **rest: Any) -> None:
         from heimdall.simulator.seeds import simulate_seeds
 
         result = simulate_seeds(scenario, progress=progress, **rest)
-    show(as_json, result, "seeds_report")
+    table = "seeds_of_requests" if "violations" in result["runs"][0] else "seeds_report"
+    show(as_json, result, table)
 
 
 def _sweep(as_json: bool, sweep: Path, **rest: Any) -> None:

@@ -156,7 +156,7 @@ def set_up_logging(debug: bool) -> None:
     root.setLevel(logging.WARNING)
     logging.getLogger("heimdall").setLevel(logging.DEBUG if debug else logging.WARNING)
     # Their one note is the address, which the user is waiting for, and what goes on after a run.
-    for noted in ("heimdall.render.preview", "heimdall.runtime.tuning"):
+    for noted in ("heimdall.render.preview", "heimdall.runtime.tuning", "heimdall.serve"):
         logging.getLogger(noted).setLevel(logging.DEBUG if debug else logging.INFO)
     if debug:
         root.setLevel(logging.DEBUG)

@@ -13,14 +13,14 @@ Over = Mapping[str, Any]
 
 
 def seeds_report(result: Mapping[str, Any]) -> list[Table | str]:
-    """One simulation with many chances: frames, then a line a DNN."""
+    """One simulation with many chances of a scenario that draws: frames, then a line a DNN."""
     over, seeds = result["over_runs"], result["seeds"]
     first, device = result["runs"][0], result["device"]
     interval = over.get("frame_interval_ms", {})
     said = [
         ("simulated", f"{result['scenario']} on {device['gpu']} ({device['mode']})"),
         ("system", result["system"]),
-        *_varied(result["variations"]),
+        *varied(result["variations"]),
         (
             "runs",
             f"{len(seeds)} of {first['seconds']:.0f} s, seeds {seeds[0]} to {seeds[-1]}: means, "
@@ -42,7 +42,8 @@ def seeds_report(result: Mapping[str, Any]) -> list[Table | str]:
     return [facts(said), "", table(None, columns, rows)]
 
 
-def _varied(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+def varied(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What was varied, if anything, as a line of facts."""
     return [("with", _values(values))] if values else []
 
 

@@ -63,10 +63,11 @@ def scheduler_names() -> list[str]:
 
 
 def system_names() -> list[str]:
-    """The baselines and the policies that systems are made of."""
-    from heimdall.bench.systems import BASELINES
+    """The baselines, the policies that systems are made of, and those with a queue of requests."""
+    from heimdall.bench.systems import BASELINES, queue_names, queueing_policies
 
-    return [*BASELINES, *scheduler_names()]
+    drawing = [name for name in scheduler_names() if name not in queueing_policies()]
+    return [*BASELINES, *drawing, *queue_names()]
 
 
 def parse_variation(text: str) -> tuple[str, Any]:
@@ -82,6 +83,25 @@ def parse_variation(text: str) -> tuple[str, Any]:
     return name, [float(each) for each in value.split(",")] if "," in value else value
 
 
+def parse_model_file(text: str) -> tuple[str, Path]:
+    """``"VGG19=vgg19.onnx"`` to its two parts; ConfigError when it is not that."""
+    name, _, file = text.partition("=")
+    if not name or not file:
+        raise ConfigError(f"{text!r}: expected NAME=FILE, such as VGG19=vgg19.onnx")
+    return name, Path(file)
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """``"gpu,cpu,1"`` to its parts; ConfigError where one is empty, or is there twice."""
+    names = tuple(each.strip() for each in text.split(","))
+    if not all(names):
+        raise ConfigError(f"{text!r}: a name is empty: expected A,B, such as gpu,cpu")
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise ConfigError(f"{name!r} is listed twice")
+    return names
+
+
 def parse_workers(text: str) -> int | str:
     """See ``simulator.parallel.parse_workers``."""
     from heimdall.simulator.parallel import parse_workers as parse
@@ -94,7 +114,9 @@ PRESS = Parsed("S:KEY", parse_press)
 SERVE = Parsed("[HOST:]PORT", parse_serve)
 SHAPE = Parsed("INPUT=1x3xHxW", parse_shape)
 VARIATION = Parsed("NAME=VALUE", parse_variation)
+MODEL_FILE = Parsed("NAME=FILE", parse_model_file)
 WORKERS = Parsed("N", parse_workers)
+NAMES = Parsed("A,B", parse_names)
 FILE = click.Path(dir_okay=False, path_type=Path)
 json_option = click.option("as_json", "--json", is_flag=True, help="Print one JSON value.")
 device_option = click.option(
@@ -104,6 +126,12 @@ device_option = click.option(
     "providers (cuda, tensorrt, directml, openvino, coreml), or another package's engine.",
 )
 cores_option = click.option("--gpu-cores", type=int, metavar="N", help="Cores of the software GPU.")
+processors_option = click.option(
+    "--processors",
+    type=NAMES,
+    help="What requests run on, and what there is for DNNs: gpu, cpu, further OpenCL devices by "
+    "number or part of their names, other packages' engines; gpu,cpu by default.",
+)
 realtime_option = click.option(
     "--realtime/--no-realtime", default=None, help="Insist on, or decline, real time."
 )
@@ -163,12 +191,13 @@ def typed_command() -> str:
 
 
 def show(as_json: bool, result: Any, table: str) -> None:
-    """Print a result as JSON, or through the function named ``table`` of ``cli.tables`` or
-    ``cli.many_runs``."""
+    """Print a result as JSON, or through the function named ``table`` of ``cli.tables``,
+    ``cli.many_runs`` or ``cli.request_tables``."""
     if as_json:
         console.print_json(result)
         return
-    from heimdall.cli import many_runs, tables
+    from heimdall.cli import many_runs, request_tables, tables
 
-    home = tables if hasattr(tables, table) else many_runs
+    homes = (tables, many_runs, request_tables)
+    home = next(each for each in homes if hasattr(each, table))
     tables.show(*getattr(home, table)(result))

@@ -56,6 +56,9 @@ def run_summary(summary: Mapping[str, Any]) -> list[Table | str]:
             f" {_ms(summary['render_ms']['p99'], 2)} ms p99",
         ),
     ]
+    if (age := summary["picture_age_ms"])["p50"] is not None:
+        old = f"{_ms(age['p50'])} ms old p50, {_ms(age['p99'])} ms p99, when shown"
+        facts.append(("picture", old))
     if summary["gap_utilization"] is not None:
         used = f"{100 * summary['gap_utilization']:.0f}% used while work was waiting"
         facts.append(("gaps", used))
@@ -115,14 +118,15 @@ def bench_report(result: Mapping[str, Any]) -> list[Table | str]:
             cells.mean(over[name]["fps"].get("mean"), 2),
             cells.extremes(over[name]["fps"].get("min"), over[name]["fps"].get("max")),
             cells.mean(over[name]["frame_interval_ms"].get("p99")),
+            cells.mean(over[name].get("picture_age_ms", {}).get("p50")),
             cells.mean(over[name].get("late_rate"), 1, 100),
             cells.mean(over[name].get("gap_utilization"), 0, 100),
             _overhead(run["gpu"]),
         ]
         for name, run in systems.items()
     ]
-    columns = ["system", ">fps", ">windows of 1/3 s", ">interval p99 ms", ">late %"]
-    columns += [">gaps used %", ">GPU not useful"]
+    columns = ["system", ">fps", ">windows of 1/3 s", ">interval p99 ms", ">picture old ms"]
+    columns += [">late %", ">gaps used %", ">GPU not useful"]
     powers = [run.get("power_w") for run in systems.values()]
     if any(power is not None for power in powers):  # where the counters can be read
         columns.append(">power W")
@@ -194,12 +198,21 @@ def device_report(report: Mapping[str, Any]) -> list[Table | str]:
         ("OpenGL ES" if gl["es"] else "OpenGL", _gl_line(gl)),
         ("CPU", f"{report['cpu']['name']}, cores for all else: {_list(report['cpu']['cores'])}"),
         (
+            "processors",
+            "\n".join(f"{each['name']}: {_processor_line(each)}" for each in report["processors"]),
+        ),
+        (
             "onnxruntime",
             runtime.get("error") or _runtime_line(runtime),
         ),
         ("cameras", "\n".join(cameras) or "none: apps play their clips"),
     ]
     return [_facts(facts)]
+
+
+def _processor_line(each: Mapping[str, Any]) -> str:
+    lanes = each["lanes"]
+    return each["device"] + (f", up to {lanes} at once" if lanes > 1 else "")
 
 
 def _camera_lines(camera: Mapping[str, Any]) -> list[str]:
@@ -316,6 +329,35 @@ def model_list(models: Sequence[Mapping[str, Any]]) -> list[Table | str]:
     """The catalogue."""
     rows = [[m["name"], m["title"], m["task"], _ms(m["size_mb"]), m["licence"]] for m in models]
     return [_table(None, ("model", "network", "gives", ">MB", "licence"), rows)]
+
+
+def serve_report(result: Mapping[str, Any]) -> list[Table | str]:
+    """What clients asked for, and the app's figures where one ran beside."""
+    rows = [
+        [name, each["answered"], each["failed"], _ms(each["latency_ms"])]
+        for name, each in result["models"].items()
+    ]
+    title = (
+        f"{result['refused']} requests were refused by a full line" if result["refused"] else None
+    )
+    served = _table(title, ("model", ">answered", ">failed", ">ms, mean"), rows)
+    return [*(run_summary(result["app"]) if result["app"] else []), served]
+
+
+def content_report(found: Mapping[str, Any]) -> list[Table | str]:
+    """What is in a 3-D model, or why it cannot be drawn."""
+    if found["error"]:
+        return [f"{found['file']}: {found['error']}"]
+    size = " x ".join(f"{side:g}" for side in found["size_m"])
+    rows = [
+        ["triangles", f"{found['triangles']:,}"],
+        ["materials", found["materials"]],
+        ["animations", ", ".join(found["animations"]) or "none"],
+        ["size, m", size],
+        ["drawing, ms", _ms(found["gpu_ms"], 2)],
+        ["loading, ms", _ms(found["load_ms"])],
+    ]
+    return [_table(Path(found["file"]).name, ["", ""], rows), *found["notes"]]
 
 
 def check_report(results: Sequence[Mapping[str, Any]]) -> list[Table | str]:

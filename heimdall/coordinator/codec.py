@@ -13,6 +13,8 @@ from heimdall.vocabulary.plans import DnnPlan, StagePlan, Utility
 TYPES: dict[str, type] = {
     cls.__name__: cls for cls in (*get_args(Event), *get_args(Action), DnnPlan, StagePlan, Utility)
 }
+# What only some systems use is left out where it says nothing: traces are as they were before.
+_RARE = frozenset({"request", "slo_ns", "replaces", "anew", "queued", "on", "cut_ns", "remote_ns"})
 _FIELDS = {cls: tuple(f.name for f in dataclasses.fields(cls)) for cls in TYPES.values()}
 
 
@@ -21,7 +23,9 @@ def to_dict(value: Any) -> dict[str, Any]:
     cls = type(value)
     if cls not in _FIELDS:
         raise ConfigError(f"a {cls.__name__} cannot be written to a trace: {value!r}")
-    data = {name: _plain(getattr(value, name)) for name in _FIELDS[cls]}
+    data = {
+        name: _plain(item) for name in _FIELDS[cls] if _says(name, item := getattr(value, name))
+    }
     return {"type": cls.__name__, **data}
 
 
@@ -36,6 +40,10 @@ def from_dict(data: Mapping[str, Any]) -> Any:
         return TYPES[data["type"]](**fields)
     except TypeError as error:
         raise ConfigError(f"a traced {data['type']} has the wrong fields: {error}") from error
+
+
+def _says(name: str, item: Any) -> bool:
+    return name not in _RARE or not (item is None or item is False or item in ((), ""))
 
 
 def _plain(item: Any) -> Any:

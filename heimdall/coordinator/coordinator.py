@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from math import inf
 from typing import Any
 
@@ -16,9 +17,11 @@ from heimdall.coordinator import codec
 from heimdall.coordinator.chunking import CHUNKINGS, DEFAULT_MARGIN_NS
 from heimdall.coordinator.dispatch import Dispatcher
 from heimdall.coordinator.dnn import MAX_FAILED_RUNS, Dnn
+from heimdall.coordinator.freshness import Freshness
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.jobs import Jobs
 from heimdall.coordinator.placement import Placement
+from heimdall.coordinator.queueing import QueueDispatcher
 from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
 from heimdall.coordinator.states import FALLBACK, RUNNING, CoordinationError
 from heimdall.errors import ConfigError, unknown
@@ -30,8 +33,9 @@ from heimdall.schedulers.base import (
     JOB_ARRIVED,
     Scheduler,
 )
+from heimdall.schedulers.queue import QueuePolicy
 from heimdall.schedulers.utility import content_terms
-from heimdall.vocabulary.enums import ChunkMode, Content, Name, RenderPriority
+from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Name, RenderPriority
 from heimdall.vocabulary.events import (
     Action,
     ChunkFinished,
@@ -51,9 +55,12 @@ from heimdall.vocabulary.events import (
     Reconfigured,
     RenderingStopped,
     RenderStarted,
+    SceneChanged,
 )
 from heimdall.vocabulary.plans import DnnPlan
-from heimdall.vocabulary.processors import CPU, GPU, PROCESSORS
+from heimdall.vocabulary.processors import CPU, GPU, Processor, check, usual
+
+_ONE_AT_A_TIME = Admission.values()  # of a DNN's requests, one waits at most
 
 
 class Coordinator:
@@ -65,13 +72,20 @@ class Coordinator:
     every ``offload_interval_ns`` with the margin m = ``offload_margin``. ``content``: how a
     changing scene counts ("paper" or "aging"). ``render_priority``: "top", or "equal" (chunks
     start without regard to rendering). ``cpu_workers``: how many jobs the CPU runs at once, each
-    on a core of its own. ``admission``: "one-in-flight" remembers one request while
-    a job runs, "queue(n)" n of them. Raises ConfigError for anything else.
+    on a core of its own. ``processors``: all there are, where they are not one GPU and that CPU.
+    ``admission``: "one-in-flight" remembers one request while a job runs, "queue(n)" n of them;
+    "replace": one, and the job may begin anew (see ``freshness``). Of a queued DNN every request
+    becomes a job, with "queue(n)" unless n wait already. Raises ConfigError for anything else.
 
     ``decisions``: how often the scheduler has been asked.
     """
 
     keeps_gaps = True
+
+    @property
+    def replaces(self) -> bool:
+        """Whether it wants to hear of scenes that change (SceneChanged)."""
+        return self._freshness is not None
 
     def __init__(
         self,
@@ -88,6 +102,7 @@ class Coordinator:
         admission: str = "one-in-flight",
         margin_ns: int | None = None,
         cpu_workers: int = 1,
+        processors: Sequence[Processor | Mapping[str, Any]] | None = None,
     ) -> None:
         choices: tuple[tuple[str, str, type[Name]], ...] = (
             ("chunk mode", mode, ChunkMode),
@@ -101,6 +116,10 @@ class Coordinator:
             raise ConfigError("the frame interval and the offload interval must be above 0 ns")
         if cpu_workers < 1:
             raise ConfigError(f"the CPU needs at least one worker, not {cpu_workers}")
+        self._listed = processors is not None  # not merely the usual ones
+        self._processors = _as_processors(processors) if processors else usual(cpu_workers)
+        if processors is not None:
+            check(_as_processors(processors))
         self._plans = tuple(dnns)
         self._dnns = {plan.name: Dnn(plan) for plan in self._plans}
         self._gone: set[str] = set()  # DNNs that were removed
@@ -112,7 +131,7 @@ class Coordinator:
         self.decisions = 0
         self._interval_ns = frame_interval_ns
         self._mode, self._content, self._admission = mode, content, admission
-        self._waiting_limit = _admission_limit(admission)
+        self._waiting_limit = admission_limit(admission)
         self._equal = render_priority == RenderPriority.EQUAL
         margin_ns = DEFAULT_MARGIN_NS[mode] if margin_ns is None else margin_ns
         self._chunking = CHUNKINGS[mode](margin_ns)
@@ -122,10 +141,19 @@ class Coordinator:
             enabled=offload,
             margin=offload_margin,
             interval_ns=offload_interval_ns,
-            cpu_workers=cpu_workers,
+            lanes={each.id: each.lanes for each in self._processors},
         )
         self._jobs = Jobs(
-            self._dnns, self._placement, self._chunking, self._gap, frame_interval_ns, cpu_workers
+            self._dnns,
+            self._placement,
+            self._chunking,
+            self._gap,
+            frame_interval_ns,
+            self._processors,
+            inf if admission in _ONE_AT_A_TIME else self._waiting_limit,
+        )
+        self._freshness = (
+            Freshness(self._dnns, self._jobs, self._gap) if admission == Admission.REPLACE else None
         )
         self._dispatcher = self._new_dispatcher()
         self._handlers: dict[type, Callable[[Any, int, list[Action]], str]] = {
@@ -145,6 +173,7 @@ class Coordinator:
             DnnRemoved: self._removed,
             DnnBuilt: self._built,
             DnnAdjusted: self._adjusted,
+            SceneChanged: self._scene_changed,
         }
 
     # -- the outside -----------------------------------------------------------------------
@@ -161,6 +190,8 @@ class Coordinator:
             self.scheduler.observe(event)
         if now_ns >= self._jobs.rest_until_ns or now_ns >= self._placement.next_step_ns:
             self._timers(now_ns, actions)
+        if self._freshness is not None:
+            self._freshness.review(event, now_ns, actions)
         self.decisions += self._dispatcher.dispatch(trigger, now_ns, actions)
         return actions
 
@@ -168,6 +199,8 @@ class Coordinator:
         """What is due by ``now_ns`` without an event: rate caps, retries, the offload step."""
         actions: list[Action] = []
         self._timers(now_ns, actions)
+        if self._freshness is not None:
+            self._freshness.review(None, now_ns, actions)
         return actions
 
     def next_wakeup_ns(self) -> int | None:
@@ -178,7 +211,9 @@ class Coordinator:
 
     def config(self) -> dict[str, Any]:
         """The constructor's arguments as JSON data (the scheduler by name), as they are now."""
+        listed = {"processors": [asdict(each) for each in self._processors]}
         return {
+            **(listed if self._listed else {}),
             "dnns": [codec.to_dict(plan) for plan in self._plans],
             "scheduler": self.scheduler.name,
             "frame_interval_ns": self._interval_ns,
@@ -190,7 +225,7 @@ class Coordinator:
             "render_priority": RenderPriority.EQUAL if self._equal else RenderPriority.TOP,
             "admission": self._admission,
             "margin_ns": self._chunking.margin_ns,
-            "cpu_workers": self._jobs.capacity[CPU],
+            "cpu_workers": self._jobs.capacity.get(CPU, 1),
         }
 
     @classmethod
@@ -239,7 +274,9 @@ class Coordinator:
 
     def _requested(self, event: InferenceRequested, now_ns: int, out: list[Action]) -> str:
         dnn = self._dnn(event.dnn)
-        if not dnn.plan.continuous:  # a continuous one runs again anyway
+        if dnn.plan.queued:
+            self._jobs.request(dnn, event, now_ns, out)
+        elif not dnn.plan.continuous:  # a continuous one runs again anyway
             dnn.pending = min(dnn.pending + 1, self._waiting_limit)
             self._jobs.begin(dnn, now_ns, out)
         return ""
@@ -255,12 +292,16 @@ class Coordinator:
         dnn.learn_prepare(job.stage, now_ns - job.prepare_ns)
         if job.stage == 0:
             job.processor = dnn.processor
-            job.enqueued, job.enqueued_ns, job.last_op_ns = True, now_ns, now_ns
-            job.deadline_ns = now_ns + job.constraint_ns
-            job.beta, job.bonus = content_terms(
-                self._content, job.utility, event.luminance_difference
-            )
-            if job.processor in self._placement.lost:
+            job.last_op_ns = now_ns
+            beta, bonus = content_terms(self._content, job.utility, event.luminance_difference)
+            if job.enqueued:  # it has begun anew, and is as old and as urgent as it was
+                job.beta, job.bonus = max(beta, job.beta), max(bonus, job.bonus)
+            else:
+                since_ns = job.arrival_ns if dnn.plan.queued else now_ns
+                job.enqueued, job.enqueued_ns = True, now_ns
+                job.deadline_ns = since_ns + job.constraint_ns
+                job.beta, job.bonus = beta, bonus
+            if job.processor in self._placement.lost and not self._jobs.keeps(dnn):
                 self._jobs.drop(job, ProcessorLost, f"{job.processor} lost", now_ns, out)
                 return ""
         else:
@@ -273,6 +314,8 @@ class Coordinator:
         return JOB_ARRIVED
 
     def _chunk_finished(self, event: ChunkFinished, now_ns: int, out: list[Action]) -> str:
+        if event.processor in self._placement.lost and self._jobs.was_put_back(event.job):
+            return ""
         job = self._jobs.find(event.job, ChunkFinished)
         if job is None:
             return ""
@@ -291,12 +334,16 @@ class Coordinator:
         self._jobs.running[event.processor].remove(job)
         elapsed_ns = event.elapsed_ns
         job.executed_ns += elapsed_ns
-        if event.processor == GPU:
+        if self._jobs.binds_late:
+            job.stage_costs.learn_on(event.processor, event.start_op, event.end_op, elapsed_ns)
+            if event.processor == GPU:
+                self._gap.chunk_ended(elapsed_ns)
+        elif event.processor == GPU:
             job.stage_costs.learn_gpu(event.start_op, event.end_op, elapsed_ns)
             self._gap.chunk_ended(elapsed_ns)
             job.owner.window.gpu_ns += elapsed_ns
         else:
-            job.stage_costs.learn_cpu(elapsed_ns)
+            job.stage_costs.learn_off(event.processor, elapsed_ns)
         self._jobs.progress(job, event.end_op, now_ns, out)
         return CHUNK_ENDED
 
@@ -316,19 +363,23 @@ class Coordinator:
         return FALLBACK_ENDED
 
     def _moved(self, event: DnnMoved, now_ns: int, out: list[Action]) -> str:
-        _known_processor(event.processor)
+        self._known_processor(event.processor)
         if event.dnn in self._gone:  # it was on its way when it was removed
             return ""
         dnn = self._dnn(event.dnn)
         self._placement.moved(dnn, event.processor, now_ns, out)
         self._jobs.begin(dnn, now_ns, out)
-        return ""
+        return CHUNK_ENDED if self._jobs.moved(dnn, now_ns, out) else ""
 
     def _failed(self, event: JobFailed, now_ns: int, out: list[Action]) -> str:
         job = self._jobs.find(event.job, JobFailed)
         if job is None:
             return ""
         dnn, ran = job.owner, job.state in (RUNNING, FALLBACK)
+        if dnn.plan.queued:
+            dnn.failures += 1
+            self._jobs.drop(job, JobFailed, event.error, now_ns, out)
+            return CHUNK_ENDED
         self._jobs.rest(dnn, dnn.failed(now_ns, self._interval_ns, ran=ran))
         self._jobs.drop(job, JobFailed, event.error, now_ns, out)
         if dnn.failed_runs == MAX_FAILED_RUNS:
@@ -337,17 +388,27 @@ class Coordinator:
         return CHUNK_ENDED  # its processor may be free now
 
     def _lost(self, event: ProcessorLost, now_ns: int, out: list[Action]) -> str:
-        _known_processor(event.processor)
+        self._known_processor(event.processor)
         self._placement.processor_lost(event.processor, now_ns, out)
+        last = len(self._placement.lost) == len(self._processors)
         for job in list(self._jobs.in_flight.values()):
-            if job.enqueued and job.processor == event.processor:
+            mine = job.enqueued and job.processor == event.processor
+            queued, runs = job.owner.plan.queued, job.state is RUNNING
+            if queued and (last or not self._jobs.keeps(job.owner)):
+                why = "every processor is lost" if last else "runs on no processor"
+                self._jobs.drop(job, ProcessorLost, why, now_ns, out)
+            elif not mine or ((queued or self._jobs.binds_late) and not runs):
+                continue
+            elif queued:
+                self._jobs.put_back(job)
+            else:
                 self._jobs.drop(job, ProcessorLost, f"{event.processor} lost", now_ns, out)
         for dnn in self._dnns.values():  # a request that waited for a move may wait in vain now
             self._jobs.begin(dnn, now_ns, out)
-        return ""
+        return CHUNK_ENDED if self._jobs.binds_late else ""
 
     def _back(self, event: ProcessorBack, now_ns: int, out: list[Action]) -> str:
-        _known_processor(event.processor)
+        self._known_processor(event.processor)
         self._placement.processor_back(event.processor, now_ns, out)
         for dnn in self._dnns.values():
             self._jobs.begin(dnn, now_ns, out)
@@ -383,8 +444,13 @@ class Coordinator:
         before = dnn.plan
         dnn.adjust(event)
         self._renew(before, dnn.plan)
+        if self._freshness is not None:
+            self._freshness.adjusted(dnn)
         self._jobs.adjusted(dnn, now_ns, out)
         return ""
+
+    def _scene_changed(self, event: SceneChanged, now_ns: int, out: list[Action]) -> str:
+        return ""  # where an inference may be replaced, ``review`` hears of it
 
     def _renew(self, before: DnnPlan, plan: DnnPlan) -> None:
         self._plans = tuple(plan if each is before else each for each in self._plans)
@@ -423,7 +489,19 @@ class Coordinator:
         self._dispatcher = self._new_dispatcher()
         return ""
 
-    def _new_dispatcher(self) -> Dispatcher:
+    def _new_dispatcher(self) -> Dispatcher | QueueDispatcher:
+        self._jobs.binds_late = isinstance(self.scheduler, QueuePolicy)
+        self._placement.binds = not self._jobs.binds_late
+        if isinstance(self.scheduler, QueuePolicy):
+            return QueueDispatcher(
+                self.scheduler,
+                self._jobs,
+                self._placement,
+                self._gap,
+                self._processors,
+                interval_ns=self._interval_ns,
+                equal=self._equal,
+            )
         return Dispatcher(
             self.scheduler,
             self._jobs,
@@ -440,6 +518,10 @@ class Coordinator:
         if name not in self._dnns:
             raise CoordinationError(unknown("DNN", name, self._dnns))
         return self._dnns[name]
+
+    def _known_processor(self, name: str) -> None:
+        if name not in self._jobs.running:
+            raise CoordinationError(unknown("processor", name, self._jobs.running))
 
     def _status(self, dnn: Dnn, now_ns: int) -> DnnStatus:
         job = dnn.job
@@ -462,16 +544,16 @@ class Coordinator:
         )
 
 
-def _admission_limit(admission: str) -> int:
-    """How many requests of one DNN may wait."""
-    if admission == "one-in-flight":
+def admission_limit(admission: str) -> int:
+    """How many requests of one DNN may wait. Raises ConfigError for what is no admission."""
+    if admission in _ONE_AT_A_TIME:
         return 1
     match = re.fullmatch(r"queue\(([1-9][0-9]*)\)", admission)
     if match is None:
-        raise ConfigError(unknown("admission policy", admission, ("one-in-flight", "queue(n)")))
+        raise ConfigError(unknown("admission policy", admission, (*_ONE_AT_A_TIME, "queue(n)")))
     return int(match[1])
 
 
-def _known_processor(name: str) -> None:
-    if name not in PROCESSORS:
-        raise CoordinationError(unknown("processor", name, PROCESSORS))
+def _as_processors(given: Sequence[Processor | Mapping[str, Any]]) -> tuple[Processor, ...]:
+    """Those of a list, or of what ``config()`` wrote of it."""
+    return tuple(each if isinstance(each, Processor) else Processor(**each) for each in given)

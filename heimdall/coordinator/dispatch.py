@@ -18,7 +18,7 @@ from heimdall.schedulers.base import (
     View,
 )
 from heimdall.vocabulary.events import Action, RunChunk, Yield
-from heimdall.vocabulary.processors import CPU, GPU
+from heimdall.vocabulary.processors import GPU
 
 _MAY_PREEMPT = frozenset({JOB_ARRIVED, FALLBACK_ENDED})
 _WORTH_NS = 2_000_000  # what a more urgent job must save: cutting has a price too
@@ -58,11 +58,14 @@ class Dispatcher:
         """A scheduling event for every idle processor; returns how often the policy was asked."""
         asked = 0
         on_gpu: list[Job] = []
-        on_cpu: list[Job] = []
+        elsewhere: dict[str, list[Job]] = {}
         away: list[Job] = []
         for job in self._jobs.in_flight.values():
             if job.state is READY:
-                (on_gpu if job.processor == GPU else on_cpu).append(job)
+                if job.processor == GPU:
+                    on_gpu.append(job)
+                else:
+                    elsewhere.setdefault(job.processor, []).append(job)
             elif job.state is FALLBACK:
                 away.append(job)
         running, lost = self._jobs.running, self._placement.lost
@@ -75,18 +78,29 @@ class Dispatcher:
             if fitting:
                 self._view.away = away
                 asked += self._offer(GPU, fitting, trigger, now_ns, out)
-        while on_cpu and self._jobs.has_room(CPU) and CPU not in lost:
-            for job in on_cpu:  # the system preempts on a CPU: no need to cut
-                job.end_op = job.stage_costs.ops
-            self._view.away = ()
-            asked += self._offer(CPU, on_cpu, trigger, now_ns, out)
-            offered, on_cpu = on_cpu, [job for job in on_cpu if job.state is READY]
-            if len(on_cpu) == len(offered):  # the policy wants none of them there
-                break
+        for processor, jobs in elsewhere.items():
+            if processor not in lost:
+                asked += self._run_whole(processor, jobs, trigger, now_ns, out)
         runnable = bool(on_gpu) or bool(running[GPU])
         if runnable is not self._gap.runnable:
             self._gap.advance(now_ns)
             self._gap.runnable = runnable
+        return asked
+
+    def _run_whole(
+        self, processor: str, jobs: list[Job], trigger: str, now_ns: int, out: list[Action]
+    ) -> int:
+        """Fill a processor that never cuts: the system preempts on a CPU, and a server is asked for
+        whole inferences."""
+        asked = 0
+        self._view.away = ()
+        while jobs and self._jobs.has_room(processor):
+            for job in jobs:
+                job.end_op = job.stage_costs.ops
+            asked += self._offer(processor, jobs, trigger, now_ns, out)
+            offered, jobs = jobs, [job for job in jobs if job.state is READY]
+            if len(jobs) == len(offered):  # the policy wants none of them there
+                break
         return asked
 
     def _gone_on(self, jobs: list[Job], now_ns: int, out: list[Action]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from heimdall.coordinator.expected import StageCosts
@@ -9,8 +10,8 @@ from heimdall.errors import ConfigError, unknown
 from heimdall.schedulers.base import JobView
 from heimdall.vocabulary.enums import Priority
 from heimdall.vocabulary.events import DnnAdjusted
-from heimdall.vocabulary.plans import DnnPlan
-from heimdall.vocabulary.processors import CPU, GPU
+from heimdall.vocabulary.plans import DnnPlan, StagePlan
+from heimdall.vocabulary.processors import CPU, GPU, PROCESSORS, REMOTE
 
 _SMOOTHING = 0.2
 MAX_RETRY_NS = 1_000_000_000
@@ -61,7 +62,7 @@ class Dnn:
         self.last_prepare_ns: int | None = None
         self.prepare_ns = [0] * len(plan.stages)  # expected preprocessing time of each stage
         self.failures_in_row = self.failed_runs = self.failures = self.misses = 0
-        self.inferences = {GPU: 0, CPU: 0}
+        self.inferences = Counter({GPU: 0, CPU: 0})  # by processor: of the last chunk
         self.last_latency_ns: int | None = None
         self.last_reason = ""
         self.window = Window()
@@ -105,8 +106,19 @@ class Dnn:
 
     def expected_cpu_ns(self) -> int:
         """One whole inference alone on a CPU core."""
+        return self.expected_off_ns(CPU)
+
+    def expected_off_ns(self, processor: str) -> int:
+        """One whole inference alone on a processor that never cuts; 0: it is not for that one."""
+        first_ns = self.costs[0].off_ns(processor)
         later = zip(self.costs[1:], self.prepare_ns[1:], strict=True)
-        return self.costs[0].cpu_ns() + sum(int(c.tasks * c.cpu_ns()) + ns for c, ns in later)
+        return first_ns + sum(int(c.tasks * c.off_ns(processor)) + ns for c, ns in later)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The processors that it may be bound to."""
+        there = all(stage.remote_ns is not None for stage in self.plan.stages)
+        return (*PROCESSORS, REMOTE) if there else PROCESSORS
 
     def learn_prepare(self, stage: int, elapsed_ns: int) -> None:
         """Preprocessing of a stage took ``elapsed_ns``."""
@@ -176,7 +188,8 @@ def _validate(plan: DnnPlan) -> None:
                 f"{where} has {len(stage.op_ns)} op latencies but {len(stage.fallback)} "
                 "fallback marks; profile its network again"
             )
-        times = (*stage.op_ns, stage.cpu_ns, stage.chunk_cost_ns)
+        _validate_processors(stage, where)
+        times = (*stage.op_ns, stage.cpu_ns, stage.chunk_cost_ns, *stage.cut_ns)
         if min(times) < 0:
             raise ConfigError(f"{where} has a negative latency; profile its network again")
         ends = [0, *(end for _, end in stage.chunks)]
@@ -186,3 +199,19 @@ def _validate(plan: DnnPlan) -> None:
                 f"the static chunks of {where} do not cover ops 0..{len(stage.op_ns)} in order: "
                 f"{list(stage.chunks)}"
             )
+
+
+def _validate_processors(stage: StagePlan, where: str) -> None:
+    """Raise ConfigError where a stage's table of processors cannot be used."""
+    ops = len(stage.op_ns)
+    if stage.cut_ns and len(stage.cut_ns) != ops:
+        raise ConfigError(f"{where} has {ops} ops, but {len(stage.cut_ns)} costs of cutting")
+    for processor, op_ns in stage.on:
+        if len(op_ns) != ops:
+            raise ConfigError(f"{where} has {ops} ops, but {len(op_ns)} latencies on {processor}")
+        if any(ns is not None and ns < 0 for ns in op_ns):
+            raise ConfigError(f"{where} has a negative latency on {processor}")
+    for op, latencies in enumerate(zip(*(op_ns for _, op_ns in stage.on), strict=True)):
+        if all(ns is None for ns in latencies):
+            names = ", ".join(processor for processor, _ in stage.on)
+            raise ConfigError(f"op {op} of {where} is supported by no processor ({names})")

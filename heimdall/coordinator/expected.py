@@ -11,12 +11,15 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import accumulate
 
+from heimdall.coordinator.ranges import Ranges, Whole, lone_ns
 from heimdall.vocabulary.plans import StagePlan
+from heimdall.vocabulary.processors import CPU, GPU, REMOTE
 
 # An expectation that is too low costs a late frame, one that is too high some idle GPU time: so
 # it rises faster than it falls. For fallback ops both cost the same: what runs meanwhile ends when
 # they are expected to, and a job that is back earlier has to wait for it.
 _RISE, _FALL = 0.3, 0.1
+_FORGET = 0.05  # a step
 _OUTLIER, _LEAST = 3.0, 0.01  # one measurement counts at most _OUTLIER times the expectation
 
 
@@ -54,6 +57,8 @@ class StageCosts:
         "_gpu_sums",
         "_gpu_total",
         "_has_fallback",
+        "_lone_ns",
+        "_ranges",
         "_runs_left",
         "chunk_cost_ns",
         "chunk_end",
@@ -62,6 +67,7 @@ class StageCosts:
         "fallback",
         "fallback_ratio",
         "gpu_ratio",
+        "learnt",
         "ops",
         "plan",
         "run_end",
@@ -86,11 +92,22 @@ class StageCosts:
             for done_ns, runs in zip(self._gpu_sums, self._runs_left, strict=True)
         ]
         self._has_fallback = any(plan.fallback)
+        self._ranges = {
+            processor: Ranges(op_ns, plan.cut_ns, plan.chunk_cost_ns)
+            for processor, op_ns in plan.on
+        }
+        self._lone_ns: int | None = None
+        self.learnt = 0  # how often ratios of actual to profiled times have changed
         self.recut(plan.chunks)
 
     def recut(self, chunks: Iterable[tuple[int, int]]) -> None:
         """Use another static partition from now on."""
         self.chunk_end, self.chunks_left = _static_chunks(chunks, self.fallback, self.run_end)
+
+    def block_end(self, op: int) -> int:
+        """Where the part of its chunk that ``op`` is in ends: before fallback ops."""
+        chunk_end, run_end = self.chunk_end[op], self.run_end[op]
+        return chunk_end if chunk_end < run_end else run_end
 
     def whole_ns(self, start: int, end: int) -> int:
         """A range with all that lies in it: its GPU ops, a wait for each run of them, and its
@@ -116,6 +133,44 @@ class StageCosts:
         whole_ns = int(self.plan.cpu_ns * self.cpu_ratio.value)
         return whole_ns if end is None else whole_ns * (end - start) // self.ops
 
+    @property
+    def listed(self) -> bool:
+        """Whether the plan lists its processors; else there are one GPU and CPU cores, which run
+        whole networks."""
+        return bool(self.plan.on)
+
+    def on(self, processor: str) -> Ranges | None:
+        """The network on a processor; None where it is not for it."""
+        if not self._ranges:  # once: what was learnt must not be lost
+            self._ranges = self._usual()
+        return self._ranges.get(processor)
+
+    def _usual(self) -> dict[str, Ranges]:
+        pairs = zip(self.plan.op_ns, self.fallback, strict=True)
+        on_gpu = [None if off else ns for ns, off in pairs]
+        ranges: dict[str, Ranges] = {GPU: Ranges(on_gpu, self.plan.cut_ns, self.chunk_cost_ns)}
+        if self.plan.cpu_ns:
+            ranges[CPU] = Whole(self.ops, self.plan.cpu_ns)
+        if self.plan.remote_ns is not None:
+            ranges[REMOTE] = Whole(self.ops, self.plan.remote_ns)
+        return ranges
+
+    def on_ns(self, processor: str, start: int, end: int) -> int | None:
+        """Ops ``[start, end)`` on a processor, expected, with what cutting there costs; None where
+        one of them is not supported."""
+        ranges = self.on(processor)
+        return None if ranges is None else ranges.ns(start, end)
+
+    @property
+    def lone_ns(self) -> int:
+        """The network alone, as profiled: whole, on its fastest processor; where none supports all
+        of it, the shortest way through its chunks."""
+        if self._lone_ns is None:
+            self.on(GPU)
+            found = lone_ns(list(self._ranges.values()), self.chunk_end, self.ops)
+            self._lone_ns = sum(self.left(0)[:2]) if found is None else found
+        return self._lone_ns
+
     def left(self, next_op: int) -> tuple[int, int, int]:
         """Everything from ``next_op`` on: (ns on the GPU, in as few chunks as fallback ops allow,
         ns of fallback ops, static chunks)."""
@@ -138,12 +193,40 @@ class StageCosts:
         weight = share if 0.1 < share < 1.0 else 0.1 if share < 1.0 else 1.0
         self.gpu_ratio.learn(elapsed_ns, profiled_ns, weight)
 
+    def learn_on(self, processor: str, start: int, end: int, elapsed_ns: int) -> None:
+        """Ops ``[start, end)`` took ``elapsed_ns`` on a processor."""
+        ranges = self.on(processor)
+        if ranges is not None:
+            ranges.learn(start, end, elapsed_ns)
+            self.learnt += 1
+
     def learn_fallback(self, start: int, end: int, elapsed_ns: int) -> None:
         self.fallback_ratio.learn(elapsed_ns, self._fallback_sums[end] - self._fallback_sums[start])
 
     def learn_cpu(self, elapsed_ns: int) -> None:
         """The whole network took ``elapsed_ns`` on the CPU."""
         self.cpu_ratio.learn(elapsed_ns, self.plan.cpu_ns)
+
+    def off_ns(self, processor: str) -> int:
+        """The whole network on a processor that never cuts it: a CPU core, or the server. 0: not
+        known, or not there."""
+        if processor == CPU:
+            return self.cpu_ns()
+        return self.on_ns(processor, 0, self.ops) or 0
+
+    def learn_off(self, processor: str, elapsed_ns: int) -> None:
+        """The whole network took ``elapsed_ns`` there."""
+        if processor == CPU:
+            self.learn_cpu(elapsed_ns)
+        else:
+            self.learn_on(processor, 0, self.ops, elapsed_ns)
+
+    def forget(self, processor: str) -> None:
+        """Nothing runs there: what was learnt counts less and less, or a server that was slow once
+        would never be asked again."""
+        if (ranges := self.on(processor)) is not None:
+            ranges.ratio += _FORGET * (1.0 - ranges.ratio)
+            self.learnt += 1
 
     def learn_tasks(self, tasks: int) -> None:
         """How many inputs this stage really got (hands, faces)."""

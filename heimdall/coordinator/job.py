@@ -27,6 +27,7 @@ class Job(JobView):
     left_ns: int = 0  # when it last left for the pool's fallback ops
     last_op_ns: int = 0  # when its last op so far ended
     chunks: int = 0
+    placed: tuple[int, int, int] | None = None  # stage, task and op when it was put in the queue
 
     def happened(self, event: type) -> None:
         """Go on to the state that this type of event or action leads to. Raises CoordinationError

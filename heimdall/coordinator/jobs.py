@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
 
 from heimdall.coordinator.chunking import Chunking
@@ -10,28 +10,31 @@ from heimdall.coordinator.dnn import Dnn
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.job import Job
 from heimdall.coordinator.placement import Placement
-from heimdall.coordinator.states import FINISHED, TABLE, CoordinationError, State, illegal
+from heimdall.coordinator.states import FINISHED, READY, TABLE, CoordinationError, State, illegal
 from heimdall.vocabulary.events import (
     Action,
     DnnBuilt,
     DnnRemoved,
     Drop,
     Finish,
+    InferenceRequested,
     JobFailed,
     Prepare,
     ProcessorLost,
     RunFallback,
 )
-from heimdall.vocabulary.processors import CPU, GPU
+from heimdall.vocabulary.processors import GPU, Processor
 
+NO_JOB = -1  # in Drop: a request was refused before it became one
 _REMEMBERED = 256  # ended jobs whose late events are still understood
 _NOT_TO_BLAME = frozenset({ProcessorLost, DnnBuilt})  # a request that these end is run anew
 
 
 class Jobs:
-    """``in_flight``: jobs by number, oldest first; ``running``: those on each processor, of which
-    there are ``capacity`` at most; ``resting``: when the next job of a DNN may start, while its
-    rate cap or a failure delays it."""
+    """``in_flight``: jobs by number, oldest first; ``changed``: those that became ready or ended
+    since the one queue was last looked at, where there is one; ``running``: those on each
+    processor, of which there are ``capacity`` at most; ``resting``: when the next job of a DNN may
+    start, while its rate cap or a failure delays it."""
 
     def __init__(
         self,
@@ -40,11 +43,16 @@ class Jobs:
         chunking: Chunking,
         gap: Gap,
         interval_ns: int,
-        cpu_workers: int = 1,
+        processors: Sequence[Processor],
+        limit: float = inf,
     ) -> None:
+        """``limit``: how many requests of a queued DNN may wait for their first chunk."""
         self.in_flight: dict[int, Job] = {}
-        self.running: dict[str, list[Job]] = {GPU: [], CPU: []}
-        self.capacity = {GPU: 1, CPU: cpu_workers}
+        self.changed: list[Job] = []
+        self.running: dict[str, list[Job]] = {each.id: [] for each in processors}
+        self.capacity = {each.id: each.lanes for each in processors}
+        self.binds_late = False  # a job's processor is chosen anew for each range of it
+        self._limit = limit
         self.resting: dict[str, int] = {}
         self.rest_until_ns: float = inf  # none may start before
         self.started = False
@@ -92,6 +100,20 @@ class Jobs:
             return
         self._admit(dnn, now_ns, out)
 
+    def request(self, dnn: Dnn, event: InferenceRequested, now_ns: int, out: list[Action]) -> None:
+        """Admit a request of a queued DNN, or refuse it: too many wait, or nothing can run it."""
+        waiting = sum(job.owner is dnn and not job.chunks for job in self.in_flight.values())
+        if waiting >= self._limit:
+            why = f"{waiting} requests of {dnn.name} wait already"
+        elif len(self._placement.lost) == len(self.running):
+            why = "every processor is lost"
+        elif not self.binds_late and self._placement.runs_nowhere(dnn):
+            why = "runs on no processor"
+        else:
+            self._admit(dnn, now_ns, out, event)
+            return
+        out.append(Drop(NO_JOB, dnn.name, why, request=event.request))
+
     def _refuse(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
         """Drop what is asked of a DNN that runs nowhere: whoever waits for it must hear of it."""
         requests, dnn.pending = dnn.pending, 0
@@ -99,26 +121,35 @@ class Jobs:
             job = self._admit(dnn, now_ns, out)
             self.drop(job, JobFailed, "runs on no processor", now_ns, out)
 
-    def _admit(self, dnn: Dnn, now_ns: int, out: list[Action]) -> Job:
+    def _admit(
+        self,
+        dnn: Dnn,
+        now_ns: int,
+        out: list[Action],
+        event: InferenceRequested | None = None,
+    ) -> Job:
         plan = dnn.plan
+        constraint_ns = (event and event.slo_ns) or plan.constraint_ns
         job = Job(
             id=self._next,
             dnn=dnn.name,
             priority=plan.priority,
             utility=plan.utility,
-            constraint_ns=plan.constraint_ns,
+            constraint_ns=constraint_ns,
             costs=dnn.costs,
             arrival_ns=now_ns,
             owner=dnn,
             stage_costs=dnn.costs[0],
             prepare_ns=now_ns,
+            request=event.request if event else None,
         )
         self._next += 1
-        dnn.pending = max(dnn.pending - 1, 0)
-        dnn.job, dnn.last_prepare_ns = job, now_ns
-        self.resting.pop(dnn.name, None)
         self.in_flight[job.id] = job
-        out.append(Prepare(job.id, job.dnn, 0))
+        if not plan.queued:
+            dnn.pending = max(dnn.pending - 1, 0)
+            dnn.job, dnn.last_prepare_ns = job, now_ns
+            self.resting.pop(dnn.name, None)
+        out.append(Prepare(job.id, job.dnn, 0, job.request))
         return job
 
     def rest(self, dnn: Dnn, until_ns: int) -> None:
@@ -134,7 +165,7 @@ class Jobs:
 
     def on_gpu(self) -> bool:
         """Whether a chunk has the GPU, or will go on there when its fallback ops have run."""
-        if self.running[GPU]:
+        if self.running.get(GPU):
             return True
         return any(job.chunk_end_op for job in self.in_flight.values())
 
@@ -154,8 +185,15 @@ class Jobs:
         """A job that is ready goes on: to the pool for fallback ops, else it waits for its
         processor. Its estimates of what is left are renewed, as policies see them."""
         costs = job.stage_costs
-        if job.processor != GPU:
-            job.remaining_ns = sum(later.cpu_ns() for later in job.owner.costs[job.stage :])
+        if self.binds_late:
+            self.changed.append(job)
+        elif job.owner.plan.queued and job.processor in self._placement.lost:
+            job.processor, job.chunk_end_op = job.owner.processor, 0
+            job.next_op = job.next_op if job.processor == GPU else 0  # others never cut
+        if job.processor != GPU and not self.binds_late:
+            job.remaining_ns = sum(
+                later.off_ns(job.processor) for later in job.owner.costs[job.stage :]
+            )
             job.other_ns, job.gaps = 0, max(1, -(-job.remaining_ns // self._interval_ns))
             return
         if costs.fallback[job.next_op]:
@@ -194,43 +232,89 @@ class Jobs:
         missed = latency_ns > job.constraint_ns
         job.owner.finished(latency_ns, job.processor, missed)
         stages = len(job.owner.costs)
-        out.append(Finish(job.id, job.dnn, job.processor, latency_ns, missed, job.chunks, stages))
+        out.append(
+            Finish(
+                job.id, job.dnn, job.processor, latency_ns, missed, job.chunks, stages, job.request
+            )
+        )  # fmt: skip
         self._end(job, now_ns, out)
 
     def drop(self, job: Job, event: type, reason: str, now_ns: int, out: list[Action]) -> None:
-        """The job ends without a result: ``event`` is JobFailed, ProcessorLost, DnnRemoved or
-        DnnBuilt."""
+        """The job ends without a result: ``event`` is JobFailed, ProcessorLost, DnnRemoved,
+        DnnBuilt, or Drop for one that is not worth going on with."""
         job.happened(event)
-        if job in self.running[job.processor]:
+        if job in self.running.get(job.processor, ()):
             self.running[job.processor].remove(job)
-        again = event in _NOT_TO_BLAME
+        again = event in _NOT_TO_BLAME and not job.owner.plan.queued
         if again and not job.owner.plan.continuous:
             job.owner.pending = max(job.owner.pending, 1)
-        out.append(Drop(job.id, job.dnn, reason, again))
+        out.append(Drop(job.id, job.dnn, reason, again, job.request))
         self._end(job, now_ns, out)
+
+    def begin_anew(self, job: Job, why: str, now_ns: int, out: list[Action]) -> None:
+        """A job that is ready begins again, on the newest frame. It stays as urgent as it was."""
+        job.happened(Prepare)
+        job.stage, job.task, job.tasks, job.next_op, job.chunk_end_op = 0, 0, 1, 0, 0
+        job.stage_costs, job.prepare_ns = job.owner.costs[0], now_ns
+        out.append(Prepare(job.id, job.dnn, 0, job.request, why))
+
+    def put_back(self, job: Job) -> None:
+        """The processor that a job of a queued DNN runs on is lost: it waits for another, with the
+        ops that were under way to be done again."""
+        job.happened(InferenceRequested)
+        self.running[job.processor].remove(job)
+
+    def keeps(self, dnn: Dnn) -> bool:
+        """Whether a job of a DNN outlives its processor. A request is one's own, so that of a
+        queued DNN does where any other runs it: at once, or as soon as the DNN has moved there."""
+        return self.binds_late or (dnn.plan.queued and not self._placement.runs_nowhere(dnn))
+
+    def moved(self, dnn: Dnn, now_ns: int, out: list[Action]) -> bool:
+        """A DNN is somewhere else: its jobs that have lost their processor go on there. Whether
+        there are any."""
+        if self.binds_late or not dnn.plan.queued or not self._placement.runs_on(dnn):
+            return False
+        lost = self._placement.lost
+        those = [
+            job
+            for job in self.in_flight.values()
+            if job.owner is dnn and job.state is READY and job.processor in lost
+        ]
+        for job in those:
+            self.ready(job, now_ns, out)
+        return bool(those)
+
+    def was_put_back(self, job_id: int) -> bool:
+        """Whether what a lost processor reports of a job is old: it runs elsewhere by now."""
+        job = self.in_flight.get(job_id)
+        return job is not None and job.owner.plan.queued
 
     def removed(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
         """A DNN is not to be run any more."""
         dnn.pending = 0
         self.resting.pop(dnn.name, None)
-        self._drop_job_of(dnn, DnnRemoved, "removed", now_ns, out)
+        self._drop_jobs_of(dnn, DnnRemoved, "removed", now_ns, out)
 
     def rebuilt(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
         """A DNN goes by another plan: so does its job, from the beginning and on a newer frame.
         The one it had may wait, or compute, for seconds where nothing was built yet."""
-        self._drop_job_of(dnn, DnnBuilt, "built for the GPU", now_ns, out)
+        self._drop_jobs_of(dnn, DnnBuilt, "built for the GPU", now_ns, out)
 
-    def _drop_job_of(
+    def _drop_jobs_of(
         self, dnn: Dnn, event: type, reason: str, now_ns: int, out: list[Action]
     ) -> None:
-        if dnn.job is not None:
-            self.drop(self.in_flight[dnn.job.id], event, reason, now_ns, out)
+        for job in [job for job in self.in_flight.values() if job.owner is dnn]:
+            self.drop(job, event, reason, now_ns, out)
 
     def _end(self, job: Job, now_ns: int, out: list[Action]) -> None:
         del self.in_flight[job.id]
         self._ended[job.id] = (job.dnn, job.state)
         if len(self._ended) > _REMEMBERED:
             del self._ended[next(iter(self._ended))]
+        if self.binds_late:
+            self.changed.append(job)
+        if job.owner.plan.queued:
+            return
         job.owner.job = None
         if job.dnn in self._dnns:
             self.begin(job.owner, now_ns, out)

@@ -1,4 +1,5 @@
-"""Opportunistic CPU offload and reload (Heimdall, sections 6.3.2 and 6.4, Eq. 7).
+"""Opportunistic CPU offload and reload (Heimdall, sections 6.3.2 and 6.4, Eq. 7), and the same to
+a remote server (section 10): what is said of the CPU here holds for whichever a DNN may leave for.
 
 Pure arithmetic on what is known of each DNN at one moment; ``placement`` gathers it and carries
 the proposal out. One DNN moves a step.
@@ -6,8 +7,9 @@ the proposal out. One DNN moves a step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from heimdall.schedulers.utility import latency_loss
 from heimdall.vocabulary.plans import Utility
@@ -45,6 +47,7 @@ class Load:
     greedy: bool
     gpu_demand: float = 1.0  # part of the gap time it would take on the GPU at its present rate
     held: bool = False  # moved lately: leave it where it is
+    away: str = CPU  # which processor ``cpu_ns`` is of: where it is off the GPU, or would be
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +60,15 @@ class Proposal:
 
 
 def step(
-    loads: Sequence[Load], *, margin: float, move_ns: int, interval_ns: int, cpu_workers: int = 1
+    loads: Sequence[Load],
+    *,
+    margin: float,
+    move_ns: int,
+    interval_ns: int,
+    lanes: Mapping[str, int] = MappingProxyType({}),
 ) -> Proposal | None:
-    """The one move that pays now, or None.
+    """The one move that pays now, or None. ``lanes``: how many jobs a processor runs at once, where
+    that is not one.
 
     ``margin`` is m of section 6.4. A move costs ``move_ns`` and lasts one step (``interval_ns``)
     at least, so each inference bears its part of it: predictions grow by move_ns / interval_ns.
@@ -67,7 +76,7 @@ def step(
     factor = (1.0 + margin) * (1.0 + move_ns / interval_ns)
     contended = sum(load.gpu_share for load in loads) >= _BUSY
     return (
-        (_offload(loads, factor, cpu_workers) if contended else None)
+        (_offload(loads, factor, lanes) if contended else None)
         or _reload(loads, factor)
         or _return(loads)
     )
@@ -76,7 +85,7 @@ def step(
 def predict_cpu_ns(load: Load, loads: Sequence[Load], workers: int = 1) -> float:
     """Latency on the CPU, whose workers serve jobs as they come: its own time plus its wait for
     the DNNs already there (for two that never pause on one worker, twice the time)."""
-    others = [o for o in loads if o.processor == CPU and o.name != load.name]
+    others = [o for o in loads if o.processor == load.away and o.name != load.name]
     return load.cpu_ns + _cpu_wait_ns(others, workers)
 
 
@@ -116,27 +125,30 @@ def _yields(other: Load, load: Load) -> bool:
     return other is load or other.utility.beta < load.utility.beta
 
 
-def _offload(loads: Sequence[Load], factor: float, workers: int) -> Proposal | None:
+def _offload(loads: Sequence[Load], factor: float, lanes: Mapping[str, int]) -> Proposal | None:
     """The DNN of the highest latency first (ties: the one nearest to its constraint)."""
     movable = [load for load in loads if load.processor == GPU and load.latency_ns]
     movable.sort(key=lambda o: (-o.latency_ns, o.constraint_ns, o.name))
     for load in movable:
         if load.held or load.latency_ns <= _CONTENDED * load.lone_gpu_ns:
             continue
+        workers = lanes.get(load.away, 1)
         cpu_ns = predict_cpu_ns(load, loads, workers)
         if cpu_ns * factor >= load.latency_ns:
             continue
-        there = [o for o in loads if o.processor == CPU]
+        there = [o for o in loads if o.processor == load.away]
         if _gain(load, cpu_ns) >= sum(
             _loss(o, _more_wait_ns(o, load, there, workers)) for o in there if o.latency_ns
         ):
-            return Proposal(load.name, CPU, f"GPU {_ms(load.latency_ns)}, CPU {_ms(cpu_ns)}")
+            return Proposal(
+                load.name, load.away, f"GPU {_ms(load.latency_ns)}, {_said(load)} {_ms(cpu_ns)}"
+            )
     return None
 
 
 def _reload(loads: Sequence[Load], factor: float) -> Proposal | None:
     """The DNN of the highest CPU latency first."""
-    movable = [load for load in loads if load.processor == CPU and load.latency_ns]
+    movable = [load for load in loads if load.processor != GPU and load.latency_ns]
     movable.sort(key=lambda o: (-o.latency_ns, o.constraint_ns, o.name))
     for load in movable:
         gpu_ns = predict_gpu_ns(load, loads)
@@ -145,7 +157,9 @@ def _reload(loads: Sequence[Load], factor: float) -> Proposal | None:
         there = [o for o in loads if o.processor == GPU and o.latency_ns]
         there = [o for o in there if o.utility.beta <= load.utility.beta]
         if _gain(load, gpu_ns) >= sum(_loss(o, load.lone_gpu_ns) for o in there):
-            return Proposal(load.name, GPU, f"CPU {_ms(load.latency_ns)}, GPU {_ms(gpu_ns)}")
+            return Proposal(
+                load.name, GPU, f"{_said(load)} {_ms(load.latency_ns)}, GPU {_ms(gpu_ns)}"
+            )
     return None
 
 
@@ -157,7 +171,7 @@ def _return(loads: Sequence[Load]) -> Proposal | None:
     """
     for load in loads:
         taken = sum(o.gpu_share for o in loads if o.processor == GPU and not _yields(o, load))
-        if load.processor != CPU or load.held or taken + load.gpu_demand > _ROOM:
+        if load.processor == GPU or load.held or taken + load.gpu_demand > _ROOM:
             continue
         gpu_ns = predict_gpu_ns(load, loads)
         if gpu_ns is not None and 2 * gpu_ns <= load.constraint_ns:
@@ -174,6 +188,10 @@ def _gain(load: Load, latency_ns: float) -> float:
 def _loss(load: Load, more_ns: float) -> float:
     """How much utility a DNN loses when it waits ``more_ns`` longer."""
     return -_gain(load, load.latency_ns + more_ns)
+
+
+def _said(load: Load) -> str:
+    return "CPU" if load.away == CPU else load.away
 
 
 def _ms(ns: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
 
 from heimdall.coordinator.chunking import Chunking
@@ -10,7 +10,7 @@ from heimdall.coordinator.dnn import Dnn, Window
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.offload import Load, step
 from heimdall.vocabulary.events import Action, Move
-from heimdall.vocabulary.processors import CPU, GPU, PROCESSORS
+from heimdall.vocabulary.processors import CPU, GPU, REMOTE
 
 _MOVE_NS = 50_000_000  # section 6.3.2; then as measured
 _LONGEST_HOLD = 32  # offload intervals
@@ -30,12 +30,14 @@ class Placement:
         enabled: bool,
         margin: float,
         interval_ns: int,
-        cpu_workers: int = 1,
+        lanes: Mapping[str, int],
     ) -> None:
-        self._cpu_workers = cpu_workers
+        """``lanes``: how many jobs each processor runs at once."""
+        self._lanes = lanes
         self.enabled, self.margin, self.interval_ns = enabled, margin, interval_ns
         self.next_step_ns: float = inf  # before the first frame, and without offload
         self.lost: set[str] = set()
+        self.binds = True  # False: every range of a job is placed by itself, and nothing moves
         self.moving: dict[str, tuple[str, int]] = {}  # DNN -> (target, when asked)
         # DNN and a processor on which it only fails, or is not built yet
         self._unfit = {(dnn.name, GPU) for dnn in dnns.values() if not dnn.plan.built}
@@ -59,7 +61,7 @@ class Placement:
         opened_ns = gap.opened_ns - self._gap_ns_before
         self._gap_ns_before = gap.opened_ns
         settled, self._settled = self._settled, True
-        if settled and not self.moving and not self.lost:
+        if self.binds and settled and not self.moving and not self.lost - {REMOTE}:
             loads = [
                 self._load(dnn, now_ns, opened_ns, gap.usual_ns, chunking, frame_interval_ns)
                 for dnn in self._dnns.values()
@@ -69,7 +71,7 @@ class Placement:
                 margin=self.margin,
                 move_ns=self._move_ns,
                 interval_ns=self.interval_ns,
-                cpu_workers=self._cpu_workers,
+                lanes=self._lanes,
             )
             if proposal is not None:
                 self._move(
@@ -77,6 +79,9 @@ class Placement:
                 )
         for dnn in self._dnns.values():
             dnn.window = Window()
+            if dnn.processor != REMOTE and REMOTE in dnn.places:
+                for costs in dnn.costs:
+                    costs.forget(REMOTE)
 
     def moved(self, dnn: Dnn, processor: str, now_ns: int, out: list[Action]) -> None:
         """A DNN is loaded on ``processor`` (after a failed move, where it was)."""
@@ -96,6 +101,8 @@ class Placement:
     def processor_lost(self, processor: str, now_ns: int, out: list[Action]) -> None:
         """All DNNs on it, or on their way to it, move away."""
         self.lost.add(processor)
+        if not self.binds:
+            return
         for dnn in self._dnns.values():
             if dnn.processor == processor:
                 self._evacuate(dnn, now_ns, out)
@@ -104,6 +111,8 @@ class Placement:
         """Stranded DNNs come at once; others return by the step, or now when it is off."""
         self.lost.discard(processor)
         self._hold.clear()
+        if not self.binds:
+            return
         for dnn in self._dnns.values():
             if dnn.processor in self.lost:
                 self._evacuate(dnn, now_ns, out)
@@ -137,23 +146,38 @@ class Placement:
 
     def runs_nowhere(self, dnn: Dnn) -> bool:
         """Whether no processor works for a DNN, so that moving does not help either."""
-        return not any(self._works(dnn, processor) for processor in PROCESSORS)
+        return not any(self._works(dnn, processor) for processor in dnn.places)
 
     def _works(self, dnn: Dnn, processor: str) -> bool:
-        return processor not in self.lost and (dnn.name, processor) not in self._unfit
+        there = processor in self._lanes and processor not in self.lost
+        return there and (dnn.name, processor) not in self._unfit
 
     def unfit(self, dnn: Dnn, processor: str, now_ns: int, out: list[Action]) -> None:
-        """A DNN fails on ``processor`` again and again: it runs on the other one, for good. If
-        that is no use either it does not run any more."""
+        """A DNN fails on ``processor`` again and again: it runs on another one, for good. If none
+        is of use it does not run any more."""
         self._unfit.add((dnn.name, processor))
         if dnn.processor == processor:
             self._evacuate(dnn, now_ns, out, f"keeps failing on the {processor.upper()}")
 
     def _evacuate(self, dnn: Dnn, now_ns: int, out: list[Action], reason: str = "") -> None:
-        target = CPU if dnn.processor == GPU else GPU
-        if not self._works(dnn, target) or self.moving.get(dnn.name, ("", 0))[0] == target:
+        others = [each for each in dnn.places if each != dnn.processor and self._works(dnn, each)]
+        if not others:
+            return
+        target = GPU if GPU in others else self._best(dnn, others)
+        if self.moving.get(dnn.name, ("", 0))[0] == target:
             return
         self._move(dnn, target, reason or f"{dnn.processor.upper()} lost", now_ns, out)
+
+    def _best(self, dnn: Dnn, processors: Sequence[str]) -> str:
+        """Where a DNN takes least, of processors that never cut. (0: nobody knows.)"""
+        return min(processors, key=lambda each: (dnn.expected_off_ns(each) or inf, each))
+
+    def _away(self, dnn: Dnn) -> str:
+        """Where it is, off the GPU, or would be."""
+        if dnn.processor != GPU:
+            return dnn.processor
+        there = [each for each in dnn.places if each != GPU and self._works(dnn, each)]
+        return self._best(dnn, there) if len(there) > 1 else CPU
 
     def _move(self, dnn: Dnn, target: str, reason: str, now_ns: int, out: list[Action]) -> None:
         self.moving[dnn.name] = (target, now_ns)
@@ -165,7 +189,8 @@ class Placement:
         gpu_ns, other_ns, chunks = dnn.expected_gpu()
         one_by_one_ns = gpu_ns + other_ns
         gaps = chunking.gaps(chunks, one_by_one_ns, gap_ns)
-        cpu_ns = dnn.expected_cpu_ns()
+        away = self._away(dnn)
+        cpu_ns = dnn.expected_off_ns(away)
         duty = 1.0 if dnn.greedy else min(1.0, dnn.window.inferences * cpu_ns / self.interval_ns)
         return Load(
             name=dnn.name,
@@ -175,6 +200,7 @@ class Placement:
             latency_ns=dnn.latency_now_ns(now_ns),
             lone_gpu_ns=chunking.lone_ns(gaps, one_by_one_ns, gap_ns, frame_ns),
             cpu_ns=cpu_ns,
+            away=away,
             gpu_share=min(1.0, dnn.window.gpu_ns / max(opened_ns, 1)),
             gpu_demand=1.0
             if dnn.greedy
@@ -184,5 +210,5 @@ class Placement:
             # no CPU latency in the profile: nobody knows whether the CPU pays
             held=cpu_ns == 0
             or now_ns < self._hold.get(dnn.name, (0, 0))[0]
-            or any((dnn.name, processor) in self._unfit for processor in PROCESSORS),
+            or any((dnn.name, processor) in self._unfit for processor in (GPU, away)),
         )

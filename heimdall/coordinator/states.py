@@ -15,8 +15,10 @@ from heimdall.vocabulary.events import (
     ChunkFinished,
     DnnBuilt,
     DnnRemoved,
+    Drop,
     FallbackFinished,
     Finish,
+    InferenceRequested,
     InputReady,
     JobFailed,
     Prepare,
@@ -45,18 +47,19 @@ class State(Name):
 # A global is found sooner than a member of an Enum, and decisions are made of such look-ups.
 PREPARING, READY, RUNNING, FALLBACK, FINISHED, DROPPED = State
 
-_DROPPED = dict.fromkeys((JobFailed, ProcessorLost, DnnRemoved, DnnBuilt), DROPPED)
+_DROPPED = dict.fromkeys((JobFailed, ProcessorLost, DnnRemoved, DnnBuilt, Drop), DROPPED)
 
 TABLE: Mapping[State, Mapping[type, State]] = {
     PREPARING: {InputReady: READY, **_DROPPED},
     READY: {
         RunChunk: RUNNING,
         RunFallback: FALLBACK,
-        Prepare: PREPARING,  # the next stage
+        Prepare: PREPARING,  # the next stage, or the first one anew
         Finish: FINISHED,
         **_DROPPED,
     },
-    RUNNING: {ChunkFinished: READY, **_DROPPED},
+    # Asked for again, elsewhere, where the processor of a queued DNN's job is lost.
+    RUNNING: {ChunkFinished: READY, InferenceRequested: READY, **_DROPPED},
     FALLBACK: {FallbackFinished: READY, **_DROPPED},
     # Decoding of the result may still fail.
     FINISHED: {JobFailed: FINISHED},

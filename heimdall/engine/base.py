@@ -135,6 +135,27 @@ class Network(ABC):
             start = end
         return self.read(state)
 
+    @property
+    def handovers(self) -> Mapping[int, tuple[str, ...]]:
+        """Where a job may go on elsewhere: before which ops, neither the first nor past the last,
+        and which tensors of the graph another processor needs for the rest, besides the inputs.
+        Empty for an engine that cannot hand over."""
+        return {}
+
+    def hand_over(self, state: State) -> dict[str, np.ndarray]:
+        """The tensors that ``handovers`` names where a job has got to, in the graph's shapes."""
+        raise ValueError(f"{self.graph.name} cannot be handed over by this engine")
+
+    def take_over(
+        self,
+        state: State,
+        op: int,
+        inputs: Mapping[str, np.ndarray],
+        tensors: Mapping[str, np.ndarray],
+    ) -> None:
+        """Go on before ``op`` with the ``inputs`` and ``tensors`` of a job from elsewhere."""
+        raise ValueError(f"{self.graph.name} cannot be taken over by this engine")
+
     def op_times(self, state: State) -> list[int] | None:
         """Device time in ns of each op since ``write``; None unless the engine ``times_ops``, and
         where it has run several ops as one: a range of one op is always timed."""
@@ -172,6 +193,7 @@ class Engine(ABC):
     computes: bool = False  # its outputs are the network's; else they only have the right shapes
     hardware: bool = False  # a real GPU, which no core of the CPU has to play
     cuts_at_any_op: bool = False  # a cut costs a wait; else each range must be made ready first
+    cuts_where_asked: bool = False  # ``load_segments``: ops from one set of tensors to another
     ends_early: bool = False  # ``Network.run_parts`` asks before each part, and stops when told
     times_ops: bool = False  # ``Network.op_times`` tells
     saves_later: bool = False  # binaries are made by ``save_kernels`` alone
@@ -187,6 +209,11 @@ class Engine(ABC):
         """Compile and place a graph. ``force_fallback`` names ONNX op types or node names
         that must run as fallback ops (phones' GPU engines lack many: paper, Table 2).
         ``on_progress(done, total)`` is told while that takes long."""
+
+    def load_segments(self, graph: Graph, cuts: Sequence[Collection[str]]) -> Network:
+        """The same as ``len(cuts) + 1`` ops, each from one set of tensors to the next, so that it
+        hands over between any two; for engines that declare ``cuts_where_asked``."""
+        raise DeviceError(f"engine {self.name} cannot cut {graph.name} where it is asked to")
 
     def load_built(self, graph: Graph, *, force_fallback: Collection[str] = ()) -> Network | None:
         """The same where no compiler need run for it; None where one must, or it is not known

@@ -1,4 +1,5 @@
-"""Ops that an engine lacks, run by onnxruntime on the CPU (Heimdall paper, section 7.2)."""
+"""Some nodes of a graph, run by onnxruntime on the CPU: ops that an engine lacks (Heimdall paper,
+section 7.2), or a part of a network between two cuts."""
 
 from __future__ import annotations
 
@@ -14,23 +15,30 @@ from heimdall.graph.graph import Graph
 
 
 class FallbackOps:
-    """Some nodes of a graph as an onnxruntime session of one thread that never spins."""
+    """Some nodes of a graph as an onnxruntime session whose ``threads`` never spin."""
 
     def __init__(
-        self, graph: Graph, nodes: Collection[str], inputs: Sequence[str], outputs: Sequence[str]
+        self,
+        graph: Graph,
+        nodes: Collection[str],
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        threads: int = 1,
     ) -> None:
         """``nodes`` by name, in the graph's order; ``outputs`` are what others read.
 
         Raises ModelError when onnxruntime cannot run them either.
         """
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
-        self._what = f"nodes {sorted(nodes)} of {graph.name}"
+        named = sorted(nodes)
+        few = f"{named}" if len(named) < 9 else f"{named[0]!r} ... {named[-1]!r} ({len(named)})"
+        self._what = f"nodes {few} of {graph.name}"
         self._shapes = {name: graph.tensors[name].shape for name in outputs}
         model = _submodel(graph, set(nodes), inputs, outputs)
         level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
         try:
             self._session = ort.InferenceSession(
-                model.SerializeToString(), session_options(1, level), providers=PROVIDERS
+                model.SerializeToString(), session_options(threads, level), providers=PROVIDERS
             )
         except Exception as error:  # onnxruntime raises a dozen types of its own
             raise ModelError(

@@ -14,6 +14,7 @@ import numpy as np
 from heimdall.engine.base import Engine, LoadProgress, Network, Op, State
 from heimdall.engine.checks import check_forced, check_inputs, check_range, is_forced
 from heimdall.graph.costs import node_bytes, node_flops
+from heimdall.graph.cuts import alive
 from heimdall.graph.graph import Graph
 from heimdall.vocabulary.processors import GPU
 
@@ -105,6 +106,26 @@ class NullNetwork(Network):
         assert isinstance(state, NullState)
         check_range(self.ops, state.position, len(self.ops), len(self.ops))
         return {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in self.outputs}
+
+    @property
+    def handovers(self) -> Mapping[int, tuple[str, ...]]:
+        return {op: alive(self.graph, op) for op in range(1, len(self.ops))}
+
+    def hand_over(self, state: State) -> dict[str, np.ndarray]:
+        assert isinstance(state, NullState)
+        tensors = (self.graph.tensors[name] for name in self.handovers[state.position])
+        return {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in tensors}
+
+    def take_over(
+        self,
+        state: State,
+        op: int,
+        inputs: Mapping[str, np.ndarray],
+        tensors: Mapping[str, np.ndarray],
+    ) -> None:
+        assert isinstance(state, NullState)
+        self.write(state, inputs)
+        state.position = op
 
     def op_times(self, state: State) -> list[int] | None:
         assert isinstance(state, NullState)

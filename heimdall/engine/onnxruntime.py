@@ -16,6 +16,7 @@ import onnxruntime as ort
 
 from heimdall.engine.base import Engine, LoadProgress, Network, Op, State
 from heimdall.engine.checks import check_forced, check_inputs, check_range, is_forced
+from heimdall.engine.segments import SegmentedNetwork
 from heimdall.engine.submodels import PROVIDERS, Splitter, in_order, session_options
 from heimdall.errors import ConfigError, ModelError
 from heimdall.graph.costs import node_bytes, node_flops
@@ -39,6 +40,7 @@ class OnnxRuntimeEngine(Engine):
 
     name = "onnxruntime"
     computes = True
+    cuts_where_asked = True
 
     def __init__(self, threads: int = 1, processor: str = GPU) -> None:
         if threads < 1:
@@ -80,6 +82,9 @@ class OnnxRuntimeEngine(Engine):
             )
         except Exception as error:  # onnxruntime raises a dozen types of its own
             raise ModelError(f"onnxruntime cannot load {graph.name}: {error}") from error
+
+    def load_segments(self, graph: Graph, cuts: Sequence[Collection[str]]) -> SegmentedNetwork:
+        return SegmentedNetwork(graph, cuts, self.threads)
 
     def describe(self) -> Mapping[str, str]:
         return {

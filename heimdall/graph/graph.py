@@ -67,6 +67,11 @@ class Graph:
         """The same graph with all weights, for engines that run ONNX; made anew."""
         return weights.attach(self.bare, self.constants)
 
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What the file says of itself: names of classes, an alphabet, who made it."""
+        return {entry.key: entry.value for entry in self.bare.metadata_props}
+
     @cached_property
     def consumers(self) -> Mapping[str, tuple[Node, ...]]:
         """Tensor name -> the nodes that read it."""

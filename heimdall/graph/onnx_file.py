@@ -186,6 +186,7 @@ def _simplify(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
     """Constants are folded as shapes are inferred, so that the size of each is known before;
     batch norms and no-ops are folded by onnxruntime's basic optimiser."""
     _name_nodes(model)
+    metadata = list(model.metadata_props)
     model = inference.infer(path, model)
     _give_outputs_producers(model)
     try:
@@ -197,6 +198,8 @@ def _simplify(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
     _give_outputs_producers(model)
     _name_nodes(model)
     _compare(path, model, found)
+    del model.metadata_props[:]
+    model.metadata_props.extend(metadata)
     return model
 
 

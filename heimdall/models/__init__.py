@@ -1,8 +1,8 @@
 """The catalogue of networks: each turns a frame into input tensors, and outputs into a result.
 
 ``catalog`` lists them, ``base`` is their contract, ``results`` what apps receive; then one task
-a file: ``detect segment hand style face pose text``, and ``custom`` for your own ONNX file, with
-``image_input``, ``boxes`` and ``decoders`` ready for it.
+a file: ``detect segment hand style face face_mesh pose body text ocr``, and ``custom`` for your own
+ONNX file, with ``image_input``, ``boxes`` and ``decoders`` ready for it.
 """
 
 from heimdall.models.base import Network, Pipeline, Prepared
@@ -12,15 +12,27 @@ from heimdall.models.custom import Decode, OnnxPipeline, Preprocess
 from heimdall.models.decoders import Embedding, HeatMaps, Masks
 from heimdall.models.image_input import ImageInput
 from heimdall.models.luminance import luminance_difference, luminance_grid, luminance_plane
-from heimdall.models.results import Body, Detection, Hand, Mask, Picture, TextRegion
+from heimdall.models.results import (
+    Body,
+    Body3D,
+    Detection,
+    FaceMesh,
+    Hand,
+    Mask,
+    Picture,
+    TextLine,
+    TextRegion,
+)
 
 __all__ = [
     "CATALOG",
     "Body",
+    "Body3D",
     "Boxes",
     "Decode",
     "Detection",
     "Embedding",
+    "FaceMesh",
     "Hand",
     "HeatMaps",
     "ImageInput",
@@ -33,6 +45,7 @@ __all__ = [
     "Pipeline",
     "Prepared",
     "Preprocess",
+    "TextLine",
     "TextRegion",
     "luminance_difference",
     "luminance_grid",

@@ -15,10 +15,13 @@ from typing import Any
 
 from heimdall.errors import ConfigError, unknown
 from heimdall.models.base import Pipeline
+from heimdall.models.body import Bodies
 from heimdall.models.custom import OnnxPipeline
 from heimdall.models.detect import NanoDet
 from heimdall.models.face import CenterFace
+from heimdall.models.face_mesh import FaceMeshes
 from heimdall.models.hand import Hands
+from heimdall.models.ocr import OCR
 from heimdall.models.pose import MoveNet
 from heimdall.models.segment import Selfie
 from heimdall.models.style import MultiStyle
@@ -61,7 +64,7 @@ _ENTRIES = (
     ModelEntry(
         "hand",
         "MediaPipe palm 192x192 and hand landmarks 224x224 (lite)",
-        "21 points of each hand",
+        "21 points of each hand, in metres too",
         Hands,
         "Apache-2.0",
         ("hand_palm_lite_192.onnx", "hand_landmark_lite_224.onnx"),
@@ -83,6 +86,14 @@ _ENTRIES = (
         ("centerface_dynamic.onnx",),
     ),
     ModelEntry(
+        "face-mesh",
+        "CenterFace, MediaPipe face mesh 192x192 and iris 64x64",
+        "468 points of each face, irises, the head's pose",
+        FaceMeshes,
+        "MIT and Apache-2.0",
+        ("centerface_dynamic.onnx", "face_mesh_192.onnx", "iris_64.onnx"),
+    ),
+    ModelEntry(
         "movenet",
         "MoveNet Lightning 192x192",
         "17 joints of a body",
@@ -91,12 +102,32 @@ _ENTRIES = (
         ("pose_movenet_lightning_192.onnx",),
     ),
     ModelEntry(
+        "body",
+        "MoveNet 192x192 and MediaPipe pose landmarks 256x256 (full)",
+        "33 joints of a body, in metres too",
+        Bodies,
+        "Apache-2.0",
+        ("pose_movenet_lightning_192.onnx", "pose_landmark_full_256.onnx"),
+    ),
+    ModelEntry(
         "ppocr",
         "PP-OCRv4 text detection, any size",
         "text regions",
         PPOCR,
         "Apache-2.0",
         ("ppocrv4_det_dynamic.onnx",),
+    ),
+    ModelEntry(
+        "ocr",
+        "PP-OCRv4: text detection, direction and recognition",
+        "text lines, read: Chinese and English",
+        OCR,
+        "Apache-2.0",
+        (
+            "ppocrv4_det_dynamic.onnx",
+            "text_ppocr_cls_dynamic.onnx",
+            "text_ppocrv4_rec_dynamic.onnx",
+        ),
     ),
 )
 

@@ -12,6 +12,7 @@ from typing import Any
 import cv2
 import numpy as np
 
+from heimdall.models import crop
 from heimdall.models.base import Network, Pipeline, Prepared
 from heimdall.models.letterbox import Letterbox, letterbox, unit_rgb
 from heimdall.models.nms import nms, pairwise_iou
@@ -71,8 +72,9 @@ class Hands(Pipeline[list[Hand]]):
         crops = []
         for palm in previous[0]:
             to_crop = crop_transform(palm)
-            crop = cv2.warpAffine(image, to_crop, (HAND_SIDE, HAND_SIDE), flags=cv2.INTER_LINEAR)
-            crops.append(Prepared({"input_1": unit_rgb(crop)}, cv2.invertAffineTransform(to_crop)))
+            # without crop.cut's half pixel, which brought no point nearer to MediaPipe's own
+            part = cv2.warpAffine(image, to_crop, (HAND_SIDE, HAND_SIDE), flags=cv2.INTER_LINEAR)
+            crops.append(Prepared({"input_1": unit_rgb(part)}, to_crop))
         return crops
 
     def decode(self, stage: int, outputs: Mapping[str, np.ndarray], context: Any) -> Any:
@@ -101,31 +103,24 @@ class Hands(Pipeline[list[Hand]]):
             for box, point, score in zip(corners, points, scores, strict=True)
         ]
 
-    def _hand(self, outputs: Mapping[str, np.ndarray], to_frame: np.ndarray) -> Hand | None:
+    def _hand(self, outputs: Mapping[str, np.ndarray], to_crop: np.ndarray) -> Hand | None:
         presence = float(outputs["Identity_1"][0, 0])
         if presence < self.presence:
             return None
-        points = outputs["Identity"][0].reshape(21, 3).astype(np.float32)
-        scale = float(np.hypot(to_frame[0, 0], to_frame[1, 0]))
-        points[:, :2] = points[:, :2] @ to_frame[:, :2].T.astype(np.float32) + to_frame[:, 2]
-        points[:, 2] *= scale
+        points = crop.to_frame(outputs["Identity"].reshape(21, 3), to_crop)
+        world = crop.turned_to_frame(outputs["Identity_3"].reshape(21, 3), to_crop)
         # the network was trained on mirrored selfies, where a right hand looks like a left one
         side = "left" if outputs["Identity_2"][0, 0] > 0.5 else "right"
-        return Hand(points, presence, side)
+        return Hand(points, presence, side, world)
 
 
 def crop_transform(palm: Palm) -> np.ndarray:
     """The affine map (2, 3) from frame pixels to the upright 224 x 224 crop around a hand."""
     up = palm.points[MIDDLE_KNUCKLE] - palm.points[WRIST]
-    length = float(np.hypot(up[0], up[1]))
-    up = up / length if length > 1e-6 else np.array([0.0, -1.0], np.float32)
+    up = up / max(float(np.hypot(up[0], up[1])), 1e-6)
     width, height = palm.box[2:] - palm.box[:2]
     centre = (palm.box[:2] + palm.box[2:]) / 2 + up * LIFT * height
-    scale = HAND_SIDE / max(REACH * float(max(width, height)), 1.0)
-    across = np.array([-up[1], up[0]])  # a quarter turn clockwise on the screen: the crop's x
-    turn = scale * np.stack([across, -up])
-    shift = HAND_SIDE / 2 - turn @ centre
-    return np.column_stack([turn, shift])
+    return crop.upright(centre, up, REACH * float(max(width, height)), HAND_SIDE)
 
 
 def _distinct(hands: Sequence[Hand]) -> list[Hand]:

@@ -71,7 +71,7 @@ class Overlay:
         elif status.view != OverlayView.OFF:
             panel = Panel(unit, glyphs, status, small=status.view == OverlayView.SMALL)
         if status.view == OverlayView.TIMELINE and not status.help:
-            strip = Strip(unit, glyphs, size)
+            strip = Strip(unit, glyphs, size, status.others)
         if status.notice:
             lift = strip.height if strip else 0
             toast = Toast(unit, glyphs, size, status.notice, lift)

@@ -119,7 +119,10 @@ class Panel(Sheet):
         policy = f"{status.scheduler} · {status.mode}"
         if status.gap_utilization is not None:
             policy += f" · gaps {status.gap_utilization:.0%} used"
-        for text in (policy, status.device):
+        lines = [policy, status.device]
+        if status.picture_age_ms is not None:
+            lines.insert(0, f"picture {status.picture_age_ms:.0f} ms old when shown")
+        for text in lines:
             self.put(self.fitted(text, 11, self._wide), self._left, self._y, 11, DIM)
             self._y += self.px(14)
         for text in self.wrapped(status.reason, 11, self._wide)[:2]:

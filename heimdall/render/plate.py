@@ -30,11 +30,16 @@ class Copier:
         self._corners = surface.ctx.vertex_array(self._program, [])
 
     def draw(
-        self, picture: moderngl.Texture, place: tuple[int, int, int, int], start: tuple[int, int]
+        self,
+        picture: moderngl.Texture,
+        place: tuple[int, int, int, int],
+        start: tuple[int, int],
+        scale: float = 1.0,
     ) -> None:
         """Blend onto a place of the surface, (x, y, width, height), the pixels of ``picture`` from
-        (x, y) on, y up; blending must be on, by ``OVER``."""
-        wide, tall = picture.size
+        (x, y) on, y up; blending must be on, by ``OVER``. The picture may be smaller by a scale
+        than what start and place measure."""
+        wide, tall = (side / scale for side in picture.size)
         self._program["u_surface"] = self._surface.size
         self._program["u_place"] = place
         part = (start[0] / wide, start[1] / tall, place[2] / wide, place[3] / tall)

@@ -27,7 +27,8 @@ def glsl(ctx: moderngl.Context, source: str) -> str:
 
 
 class Programs:
-    """``programs["bars"]`` is shaders/bars.vert with shaders/bars.frag, compiled once."""
+    """``programs["bars"]`` is shaders/bars.vert with shaders/bars.frag, compiled once;
+    ``programs["model+SKIN"]`` is compiled with SKIN defined."""
 
     def __init__(self, ctx: moderngl.Context):
         self._ctx = ctx
@@ -39,9 +40,11 @@ class Programs:
         return self._compiled[name]
 
     def _compile(self, name: str) -> moderngl.Program:
+        file, *words = name.split("+")
+        defined = "".join(f"#define {word}\n" for word in words)
         vertex, fragment = (
-            glsl(self._ctx, (_SHADERS / file).read_text(encoding="utf-8"))
-            for file in (f"{_VERTEX.get(name, name)}.vert", f"{name}.frag")
+            glsl(self._ctx, defined + (_SHADERS / each).read_text(encoding="utf-8"))
+            for each in (f"{_VERTEX.get(file, file)}.vert", f"{file}.frag")
         )
         try:
             return self._ctx.program(vertex_shader=vertex, fragment_shader=fragment)

@@ -8,18 +8,22 @@ surface, so that a small camera picture on a large screen still gets fine lines.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import cv2
 import moderngl
 import numpy as np
 
+from heimdall.capture.lens import Camera
 from heimdall.errors import AppError, ConfigError
 from heimdall.models.pose import BONES
 from heimdall.models.results import Body, Detection, Hand, Mask
 from heimdall.render import shapes
 from heimdall.render.backdrop import Behind, Copied, Sampled
+from heimdall.render.content.figures import Figure, Hider
+from heimdall.render.content.model import Model
 from heimdall.render.glyphs import Glyphs, glyph_quads
 from heimdall.render.kept import Kept
 from heimdall.render.layout import Letterbox
@@ -27,7 +31,8 @@ from heimdall.render.mesh import load
 from heimdall.render.plate import MIX
 from heimdall.render.programs import Programs
 from heimdall.render.shapes import Color
-from heimdall.render.stage import Piece, Stage
+from heimdall.render.solids import SOLIDS, Solid, Solids
+from heimdall.render.stage import Piece
 from heimdall.render.surface import Surface
 from heimdall.render.textures import TextureCache, mask_textures
 
@@ -68,11 +73,15 @@ class _Occlusion:
     values: np.ndarray
 
 
-_Layer = _Bars | _Text | _Tint | _Image | _Occlusion | Piece
+_Layer = _Bars | _Text | _Tint | _Image | _Occlusion | Solid
 
 
 class Scene:
-    """Layers over the camera picture, drawn to a surface. Main thread only."""
+    """Layers over the camera picture, drawn to a surface. Main thread only.
+
+    ``camera``: the one that took the picture; while its pose is None, nothing that stands in the
+    world is drawn.
+    """
 
     def __init__(self, surface: Surface):
         self._surface = surface
@@ -81,8 +90,8 @@ class Scene:
         self._bars = shapes.bars(ctx, self._programs)
         self._text = glyph_quads(ctx, self._programs)
         self._glyphs = Glyphs(ctx)
-        self._stage = Stage(ctx, self._programs)
-        self._kept = Kept(surface, self._programs, self._stage) if surface.software else None
+        self._solids = Solids(surface, self._programs)
+        self._kept = Kept(surface, self._programs, self._solids)
         self._masks = mask_textures(ctx)
         self._images = TextureCache(lambda pixels: _image(surface, pixels))
         self._quads = {
@@ -90,13 +99,15 @@ class Scene:
         }
         self._backdrop = (Copied if surface.software else Sampled)(surface, self._programs)
         self._sequence: int | None = None
+        # What took the picture, with its pose in the world where that is known.
+        self.camera: Camera | None = None
         self._layers: list[_Layer] = []
         self._behind: Behind | None = None
         self._box = Letterbox.fit((1, 1), surface.size)
 
-    def begin(self, image: np.ndarray, sequence: int) -> None:
-        """Start a frame over ``image``, BGR uint8 (h, w, 3)."""
-        self._layers, self._behind = [], None
+    def begin(self, image: np.ndarray, sequence: int, camera: Camera | None = None) -> None:
+        """Start a frame over ``image``, BGR uint8 (h, w, 3), that ``camera`` took."""
+        self._layers, self._behind, self.camera = [], None, camera
         self.load(image, sequence)
 
     def load(self, image: np.ndarray, sequence: int) -> None:
@@ -111,6 +122,7 @@ class Scene:
         if sequence != self._sequence or box != self._box:
             self._box, self._sequence = box, sequence
             self._backdrop.load(image, box)
+            self._solids.see(image)
 
     def to_picture(self, x: float, y: float) -> tuple[float, float]:
         """Picture coordinates of a point on the surface, such as the mouse."""
@@ -252,24 +264,111 @@ class Scene:
             _check_image(texture)
         self._layers.append(Piece(name, (at[0], at[1]), width, yaw, texture, max(lift, 0.0)))
 
-    def occlude(self, mask: Mask) -> None:
-        """Show the camera picture in front of this frame's meshes where the mask is likely."""
-        self._layers.append(_Occlusion(_checked_mask(mask)))
+    def model(
+        self,
+        file: str | Path,
+        at: object,
+        *,
+        scale: float = 1.0,
+        yaw: float = 0.0,
+        lift: float = 0.0,
+        width: float | None = None,
+        ground: bool = True,
+        animation: str | int | None = None,
+        time: float | None = None,
+        fade: float = 1.0,
+        texture: np.ndarray | Mapping[str, np.ndarray] | None = None,
+    ) -> Model | None:
+        """A 3-D model, .glb, .gltf or .obj, or one of the bundled by its name, in its true size.
+
+        ``at``: an anchor, or anything else with a `pose`, or a `Pose` from the model's axes (y up)
+        to the world; it is drawn where ``camera`` sees that. Or a point of the picture, where no
+        pose is known: then ``width`` is how wide it looks, unturned, in picture pixels.
+        ``scale`` enlarges it, ``yaw`` turns it about its vertical, in degrees, ``lift`` raises it,
+        in metres. ``ground``: its lowest point, not its origin, is on the anchor's plane, where its
+        shadow falls. ``animation``: which one is played, by name or number, at ``time`` in seconds
+        (None: by the clock), over and over. ``fade``: 1 to 0; a model with 0 is loaded and not
+        drawn. ``texture``: RGB uint8 in place of a material's picture, by the material's name, or
+        of the first one's.
+
+        It is loaded beside the frames: None is returned until it is there, then what it has.
+        Raises AppError and ModelError for files that cannot be drawn. Docs: docs/models3d.md.
+        """
+        given = texture.values() if isinstance(texture, Mapping) else [texture]
+        for image in given:
+            if image is not None:
+                _check_image(image)
+        model, figure = self._solids.figure(
+            file,
+            at,
+            self.camera,
+            self._box,
+            scale=scale,
+            yaw=yaw,
+            lift=lift,
+            width=width,
+            ground=ground,
+            animation=animation,
+            time_s=time,
+            fade=fade,
+            texture=texture,
+        )
+        if figure is not None:
+            self._layers.append(figure)
+        return model
+
+    @property
+    def environment(self) -> str | Path | None:
+        """A file with an environment map (.exr, .hdr, .png, .jpg; equirectangular) whose light
+        models stand in, tinted by what the camera sees; None: a bright room's."""
+        return self._solids.environment
+
+    @environment.setter
+    def environment(self, file: str | Path | None) -> None:
+        self._solids.environment = file
+
+    @property
+    def estimates_light(self) -> bool:
+        """Whether the camera's picture tints and turns the light that models stand in."""
+        return self._solids.estimates
+
+    @estimates_light.setter
+    def estimates_light(self, wanted: bool) -> None:
+        self._solids.estimates = wanted
+
+    def occlude(self, front: Mask | object) -> None:
+        """Show the camera picture in front of this frame's solids: where a mask is likely, or where
+        a plane (anything with a `pose`, y up from it, and perhaps a `size` along its x and z in
+        metres) is nearer than they are."""
+        if isinstance(front, Mask):
+            self._layers.append(_Occlusion(_checked_mask(front)))
+        elif (hider := self._solids.hider(front, self.camera)) is not None:
+            self._layers.append(hider)
+
+    def settle(self) -> bool:
+        """Wait until the models that were asked for are loaded; False if they all were."""
+        return self._solids.settle()
+
+    def took(self, render_ns: float, interval_ns: float) -> None:
+        """What the last frame took of the GPU, and how far frames are apart: where they would be
+        late, models are drawn less finely."""
+        self._solids.took(render_ns, interval_ns)
 
     def render(self) -> None:
         """Issue all draws of the frame to the surface's framebuffer."""
-        layers = _after_meshes(self._layers)
-        pieces = [layer for layer in layers if isinstance(layer, Piece)]
+        layers = _in_order(self._layers)
+        pieces = [layer for layer in layers if isinstance(layer, SOLIDS)]
         masks = [layer.values for layer in layers if isinstance(layer, _Occlusion)]
+        self._solids.begin()
         if pieces and masks:
-            corners = [self._stage.corners(piece, self._box) for piece in pieces]
-            self._backdrop.cut(self._box, self._box.extent(np.concatenate(corners)), masks)
-        # Of meshes that other layers lie between, the depth must be kept while those are drawn.
-        kept = bool(self._kept and _together(layers) and self._kept.stand_still(pieces, self._box))
+            corners = self._solids.corners(pieces, self._box)
+            self._backdrop.cut(self._box, self._box.extent(corners), masks)
+        # Of solids that other layers lie between, the depth must be kept while those are drawn.
+        kept = _together(layers) and self._keeps(pieces)
         target = self._surface.flat if kept or not pieces else self._surface.framebuffer
         self._surface.target = target
         self._backdrop.draw(target, self._box, self._behind)
-        if self._kept and kept:
+        if kept:
             self._kept.show(pieces, self._box)
         elif pieces:
             self._surface.clear_depth()
@@ -282,8 +381,14 @@ class Scene:
         self._ctx.blend_func = MIX
         self._draw_layers(layers, target, kept)
         target.scissor = (0, 0, *self._surface.size)
-        for cache in (self._masks, self._images, self._stage):
+        for cache in (self._masks, self._images, self._solids):
             cache.trim()
+
+    def _keeps(self, pieces: Sequence[Solid]) -> bool:
+        """Whether solids are drawn into a picture of their own: a software GPU's that stand still,
+        and those that are drawn with fewer pixels."""
+        still = self._surface.software and self._kept.stand_still(pieces, self._box)
+        return still or self._solids.scale < 1
 
     def _over_picture(self, program: str, target: moderngl.Framebuffer) -> None:
         target.viewport = self._box.gl_box()
@@ -314,10 +419,10 @@ class Scene:
                     self._images.get(pixels).use(0)
                     self._programs["quad"]["u_homography"] = tuple(homography.T.ravel())
                     self._quads["quad"].render(moderngl.TRIANGLE_FAN, vertices=4)
-                case Piece() if not kept:
+                case Piece() | Figure() | Hider() if not kept:
                     meshes += 1
-                    self._stage.draw(layer, self._box, target)
-                case Piece() if self._kept and not meshes:  # the first is all of them
+                    self._solids.draw(layer, self._box, target)
+                case Piece() | Figure() | Hider() if not meshes:  # the first is all of them
                     meshes += 1
                     self._kept.draw()
                 case _Occlusion() if meshes:
@@ -351,17 +456,24 @@ class Scene:
         return self._box.to_screen(array[:, :2])
 
 
-def _after_meshes(layers: Sequence[_Layer]) -> list[_Layer]:
-    """The layers, with occlusions moved behind the last mesh if they were called before it."""
-    last = max((i for i, layer in enumerate(layers) if isinstance(layer, Piece)), default=-1)
-    early = [layer for layer in layers[: last + 1] if isinstance(layer, _Occlusion)]
-    kept = [layer for layer in layers[: last + 1] if not isinstance(layer, _Occlusion)]
-    return [*kept, *early, *layers[last + 1 :]]
+def _in_order(layers: Sequence[_Layer]) -> list[_Layer]:
+    """The layers, with planes that hide solids before the first of those, and masks that do, if
+    they were called earlier, behind the last."""
+    solid = [i for i, layer in enumerate(layers) if isinstance(layer, Piece | Figure)]
+    if not solid:
+        return [layer for layer in layers if not isinstance(layer, Hider)]
+    first, last = solid[0], solid[-1]
+    hiders = [layer for layer in layers if isinstance(layer, Hider)]
+    others = [(i, layer) for i, layer in enumerate(layers) if not isinstance(layer, Hider)]
+    early = [each for i, each in others if i < last and isinstance(each, _Occlusion)]
+    before = [each for i, each in others if i < first and not isinstance(each, _Occlusion)]
+    within = [each for i, each in others if first <= i <= last and not isinstance(each, _Occlusion)]
+    return [*before, *hiders, *within, *early, *(each for i, each in others if i > last)]
 
 
 def _together(layers: Sequence[_Layer]) -> bool:
-    """Whether there are meshes, and no other layer between them."""
-    where = [number for number, layer in enumerate(layers) if isinstance(layer, Piece)]
+    """Whether there are solids, and no other layer between them."""
+    where = [number for number, layer in enumerate(layers) if isinstance(layer, SOLIDS)]
     return bool(where) and where[-1] - where[0] < len(where)
 
 

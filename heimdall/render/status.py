@@ -37,8 +37,10 @@ class Status:
     dnns: tuple[DnnStatus, ...]
     gap_utilization: float | None
     reason: str
+    picture_age_ms: float | None = None  # of the camera picture when it is shown; None: no camera
     message: str = ""  # an error to show until it is gone
     notice: str = ""  # what the user asked for is done
     view: str = OverlayView.PANEL
+    others: Sequence[str] = ()  # processors beside the GPU and the CPU, in the timeline's order
     help: Sequence[tuple[str, str]] = ()  # keys and what they do, while the card is shown
     now_ns: int = 0  # the right edge of the timeline, on the clock of its spans

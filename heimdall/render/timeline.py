@@ -28,19 +28,23 @@ Span = tuple[int, str, int, int]  # number of the lane, DNN, start and end in ns
 class Strip(Sheet):
     """The fixed part of the timeline: ground and lane names. The colours are those of the panel.
 
-    Every pixel costs a software GPU, so it is no wider than it must be.
+    ``others``: further processors, each with a lane below the usual ones. Every pixel costs a
+    software GPU, so it is no wider than it must be.
     """
 
-    def __init__(self, unit: float, glyphs: Glyphs, surface: tuple[int, int]):
+    def __init__(
+        self, unit: float, glyphs: Glyphs, surface: tuple[int, int], others: Sequence[str] = ()
+    ):
         super().__init__(unit, glyphs)
+        labels = (*LANES.values(), *others)
         edge, lane = self.px(12), self.px(11)
         right, bottom = min(surface[0] - edge, edge + self.px(_WIDE)), surface[1] - edge
-        top = bottom - len(LANES) * lane - self.px(7)
+        top = bottom - len(labels) * lane - self.px(7)
         self.left, self.right = edge + self.px(54), right - self.px(6)
-        self.tops = [top + self.px(4) + number * lane for number in range(len(LANES))]
+        self.tops = [top + self.px(4) + number * lane for number in range(len(labels))]
         self.thick = self.px(9)
         self.height = surface[1] - top
-        for name, y in zip(LANES.values(), self.tops, strict=True):
+        for name, y in zip(labels, self.tops, strict=True):
             self.put(name, edge + self.px(8), y - self.px(2), 11, INK)
         self.ground(edge, top, right, bottom)
 
@@ -59,6 +63,7 @@ class Timeline:
 
     def add(self, spans: Sequence[Span], names: Sequence[str]) -> None:
         """Take in new spans; ``names`` are the DNNs in the order of their colours."""
+        self._have(max((span[0] + 1 for span in spans), default=0))
         for lane, name, start_ns, end_ns in spans:
             look = _DNN + names.index(name) % len(COLORS) if name in names else _FRAME
             first = start_ns // _COLUMN_NS
@@ -69,15 +74,21 @@ class Timeline:
     def pixels(self, strip: Strip, now_ns: int) -> np.ndarray:
         """The lanes, premultiplied RGBA uint8 (height, width, 4), top row first; their top left
         corner is the strip's ``left`` and first of ``tops``."""
-        width = max(strip.right - strip.left, 1)
+        width, lanes = max(strip.right - strip.left, 1), len(strip.tops)
+        self._have(lanes)
         self._reach(now_ns // _COLUMN_NS)
         columns = (np.arange(width) * _COLUMNS // width + self._end) % _COLUMNS
         tall = strip.tops[-1] + strip.thick - strip.tops[0]
         picture = np.full((tall, width), _TINTS[_EMPTY])
-        for top, tints in zip(strip.tops, _TINTS[self._looks[:, columns]], strict=True):
+        for top, tints in zip(strip.tops, _TINTS[self._looks[:lanes, columns]], strict=True):
             first = top - strip.tops[0]
             picture[first : first + strip.thick] = tints
         return picture.view(np.uint8).reshape(tall, width, 4)
+
+    def _have(self, lanes: int) -> None:
+        """Make room for so many of them."""
+        if (more := lanes - len(self._looks)) > 0:
+            self._looks = np.vstack([self._looks, np.full((more, _COLUMNS), _EMPTY, np.uint8)])
 
     def _reach(self, end: int) -> None:
         """Make room up to this column: what is older than the window goes."""

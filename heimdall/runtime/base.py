@@ -8,15 +8,20 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from heimdall.analyzer.partition import Cut, strategy_of
 from heimdall.app import App, RunOptions
 from heimdall.capture import Frame
 from heimdall.errors import AppError
 from heimdall.runtime.callbacks import Callbacks
 from heimdall.runtime.executor import Result
+from heimdall.runtime.models import Desk, Wait
+from heimdall.runtime.scene_watch import SceneWatch
 from heimdall.runtime.setup import Setup
 from heimdall.runtime.station import Station
-from heimdall.runtime.telemetry.figures import DnnFigures, Figures
+from heimdall.runtime.telemetry.figures import DnnFigures, Figures, share
+from heimdall.runtime.telemetry.kept import Kept
 from heimdall.runtime.telemetry.report import Reporter
 from heimdall.tracking import Tracker
 from heimdall.vocabulary.events import (
@@ -26,6 +31,7 @@ from heimdall.vocabulary.events import (
     InferenceRequested,
     Prepare,
     Reconfigured,
+    SceneChanged,
 )
 
 log = logging.getLogger(__name__)
@@ -51,6 +57,7 @@ class BaseRun:
     """
 
     closed = False
+    _desk: Desk | None = None  # where it has models to serve
 
     def __init__(
         self,
@@ -67,14 +74,18 @@ class BaseRun:
         self.scheduler = station.scheduler
         self.mode, self.fps = station.mode, setup.fps
         self._callbacks = Callbacks()
-        self._figures = _figures(setup)
+        self._figures = _figures(setup, options.cpu_workers or 1)
         self._waiting: list[_Waiting] = []
         self._asked: dict[str, int] = {}  # how often a DNN was asked for
+        self._options_of: dict[str, Mapping[str, Any]] = {}  # the last time
         self._jobs: dict[int, tuple[int, int]] = {}  # in flight: their frame, and that count
         self._reason = ""
         self._startup_s = 0.0
         self._tracker = app._tracker = Tracker()
-        setup.source.observe = self._tracker.advance
+        self._watch = SceneWatch() if station.replaces else None
+        self._kept = self._new_kept(options)
+        self._observe = _observing(self._tracker, self._watch, self._kept)
+        setup.source.observe = self._observe
         self._names = station.names_for(setup.deployments)  # by those of the station
         self._reporter = Reporter(app, setup, station, self._figures, self._names)
         for name, dnn in self._names.items():
@@ -83,6 +94,24 @@ class BaseRun:
         self._board.join(self, list(self._names))
         station.admit(self._names, setup.deployments)
 
+    def _new_kept(self, options: RunOptions) -> Kept | None:
+        """Where the session is kept, if it is to be."""
+        if options.capture is None:
+            return None
+        station, setup = self._station, self._setup
+        replayable = station.coordinator.keeps_gaps
+        config = dict(station.coordinator.config()) if replayable else None
+        about = {
+            "app": self._app.name,
+            "device": setup.gpu_name,
+            "source": setup.source.describe(),
+            "scripted": options.scripted,
+        }
+        kept = Kept(options.capture, about, config, options.lossless)
+        if replayable:
+            station.board.observers.append(kept.step)
+        return kept
+
     def _renewing(self, dnn: str) -> Callable[[Any, Frame], None]:
         return lambda value, frame: self._tracker.renew(dnn, value, frame)
 
@@ -90,6 +119,11 @@ class BaseRun:
         """The frame that a job begins with, and the next picture shows."""
         self._frame = self._setup.source.latest() or self._frame
         return self._frame
+
+    def _tell_scene(self) -> None:
+        """Tell how much what the DNNs look at has changed since it was told."""
+        if self._watch is not None and (change := self._watch.take()):
+            self._board.tell(SceneChanged(tuple(self._names), change))
 
     @property
     def station(self) -> Station:
@@ -103,10 +137,20 @@ class BaseRun:
 
     def begin(self) -> None:
         """Call the app's start, and ask for what it asks for."""
+        if self._kept is not None:
+            self._kept.begin(self._frame, self._setup.source.live)
         self._callbacks.call(self._app.on_start)
         if self._options.offload:
             self._station.executor.preload(self._names)
         self._request()
+
+    def desk(self, wait: Wait) -> Desk:
+        """Where it serves models; ``wait`` for an answer so."""
+        if self._desk is None:
+            gap_ns = round(1e9 / self.fps) - self._setup.lone_render_ns
+            cut = Cut(gap_ns, strategy_of(self.mode))
+            self._desk = Desk(self._station, wait, cut, self._figures.ran)
+        return self._desk
 
     def now_ns(self) -> int:
         """By the run's clock."""
@@ -142,7 +186,8 @@ class BaseRun:
         name = self._names.inverse[dnn]
         self._asked[dnn] = self._asked.get(dnn, 0) + 1
         self._station.executor.ask(name, options)
-        self._board.tell(InferenceRequested(name))
+        before, self._options_of[dnn] = self._options_of.get(dnn, options), options
+        self._board.tell(InferenceRequested(name, replaces=not _same(before, options)))
         return self._asked[dnn]
 
     def expect(self, dnn: str, sequence: int, request: int = 0) -> Future[Any]:
@@ -177,6 +222,7 @@ class BaseRun:
             else:
                 self._give_up(action.job, dnn, action.reason)
         elif isinstance(action, Prepare):
+            self._figures.dnns[dnn].begun_anew += action.anew != ""
             if action.stage == 0:  # the executor has just taken the newest frame for it
                 self._jobs[action.job] = self._frame.sequence, self._asked.get(dnn, 0)
         elif reason := getattr(action, "reason", ""):
@@ -185,8 +231,10 @@ class BaseRun:
     def delivered(self, result: Result) -> None:
         """A result is there: for the app, and whoever waits for it."""
         dnn, frame = self._names[result.dnn], result.frame
-        self._figures.dnns[dnn].end_to_end_ns.append(result.decoded_ns - result.requested_ns)
+        self._figures.dnns[dnn].shown(result.requested_ns, result.decoded_ns)
         self._reporter.result(dnn, self._clock())
+        if self._kept is not None:
+            self._kept.result(dnn, result.value, frame)
         self._app._keep(dnn, result.value, frame)
         self._callbacks.call(self._app.on_result, dnn, result.value, frame)
         if self._on_result is not None:
@@ -195,10 +243,10 @@ class BaseRun:
             future.set_result(result.value)
         self._request()
 
-    def worked(self, elapsed_ns: int, own: bool) -> None:
-        """The GPU has run a chunk."""
+    def worked(self, processor: str, elapsed_ns: int, own: bool) -> None:
+        """A processor has run a chunk."""
         if own:
-            self._figures.gpu_chunk_ns += elapsed_ns
+            self._figures.ran(processor, elapsed_ns)
 
     def failed(self, job: int, dnn: str, error: str) -> None:
         """A result could not be made."""
@@ -233,7 +281,9 @@ class BaseRun:
     @property
     def errors(self) -> list[str]:
         """What failed on the way, in words."""
-        found = [*self._station.executor.errors_of(self._names), *self._callbacks.errors]
+        names = [*self._names, *(self._desk.names if self._desk else ())]
+        found = [*self._station.executor.errors_of(names), *self._callbacks.errors]
+        found += self._kept.errors if self._kept else []
         if self._setup.source.error:
             found.append(self._setup.source.error)
         return found
@@ -241,7 +291,25 @@ class BaseRun:
     def summary(self) -> dict[str, Any]:
         """The figures until now."""
         figures = self._reporter.summary(self._clock(), self._startup_s)
-        return {**figures, "errors": self.errors, "outputs": {}}
+        if self._desk is not None:
+            asked = self._desk.figures(self._figures.started_ns)
+            answered = sum(each["finished"] for each in asked.values())
+            more_hz = share(answered, figures["seconds"]) or 0.0
+            figures["requests"] = asked
+            figures["throughput_hz"] = round((figures["throughput_hz"] or 0.0) + more_hz, 4)
+        return {**figures, "errors": self.errors, "outputs": self.outputs}
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """What it leaves behind, as far as it is there."""
+        return {} if self._kept is None else {"capture": self._kept.summary}
+
+    def keep(self) -> None:
+        """Finish the file of a session that is kept."""
+        if self._kept is not None:
+            self._kept.close()
+            if self._kept.step in (observers := self._board.observers):
+                observers.remove(self._kept.step)
 
     def halt(self) -> None:
         """Let nothing run any more; what has been seen can still be looked at, and drawn."""
@@ -255,12 +323,40 @@ class BaseRun:
         for each in self._waiting:
             each.future.set_exception(AppError("the session was closed before there was a result"))
         self._waiting.clear()
-        self._station.leave(self, self._names)
-        self._setup.source.close()
-        self._app._end()
+        self.keep()
+        try:
+            if self._desk is not None:
+                self._desk.close()
+        finally:
+            self._station.leave(self, self._names)
+            self._setup.source.close()
+            self._app._end()
 
 
-def _figures(setup: Setup) -> Figures:
+def _observing(
+    tracker: Tracker, watch: SceneWatch | None, kept: Kept | None
+) -> Callable[[Frame], None]:
+    """Follows the picture, on the capture thread, before anybody sees the frame. It does not hold
+    the run, whose GL objects would outlive it with its source."""
+
+    def observe(frame: Frame) -> None:
+        tracker.advance(frame)
+        if watch is not None:
+            watch.advance(frame)
+        if kept is not None:
+            kept.frame(frame)
+
+    return observe
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two requests ask for the same (options may be arrays)."""
+    return one.keys() == other.keys() and all(
+        each is other[name] or np.array_equal(each, other[name]) for name, each in one.items()
+    )
+
+
+def _figures(setup: Setup, cpu_workers: int) -> Figures:
     """Nothing counted yet, for each DNN of the run."""
     dnns = {
         name: DnnFigures(
@@ -268,7 +364,10 @@ def _figures(setup: Setup) -> Figures:
             whole_ns=deployment.whole_ns,
             stages=len(deployment.plan.stages),
             required_hz=deployment.plan.rate_hz,
+            utility=deployment.plan.utility,
         )
         for name, deployment in setup.deployments.items()
     }
-    return Figures(setup.fps, dnns)
+    figures = Figures(setup.fps, dnns)
+    figures.lanes = {each.id: each.lanes for each in setup.processors.listed(cpu_workers)}
+    return figures

@@ -59,6 +59,9 @@ COMMANDS = (
 )
 
 
+_ONCE = {"pause", "step", "source", "video", "full screen", "picture", "end"}
+
+
 class Run(Protocol):
     """What of a run the controls change."""
 
@@ -134,6 +137,13 @@ class Controls(Fallible):
         else:
             return False
         return True
+
+    def repeatable(self, event: InputEvent) -> bool:
+        """Whether what somebody did in a session that was kept may be done again: what writes
+        files, ends the run or changes its source may not."""
+        if not isinstance(event, Key):
+            return True
+        return event.mods - SHIFT != frozenset() or self._commands.get(event.name) not in _ONCE
 
     def presses(self, elapsed_s: float) -> list[InputEvent]:
         """The key presses of ``--press`` that are due ``elapsed_s`` after warm-up."""

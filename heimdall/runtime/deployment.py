@@ -20,7 +20,7 @@ from heimdall.models.base import Pipeline
 from heimdall.schedulers.utility import utility_for
 from heimdall.vocabulary.events import DnnAdjusted
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
-from heimdall.vocabulary.processors import CPU, GPU
+from heimdall.vocabulary.processors import CPU, GPU, REMOTE
 
 log = logging.getLogger(__name__)
 
@@ -45,11 +45,19 @@ class Deployment:
         self.plan = DnnPlan(dnn.name, (), round(dnn.constraint_ms * 1e6))
         self._cpu = cpu
         self._loaded: dict[str, list[tuple[Network, State]]] = {}
+        self._remote_ns: list[int] | None = None  # of each stage on the server
         self._planning = threading.Lock()  # it is completed on the thread that loads
 
     def place(self, processor: str, networks: Sequence[Network]) -> None:
         """Keep these networks, one a stage, for ``processor``."""
         self._loaded[processor] = [(network, network.new_state()) for network in networks]
+
+    def place_remotely(self, networks: Sequence[Network], ns: Sequence[int]) -> None:
+        """Run on the server too, where each stage takes so long."""
+        self.place(REMOTE, networks)
+        with self._planning:
+            self._remote_ns = list(ns)
+            self.plan = replace(self.plan, stages=self._with_remote(self.plan.stages))
 
     def load(self, processor: str) -> None:
         """Make sure the DNN can run on ``processor``; loads on the CPU the first time."""
@@ -59,11 +67,11 @@ class Deployment:
     def warm_up(self, processor: str) -> None:
         """Run the networks once, so that they take the memory they need."""
         for network, state in self._loaded[processor]:
-            _run_on_zeros(network, state)
+            run_on_zeros(network, state)
 
     def networks(self, processor: str) -> list[Network]:
         """The networks of all stages on a processor."""
-        return [network for network, _ in self._loaded[processor]]
+        return [network for network, _ in self._loaded.get(processor, ())]
 
     def network(self, stage: int, processor: str) -> tuple[Network, State]:
         """The network of a stage on a processor, and its state."""
@@ -77,7 +85,7 @@ class Deployment:
         self.load(CPU)
         for network, state in self._loaded[CPU]:
             began_ns = time.perf_counter_ns()
-            _run_on_zeros(network, state)
+            run_on_zeros(network, state)
             cpu_ns = time.perf_counter_ns() - began_ns
             stages.append(StagePlan((cpu_ns,), (False,), cpu_ns, 0, ((0, 1),)))
         plan = plan_of(self.dnn, stages)
@@ -87,7 +95,13 @@ class Deployment:
     def complete(self, stages: Sequence[StagePlan]) -> None:
         """Make the plan, now that the stages are profiled."""
         with self._planning:
-            self.plan = plan_of(self.dnn, stages)
+            self.plan = plan_of(self.dnn, self._with_remote(stages))
+
+    def _with_remote(self, stages: Sequence[StagePlan]) -> tuple[StagePlan, ...]:
+        if self._remote_ns is None:
+            return tuple(stages)
+        pairs = zip(stages, self._remote_ns, strict=True)
+        return tuple(replace(stage, remote_ns=ns) for stage, ns in pairs)
 
     def adjust(self, dnn: DNN) -> DnnAdjusted:
         """Go on with the same networks as ``dnn`` wants them; returns what to tell about it."""
@@ -122,7 +136,8 @@ class Deployment:
                 network.close()
 
 
-def _run_on_zeros(network: Network, state: State) -> None:
+def run_on_zeros(network: Network, state: State) -> None:
+    """One inference on zeros."""
     zeros = {each.name: np.zeros(each.shape, each.dtype) for each in network.inputs}
     network.write(state, zeros)
     network.run(state, 0, len(network.ops))

@@ -16,6 +16,7 @@ from heimdall.errors import DeviceError, HeimdallError
 from heimdall.system import softgpu
 from heimdall.system.cpu import cpu_name
 from heimdall.system.policy import NORMAL
+from heimdall.vocabulary.processors import CPU, GPU
 
 if TYPE_CHECKING:
     from heimdall.engine.opencl.abilities import Abilities
@@ -52,9 +53,26 @@ def list_devices(software: softgpu.SoftwareGpu | None = None) -> dict[str, Any]:
         "software_gpu": _describe_software(software) if is_software else None,
         "gl": gl,
         "cpu": {"name": cpu_name(), "cores": list(cores)},
+        "processors": _processors(devices, chosen, cores),
         "onnxruntime": _onnxruntime(),
         "cameras": list_cameras(),
     }
+
+
+def _processors(
+    devices: Sequence[dict[str, Any]], chosen: dict[str, Any] | None, cores: Sequence[int]
+) -> list[dict[str, Any]]:
+    """What requests and DNNs can be given (``--processors``), under the names it takes: the GPU's
+    device, the CPU with as many workers as there are cores, and further OpenCL devices."""
+    found = [{"name": GPU, "device": chosen["name"], "lanes": 1}] if chosen else []
+    found.append({"name": CPU, "device": cpu_name(), "lanes": max(1, len(cores))})
+    used = devices.index(chosen) if chosen in devices else -1
+    found += [
+        {"name": str(index), "device": each["name"], "lanes": 1}
+        for index, each in enumerate(devices)
+        if index != used and not each["refused"]
+    ]
+    return found
 
 
 def _describe_software(software: softgpu.SoftwareGpu) -> dict[str, Any]:

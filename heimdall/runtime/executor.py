@@ -16,11 +16,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from heimdall.engine.checks import check_inputs
-from heimdall.errors import AppError
+from heimdall.errors import AppError, DeviceError
 from heimdall.models.base import Prepared
 from heimdall.models.luminance import MEASURES, luminance_difference
 from heimdall.models.walk import Walk
+from heimdall.runtime.deployment import Deployment, run_on_zeros
 from heimdall.runtime.parts import Parts
+from heimdall.runtime.prober import Prober
+from heimdall.runtime.requests import Answer, Requests
 from heimdall.system.faults import SharedFallible, say
 from heimdall.system.priority import (
     first_in_line,
@@ -43,19 +46,17 @@ from heimdall.vocabulary.events import (
     JobFailed,
     Move,
     Prepare,
-    ProcessorLost,
     RunChunk,
     RunFallback,
     Yield,
 )
-from heimdall.vocabulary.processors import CPU, GPU, PROCESSORS
+from heimdall.vocabulary.processors import CPU, GPU, PROCESSORS, REMOTE, SERVER
 
 if TYPE_CHECKING:
     import numpy as np
 
     from heimdall.capture import Frame
     from heimdall.engine.base import Network, State
-    from heimdall.runtime.deployment import Deployment
     from heimdall.runtime.telemetry.spans import Spans
 
 
@@ -79,6 +80,9 @@ class Result:
     finish: Finish
     requested_ns: int
     decoded_ns: int
+
+
+Message = Event | Result | Answer  # what workers report
 
 
 @dataclass
@@ -117,7 +121,7 @@ class Executor(SharedFallible):
 
     def __init__(
         self,
-        inbox: queue.SimpleQueue[Event | Result],
+        inbox: queue.SimpleQueue[Message],
         spans: Spans | None = None,
         clock: Callable[[], int] = time.perf_counter_ns,
         urgent: bool = True,
@@ -153,11 +157,17 @@ class Executor(SharedFallible):
         self._gpu = Workers("gpu", urgency=first_in_line if urgent else None)
         nicely = partial(lower_priority, POOL_NICE)
         self._cpu = Workers("cpu", cpu_workers, in_background if urgent else nicely)
+        self._remote = Workers("remote", SERVER.lanes, nicely)
         self._only = Workers("cpu-only", cpu_workers, lambda: _for_the_only_place(urgent))
         self._pool = Workers("pool", count=2, urgency=nicely)
         # Short work that a job waits for at each of its fallback ops: not behind whole pictures.
         self._fallback = Workers("fallback", urgency=second_in_line if urgent else None)
-        self._workers = (self._gpu, self._cpu, self._only, self._fallback, self._pool)
+        self._workers = (self._gpu, self._cpu, self._only, self._remote, self._fallback, self._pool)
+        self._prober = Prober(inbox)
+        workers = {GPU: self._gpu, CPU: self._cpu}
+        self.requests = Requests(
+            inbox, workers, self._prober, clock, self._span, self._report_request
+        )
         self._handlers: dict[type, Callable[[Any], None]] = {
             Prepare: self._on_prepare,
             RunChunk: self._on_run_chunk,
@@ -180,7 +190,7 @@ class Executor(SharedFallible):
         self._parts[name] = _parts(deployment)
         self._last_read[name] = threading.Event()
         self._last_read[name].set()
-        self._locks[name] = {each: threading.Lock() for each in PROCESSORS}
+        self._locks[name] = {each: threading.Lock() for each in (*PROCESSORS, REMOTE)}
         self._processor[name] = GPU if deployment.plan.built else CPU
         self._newest[name], self._renew[name] = newest, renew
         self._deployments[name] = deployment
@@ -219,7 +229,10 @@ class Executor(SharedFallible):
     def execute(self, actions: Sequence[Action]) -> None:
         """Dispatch ``actions``; none of them blocks."""
         for action in actions:
-            self._handlers[type(action)](action)
+            if action.dnn in self.requests:
+                self.requests.execute(action)
+            else:
+                self._handlers[type(action)](action)
 
     def preload(self, names: Iterable[str]) -> None:
         """Load these DNNs on the CPU too, beside the first frames. ``preloaded`` is set when that
@@ -261,6 +274,8 @@ class Executor(SharedFallible):
     def close(self) -> None:
         """Wait for what is running, then end the threads."""
         self._closing = True
+        self._prober.close()
+        self.requests.close()
         for workers in self._workers:
             workers.close()
 
@@ -269,6 +284,8 @@ class Executor(SharedFallible):
     def _on_prepare(self, action: Prepare) -> None:
         if action.stage == 0:
             frame, before = self._newest[action.dnn](), self._last_read[action.dnn]
+            if action.job in self._runs:  # it begins anew: nobody will read what it had
+                before = self._runs[action.job].previous_read
             pipeline = self._deployments[action.dnn].pipeline
             walk = Walk(pipeline, frame.image, self._options.get(action.dnn, {}))
             run = _Run(action.dnn, frame, self._clock(), before, walk)
@@ -279,12 +296,14 @@ class Executor(SharedFallible):
         if action.processor == GPU:
             self._yielding = _NO_JOB
             worker = self._gpu
+        elif action.processor == REMOTE:
+            worker = self._remote
         else:
             worker = self._cpu if self._deployments[action.dnn].plan.built else self._only
         worker.submit(self._run_chunk, action)
 
     def _on_move(self, action: Move) -> None:
-        if action.processor == GPU:  # its networks are there: not behind what the CPU is at
+        if action.processor != CPU:  # its networks are there: not behind what the CPU is at
             self._moved(action, self._clock())
         else:
             self._cpu.submit(self._move, action)
@@ -389,7 +408,7 @@ class Executor(SharedFallible):
         except Exception as error:
             self._failed(action.job, action.dnn, "reading outputs", error)
             if action.processor == GPU:
-                self._count_gpu_failure()
+                self._count_gpu_failure(run.dnn)
             return
         finally:
             run.read.set()
@@ -411,9 +430,12 @@ class Executor(SharedFallible):
             compute = self._on_gpu(action) if action.processor == GPU else _whole
             end_op, elapsed_ns = self._run_range(action, action.processor, compute)
         except Exception as error:
+            if action.processor == REMOTE and isinstance(error, DeviceError):
+                self._remote_lost(action.dnn, error)
+                return
             self._failed(action.job, action.dnn, f"{action.processor} inference", error)
             if action.processor == GPU:
-                self._count_gpu_failure()
+                self._count_gpu_failure(action.dnn)
             return
         if action.processor == GPU:
             self._gpu_failures = 0
@@ -474,8 +496,7 @@ class Executor(SharedFallible):
                 self._deployments[action.dnn].load(action.processor)
         except Exception as error:
             self._report(action.dnn, f"move to {action.processor}", error)
-            stays = GPU if action.processor == CPU else CPU
-            self._inbox.put(DnnMoved(action.dnn, stays))
+            self._inbox.put(DnnMoved(action.dnn, self._processor[action.dnn]))
             return
         self._moved(action, start_ns)
 
@@ -490,11 +511,23 @@ class Executor(SharedFallible):
 
     # --- failures and trace ------------------------------------------------------------
 
-    def _count_gpu_failure(self) -> None:
+    def _count_gpu_failure(self, dnn: str) -> None:
         self._gpu_failures += 1
         if self._gpu_failures == GPU_FAILURES_UNTIL_LOST:
             self._fault("", "the GPU failed repeatedly: its DNNs move to the CPU")
-            self._inbox.put(ProcessorLost(GPU))
+            self._prober.lose(GPU, partial(self._try, GPU, dnn))
+
+    def _try(self, processor: str, dnn: str) -> None:
+        """Raise what a processor raises when it runs a DNN whose failure was the last straw."""
+        for network in self._deployments[dnn].networks(processor):
+            run_on_zeros(network, network.new_state())
+        if processor == GPU:
+            self._gpu_failures = 0
+
+    def _remote_lost(self, dnn: str, error: DeviceError) -> None:
+        """The server is gone, or too slow: what it was given is run here."""
+        self._fault("", f"{error}: its DNNs run here until it answers again")
+        self._prober.lose(REMOTE, partial(self._try, REMOTE, dnn))
 
     def _failed(self, job: int, dnn: str, step: str, error: BaseException) -> None:
         self._report(dnn, step, error)
@@ -503,6 +536,11 @@ class Executor(SharedFallible):
     def _report(self, dnn: str, step: str, error: BaseException) -> None:
         own = self._deployments[dnn].dnn.name  # as its app calls it
         self._fault(dnn, f"{own}: {step} failed: {say(error)}", error)
+
+    def _report_request(self, dnn: str, step: str, error: BaseException) -> None:
+        if dnn not in self._of:
+            self._use(dnn)
+        self._fault(dnn, f"{dnn}: {step} failed: {say(error)}", error)
 
     def _span(
         self, lane: str, name: str, start_ns: int, end_ns: int | None = None, **details: Any

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -26,19 +27,21 @@ from heimdall.runtime.controls import Controls
 from heimdall.runtime.first_start import FirstStart
 from heimdall.runtime.loop import FrameLoop
 from heimdall.runtime.outputs import Outputs
+from heimdall.runtime.pacing import Follower
 from heimdall.runtime.script import Script
 from heimdall.runtime.setup import Canvas, Setup
 from heimdall.runtime.station import Station
 from heimdall.runtime.telemetry.display import Display
+from heimdall.runtime.telemetry.kept import read_input
 from heimdall.system.clock import spin_until
 from heimdall.vocabulary.enums import Lane
 from heimdall.vocabulary.events import Reconfigured
+from heimdall.vocabulary.processors import GPU
 
 log = logging.getLogger(__name__)
 
 WARM_UP_FRAMES = 20
 WARM_UP_LIMIT_S = 5.0
-LOAD_NS = 3_000_000  # before a frame is submitted, its camera picture is sent to the GPU
 
 
 class LiveRun(BaseRun):
@@ -70,7 +73,8 @@ class LiveRun(BaseRun):
         self._surface, self._scene = canvas.surface, canvas.scene
         self._outputs = Outputs(self._surface, setup.fps, options.record)
         self._controls = Controls(app, options, setup, self._surface, self)
-        self._script = Script(app, self._callbacks) if scripted else None
+        by_hand = setup.source.session.get("scripted") is False  # its user is played instead
+        self._script = Script(app, self._callbacks) if scripted and not by_hand else None
         self._display = Display(
             canvas, self._reporter, self._figures, self._controls, station.spans
         )
@@ -78,7 +82,7 @@ class LiveRun(BaseRun):
         self._warm_ns = self._began_ns = 0
         self._preview = setup.preview
         self._frame_count = 0
-        self._loop = self._new_loop()
+        self._loop, self._follower = self._new_loop(), Follower()
         self._first = FirstStart(
             setup.building, station, self._names, self._figures, progress, self._clock
         )
@@ -133,10 +137,10 @@ class LiveRun(BaseRun):
         if not self._began_ns:  # the grid begins with the first frame
             self._began_ns = self._clock()
             loop.begin(self._station.free_start_ns(loop, self._began_ns))
-        start_ns = loop.start_ns
-        board.serve_until(loop.submit_ns - LOAD_NS)
-        frame = self._newest()
-        self._scene.load(frame.image, frame.sequence)
+        start_ns, take_ns = loop.start_ns, loop.take_ns
+        board.serve_until(take_ns)
+        frame = self._load_newest()
+        self._tell_scene()
         board.serve_until(loop.submit_ns)
         self._submit_ahead(frame)
         board.serve_until(start_ns)
@@ -145,16 +149,37 @@ class LiveRun(BaseRun):
         board.do(loop.started)
         render_ns = self._complete(start_ns)
         board.catch_up()
+        self._scene.took(render_ns, loop.interval_ns)
         for each in self._station.loops:
             each.worked(render_ns)
+        self._follow_source(take_ns)
         until_ns = self._station.next_start_ns(loop, self._clock())
         board.do(lambda now_ns: loop.opened(now_ns, until_ns))
-        self._present()
+        self._present(frame)
         board.deliver()
         self._react()
         failed = self._station.executor.message_of(self._names)
         message = self._callbacks.message or failed or self._outputs.message or self._first.message
         self._display.refresh(self._clock(), self._first.tell() or self._reason, message)
+
+    def _load_newest(self) -> Frame:
+        """Take the newest picture, and send it to the GPU."""
+        began_ns = self._clock()
+        frame = self._newest()
+        self._scene.load(frame.image, frame.sequence)
+        self._loop.loaded(self._clock() - began_ns)
+        return frame
+
+    def _follow_source(self, take_ns: int) -> None:
+        """Move the next frames to where pictures have just come. Those of several sessions keep
+        apart from each other instead."""
+        source = self._setup.source
+        if source.arrival is None or not source.flowing or len(self._station.loops) > 1:
+            return
+        self._follower.arrived(*source.arrival)
+        ahead_ns = time.perf_counter_ns() - self._clock()  # of the run's clock
+        shift_ns = self._follower.shift_ns(take_ns + ahead_ns, self._loop.interval_ns)
+        self._loop.shift(shift_ns)
 
     def _submit_ahead(self, frame: Frame) -> None:
         """Submit a frame so early that the GPU, which draws it when it is waited for, has all of it
@@ -165,7 +190,7 @@ class LiveRun(BaseRun):
 
     def _submit(self, frame: Frame, now_ns: int, meanwhile: Callable[[], None]) -> None:
         """Let the app say what a frame shows, and submit that; ``meanwhile`` is called between."""
-        self._scene.begin(frame.image, frame.sequence)
+        self._scene.begin(frame.image, frame.sequence, frame.camera)
         self._tracker.show(frame)
         self._callbacks.call(self._app.draw, self._scene)
         meanwhile()
@@ -212,7 +237,7 @@ class LiveRun(BaseRun):
         self._loop.drawn(drawn_ns, free_ns - began_ns)
         return free_ns - began_ns
 
-    def _present(self) -> None:
+    def _present(self, frame: Frame) -> None:
         """Show the frame at its deadline; a late one at once."""
         present_ns = self._loop.present_ns
         self._surface.stage()
@@ -221,6 +246,8 @@ class LiveRun(BaseRun):
             spin_until(present_ns, self._clock)
         self._surface.present()
         times = self._loop.presented(self._clock())
+        if self._setup.source.flowing:
+            self._figures.picture(time.perf_counter_ns() - frame.captured_ns)
         if not self._startup_s:
             self._startup_s = times.presented_ns / 1e9 - IMPORTED_S
         self._figures.presented(times)
@@ -256,6 +283,10 @@ class LiveRun(BaseRun):
             self._on_input(event)
         for event in self._preview.poll() if self._preview else ():
             self._on_input(event)
+        for data in self._setup.source.inputs() if self._options.inputs else ():
+            done = read_input(data)
+            if done is not None and self._controls.repeatable(done):
+                self._on_input(done)
         if self._warm:
             now_ns = self._clock()
             for event in self._controls.presses((now_ns - self._warm_ns) / 1e9):
@@ -265,6 +296,8 @@ class LiveRun(BaseRun):
         self._request()
 
     def _on_input(self, event: InputEvent) -> None:
+        if self._kept is not None:
+            self._kept.input(event)
         if self._controls.handle(event):
             return
         if isinstance(event, Key):
@@ -274,10 +307,11 @@ class LiveRun(BaseRun):
         elif isinstance(event, Scroll):
             self._callbacks.call(self._app.on_scroll, event)
 
-    def worked(self, elapsed_ns: int, own: bool) -> None:
-        """The GPU has run a chunk: gaps close earlier where it hardly idles."""
-        super().worked(elapsed_ns, own)
-        self._loop.worked(elapsed_ns)
+    def worked(self, processor: str, elapsed_ns: int, own: bool) -> None:
+        """A chunk has run: gaps close earlier where the GPU hardly idles."""
+        super().worked(processor, elapsed_ns, own)
+        if processor == GPU:
+            self._loop.worked(elapsed_ns)
 
     # --- what the controls change ------------------------------------------------------------
 
@@ -293,8 +327,8 @@ class LiveRun(BaseRun):
     def watch(self, source: Source) -> None:
         """Go on with another source; its frames follow those of the last one."""
         source.number_from(self._frame.sequence + 1)
-        self._setup.source.observe, source.observe = None, self._tracker.advance
-        self._setup.source = source
+        self._setup.source.observe, source.observe = None, self._observe
+        self._setup.source, self._follower = source, Follower()
 
     # --- end ---------------------------------------------------------------------------------
 
@@ -322,8 +356,10 @@ class LiveRun(BaseRun):
             )
             outputs.save("trace", options.trace, lambda at: save(at, self._app.name))
             outputs.end_recording()
+            self.keep()
         start = self._first.summary
-        return {**summary, "start": start, "outputs": outputs.summary, "errors": self.errors}
+        kept = {**outputs.summary, **self.outputs}
+        return {**summary, "start": start, "outputs": kept, "errors": self.errors}
 
     @property
     def errors(self) -> list[str]:

@@ -3,7 +3,7 @@
 A driver asks when something is due, does it, and tells when it was done; the answers are what the
 coordinator wants done meanwhile. All times are arguments, in ns of the driver's clock. One turn:
 
-    submit it at ``submit_ns``, wait until ``start_ns``
+    take its picture at ``take_ns``, submit it at ``submit_ns``, wait until ``start_ns``
     started(now)            rendering has the GPU
     drawn(now, took)        the GPU has drawn the frame
     opened(now)             the gap until the next frame is open
@@ -21,7 +21,7 @@ from enum import Enum
 from typing import Protocol
 
 from heimdall.errors import HeimdallError
-from heimdall.runtime.pacing import GAP_GUARD_NS, Pacer, Reserve, Usual
+from heimdall.runtime.pacing import GAP_GUARD_NS, Lead, Pacer, Reserve, Usual
 from heimdall.vocabulary.events import (
     Action,
     Event,
@@ -33,6 +33,8 @@ from heimdall.vocabulary.events import (
 # A frame that is submitted too late starts late; too early, its thread is busy with it a little
 # sooner.
 AHEAD_FIRST_NS, AHEAD_SPARE_NS = 4_000_000, 2_000_000
+# The same for its camera picture, which is sent to the GPU before; an older one is the price.
+LOAD_FIRST_NS, LOAD_SPARE_NS = 3_000_000, 500_000
 
 
 class Decider(Protocol):
@@ -99,7 +101,8 @@ class FrameLoop:
         self._pacer = Pacer(interval_ns, start_ns)
         self._reserve = Reserve(load_limit, interval_ns, guard_ns)
         self._drawing = Usual(drawing_ns)  # from a frame's start on
-        self._ahead_ns = AHEAD_FIRST_NS
+        self._submitting = Lead(AHEAD_FIRST_NS, AHEAD_SPARE_NS)
+        self._loading = Lead(LOAD_FIRST_NS, LOAD_SPARE_NS)
         self._phase = Phase.WAITING
         self._number = 0
         self._start_ns = self._drawn_ns = self._render_ns = self._skipped = 0
@@ -123,7 +126,12 @@ class FrameLoop:
     @property
     def submit_ns(self) -> int:
         """When it must be submitted, so that the GPU has all of it at its start."""
-        return self._pacer.next_ns - self._ahead_ns
+        return self._pacer.next_ns - self._submitting.ns
+
+    @property
+    def take_ns(self) -> int:
+        """When its camera picture must be taken: as late as that can be."""
+        return self.submit_ns - self._loading.ns
 
     def next_wakeup_ns(self) -> int | None:
         """When ``woken`` is due at the latest; None when only events matter."""
@@ -133,13 +141,19 @@ class FrameLoop:
         """The next frame starts then, and the others an interval apart from it."""
         self._pacer.next_ns = start_ns
 
+    def shift(self, ns: int) -> None:
+        """That, and those after it, start so much later."""
+        self._pacer.next_ns += ns
+
     # --- one turn ----------------------------------------------------------------------------
 
+    def loaded(self, took_ns: int) -> None:
+        """Sending its picture has taken so long."""
+        self._loading.observe(took_ns)
+
     def submitted(self, took_ns: int) -> None:
-        """Submitting the frame has taken so long: what the next one is begun ahead follows it up
-        quickly and down slowly."""
-        needed_ns = took_ns + AHEAD_SPARE_NS
-        self._ahead_ns += (needed_ns - self._ahead_ns) // (2 if needed_ns > self._ahead_ns else 20)
+        """Submitting the frame has taken so long."""
+        self._submitting.observe(took_ns)
 
     def started(self, now_ns: int) -> list[Action]:
         """Rendering takes the GPU."""

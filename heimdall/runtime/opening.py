@@ -8,19 +8,22 @@ import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from heimdall.analyzer.profiler import Progress
 from heimdall.app import App, RunOptions
 from heimdall.errors import ArgumentError, ConfigError
 from heimdall.runtime.base import Listener
 from heimdall.runtime.live import LiveRun
-from heimdall.runtime.processors import Processors, open_processors
+from heimdall.runtime.processors import Processors, check_others, open_processors
 from heimdall.runtime.setup import Place, Setup, confinement, ground, start
-from heimdall.runtime.station import Coordinated, Station, System
+from heimdall.runtime.station import Coordinated, Policy, Station, System
 from heimdall.runtime.undrawn import UndrawnRun
-from heimdall.schedulers import name_of
+from heimdall.schedulers import create, name_of
+from heimdall.schedulers.queue import QueuePolicy
 from heimdall.system.process import begin_frames
 from heimdall.vocabulary.enums import ChunkMode
+from heimdall.vocabulary.processors import GPU
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +46,14 @@ class Shared:
         """Both engines, opened when they are first asked for, ``beside``: without a compiler."""
         if self._processors is None:
             software = confinement(options, self.process)
-            opened = open_processors(options.device, software, soon=beside)
+            check_others(options.processors)
+            opened = open_processors(
+                options.device,
+                software,
+                soon=beside,
+                others=options.processors,
+                remote=options.remote,
+            )
             self._processors = self.stack.enter_context(opened)
         return self._processors
 
@@ -121,7 +131,9 @@ class Opening:
             offload=options.offload,
             luminance=options.luminance or app.luminance,
             content=options.content or app.content,
+            admission=options.admission or app.admission,
             render_priority=app.render_priority,
+            **_of_requests(options, setup.processors, options.scheduler or app.scheduler),
         )
         _check_cpu_workers(options, setup.processors)
         traced = options.trace is not None
@@ -205,18 +217,35 @@ def _check_cpu_workers(options: RunOptions, processors: Processors) -> None:
         raise ArgumentError(problem, argument="cpu_workers", value=options.cpu_workers)
 
 
+def _of_requests(options: RunOptions, processors: Processors, policy: Policy) -> dict[str, Any]:
+    """What the coordinator is told about them; nothing, where that is as usual. Raises ConfigError
+    where the policy would not use what there is."""
+    rules: dict[str, Any] = {}
+    if GPU not in processors.used and not isinstance(kind := create(policy), QueuePolicy):
+        raise ConfigError(
+            f"{kind.name} shares a GPU: add 'gpu' to the processors, or choose a policy that "
+            "places requests anywhere, such as lst"
+        )
+    if options.processors is not None or processors.remote is not None:
+        rules["processors"] = processors.listed(options.cpu_workers or 1)
+    return rules
+
+
+_SHARED = ("device", "gpu_cores", "cpu_workers", "remote", "realtime", "gpu_policy", "processors")
+
+
 def _check_same(options: RunOptions, shared: Shared) -> None:
     """Raise ConfigError where a later session asks for another GPU or coordinator than there is."""
     assert shared.station is not None
     first = shared.options
     other = [
         name
-        for name in ("device", "gpu_cores", "cpu_workers", "realtime", "gpu_policy", "content")
+        for name in (*_SHARED, "content", "admission")
         if getattr(options, name) not in (None, getattr(first, name))
     ]
     other += ["mode"] * (options.mode not in (ChunkMode.ELASTIC, shared.station.mode))
     other += ["offload"] * (not options.offload and first.offload)
-    other += ["trace"] * (options.trace is not None)
+    other += [name for name in ("trace", "capture") if getattr(options, name) is not None]
     if options.scheduler is not None:
         other += ["scheduler"] * (name_of(options.scheduler) != shared.station.scheduler)
     if other:

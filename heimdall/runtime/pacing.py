@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
+
+import numpy as np
+
 # The gap closes a little before rendering starts: waking the GPU worker, and what its
 # expected latency is off by, must fit in between.
 GAP_GUARD_NS = 400_000
@@ -76,3 +80,66 @@ class Usual:
     def observe(self, took_ns: int) -> None:
         """It has taken ``took_ns`` this time."""
         self.ns += self._up_ns if took_ns > self.ns else -self._down_ns
+
+
+class Lead:
+    """How long before it is needed a piece of work begins: what it takes and ``spare_ns``, followed
+    up quickly and down slowly."""
+
+    def __init__(self, first_ns: int, spare_ns: int) -> None:
+        self.ns, self._spare_ns = first_ns, spare_ns
+
+    def observe(self, took_ns: int) -> None:
+        """It has taken ``took_ns`` this time."""
+        needed_ns = took_ns + self._spare_ns
+        self.ns += (needed_ns - self.ns) // (2 if needed_ns > self.ns else 20)
+
+
+class Follower:
+    """Where the grid of frames should move to, so that pictures have just come when one is taken.
+
+    A camera and a grid of its rate keep the phase that chance gave them: pictures wait half an
+    interval on average before anybody takes them. So frames start earlier or later, a little each,
+    until pictures wait least: ``SPARE_NS`` where they come evenly, more where that lets more of
+    them come in time. That holds where the two rates differ slightly (29.97 and 30). To start later
+    costs frames a second, so there is less of it; a source of another rate is not followed.
+    """
+
+    KEPT = 60  # pictures: 2 s of most cameras
+    LEAST = 15
+    SPARE_NS = 1_000_000
+    EARLIER, LATER = 1 / 64, 1 / 400  # of an interval a frame
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[int, int, int]] = deque(maxlen=self.KEPT)
+
+    def arrived(self, number: int, captured_ns: int, at_ns: int) -> None:
+        """Picture ``number``, captured then, could be taken from ``at_ns`` on. Some may never be
+        told of."""
+        if not self._seen or number > self._seen[-1][0]:
+            self._seen.append((number, captured_ns, at_ns))
+
+    def shift_ns(self, take_ns: int, interval_ns: int) -> int:
+        """By how much frames, one of which took its picture at ``take_ns``, should start later."""
+        if len(self._seen) < self.LEAST:
+            return 0
+        numbers, captured, times = np.array(self._seen, np.int64).T
+        # Of when they were captured, for how long each took to arrive varies more; a median, for a
+        # source that has stood still for a moment must not count as a slower one.
+        apart = self.LEAST - 1
+        every_ns = float(
+            np.median((captured[apart:] - captured[:-apart]) / (numbers[apart:] - numbers[:-apart]))
+        )
+        each = max(1, round(every_ns / interval_ns))  # a picture for so many frames
+        several = max(1, round(interval_ns / every_ns))  # or so many in one
+        ratio = every_ns * several / (interval_ns * each)
+        if not 1 - self.EARLIER < ratio < 1 + self.LATER:
+            return 0
+        period_ns = interval_ns / several
+        newest = times + (numbers[-1] - numbers) * every_ns
+        waits = take_ns - newest
+        later = (self.SPARE_NS - waits) % period_ns  # each would make one picture come just in time
+        shift = float(later[((waits[:, None] + later) % period_ns).mean(axis=0).argmin()])
+        if shift * self.EARLIER > (period_ns - shift) * self.LATER:  # nearer the other way round
+            shift -= period_ns
+        return round(min(max(shift, -self.EARLIER * interval_ns), self.LATER * interval_ns))

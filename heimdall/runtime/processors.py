@@ -1,21 +1,23 @@
-"""The two processors of a run: the GPU's engine, and the CPU's."""
+"""The processors of a run: the GPU's engine, the CPU's, a server's, and others for requests."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import cv2  # noqa: F401  (its threads, and numpy's, must not become the software GPU's)
 
 from heimdall.engine import ENGINES, open_engine
 from heimdall.engine.base import Engine
-from heimdall.errors import DeviceError
+from heimdall.engine.remote import RemoteEngine
+from heimdall.errors import ConfigError, DeviceError
 from heimdall.runtime import background
 from heimdall.system import softgpu
 from heimdall.system.priority import cores_awake
-from heimdall.vocabulary.processors import CPU, GPU
+from heimdall.vocabulary.enums import ProcessorKind
+from heimdall.vocabulary.processors import CPU, GPU, REMOTE, SERVER, Processor, usual
 
 log = logging.getLogger(__name__)
 
@@ -24,11 +26,37 @@ HARDWARE = "hardware"  # a real GPU
 
 @dataclass(frozen=True)
 class Processors:
-    """Both engines, and the software GPU that one of them may run on."""
+    """The engines, and the software GPU that one of them may run on."""
 
     gpu: Engine
     cpu: Engine
     software: softgpu.SoftwareGpu | None  # None: a real GPU
+    others: Mapping[str, Engine] = field(default_factory=dict)  # by id: for requests alone
+    used: tuple[str, ...] = (GPU, CPU)  # by requests: their ids
+    remote: RemoteEngine | None = None  # a server that DNNs may run on too
+
+    @property
+    def by_id(self) -> dict[str, Engine]:
+        """The engines of those that requests run on."""
+        known = {GPU: self.gpu, CPU: self.cpu, **self.others}
+        return {name: known[name] for name in self.used}
+
+    def listed(self, cpu_workers: int) -> tuple[Processor, ...]:
+        """As the coordinator knows them. The GPU draws."""
+        usually = {each.id: each for each in usual(cpu_workers)}
+        found = {
+            name: usually.get(name) or Processor(name, _kind_of(engine))
+            for name, engine in self.by_id.items()
+        }
+        if self.remote is not None:
+            found = {**usually, **found, REMOTE: SERVER}
+        return tuple(found.values())
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """The ids of those beside the GPU and the CPU."""
+        ids = (each.id for each in self.listed(1))
+        return tuple(each for each in ids if each not in (GPU, CPU))
 
     def describe(self) -> str:
         """For people: ``hardware``, or how the software GPU is confined."""
@@ -67,13 +95,18 @@ def open_processors(
     software: softgpu.SoftwareGpu | None = None,
     *,
     soon: bool = False,
+    remote: str | RemoteEngine | None = None,
+    others: Sequence[str | Engine] | None = None,
 ) -> Iterator[Processors]:
-    """Open both engines, and close them when the block ends.
+    """Open both engines, and close them when the block ends. ``others``: what requests run on,
+    "gpu", "cpu", and further devices or engines; default: those two.
 
     The GPU's threads are confined by ``software`` (default: ``softgpu.plan()``), unless it
     turns out to be a real one. An Engine that is given plays the GPU, and stays open. Who tunes in
     the background makes room. ``soon``: no compiler need run before the GPU is opened, which may
-    not be ``complete`` then. Raises DeviceError when the device asked for is not there.
+    not be ``complete`` then. ``remote``: the address of a server, or its engine, which stays open.
+    Raises DeviceError when the device asked for is not there, ConfigError for an address that is
+    none.
     """
     software = software or softgpu.plan()
     background.interrupt(background.TUNING)
@@ -90,7 +123,63 @@ def open_processors(
             stack.enter_context(software.policy.in_force())
             stack.enter_context(cores_awake())
         cpu = stack.enter_context(contextlib.closing(open_engine("onnxruntime", processor=CPU)))
-        yield Processors(gpu, cpu, None if gpu.hardware else software)
+        more: dict[str, Engine] = {}
+        used: list[str] = []
+        for each in (GPU, CPU) if others is None else others:
+            if each not in (GPU, CPU):
+                engine = each if isinstance(each, Engine) else stack.enter_context(_another(each))
+                name = _id_of(engine, [*more, *used])
+                more[name] = engine
+                used.append(name)
+            else:
+                used.append(str(each))
+        server = None if remote is None else stack.enter_context(_server(remote))
+        software_gpu = None if gpu.hardware else software
+        yield Processors(gpu, cpu, software_gpu, more, tuple(used), server)
+
+
+@contextlib.contextmanager
+def _server(remote: str | RemoteEngine) -> Iterator[RemoteEngine]:
+    if isinstance(remote, RemoteEngine):
+        yield remote
+        return
+    with contextlib.closing(RemoteEngine(remote)) as opened:
+        yield opened
+
+
+def check_others(others: Sequence[str | Engine] | None) -> None:
+    """Raise ConfigError for a list that nothing can run on, or that names one twice."""
+    if others is None:
+        return
+    if isinstance(others, str) or not others:
+        raise ConfigError(
+            "the list of processors is empty, or no list: name at least one, such as 'gpu' or 'cpu'"
+        )
+    for index, each in enumerate(others):
+        if not isinstance(each, str | Engine):
+            raise ConfigError(f"{each!r} is no processor: give a name, or an Engine")
+        if each in others[:index]:
+            raise ConfigError(f"processor {each!r} is listed twice")
+
+
+def _another(device: str) -> contextlib.AbstractContextManager[Engine]:
+    return contextlib.closing(open_gpu(device))
+
+
+def _id_of(engine: Engine, taken: Sequence[str]) -> str:
+    """``gpu2``, ``gpu3`` for further devices; other engines go by their names."""
+    base, number = (GPU, 2) if engine.name in ("opencl", "provider") else (engine.name, 1)
+    name = base if number == 1 else f"{base}{number}"
+    while name in taken:
+        number += 1
+        name = f"{base}{number}"
+    return name
+
+
+def _kind_of(engine: Engine) -> str:
+    if engine.name == ProcessorKind.REMOTE:
+        return ProcessorKind.REMOTE
+    return ProcessorKind.CPU if engine.processor == CPU else ProcessorKind.GPU
 
 
 def open_gpu(device: str | None = None, **how: bool) -> Engine:

@@ -18,6 +18,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Mapping, Sequence
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -32,10 +33,12 @@ from heimdall.errors import AppError, ConfigError
 from heimdall.render.hosted import HostedSurface, reclaimed
 from heimdall.runtime.base import Listener
 from heimdall.runtime.live import LiveRun
+from heimdall.runtime.models import Model
 from heimdall.runtime.opening import Opening
 from heimdall.runtime.setup import Place
 from heimdall.runtime.telemetry.summary import RunSummary
 from heimdall.runtime.undrawn import UndrawnRun
+from heimdall.vocabulary.enums import Priority
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -49,24 +52,25 @@ _PUSHED_SIZE = (640, 360)  # of the black picture before the first frame, where 
 class Session:
     """One app, or a list of DNNs, in a program that has its own loop.
 
-    ``app``: a name of ``heimdall run``, a file, an App class or instance, or DNNs alone, of which
-    nothing is drawn. ``render``: draw (default: if there is an app). ``source``: where frames come
-    from, as for ``heimdall run``, or a Source; None: they are pushed. ``context``: a
-    ``moderngl.Context`` of the host's GL context, current on this thread, to draw in, and
-    ``framebuffer`` what the picture is copied to; else a context of its own is used, in a
-    ``window`` if asked for. ``on_result(dnn, result, frame)`` hears of every result, as the app
-    does. ``process``: the process is there for the session, and may be set for steady frames
-    (thread priorities and cores, timers, garbage collector, OpenCV's threads, a real-time software
-    GPU); all of that is as before when the last session is closed, and without it nothing is
-    touched. Other ``options`` are those of RunOptions.
+    ``app``: a name of ``heimdall run``, a file, an App class or instance, DNNs alone, of which
+    nothing is drawn, or none, for requests to models that are registered. ``render``: draw
+    (default: if there is an app). ``source``: where frames come from, as for ``heimdall run``, or a
+    Source; None: they are pushed. ``context``: a ``moderngl.Context`` of the host's GL context,
+    current on this thread, to draw in, and ``framebuffer`` what the picture is copied to; else a
+    context of its own is used, in a ``window`` if asked for. ``on_result(dnn, result, frame)``
+    hears of every result, as the app does. ``process``: the process is there for the session, and
+    may be set for steady frames (thread priorities and cores, timers, garbage collector, OpenCV's
+    threads, a real-time software GPU); all of that is as before when the last session is closed,
+    and without it nothing is touched. Other ``options`` are those of RunOptions.
 
-    Every method belongs to the thread that opened the session. Raises HeimdallError when it
+    Every method belongs to the thread that opened the session; models that it registers may be
+    asked from any. Raises HeimdallError when it
     cannot open, and for whatever is asked of it that makes no sense.
     """
 
     def __init__(
         self,
-        app: str | Path | type[App] | App | Sequence[DNN],
+        app: str | Path | type[App] | App | Sequence[DNN] | None = None,
         *,
         render: bool | None = None,
         context: moderngl.Context | None = None,
@@ -77,8 +81,8 @@ class Session:
         progress: Progress = no_progress,
         **options: Unpack[RunArguments],
     ) -> None:
-        self._app = as_app(app)
-        self._draws = not _is_dnns(app) if render is None else render
+        self._app = as_app(type("Requests", (App,), {}) if app is None else app)
+        self._draws = not (app is None or _is_dnns(app)) if render is None else render
         self._context, self._framebuffer = context, framebuffer
         if context is not None and not self._draws:
             raise ConfigError("context is for drawing: leave it out, or render=False")
@@ -279,6 +283,60 @@ class Session:
     def app(self) -> App:
         """The app that runs."""
         return self._app
+
+    # --- models for requests -----------------------------------------------------------------
+
+    def register(
+        self,
+        model: str | Path,
+        slo_ms: float,
+        *,
+        name: str | None = None,
+        priority: str = Priority.NORMAL,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+    ) -> Model:
+        """Serve an ONNX file (a path, or a bundled file's name): each request to it is one
+        inference on tensors of its own, to be answered within ``slo_ms``. Sessions that register
+        the same file share its networks.
+
+        It is loaded and profiled for every processor before this returns, which takes seconds
+        where that was never done here: register before frames are drawn. ``name``: default is the
+        file's. ``shapes`` fixes free input dimensions by input. Raises ModelError for a file that
+        cannot be run, ConfigError for a wrong SLO or priority, AppError for a name that is taken.
+        """
+        desk = self._running().desk(self._answer)
+        taken = [dnn.name for dnn in self._app.dnns]
+        return desk.register(
+            model, slo_ms, name=name, priority=priority, shapes=shapes, taken=taken
+        )
+
+    @property
+    def models(self) -> Mapping[str, Model]:
+        """Those that are registered, by name."""
+        return self._running().desk(self._answer).models
+
+    def serve(self, until: threading.Event | None = None) -> None:
+        """Serve requests of other threads until ``until`` is set, or for ever. For sessions that
+        draw nothing; those that draw serve in ``step``."""
+        run = self._running()
+        if not isinstance(run, UndrawnRun):
+            raise AppError("a session that draws serves requests in step()")
+        while until is None or not until.is_set():
+            with self._once():
+                run.serve()
+
+    def _answer(
+        self, future: Future[dict[str, np.ndarray]], timeout_s: float | None
+    ) -> dict[str, np.ndarray]:
+        if threading.get_ident() == self._thread:
+            answer: dict[str, np.ndarray] = self.wait(future, timeout_s)
+            return answer
+        try:
+            return future.result(timeout_s)
+        except FutureTimeoutError as error:
+            raise TimeoutError(f"no answer within {timeout_s:g} s") from error
+
+    # --- its figures -------------------------------------------------------------------------
 
     def summary(self) -> RunSummary:
         """The figures until now."""

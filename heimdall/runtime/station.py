@@ -12,17 +12,18 @@ from typing import Any, Protocol
 from heimdall.analyzer.partition import Cut
 from heimdall.coordinator import Coordinator
 from heimdall.runtime.deployment import Deployment
-from heimdall.runtime.executor import Executor, Result
+from heimdall.runtime.executor import Executor, Message
 from heimdall.runtime.loop import FrameLoop
 from heimdall.runtime.processors import Processors
 from heimdall.runtime.protocols import Coordinates, Executes
+from heimdall.runtime.served import Served, Shelf
 from heimdall.runtime.switchboard import Client, Inbox, Switchboard
 from heimdall.runtime.telemetry.spans import Spans
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.schedulers import Scheduler, name_of
 from heimdall.system.clock import AwakeClock
 from heimdall.vocabulary.enums import Luminance
-from heimdall.vocabulary.events import DnnAdded, DnnRemoved, Event, RenderingStopped
+from heimdall.vocabulary.events import DnnAdded, DnnRemoved, RenderingStopped
 from heimdall.vocabulary.plans import DnnPlan
 
 Policy = str | type[Scheduler] | Scheduler
@@ -58,7 +59,7 @@ class System(Protocol):
 
     def executor(
         self,
-        inbox: queue.SimpleQueue[Event | Result],
+        inbox: queue.SimpleQueue[Message],
         processors: Processors,
         spans: Spans,
         clock: Callable[[], int],
@@ -97,7 +98,7 @@ class Coordinated:
 
     def executor(
         self,
-        inbox: queue.SimpleQueue[Event | Result],
+        inbox: queue.SimpleQueue[Message],
         processors: Processors,
         spans: Spans,
         clock: Callable[[], int],
@@ -129,17 +130,20 @@ class Station:
         self.clock: Callable[[], int] = AwakeClock() if owned else time.perf_counter_ns
         self.busy = False  # a session is within a call that serves
         self.tracer = Tracer(time.perf_counter_ns()) if traced else None
-        self.spans = Spans(self.tracer)
+        self.spans = Spans(self.tracer, processors.further)
         self.inbox = Inbox()
         self.coordinator = system.coordinator(plans, interval_ns)
         self.config = self.coordinator.config() if traced else {}
+        self.replaces = getattr(self.coordinator, "replaces", False)  # where scenes change
         self.executor = system.executor(self.inbox, processors, self.spans, self.clock)
         keeps = self.tracer is not None and self.coordinator.keeps_gaps
         observe = self.tracer.step if self.tracer and keeps else None
+        engines = processors.by_id
+        self.shelf = Shelf(engines, processors.cpu, processors.profile_key)
         self.board = Switchboard(self.coordinator, self.executor, self.inbox, self.clock, observe)
         self.loops: list[FrameLoop] = []  # of the sessions that draw
         self._plans = {plan.name: plan for plan in plans}  # in the coordinator's order
-        self._deployments: dict[str, Deployment] = {}
+        self._deployments: dict[str, Deployment | Served] = {}
         self._used = set(self._plans)  # at any time
         self._free = set(self._plans)  # known to the coordinator, and no session's yet
         self._sessions = 0
@@ -165,6 +169,20 @@ class Station:
             plan = self._plans[name] = deployment.plan.named(name)
             self.board.tell(DnnAdded(plan))
 
+    def keep(self, plan: DnnPlan, served: Served) -> None:
+        """A queued DNN that the coordinator is told of."""
+        self._plans[plan.name], self._deployments[plan.name] = plan, served
+
+    def forget(self, name: str) -> None:
+        """A queued DNN that it has been told to drop."""
+        del self._plans[name], self._deployments[name]
+
+    @property
+    def partition_of_requests(self) -> str | None:
+        """The strategy that the policy wants networks cut by; None: as those of apps are."""
+        policy = getattr(self.coordinator, "scheduler", None)
+        return getattr(policy, "partition", None)
+
     def leave(self, client: Client, names: Mapping[str, str]) -> None:
         """A session ends: its DNNs are dropped. Returns when nothing runs for them any more,
         or has not ended for so long that it is left behind."""
@@ -189,6 +207,7 @@ class Station:
 
     def partition(self, cut: Cut) -> tuple[tuple[tuple[int, int], ...], ...]:
         """The partition of every network, cut another way, as Reconfigured takes it."""
+        self.board.catch_up()  # some may have been added by another thread
         each = (self._deployments[name] for name in self._plans)
         return tuple(chunks for deployment in each for chunks in deployment.partition(cut))
 

@@ -13,28 +13,29 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from heimdall.runtime.executor import Result
+from heimdall.runtime.executor import Message, Result
 from heimdall.runtime.loop import Observer
 from heimdall.runtime.protocols import Coordinates, Executes
+from heimdall.runtime.requests import Answer
 from heimdall.system.clock import SPIN_NS
 from heimdall.vocabulary.events import (
     Action,
     ChunkFinished,
     Drop,
     Event,
+    InferenceRequested,
     JobFailed,
     Prepare,
 )
-from heimdall.vocabulary.processors import GPU
 
 
-class Inbox(queue.SimpleQueue):  # of Event | Result
+class Inbox(queue.SimpleQueue):  # of Message
     """Where workers report. ``listeners`` are called, on their thread, whenever one has."""
 
     def __init__(self) -> None:
         self.listeners: dict[object, Callable[[], object]] = {}
 
-    def put(self, item: Event | Result, block: bool = True, timeout: float | None = None) -> None:
+    def put(self, item: Message, block: bool = True, timeout: float | None = None) -> None:
         super().put(item)
         for listener in tuple(self.listeners.values()):
             with contextlib.suppress(RuntimeError):  # the loop that listened has been closed
@@ -50,8 +51,8 @@ class Client(Protocol):
     def delivered(self, result: Result) -> None:
         """A result of one of its DNNs is there."""
 
-    def worked(self, elapsed_ns: int, own: bool) -> None:
-        """The GPU has run a chunk, of one of its ``own`` DNNs or of another session's."""
+    def worked(self, processor: str, elapsed_ns: int, own: bool) -> None:
+        """A processor has run a chunk, of one of its ``own`` DNNs or of another session's."""
 
     def failed(self, job: int, dnn: str, error: str) -> None:
         """The result of a job that had run could not be made."""
@@ -67,13 +68,14 @@ class Switchboard:
         self,
         coordinator: Coordinates,
         executor: Executes,
-        inbox: queue.SimpleQueue[Event | Result],
+        inbox: queue.SimpleQueue[Message],
         clock: Callable[[], int],
         observe: Observer | None = None,
     ) -> None:
-        """``observe`` hears of every call of the coordinator."""
+        """``observe``, and others of ``observers``, hear of every call of the coordinator."""
         self.coordinator, self.executor, self.clock = coordinator, executor, clock
-        self._inbox, self._observe = inbox, observe
+        self._inbox = inbox
+        self.observers: list[Observer] = [] if observe is None else [observe]
         self._clients: list[Client] = []
         self._owners: dict[str, Client] = {}  # by DNN
         self._jobs: dict[int, tuple[Client, str]] = {}  # whose results are not there yet: their DNN
@@ -81,7 +83,8 @@ class Switchboard:
 
     def join(self, client: Client, dnns: list[str]) -> None:
         """From now on what concerns these DNNs goes to ``client``."""
-        self._clients.append(client)
+        if client not in self._clients:
+            self._clients.append(client)
         self._owners.update(dict.fromkeys(dnns, client))
 
     def leave(self, client: Client) -> None:
@@ -115,15 +118,15 @@ class Switchboard:
             took_ns = self.clock() - began_ns
             for client in self._clients:
                 client.decided(took_ns)
-        if self._observe is not None:
-            self._observe(now_ns, event, actions)
+        for observe in self.observers:
+            observe(now_ns, event, actions)
         return actions
 
     def wake(self, now_ns: int) -> list[Action]:
         """The same for what is due without an event."""
         actions = self.coordinator.wake(now_ns)
-        if self._observe is not None:
-            self._observe(now_ns, None, actions)
+        for observe in self.observers:
+            observe(now_ns, None, actions)
         return actions
 
     def next_wakeup_ns(self) -> int | None:
@@ -195,17 +198,22 @@ class Switchboard:
             self._carry_out(self.wake(now_ns))
         return wake_ns
 
-    def _take(self, message: Event | Result, *, results: bool) -> None:
+    def _take(self, message: Message, *, results: bool) -> None:
+        if isinstance(message, Answer):
+            self._jobs.pop(message.finish.job, None)
+            return
+        if isinstance(message, InferenceRequested) and message.dnn not in self._owners:
+            return  # its session has been closed, and has said so
         if isinstance(message, Result):
             if results:
                 self._deliver(message)
             else:
                 self._later.append(message)
             return
-        if isinstance(message, ChunkFinished) and message.processor == GPU:
+        if isinstance(message, ChunkFinished):
             owner, _ = self._jobs.get(message.job, (None, ""))
             for client in self._clients:
-                client.worked(message.elapsed_ns, client is owner)
+                client.worked(message.processor, message.elapsed_ns, client is owner)
         self.tell(message)
         if isinstance(message, JobFailed) and message.job in self._jobs:  # it had ended before
             client, dnn = self._jobs.pop(message.job)

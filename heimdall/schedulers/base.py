@@ -60,6 +60,7 @@ class JobView:
     beta: float = 1.0  # Eq. 3's beta; under "aging" scaled by content variation
     bonus: float = 0.0  # alpha * C of Eq. 2; zero under "aging"
     variants: tuple[str, ...] = ()  # early-exit alternatives, where a network has them
+    request: int | None = None  # of a queued DNN
 
     def utility_at(self, now_ns: int) -> float:
         """U(t) of Eq. 2: falls from l0 as the job's latency grows."""

@@ -14,7 +14,7 @@ BETAS: Mapping[str, float] = {Priority.LOW: 0.5, Priority.NORMAL: 1.0, Priority.
 # Eq. 4 is a sum over the 1920 x 1080 pixels of a frame. Under "aging", alpha = 0.01 means that a
 # mean change of this many grey levels doubles beta: about what a hand-held camera gives in 100 ms.
 _LEVELS_THAT_DOUBLE = 8
-_AGING_UNIT = 0.01 * 1920 * 1080 * _LEVELS_THAT_DOUBLE
+AGING_UNIT = 0.01 * 1920 * 1080 * _LEVELS_THAT_DOUBLE
 
 
 def utility_for(priority: str, constraint_ms: float, **overrides: float) -> Utility:
@@ -51,4 +51,4 @@ def content_terms(content: str, utility: Utility, difference: float) -> tuple[fl
     weighted = utility.alpha * difference
     if content == _PAPER:
         return utility.beta, weighted
-    return utility.beta * (1.0 + weighted / _AGING_UNIT), 0.0
+    return utility.beta * (1.0 + weighted / AGING_UNIT), 0.0

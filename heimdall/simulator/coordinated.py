@@ -37,6 +37,7 @@ from heimdall.vocabulary.events import (
     Prepare,
     RunChunk,
     RunFallback,
+    SceneChanged,
     Yield,
 )
 from heimdall.vocabulary.plans import DnnPlan
@@ -89,6 +90,7 @@ class CoordinatedRun(SimulatedRun):
             mode=system.mode,
             offload=system.offload,
             content=App.content,
+            admission=system.admission,
             cpu_workers=machine.cpu_workers,
         )
         self._inbox: Agenda[Event | _Decoded] = Agenda()
@@ -100,6 +102,7 @@ class CoordinatedRun(SimulatedRun):
         self._requested_ns: dict[int, int] = {}  # by job
         self._flight: _Flight | None = None
         self._looked_ns: dict[str, int] = {}  # when each DNN took its last picture
+        self._pictured_ns: int | None = None
         self._before = self.coordinator.snapshot(0)
         self._sums = {  # of op times, and the cost of a chunk, by DNN and stage
             dnn.name: [
@@ -145,6 +148,7 @@ class CoordinatedRun(SimulatedRun):
         loop = self._loop
         self._serve_until(loop.start_ns - SPIN_NS)
         self.now_ns = start_ns = loop.start_ns
+        self._tell_scenes()
         self._carry_out(loop.started(start_ns))
         free_ns = max(start_ns, self._gpu_free_ns)
         render_ns = self.one_of(self.machine.renders_ns or (self.machine.render_ns,))
@@ -159,6 +163,16 @@ class CoordinatedRun(SimulatedRun):
         for name, arrivals in self.arrivals.items():
             for _ in range(arrivals.take(self.now_ns)):
                 self._receive(InferenceRequested(name))
+
+    def _tell_scenes(self) -> None:
+        """How much has changed between the last picture and this one."""
+        before_ns, self._pictured_ns = self._pictured_ns, self.now_ns
+        if not self.coordinator.replaces:
+            return
+        for dnn in self.dnns.values():
+            if dnn.watched is not None:
+                change = dnn.watched.difference(before_ns, self.now_ns)
+                self._receive(SceneChanged((dnn.name,), change))
 
     def _serve_until(self, deadline_ns: int) -> None:
         """Handle what workers report until the next frame starts."""
@@ -182,7 +196,7 @@ class CoordinatedRun(SimulatedRun):
             _, message = self._inbox.pop()
             if isinstance(message, _Decoded):
                 figures = self.figures.dnns[message.dnn]
-                figures.end_to_end_ns.append(self.now_ns - message.requested_ns)
+                figures.shown(message.requested_ns, self.now_ns)
             elif not self._is_void(message):
                 self._receive(message)
 
@@ -210,6 +224,7 @@ class CoordinatedRun(SimulatedRun):
 
     def _prepare(self, action: Prepare) -> None:
         dnn = self.dnns[action.dnn]
+        self.figures.dnns[action.dnn].begun_anew += action.anew != ""
         if action.stage == 0:
             self._requested_ns[action.job] = self.now_ns
         work_ns = self.one_of(dnn.prepare_ns[action.stage])
@@ -234,6 +249,7 @@ class CoordinatedRun(SimulatedRun):
             return
         cpu_ns = dnn.plan.stages[action.stage].cpu_ns * self.one_of(dnn.cpu_slowdown)
         end_ns = self._cpu.end_ns(begin_ns, int(cpu_ns))
+        self.figures.ran(CPU, end_ns - begin_ns)
         self.span(CPU, action.dnn, begin_ns, end_ns, reason=action.reason)
         done = ChunkFinished(action.job, CPU, action.start_op, action.end_op, end_ns - begin_ns)
         self._report(end_ns, done)

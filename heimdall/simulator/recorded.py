@@ -15,6 +15,7 @@ from heimdall.runtime.telemetry.trace import Recording, read_recording
 from heimdall.simulator.machine import Machine, SimulatedDnn
 from heimdall.vocabulary.enums import ChunkMode
 
+RECORDED = (".json", ".mcap")  # what files with a recording end in
 _PLENTY = 64
 _WARM_UP_NS = 5_000_000_000
 

@@ -14,6 +14,7 @@ from heimdall.simulator.machine import Machine, SimulatedDnn
 from heimdall.simulator.throttle import throttled
 from heimdall.simulator.windows import WINDOW_NS, Windows
 from heimdall.vocabulary.enums import Lane
+from heimdall.vocabulary.processors import CPU, GPU
 
 # A live run is warm by then at the latest: the offload step has settled.
 WARM_UP_NS = 5_000_000_000
@@ -75,6 +76,7 @@ class SimulatedRun:
                 whole_ns=dnn.whole_ns,
                 stages=len(dnn.plan.stages),
                 required_hz=dnn.plan.rate_hz,
+                utility=dnn.plan.utility,
             )
             for dnn in dnns
         }
@@ -82,6 +84,7 @@ class SimulatedRun:
         self.arrivals = {
             dnn.name: Arrivals(dnn.event.waits_s(seed)) for dnn in dnns if dnn.event is not None
         }
+        self.figures.lanes = {CPU: machine.cpu_workers}
         self.interval_ns = round(1e9 / fps)
         self.windows = Windows(self.figures)
         self._gpu_total_ns = self._gpu_before_ns = self._cpu_before_ns = 0
@@ -121,6 +124,8 @@ class SimulatedRun:
     def on_gpu(self, name: str, start_ns: int, end_ns: int, **details: object) -> None:
         """The GPU works for a DNN, or draws."""
         self._gpu_total_ns += end_ns - start_ns
+        if name != RENDER:
+            self.figures.ran(GPU, end_ns - start_ns)
         self.span(Lane.RENDER if name == RENDER else Lane.GPU, name, start_ns, end_ns, **details)
 
     @property

@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from heimdall.analyzer.profiler import Progress, no_progress
-from heimdall.bench.scenario import Scenario
+from heimdall.bench.request_scenario import AnyScenario
 from heimdall.bench.statistics import over_runs
 from heimdall.errors import ArgumentError
 from heimdall.runtime.telemetry.figures import SCHEMA
 from heimdall.simulator.parallel import Workers, results
-from heimdall.simulator.simulate import Experiment, prepare
+from heimdall.simulator.serving import RequestExperiment
+from heimdall.simulator.simulate import Experiment, prepare_any
 
 MOST_SEEDS = 10_000
 
 
 def simulate_seeds(
-    scenario: Scenario | str,
-    device: str,
-    system: str,
+    scenario: AnyScenario | str,
+    device: str | None,
+    system: str | None,
     *,
     seeds: int = 16,
     seed: int = 0,
@@ -31,7 +32,7 @@ def simulate_seeds(
     say together (``over_runs``). ``workers``: see ``parallel.results``; all else, and what is
     raised: see ``simulate``."""
     check_seeds(seeds)
-    experiment = prepare(scenario, device, system, progress=progress, **options)
+    experiment = prepare_any(scenario, device, system, progress=progress, **options)
     experiment.warn()
     numbers = range(seed, seed + seeds)
     runs = run_seeds(experiment, numbers, workers, progress)
@@ -49,7 +50,7 @@ def simulate_seeds(
 
 
 def run_seeds(
-    experiment: Experiment,
+    experiment: Experiment | RequestExperiment,
     seeds: Sequence[int],
     workers: Workers = None,
     progress: Progress = no_progress,
@@ -60,10 +61,14 @@ def run_seeds(
     what = f"{experiment.scenario.name}, {experiment.system.name}"
     progress(what, 0, len(seeds))
     calls = [(experiment, seed) for seed in seeds]
-    for index, summary in results(Experiment.run, calls, workers):
+    for index, summary in results(_run, calls, workers):
         found[index] = summary
         progress(what, len(found), len(seeds))
     return [found[index] for index in range(len(seeds))]
+
+
+def _run(experiment: Experiment | RequestExperiment, seed: int) -> dict[str, Any]:
+    return experiment.run(seed)
 
 
 def check_seeds(seeds: object) -> None:

@@ -12,30 +12,34 @@ from typing import Any
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app.options import MAX_FPS, check_number, check_size
 from heimdall.bench.alone import too_slow_alone
+from heimdall.bench.request_scenario import AnyScenario, load_any
 from heimdall.bench.scenario import Scenario, load_scenario
 from heimdall.bench.systems import System, parse_system
-from heimdall.errors import ConfigError
+from heimdall.errors import ArgumentError, ConfigError
 from heimdall.runtime.telemetry.figures import SCHEMA
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.simulator.coordinated import CoordinatedRun
 from heimdall.simulator.devices import HERE, open_device
 from heimdall.simulator.machine import Machine, SimulatedDnn
-from heimdall.simulator.recorded import recorded_machine
+from heimdall.simulator.recorded import RECORDED, recorded_machine
 from heimdall.simulator.run import SimulatedRun
+from heimdall.simulator.serving import RequestExperiment, prepare_requests
 from heimdall.simulator.uncoordinated import UncoordinatedRun
 from heimdall.simulator.variations import vary
 
 log = logging.getLogger(__name__)
 
 LONGEST_S = 86_400.0
+# Of a scenario that draws, where nothing else is asked for.
+DEVICE, SYSTEM, LENGTH_S = "lg-v50", "max-total", 60.0
 
 
 def simulate(
-    scenario: Scenario | str,
-    device: str,
-    system: str,
+    scenario: AnyScenario | str,
+    device: str | None,
+    system: str | None,
     *,
-    seconds: float = 60.0,
+    seconds: float | None = None,
     seed: int = 0,
     render_ms: float | None = None,
     fps: float | None = None,
@@ -44,18 +48,22 @@ def simulate(
     trace: Path | None = None,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
-    """The run summary of ``seconds`` after warm-up, with ``"simulated": true``.
+    """The run summary of ``seconds`` after warm-up (None: a minute), with ``"simulated": true``.
 
     ``scenario`` is one, its name or its file. ``device``: a phone's or a measured machine's name
     or file, "here", or the trace of a run, for the machine it ran on. ``render_ms`` replaces the
     render latency, ``fps`` and ``size`` those of the scenario; ``variations``: other figures of the
-    machine (``variations.vary``).
+    machine (``variations.vary``). None for ``device`` and ``system``: those of ``DEVICE`` and
+    ``SYSTEM``.
+
+    A scenario of requests runs on its own device under its own system, as long as it says, where
+    those are None, and has other ``variations`` (``request_variations``) and no rendering.
     The same seed gives the same summary (but ``wall_s`` and ``times_real_time``). ``trace`` is
     the file for the timeline. Raises HeimdallError for names that are not known, and for values
     out of range.
     """
     began_s = time.perf_counter()
-    experiment = prepare(
+    experiment = prepare_any(
         scenario,
         device,
         system,
@@ -114,19 +122,39 @@ class Experiment:
         }
 
 
+def prepare_any(
+    scenario: AnyScenario | str,
+    device: str | None,
+    system: str | None,
+    **options: Any,
+) -> Experiment | RequestExperiment:
+    """What ``simulate`` runs, with the same arguments. Raises as that does."""
+    asked = None if system is None else parse_system(system)
+    if isinstance(scenario, str):
+        scenario = load_any(scenario)
+    if isinstance(scenario, Scenario):
+        return prepare(scenario, device or DEVICE, system or SYSTEM, **options)
+    for name in ("render_ms", "fps", "size"):
+        if (value := options.pop(name, None)) is not None:
+            problem = f"scenario {scenario.name!r} draws nothing: leave it out"
+            raise ArgumentError(problem, argument=name, value=value)
+    options.pop("progress", None)
+    return prepare_requests(scenario, device, asked or parse_system(scenario.system), **options)
+
+
 def prepare(
     scenario: Scenario | str,
     device: str,
     system: str,
     *,
-    seconds: float = 60.0,
+    seconds: float | None = None,
     render_ms: float | None = None,
     fps: float | None = None,
     size: tuple[int, int] | None = None,
     variations: Mapping[str, Any] | None = None,
     progress: Progress = no_progress,
 ) -> Experiment:
-    """What ``simulate`` runs, with the same arguments. Raises as that does."""
+    """The same of a scenario that draws."""
     check_number("seconds", seconds, above=0, most=LONGEST_S)
     check_number("render_ms", render_ms, least=0)
     asked = parse_system(system)
@@ -141,7 +169,7 @@ def prepare(
     if scenario.throttle is not None:
         values = {"throttle": (scenario.throttle.after_s, scenario.throttle.factor), **values}
     machine, dnns = vary(*open_machine(scenario, device, render_ms, progress), values)
-    return Experiment(scenario, machine, tuple(dnns), asked, seconds, values)
+    return Experiment(scenario, machine, tuple(dnns), asked, seconds or LENGTH_S, values)
 
 
 def open_machine(
@@ -155,7 +183,7 @@ def open_machine(
         from heimdall.simulator.here import measure_here  # opens the GPU: not for a phone's sake
 
         return measure_here(scenario, render_ms, progress)
-    if device.endswith(".json"):
+    if device.endswith(RECORDED):
         return recorded_machine(scenario, device, render_ms)
     return open_device(scenario, device, render_ms)
 

@@ -54,7 +54,7 @@ def as_tables(kind: type[Kind], path: Path, content: Mapping[str, Any]) -> Kind:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        said = f"{where}: {first['msg']}"
+        said = f"{where}: {first['msg']}" if where else str(first["msg"])
         if where == "schema":
             said += f": {AGAIN}"
         elif where == "profile" and first["type"] == "missing":

@@ -115,7 +115,7 @@ class UncoordinatedRun(SimulatedRun):
             processor = GPU if self._sharing.on_gpu else CPU
             figures.finished(Finish(0, dnn.name, processor, latency_ns, missed, chunks))
             now_ns = yield self.cores.end_ns(now_ns, dnn.decode_ns)
-            figures.end_to_end_ns.append(now_ns - requested_ns)
+            figures.shown(requested_ns, now_ns)
 
     def _asked_ns(self, dnn: SimulatedDnn, asked_ns: int) -> int:
         """Since when somebody waits for the inference of a round that begins now. An event is kept

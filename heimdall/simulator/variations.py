@@ -15,6 +15,7 @@ from heimdall.bench.observed import Observed
 from heimdall.errors import ArgumentError, ConfigError, unknown
 from heimdall.runtime.telemetry.trace import read_recording
 from heimdall.simulator.machine import Machine, SimulatedDnn
+from heimdall.simulator.recorded import RECORDED
 from heimdall.simulator.watched import open_watched
 
 NO_LUMINANCE = "none"
@@ -113,7 +114,7 @@ def _on_slower_cores(dnn: SimulatedDnn, factor: float) -> SimulatedDnn:
 def _check_luminance(value: Any) -> None:
     if not isinstance(value, str):
         raise ArgumentError("must be the name of a clip, or a file", value=value)
-    if value.endswith(".json"):
+    if value.endswith(RECORDED):
         _recorded(value)
     elif value != NO_LUMINANCE:
         open_watched(value)
@@ -122,7 +123,7 @@ def _check_luminance(value: Any) -> None:
 def _let_see(machine: Machine, dnns: Sequence[SimulatedDnn], name: str) -> Simulated:
     if name == NO_LUMINANCE:
         return machine, [replace(dnn, luminance_difference=(0.0,), watched=None) for dnn in dnns]
-    if name.endswith(".json"):
+    if name.endswith(RECORDED):
         return machine, _as_recorded(dnns, name)
     clip = open_watched(name)
     return machine, [replace(dnn, watched=clip) for dnn in dnns]

@@ -1,4 +1,4 @@
-"""What simulated DNNs look at: the luminance of a real clip, for the content variation of Eq. 4."""
+"""What simulated DNNs look at: the luminance of real clips, for the content variation of Eq. 4."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from heimdall.errors import ConfigError, DeviceError, unknown
 from heimdall.models.luminance import luminance_difference, luminance_grid
 from heimdall.system import paths
 
+# How long a reel stays with a clip: in no step with networks that run once or twice a second.
+SCENE_NS = 2_300_000_000
 VIDEOS = (".mp4", ".mkv", ".webm", ".avi", ".mov")
 
 
@@ -27,14 +29,36 @@ class Clip:
         the runtime measures it between the frames of two inferences."""
         if before_ns is None:
             return 0.0
+        return luminance_difference(self.seen(now_ns), self.seen(before_ns))
+
+    def seen(self, now_ns: int) -> np.ndarray:
+        """The luminance grid of the picture at that time."""
+        path, index = self.place(now_ns)
+        return _luminance(path)[0][index]
+
+    def place(self, now_ns: int) -> tuple[Path, int]:
+        """Which picture of which file is shown then."""
         grids, fps = _luminance(self.path)
-        return luminance_difference(
-            *(grids[_shown(t, fps, len(grids))] for t in (now_ns, before_ns))
-        )
+        return self.path, _shown(now_ns, fps, len(grids))
+
+
+@dataclass(frozen=True)
+class Reel(Clip):
+    """Several clips in turn, ``SCENE_NS`` of each, with a cut between any two; each goes on where
+    it would be by then."""
+
+    clips: tuple[Clip, ...] = ()
+
+    def place(self, now_ns: int) -> tuple[Path, int]:
+        return self.clips[now_ns // SCENE_NS % len(self.clips)].place(now_ns)
 
 
 def open_watched(name_or_path: str) -> Clip:
-    """A bundled clip by its name, or a video file. Raises ConfigError where there is none."""
+    """A bundled clip by its name, or a video file; several, joined by ``+``, make a reel. Raises
+    ConfigError where there is none."""
+    if "+" in name_or_path and not Path(name_or_path).is_file():
+        clips = tuple(open_watched(each) for each in name_or_path.split("+"))
+        return Reel(clips[0].path, clips)
     names = [path.stem for path in (paths.ASSETS / "media").glob("*.mp4")]
     path = Path(name_or_path)
     if path.suffix not in VIDEOS:

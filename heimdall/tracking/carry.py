@@ -1,26 +1,28 @@
 """A DNN's result, moved from the frame it was computed on to the newest one.
 
-A result is a list of things that move each on their own (boxes, hands, bodies), lines of text
-that move with their page, or a mask. What has no place in the picture (a Picture, an app's own
+A result is a list of boxes (``movers``), of hands or bodies that move each on their own, lines of
+text that move with their page, or a mask. What has no place in the picture (a Picture, an app's own
 type) is left as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import cv2
 import numpy as np
 
-from heimdall.models.results import Body, Detection, Hand, Mask, TextRegion
+from heimdall.models.results import Body, Body3D, Detection, FaceMesh, Hand, Mask, TextRegion
 from heimdall.tracking.field import Field
 from heimdall.tracking.flow import Tracks
+from heimdall.tracking.movers import Movers
 from heimdall.tracking.patch import TOLERANCE, Inside, Patch, moved
 
 Size = tuple[int, int]  # width and height of the frame in pixels
-Thing = Detection | Hand | Body | TextRegion
+Thing = Detection | Hand | FaceMesh | Body | Body3D | TextRegion
 
 KEPT = 0.6  # of the visible correction to a new result, a frame later
 STRIDE = 6  # frames: points found in one are mostly still there so much later
@@ -35,7 +37,9 @@ def outline(thing: Thing) -> np.ndarray:
         return corners if thing.points is None else np.vstack([corners, thing.points])
     if isinstance(thing, Hand):
         return thing.points[:, :2]
-    return thing.joints[:, :2] if isinstance(thing, Body) else thing.corners
+    if isinstance(thing, FaceMesh):
+        return np.vstack([thing.points[:, :2], thing.irises[..., :2].reshape(-1, 2)])
+    return thing.corners if isinstance(thing, TextRegion) else thing.joints[:, :2]
 
 
 def placed(thing: Thing, points: np.ndarray) -> Thing:
@@ -46,9 +50,14 @@ def placed(thing: Thing, points: np.ndarray) -> Thing:
         return replace(thing, box=(left, top, right, bottom), points=marks)
     if isinstance(thing, Hand):
         return replace(thing, points=np.column_stack([points, thing.points[:, 2]]))
-    if isinstance(thing, Body):
-        return replace(thing, joints=np.column_stack([points, thing.joints[:, 2]]))
-    return replace(thing, corners=points)
+    if isinstance(thing, FaceMesh):
+        depths = np.concatenate([thing.points[:, 2], thing.irises[..., 2].ravel()])
+        every, count = np.column_stack([points, depths]), len(thing.points)
+        irises = every[count:].reshape(thing.irises.shape)
+        return replace(thing, points=every[:count], irises=irises)
+    if isinstance(thing, TextRegion):
+        return replace(thing, corners=points)
+    return replace(thing, joints=np.column_stack([points, thing.joints[:, 2:]]))
 
 
 def carried(thing: Thing, transform: np.ndarray) -> np.ndarray:
@@ -63,7 +72,7 @@ def carried(thing: Thing, transform: np.ndarray) -> np.ndarray:
 
 
 class Things:
-    """Boxes, hands, bodies or text regions, each following its own piece of the picture."""
+    """Hands, bodies or text regions, each following its own piece of the picture."""
 
     def __init__(self, things: Sequence[Thing], tracks: Tracks, size: Size) -> None:
         self._things = list(things)
@@ -145,10 +154,27 @@ class Cover:
             self._field, self._share = Field(self._values.shape), KEPT
 
 
-def carrier(result: Any, tracks: Tracks, size: Size) -> Things | Cover | None:
-    """What carries ``result``, computed on the frame of ``tracks``; None: it has no place."""
+Carrier = Things | Movers | Cover
+
+
+def carrier(
+    result: Any,
+    tracks: Tracks,
+    size: Size,
+    before: Any = None,
+    numbers: Iterator[int] | None = None,
+    image: np.ndarray | None = None,
+) -> Carrier | None:
+    """What carries ``result``, computed on the frame of ``tracks``; None: it has no place.
+
+    Boxes are those of ``before``, the carrier until now, where they are the same, and get new ids
+    from ``numbers`` where they are not; ``image`` (h, w, 3) is the frame's picture.
+    """
     if isinstance(result, Mask):
         return Cover(result)
+    if isinstance(result, list) and all(isinstance(each, Detection) for each in result):
+        before = before if isinstance(before, Movers) else None
+        return Movers(result, tracks, count() if numbers is None else numbers, before, image)
     if isinstance(result, list) and all(isinstance(each, Thing) for each in result):
         return Things(result, tracks, size)
     return None

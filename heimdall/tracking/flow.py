@@ -6,7 +6,7 @@ lock: ``python benchmarks/tracking.py`` says how long each part takes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import cv2
 import numpy as np
@@ -25,7 +25,12 @@ SMALLEST = 16  # reduced pixels: the dense flow is not defined on less
 GRID = 4  # reduced pixels: a cell of the dense flow
 STRIDE = 6  # cells between its patches of 8: with 4 it takes twice as long, to no better masks
 ITERATIONS = 8  # of its search: with 12 masks of fast hands are better by 0.005
+OTHER_SCENE = 20  # mean difference of grey levels, beside that of brightness
 CUT_SHARE = 0.2  # fewer survivors of the points than this: another scene
+
+
+def _nothing() -> np.ndarray:
+    return np.empty((0, 0), np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +40,8 @@ class Tracks:
     ``ids`` (n,) ascending; ``points`` (n, 2) float32 pixels of the frame. ``cut``: the scene has
     changed, and nothing before this frame can be carried here. ``back`` (rows, columns, 2), where
     it was asked for, is a grid over the frame: each cell's way back to where it was in the frame
-    before, in cells.
+    before, in cells. ``grey`` is the frame in grey, reduced by ``scale``. ``gone``: the picture is
+    quite another one, and nothing that was seen before can be in it.
     """
 
     sequence: int
@@ -43,6 +49,9 @@ class Tracks:
     points: np.ndarray
     cut: bool = False
     back: np.ndarray | None = None
+    grey: np.ndarray = field(default_factory=_nothing)
+    scale: float = 1.0
+    gone: bool = False
 
 
 def common(ids: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -76,6 +85,7 @@ class Flow:
         scale = max(1.0, max(height, width) / WIDTH)
         grey = self._reduced(image, scale)
         cut = image.shape != self._shape or not self._follow(grey)
+        gone = cut and _differ(self._grey, grey)
         if cut:
             self._ids, self._points = self._ids[:0], self._points[:0]
         if cut or self._age % REFILL_EVERY == 0:
@@ -87,7 +97,7 @@ class Flow:
         self._age += 1
         # Pixel centres: reduced pixel 0 covers frame pixels 0 to scale - 1.
         points = (self._points + np.float32(0.5)) * np.float32(scale) - np.float32(0.5)
-        return Tracks(sequence, self._ids, points, cut, back)
+        return Tracks(sequence, self._ids, points, cut, back, grey, scale, gone)
 
     def _reduced(self, image: np.ndarray, scale: float) -> np.ndarray:
         """Grey, ``scale`` times smaller. Grey first, though it is more pixels: the picture is
@@ -101,9 +111,9 @@ class Flow:
         if not len(self._points):
             return True
         before = self._points
-        forth, found = _followed(self._grey, grey, before, None, LEVELS)
+        forth, found = followed(self._grey, grey, before, None, LEVELS)
         # The way back begins at its end: one that is not there leads away from it again.
-        back, returned = _followed(grey, self._grey, forth, before.copy(), 0)
+        back, returned = followed(grey, self._grey, forth, before.copy(), 0)
         error = np.abs(back - before).max(axis=1)
         inside = ((forth >= 0) & (forth < grey.shape[::-1])).all(axis=1)
         kept = found & returned & inside & (error < RETURN_ERROR)
@@ -143,13 +153,22 @@ class Flow:
         self._next_id += len(cell)
 
 
+def _differ(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two reduced pictures show something else, however bright."""
+    if not one.size:
+        return False
+    tiny = (cv2.resize(each, (16, 16), interpolation=cv2.INTER_AREA) for each in (one, other))
+    first, then = (each - each.mean() for each in tiny)
+    return bool(np.abs(first - then).mean() > OTHER_SCENE)
+
+
 def _cells(grey: np.ndarray) -> np.ndarray:
     """A reduced picture on the grid of the dense flow."""
     size = (grey.shape[1] // GRID, grey.shape[0] // GRID)
     return cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
 
 
-def _followed(
+def followed(
     start: np.ndarray, end: np.ndarray, points: np.ndarray, guess: np.ndarray | None, levels: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where ``points`` (n, 2) of picture ``start`` are in ``end``, and whether they were found.

@@ -12,12 +12,13 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from heimdall.models.results import Mask
-from heimdall.tracking.carry import Cover, Things, carrier
+from heimdall.tracking.carry import Carrier, Thing, carrier
 from heimdall.tracking.flow import Flow, Tracks
 from heimdall.tracking.patch import TOLERANCE, Anchor, Patch, chained
 
@@ -50,11 +51,12 @@ class Tracker:
         self._size = (0, 0)
         self._masks = False  # some result is a mask, which needs the dense flow
         self._results: dict[str, Any] = {}  # the latest of each DNN, as it came
-        self._carriers: dict[str, Things | Cover | None] = {}
+        self._carriers: dict[str, Carrier | None] = {}
         self._pinned: deque[tuple[int, weakref.ref[Anchor]]] = deque()  # not followed yet
         self._anchors: weakref.WeakKeyDictionary[Anchor, _Hold] = weakref.WeakKeyDictionary()
         self._views: dict[int, dict[str, Any]] = {}  # of each frame, by its sequence
-        self._drawn = -1
+        self._drawn = self._scene = -1  # frames: the one being drawn, the scene's first
+        self._numbers = count()  # ids of what is seen in this run
 
     # --- main thread -----------------------------------------------------------------------
 
@@ -88,6 +90,9 @@ class Tracker:
         if tracks.cut:
             self._history.clear()
             self._carriers = {}
+        if tracks.gone:
+            self._scene = frame.sequence
+            self._results = {dnn: _without_things(each) for dnn, each in self._results.items()}
         self._history.append(tracks)
         for each in self._carriers.values():
             if each is not None:
@@ -99,13 +104,13 @@ class Tracker:
 
     def renew(self, dnn: str, result: Any, frame: Frame) -> None:
         """``result`` was computed on ``frame``: carry it from there to the newest frame."""
-        self._results[dnn] = result
+        self._results[dnn] = result if frame.sequence >= self._scene else _without_things(result)
         self._guarded(self._renew, dnn, result, frame)
 
     def _renew(self, dnn: str, result: Any, frame: Frame) -> None:
         self._masks |= isinstance(result, Mask)
         path = self._path(frame.sequence)
-        self._carriers[dnn] = self._replaced(dnn, result, path) if path else None
+        self._carriers[dnn] = self._replaced(dnn, result, path, frame.image) if path else None
         if self._history:
             newest = self._history[-1].sequence
             self._publish(newest, {**self._views.get(newest, {}), dnn: self._value(dnn)})
@@ -122,8 +127,11 @@ class Tracker:
                 log.exception("tracking failed: results stay where they were found from now on")
                 self._failed, self._views = True, {}
 
-    def _replaced(self, dnn: str, result: Any, path: list[Tracks]) -> Things | Cover | None:
-        new, old = carrier(result, path[0], self._size), self._carriers.get(dnn)
+    def _replaced(
+        self, dnn: str, result: Any, path: list[Tracks], image: np.ndarray
+    ) -> Carrier | None:
+        old = self._carriers.get(dnn)
+        new = carrier(result, path[0], self._size, old, self._numbers, image)
         if new is not None:
             new.catch_up(path[1:])
             if type(old) is type(new):
@@ -172,3 +180,8 @@ class Tracker:
         recent = sorted(self._views)[-(VIEWS - 1) :]
         # A new dictionary: the main thread reads the old one meanwhile, without the lock.
         self._views = {**{known: self._views[known] for known in recent}, sequence: view}
+
+
+def _without_things(result: Any) -> Any:
+    """What is left of a result when its scene is gone."""
+    return [] if isinstance(result, list) and all(isinstance(x, Thing) for x in result) else result

@@ -51,6 +51,16 @@ class Luminance(Name):
     PIXELS = "pixels"  # every pixel of the frame, as Eq. 4 is written
 
 
+class Admission(Name):
+    """What happens to an inference that something newer comes after, and to requests of models:
+    ``queue(n)`` refuses those that come while n of a model wait, the others none. Default:
+    one-in-flight."""
+
+    ONE_IN_FLIGHT = "one-in-flight"  # it ends first
+    REPLACE = "replace"  # it begins anew, where a newer result is on screen sooner that way
+    ALL = "all"  # the same as one-in-flight; what requests have in papers that refuse none
+
+
 class Priority(Name):
     """How urgent a DNN's result is: the presets of Eq. 3's beta. Default: normal."""
 
@@ -71,6 +81,16 @@ class Processor(Name):
 
     GPU = "gpu"
     CPU = "cpu"
+
+
+class ProcessorKind(Name):
+    """What a processor is, whatever it is called."""
+
+    GPU = "gpu"
+    CPU = "cpu"
+    DSP = "dsp"
+    NPU = "npu"
+    REMOTE = "remote"  # a server that speaks the Open Inference Protocol
 
 
 class Trigger(Name):
@@ -107,3 +127,11 @@ class OverlayView(Name):
     TIMELINE = "timeline"
     SMALL = "small"
     OFF = "off"
+
+
+class Silent(Name):
+    """What follows an op that a network's processor does not support. Default: never."""
+
+    NEVER = "never"  # nothing falls back silently: the network is handed over, as it is scheduled
+    BACK = "back"  # the CPU runs it, and the processor goes on behind it
+    STAY = "stay"  # the CPU runs it, and all that is left

@@ -25,9 +25,24 @@ class RenderStarted:
 
 @dataclass(frozen=True, slots=True)
 class InferenceRequested:
-    """The app (or the main loop, for a continuous DNN) wants an inference on the newest frame."""
+    """The app (or the main loop, for a continuous DNN) wants an inference on the newest frame. Of a
+    queued DNN: on the inputs that came with ``request``, within ``slo_ns`` (None: the DNN's latency
+    constraint). ``replaces``: what is asked for is not what was asked for before, of which a result
+    is not wanted any more."""
 
     dnn: str
+    request: int | None = None
+    slo_ns: int | None = None
+    replaces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SceneChanged:
+    """What these DNNs look at is not what it was when they were last told: C of Eq. 4, summed from
+    picture to picture. Told where an inference may be replaced, before a frame starts."""
+
+    dnns: tuple[str, ...]
+    luminance_difference: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +167,7 @@ Event = (
     FrameRendered
     | RenderStarted
     | InferenceRequested
+    | SceneChanged
     | InputReady
     | ChunkFinished
     | FallbackFinished
@@ -171,11 +187,14 @@ Event = (
 @dataclass(frozen=True, slots=True)
 class Prepare:
     """Preprocess the input of ``stage`` (0: the newest frame; later: crops from the last
-    stage's outputs) in the pool, then report InputReady."""
+    stage's outputs) in the pool, then report InputReady. ``request``: whose inputs it is given.
+    ``anew``: why a job that has been prepared before begins again, on the newest frame."""
 
     job: int
     dnn: str
     stage: int
+    request: int | None = None
+    anew: str = ""
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -232,7 +251,7 @@ class Move:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # not frozen: as RunChunk
 class Finish:
     """The last op of the last stage has run: decode in the pool and deliver the result."""
 
@@ -243,16 +262,19 @@ class Finish:
     missed: bool  # latency above the DNN's constraint
     chunks: int  # how many chunks its GPU work was cut into
     stages: int = 1
+    request: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The job ends without a result. ``again``: what was asked for is run anew, by another job."""
+    """The job ends without a result. ``again``: what was asked for is run anew, by another job.
+    ``job`` is -1 for a request that was refused before it became one."""
 
     job: int
     dnn: str
     reason: str
     again: bool = False
+    request: int | None = None
 
 
 Action = Prepare | RunChunk | Yield | RunFallback | Move | Finish | Drop

@@ -31,6 +31,13 @@ class StagePlan:
     chunk_cost_ns: int  # measured cost of cutting: enqueue, flush and wait once
     chunks: tuple[tuple[int, int], ...]  # the static partition, half-open op ranges
     tasks: int = 1  # expected number of tasks (hands, faces): a guess until observed
+    # By processor, where there are others than one GPU and CPU cores: the latency of each op there,
+    # None for one that it does not support.
+    on: tuple[tuple[str, tuple[int | None, ...]], ...] = ()
+    # What it costs to begin at op i with tensors of another chunk or processor (empty: nothing).
+    cut_ns: tuple[int, ...] = ()
+    # The whole network on the remote server, from here and back; None: it is not there.
+    remote_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,7 @@ class DnnPlan:
     priority: str = Priority.NORMAL
     rate_hz: float | None = None  # least wanted; None: event-driven, as its events come
     built: bool = True  # False: on the CPU alone, with times that are guesses, until DnnBuilt
+    queued: bool = False  # every request is a job of its own, with inputs of its own
 
     def named(self, name: str) -> DnnPlan:
         """The same plan under another name."""

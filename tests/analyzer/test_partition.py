@@ -81,8 +81,15 @@ def test_whole_strategy_cuts_only_at_fallback_ops():
     assert ranges(partition(costs(*[50] * 4, fallback={3}), MS, "whole")) == [(0, 3), (3, 4)]
 
 
+def test_even_strategy_splits_long_networks_where_cutting_costs_least():
+    network = OpCosts((3 * MS,) * 4, (False,) * 4, 0, (0, 2 * MS, MS, MS))
+    assert partition(network, 11 * MS, "even") == [Chunk(0, 2, 6 * MS), Chunk(2, 4, 7 * MS)]
+    assert ranges(partition(network, 12 * MS, "even")) == [(0, 4)]
+    assert ranges(partition(costs(50), MS, "even")) == [(0, 1)]
+
+
 def test_unknown_strategy_lists_the_valid_ones():
-    with pytest.raises(ConfigError, match="fixed, heimdall, runs, whole"):
+    with pytest.raises(ConfigError, match="even, fixed, heimdall, runs"):
         partition(costs(1), MS, "optimal")
 
 
@@ -121,7 +128,7 @@ def test_greedy_packing_gives_the_fewest_chunks(op_ns, gap_ns, margin_ns, chunk_
     gap_ns=st.integers(1, 60),
     strategy=st.sampled_from(strategies()),
 )
-def test_chunks_cover_all_ops_in_order_and_only_the_papers_mix_processors(ops, gap_ns, strategy):
+def test_chunks_cover_all_ops_in_order_and_only_papers_mix_processors(ops, gap_ns, strategy):
     network = OpCosts(tuple(ns for ns, _ in ops), tuple(mark for _, mark in ops))
     chunks = partition(network, gap_ns, strategy, margin_ns=0)
     covered = [op for chunk in chunks for op in range(chunk.start, chunk.end)]
@@ -130,5 +137,5 @@ def test_chunks_cover_all_ops_in_order_and_only_the_papers_mix_processors(ops, g
         assert chunk.start < chunk.end
         marks = network.fallback[chunk.start : chunk.end]
         assert chunk.fallback_ops == sum(marks)
-        assert strategy == "heimdall" or set(marks) == {chunk.fallback}
+        assert strategy in ("heimdall", "even") or set(marks) == {chunk.fallback}
         assert chunk.ns == sum(network.op_ns[chunk.start : chunk.end])

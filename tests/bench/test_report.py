@@ -11,9 +11,11 @@ import pytest
 
 from heimdall.bench import charts
 from heimdall.bench.report import write_report, write_simulation
+from heimdall.bench.statistics import over_runs
 from heimdall.bench.timeline import Span, Timeline, read_timeline
 from heimdall.coordinator.coordinator import Coordinator
 from heimdall.errors import ConfigError
+from heimdall.runtime.telemetry.requests import Outcome, request_figures, violations
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.vocabulary.events import ChunkFinished, FrameRendered, InputReady, RunChunk
 from heimdall.vocabulary.plans import DnnPlan, StagePlan, Utility
@@ -34,6 +36,7 @@ BASELINE = Timeline((Span("eye", "eye", 0.0, 50.0),), {}, {})
 def run(fps: float) -> dict[str, object]:
     latency = {"mean": 20.0, "p50": 19.0, "p99": 30.0, "max": 31.0}
     dnn = {"inferences": 9, "latency_ms": latency, "gpu": 9, "cpu": 0, "chunks": 2.0}
+    dnn["utility"] = 0.5
     return {
         "fps_target": 30,
         "fps": {"mean": fps, "min": fps - 1, "max": fps + 1},
@@ -50,6 +53,23 @@ def result(**systems: dict[str, object]) -> dict[str, object]:
     machine = {"processor": "CPU", "cores": 2, "memory_mb": 1000, "platform": "Linux"}
     found = {"title": "Room", "machine": machine, "systems": systems}
     return {**found, "failures": [], "interrupted": False}
+
+
+def requests_run(latency_ms: float) -> dict[str, object]:
+    ms = 1_000_000
+    outcomes = [Outcome("net", at * ms, (at + round(latency_ms)) * ms, 30 * ms) for at in range(9)]
+    alone = {"net": 10.0 * ms, "idle": 5.0 * ms}
+    return {
+        "device": {"gpu": "Chip", "cpu": "Cores", "mode": "simulated", "renderer": None},
+        "requests": request_figures([*outcomes, Outcome("net", 0, None, 30 * ms)], alone),
+        "violations": violations(outcomes, alone),
+        "throughput_hz": 9.0,
+        "processors": {"npu": {"busy": 0.25, "busy_s": 1.5}},
+        "errors": [],
+    }
+
+
+REQUESTS = requests_run(25.0)
 
 
 def page(tmp_path: Path, found: dict[str, object], timelines: dict[str, Timeline]) -> str:
@@ -77,6 +97,28 @@ def test_a_dnn_has_one_colour_and_a_system_one_shade_on_the_whole_page(tmp_path:
     best = charts.shades(["multithread", "best"])["best"]
     assert f"fill: {best}" in charts.fps_chart({"multithread": run(12.0), "best": run(30.0)})
     assert f"fill: {best}" in charts.overhead_chart(timelines)
+
+
+def test_requests_have_charts_and_tables_and_nothing_is_drawn(tmp_path: Path):
+    found = {**result(fcfs=requests_run(25.0), best=requests_run(12.0)), "machine": None}
+    text = page(tmp_path, found, {"best": Timeline((Span("npu", "net", 0, 9.0),), {}, {})})
+    assert text.count("<svg") == 3  # violations, jitter, latency
+    assert "Frame rate" not in text
+    assert "npu 25% (1.5 s)" in text
+    row = text[text.index('<th rowspan="2">net</th>') :].split("</tr>")[0]
+    assert "<td>10.0</td><td>10</td><td>1</td><td>25.0</td>" in row  # alone, asked, dropped, mean
+    assert "–" in text[text.index('<th rowspan="2">idle</th>') :].split("</tr>")[0]
+    net = charts.colours(["net", "idle"])["net"]
+    assert f'"net":"{net}"' in text
+
+
+def test_requests_of_several_runs_are_means(tmp_path: Path):
+    runs = [requests_run(12.0), requests_run(18.0)]
+    found = {**result(best=runs[0]), "machine": None, "seeds": [0, 1]}
+    found["over_runs"] = {"best": over_runs(runs)}
+    text = page(tmp_path, found, {})
+    assert "Means of 2 runs" in text
+    assert "<td>15.0 ± " in text
 
 
 def test_a_figure_that_could_not_be_taken_is_a_dash(tmp_path: Path):
@@ -117,6 +159,8 @@ def test_a_page_that_cannot_be_written_is_named(tmp_path: Path):
         charts.latency_chart({"a": run(12.0), "b": run(30.0)}),
         charts.overhead_chart({"b": COORDINATED}),
         charts.coordination_chart(COORDINATED),
+        charts.violation_chart({"a": over_runs([REQUESTS, REQUESTS]), "b": over_runs([REQUESTS])}),
+        charts.jitter_chart({"a": over_runs([REQUESTS])}),
     ],
 )
 def test_charts_are_well_formed(picture):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from heimdall.bench.systems import (
@@ -85,3 +87,10 @@ def test_a_list_keeps_its_order():
 def test_an_impossible_list_is_refused(names, message):
     with pytest.raises(ConfigError, match=message):
         parse_systems(names)
+
+
+@pytest.mark.parametrize("name", ["max-total", "max-min-static-nooffload", "max-total-nooffload"])
+def test_replace_lets_inferences_begin_anew_and_changes_nothing_else(name):
+    plain, replacing = parse_system(name), parse_system(f"{name}-replace")
+    assert (plain.admission, replacing.admission) == ("one-in-flight", "replace")
+    assert replace(replacing, name=name, admission=plain.admission) == plain

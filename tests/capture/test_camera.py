@@ -60,6 +60,7 @@ class Driver:
             cv2.CAP_PROP_FRAME_WIDTH: self.size[0],
             cv2.CAP_PROP_FRAME_HEIGHT: self.size[1],
             cv2.CAP_PROP_FPS: self.fps,
+            cv2.CAP_PROP_POS_MSEC: 0,
         }
         return float(known[setting])
 

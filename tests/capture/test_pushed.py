@@ -29,6 +29,15 @@ def test_the_newest_frame_counts_and_whoever_watches_hears_of_each():
     assert [frame.sequence for frame in seen] == [1, 2]
 
 
+def test_pictures_flow_from_the_first_one_on_unless_one_is_held():
+    source = PushedSource((6, 4))
+    assert not source.flowing
+    source.push(GREY, 10)
+    assert source.flowing
+    source.hold()
+    assert not source.flowing
+
+
 def test_a_held_frame_stays_until_it_is_released():
     source = PushedSource((6, 4))
     first = source.push(GREY, 10)

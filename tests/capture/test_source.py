@@ -258,6 +258,7 @@ def test_a_picture_is_one_frame_for_ever(tmp_path: Path) -> None:
         assert source.wait_first(PATIENCE_S).image[0, 0, 0] == 80
         assert source.latest().sequence == 0
         assert not source.ended
+        assert not source.flowing
         assert source.describe() == "image still.png, 32x24"
 
 
@@ -354,12 +355,14 @@ def test_a_held_clip_waits_and_steps_frame_by_frame(counting, numbers):
     held = _level(counting)
     _until(lambda: numbers.position > held + 1)  # one frame more is read, then it waits
     assert counting.held
+    assert not counting.flowing
     assert _level(counting) == held
     for level in range(held, held + 3):
         counting.step()
         _until(partial(_beyond, counting, level))
         assert _level(counting) == level + 1
     counting.release()
+    assert counting.flowing
     _until(partial(_beyond, counting, held + 4))
 
 

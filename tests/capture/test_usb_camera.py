@@ -15,15 +15,17 @@ import pytest
 
 SOURCE = Path(__file__).with_name("usb_camera.c")
 OPEN = """
-import json, sys
+import json, sys, time
 import cv2
 from heimdall.capture import camera
 camera.camera_likely = lambda index: True
 width, height, fps = map(int, sys.argv[1:])
 reader = camera.open_camera(0, (width, height), fps)
+began_ns = time.perf_counter_ns()
 image = reader.read()
+told = began_ns - 1e9 < reader.taken_ns <= time.perf_counter_ns()
 code = int(reader.get(cv2.CAP_PROP_FOURCC)).to_bytes(4, "little").decode()
-print(json.dumps([code, image.shape, reader.get(cv2.CAP_PROP_FPS), float(image.mean())]))
+print(json.dumps([code, image.shape, reader.get(cv2.CAP_PROP_FPS), told, float(image.mean())]))
 reader.close()
 """
 LIST = """
@@ -62,10 +64,10 @@ def plugged(tmp_path_factory):
 @pytest.mark.parametrize(
     ("asked", "taken"),
     [
-        ((1280, 720, 30), ["MJPG", [720, 1280, 3], 30.0]),
-        ((1280, 720, 10), ["YUYV", [720, 1280, 3], 10.0]),
-        ((640, 480, 30), ["YUYV", [480, 640, 3], 30.0]),
-        ((640, 480, 15), ["YUYV", [480, 640, 3], 15.0]),
+        ((1280, 720, 30), ["MJPG", [720, 1280, 3], 30.0, True]),
+        ((1280, 720, 10), ["YUYV", [720, 1280, 3], 10.0, True]),
+        ((640, 480, 30), ["YUYV", [480, 640, 3], 30.0, True]),
+        ((640, 480, 15), ["YUYV", [480, 640, 3], 15.0, True]),
     ],
 )
 def test_the_driver_takes_the_format_that_reaches_size_and_rate(plugged, asked, taken):
@@ -77,7 +79,7 @@ def test_the_driver_takes_the_format_that_reaches_size_and_rate(plugged, asked, 
 
 def test_the_nearest_is_taken_and_said(plugged):
     (*found, _), log = plugged(OPEN, 1920, 1080, 60)
-    assert found == ["MJPG", [720, 1280, 3], 30.0]
+    assert found == ["MJPG", [720, 1280, 3], 30.0, True]
     assert "camera 0 gives 1280x720 MJPG at 30 fps where 1920x1080 at 60 fps was asked" in log
 
 

@@ -114,7 +114,8 @@ static int take_buffer(struct v4l2_buffer *buffer) {
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
     buffer->index = next++ % buffers;
     buffer->length = BUFFER_SIZE;
-    buffer->flags = 0;
+    buffer->flags = V4L2_BUF_FLAG_TIMESTAMP_MONOTONIC;
+    buffer->timestamp = (struct timeval){due.tv_sec, due.tv_nsec / 1000};
     unsigned char *data = memory + buffer->index * BUFFER_SIZE;
     if (mode->format == MJPG) {
         FILE *picture = fopen(getenv("USB_CAMERA_JPEG"), "rb");

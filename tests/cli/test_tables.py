@@ -9,6 +9,7 @@ import pytest
 from heimdall.capture.formats import Format, Mode, entry
 from heimdall.cli import tables
 from heimdall.runtime.telemetry.figures import DnnFigures, Figures
+from heimdall.vocabulary.processors import GPU
 
 MS = 1_000_000
 
@@ -40,7 +41,7 @@ def summary(frames: int = 40, **more: Any) -> dict[str, Any]:
     for frame in range(frames):
         now_ns = frame * 50 * MS
         figures.frame(now_ns, now_ns, now_ns, 5 * MS)
-    figures.gpu_chunk_ns = 100 * MS
+    figures.ran(GPU, 100 * MS)
     return {
         "app": "mine",
         "source": "video cup.mp4",
@@ -145,6 +146,7 @@ DEVICES: dict[str, Any] = {
     "software_gpu": None,
     "gl": {"renderer": None, "version": None, "es": None, "refused": [], "error": "no EGL"},
     "cpu": {"name": "a CPU", "cores": [0, 1]},
+    "processors": [{"name": "cpu", "device": "a CPU", "lanes": 2}],
     "onnxruntime": {"version": "1.2", "providers": ["CPU"], "gpu_devices": ["cuda"], "error": None},
     "cameras": [
         entry("0", 0, "Web Cam", formats=[YUYV, Format("MJPG", True, (Mode((1280, 720), ()),))]),
@@ -159,6 +161,7 @@ def test_a_machine_without_anything_says_what_is_missing(shown):
     assert "no EGL" in text
     assert "as the GPU: --device cuda" in text
     assert "3: /dev/video3 (unusable: busy)" in text
+    assert "cpu: a CPU, up to 2 at once" in text
 
 
 def test_a_camera_tells_its_formats_sizes_and_best_rates(shown):

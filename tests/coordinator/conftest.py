@@ -29,7 +29,7 @@ from heimdall.vocabulary.events import (
     RunFallback,
 )
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
-from heimdall.vocabulary.processors import CPU, GPU
+from heimdall.vocabulary.processors import CPU, GPU, REMOTE
 
 MS = 1_000_000
 START_NS = 7_777 * MS  # nobody may take the clock to begin at zero
@@ -113,8 +113,8 @@ class World:
             guard_ns=0,
             observe=lambda now_ns, event, actions: self.log.append((now_ns, event, list(actions))),
         )
-        self._busy: dict[str, set[int]] = {GPU: set(), CPU: set()}  # jobs
-        self._capacity = {GPU: 1, CPU: self.cpu_workers}
+        self._busy: dict[str, set[int]] = {GPU: set(), CPU: set(), REMOTE: set()}  # jobs
+        self._capacity = {GPU: 1, CPU: self.cpu_workers, REMOTE: 1}
         self._render_waits = False
         self._stages = {plan.name: plan.stages for plan in self.plans}
         self.at(0, "start")
@@ -203,6 +203,9 @@ class World:
             assert len(busy) <= self._capacity[action.processor], "too many chunks at once"
             plan = self._stages[action.dnn][action.stage]
             profiled, end = plan.cpu_ns, self.stop(action) if action.until_ns else action.end_op
+            if action.processor == REMOTE:
+                assert plan.remote_ns is not None
+                profiled = plan.remote_ns
             if action.processor == GPU:
                 profiled = sum(plan.op_ns[action.start_op : end]) + plan.chunk_cost_ns
             elapsed = int(profiled * self.speed(action.dnn, action.processor))
@@ -266,7 +269,8 @@ def check_jobs(world: World) -> None:
             progress[event.job] = (*progress[event.job][:2], event.end_op)
         for action in actions:
             if isinstance(action, Prepare):
-                assert (action.stage == 0) == (action.dnn not in flying), "one job in flight"
+                begins = action.dnn not in flying or bool(action.anew)
+                assert (action.stage == 0) == begins, "one job in flight"
                 flying[action.dnn] = action.job
                 progress[action.job] = (action.stage, 0, 0)
             elif isinstance(action, (RunChunk, RunFallback)):

@@ -31,7 +31,7 @@ def load(name, processor=GPU, *, latency=100, lone=25, cpu=40, share=0.9, greedy
 
 def move(*loads, margin=0.2, cpu_workers=1):
     proposal = step(
-        loads, margin=margin, move_ns=50 * MS, interval_ns=1000 * MS, cpu_workers=cpu_workers
+        loads, margin=margin, move_ns=50 * MS, interval_ns=1000 * MS, lanes={CPU: cpu_workers}
     )
     return (proposal.dnn, proposal.processor) if proposal else None
 

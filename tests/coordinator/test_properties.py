@@ -9,12 +9,16 @@ from hypothesis import strategies as st
 
 from heimdall.coordinator.codec import to_dict
 from heimdall.schedulers import SCHEDULERS
+from heimdall.schedulers.queue import QueuePolicy
 from heimdall.vocabulary.events import Drop, Finish, FrameRendered, Prepare, RunChunk
 from heimdall.vocabulary.processors import GPU
 
 QUICK = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )  # fmt: skip
+# Those that promise everybody a share. Policies with one queue of requests do not: SPLIT's serves
+# short networks first, and long ones when there is time.
+FAIR = [name for name in sorted(SCHEDULERS) if not issubclass(SCHEDULERS[name], QueuePolicy)]
 
 
 @st.composite
@@ -87,7 +91,7 @@ def test_elastic_chunks_fit_the_gap_and_no_frame_is_late(sim, data):
 def test_nobody_starves(sim, data):
     """Every DNN finishes again and again, whatever the others want."""
     seconds = 6.0
-    world = play(sim, data, seconds=seconds)
+    world = play(sim, data, seconds=seconds, scheduler=data.draw(st.sampled_from(FAIR)))
     work_ms = sum(sum(stage.op_ns) for plan in world.plans for stage in plan.stages) / sim.ms
     for plan in world.plans:
         waits = world.latencies_ms(plan.name)
@@ -107,7 +111,7 @@ def test_the_same_inputs_give_the_same_actions(sim, data):
     assert logs[0] == logs[1]
 
 
-@pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
+@pytest.mark.parametrize("scheduler", FAIR)
 @pytest.mark.parametrize("mode", ["elastic", "static"])
 def test_under_permanent_overload_everybody_progresses(sim, scheduler, mode):
     """Three tight DNNs want four times the GPU; a low one with a loose constraint, too."""
@@ -120,7 +124,7 @@ def test_under_permanent_overload_everybody_progresses(sim, scheduler, mode):
     assert min(len(world.finishes(plan.name)) for plan in plans) >= 8
 
 
-@pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
+@pytest.mark.parametrize("scheduler", FAIR)
 def test_loose_constraints_are_met_beside_a_greedy_high_priority(sim, scheduler):
     """Style takes all it can get; the others need 28 ms a second each to meet theirs."""
     plans = [

@@ -14,8 +14,10 @@ from heimdall.vocabulary.events import (
     ChunkFinished,
     DnnBuilt,
     DnnRemoved,
+    Drop,
     FallbackFinished,
     Finish,
+    InferenceRequested,
     InputReady,
     JobFailed,
     Prepare,
@@ -26,7 +28,7 @@ from heimdall.vocabulary.events import (
 
 EVENTS = (
     InputReady, RunChunk, ChunkFinished, RunFallback, FallbackFinished, Prepare, Finish,
-    JobFailed, ProcessorLost, DnnRemoved, DnnBuilt,
+    JobFailed, ProcessorLost, DnnRemoved, DnnBuilt, Drop, InferenceRequested,
 )  # fmt: skip
 
 LIFE: dict[tuple[str, type], str] = {
@@ -42,6 +44,8 @@ LIFE: dict[tuple[str, type], str] = {
     **{(s, ProcessorLost): "dropped" for s in ("preparing", "ready", "running", "fallback")},
     **{(s, DnnRemoved): "dropped" for s in ("preparing", "ready", "running", "fallback")},
     **{(s, DnnBuilt): "dropped" for s in ("preparing", "ready", "running", "fallback")},
+    **{(s, Drop): "dropped" for s in ("preparing", "ready", "running", "fallback")},
+    ("running", InferenceRequested): "ready",
     **{("dropped", late): "dropped" for late in (InputReady, ChunkFinished, FallbackFinished)},
 }
 

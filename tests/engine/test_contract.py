@@ -8,16 +8,16 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.engine import ENGINES, Engine, open_engine
-from heimdall.engine.providers import PROVIDERS, available_providers
+from heimdall.engine.providers import PROVIDERS, ProviderEngine, available_providers
 from heimdall.errors import ConfigError, DeviceError, ModelError
 from heimdall.graph.graph import graph_from_model
 from heimdall.vocabulary.processors import PROCESSORS
 
 COMPILERS = {PROVIDERS[name].title for name in ("tensorrt", "directml", "openvino", "coreml")}
-CAPABILITIES = ("computes", "cuts_at_any_op", "ends_early", "times_ops")
+CAPABILITIES = ("computes", "cuts_at_any_op", "cuts_where_asked", "ends_early", "times_ops")
 DECLARED = {
-    "opencl": set(CAPABILITIES),
-    "onnxruntime": {"computes"},
+    "opencl": {*CAPABILITIES} - {"cuts_where_asked"},
+    "onnxruntime": {"computes", "cuts_where_asked"},
     "null": {"cuts_at_any_op", "times_ops"},
 }
 TOLERANCE = 1e-3  # of the largest value; engines may fuse and reorder sums
@@ -134,6 +134,8 @@ def test_engine_says_what_it_is(engine):
 def test_engine_declares_what_it_can(engine):
     """The other tests hold it to that."""
     wanted = set(DECLARED[engine.name])
+    if isinstance(engine, ProviderEngine):
+        wanted.discard("cuts_where_asked")
     if engine.name == "opencl" and not engine.abilities.clock:  # as in Mesa's rusticl
         wanted.remove("times_ops")
     assert {name for name in CAPABILITIES if getattr(engine, name)} == wanted
@@ -313,3 +315,52 @@ def test_network_may_be_closed_twice_and_loaded_again(engine, graph):
 def test_unknown_engine_lists_the_valid_ones():
     with pytest.raises(ConfigError, match="null, onnxruntime, opencl"):
         open_engine("metal")
+
+
+def test_a_job_goes_on_elsewhere_with_the_tensors_that_are_handed_over(engine, graph):
+    """From each engine to onnxruntime's segments and back again, wherever that may be."""
+    network = engine.load(graph)
+    places = sorted(network.handovers)
+    cuts = [network.handovers[op] for op in places]
+    segments = open_engine("onnxruntime").load_segments(graph, cuts)
+    edges = [0, *places, len(network.ops)]
+    dirty = network.new_state()
+    network.infer(dirty, picture(5))  # what is left of another job must not matter
+    for index in range(1, len(edges) - 1):
+        here, there = network.new_state(), segments.new_state()
+        network.write(here, picture(1))
+        run(network, here, 0, edges[index])
+        segments.take_over(there, index, picture(1), network.hand_over(here))
+        segments.run(there, index, len(cuts) + 1)
+        assert_equal(engine, graph, segments.read(there), picture(1))
+        segments.write(there, picture(1))
+        segments.run(there, 0, index)
+        network.take_over(dirty, edges[index], picture(1), segments.hand_over(there))
+        run(network, dirty, edges[index], len(network.ops))
+        assert_equal(engine, graph, network.read(dirty), picture(1))
+
+
+@pytest.mark.parametrize("name", ["opencl", "null"])
+def test_engines_that_cut_at_any_op_hand_over_somewhere(name, graph):
+    try:
+        engine = open_engine(name)
+    except DeviceError as error:
+        pytest.skip(str(error))
+    assert len(engine.load(graph).handovers) > 2
+    engine.close()
+
+
+def test_where_no_handover_is_possible_none_is_made(engine, graph):
+    network = engine.load(graph)
+    state = network.new_state()
+    network.write(state, picture(1))
+    with pytest.raises((ValueError, KeyError)):
+        network.hand_over(state)  # before the first op there is nothing yet
+
+
+def test_only_engines_that_declare_it_cut_where_they_are_asked(engine, graph):
+    if engine.cuts_where_asked:
+        assert len(engine.load_segments(graph, [["r1"], ["mask"]]).ops) == 3
+    else:
+        with pytest.raises(DeviceError, match="cannot cut"):
+            engine.load_segments(graph, [])

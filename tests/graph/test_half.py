@@ -10,6 +10,7 @@ import onnxruntime as ort
 import pytest
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
+from heimdall.graph import half
 from heimdall.graph.graph import graph_from_model, load_graph
 from heimdall.graph.samples import sample_inputs
 from heimdall.system import paths
@@ -79,18 +80,18 @@ def test_bundled_networks_in_float16_give_the_results_of_the_half_network(
     for value in whole.graph.output:
         value.type.tensor_type.ClearField("shape")
     path = tmp_path / "half.onnx"
-    half = halved(whole)
-    for value in half.graph.output:  # the checker wants to see one
+    halves = halved(whole)
+    for value in halves.graph.output:  # the checker wants to see one
         value.type.tensor_type.shape.dim.add().dim_param = "n"
-    path.write_bytes(half.SerializeToString())
+    path.write_bytes(halves.SerializeToString())
     graph = load_graph(path)
     assert all(tensor.dtype != np.float16 for tensor in graph.tensors.values())
     inputs = sample_inputs(graph)
     found = through_onnxruntime(graph.model, inputs)
     # The same half weights in float32: exact but for rounding of intermediate halves.
-    for value in half.graph.output:
+    for value in halves.graph.output:
         value.type.tensor_type.ClearField("shape")
-    wanted = through_onnxruntime(half, inputs)
+    wanted = through_onnxruntime(halves, inputs)
     for got, expected in zip(found, wanted, strict=True):
         assert got.dtype != np.float16
         assert got.shape == expected.shape
@@ -124,3 +125,64 @@ def test_weights_casts_inputs_and_outputs_become_float32(kind):
     feeds: dict[str, np.ndarray] = {"x": np.full(4, 2, np.float32), "n": np.arange(4)}
     (found,) = through_onnxruntime(made.model, feeds)
     assert found.tolist() == [2 * number + index for index, number in enumerate(numbers)]
+
+
+def weighty_model() -> onnx.ModelProto:
+    """Two weights, an initialiser and a Constant node, a small bias, and one too large for half."""
+    value = helper.make_tensor_value_info
+    draw = np.random.default_rng(0).standard_normal
+    kernel = draw((16, 3, 3, 3)).astype(np.float32)
+    matrix, huge = draw((16, 16)).astype(np.float32), np.full(256, 1e6, np.float32)
+    nodes = [
+        helper.make_node("Conv", ["x", "kernel", "bias"], ["a"], pads=[1, 1, 1, 1]),
+        helper.make_node("Constant", [], ["matrix"], value=numpy_helper.from_array(matrix, "v")),
+        helper.make_node("Mul", ["a", "huge"], ["b"]),
+        helper.make_node("Transpose", ["b"], ["c"], perm=[0, 2, 3, 1], name="turned"),
+        helper.make_node("MatMul", ["c", "matrix"], ["y"]),
+    ]
+    weights = {"kernel": kernel, "bias": np.ones(16, np.float32), "huge": huge.reshape(16, 16)}
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [value("x", FLOAT, [1, 3, 16, 16])],
+        [value("y", FLOAT, [1, 16, 16, 16])],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+def test_a_model_stored_in_half_loads_as_the_graph_it_was():
+    whole = weighty_model()
+    stored = onnx.ModelProto.FromString(whole.SerializeToString())
+    moved = half.narrow(stored)
+    assert 0 < moved < 2**-10
+    onnx.checker.check_model(stored)
+    kinds = {item.name: item.data_type for item in stored.graph.initializer}
+    assert kinds == {"kernel__half": HALF, "bias": FLOAT, "huge": FLOAT, "matrix__half": HALF}
+    was, now = graph_from_model(whole), graph_from_model(stored)
+    assert [(n.op_type, n.inputs, n.outputs) for n in now.nodes] == [
+        (n.op_type, n.inputs, n.outputs) for n in was.nodes
+    ]
+    for name, array in was.constants.items():
+        rounded = name in ("kernel", "matrix")
+        kept = array.astype(np.float16).astype(np.float32) if rounded else array
+        np.testing.assert_array_equal(now.constants[name], kept)
+    assert half.narrow(stored) == 0  # there is nothing left to do
+
+
+def test_any_runtime_reads_what_is_stored_in_half_as_we_do(tmp_path: Path):
+    stored = weighty_model()
+    half.narrow(stored)
+    feeds = {"x": np.random.default_rng(1).random((1, 3, 16, 16), np.float32)}
+    (theirs,) = through_onnxruntime(stored, feeds)
+    (ours,) = through_onnxruntime(graph_from_model(stored).model, feeds)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_a_half_weight_that_others_read_too_keeps_its_cast():
+    stored = weighty_model()
+    half.narrow(stored)
+    stored.graph.output.append(helper.make_tensor_value_info("kernel__half", HALF, [16, 3, 3, 3]))
+    made = graph_from_model(stored)
+    assert {tensor.name for tensor in made.outputs} == {"y", "kernel__half"}
+    assert all(tensor.dtype == np.float32 for tensor in made.outputs)

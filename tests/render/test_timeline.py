@@ -72,3 +72,15 @@ def test_each_dnn_has_its_colour(strip):
     first, last = ((np.array(rgba(COLORS[i])[:3]) * 255).round() for i in (1, 0))
     assert (np.abs(lane[len(lane) // 4, :3] - first) <= 1).all()
     assert (np.abs(lane[len(lane) * 3 // 4, :3] - last) <= 1).all()
+
+
+def test_further_processors_have_a_lane_each(headless):
+    strip = Strip(0.75, Glyphs(headless.ctx), headless.size, ["gpu2"])
+    assert len(strip.tops) == len(LANES) + 1
+    timeline = Timeline()
+    before = timeline.pixels(strip, WINDOW_NS).copy()
+    timeline.add([(len(LANES), "eye", WINDOW_NS // 2, WINDOW_NS)], ["eye"])
+    changed = (timeline.pixels(strip, WINDOW_NS) != before).any(axis=(1, 2))
+    own = strip.tops[-1] - strip.tops[0]
+    assert changed[own:].any()
+    assert not changed[:own].any()

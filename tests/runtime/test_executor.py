@@ -399,3 +399,21 @@ def test_a_chunk_ends_early_when_it_is_asked_to_yield(bench, monkeypatch, asked)
         b.executor.execute([Yield(5, "twice", "test")])
     released.set()
     assert b.inbox.get(timeout=20).end_op == (2 if asked else 3)
+
+
+def test_a_job_that_begins_anew_takes_the_newest_frame_and_reads_what_was_there_before(bench):
+    bench = bench(NullEngine())
+    assert bench.do(Prepare(5, "twice", 0)) == InputReady(5, 1, 0.0)
+    bench.chunk(0, 1)
+    bench.image = np.full((4, 4, 3), 9, np.uint8)
+    again = bench.do(Prepare(5, "twice", 0, anew="the scene has changed"))
+    assert (again.job, again.tasks) == (5, 1)
+    assert again.luminance_difference > 0
+    bench.chunk(0, 2)
+    bench.do(Prepare(5, "twice", 1))
+    bench.chunk(0, 2, stage=1)
+    bench.chunk(0, 2, stage=1, task=1)
+    result = bench.do(Finish(5, "twice", GPU, 0, False, 1, 2))
+    assert result.frame.image is bench.image
+    # The next job's input may be written: nobody waits for what was given up.
+    assert bench.do(Prepare(6, "twice", 0)) == InputReady(6, 1, 0.0)

@@ -41,3 +41,4 @@ def test_networks_get_the_gpu_before_the_frame_that_is_drawn_is_shown(tmp_path, 
     frames = [steps[first : first + 3] for first in range(0, len(steps), 3)]
     assert frames == [["RenderStarted", "FrameRendered", "present"]] * len(frames)
     assert summary["draw_interval_ms"]["p50"] is not None
+    assert 0 < summary["picture_age_ms"]["p50"] <= summary["picture_age_ms"]["p99"]

@@ -102,6 +102,22 @@ def test_submitting_begins_earlier_when_it_takes_longer_and_later_again_slowly()
     assert longer - (loop.start_ns - loop.submit_ns) < (longer - first) / 5
 
 
+def test_a_picture_is_taken_as_late_as_sending_it_allows():
+    loop = make_loop()
+    for _ in range(200):
+        loop.loaded(1_000_000)
+    assert 1_000_000 < loop.submit_ns - loop.take_ns < 2_000_000
+
+
+def test_a_shift_moves_the_frames_that_follow():
+    loop = make_loop()
+    turn(loop)
+    loop.shift(-500_000)
+    assert loop.start_ns == START + INTERVAL - 500_000
+    turn(loop)
+    assert loop.start_ns == START + 2 * INTERVAL - 500_000
+
+
 def test_another_rate_counts_from_the_next_frame_on():
     loop = make_loop()
     turn(loop)

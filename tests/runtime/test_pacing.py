@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heimdall.runtime.pacing import GAP_GUARD_NS, Pacer, Reserve, Usual
+from heimdall.runtime.pacing import GAP_GUARD_NS, Follower, Pacer, Reserve, Usual
 
 
 def test_frames_on_time_start_one_interval_apart():
@@ -85,3 +85,64 @@ def test_a_frame_that_took_long_does_not_close_later_gaps():
     reserve.guard_ns(0)
     reserve.worked(900_000_000)
     assert reserve.guard_ns(FRAME_NS) < FRAME_NS / 5
+
+
+# --- frames that follow their source -------------------------------------------------------------
+
+
+def waits(camera_ns, jitter_ns=0, first_ns=20_000_000, seconds=40, interval_ns=FRAME_NS):
+    """How long pictures wait before each frame takes one, in ms, and how long all frames take."""
+    follower, draw = Follower(), random.Random(7)
+    take_ns, number, found = 100_000_000, 0, []
+    newest_ns = next_ns = first_ns
+    while take_ns < seconds * 1e9:
+        while next_ns <= take_ns:
+            newest_ns, number = next_ns, number + 1
+            next_ns = first_ns + round(number * camera_ns + draw.uniform(0, jitter_ns))
+        follower.arrived(number, first_ns + round(number * camera_ns), newest_ns)
+        found.append((take_ns - newest_ns) / 1e6)
+        take_ns += interval_ns + follower.shift_ns(take_ns, interval_ns)
+    return found, take_ns - 100_000_000
+
+
+@pytest.mark.parametrize("first_ms", [1, 9, 17, 25, 33])
+@pytest.mark.parametrize("rate", [29.97, 30, 30.1, 15])
+def test_frames_come_to_take_pictures_that_have_just_come(rate, first_ms):
+    found, took_ns = waits(1e9 / rate, first_ns=first_ms * 1_000_000)
+    fresh = sorted(found[-200:])
+    assert fresh[50] < 1.2  # of 15 a second each picture is drawn twice
+    assert len(found) / took_ns * 1e9 >= 29.92
+
+
+def test_pictures_that_scatter_are_given_time_to_come():
+    found, _ = waits(FRAME_NS, jitter_ns=6_000_000)
+    late = [wait for wait in found[-300:] if wait > 20]  # a picture was missed, and is drawn later
+    assert len(late) < 50
+    assert 2 < sorted(found[-300:])[150] < 8
+
+
+def test_a_faster_camera_is_taken_at_its_newest():
+    found, _ = waits(1e9 / 60)
+    assert sorted(found[-200:])[100] < 1.2
+
+
+@pytest.mark.parametrize("rate", [25, 26.777, 29, 31, 50])
+def test_a_source_of_another_rate_moves_nothing(rate):
+    found, took_ns = waits(1e9 / rate)
+    assert took_ns == len(found) * FRAME_NS
+
+
+def test_a_source_that_stands_still_for_a_moment_is_followed_on():
+    follower = Follower()
+    for number in range(60):
+        at_ns = number * FRAME_NS + (number > 50) * 200_000_000
+        follower.arrived(number, at_ns, at_ns)
+    assert follower.shift_ns(at_ns + 15_000_000, FRAME_NS) < 0
+
+
+def test_a_still_camera_or_one_that_has_just_begun_moves_nothing():
+    follower = Follower()
+    assert follower.shift_ns(0, FRAME_NS) == 0
+    for _ in range(100):
+        follower.arrived(3, 5, 6)
+    assert follower.shift_ns(0, FRAME_NS) == 0

@@ -6,8 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from heimdall.coordinator.expected import StageCosts
 from heimdall.schedulers import JobView, View, utility_for
+from heimdall.schedulers.queue import QueueView
 from heimdall.schedulers.utility import content_terms
+from heimdall.vocabulary.plans import StagePlan, Utility
 from heimdall.vocabulary.processors import GPU
 
 MS = 1_000_000
@@ -68,3 +71,56 @@ def make_view(*jobs: JobView, left_ms: float = 27, interval_ms: float = 33) -> V
 @pytest.fixture(scope="session")
 def moment() -> SimpleNamespace:
     return SimpleNamespace(job=make_job, view=make_view, now_ns=NOW_MS * MS, ms=MS)
+
+
+def make_costs(
+    units: dict[str, tuple[int | None, ...]], cut_ns: tuple[int, ...] = (), chunk_cost_ns: int = 0
+) -> StageCosts:
+    """A network of one op a unit; ``units``: by processor, what each takes there."""
+    ops = len(next(iter(units.values())))
+    chunks = tuple((op, op + 1) for op in range(ops))
+    plan = StagePlan(
+        (1,) * ops, (False,) * ops, 0, chunk_cost_ns, chunks, on=tuple(units.items()), cut_ns=cut_ns
+    )
+    return StageCosts(plan)
+
+
+def make_request(
+    id: int,
+    costs: StageCosts,
+    slo_ns: int = 1000,
+    *,
+    dnn: str = "",
+    next_op: int = 0,
+    at_ns: int = 0,
+) -> JobView:
+    """A request that came at ``at_ns``; each of a model of its own unless ``dnn`` says which."""
+    return JobView(
+        id=id,
+        dnn=dnn or f"net{id}",
+        priority="normal",
+        utility=Utility(),
+        constraint_ns=slo_ns,
+        costs=(costs,),
+        arrival_ns=at_ns,
+        enqueued=True,
+        enqueued_ns=at_ns,
+        deadline_ns=at_ns + slo_ns,
+        next_op=next_op,
+        request=id,
+    )
+
+
+def make_queue_view(
+    *jobs: JobView,
+    idle: tuple[str, ...] = ("cpu", "npu"),
+    free_ns: dict[str, int] | None = None,
+) -> QueueView:
+    """These jobs wait, and these lanes are idle."""
+    free_ns = free_ns or dict.fromkeys(idle, 0)
+    return QueueView(jobs, (), tuple(free_ns), idle, free_ns, 33_000_000)
+
+
+@pytest.fixture(scope="session")
+def queues() -> SimpleNamespace:
+    return SimpleNamespace(costs=make_costs, request=make_request, view=make_queue_view)

@@ -10,9 +10,13 @@ import pytest
 from heimdall.errors import ConfigError
 from heimdall.schedulers import SCHEDULERS, create
 from heimdall.schedulers.base import TRIGGERS
+from heimdall.schedulers.queue import QueuePolicy
 
 
-@pytest.fixture(params=sorted(SCHEDULERS))
+# Those with a queue for all processors: test_queue.py.
+@pytest.fixture(
+    params=[name for name in sorted(SCHEDULERS) if not issubclass(SCHEDULERS[name], QueuePolicy)]
+)
 def scheduler(request):
     return create(request.param)
 

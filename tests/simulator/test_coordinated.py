@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from heimdall.bench.scenario import EventProcess
 from heimdall.bench.systems import parse_system
 from heimdall.runtime.telemetry.trace import Tracer
+from heimdall.schedulers.base import Assignment, Choice
+from heimdall.schedulers.queue import QueuePolicy
 from heimdall.simulator.coordinated import CoordinatedRun
 from heimdall.vocabulary.processors import CPU
 
@@ -105,3 +109,25 @@ def test_the_timeline_holds_frames_and_chunks_that_do_not_overlap(machine, dnn):
     run([dnn("a", [7] * 9), dnn("b", [3] * 9)], machine(), tracer=tracer)
     on_gpu = sorted((s, e) for lane, _, s, e, _ in tracer.spans if lane in ("render", "gpu"))
     assert all(end <= start for (_, end), (start, _) in pairwise(on_gpu))
+
+
+def test_a_policy_of_queues_serves_an_app_in_its_gaps(machine, dnn):
+    class Oldest(QueuePolicy):
+        name = "oldest"
+
+        def select(self, view, now_ns):
+            job, processor = view.queue[0], view.idle[0]
+            end = job.costs[job.stage].block_end(job.next_op)
+            if job.costs[job.stage].on_ns(processor, job.next_op, end) is None:
+                return None  # a part of a network, on the CPU
+            return Choice((Assignment(job.id, end, processor),), "oldest")
+
+    mixed = dnn("mixed", [5, 4, 5, 5], fallback=(1,))
+    policy: Any = Oldest  # as every coordinator takes it
+    system = replace(parse_system("max-total"), scheduler=policy)
+    made = CoordinatedRun([mixed, dnn("other", [5] * 9)], machine(), system, fps=30, seed=0)
+    made.run(3.0)
+    assert made.figures.summary(0, None, made.now_ns)["fps"]["mean"] == pytest.approx(30, rel=1e-3)
+    assert len(latencies_ms(made, "mixed")) > 10
+    assert len(latencies_ms(made, "other")) > 10
+    assert made.coordinator.snapshot(made.now_ns).gap.overruns == 0

@@ -8,7 +8,7 @@ import pytest
 
 from heimdall.errors import ConfigError
 from heimdall.models.luminance import PIXELS, luminance_difference, luminance_grid
-from heimdall.simulator.watched import open_watched
+from heimdall.simulator.watched import SCENE_NS, open_watched
 from heimdall.system import paths
 
 SECOND = 1_000_000_000
@@ -44,3 +44,14 @@ def test_a_file_that_is_no_clip_is_refused(tmp_path):
     path.write_bytes(b"no video")
     with pytest.raises(ConfigError, match=r"no\.mp4"):
         open_watched(str(path))
+
+
+def test_a_reel_goes_from_clip_to_clip_with_a_cut_between():
+    reel = open_watched("desk+box")
+    frame = SECOND // 30
+    within = reel.difference(SECOND, SECOND + frame)
+    cut = reel.difference(SCENE_NS - frame, SCENE_NS + frame)
+    assert cut > 5 * within
+    clips = [reel.place(at * SCENE_NS // 2)[0].stem for at in (0, 1, 2, 3, 4)]
+    assert clips == ["desk", "desk", "box", "box", "desk"]
+    assert reel.place(SCENE_NS) == open_watched("box").place(SCENE_NS)

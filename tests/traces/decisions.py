@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from heimdall.bench.scenario import load_scenario
-from heimdall.bench.systems import parse_system, system_names
+from heimdall.bench.scenario import load_scenario, scenario_names
+from heimdall.bench.systems import parse_system, queue_names, system_names
 from heimdall.coordinator.replay import record
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.simulator.simulate import open_machine, simulated_run
-from heimdall.system import paths
 
 FILE = Path(__file__).with_name("simulated.json")
 SECONDS = 8  # after the warm-up of 5
@@ -26,12 +25,11 @@ SEEDS = (0, 1, 2, 3)
 DEVICES = ("lg-v50", "pixel-3-xl")
 # What this process took and how it started, not the simulated one.
 OF_THE_PROCESS = ("cpu_core_s", "memory_mb", "start")
-DERIVED = ("late_rate", "achieved_hz", "required_hz", "miss_rate")  # from figures that are digested
-
-
-def scenarios() -> list[str]:
-    """The bundled scenarios."""
-    return sorted(path.stem for path in paths.APPS.glob("*.toml"))
+# From what is digested, or of what no recorded system does.
+DERIVED = (
+    *("late_rate", "achieved_hz", "required_hz", "miss_rate", "utility"),
+    *("age_ms", "begun_anew", "processors", "requests", "throughput_hz"),
+)
 
 
 def decisions(scenario: str, device: str, system: str, seed: int) -> dict[str, Any]:
@@ -46,6 +44,7 @@ def decisions(scenario: str, device: str, system: str, seed: int) -> dict[str, A
     run.run(SECONDS)
     lines = [(step[0], json.dumps(record(*step))) for step in tracer.steps]
     lines += [(start, f"{lane} {name} {end}") for lane, name, start, end, _ in tracer.spans]
+    run.figures.chunk_ns = dict.fromkeys(run.figures.chunk_ns, 0)  # recorded without
     figures = run.figures.summary(machine.render_ns, run.gap_utilization(), run.now_ns)
     timeless = _without(figures, (*OF_THE_PROCESS, *DERIVED))
     timeless["dnns"] = {name: _without(each, DERIVED) for name, each in figures["dnns"].items()}
@@ -77,12 +76,13 @@ def all_decisions(scenario: str) -> dict[str, Any]:
         f"{device} {system} {seed}": decisions(scenario, device, system, seed)
         for device in DEVICES
         for system in system_names()
+        if system not in queue_names()
         for seed in SEEDS
     }
 
 
 if __name__ == "__main__":
-    found = {name: all_decisions(name) for name in sys.argv[1:] or scenarios()}
+    found = {name: all_decisions(name) for name in sys.argv[1:] or scenario_names()}
     if sys.argv[1:]:
         print(json.dumps(found))
     else:

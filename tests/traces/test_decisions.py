@@ -26,14 +26,14 @@ _spec.loader.exec_module(decisions)
 
 
 def test_every_scenario_is_recorded():
-    assert list(json.loads(decisions.FILE.read_text())) == decisions.scenarios()
+    assert list(json.loads(decisions.FILE.read_text())) == decisions.scenario_names()
 
 
 @pytest.fixture(scope="module")
 def decided(request):
     """The decisions of every scenario that is asked for: pure computing, a process a core."""
     asked = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
-    asked = [name for name in decisions.scenarios() if {"scenario": name} in asked]
+    asked = [name for name in decisions.scenario_names() if {"scenario": name} in asked]
 
     def simulate(scenario):
         command = [sys.executable, str(HERE / "decisions.py"), scenario]
@@ -46,7 +46,7 @@ def decided(request):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", decisions.scenarios())
+@pytest.mark.parametrize("scenario", decisions.scenario_names())
 def test_every_system_decides_as_recorded(decided, scenario):
     assert decided[scenario].result() == json.loads(decisions.FILE.read_text())[scenario]
 

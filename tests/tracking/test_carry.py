@@ -27,8 +27,8 @@ def things() -> list:
     ]
 
 
-def carrier(result: Any, tracks: Tracks) -> Any:
-    return open_carrier(result, tracks, SIZE)
+def carrier(result: Any, tracks: Tracks, before: Any = None) -> Any:
+    return open_carrier(result, tracks, SIZE, before)
 
 
 def places(thing) -> np.ndarray:
@@ -87,7 +87,7 @@ def test_a_new_result_is_taken_over_without_a_jump(shot):
     flow = Flow()
     start = flow.advance(shot(0).image, 0)
     old = carrier([Detection("cup", 0.9, (200, 150, 300, 250))], start)
-    new = carrier([Detection("cup", 0.9, (210, 150, 310, 250))], start)
+    new = carrier([Detection("cup", 0.9, (210, 150, 310, 250))], start, old)
     new.replace(old)
     lefts = [new.value()[0].box[0]]
     for n in range(1, 8):
@@ -101,7 +101,7 @@ def test_a_new_result_is_taken_over_without_a_jump(shot):
 def test_another_label_is_another_thing_and_shows_at_once(shot):
     start = Flow().advance(shot(0).image, 0)
     old = carrier([Detection("cup", 0.9, (200, 150, 300, 250))], start)
-    new = carrier([Detection("book", 0.9, (210, 150, 310, 250))], start)
+    new = carrier([Detection("book", 0.9, (210, 150, 310, 250))], start, old)
     new.replace(old)
     assert new.value()[0].box == pytest.approx((210, 150, 310, 250))
 

@@ -16,13 +16,12 @@ from heimdall.bench.loads import fit
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.workload import as_app
 from heimdall.errors import DeviceError
-from heimdall.runtime.executor import Executor, Result
+from heimdall.runtime.executor import Executor, Message
 from heimdall.runtime.setup import Setup, start
 from heimdall.runtime.telemetry.figures import percentiles
 from heimdall.vocabulary.events import (
     ChunkFinished,
     Drop,
-    Event,
     InputReady,
     Prepare,
     RunChunk,
@@ -35,7 +34,7 @@ PATIENCE_S = 20.0
 _LEAST = 10
 _FOR_EVER_NS = 10**15
 
-Inbox = queue.SimpleQueue[Event | Result]
+Inbox = queue.SimpleQueue[Message]
 
 
 def measure_preemption(

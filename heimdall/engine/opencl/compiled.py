@@ -17,6 +17,7 @@ from heimdall.engine.opencl.constants import uploader
 from heimdall.engine.opencl.cost import cost
 from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.edges import find_edges
+from heimdall.engine.opencl.handover import DeviceCut, find_cuts
 from heimdall.engine.opencl.launch import Kernel, Traits
 from heimdall.engine.opencl.limits import check_fits
 from heimdall.engine.opencl.lowered import Conv, Fallback, Lowered, Separable
@@ -178,6 +179,11 @@ class Compiled:
     def dedicated(self) -> list[Storage]:
         """Storages with a buffer of their own."""
         return [s for s in self.placer.storages if s.dedicated and s.first is not None]
+
+    @cached_property
+    def handovers(self) -> dict[int, DeviceCut]:
+        """Where another processor can go on; found when somebody first asks."""
+        return find_cuts(self)
 
     @property
     def memory(self) -> Memory:

@@ -16,6 +16,7 @@ from heimdall.engine.checks import check_inputs, check_range
 from heimdall.engine.opencl import edges as edge_ops
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explain
+from heimdall.engine.opencl.handover import cut_at
 from heimdall.engine.opencl.placed import Array, Picture
 from heimdall.engine.opencl.state import OpenCLState
 from heimdall.engine.opencl.transfer import write
@@ -208,6 +209,44 @@ class OpenCLNetwork(Network):
             name: np.asarray(self._typed(name, arrays[name]), order="C")
             for name in self._module.outputs
         }
+
+    @property
+    def handovers(self) -> Mapping[int, tuple[str, ...]]:
+        return {op: tuple(cut.names) for op, cut in self._compiled.handovers.items()}
+
+    def hand_over(self, state: State) -> dict[str, np.ndarray]:
+        assert isinstance(state, OpenCLState)
+        cut = cut_at(self._compiled, state.position)
+        found = {}
+        for name in cut.names:
+            if name in state.host:
+                found[name] = state.host[name]
+                continue
+            value = cut.value(name)
+            try:
+                array = self._engine.transfer.download(
+                    state.buffer(value.storage), value, self._module.shapes[name]
+                )
+            except cl.Error as error:
+                raise explain(error, f"reading {name} of {self.graph.name}") from error
+            found[name] = self._typed(name, array)
+        return found
+
+    def take_over(
+        self,
+        state: State,
+        op: int,
+        inputs: Mapping[str, np.ndarray],
+        tensors: Mapping[str, np.ndarray],
+    ) -> None:
+        assert isinstance(state, OpenCLState)
+        cut = cut_at(self._compiled, op)
+        self.write(state, inputs)
+        for name in cut.on_host:
+            state.host[name] = tensors[name]
+        for name, value in cut.on_device:
+            self._upload(state, value, tensors[name])
+        state.position = op
 
     def op_times(self, state: State) -> list[int] | None:
         assert isinstance(state, OpenCLState)

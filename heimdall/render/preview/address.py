@@ -1,4 +1,4 @@
-"""Where the preview listens, and which requests can have come from a page of its own."""
+"""Where a server listens, and which requests can have come from a page of its own."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from heimdall.errors import DeviceError
 Address = tuple[str, int]  # host, port; port 0: any that is free
 
 
-def listen(address: Address) -> socket.socket:
-    """A socket that listens there. Raises DeviceError that says what to do when it cannot."""
+def listen(address: Address, flag: str = "--serve") -> socket.socket:
+    """A socket that listens there. Raises DeviceError that says what to do when it cannot, by the
+    ``flag`` that asked for it."""
     host, port = address
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except (OSError, UnicodeError) as error:
-        raise DeviceError(f"--serve {host}: this machine knows no such address ({error})") from None
+        raise DeviceError(f"{flag} {host}: this machine knows no such address ({error})") from None
     found = socket.socket(family, kind, protocol)
     try:
         if sys.platform != "win32":  # there it would let two programs share the port
@@ -30,7 +31,7 @@ def listen(address: Address) -> socket.socket:
         found.listen(16)
     except OSError as error:
         found.close()
-        raise DeviceError(_refusal(host, port, error)) from error
+        raise DeviceError(_refusal(f"{flag} {host}:{port}", host, port, error)) from error
     return found
 
 
@@ -80,8 +81,7 @@ def is_same_origin(origin_header: str | None, host_header: str) -> bool:
         return False
 
 
-def _refusal(host: str, port: int, error: OSError) -> str:
-    where = f"--serve {host}:{port}"
+def _refusal(where: str, host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"{where}: port {port} is in use; choose another one, or 0 for any that is free"
     if error.errno in (errno.EACCES, errno.EPERM):

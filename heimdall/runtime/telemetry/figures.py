@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,8 @@ import psutil
 
 from heimdall.runtime.loop import FrameTimes
 from heimdall.vocabulary.events import Finish
-from heimdall.vocabulary.processors import GPU
+from heimdall.vocabulary.plans import Utility
+from heimdall.vocabulary.processors import CPU, GPU, REMOTE
 
 SCHEMA = 1
 WINDOW_S = 1 / 3
@@ -35,18 +36,24 @@ class DnnFigures:
     whole_ns: int = 0  # the whole network alone on the GPU, profiled (sum of stages)
     latencies_ns: array[int] = field(default_factory=lambda: array(_NS))
     end_to_end_ns: array[int] = field(default_factory=lambda: array(_NS))
+    ages_ns: array[int] = field(default_factory=lambda: array(_NS))  # of what each frame shows
+    taken_ns: int | None = None  # when the newest result's frame was taken
+    begun_anew: int = 0
     chunks: int = 0  # of all inferences on the GPU
     gpu: int = 0
     cpu: int = 0
+    remote: int = 0
     deadline_misses: int = 0
     dropped: int = 0
     stages: int = 1
     required_hz: float | None = None  # None: event-driven
+    utility: Utility | None = None  # Eqs. 2 and 3, as declared
 
     def restart(self) -> None:
         """Forget what has been counted."""
         self.latencies_ns, self.end_to_end_ns = array(_NS), array(_NS)
-        self.gpu = self.cpu = self.chunks = self.deadline_misses = self.dropped = 0
+        self.ages_ns, self.begun_anew = array(_NS), 0
+        self.gpu = self.cpu = self.remote = self.chunks = self.deadline_misses = self.dropped = 0
 
     def finished(self, finish: Finish) -> None:
         """Count an inference."""
@@ -55,8 +62,15 @@ class DnnFigures:
         if finish.processor == GPU:
             self.gpu += 1
             self.chunks += finish.chunks
+        elif finish.processor == REMOTE:
+            self.remote += 1
         else:
             self.cpu += 1
+
+    def shown(self, taken_ns: int, ready_ns: int) -> None:
+        """There is a new result, of a frame taken then."""
+        self.end_to_end_ns.append(ready_ns - taken_ns)
+        self.taken_ns = taken_ns
 
     def summary(self, seconds: float = 0.0) -> dict[str, Any]:
         """The figures of so many seconds (0: nobody counted them)."""
@@ -66,12 +80,16 @@ class DnnFigures:
             "required_hz": self.required_hz,
             "latency_ms": spread(self.latencies_ns),
             "end_to_end_ms": spread(self.end_to_end_ns),
+            "age_ms": spread(self.ages_ns),
+            "begun_anew": self.begun_anew,
             "gpu": self.gpu,
             "cpu": self.cpu,
+            **({"remote": self.remote} if self.remote else {}),
             "chunks": round(self.chunks / self.gpu, 2) if self.gpu else 0,
             "fallback_ops": self.fallback_ops,
             "deadline_misses": self.deadline_misses,
             "miss_rate": share(self.deadline_misses, len(self.latencies_ns)),
+            "utility": mean_utility(self.latencies_ns, self.utility),
             "dropped": self.dropped,
             "stages": self.stages,
         }
@@ -118,6 +136,7 @@ class Figures:
         self, fps_target: float, dnns: dict[str, DnnFigures], *, simulated: bool = False
     ) -> None:
         self.fps_target = fps_target
+        self.lanes: dict[str, int] = {}  # how many chunks processors run at once: 1, if not here
         self.dnns = dnns
         self._simulated = simulated
         self.recent_ms: deque[float] = deque(maxlen=120)  # for the overlay's graph
@@ -129,10 +148,11 @@ class Figures:
         self.presented_ns = array(_NS)
         self.drawn_ns = array(_NS)
         self.render_ns = array(_NS)
+        self.picture_ns = array(_NS)
         self.decision_ns = array(_NS)
         self.late_frames = 0
         self.skipped_frames = 0
-        self.gpu_chunk_ns = 0
+        self.chunk_ns: dict[str, int] = {GPU: 0, CPU: 0}  # by processor
         self._cpu_s = time.process_time()
         self.memory = None if self._simulated else MemorySampler(now_ns)
         for dnn in self.dnns.values():
@@ -150,15 +170,37 @@ class Figures:
         if self.memory is not None:
             self.memory.sample(presented_ns)
 
+    def picture(self, age_ns: int) -> None:
+        """The camera picture of the frame that has just been presented is so old."""
+        self.picture_ns.append(age_ns)
+
+    def ran(self, processor: str, elapsed_ns: int) -> None:
+        """A processor has run a chunk."""
+        self.chunk_ns[processor] = self.chunk_ns.get(processor, 0) + elapsed_ns
+
     def presented(self, times: FrameTimes) -> None:
         """Count a frame of a loop."""
         self.skipped_frames += times.skipped
+        for dnn in self.dnns.values():
+            if dnn.taken_ns is not None:
+                dnn.ages_ns.append(times.presented_ns - dnn.taken_ns)
         self.frame(times.presented_ns, times.deadline_ns, times.drawn_ns, times.render_ns)
+
+    def _processors(self, seconds: float) -> dict[str, dict[str, float | None]]:
+        """How busy chunks and, on the GPU, drawing have kept each."""
+        idle = dict.fromkeys((GPU, CPU, *self.lanes), 0)  # what never ran anything is there too
+        busy_ns = idle | self.chunk_ns | {GPU: self.chunk_ns[GPU] + sum(self.render_ns)}
+        return processor_figures(busy_ns, self.lanes, seconds)
 
     def recent_fps(self) -> float:
         """Frame rate over the last third of a second."""
         recent = list(self.recent_ms)[-max(1, round(self.fps_target * WINDOW_S)) :]
         return 1000.0 * len(recent) / sum(recent) if recent else 0.0
+
+    def recent_picture_ms(self) -> float | None:
+        """The median age of the pictures of the last second; None where there are none."""
+        recent = self.picture_ns[-round(self.fps_target) :]
+        return float(np.median(recent)) / 1e6 if recent else None
 
     def summary(
         self, lone_render_ns: int, gap_utilization: float | None, now_ns: int | None = None
@@ -176,21 +218,40 @@ class Figures:
             "fps": window_rates(intervals, self.fps_target),
             "frame_interval_ms": percentiles(intervals),
             "draw_interval_ms": percentiles(_intervals_ms(self.drawn_ns)),
+            "picture_age_ms": percentiles(np.asarray(self.picture_ns) / 1e6, maximum=False),
             "late_frames": self.late_frames,
             "late_rate": share(self.late_frames, len(self.presented_ns)),
             "skipped_frames": self.skipped_frames,
             "render_ms": percentiles(np.asarray(self.render_ns) / 1e6, maximum=False),
             "gpu": {
-                "busy_ms": round((sum(self.render_ns) + self.gpu_chunk_ns) / 1e6, 1),
+                "busy_ms": round((sum(self.render_ns) + self.chunk_ns[GPU]) / 1e6, 1),
                 "useful_ms": round(useful_ns / 1e6, 1),
             },
             "cpu_core_s": round(time.process_time() - self._cpu_s, 3),
+            "processors": self._processors(seconds),
             "gap_utilization": None if gap_utilization is None else round(gap_utilization, 4),
             "decision_us": percentiles(np.asarray(self.decision_ns) / 1e3, maximum=False),
             "dnns": {name: dnn.summary(seconds) for name, dnn in self.dnns.items()},
+            "requests": {},
+            "throughput_hz": share(
+                sum(len(dnn.latencies_ns) for dnn in self.dnns.values()), seconds
+            ),
             "memory_mb": self.memory.summary() if self.memory is not None else NO_MEMORY,
             "start": None,  # see runtime/first_start
         }
+
+
+def processor_figures(
+    busy_ns: Mapping[str, int], lanes: Mapping[str, int], seconds: float
+) -> dict[str, dict[str, float | None]]:
+    """Of each processor the share of its time (of all its lanes) that it was busy, and how long."""
+    return {
+        name: {
+            "busy": share(ns / 1e9, seconds * lanes.get(name, 1)),
+            "busy_s": round(ns / 1e9, 3),
+        }
+        for name, ns in busy_ns.items()
+    }
 
 
 def _intervals_ms(times_ns: Sequence[int]) -> np.ndarray:
@@ -228,6 +289,15 @@ def percentiles(values: np.ndarray, maximum: bool = True) -> dict[str, float | N
 def share(part: float, whole: float) -> float | None:
     """How much of the whole the part is; None where there is no whole."""
     return round(part / whole, 4) if whole else None
+
+
+def mean_utility(latencies_ns: Sequence[int], utility: Utility | None) -> float | None:
+    """What results are worth on average when they come (Eqs. 2 and 3, content left out): 1 fresh,
+    0 at the latency constraint. None where there is none, or nobody knows."""
+    if utility is None or utility.l0 <= 0 or not len(latencies_ns):
+        return None
+    lost = (utility.beta * (np.asarray(latencies_ns) / 1e6) ** utility.gamma) ** 2
+    return round(float(1 - (lost / utility.l0).mean()), 4)
 
 
 def spread(values_ns: Sequence[int]) -> dict[str, float | None]:

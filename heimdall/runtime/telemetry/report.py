@@ -49,6 +49,7 @@ class Reporter:
             fps_target=figures.fps_target,
             frame_ms=tuple(figures.recent_ms),
             late_frames=figures.late_frames,
+            picture_age_ms=figures.recent_picture_ms(),
             scheduler=self._station.scheduler,
             mode=self._station.mode,
             device=self._setup.gpu_name,
@@ -56,6 +57,7 @@ class Reporter:
             gap_utilization=self._utilization(snapshot.gap),
             reason=reason,
             message=message or self._setup.source.error or "",
+            others=self._station.spans.others,
         )
 
     def _utilization(self, gap: GapStats) -> float | None:

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from heimdall.render.timeline import LANES
 from heimdall.runtime.telemetry.trace import Tracer
 
-_NUMBER: Mapping[str, int] = {lane: number for number, lane in enumerate(LANES)}
 _KEPT = 1024  # spans that nobody has fetched
 
 
 class Spans:
-    """Hears of every span of work, from any thread; passes each on to the tracer, if any."""
+    """Hears of every span of work, from any thread; passes each on to the tracer, if any.
+    ``others``: processors beside the GPU and the CPU, whose lanes come below."""
 
-    def __init__(self, tracer: Tracer | None) -> None:
-        self.tracer = tracer
+    def __init__(self, tracer: Tracer | None, others: Sequence[str] = ()) -> None:
+        self.tracer, self.others = tracer, others
+        self._number = {str(lane): number for number, lane in enumerate((*LANES, *others))}
         self._new: deque[tuple[int, str, int, int]] = deque(maxlen=_KEPT)
 
     def span(
         self, lane: str, name: str, start_ns: int, end_ns: int, details: Mapping[str, Any]
     ) -> None:
         """A piece of work in a lane; its name begins with that of the DNN."""
-        if lane in _NUMBER:
-            self._new.append((_NUMBER[lane], name.partition(" ")[0], start_ns, end_ns))
+        if lane in self._number:
+            self._new.append((self._number[lane], name.partition(" ")[0], start_ns, end_ns))
         if self.tracer:
             self.tracer.span(lane, name, start_ns, end_ns, details)
 

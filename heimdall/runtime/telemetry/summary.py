@@ -53,6 +53,7 @@ class Device:
     software_gpu: bool
     mode: str
     renderer: str | None  # None: nothing was drawn
+    remote: str | None = None  # the server that DNNs could be offloaded to
 
 
 @dataclass(frozen=True)
@@ -72,32 +73,73 @@ class Memory:
     end: float | None
 
 
+_LATENCIES = ("latency_ms", "end_to_end_ms", "age_ms")
+
+
 @dataclass(frozen=True)
 class DnnSummary:
     """One DNN. ``latency_ms``: from enqueue to the last op; ``end_to_end_ms`` adds preprocessing
-    and decoding. ``gpu``, ``cpu``: inferences there; ``chunks``: mean of one on the GPU.
+    and decoding. ``age_ms``: how long ago the frame was taken of which a result is on screen, frame
+    by frame; ``begun_anew``: how often an inference was, on a newer frame (admission "replace").
+    ``gpu``, ``cpu``, ``remote``: inferences there; ``chunks``: mean of one on the GPU.
     ``achieved_hz``: inferences a second, beside the least that was asked for (None: event-driven);
-    ``miss_rate``: the share of inferences that missed their deadline."""
+    ``miss_rate``: the share that missed their deadline; ``utility``: what results were worth when
+    they came, 1 fresh, 0 at the latency constraint."""
 
     inferences: int
     achieved_hz: float | None
     required_hz: float | None
     latency_ms: Latency
     end_to_end_ms: Latency
+    age_ms: Latency
+    begun_anew: int
     gpu: int
     cpu: int
     chunks: float
     fallback_ops: int
     deadline_misses: int
     miss_rate: float | None
+    utility: float | None
     dropped: int
     stages: int
+    remote: int = 0
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DnnSummary:
         """From an entry of ``dnns``."""
-        latencies = {name: Latency(**data[name]) for name in ("latency_ms", "end_to_end_ms")}
+        latencies = {name: Latency(**data[name]) for name in _LATENCIES}
         return cls(**{**data, **latencies})
+
+
+@dataclass(frozen=True)
+class ProcessorSummary:
+    """One processor: the share of its time that it drew or ran networks, and how long in s."""
+
+    busy: float | None
+    busy_s: float
+
+
+@dataclass(frozen=True)
+class RequestSummary:
+    """The requests to one model. ``reasons``: why some were dropped; ``violations``: the share that
+    was dropped or took longer than a multiple ("2", "4", "8", "20") of ``lone_ms``, what the model
+    takes alone, or than its own SLO ("slo"); ``utility``: of answers, 1 at once, 0 at the SLO;
+    ``jitter_ms``: the standard deviation of latencies."""
+
+    submitted: int
+    finished: int
+    dropped: int
+    reasons: Mapping[str, int]
+    violations: Mapping[str, float | None]
+    utility: float | None
+    jitter_ms: float | None
+    latency_ms: Latency
+    lone_ms: float | None
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RequestSummary:
+        """From an entry of ``requests``."""
+        return cls(**{**data, "latency_ms": Latency(**data["latency_ms"])})
 
 
 @dataclass(frozen=True)
@@ -145,12 +187,15 @@ class RunSummary:
     was before that.
 
     ``frame_interval_ms``: between the frames that a user sees; ``draw_interval_ms``: between the
-    ends of drawing. A *late* frame is presented more than 1 ms after its deadline; ``late_rate``:
+    ends of drawing; ``picture_age_ms``: of the camera picture in a frame, when that is presented.
+    A *late* frame is presented more than 1 ms after its deadline; ``late_rate``:
     the share of those.
+    ``throughput_hz``: inferences and answered requests a second.
     ``gap_utilization``: the chunks' GPU time over the gaps' while there was work.
     ``decision_us``: what the coordinator took to decide. ``errors``: what went wrong on the way.
-    ``outputs``: of record, screenshot and trace its ``path``, and as ``error`` None, or why it is
-    not what was asked for; of a recording also how many ``frames`` it has, and were ``dropped``.
+    ``outputs``: of record, screenshot, trace and capture its ``path``, and as ``error`` None, or
+    why it is not what was asked for; of a recording or capture also how many ``frames`` it has, and
+    were ``dropped``.
     """
 
     schema: int
@@ -167,15 +212,19 @@ class RunSummary:
     fps: Rates
     frame_interval_ms: Spread
     draw_interval_ms: Spread
+    picture_age_ms: Quantiles
     late_frames: int
     late_rate: float | None
     skipped_frames: int
     render_ms: Quantiles
     gpu: GpuTime
     cpu_core_s: float
+    processors: Mapping[str, ProcessorSummary]
     gap_utilization: float | None
     decision_us: Quantiles
     dnns: Mapping[str, DnnSummary]
+    requests: Mapping[str, RequestSummary]
+    throughput_hz: float | None
     memory_mb: Memory
     start: FirstStart | None
     errors: list[str]
@@ -195,9 +244,16 @@ class RunSummary:
             "fps": Rates(**data["fps"]),
             "frame_interval_ms": Spread(**data["frame_interval_ms"]),
             "draw_interval_ms": Spread(**data["draw_interval_ms"]),
+            "picture_age_ms": Quantiles(**data["picture_age_ms"]),
             "render_ms": Quantiles(**data["render_ms"]),
             "gpu": GpuTime(**data["gpu"]),
+            "processors": {
+                name: ProcessorSummary(**each) for name, each in data["processors"].items()
+            },
             "decision_us": Quantiles(**data["decision_us"]),
+            "requests": {
+                name: RequestSummary.from_dict(each) for name, each in data["requests"].items()
+            },
             "dnns": {name: DnnSummary.from_dict(each) for name, each in data["dnns"].items()},
             "memory_mb": Memory(**data["memory_mb"]),
         }
@@ -205,4 +261,8 @@ class RunSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """The object that ``heimdall run --json`` prints."""
-        return {**asdict(self), "size": self.size and list(self.size)}
+        data = {**asdict(self), "size": self.size and list(self.size)}
+        for each in (data["device"], *data["dnns"].values()):
+            if not each["remote"]:  # as where no server was asked
+                del each["remote"]
+        return data

@@ -23,6 +23,7 @@ from heimdall.vocabulary.events import Action, Event
 Span = tuple[str, str, int, int, Mapping[str, Any]]  # lane, name, start, end, details
 
 SCHEMA = 1
+KEPT = ".mcap"  # files of sessions, which hold a recording, too
 LANES = (*(str(lane) for lane in Lane if lane is not Lane.POOL), "pool-0", "pool-1")
 
 
@@ -117,7 +118,10 @@ def _named(lanes: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def read_recording(path: str | Path) -> Recording:
-    """The recording in a trace file. Raises ConfigError when it has none or is damaged."""
+    """The recording in a trace file, or in the file of a session that was kept. Raises ConfigError
+    when it has none or is damaged."""
+    if Path(path).suffix.lower() == KEPT:
+        return _of_session(Path(path))
     try:
         content = json.loads(Path(path).read_text())
         data = content["heimdall"]
@@ -132,3 +136,27 @@ def read_recording(path: str | Path) -> Recording:
         raise ConfigError(
             f"{path} is not a trace written by `heimdall run --trace`: {error}"
         ) from error
+
+
+def _of_session(path: Path) -> Recording:
+    from heimdall.capture import mcap_messages as messages  # these load OpenCV
+    from heimdall.capture.mcap_reader import as_json, read_messages
+
+    config: Mapping[str, Any] | None = None
+    records: list[Mapping[str, Any]] = []
+    for message in read_messages(path):
+        if message.topic == messages.RUN and (about := as_json(message)).get("config"):
+            if about.get("schema") != messages.SCHEMA:
+                raise ConfigError(
+                    f"session {path} has schema {about.get('schema')}, this version reads "
+                    f"{messages.SCHEMA}"
+                )
+            config = about["config"]
+        elif message.topic == messages.DECISIONS:
+            records += as_json(message).get("records", ())
+    if config is None:
+        raise ConfigError(
+            f"{path} has no decisions ({messages.RUN}, {messages.DECISIONS}): give a session kept "
+            "by `heimdall run --capture`"
+        )
+    return Recording(config, records)

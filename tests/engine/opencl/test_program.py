@@ -170,3 +170,15 @@ def test_nothing_is_written_by_those_who_do_not_keep(cache):
     assert programs.build(TRIPLE)
     assert not programs.build(TRIPLE)
     assert not cache.exists()
+
+
+@pytest.mark.parametrize(("again_s", "found"), [(0.1, True), (4.0, False)])
+@pytest.mark.usefixtures("cache")
+def test_what_a_driver_keeps_is_known_by_what_this_process_computes(monkeypatch, again_s, found):
+    """Not by the time that passes: an app in front may leave a process none."""
+    clock = iter([0.0, 5.0, 10.0, 10.0 + again_s])
+    fake = SimpleNamespace(process_time=lambda: next(clock))
+    monkeypatch.setattr("heimdall.engine.opencl.program.time", fake)
+    programs = Programs(cl.Context([select()]), later=True)
+    assert programs.build(TRIPLE)
+    assert programs.found_again(TRIPLE) is found

@@ -12,6 +12,7 @@ from heimdall.coordinator.coordinator import Coordinator
 from heimdall.runtime.station import Names
 from heimdall.runtime.telemetry.figures import DnnFigures, Figures
 from heimdall.runtime.telemetry.report import Reporter
+from heimdall.runtime.telemetry.spans import Spans
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
 
 MS = 1_000_000
@@ -40,7 +41,9 @@ def watched() -> Any:
         lone_render_ns=5 * MS,
     )
     app = Watched()
-    station: Any = SimpleNamespace(coordinator=coordinator, scheduler="max-total", mode="elastic")
+    station: Any = SimpleNamespace(
+        coordinator=coordinator, scheduler="max-total", mode="elastic", spans=Spans(None, ["gpu2"])
+    )
     reporter = Reporter(app, setup, station, figures, Names({"eye": "eye"}))
     return SimpleNamespace(
         reporter=reporter,

@@ -15,6 +15,7 @@ from heimdall.runtime.telemetry.figures import (
     window_rates,
 )
 from heimdall.vocabulary.events import Finish
+from heimdall.vocabulary.plans import Utility
 from heimdall.vocabulary.processors import GPU
 
 MS = 1_000_000
@@ -72,6 +73,16 @@ def test_the_summary_counts_after_warm_up_only():
     assert summary["gpu"]["useful_ms"] == 5 + 2 * 20
 
 
+def test_utility_is_that_of_results_when_they_come():
+    utility = Utility(beta=2.0, gamma=1.0, l0=(2.0 * 100) ** 2)  # 0 after 100 ms
+    dnn, unknown = DnnFigures(utility=utility), DnnFigures()
+    assert dnn.summary()["utility"] is None
+    for each in (dnn, unknown):
+        each.latencies_ns.extend([0, 100 * MS, 200 * MS])
+    assert dnn.summary()["utility"] == pytest.approx((1 + 0 - 3) / 3, abs=1e-4)
+    assert unknown.summary()["utility"] is None
+
+
 def test_rates_are_told_beside_what_was_asked_for():
     asked, event_driven = DnnFigures(required_hz=2.0), DnnFigures()
     figures = Figures(30, {"eye": asked, "ear": event_driven}, simulated=True)
@@ -85,3 +96,15 @@ def test_rates_are_told_beside_what_was_asked_for():
     assert (eye["achieved_hz"], eye["required_hz"], eye["miss_rate"]) == (1.5, 2.0, 0.3333)
     assert (ear["achieved_hz"], ear["required_hz"], ear["miss_rate"]) == (0.0, None, None)
     assert Figures(30, {}, simulated=True).summary(0, None, now_ns=0)["late_rate"] is None
+
+
+def test_the_age_of_pictures_is_told_over_the_run_and_of_the_last_second():
+    figures = Figures(2, {}, simulated=True)
+    assert figures.recent_picture_ms() is None
+    assert figures.summary(0, None, now_ns=0)["picture_age_ms"] == {"p50": None, "p99": None}
+    for age_ms in (90, 40, 30, 32):
+        figures.picture(age_ms * MS)
+    assert figures.recent_picture_ms() == 31.0
+    assert figures.summary(0, None, now_ns=0)["picture_age_ms"]["p50"] == 36.0
+    figures.restart(0)
+    assert figures.recent_picture_ms() is None

@@ -55,3 +55,10 @@ def test_spans_come_from_any_thread():
     found += spans.fetch()
     for name in "ab":
         assert [span[2] for span in found if span[1] == name] == list(range(100))
+
+
+def test_further_processors_have_lanes_below_the_usual_ones():
+    spans = Spans(None, ["gpu2", "remote"])
+    for lane in ("remote", "gpu2", "pool"):
+        spans.span(lane, "eye", 1, 2, {})
+    assert spans.fetch() == [(len(LANES) + 1, "eye", 1, 2), (len(LANES), "eye", 1, 2)]

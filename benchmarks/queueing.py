@@ -1,0 +1,77 @@
+"""How long a decision about requests takes: ``python benchmarks/queueing.py [--jobs N]``.
+
+Keeps so many requests in flight on a device of profiles/, on a virtual clock: whenever one is
+answered, the next of its model comes. Times every ``receive`` that asked the policy, from event to
+actions, and prints microseconds, for every policy that keeps a queue.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from itertools import cycle, islice
+
+from heimdall.bench.systems import parse_system, queue_names
+from heimdall.simulator.requests import Answered, RequestRun, SimulatedModel
+from heimdall.simulator.several import SeveralDevice, load_several
+from heimdall.vocabulary.events import Action, Event
+from heimdall.vocabulary.plans import DnnPlan
+
+SLO_NS = 500_000_000
+
+
+def decisions_us(system: str, device: SeveralDevice, jobs: int, answers: int) -> list[float]:
+    """Time of each deciding call until so many requests are answered."""
+    row = parse_system(system).queueing
+    assert row is not None
+    counts = dict.fromkeys(device.networks, 0)
+    for name in islice(cycle(device.networks), jobs):
+        counts[name] += 1
+    stages = {name: device.stage(name, row.partition, row.silent) for name in counts}
+    models = [
+        SimulatedModel(
+            DnnPlan(name, (stages[name],), SLO_NS, continuous=False, queued=True), [0] * count
+        )
+        for name, count in counts.items()
+        if count
+    ]
+
+    def follow(answered: Answered) -> list[tuple[str, int]]:
+        going = len(run.answered) <= answers - jobs
+        return [(answered.model, run.now_ns)] if going else []
+
+    run = RequestRun(models, device.list(), row.scheduler, noise=device.noise(), follow=follow)
+    coordinator, taken = run.coordinator, []
+    receive = coordinator.receive
+
+    def timed(event: Event, now_ns: int) -> list[Action]:
+        before = coordinator.decisions
+        began = time.perf_counter_ns()
+        actions = receive(event, now_ns)
+        ended = time.perf_counter_ns()
+        if coordinator.decisions != before:
+            taken.append((ended - began) / 1000)
+        return actions
+
+    coordinator.receive = timed  # type: ignore[method-assign]
+    run.run()
+    return taken
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=8, help="requests in flight")
+    parser.add_argument("--answers", type=int, default=2000, help="when it ends")
+    parser.add_argument("--device", default="jetson-nano", help="a profile with processors")
+    arguments = parser.parse_args()
+    device = load_several(arguments.device)
+    print(f"{'system':<26}{'calls':>8}{'p50 us':>9}{'p99 us':>9}")
+    for system in queue_names():
+        taken = decisions_us(system, device, arguments.jobs, arguments.answers)
+        p50, p99 = statistics.median(taken), statistics.quantiles(taken, n=100)[98]
+        print(f"{system:<26}{len(taken):>8}{p50:>9.1f}{p99:>9.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""Scenarios of requests, live: systems in turns on this machine, each with the same trace.
+
+A model needs a file: one that the scenario names, or that is given for it. Those without are left
+out, and what is asked for after them. The others' streams are so much faster or slower than the
+scenario says that they take the share of the machine that it says (``load``), where it says one.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heimdall.bench.clients import Clients
+from heimdall.bench.request_scenario import RequestScenario
+from heimdall.bench.standin import PREFIX, standin_path
+from heimdall.bench.systems import System
+from heimdall.bench.traffic import Traffic
+from heimdall.errors import ConfigError, unknown
+from heimdall.runtime.session import Session
+from heimdall.runtime.telemetry.figures import SCHEMA
+from heimdall.runtime.telemetry.requests import request_figures, throughput_hz, violations
+from heimdall.schedulers import Scheduler, create
+from heimdall.schedulers.queue import QueuePolicy
+
+if TYPE_CHECKING:
+    from heimdall.runtime.models import Model
+
+log = logging.getLogger(__name__)
+
+NO_SLO_MS = 3_600_000.0  # of who has none: nothing waits for an hour
+WARM_UP, LONE_RUNS = 3, 20
+_ALONE = "fcfs"  # what a model alone is measured under: whole
+
+Options = Mapping[str, Any]  # of a Session
+Inputs = Mapping[str, "np.ndarray[Any, Any]"]
+
+
+def with_files(
+    scenario: RequestScenario, given: Mapping[str, Path]
+) -> tuple[RequestScenario, dict[str, Path]]:
+    """The scenario without models that have no file, and the others' files.
+
+    Raises ConfigError for a file that is not there, a given model that the scenario does not have,
+    and where nothing is left.
+    """
+    for name in given:
+        if name not in scenario.models:
+            raise ConfigError(unknown("model", name, scenario.models))
+    files = {name: file for name in scenario.models if (file := _file(scenario, name, given))}
+    kept = [
+        name for name in scenario.models if all(each in files for each in scenario.before(name))
+    ]
+    if not kept:
+        raise ConfigError(
+            f"scenario {scenario.name!r}: no model has a file: give model = FILE in the scenario, "
+            "or --model NAME=FILE"
+        )
+    if left_out := [name for name in scenario.models if name not in kept]:
+        log.warning("left out, without a model file: %s", ", ".join(left_out))
+    models = {name: scenario.models[name] for name in kept}
+    return scenario.model_copy(update={"models": models}), {name: files[name] for name in kept}
+
+
+def _file(scenario: RequestScenario, name: str, given: Mapping[str, Path]) -> Path | None:
+    said = given.get(name) or scenario.models[name].model
+    if said is None:
+        return None
+    return standin_path(str(said)) if str(said).startswith(PREFIX) else Path(said)
+
+
+def measure_alone(
+    scenario: RequestScenario, files: Mapping[str, Path], options: Options
+) -> dict[str, float]:
+    """What each model takes alone, whole, in ns, as the scenario means it. Raises HeimdallError
+    when a session cannot start, and ModelError for a file that cannot be run."""
+    with Session(scheduler=_ALONE, **options) as session:
+        models = _register(session, scenario, files, dict.fromkeys(files))
+        times = {name: _alone_ns(model) for name, model in models.items()}
+    if scenario.lone == "p99":
+        return {name: float(np.percentile(each, 99)) for name, each in times.items()}
+    return {name: float(np.mean(each)) for name, each in times.items()}
+
+
+def at_load(
+    scenario: RequestScenario, lone_ns: Mapping[str, float]
+) -> tuple[RequestScenario, float]:
+    """The scenario at its load, where it says one, and how many times as fast its streams are."""
+    offered = scenario.offered({name: ns / 1e9 for name, ns in lone_ns.items()})
+    if scenario.load is None or not offered:
+        return scenario, 1.0
+    return scenario.faster(scenario.load / offered), scenario.load / offered
+
+
+def run_requests(
+    scenario: RequestScenario,
+    files: Mapping[str, Path],
+    system: System,
+    lone_ns: Mapping[str, float],
+    options: Options,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """The summary of a scenario of requests under a system, as ``simulate`` has it.
+
+    Raises HeimdallError when it cannot start.
+    """
+    entered_s = time.perf_counter()
+    slos_ns = {name: scenario.models[name].slo_ns(lone_ns[name]) for name in files}
+    traffic = Traffic(scenario, seed)
+    how: dict[str, Any] = {"scheduler": policy_of(system), "mode": system.mode}
+    how["offload"] = system.offload
+    if system.queueing is not None and system.queueing.busy_skips and not traffic.frames_ns:
+        how["admission"] = "queue(1)"
+    with Session(**how, **options) as session:
+        models = _register(session, scenario, files, slos_ns)
+        submits = {name: partial(model.submit, inputs_of(model)) for name, model in models.items()}
+        for model in models.values():
+            model.run(inputs_of(model))
+        clients = Clients(traffic, submits, slos_ns)
+        clients.start()
+        try:
+            session.serve(clients.over)
+        finally:
+            clients.stop()
+        figures = session.summary()
+    outcomes = clients.outcomes
+    ends_ns = [each.finished_ns for each in outcomes if each.finished_ns is not None]
+    seconds = max(ends_ns, default=0) / 1e9
+    return {
+        "schema": SCHEMA,
+        "scenario": scenario.name,
+        "system": system.name,
+        "scheduler": system.scheduler,
+        "device": asdict(figures.device),
+        "seconds": round(seconds, 3),
+        "requests": request_figures(outcomes, lone_ns),
+        "violations": violations(outcomes, lone_ns),
+        "throughput_hz": throughput_hz(outcomes, seconds),
+        "processors": {name: asdict(each) for name, each in figures.processors.items()},
+        **({"frames": traffic.frame_figures()} if traffic.frames_ns else {}),
+        "decision_us": asdict(figures.decision_us),
+        "errors": figures.errors,
+        "seed": seed,
+        "wall_s": round(time.perf_counter() - entered_s, 3),
+    }
+
+
+def policy_of(system: System) -> str | Scheduler:
+    """The system's policy, which has networks cut as its row says."""
+    row = system.queueing
+    policy = create(system.scheduler or "")
+    if row is not None and isinstance(policy, QueuePolicy):
+        policy.partition = row.partition
+    return policy
+
+
+def inputs_of(model: Model) -> Inputs:
+    """Tensors that it takes: noise, for zeros may cost less than a picture."""
+    draw = np.random.default_rng(0)
+    return {each.name: draw.random(each.shape).astype(each.dtype) for each in model.inputs}
+
+
+def _register(
+    session: Session,
+    scenario: RequestScenario,
+    files: Mapping[str, Path],
+    slos_ns: Mapping[str, int | None],
+) -> dict[str, Model]:
+    """The models of a scenario, by its names for them."""
+    models = {}
+    for name, file in files.items():
+        slo_ns = slos_ns[name]
+        slo_ms = NO_SLO_MS if slo_ns is None else slo_ns / 1e6
+        priority = scenario.models[name].priority
+        models[name] = session.register(file, slo_ms, name=name, priority=priority)
+    return models
+
+
+def _alone_ns(model: Model) -> list[int]:
+    inputs, times = inputs_of(model), []
+    for _ in range(WARM_UP + LONE_RUNS):
+        began_ns = time.perf_counter_ns()
+        model.run(inputs)
+        times.append(time.perf_counter_ns() - began_ns)
+    return times[WARM_UP:]

@@ -1,0 +1,137 @@
+"""A camera as geometry: where a point of the world is in its picture, and which ray a pixel is.
+
+Two frames of reference. The *world*, in metres: right-handed, with whatever origin its markers,
+targets or planes give it. The *camera*: x right, y down, z into the picture, as OpenCV has it, with
+the picture's pixels measured from the middle of the first one. A `Pose` leads from the world to the
+camera.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import cv2
+import numpy as np
+
+GUESSED_DEGREES = 60.0  # across a picture of 4:3, where nobody has calibrated: webcams have 55-70
+
+
+@dataclass(frozen=True, eq=False)
+class Pose:
+    """A rigid movement from the world to the camera: ``rotation`` (3, 3), ``translation`` (3,) in
+    metres, float64; a point of the world is at ``rotation @ point + translation`` before the
+    camera."""
+
+    rotation: np.ndarray
+    translation: np.ndarray
+
+    @classmethod
+    def of(cls, rotation_vector: np.ndarray, translation: np.ndarray) -> Pose:
+        """From a Rodrigues vector (3,), radians, and metres (3,), as ``cv2.solvePnP`` gives."""
+        turned, _ = cv2.Rodrigues(np.asarray(rotation_vector, np.float64).reshape(3, 1))
+        return cls(turned, np.array(translation, np.float64).reshape(3))
+
+    @property
+    def rotation_vector(self) -> np.ndarray:
+        """The rotation as Rodrigues has it: its axis, as long as the angle in radians; (3,)."""
+        return np.asarray(cv2.Rodrigues(self.rotation)[0]).reshape(3)
+
+    @property
+    def position(self) -> np.ndarray:
+        """Where the camera stands in the world, metres; (3,)."""
+        return np.asarray(-self.rotation.T @ self.translation)
+
+    @property
+    def inverse(self) -> Pose:
+        """From the camera to the world."""
+        return Pose(self.rotation.T, self.position)
+
+    def to_camera(self, points: np.ndarray) -> np.ndarray:
+        """Points of the world (..., 3) as the camera has them."""
+        moved: np.ndarray = np.asarray(points, np.float64) @ self.rotation.T + self.translation
+        return moved
+
+    def to_world(self, points: np.ndarray) -> np.ndarray:
+        """Points before the camera (..., 3) in the world."""
+        turned: np.ndarray = (np.asarray(points, np.float64) - self.translation) @ self.rotation
+        return turned
+
+    def after(self, first: Pose) -> Pose:
+        """``first``, then this: where ``first`` leads from another world to this one's."""
+        moved = self.rotation @ first.translation + self.translation
+        return Pose(self.rotation @ first.rotation, moved)
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Intrinsics of a picture ``width`` x ``height``: focal lengths and centre in pixels, and
+    OpenCV's ``distortion`` (k1, k2, p1, p2, k3); with the ``pose``, where that is known.
+    ``guessed``: nobody has calibrated it."""
+
+    width: int
+    height: int
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+    distortion: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 0.0)
+    pose: Pose | None = None
+    guessed: bool = False
+
+    @classmethod
+    def guess(cls, width: int, height: int) -> Camera:
+        """What most webcams are near: square pixels, no distortion, 60 degrees across 4:3 of the
+        picture's height (a wider picture sees more)."""
+        focal = height * (4 / 3) / 2 / np.tan(np.radians(GUESSED_DEGREES) / 2)
+        focal = float(focal if width >= height else focal * width / height)
+        centre = (width - 1) / 2, (height - 1) / 2
+        return cls(width, height, focal, focal, *centre, guessed=True)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height, pixels."""
+        return self.width, self.height
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """K, (3, 3) float64."""
+        return np.array([[self.fx, 0, self.cx], [0, self.fy, self.cy], [0, 0, 1.0]])
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """The distortion as OpenCV's functions take it."""
+        return np.array(self.distortion, np.float64)
+
+    def at(self, pose: Pose | None) -> Camera:
+        """The same camera there."""
+        return replace(self, pose=pose)
+
+    def scaled(self, width: int, height: int) -> Camera:
+        """For the same picture resized to ``width`` x ``height``."""
+        x, y = width / self.width, height / self.height
+        return replace(
+            self,
+            width=width,
+            height=height,
+            fx=self.fx * x,
+            fy=self.fy * y,
+            cx=(self.cx + 0.5) * x - 0.5,
+            cy=(self.cy + 0.5) * y - 0.5,
+        )
+
+    def pixels(self, points: np.ndarray) -> np.ndarray:
+        """Where points (n, 3) before the camera, metres with z > 0, are in the picture: (n, 2)."""
+        where = np.asarray(points, np.float64).reshape(-1, 1, 3)
+        if not len(where):
+            return np.empty((0, 2))
+        still = np.zeros(3)
+        seen = cv2.projectPoints(where, still, still, self.matrix, self.coefficients)[0]
+        return np.asarray(seen)[:, 0]
+
+    def rays(self, pixels: np.ndarray) -> np.ndarray:
+        """The directions that pixels (n, 2) look in, before the camera, z = 1: (n, 3)."""
+        where = np.asarray(pixels, np.float64).reshape(-1, 1, 2)
+        if not len(where):
+            return np.empty((0, 3))
+        flat = cv2.undistortPoints(where, self.matrix, self.coefficients)[:, 0]
+        return np.column_stack([flat, np.ones(len(flat))])

@@ -1,0 +1,164 @@
+"""What a captured session holds: the topics of its MCAP file, and its messages as bytes and back.
+
+Pictures and cameras are messages of Foxglove's schemas (foxglove.CompressedImage and
+foxglove.CameraCalibration, in protobuf), which its viewers and others show; the rest is JSON.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from heimdall.capture.lens import Camera
+from heimdall.errors import ConfigError
+
+PICTURES = "/camera/image"
+CAMERAS = "/camera/calibration"
+RUN = "/heimdall/run"  # once, first: the app, and what the coordinator was made of
+DECISIONS = "/heimdall/decisions"
+RESULTS = "/heimdall/results"
+INPUTS = "/heimdall/inputs"
+
+SCHEMA = 1
+IMAGE_SCHEMA, CAMERA_SCHEMA = "foxglove.CompressedImage", "foxglove.CameraCalibration"
+JSON_SCHEMA = json.dumps({"type": "object"}).encode()
+_GUESSED = "camera, guessed"  # the frame's name says so, for there is no field
+_STAMP = ".google.protobuf.Timestamp"
+_FOCAL = (0, 4)  # of K, row by row
+_CENTRE = (2, 5)
+
+# Field: number, type, and whether there are many, as foxglove-schemas has them.
+_FIELDS = {
+    IMAGE_SCHEMA: {
+        "timestamp": (1, _STAMP, False),
+        "data": (2, "TYPE_BYTES", False),
+        "format": (3, "TYPE_STRING", False),
+        "frame_id": (4, "TYPE_STRING", False),
+    },
+    CAMERA_SCHEMA: {
+        "timestamp": (1, _STAMP, False),
+        "width": (2, "TYPE_FIXED32", False),
+        "height": (3, "TYPE_FIXED32", False),
+        "distortion_model": (4, "TYPE_STRING", False),
+        "D": (5, "TYPE_DOUBLE", True),
+        "K": (6, "TYPE_DOUBLE", True),
+        "R": (7, "TYPE_DOUBLE", True),
+        "P": (8, "TYPE_DOUBLE", True),
+        "frame_id": (9, "TYPE_STRING", False),
+    },
+}
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """A picture as it is stored: ``data`` in a ``format`` of OpenCV's ("jpeg", "png")."""
+
+    at_ns: int
+    data: bytes
+    format: str
+
+
+def image_message(at_ns: int, data: bytes, form: str) -> bytes:
+    """A picture that was taken at ``at_ns`` (ns since 1970), ready compressed."""
+    message = _kinds()[IMAGE_SCHEMA](data=data, format=form, frame_id="camera")
+    message.timestamp.FromNanoseconds(at_ns)
+    found: bytes = message.SerializeToString()
+    return found
+
+
+def read_image(data: bytes) -> Compressed:
+    """The picture of a message. Raises ConfigError for bytes that are none."""
+    message = _parsed(IMAGE_SCHEMA, data)
+    return Compressed(message.timestamp.ToNanoseconds(), message.data, message.format)
+
+
+def camera_message(at_ns: int, camera: Camera) -> bytes:
+    """A camera without its pose, from ``at_ns`` on."""
+    k = [camera.fx, 0.0, camera.cx, 0.0, camera.fy, camera.cy, 0.0, 0.0, 1.0]
+    message = _kinds()[CAMERA_SCHEMA](
+        width=camera.width,
+        height=camera.height,
+        distortion_model="plumb_bob",
+        D=camera.distortion,
+        K=k,
+        R=[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
+        P=[*k[:3], 0.0, *k[3:6], 0.0, *k[6:], 0.0],
+        frame_id=_GUESSED if camera.guessed else "camera",
+    )
+    message.timestamp.FromNanoseconds(at_ns)
+    found: bytes = message.SerializeToString()
+    return found
+
+
+def read_camera(data: bytes) -> Camera:
+    """The camera of a message. Raises ConfigError where it makes no sense."""
+    message = _parsed(CAMERA_SCHEMA, data)
+    k, bent = list(message.K), [*message.D, *(0.0,) * 5][:5]
+    if len(k) != 9 or not all(map(math.isfinite, (*k, *bent))) or min(k[0], k[4]) <= 0:
+        raise ConfigError(f"a camera of the capture has the matrix {k}: that is none")
+    if not (message.width and message.height):
+        raise ConfigError("a camera of the capture has no size")
+    (fx, fy), (cx, cy) = (k[each] for each in _FOCAL), (k[each] for each in _CENTRE)
+    guessed = message.frame_id == _GUESSED
+    return Camera(message.width, message.height, fx, fy, cx, cy, tuple(bent), guessed=guessed)
+
+
+def schema_bytes(name: str) -> bytes:
+    """The schema of a kind of message, as MCAP files hold it."""
+    from google.protobuf import descriptor_pb2, timestamp_pb2
+
+    files = descriptor_pb2.FileDescriptorSet()
+    timestamp_pb2.DESCRIPTOR.CopyToProto(files.file.add())
+    files.file.add().CopyFrom(_file(name))
+    found: bytes = files.SerializeToString()
+    return found
+
+
+@functools.cache
+def _kinds() -> dict[str, Any]:
+    """The classes of messages by name, in a pool of their own: another package's are not ours."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
+
+    pool = descriptor_pool.DescriptorPool()
+    stamp = descriptor_pb2.FileDescriptorProto()
+    timestamp_pb2.DESCRIPTOR.CopyToProto(stamp)
+    pool.Add(stamp)
+    for name in _FIELDS:
+        pool.Add(_file(name))
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(name)) for name in _FIELDS
+    }
+
+
+def _file(name: str) -> Any:
+    from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+
+    package, _, short = name.partition(".")
+    file = FileDescriptorProto(
+        name=f"{package}/{short}.proto",
+        package=package,
+        syntax="proto3",
+        dependency=["google/protobuf/timestamp.proto"],
+    )
+    message = file.message_type.add(name=short)
+    for field, (number, kind, many) in _FIELDS[name].items():
+        label = "LABEL_REPEATED" if many else "LABEL_OPTIONAL"
+        added = message.field.add(name=field, number=number)
+        added.label = getattr(FieldDescriptorProto, label)
+        if kind == _STAMP:
+            added.type, added.type_name = FieldDescriptorProto.TYPE_MESSAGE, kind
+        else:
+            added.type = getattr(FieldDescriptorProto, kind)
+    return file
+
+
+def _parsed(name: str, data: bytes) -> Any:
+    from google.protobuf.message import DecodeError
+
+    try:
+        return _kinds()[name].FromString(data)
+    except DecodeError as error:
+        raise ConfigError(f"a message of the capture is no {name}: {error}") from error

@@ -1,0 +1,98 @@
+"""Commands about cameras in the world: calibrate one, and where it was in a clip."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from heimdall.app.options import parse_source
+from heimdall.cli import console
+from heimdall.cli.parameters import FILE, Parsed, json_option, options
+from heimdall.errors import ConfigError
+
+
+def parse_marker(text: str) -> tuple[str, int, float]:
+    """``"DICT_4X4_50:3:0.05"`` to dictionary, number and metres; ConfigError if it is not that."""
+    parts = text.split(":")
+    try:
+        name, number, width_m = parts[0], int(parts[1]), float(parts[2])
+        if len(parts) == 3:
+            return name, number, width_m
+    except (ValueError, IndexError):
+        pass
+    raise ConfigError(f"{text!r}: expected DICT:ID:METRES, such as DICT_4X4_50:0:0.05")
+
+
+def parse_target(text: str) -> tuple[str, float]:
+    """``"poster.png:0.6"`` to a file and its width in metres; ConfigError if it is not that."""
+    name, _, width = text.rpartition(":")
+    try:
+        if name:
+            return name, float(width)
+    except ValueError:
+        pass
+    raise ConfigError(f"{text!r}: expected IMAGE:METRES, such as poster.png:0.6")
+
+
+@click.command(cls=console.Command)
+@click.argument("source")
+@options(
+    click.option("--camera", type=FILE, help="Its intrinsics (.toml); else as calibrated."),
+    click.option(
+        "--marker",
+        "markers",
+        multiple=True,
+        type=Parsed("DICT:ID:METRES", parse_marker),
+        help="A marker and the side of its black square; repeat for more.",
+    ),
+    click.option(
+        "--target",
+        "pictures",
+        multiple=True,
+        type=Parsed("IMAGE:METRES", parse_target),
+        help="A flat picture and its width; repeat for more.",
+    ),
+    click.option("--no-map", is_flag=True, help="Do not remember what is around the targets."),
+    click.option("--frames", type=click.IntRange(1), metavar="N", help="Stop after N frames."),
+    json_option,
+)
+def pose(
+    source: str,
+    camera: Path | None,
+    markers: tuple[tuple[str, int, float], ...],
+    pictures: tuple[tuple[str, float], ...],
+    no_map: bool,
+    frames: int | None,
+    as_json: bool,
+) -> None:
+    """Where the camera was in each frame of SOURCE: a clip, a picture, or with --frames a camera.
+
+    The world's origin is the middle of the first marker (or, without any, the first target), x
+    right, y up, z out of it. A pose leads from the world to the camera.
+    """
+    if not markers and not pictures:
+        raise click.UsageError("nothing to find a pose by: give --marker or --target")
+    with console.work(as_json):
+        from heimdall.capture.camera_files import read_camera
+        from heimdall.tracking.pose import ImageTarget, Marker
+        from heimdall.tracking.pose.clips import poses
+        from heimdall.tracking.pose.targets import Target
+
+        lens = read_camera(camera) if camera else None
+        targets: list[Target] = [
+            *(Marker(*each) for each in markers),
+            *(ImageTarget(*each) for each in pictures),
+        ]
+        chosen = parse_source(source)
+        result = poses(str(chosen), lens, targets, mapped=not no_map, most=frames)
+    if as_json:
+        console.print_json(result)
+        return
+    tracked = [each for each in result["frames"] if each["state"] == "tracked"]
+    click.echo(f"{len(tracked)} of {len(result['frames'])} frames tracked")
+    for each in tracked:
+        where = ", ".join(f"{value:.4f}" for value in each["translation"])
+        click.echo(f"{each['sequence']:6d}  {where} m, off by {each['reprojection_px']:.2f} px")
+    if result["ms"]["p50"] is not None:
+        click.echo(f"{result['ms']['p50']:.1f} ms p50, {result['ms']['p99']:.1f} ms p99")

@@ -1,0 +1,219 @@
+"""Scheduling events where one queue serves all processors: the counterpart of ``dispatch``.
+
+The queue holds every job from when its input is ready to when its last op has run. Where a
+processor renders, the window between two frames is kept here, whatever a policy chooses: a range
+that does not fit what is left of the gap is shortened to what does, or waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from heimdall.coordinator.expected import StageCosts
+from heimdall.coordinator.gap import Gap
+from heimdall.coordinator.job import Job
+from heimdall.coordinator.jobs import Jobs
+from heimdall.coordinator.placement import Placement
+from heimdall.coordinator.states import READY, RUNNING, CoordinationError
+from heimdall.schedulers.base import Assignment
+from heimdall.schedulers.queue import QueuePolicy, QueueView
+from heimdall.vocabulary.events import Action, Drop, RunChunk
+from heimdall.vocabulary.processors import Processor
+
+
+class QueueDispatcher:
+    """Keeps processors busy with the jobs of one queue."""
+
+    def __init__(
+        self,
+        policy: QueuePolicy,
+        jobs: Jobs,
+        placement: Placement,
+        gap: Gap,
+        processors: Sequence[Processor],
+        *,
+        interval_ns: int,
+        equal: bool,
+    ) -> None:
+        self._policy, self._jobs, self._placement, self._gap = policy, jobs, placement, gap
+        self._lanes = [(each.id, each.lanes) for each in processors]
+        self._renderer = next((each.id for each in processors if each.renders), "")
+        self._drops = type(policy).hopeless is not QueuePolicy.hopeless
+        self._equal, self._interval_ns = equal, interval_ns
+        self._queue: list[Job] = []
+        jobs.changed = list(jobs.in_flight.values())
+        for job in jobs.changed:
+            job.placed = None
+
+    def dispatch(self, trigger: str, now_ns: int, out: list[Action]) -> int:
+        """A scheduling event for all processors; returns how often the policy was asked."""
+        if self._jobs.changed:
+            self._renew(now_ns)
+        waiting = [job for job in self._queue if job.state is READY]
+        if self._drops and waiting:
+            waiting = self._worth_it(waiting, now_ns, out)
+        self._account(now_ns, bool(waiting))
+        if not waiting or not (idle := self._idle()):
+            return 0
+        free_ns = self._free_ns(now_ns)
+        choice = self._policy.select(
+            QueueView(
+                queue=waiting,
+                running=[job for job in self._queue if job.state is RUNNING],
+                processors=list(free_ns),
+                idle=idle,
+                free_ns=free_ns,
+                interval_ns=self._interval_ns,
+            ),
+            now_ns,
+        )
+        if choice is not None:
+            for assignment in choice.assignments:
+                self._apply(assignment, choice.reason, idle, now_ns, out)
+        return 1
+
+    # -- the queue -------------------------------------------------------------------------
+
+    def _renew(self, now_ns: int) -> None:
+        """Take out those that have ended, and place those that are ready."""
+        queue, ready = self._queue, []
+        for job in self._jobs.changed:
+            if job.state is READY:
+                ready.append(job)
+            elif job.id not in self._jobs.in_flight and job.placed is not None:
+                queue.remove(job)
+        self._jobs.changed.clear()
+        for job in ready:
+            at = job.stage, job.task, job.next_op
+            if job.placed == at:
+                continue
+            again, job.placed = job.placed is not None, at
+            if again and not self._policy.requeues:
+                continue
+            if again:
+                queue.remove(job)
+            index = self._policy.place(job, queue, now_ns)
+            if not 0 <= index <= len(queue):
+                raise CoordinationError(
+                    f"scheduler {self._policy.name!r} placed job {job.id} at {index} in a queue "
+                    f"of {len(queue)}"
+                )
+            queue.insert(index, job)
+
+    def _worth_it(self, waiting: list[Job], now_ns: int, out: list[Action]) -> list[Job]:
+        """Those that are not hopeless; the others are dropped."""
+        hopeless, kept = self._policy.hopeless, []
+        for job in waiting:
+            if reason := hopeless(job, now_ns):
+                self._jobs.drop(job, Drop, reason, now_ns, out)
+            else:
+                kept.append(job)
+        return kept
+
+    # -- processors ------------------------------------------------------------------------
+
+    def _idle(self) -> list[str]:
+        """A processor's id for each free lane of it."""
+        running, lost = self._jobs.running, self._placement.lost
+        drawing = "" if self._equal or self._gap.is_open else self._renderer
+        idle: list[str] = []
+        for id, lanes in self._lanes:
+            free = lanes - len(running[id])
+            if free > 0 and id not in lost and id != drawing:
+                idle += [id] * free
+        return idle
+
+    def _free_ns(self, now_ns: int) -> dict[str, int]:
+        """By processor that works: when it is expected to have a free lane."""
+        running, lost = self._jobs.running, self._placement.lost
+        free_ns: dict[str, int] = {}
+        for id, lanes in self._lanes:
+            if id not in lost:
+                busy = running[id]
+                end_ns = min([job.chunk_end_ns for job in busy]) if len(busy) >= lanes else 0
+                free_ns[id] = end_ns if end_ns > now_ns else now_ns
+        return free_ns
+
+    def _account(self, now_ns: int, waiting: bool) -> None:
+        runnable = waiting or bool(self._jobs.running.get(self._renderer))
+        if runnable is not self._gap.runnable:
+            self._gap.advance(now_ns)
+            self._gap.runnable = runnable
+
+    # -- choices ---------------------------------------------------------------------------
+
+    def _apply(
+        self,
+        chosen: Assignment,
+        reason: str,
+        idle: list[str],
+        now_ns: int,
+        out: list[Action],
+    ) -> None:
+        job = self._jobs.in_flight.get(chosen.job)
+        if job is None or job.state is not READY:
+            raise self._wrong(chosen, "which could not run: choose from view.queue")
+        if chosen.processor not in idle:
+            raise self._wrong(chosen, f"but {chosen.processor!r} has no free lane")
+        costs, start, end = job.stage_costs, job.next_op, chosen.end_op
+        there = start < end <= costs.ops
+        expected_ns = costs.on_ns(chosen.processor, start, end) if there else None
+        if expected_ns is None:
+            raise self._wrong(
+                chosen, f"whose ops {start}..{end} cannot run on {chosen.processor!r}"
+            )
+        if chosen.processor == self._renderer:
+            end = self._fitting(costs, start, end, now_ns)
+            if end == start:
+                return
+            expected_ns = costs.on_ns(chosen.processor, start, end) or 0
+        idle.remove(chosen.processor)
+        self._start(job, end, chosen.processor, expected_ns, reason, now_ns, out)
+
+    def _fitting(self, costs: StageCosts, start: int, end: int, now_ns: int) -> int:
+        """The part of ops ``[start, end)`` that fits the gap; an op longer than any gap begins with
+        one, and makes that frame late."""
+        gap, on_ns, renderer = self._gap, costs.on_ns, self._renderer
+        if self._equal or gap.endless:
+            return end
+        left_ns, fresh = gap.room(now_ns)
+        low, high = start, end
+        while low < high:  # the longest that fits
+            middle = (low + high + 1) // 2
+            if (on_ns(renderer, start, middle) or 0) <= left_ns:
+                low = middle
+            else:
+                high = middle - 1
+        if low == start and fresh and (on_ns(renderer, start, start + 1) or 0) > gap.usual_ns:
+            return start + 1
+        return low
+
+    def _start(
+        self,
+        job: Job,
+        end_op: int,
+        processor: str,
+        expected_ns: int,
+        reason: str,
+        now_ns: int,
+        out: list[Action],
+    ) -> None:
+        job.happened(RunChunk)
+        job.processor, job.running_end_op, until_ns = processor, end_op, 0
+        job.chunks += 1
+        job.owner.last_reason = reason
+        self._jobs.running[processor].append(job)
+        job.chunk_end_ns = now_ns + expected_ns
+        job.may_end_early = processor == self._renderer and not (self._equal or self._gap.endless)
+        if processor == self._renderer:
+            self._gap.chunk_started(now_ns)
+            until_ns = self._gap.end_ns if job.may_end_early else 0
+        out.append(
+            RunChunk(
+                job.id, job.dnn, job.stage, job.task, processor, job.next_op, end_op,
+                expected_ns, reason, until_ns,
+            )
+        )  # fmt: skip
+
+    def _wrong(self, chosen: Assignment, why: str) -> CoordinationError:
+        return CoordinationError(f"scheduler {self._policy.name!r} chose job {chosen.job}, {why}")

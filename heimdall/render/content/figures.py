@@ -1,0 +1,357 @@
+"""Draws models, the shadows on the planes they stand on, and planes that hide them.
+
+Main thread only. What a frame costs is held down in three ways: coarser levels of detail for what
+is small, and, when the frames of a run would be late, coarser ones for all and fewer pixels
+(`quality`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import moderngl
+import numpy as np
+
+from heimdall.capture.lens import Camera, Pose
+from heimdall.render.content import images
+from heimdall.render.content.light import Light
+from heimdall.render.content.model import TRIANGLES
+from heimdall.render.content.motion import Stance
+from heimdall.render.content.placing import NEAR, Placing, projection
+from heimdall.render.content.posing import joint_matrices, shaped
+from heimdall.render.content.quality import Quality
+from heimdall.render.content.sending import Picture, Sent, SentPart, rows_of
+from heimdall.render.layout import Letterbox
+from heimdall.render.programs import Programs
+from heimdall.render.textures import TextureCache
+
+_DARK = np.array([0.45, 0.33, 0.22])  # of the shadow of a model's low, middle and high parts
+_CLOTH = 256  # texels of a texture that an app gives
+_PICTURE, _ROOM, _JOINTS, _SURFACE, _BUMPS, _SHADE, _GLOWING = range(7)  # texture units
+_UNITS = {
+    "u_picture": _PICTURE,
+    "u_room": _ROOM,
+    "u_joints": _JOINTS,
+    "u_surface": _SURFACE,
+    "u_bumps": _BUMPS,
+    "u_shade": _SHADE,
+    "u_glowing": _GLOWING,
+}
+_SUNK = 0.004  # metres that a hiding plane lies lower, so that shadows on it are seen
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """A model placed in a frame. ``cloths``: pictures for materials, by name; "": for the first."""
+
+    sent: Sent
+    placing: Placing
+    stance: Stance
+    fade: float = 1.0
+    cloths: Mapping[str, np.ndarray] = field(default_factory=dict)
+    moment: tuple[str, float] = ("", 0.0)  # animation and time
+
+
+@dataclass(frozen=True, eq=False)
+class Hider:
+    """A rectangle of the world that hides what is behind it: corners (4, 3), metres."""
+
+    corners: np.ndarray
+    camera: Camera
+
+
+class Figures:
+    """Draws figures and hiders, and knows which part of the screen they cover."""
+
+    def __init__(self, ctx: moderngl.Context, programs: Programs, *, software: bool):
+        self._ctx, self._programs = ctx, programs
+        self.quality = Quality(software=software)
+        self._software = software
+        self._white = ctx.texture((1, 1), 4, b"\xff\xff\xff\xff")
+        self._level = ctx.texture((1, 1), 4, b"\x80\x80\xff\xff")  # a normal map without bumps
+        self._cloths: dict[tuple[bool, bool], TextureCache[Picture]] = {}
+        self._joints: list[moderngl.Texture] = []
+        self._used = 0  # of those, in this frame
+        self._hide = programs["hide"]
+        self._ground = ctx.vertex_array(programs["ground"], [])
+        self._corner_rows = ctx.buffer(reserve=4 * 12, dynamic=True)
+        self._blind = ctx.vertex_array(self._hide, [(self._corner_rows, "3f", "in_position")])
+
+    def begin(self) -> None:
+        """A new frame."""
+        self._used = 0
+        self.quality.begin()
+
+    def corners(self, figure: Figure | Hider, box: Letterbox) -> np.ndarray:
+        """The corners of the box around a figure and its shadow on the surface, (n, 2) pixels."""
+        if isinstance(figure, Hider):
+            return np.empty((0, 2), np.float32)
+        return extent(figure, box)
+
+    def draw(
+        self,
+        figure: Figure | Hider,
+        box: Letterbox,
+        target: moderngl.Framebuffer,
+        light: tuple[Light, Picture],
+    ) -> None:
+        """Draw a figure: what is opaque, then its shadow where that does not hide it, then what is
+        seen through, from far to near. Or a hider's depth."""
+        if isinstance(figure, Hider):
+            self._draw_hider(figure, box, target)
+            return
+        clip = figure.placing.clip(box)
+        level = self._detail(figure, box)
+        programs = {id(each.program): each.program for each in figure.sent.parts}
+        for program in programs.values():
+            self._tell(program, figure, clip, light[0])
+        light[1].use(_ROOM)
+        through = [part for part in figure.sent.parts if part.material.alpha == "BLEND"]
+        solid = [part for part in figure.sent.parts if part.material.alpha != "BLEND"]
+        ctx = self._ctx
+        ctx.enable(moderngl.DEPTH_TEST)
+        for part in solid:
+            self._draw_part(part, figure, level, box)
+        target.depth_mask = False
+        if figure.sent.ground is not None and figure.placing.plane is not None:
+            self._draw_ground(figure, clip, light[0])
+        for part in sorted(through, key=lambda each: -self._depth(each, figure)):
+            self._draw_part(part, figure, level, box)
+        target.depth_mask = True
+        ctx.disable(moderngl.DEPTH_TEST)
+        ctx.disable(moderngl.CULL_FACE)
+
+    def trim(self) -> None:
+        """Forget textures of apps that have not been used lately."""
+        for cache in self._cloths.values():
+            cache.trim()
+
+    def _tell(
+        self, program: moderngl.Program, figure: Figure, clip: np.ndarray, light: Light
+    ) -> None:
+        """What is the same for all parts that a program draws."""
+        placing, camera = figure.placing, figure.placing.camera
+        assert camera.pose is not None
+        key = light.key(placing.upright, camera.pose)
+        tint = light.tint
+        values = {
+            "u_clip": clip.T,
+            "u_turn": placing.turn.T,
+            "u_eye": placing.eye,
+            "u_scale": placing.scale,
+            "u_sky": light.room.sky * tint,
+            "u_key": key,
+            "u_key_colour": light.room.key_colour * tint,
+            "u_sheen": tint,
+            "u_fade": figure.fade,
+        }
+        for name, value in values.items():
+            _write(program, name, value)
+        for name, unit in _UNITS.items():
+            if name in program:
+                program[name] = unit
+
+    def _draw_part(self, part: SentPart, figure: Figure, level: int, box: Letterbox) -> None:
+        program, material = part.program, part.material
+        stance = figure.stance
+        place = np.eye(4) if part.part.node is None else stance.matrices[part.part.node]
+        values = {
+            "u_place": place.T,
+            "u_base": material.base,
+            "u_metal": material.metallic,
+            "u_rough": material.roughness,
+            "u_lit": 0.0 if material.unlit or part.part.mode != TRIANGLES else 1.0,
+            "u_glow": material.emissive,
+            "u_cutoff": material.cutoff,
+            "u_bump": material.bumps,
+            "u_occlusion": material.occlusion if material.occlusion_map is not None else 0.0,
+        }
+        for name, value in values.items():
+            _write(program, name, value)
+        self._bind(part, figure, box)
+        if part.part.skin is not None:
+            self._write_joints(figure, part.part.skin)
+        if part.rows is not None:
+            self._write_shapes(part, figure)
+        if material.double_sided:
+            self._ctx.disable(moderngl.CULL_FACE)
+        else:
+            self._ctx.enable(moderngl.CULL_FACE)
+        mirrored = np.linalg.det(place[:3, :3]) < 0
+        self._ctx.front_face = "cw" if mirrored else "ccw"
+        array = part.arrays[min(level, len(part.arrays) - 1)]
+        array.render(part.mode)
+        self._ctx.front_face = "ccw"
+        self.quality.drew(array.vertices // 3)
+
+    def _bind(self, part: SentPart, figure: Figure, box: Letterbox) -> None:
+        material, pictures = part.material, figure.sent.pictures
+        near = self._texels(part, figure, box)
+        cloth = figure.cloths.get(material.name)
+        if cloth is None and part.part.material == 0:
+            cloth = figure.cloths.get("")
+        if cloth is not None:
+            self._cloth(cloth, part, figure).use(_PICTURE)
+        elif material.base_map is not None:
+            _use(pictures[material.base_map], _PICTURE, near)
+        else:
+            self._white.use(_PICTURE)
+        if "u_surface" not in part.program:
+            return
+        for unit, number, plain in (
+            (_SURFACE, material.surface_map, self._white),
+            (_BUMPS, material.normal_map, self._level),
+            (_SHADE, material.occlusion_map, self._white),
+            (_GLOWING, material.emissive_map, self._white),
+        ):
+            if number is None:
+                plain.use(unit)
+            else:
+                _use(pictures[number], unit, near)
+
+    def _cloth(self, image: np.ndarray, part: SentPart, figure: Figure) -> Picture:
+        """An app's picture as a texture that lies as the one that it replaces."""
+        number = part.material.base_map
+        doubled = (False, False) if number is None else figure.sent.model.textures[number].doubled
+        if doubled not in self._cloths:
+            self._cloths[doubled] = TextureCache(lambda pixels: self._new_cloth(pixels, doubled))
+        return self._cloths[doubled].get(image)
+
+    def _new_cloth(self, image: np.ndarray, doubled: tuple[bool, bool]) -> Picture:
+        wrap = [33648 if each else 10497 for each in doubled]
+        pixels = images.textured(images.fit(image, _CLOTH), (wrap[0], wrap[1])).levels[0]
+        texture = self._ctx.texture(pixels.shape[1::-1], 4, pixels)
+        return Picture([texture], texture.size)
+
+    def _texels(self, part: SentPart, figure: Figure, box: Letterbox) -> float:
+        """How many pixels of the surface a texture of one texel a side would take a texel."""
+        placing, model = figure.placing, figure.sent.model
+        metre = placing.camera.fx * box.zoom * placing.scale / max(placing.distance(model), NEAR)
+        return part.texels / metre
+
+    def _write_joints(self, figure: Figure, number: int) -> None:
+        """Joints for the next draw: each has a texture of its own in a frame, for software GL would
+        draw all there is before it changed one."""
+        matrices = joint_matrices(figure.sent.model.skins[number], figure.stance)
+        rows = np.ascontiguousarray(matrices[:, :3].reshape(1, -1, 4), np.float32)
+        if self._used == len(self._joints):
+            self._joints.append(self._ctx.texture((1, 1), 4, dtype="f4"))
+        texture = self._joints[self._used]
+        if texture.width != rows.shape[1]:
+            texture.release()
+            texture = self._ctx.texture((rows.shape[1], 1), 4, dtype="f4")
+            texture.filter = (moderngl.NEAREST, moderngl.NEAREST)
+            self._joints[self._used] = texture
+        texture.write(rows)
+        texture.use(_JOINTS)
+        self._used += 1
+
+    def _write_shapes(self, part: SentPart, figure: Figure) -> None:
+        own = part.part
+        assert part.rows is not None
+        weights = figure.stance.weights.get(own.shaped_by or 0, np.zeros(0))
+        part.rows.orphan()
+        part.rows.write(rows_of(own, *shaped(own, weights), part.program))
+
+    def _draw_ground(self, figure: Figure, clip: np.ndarray, light: Light) -> None:
+        placing, ground = figure.placing, figure.sent.model.ground
+        assert ground is not None
+        assert figure.sent.ground is not None
+        assert placing.plane is not None
+        assert placing.camera.pose is not None
+        key = placing.turn.T @ light.key(placing.upright, placing.camera.pose)
+        left, back, right, front = ground.extent
+        slope = -key[[0, 2]] / max(float(key[1]), 0.5) / (right - left, front - back)
+        lift = float(figure.sent.model.low[1]) - placing.plane  # above the plane, its lengths
+        paler = 1 / (1 + 2.0 * max(lift, 0.0) * placing.scale)
+        program = self._programs["ground"]
+        _write(program, "u_clip", clip.T)
+        _write(program, "u_extent", ground.extent)
+        _write(program, "u_height", placing.plane)
+        _write(program, "u_away", np.array([slope * (h + lift) for h in ground.heights]))
+        _write(program, "u_dark", _DARK * figure.fade * paler)
+        figure.sent.ground.use(0)
+        self._ctx.disable(moderngl.CULL_FACE)
+        self._ground.render(moderngl.TRIANGLE_FAN, vertices=4)
+
+    def _draw_hider(self, hider: Hider, box: Letterbox, target: moderngl.Framebuffer) -> None:
+        assert hider.camera.pose is not None
+        before = hider.camera.pose.to_camera(hider.corners)
+        clip = projection(hider.camera, box)
+        self._corner_rows.write(before[[0, 1, 3, 2]].astype(np.float32).tobytes())
+        _write(self._hide, "u_clip", clip.T)
+        target.color_mask = False, False, False, False
+        self._ctx.enable(moderngl.DEPTH_TEST)
+        self._blind.render(moderngl.TRIANGLE_STRIP)
+        self._ctx.disable(moderngl.DEPTH_TEST)
+        target.color_mask = True, True, True, True
+
+    def _detail(self, figure: Figure, box: Letterbox) -> int:
+        """Which level of detail: as many triangles as pixels can show."""
+        places = extent(figure, box, shadow=False)
+        low = np.clip(places.min(axis=0), 0, box.surface)
+        high = np.clip(places.max(axis=0), 0, box.surface)
+        pixels = float(np.prod(high - low))
+        self.quality.covers(pixels)
+        return self.quality.level(figure.sent.model.triangles, pixels)
+
+    def _depth(self, part: SentPart, figure: Figure) -> float:
+        """From the camera to the middle of a part."""
+        middle = np.append(part.part.positions.mean(axis=0), 1.0)
+        if part.part.node is not None:
+            middle = figure.stance.matrices[part.part.node] @ middle
+        return float((figure.placing.to_camera @ middle)[2])
+
+
+def hider(at: Pose, size: tuple[float, float], camera: Camera) -> Hider:
+    """A rectangle around a plane's origin, ``size`` metres along its x and z."""
+    x, z = size[0] / 2, size[1] / 2
+    flat = np.array([(-x, -_SUNK, -z), (x, -_SUNK, -z), (x, -_SUNK, z), (-x, -_SUNK, z)])
+    return Hider(at.to_camera(flat), camera)  # from its own axes to the world's
+
+
+def extent(figure: Figure, box: Letterbox, *, shadow: bool = True) -> np.ndarray:
+    """The screen positions of the corners of a figure, with its shadow or without."""
+    model, placing = figure.sent.model, figure.placing
+    corners = model.corners
+    ground = model.ground
+    if shadow and ground is not None and placing.plane is not None:
+        left, back, right, front = ground.extent
+        flat = [(x, placing.plane, z) for x in (left, right) for z in (back, front)]
+        corners = np.vstack([corners, flat])
+    clip = np.column_stack([corners, np.ones(len(corners))]) @ placing.clip(box).T
+    if (clip[:, 3] <= NEAR).any():  # reaches behind the camera: may be anywhere
+        return np.array([[0, 0], box.surface], np.float32)
+    return np.asarray((clip[:, :2] / clip[:, 3:] * (1, -1) + 1) / 2 * box.surface)
+
+
+def key_of(figure: Figure | Hider, step: float) -> list[Any]:
+    """Equal for what looks the same; ``step``: what may change, a share of a pixel."""
+    if isinstance(figure, Hider):
+        return [figure.corners.tobytes(), _pose_key(figure.camera, step)]
+    placing = figure.placing
+    return [
+        id(figure.sent),
+        np.round(placing.to_camera / max(step * 0.002, 1e-9)).tobytes(),
+        _pose_key(placing.camera, step),
+        figure.moment,
+        round(figure.fade, 2),
+        [(name, id(cloth)) for name, cloth in figure.cloths.items()],
+    ]
+
+
+def _pose_key(camera: Camera, step: float) -> tuple[float, ...]:
+    return tuple(round(each / step) for each in (camera.fx, camera.fy, camera.cx, camera.cy))
+
+
+def _use(picture: Picture, unit: int, texel: float) -> None:
+    """Bind a picture, the level of which a texel is about a pixel."""
+    side = max(picture.size)
+    picture.use(unit, int(np.floor(np.log2(max(texel * side, 1.0)) + 0.25)))
+
+
+def _write(program: moderngl.Program, name: str, value: Any) -> None:
+    if name in program:
+        program[name].write(np.ascontiguousarray(value, np.float32))  # type: ignore[union-attr]

@@ -1,0 +1,153 @@
+"""What is loaded: models and rooms by file, read on a thread of its own and sent to the GPU in
+steps, a little before each frame."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import moderngl
+
+from heimdall.errors import AppError, unknown
+from heimdall.render.content.light import Room, usual_room
+from heimdall.render.content.sending import Picture, Sent, send, sent_picture
+from heimdall.render.programs import Programs
+from heimdall.system.paths import ASSETS
+from heimdall.system.priority import lower_priority
+
+FOLDER = ASSETS / "content"
+A_FRAME_S = 0.001  # for sending, of the time before a frame
+_LARGEST = (512, 2048)  # texels of a texture's side: on software, on a GPU
+_NICE = 10
+
+T = TypeVar("T")
+
+
+class _Order(Generic[T]):
+    """Something that is read, then sent."""
+
+    def __init__(self, reading: Future[Any], begin: Callable[[Any], Iterator[T | None]]):
+        self._reading, self._begin = reading, begin
+        self._steps: Iterator[T | None] | None = None
+        self.ready: T | None = None
+
+    def wait(self, timeout_s: float) -> None:
+        """Until it has been read, or could not be."""
+        wait([self._reading], timeout_s)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is nothing to do but to wait."""
+        return self.ready is None and not self._reading.done()
+
+    @property
+    def sending(self) -> bool:
+        """Whether ``step`` has something to do."""
+        done = self.ready is not None or not self._reading.done()
+        return not done and self._reading.exception() is None
+
+    def step(self) -> None:
+        """Send a little of it."""
+        if self._steps is None:
+            self._steps = self._begin(self._reading.result())
+        self.ready = next(self._steps)
+
+    def get(self) -> T | None:
+        """It; None while it is on its way. Raises what reading it raised."""
+        if self.ready is None and self._reading.done():
+            self._reading.result()
+        return self.ready
+
+
+class Stock:
+    """Main thread only."""
+
+    def __init__(self, ctx: moderngl.Context, programs: Programs, *, software: bool):
+        self._ctx, self._programs, self._software = ctx, programs, software
+        self._orders: dict[tuple[str, Path], _Order[Any]] = {}
+        self._reader: ThreadPoolExecutor | None = None
+
+    def model(self, file: str | Path) -> Sent | None:
+        """The model in a file, or one of the bundled; None while it is being loaded. Raises
+        AppError for a file that is not there, ModelError for one that cannot be drawn."""
+        path, largest = _found(file, (".glb", ".gltf", ".obj")), _LARGEST[not self._software]
+        begin = partial(send, ctx=self._ctx, programs=self._programs, software=self._software)
+        return self._order("model", path, partial(_read_model, path, largest), begin).get()
+
+    def room(self, file: str | Path | None) -> tuple[Room, Picture] | None:
+        """The same for the light of an environment map; None: the usual room's."""
+        if file is None:
+            return self._order("room", Path(), usual_room, self._send_room).get()
+        path = _found(file, (".exr", ".hdr", ".png", ".jpg"))
+        return self._order("room", path, partial(_read_room, path), self._send_room).get()
+
+    def advance(self, seconds: float = A_FRAME_S) -> None:
+        """Send something, for about so long."""
+        until_s = time.perf_counter() + seconds
+        for order in self._orders.values():
+            while order.sending:
+                order.step()
+                if time.perf_counter() >= until_s:
+                    return
+
+    def settle(self, timeout_s: float = 30.0) -> bool:
+        """Have everything that was asked for here, or what came in time; False if nothing was
+        on its way."""
+        until_s = time.monotonic() + timeout_s
+        some = False
+        for order in self._orders.values():
+            if order.waiting or order.sending:
+                some = True
+                order.wait(max(until_s - time.monotonic(), 0.01))
+                while order.sending:
+                    order.step()
+        return some
+
+    def _order(
+        self,
+        kind: str,
+        path: Path,
+        read: Callable[[], Any],
+        begin: Callable[[Any], Iterator[Any]],
+    ) -> _Order[Any]:
+        key = (kind, path)
+        if key not in self._orders:
+            if self._reader is None:
+                self._reader = ThreadPoolExecutor(
+                    1, "content", initializer=partial(lower_priority, _NICE)
+                )
+            self._orders[key] = _Order(self._reader.submit(read), begin)
+        return self._orders[key]
+
+    def _send_room(self, room: Room) -> Iterator[tuple[Room, Picture] | None]:
+        for step in sent_picture(room.reflections, self._ctx, software=self._software):
+            yield None if step is None else (room, step)
+
+
+def _found(file: str | Path, kinds: tuple[str, ...]) -> Path:
+    path = Path(file).expanduser()
+    if path.suffix.lower() not in kinds:
+        raise AppError(f"{path.name}: give a file of one of the kinds {', '.join(kinds)}")
+    if path.is_file():
+        return path.resolve()
+    bundled = {each.name for each in FOLDER.glob("*") if each.suffix in kinds}
+    if path.name in bundled and path.parent == Path("."):
+        return FOLDER / path.name
+    raise AppError(f"no file {path}; {unknown('bundled file', path.name, bundled)}")
+
+
+def _read_model(path: Path, largest: int) -> Any:
+    # pydantic, which checks the file, takes as long to import as a model to load
+    from heimdall.render.content.reading import read
+
+    return read(path, largest)
+
+
+def _read_room(path: Path) -> Room:
+    from heimdall.render.content.environment import read_room
+
+    return read_room(path)

@@ -1,0 +1,73 @@
+// A model's vertices, and the diffuse light that falls on each: a software GPU has many more
+// pixels than vertices to shade. Directions are in the light's space: y up, the size of the room.
+uniform mat4 u_clip;     // the model's space to clip space
+uniform mat4 u_place;    // the part's space to the model's
+uniform mat3 u_turn;     // directions of the model's space to the light's
+uniform vec3 u_eye;      // from the model's origin to the camera
+uniform float u_scale;   // the model's lengths to the room's
+uniform vec3 u_sky[9];   // light from all around, spherical harmonics, as irradiance over pi
+uniform vec3 u_key;      // towards the main light
+uniform vec3 u_key_colour;
+uniform vec4 u_base;     // the material's colour, linear
+uniform float u_metal;
+uniform float u_lit;     // 0: it shines by itself
+in vec3 in_position;
+in vec3 in_normal;
+in vec4 in_uv;
+in vec4 in_colour;
+#ifdef SKIN
+uniform highp sampler2D u_joints;  // a matrix's first three rows are three texels
+in vec4 in_joints;
+in vec4 in_weights;
+#endif
+out vec4 v_colour;       // times the picture's: what comes back diffusely
+out vec2 v_uv;
+#ifndef MATTE
+out vec3 v_tint;         // times the picture's: the surface's own colour
+out vec3 v_normal;
+out vec3 v_view;
+#endif
+#ifdef MAPS
+out vec2 v_maps;
+out vec3 v_sky;          // light alone
+#endif
+
+vec3 around(vec3 n) {
+    return u_sky[0] + u_sky[1] * n.y + u_sky[2] * n.z + u_sky[3] * n.x
+        + u_sky[4] * (n.x * n.y) + u_sky[5] * (n.y * n.z) + u_sky[6] * (3.0 * n.z * n.z - 1.0)
+        + u_sky[7] * (n.x * n.z) + u_sky[8] * (n.x * n.x - n.y * n.y);
+}
+
+void main() {
+    mat4 place = u_place;
+#ifdef SKIN
+    vec4 x = vec4(0.0), y = vec4(0.0), z = vec4(0.0);
+    for (int k = 0; k < 4; k++) {
+        int joint = int(in_joints[k]) * 3;
+        x += in_weights[k] * texelFetch(u_joints, ivec2(joint, 0), 0);
+        y += in_weights[k] * texelFetch(u_joints, ivec2(joint + 1, 0), 0);
+        z += in_weights[k] * texelFetch(u_joints, ivec2(joint + 2, 0), 0);
+    }
+    place = transpose(mat4(x, y, z, vec4(0.0, 0.0, 0.0, 1.0)));
+#endif
+    vec4 position = place * vec4(in_position, 1.0);
+    vec3 normal = normalize(u_turn * (mat3(place) * in_normal));
+    vec3 light = max(around(normal), 0.0);
+#ifndef MAPS
+    light += u_key_colour * max((dot(normal, u_key) + 0.15) / 1.15, 0.0);
+#endif
+    vec4 own = u_base * in_colour;
+    v_colour = vec4(mix(own.rgb, own.rgb * (1.0 - u_metal) * light, u_lit), own.a);
+    v_uv = in_uv.xy;
+#ifndef MATTE
+    v_tint = own.rgb;
+    v_normal = normal;
+    v_view = u_eye - u_turn * position.xyz * u_scale;
+#endif
+#ifdef MAPS
+    v_maps = in_uv.zw;
+    v_sky = light;
+#endif
+    gl_Position = u_clip * position;
+    gl_PointSize = 4.0;
+}

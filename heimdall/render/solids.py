@@ -1,0 +1,233 @@
+"""What stands in the picture: pieces of furniture in the picture plane, models in the world, and
+planes that hide them; one interface to draw all of these."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import moderngl
+import numpy as np
+
+from heimdall.capture.lens import Camera
+from heimdall.errors import AppError, unknown
+from heimdall.render.content import placing
+from heimdall.render.content.figures import Figure, Figures, Hider, hider, key_of
+from heimdall.render.content.light import Light, Room
+from heimdall.render.content.model import Model
+from heimdall.render.content.motion import Animation
+from heimdall.render.content.sending import Picture
+from heimdall.render.content.stock import Stock
+from heimdall.render.layout import Letterbox
+from heimdall.render.programs import Programs
+from heimdall.render.stage import Piece, Stage
+from heimdall.render.surface import Surface
+
+Solid = Piece | Figure | Hider
+SOLIDS = (Piece, Figure, Hider)
+
+_STEP = 0.25  # surface pixels; what moves by less stands still
+_LOOK = 6  # every so many pictures the light is looked at
+_PLANE = (6.0, 6.0)  # metres of a plane without a size
+
+
+class Solids:
+    """Draws solids, and loads the models among them. Main thread only."""
+
+    def __init__(self, surface: Surface, programs: Programs):
+        self.stage = Stage(surface.ctx, programs)
+        self._surface, self._programs = surface, programs
+        self._figures: Figures | None = None  # once there is a model
+        self._stock: Stock | None = None
+        self._environment: str | Path | None = None
+        self._light: tuple[Light, Picture] | None = None
+        self._room: Room | None = None
+        self._pictures = 0
+        self._began_s = time.perf_counter()
+        self.estimates = True
+
+    # --- models and light -------------------------------------------------------------------
+
+    def figure(
+        self,
+        file: str | Path,
+        at: object,
+        camera: Camera | None,
+        box: Letterbox,
+        *,
+        scale: float,
+        yaw: float,
+        lift: float,
+        width: float | None,
+        ground: bool,
+        animation: str | int | None,
+        time_s: float | None,
+        fade: float,
+        texture: np.ndarray | Mapping[str, np.ndarray] | None,
+    ) -> tuple[Model | None, Figure | None]:
+        """A model, once it is loaded, and as it is to be drawn, if it can be seen."""
+        numbers = (scale, yaw, lift, fade, *([] if width is None else [width]))
+        if not np.isfinite(numbers).all() or scale <= 0 or (width is not None and width <= 0):
+            raise AppError(
+                f"model {file} with scale {scale}, yaw {yaw}, lift {lift}, width {width}, fade "
+                f"{fade}: give finite numbers, scale and width above 0"
+            )
+        sent, lit = self._opened().model(file), self._lit()
+        if sent is None or lit is None:
+            return (sent.model if sent else None), None
+        model = sent.model
+        if isinstance(at, tuple | list | np.ndarray):
+            camera, place = placing.in_picture(model, *_point(at, width, file), box.picture)
+        else:
+            place = placing.pose_of(at)
+        if camera is None or camera.pose is None or fade <= 0:
+            return model, None
+        chosen, moment = _animation(model, animation), ("", 0.0)
+        if chosen is not None:
+            when = time.perf_counter() - self._began_s if time_s is None else time_s
+            when = when % chosen.seconds if chosen.seconds > 0 else 0.0
+            moment = (chosen.name, when)
+        cloths = (
+            texture if isinstance(texture, Mapping) else {} if texture is None else {"": texture}
+        )
+        names = [material.name for material in model.materials]
+        for name in cloths:
+            if name and name not in names:
+                raise AppError(f"model {file}: {unknown('material', name, names)}")
+        where = placing.stand(model, place, camera, scale=scale, yaw=yaw, lift=lift, ground=ground)
+        stance = model.skeleton.stance(chosen, moment[1])
+        return model, Figure(sent, where, stance, min(fade, 1.0), cloths, moment)
+
+    def hider(self, plane: object, camera: Camera | None) -> Hider | None:
+        """A plane as something that hides; None while nobody knows where the camera is."""
+        place = placing.pose_of(plane)
+        if camera is None or camera.pose is None:
+            return None
+        size = getattr(plane, "size", None) or _PLANE
+        return hider(place, (float(size[0]), float(size[1])), camera)
+
+    @property
+    def environment(self) -> str | Path | None:
+        """The file of the environment map that lights models."""
+        return self._environment
+
+    @environment.setter
+    def environment(self, file: str | Path | None) -> None:
+        self._environment = file
+        if file is not None:
+            self._opened().room(file)
+
+    def see(self, picture: np.ndarray) -> None:
+        """A new camera picture, BGR: it tells of the light, and there is time to load something."""
+        if self._stock is None:
+            return
+        self._stock.advance()
+        self._pictures += 1
+        if self._light is not None and self.estimates and self._pictures % _LOOK == 1:
+            self._light[0].see(picture)
+
+    def settle(self) -> bool:
+        """Wait for everything that has been asked for; False if all of it was there."""
+        return self._stock is not None and self._stock.settle()
+
+    def took(self, render_ns: float, interval_ns: float) -> None:
+        """What the last frame took of the GPU, and how far apart frames are."""
+        if self._figures is not None:
+            self._figures.quality.took(render_ns, interval_ns)
+
+    @property
+    def scale(self) -> float:
+        """Of the sides of the picture that solids are drawn in."""
+        return self._figures.quality.scale if self._figures is not None else 1.0
+
+    def _opened(self) -> Stock:
+        if self._stock is None:
+            ctx, software = self._surface.ctx, self._surface.software
+            self._figures = Figures(ctx, self._programs, software=software)
+            self._stock = Stock(ctx, self._programs, software=software)
+        return self._stock
+
+    def _lit(self) -> tuple[Light, Picture] | None:
+        """The light, as soon as there is one; until an environment is loaded, the one before."""
+        found = self._opened().room(self._environment)
+        if found is not None and found[0] is not self._room:
+            before = self._light
+            self._room = found[0]
+            self._light = Light(found[0]), found[1]
+            if before is not None:
+                self._light[0].estimated = before[0].estimated
+        return self._light
+
+    # --- drawing ----------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A new frame is drawn."""
+        if self._figures is not None:
+            self._figures.begin()
+
+    def corners(self, solids: Sequence[Solid], box: Letterbox) -> np.ndarray:
+        """The corners of what they and their shadows cover of the surface, (n, 2) pixels."""
+        found = [np.zeros((0, 2), np.float32)]
+        for solid in solids:
+            if isinstance(solid, Piece):
+                found.append(self.stage.corners(solid, box))
+            elif self._figures is not None:
+                found.append(self._figures.corners(solid, box))
+        return np.concatenate(found)
+
+    def draw(self, solid: Solid, box: Letterbox, target: moderngl.Framebuffer) -> None:
+        """Draw one; blending is on."""
+        if isinstance(solid, Piece):
+            self.stage.draw(solid, box, target)
+        elif self._figures is not None and self._light is not None:
+            self._figures.draw(solid, box, target, self._light)
+
+    def key(self, solids: Sequence[Solid], box: Letterbox) -> tuple[object, ...]:
+        """Equal for what looks the same."""
+        step = _STEP / box.zoom
+        key: list[object] = [box, self.scale]
+        for solid in solids:
+            # The pixels a cloth is made of are never changed: the array is its version.
+            if isinstance(solid, Piece):
+                x, y, width = (round(length / step) for length in (*solid.at, solid.width))
+                key += [solid.name, x, y, width, solid.yaw, id(solid.texture), solid.lift]
+            else:
+                key += [*key_of(solid, step), *self._light_key()]
+        return tuple(key)
+
+    def _light_key(self) -> list[object]:
+        if self._light is None or self._light[0].estimated is None:
+            return [id(self._room)]
+        seen = self._light[0].estimated
+        numbers = (*seen.colour, seen.strength, *seen.towards)
+        return [id(self._room), *(round(24 * number) for number in numbers)]
+
+    def trim(self) -> None:
+        """Forget cloths that have not been used lately."""
+        self.stage.trim()
+        if self._figures is not None:
+            self._figures.trim()
+
+
+def _point(
+    at: tuple[float, ...] | list[float] | np.ndarray, width: float | None, file: str | Path
+) -> tuple[tuple[float, float], float]:
+    if len(at) != 2 or not np.isfinite(at).all():
+        raise AppError(f"model {file} at {at}: give a point of the picture, or a pose")
+    if width is None:
+        raise AppError(f"model {file} at a point of the picture needs its width, in pixels")
+    return (float(at[0]), float(at[1])), width
+
+
+def _animation(model: Model, which: str | int | None) -> Animation | None:
+    if which is None:
+        return None
+    names = list(model.animations)
+    if isinstance(which, int) and 0 <= which < len(names):
+        return model.animations[names[which]]
+    if isinstance(which, str) and which in model.animations:
+        return model.animations[which]
+    if not names:
+        raise AppError(f"model {model.name} has no animation")
+    raise AppError(f"model {model.name}: {unknown('animation', str(which), names)}")

@@ -1,0 +1,270 @@
+"""Models that a session serves: registered once, asked from any thread."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heimdall.analyzer.partition import Cut
+from heimdall.analyzer.profiler import Progress, no_progress
+from heimdall.app.options import check_number
+from heimdall.coordinator.expected import StageCosts
+from heimdall.engine.checks import check_inputs
+from heimdall.errors import AppError, ArgumentError, ConfigError
+from heimdall.graph.graph import Graph, Tensor, load_graph
+from heimdall.runtime.executor import Result
+from heimdall.runtime.requests import Requests, Tensors
+from heimdall.runtime.served import Served
+from heimdall.runtime.telemetry.requests import Outcome, request_figures
+from heimdall.schedulers.utility import utility_for
+from heimdall.system import paths
+from heimdall.vocabulary.enums import Priority
+from heimdall.vocabulary.events import Action, DnnAdded, DnnRemoved, Drop, Finish
+from heimdall.vocabulary.plans import DnnPlan
+
+if TYPE_CHECKING:
+    from heimdall.runtime.station import Station
+
+Wait = Callable[["Future[dict[str, np.ndarray]]", float | None], dict[str, np.ndarray]]
+MOST_MS = 1e9  # of an SLO: twelve days
+_REMEMBERED = 100_000  # answers, for the figures
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What became of a request; ``finished_ns`` is None where it was dropped, for ``reason``."""
+
+    request: int
+    model: str
+    submitted_ns: int
+    finished_ns: int | None
+    slo_ns: int
+    reason: str = ""
+
+
+class Model:
+    """A network that answers requests. See ``Session.register``, which makes it.
+
+    ``inputs`` and ``outputs``: name, shape and type of its tensors. ``submit`` and ``run`` may be
+    called from any thread; it is the session's thread that has to serve meanwhile.
+    """
+
+    def __init__(self, name: str, graph: Graph, slo_ms: float, priority: str, desk: Desk) -> None:
+        self.name, self.slo_ms, self.priority = name, slo_ms, priority
+        self.inputs: tuple[Tensor, ...] = graph.inputs
+        self.outputs: tuple[Tensor, ...] = graph.outputs
+        self._graph, self._desk = graph, desk
+
+    def submit(
+        self,
+        inputs: Tensors | np.ndarray,
+        slo_ms: float | None = None,
+        *,
+        priority: str | None = None,
+    ) -> Future[dict[str, np.ndarray]]:
+        """Ask for one inference on these tensors, by name, or on the one that there is. Within
+        ``slo_ms`` (default: the model's), and as urgently as ``priority`` says. They are copied.
+
+        The future gets the output tensors by name, or RequestError where there is no answer; its
+        callbacks run on a thread for answers. It may be cancelled until it has begun to run.
+        Raises ModelError for wrong tensors, ConfigError for a wrong SLO or priority, AppError when
+        the session is closed.
+        """
+        if slo_ms is not None:
+            check_slo(slo_ms)
+        if not isinstance(inputs, Mapping):
+            inputs = {tensor.name: inputs for tensor in self.inputs[:1]}
+        check_inputs(self._graph, inputs)
+        copies = {name: np.array(array, order="C") for name, array in inputs.items()}
+        slo_ns = None if slo_ms is None else round(slo_ms * 1e6)
+        return self._desk.submit(self, copies, slo_ns, priority or self.priority)
+
+    def run(
+        self,
+        inputs: Tensors | np.ndarray,
+        slo_ms: float | None = None,
+        *,
+        priority: str | None = None,
+        timeout_s: float | None = None,
+    ) -> dict[str, np.ndarray]:
+        """``submit``, and wait for the answer. Raises what that raises, RequestError, and
+        TimeoutError after ``timeout_s``."""
+        return self._desk.wait(self.submit(inputs, slo_ms, priority=priority), timeout_s)
+
+
+class Desk:
+    """The models that a session serves. It registers them on the session's thread."""
+
+    def __init__(
+        self, station: Station, wait: Wait, cut: Cut, ran: Callable[[str, int], None]
+    ) -> None:
+        """``wait`` for a future as the session does; ``cut``: how networks are cut, unless the
+        policy has a ``partition`` of its own; ``ran``: who counts what processors do."""
+        self._ran = ran
+        self._station, self._requests, self.wait = station, requests_of(station), wait
+        partition = station.partition_of_requests
+        self._cut = replace(cut, strategy=partition) if partition else cut
+        self.models: dict[str, Model] = {}
+        self._served: dict[str, Served] = {}  # by model
+        self._names: dict[tuple[str, str], str] = {}  # by model and priority: the station's
+        self._models: dict[str, str] = {}  # the other way round
+        self._asked: dict[int, tuple[str, int, int]] = {}  # of requests: the model, when, SLO
+        self.answered: deque[Answered] = deque(maxlen=_REMEMBERED)
+        self._closed = False
+        self._lock = threading.RLock()  # between threads that submit, and one that closes
+
+    def register(
+        self,
+        path: str | Path,
+        slo_ms: float,
+        *,
+        name: str | None = None,
+        priority: str = Priority.NORMAL,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        taken: Sequence[str] = (),
+        progress: Progress = no_progress,
+    ) -> Model:
+        """See ``Session.register``. ``taken``: the names of the app's DNNs."""
+        check_slo(slo_ms)
+        utility_for(priority, slo_ms)  # raises for a priority that there is not
+        found = _find(path)
+        name = found.stem if name is None else name
+        if name in self.models or name in taken or not name:
+            raise AppError(f"there is a DNN {name!r} in this session already: give another name")
+        served = self._station.shelf.take(load_graph(found, shapes), progress)
+        self._served[name] = served
+        model = self.models[name] = Model(name, served.graph, slo_ms, priority, self)
+        self._station.board.catch_up()  # whoever has been added from another thread came before
+        self._station.board.tell(self._added(model, priority))
+        return model
+
+    def submit(
+        self, model: Model, inputs: Tensors, slo_ns: int | None, priority: str
+    ) -> Future[dict[str, np.ndarray]]:
+        """See ``Model.submit``. From any thread."""
+        with self._lock:
+            if self._closed:
+                raise AppError(f"model {model.name!r} is served no more: its session is closed")
+            if (model.name, priority) not in self._names:
+                utility_for(priority, model.slo_ms)
+                self._station.inbox.put(self._added(model, priority))
+            number = self._requests.number()
+            wanted_ns = slo_ns or round(model.slo_ms * 1e6)
+            self._asked[number] = model.name, self._station.clock(), wanted_ns
+            name = self._names[model.name, priority]
+            return self._requests.submit(number, name, inputs, slo_ns)
+
+    def _added(self, model: Model, priority: str) -> DnnAdded:
+        """What to tell of a model that is asked for with a priority for the first time."""
+        served = self._served[model.name]
+        own = model.name if priority == model.priority else f"{model.name} ({priority})"
+        (name,) = self._station.names_for([own])
+        costs = served.costs
+        chunks = self._cut.of(costs)
+        plan = DnnPlan(
+            name,
+            (replace(served.stage, chunks=chunks),),
+            round(model.slo_ms * 1e6),
+            utility_for(priority, model.slo_ms),
+            continuous=False,
+            priority=priority,
+            queued=True,
+        )
+        self._names[model.name, priority] = name
+        self._models[name] = model.name
+        self._requests.add(name, served)
+        self._station.board.join(self, [name])
+        self._station.keep(plan, served)
+        return DnnAdded(plan)
+
+    def figures(self, since_ns: int) -> dict[str, dict[str, Any]]:
+        """The figures of requests that have been submitted since."""
+        outcomes = [
+            Outcome(each.model, each.submitted_ns, each.finished_ns, each.slo_ns, each.reason)
+            for each in list(self.answered)
+            if each.submitted_ns >= since_ns
+        ]
+        lone_ns = {
+            name: float(StageCosts(each.stage).lone_ns) for name, each in self._served.items()
+        }
+        return request_figures(outcomes, lone_ns)
+
+    @property
+    def names(self) -> Collection[str]:
+        """What the station calls its models."""
+        return tuple(self._models)
+
+    def close(self) -> None:
+        """Serve no more: whoever waits is told so."""
+        with self._lock:
+            self._closed = True
+        if not self._models:
+            return
+        board = self._station.board
+        board.catch_up()
+        for name in self._models:
+            board.tell(DnnRemoved(name))
+            self._station.forget(name)
+        board.leave(self)
+        ended = self._requests.remove(self._models)
+        for served in self._served.values():
+            served.in_use |= not ended
+            self._station.shelf.put_back(served)
+
+    # --- what the switchboard tells ----------------------------------------------------------
+
+    def acted(self, action: Action) -> None:
+        """A request has been answered, or will not be."""
+        if isinstance(action, Finish):
+            self._note(action.request, self._station.clock(), "")
+        elif isinstance(action, Drop) and not action.again:
+            self._note(action.request, None, action.reason)
+
+    def _note(self, request: int | None, finished_ns: int | None, reason: str) -> None:
+        if request is not None and request in self._asked:
+            model, submitted_ns, slo_ns = self._asked.pop(request)
+            answered = Answered(request, model, submitted_ns, finished_ns, slo_ns, reason)
+            self.answered.append(answered)
+
+    def delivered(self, result: Result) -> None:
+        """Only apps get results."""
+
+    def worked(self, processor: str, elapsed_ns: int, own: bool) -> None:
+        """A processor has run a range of a request."""
+        if own:
+            self._ran(processor, elapsed_ns)
+
+    def failed(self, job: int, dnn: str, error: str) -> None:
+        """Whoever waits for it has been told."""
+
+    def decided(self, took_ns: int) -> None:
+        """Its app counts that."""
+
+
+def check_slo(slo_ms: object) -> None:
+    """Raise ConfigError unless it is a time above zero."""
+    if slo_ms is None:
+        raise ArgumentError("give a time in ms", argument="slo_ms", value=slo_ms)
+    check_number("slo_ms", slo_ms, above=0, most=MOST_MS)
+
+
+def requests_of(station: Station) -> Requests:
+    """Raises ConfigError where a baseline runs that has none."""
+    found = getattr(station.executor, "requests", None)
+    if found is None:
+        raise ConfigError(f"{station.scheduler!r} serves no requests: choose another system")
+    return found
+
+
+def _find(path: str | Path) -> Path:
+    """A model file: as it is called, or one of the bundled ones."""
+    found = Path(path)
+    bundled = paths.ASSETS / "models" / found
+    return bundled if not found.exists() and bundled.is_file() else found

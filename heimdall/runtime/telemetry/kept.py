@@ -1,0 +1,182 @@
+"""A session that is kept (``heimdall run --capture``): what of a run goes into its file.
+
+Frames as they are captured, and what the user did, the networks found and the coordinator decided.
+Handing that over is all that happens in the run's threads; ``capture.mcap_writer`` does the rest.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import logging
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heimdall.capture import Frame
+from heimdall.capture import mcap_messages as messages
+from heimdall.capture.mcap_writer import McapWriter
+from heimdall.coordinator.replay import record
+from heimdall.errors import HeimdallError
+from heimdall.render import InputEvent, Key, Pointer, Scroll
+from heimdall.system.faults import Fallible, Faults
+from heimdall.vocabulary.events import Action, Event, RenderStarted
+
+log = logging.getLogger(__name__)
+
+_BATCH = 64  # decisions in a message, or those of a frame
+_LISTED = 256  # numbers of an array that are written out; longer ones are packed
+_INPUTS: dict[str, type[Key] | type[Pointer] | type[Scroll]] = {
+    "Key": Key,
+    "Pointer": Pointer,
+    "Scroll": Scroll,
+}
+
+
+class Kept(Fallible):
+    """Keeps a session from ``begin`` to ``close``. Raises ConfigError where ``path`` cannot be
+    written.
+
+    ``about``: of the app and what it runs on. ``config``: what the coordinator was made of; None
+    where its decisions cannot be replayed, and are not kept.
+    """
+
+    def __init__(
+        self, path: Path, about: Mapping[str, Any], config: Mapping[str, Any] | None, lossless: bool
+    ) -> None:
+        self._faults = Faults()
+        self._writer = McapWriter(path, lossless=lossless)
+        self._about, self._config = dict(about), config
+        self._begun = self._closed = False
+        self._steps: list[tuple[int, Event | None, Sequence[Action]]] = []
+
+    def begin(self, frame: Frame, live: bool) -> None:
+        """The first frame is about to be drawn, which shows ``frame``. A clip has waited for that:
+        its frame counts as taken now."""
+        now_ns = time.perf_counter_ns()
+        data = {"schema": messages.SCHEMA, **self._about, "config": self._config}
+        self._writer.note(messages.RUN, now_ns, lambda: data)
+        self._begun = True
+        if frame.captured_ns:  # else it is there until somebody pushes one
+            self.frame(frame if live else dataclasses.replace(frame, captured_ns=now_ns))
+
+    def frame(self, frame: Frame) -> None:
+        """Keep a frame; on the capture thread, mostly."""
+        if self._begun:
+            self._writer.frame(frame)
+
+    def step(self, now_ns: int, event: Event | None, actions: Sequence[Action]) -> None:
+        """Keep what the coordinator was told, and what it answered."""
+        self._steps.append((now_ns, event, actions))
+        if len(self._steps) >= _BATCH or isinstance(event, RenderStarted):
+            self._hand_over()
+
+    def result(self, dnn: str, value: Any, frame: Frame) -> None:
+        """Keep a result of a DNN."""
+
+        def data() -> dict[str, Any]:
+            of_ns = self._writer.since_1970(frame.captured_ns)
+            of = {"sequence": frame.sequence, "captured_ns": of_ns}
+            return {"dnn": dnn, "frame": of, "value": plain(value)}
+
+        self._writer.note(messages.RESULTS, time.perf_counter_ns(), data)
+
+    def input(self, event: InputEvent) -> None:
+        """Keep what the user did."""
+        if type(event).__name__ in _INPUTS:
+            data = input_data(event)
+            self._writer.note(messages.INPUTS, time.perf_counter_ns(), lambda: data)
+
+    def _hand_over(self) -> None:
+        steps, self._steps = self._steps, []
+        if steps and self._config is not None:
+            self._writer.note(
+                messages.DECISIONS,
+                steps[-1][0],
+                lambda: {"records": [record(*step) for step in steps]},
+            )
+
+    def close(self) -> None:
+        """Finish the file; closing twice is allowed."""
+        if self._closed:
+            return
+        self._closed = True
+        self._hand_over()
+        try:
+            self._writer.close()
+        except HeimdallError as error:
+            self._faults.report(str(error))
+        if self._writer.dropped:
+            log.warning(
+                "capture %s lacks %d frames: encoding could not keep up",
+                self._writer.path,
+                self._writer.dropped,
+            )
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The entry of ``outputs``."""
+        writer, errors = self._writer, self.errors
+        return {
+            "path": str(writer.path),
+            "error": errors[0] if errors else None,
+            "frames": writer.written,
+            "dropped": writer.dropped,
+        }
+
+
+def plain(value: Any) -> Any:
+    """A result as JSON data: values of classes as objects with their ``type``, arrays as lists;
+    long ones, floats in half precision, as {"dtype", "shape", "zlib"}: their bytes, packed, in
+    base64."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist() if value.size <= _LISTED else _packed(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+        return {"type": type(value).__name__, **fields}
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, Sequence):
+        return [plain(each) for each in value]
+    return {"type": type(value).__name__}  # of somebody's own, which says no more
+
+
+def _packed(array: np.ndarray) -> dict[str, Any]:
+    if array.dtype.kind == "f":  # a mask of 256 x 256 takes 10 kB so, else 27
+        array = array.astype(np.float16)
+    data = zlib.compress(np.ascontiguousarray(array).tobytes(), 1)
+    text = base64.b64encode(data).decode()
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "zlib": text}
+
+
+def input_data(event: InputEvent) -> dict[str, Any]:
+    """An input event as JSON data."""
+    fields = {
+        name: sorted(value) if isinstance(value, frozenset) else value
+        for name, value in dataclasses.asdict(event).items()
+    }
+    return {"type": type(event).__name__, **fields}
+
+
+def read_input(data: Mapping[str, Any]) -> InputEvent | None:
+    """The event of ``input_data``; None for data that is none."""
+    kind = _INPUTS.get(str(data.get("type")))
+    if kind is None:
+        return None
+    fields: dict[str, Any] = {
+        name: frozenset(value) if isinstance(value, list) else value
+        for name, value in data.items()
+        if name != "type"
+    }
+    try:
+        return kind(**fields)
+    except TypeError:  # of a later version, or damaged
+        return None

@@ -1,0 +1,93 @@
+"""What policies share that serve requests in one order: each goes where it is done soonest."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from heimdall.schedulers.base import Assignment, Choice, JobView
+from heimdall.schedulers.queue import QueuePolicy, QueueView
+
+if TYPE_CHECKING:
+    from heimdall.coordinator.expected import StageCosts
+
+
+class InOrder(QueuePolicy):
+    """Serves the jobs of ``order``, one after the other, each as far as ``end``.
+
+    A job takes the processor on which it is expected to be done first, be that idle or not: a slow
+    one does not get what a fast one would end sooner, and who waits for a busy one keeps its turn
+    there. Where a processor supports only the first of a job's ops, it runs those, unless another
+    one supports more of them.
+    """
+
+    reason: str
+
+    def select(self, view: QueueView, now_ns: int) -> Choice | None:  # type: ignore[override]
+        idle, free_ns = list(view.idle), dict(view.free_ns)
+        chosen: list[Assignment] = []
+        for job in self.order(view, now_ns):
+            found = _soonest(job, self.end(job, view), view.processors, free_ns)
+            if found is None:
+                continue
+            processor, end_op, done_ns = found
+            if processor in idle:
+                chosen.append(Assignment(job.id, end_op, processor))
+                idle.remove(processor)
+                if not idle:
+                    break
+            if processor not in idle:
+                free_ns[processor] = done_ns
+        return Choice(tuple(chosen), self.reason) if chosen else None
+
+    def order(self, view: QueueView, now_ns: int) -> Sequence[JobView]:
+        """The jobs that wait, whose turn it is first. Default: the queue as it is."""
+        return view.queue
+
+    @abstractmethod
+    def end(self, job: JobView, view: QueueView) -> int:
+        """The op before which somebody else may have the processor."""
+
+
+def lone_ns(job: JobView) -> int:
+    """What all of a job takes alone: Ext of SPLIT's Algorithm 1."""
+    costs = job.costs
+    return costs[0].lone_ns if len(costs) == 1 else sum(stage.lone_ns for stage in costs)
+
+
+def whole(job: JobView) -> int:
+    """The end of a network that is not split."""
+    return job.costs[job.stage].ops
+
+
+def _soonest(
+    job: JobView, end: int, processors: Sequence[str], free_ns: Mapping[str, int]
+) -> tuple[str, int, int] | None:
+    """(Processor, how far a job runs there, when it is done); None where it cannot run."""
+    costs, start = job.costs[job.stage], job.next_op
+    best: tuple[str, int, int] | None = None
+    for processor in processors:
+        reach = end
+        ns = costs.on_ns(processor, start, end)
+        if ns is None:
+            reach = _supported_to(costs, processor, start, end)
+            ns = costs.on_ns(processor, start, reach) if reach > start else None
+        if ns is None:
+            continue
+        done_ns = free_ns[processor] + ns
+        if best is None or reach > best[1] or (reach == best[1] and done_ns < best[2]):
+            best = processor, reach, done_ns
+    return best
+
+
+def _supported_to(costs: StageCosts, processor: str, start: int, end: int) -> int:
+    """The first op from ``start`` on that a processor does not support."""
+    low, high = start, end
+    while low < high:
+        middle = (low + high + 1) // 2
+        if costs.on_ns(processor, start, middle) is None:
+            high = middle - 1
+        else:
+            low = middle
+    return low

@@ -1,0 +1,28 @@
+"""Shortest expected latency: a baseline of Band's code (MobiSys '22)."""
+
+from __future__ import annotations
+
+from heimdall.schedulers.base import Choice
+from heimdall.schedulers.queue import QueueView
+from heimdall.schedulers.subgraphs import Moment, SubgraphPolicy
+
+
+class ShortestLatency(SubgraphPolicy):
+    """Jobs in their order, each where it ends first; where that is busy it waits there, whatever
+    else is idle. (Band's code binds each to its processor's own queue, and never thinks again.)"""
+
+    name = "shortest"
+
+    def select(self, view: QueueView, now_ns: int) -> Choice | None:  # type: ignore[override]
+        moment = Moment(view, now_ns)
+        for job in view.queue:
+            way = moment.way(self.rest(job))
+            if way is None:
+                continue
+            if way.processor not in moment.idle:
+                moment.reserve(way)
+                continue
+            moment.run(job, way)
+            if not moment.idle:
+                break
+        return moment.choice("ends first there")

@@ -1,0 +1,167 @@
+"""``heimdall serve``: a session whose models other processes may ask, beside an app or alone."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heimdall.analyzer.profiler import Progress, no_progress
+from heimdall.app.options import check_number
+from heimdall.errors import ConfigError
+from heimdall.render.preview.address import is_loopback
+from heimdall.runtime.session import Session
+from heimdall.serve.limits import Limits
+from heimdall.serve.models import check_name
+from heimdall.serve.server import GRPC_PORT, HTTP_PORT, LOOPBACK, Server, Tls
+from heimdall.serve.session_models import SessionModels
+
+if TYPE_CHECKING:
+    from heimdall.app.options import RunArguments
+
+log = logging.getLogger(__name__)
+
+SLO_MS = 1000.0
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A model that is to be served: its file, under a name, to be answered within ``slo_ms``."""
+
+    name: str
+    file: str
+    slo_ms: float = SLO_MS
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where to listen, and what clients may ask for; see ``Server``."""
+
+    host: str = LOOPBACK
+    http_port: int | None = HTTP_PORT
+    grpc_port: int | None = GRPC_PORT
+    tls: Tls | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+def parse_offers(
+    models: Sequence[str], slo_ms: float, shapes: Mapping[str, Shape]
+) -> tuple[Offer, ...]:
+    """Of ``NAME=FILE``s; ``shapes`` by ``NAME:INPUT``. Raises ConfigError for what is none, a name
+    that comes twice, and a shape of no model."""
+    check_number("slo_ms", slo_ms, above=0)
+    offers: dict[str, Offer] = {}
+    for text in models:
+        name, _, file = text.partition("=")
+        if not file:
+            raise ConfigError(f"--model {text}: expected NAME=FILE, such as detect=detect.onnx")
+        if check_name(name) in offers:
+            raise ConfigError(f"--model {text}: there is a model {name!r} already")
+        own = {
+            each.partition(":")[2]: s for each, s in shapes.items() if each.startswith(f"{name}:")
+        }
+        offers[name] = Offer(name, file, slo_ms, own)
+    for each in shapes:
+        if each.partition(":")[0] not in offers or ":" not in each:
+            raise ConfigError(
+                f"--shape {each}: expected MODEL:INPUT=SHAPE, of a model that is served"
+            )
+    return tuple(offers.values())
+
+
+def host(
+    offers: Sequence[Offer],
+    place: Place,
+    app: str | None = None,
+    *,
+    seconds: float | None = None,
+    progress: Progress = no_progress,
+    **options: Any,
+) -> dict[str, Any]:
+    """Serve until the app's window is closed, ``seconds`` are over, or Ctrl-C; returns what came of
+    it, with the app's figures where there is one. ``options``: those of the session.
+
+    Raises HeimdallError where a model, the app or a port is of no use, before anybody is served.
+    """
+    check_number("seconds", seconds, above=0)
+    if not offers:
+        raise ConfigError("nothing to serve: give at least one --model NAME=FILE")
+    given: RunArguments = {**options, **({"seconds": seconds} if app else {})}  # type: ignore[typeddict-item]
+    session = Session(app, process=True, progress=progress, **given)
+    with session, contextlib.ExitStack() as stack:
+        for offer in offers:
+            session.register(offer.file, offer.slo_ms, name=offer.name, shapes=offer.shapes or None)
+        server = stack.enter_context(_listening(session, place))
+        summary = None
+        if app is None:
+            _serve(session, seconds)
+        else:
+            summary = session.until_finished().to_dict()
+        found = report(server)
+    return {**found, "app": summary}
+
+
+@contextlib.contextmanager
+def _listening(session: Session, place: Place) -> Iterator[Server]:
+    if not is_loopback(place.host) and place.tls is None:
+        log.warning(
+            "whoever reaches %s may use these models, and what they send can be read on the way: "
+            "--tls-certificate and --tls-key help against the latter",
+            place.host,
+        )
+    with Server(
+        SessionModels(session),
+        host=place.host,
+        http_port=place.http_port,
+        grpc_port=place.grpc_port,
+        limits=place.limits,
+        tls=place.tls,
+    ) as server:
+        log.info("serving %s at %s", ", ".join(session.models), " and ".join(server.addresses))
+        yield server
+
+
+def _serve(session: Session, seconds: float | None) -> None:
+    over = threading.Event()
+    timer = threading.Timer(seconds, over.set) if seconds is not None else None
+    if timer is not None:
+        timer.daemon = True
+        timer.start()
+    with contextlib.suppress(KeyboardInterrupt):
+        session.serve(over)
+    if timer is not None:
+        timer.cancel()
+
+
+def report(server: Server) -> dict[str, Any]:
+    """What clients asked for, and what came of it."""
+    service = server.service
+    models = {
+        name: {
+            "answered": count.succeeded,
+            "failed": count.failed,
+            "latency_ms": count.ns / count.succeeded / 1e6 if count.succeeded else None,
+        }
+        for name, count in service.counts.items()
+    }
+    return {
+        "schema": 1,
+        "addresses": list(server.addresses),
+        "models": models,
+        "refused": service.line.refused,
+    }
+
+
+def tls_of(certificate: Path | None, key: Path | None) -> Tls | None:
+    """Both, or neither. Raises ConfigError for one alone."""
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise ConfigError("--tls-certificate and --tls-key go together: give both")
+    return Tls(certificate, key)

@@ -1,0 +1,70 @@
+"""The line that requests stand in: so many run, the others wait by priority.
+
+Whatever runs is the coordinator's, which knows deadlines but no priority of single requests. So
+only a few are handed on, and of the others the most urgent goes next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from heimdall.serve.limits import Limits
+from heimdall.serve.refusals import Reason, RefusedError
+from heimdall.vocabulary.enums import Priority
+
+_RANK = {Priority.HIGH: 0, Priority.NORMAL: 1, Priority.LOW: 2}
+
+
+class Line:
+    """For one event loop. ``refused`` counts those whom a full line turned away."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._running = 0
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._number = itertools.count()
+        self.refused = 0
+
+    def __len__(self) -> int:
+        """How many stand in it or run."""
+        return self._running + sum(not turn.done() for _, _, turn in self._waiting)
+
+    @asynccontextmanager
+    async def turn(self, priority: Priority) -> AsyncIterator[None]:
+        """The time in which a request runs. Refused where too many wait already."""
+        if len(self) >= self._limits.waiting:
+            self.refused += 1
+            raise RefusedError(
+                Reason.BUSY, f"{self._limits.waiting} requests are waiting: try again later"
+            )
+        if self._running < self._limits.running:
+            self._running += 1
+        else:
+            await self._wait(priority)
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    async def _wait(self, priority: Priority) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (_RANK[priority], next(self._number), turn))
+        try:
+            await turn
+        except asyncio.CancelledError:  # its client has gone
+            if turn.done() and not turn.cancelled():
+                self._pass_on()  # and its turn had come
+            turn.cancel()
+            raise
+
+    def _pass_on(self) -> None:
+        while self._waiting:
+            _, _, turn = heapq.heappop(self._waiting)
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._running -= 1

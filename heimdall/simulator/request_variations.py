@@ -1,0 +1,65 @@
+"""A scenario of requests with another figure in one place, as ``variations`` has machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from heimdall.app.options import check_number
+from heimdall.bench.request_scenario import RequestScenario
+from heimdall.errors import ArgumentError, ConfigError, unknown
+
+Vary = Callable[[RequestScenario, Any], RequestScenario]
+
+
+def vary_requests(scenario: RequestScenario, values: Mapping[str, Any]) -> RequestScenario:
+    """The scenario with other values of what ``REQUEST_VARIATIONS`` lists.
+
+    ``rate``: all open streams so many times as fast; ``slo_multiplier``: that of every model;
+    ``noise``: relative standard deviation of what runs, on every processor; ``estimates``: that of
+    what policies are told. The run takes the last two from the values.
+
+    Raises ConfigError for names that are not known, and for values out of range.
+    """
+    for name, value in values.items():
+        if name not in REQUEST_VARIATIONS:
+            raise ConfigError(unknown("variation of requests", name, REQUEST_VARIATIONS))
+        scenario = REQUEST_VARIATIONS[name](scenario, value)
+    return scenario
+
+
+def _number(name: str, value: Any, **limits: float) -> None:
+    try:
+        check_number(name, value, **limits)
+    except ArgumentError as error:
+        raise ConfigError(f"{name}={error.value}: {error.problem}") from error
+
+
+def _vary_spread(name: str) -> Vary:
+    """A standard deviation, which the run takes from the values."""
+
+    def vary(scenario: RequestScenario, value: Any) -> RequestScenario:
+        _number(name, value, least=0, most=1)
+        return scenario
+
+    return vary
+
+
+def _vary_rate(scenario: RequestScenario, value: Any) -> RequestScenario:
+    _number("rate", value, above=0, most=1000)
+    return scenario.faster(value)
+
+
+def _vary_slo(scenario: RequestScenario, value: Any) -> RequestScenario:
+    _number("slo_multiplier", value, above=0, most=1e6)
+    slo = {"slo_ms": None, "slo_multiplier": value}
+    models = {name: each.model_copy(update=slo) for name, each in scenario.models.items()}
+    return scenario.model_copy(update={"models": models})
+
+
+REQUEST_VARIATIONS: Mapping[str, Vary] = {
+    "noise": _vary_spread("noise"),
+    "estimates": _vary_spread("estimates"),
+    "rate": _vary_rate,
+    "slo_multiplier": _vary_slo,
+}

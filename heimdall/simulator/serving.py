@@ -1,0 +1,298 @@
+"""A scenario of requests on a device with several processors under a system: the summary of a run.
+
+The counterpart of ``simulate`` where nothing is drawn. Every request counts: there is no warm-up.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from heimdall.app.options import check_number
+from heimdall.bench.request_scenario import LONGEST_S, RequestScenario
+from heimdall.bench.systems import System, queue_names
+from heimdall.bench.traffic import Traffic
+from heimdall.coordinator.expected import StageCosts
+from heimdall.errors import ConfigError, unknown
+from heimdall.runtime.telemetry.figures import SCHEMA, processor_figures
+from heimdall.runtime.telemetry.requests import (
+    Outcome,
+    request_figures,
+    throughput_hz,
+    violations,
+)
+from heimdall.runtime.telemetry.trace import Tracer
+from heimdall.schedulers import Scheduler
+from heimdall.schedulers.fixed import Fixed
+from heimdall.schedulers.utility import utility_for
+from heimdall.simulator.cores import noise_source
+from heimdall.simulator.mapping import balanced, numbers_a_round
+from heimdall.simulator.request_variations import vary_requests
+from heimdall.simulator.requests import Answered, RequestRun, SimulatedModel
+from heimdall.simulator.several import SeveralDevice, alone_ns, load_several
+from heimdall.vocabulary.enums import ProcessorKind
+from heimdall.vocabulary.events import Action, ChunkFinished, Event, RunChunk
+from heimdall.vocabulary.plans import DnnPlan, StagePlan
+from heimdall.vocabulary.processors import Processor
+
+NO_SLO_NS = 3_600_000_000_000  # the latency constraint of who has none: nothing waits for an hour
+_NS_PER_MS = 1e6
+_DRAWS = 20_000  # of noise, for its 99th percentile
+
+
+@dataclass(frozen=True)
+class RequestExperiment:
+    """A scenario of requests on a device under a system: all of a simulation but its chances.
+    ``values``: what was varied."""
+
+    scenario: RequestScenario
+    device: SeveralDevice
+    system: System
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def warn(self) -> None:
+        """Nothing is known to be wrong before it runs."""
+
+    @cached_property
+    def stages(self) -> dict[str, StagePlan]:
+        """Of each model its network, cut as the system wants it."""
+        row, device = self.system.queueing, self.device
+        return {
+            name: device.stage(self.scenario.reference(name), row.partition, row.silent)
+            if row is not None
+            else device.stage_of_two(self.scenario.reference(name))
+            for name in self.scenario.models
+        }
+
+    @property
+    def processors(self) -> tuple[Processor, ...]:
+        """Those that the system uses."""
+        return self.device.two() if self.system.queueing is None else self.device.list()
+
+    @cached_property
+    def lone_ns(self) -> dict[str, float]:
+        """What each model takes alone, whole, where that is fastest; as the scenario means it."""
+        noise = self._noise()
+        found = {}
+        for name in self.scenario.models:
+            stage = self.device.stage(self.scenario.reference(name), "whole")
+            spreads = [noise[processor] for processor, _ in stage.on]
+            factor = _p99(max(spreads)) if self.scenario.lone == "p99" else 1.0
+            found[name] = alone_ns(stage) * factor
+        return found
+
+    @property
+    def policy(self) -> str | Scheduler:
+        """The system's policy. One that gives each model a processor for good has the mapping by
+        which a round of the closed loops takes least; without loops, each model its fastest."""
+        row, numbers = self.system.queueing, numbers_a_round(self.scenario)
+        if row is None or not row.mapped or not numbers:
+            return self.system.scheduler or ""
+        times = {name: _times(self.stages[name]) for name in numbers}
+        return Fixed(balanced(times, numbers, {each.id: each.lanes for each in self.processors}))
+
+    @property
+    def admission(self) -> str:
+        """Whether clients ask while the last answer is still to come."""
+        row = self.system.queueing
+        loops = any(self.scenario.loop_of(name) for name in self.scenario.models)
+        return "queue(1)" if row is not None and row.busy_skips and not loops else "all"
+
+    def slo_ns(self, name: str) -> int | None:
+        """The SLO of a model's requests; None where there is none."""
+        return self.scenario.models[name].slo_ns(self.lone_ns[name])
+
+    def begin(self, seed: int, tracer: Tracer | None = None) -> RequestRun:
+        """A run that has not begun. Raises ConfigError where the system makes no sense."""
+        return self._begin(Traffic(self.scenario, seed), seed, tracer)
+
+    def run(self, seed: int, trace: Path | None = None) -> dict[str, Any]:
+        """The summary of a run with these chances; its timeline goes to ``trace``."""
+        tracer = Tracer(0) if trace is not None else None
+        began_s = time.perf_counter()
+        traffic = Traffic(self.scenario, seed)
+        run = self._begin(traffic, seed, tracer)
+        run.run()
+        ran_s = time.perf_counter() - began_s
+        if tracer is not None and trace is not None:
+            about = {"scenario": self.scenario.name, "device": self.device.name}
+            tracer.save(trace, run.coordinator.config(), {**about, "system": self.system.name})
+        return {
+            **self._summary(run, traffic),
+            "seed": seed,
+            "times_real_time": round(run.now_ns / 1e9 / ran_s, 1),
+            "wall_s": round(ran_s, 3),
+        }
+
+    def _begin(self, traffic: Traffic, seed: int, tracer: Tracer | None) -> RequestRun:
+        arrivals = traffic.arrivals_ns()
+        models = [
+            SimulatedModel(self._plan(name, stage), arrivals[name])
+            for name, stage in self.stages.items()
+        ]
+        away = [
+            (each.processor, round(each.from_s * 1e9), round((each.from_s + each.for_s) * 1e9))
+            for each in self.scenario.away
+        ]
+        system = self.system
+
+        def follow(answered: Answered) -> list[tuple[str, int]]:
+            finished = answered.finished_ns is not None
+            return traffic.follow(answered.model, finished, run.now_ns)
+
+        run = RequestRun(
+            models,
+            self.processors,
+            self.policy,
+            seed=seed,
+            noise=self._noise(),
+            estimates=self.values.get("estimates", 0.0),
+            away=away,
+            mode=system.mode,
+            admission=self.admission,
+            follow=follow,
+            observe=None if tracer is None else _recorder(tracer),
+        )
+        return run
+
+    def _plan(self, name: str, stage: StagePlan) -> DnnPlan:
+        slo_ns = self.slo_ns(name) or NO_SLO_NS
+        return _queued(name, stage, slo_ns, self.scenario.models[name].priority)
+
+    def _noise(self) -> dict[str, float]:
+        noise = self.values.get("noise")
+        return {id: each if noise is None else noise for id, each in self.device.noise().items()}
+
+    def _summary(self, run: RequestRun, traffic: Traffic) -> dict[str, Any]:
+        outcomes = [
+            Outcome(
+                each.model,
+                each.submitted_ns,
+                each.finished_ns,
+                self.slo_ns(each.model),
+                each.reason,
+            )
+            for each in run.answered
+        ]
+        ends_ns = [each.finished_ns for each in outcomes if each.finished_ns is not None]
+        seconds = max(ends_ns, default=run.now_ns) / 1e9
+        lanes = {each.id: each.lanes for each in self.processors}
+        return {
+            "schema": SCHEMA,
+            "simulated": True,
+            "scenario": self.scenario.name,
+            "system": self.system.name,
+            "scheduler": self.system.scheduler,
+            "device": _about(self.device),
+            "seconds": round(seconds, 3),
+            "requests": request_figures(outcomes, self.lone_ns),
+            "violations": violations(outcomes, self.lone_ns),
+            "throughput_hz": throughput_hz(outcomes, seconds),
+            "processors": processor_figures(run.busy_ns, lanes, seconds),
+            **({"frames": traffic.frame_figures()} if traffic.frames_ns else {}),
+            "errors": [],
+        }
+
+
+def prepare_requests(
+    scenario: RequestScenario,
+    device: str | None,
+    system: System,
+    *,
+    seconds: float | None = None,
+    variations: Mapping[str, Any] | None = None,
+) -> RequestExperiment:
+    """What is simulated (see ``simulate``). ``device``: None for the scenario's own; ``seconds``:
+    when requests stop to come, instead of what the scenario says; ``variations``: see
+    ``vary_requests``.
+
+    Raises ConfigError for a system that has no queue of requests and a device that cannot run
+    them.
+    """
+    if not system.coordinated:
+        raise ConfigError(
+            f"{system.name} draws frames and has no queue of requests: choose one of "
+            f"{', '.join(queue_names())}, or a policy of Heimdall's"
+        )
+    check_number("seconds", seconds, above=0, most=LONGEST_S)
+    device = device or scenario.device
+    if device is None:
+        raise ConfigError(f"scenario {scenario.name!r} names no device: choose one (--device)")
+    if seconds is not None:
+        scenario = scenario.ending_after(seconds)
+    values = dict(variations or {})
+    scenario = vary_requests(scenario, values)
+    experiment = RequestExperiment(scenario, load_several(device), system, values)
+    _check_away(experiment)
+    return experiment
+
+
+def _times(stage: StagePlan) -> dict[str, int]:
+    """What a whole network takes on each processor that supports it."""
+    costs, ops = StageCosts(stage), len(stage.op_ns)
+    found = {processor: costs.on_ns(processor, 0, ops) for processor, _ in stage.on}
+    return {processor: ns for processor, ns in found.items() if ns is not None}
+
+
+# --- parts of a summary ---------------------------------------------------------------------------
+
+
+def _queued(name: str, stage: StagePlan, slo_ns: int, priority: str = "normal") -> DnnPlan:
+    utility = utility_for(priority, slo_ns / _NS_PER_MS)
+    return DnnPlan(
+        name, (stage,), slo_ns, utility=utility, continuous=False, priority=priority, queued=True
+    )
+
+
+def _check_away(experiment: RequestExperiment) -> None:
+    names = [each.id for each in experiment.device.list()]
+    for each in experiment.scenario.away:
+        if each.processor not in names:
+            raise ConfigError(
+                f"scenario {experiment.scenario.name!r}: away: "
+                f"{unknown('processor', each.processor, names)}"
+            )
+
+
+def _about(device: SeveralDevice) -> dict[str, Any]:
+    """The device as run summaries have it."""
+    kinds: dict[str, list[str]] = {ProcessorKind.GPU: [], ProcessorKind.CPU: []}
+    for each in device.processors.values():
+        kinds.setdefault(each.kind, []).append(each.name)
+    return {
+        "gpu": ", ".join(kinds[ProcessorKind.GPU]) or "none",
+        "cpu": ", ".join(kinds[ProcessorKind.CPU]) or "none",
+        "software_gpu": False,
+        "mode": f"simulated {device.name}",
+        "renderer": None,
+    }
+
+
+def _p99(spread: float) -> float:
+    """How much longer than usual the slowest hundredth takes with such noise."""
+    noise = noise_source(random.Random(0), spread)
+    return float(np.percentile([noise() for _ in range(_DRAWS)], 99)) if spread else 1.0
+
+
+def _recorder(tracer: Tracer) -> Callable[[int, Event | None, Sequence[Action]], None]:
+    """Records steps, and each range that has run as a piece of work."""
+    dnns: dict[int, str] = {}
+
+    def observe(now_ns: int, event: Event | None, actions: Sequence[Action]) -> None:
+        tracer.step(now_ns, event, actions)
+        if isinstance(event, ChunkFinished):
+            details = {"ops": f"{event.start_op}-{event.end_op}", "job": event.job}
+            began_ns = now_ns - event.elapsed_ns
+            tracer.span(event.processor, dnns[event.job], began_ns, now_ns, details)
+        for action in actions:
+            if isinstance(action, RunChunk):
+                dnns[action.job] = action.dnn
+
+    return observe

@@ -1,0 +1,111 @@
+"""Poses of every frame of a clip, in order, none left out: what `heimdall pose` prints."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from heimdall.capture.camera import open_camera
+from heimdall.capture.camera_files import fitting, known_camera
+from heimdall.capture.kinds import SOURCES, split_kind
+from heimdall.capture.lens import Camera
+from heimdall.capture.readers import Reader, open_clip, open_still, open_stream
+from heimdall.errors import ConfigError
+from heimdall.tracking.pose.targets import Target
+from heimdall.tracking.pose.tracker import PoseTracker, Tracking
+from heimdall.tracking.pose.views import Views
+
+PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
+RATE_HZ = 30.0
+
+
+def pictures(source: str, most: int | None = None) -> Iterator[tuple[np.ndarray, float]]:
+    """Every frame of ``source``, BGR uint8, and its time in seconds. A camera or stream gives
+    ``most`` of them. Raises ConfigError or DeviceError naming what cannot be opened."""
+    reader, still = _opened(source)
+    if reader.live and most is None:
+        reader.close()
+        raise ConfigError(f"{source} never ends: say how many frames to take")
+    began_s, number = time.perf_counter(), 0
+    try:
+        while (image := reader.read()) is not None and (most is None or number < most):
+            if image.ndim == 2:
+                image = cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
+            yield (
+                image,
+                time.perf_counter() - began_s if reader.live else number / (reader.fps or RATE_HZ),
+            )
+            number += 1
+            if still:
+                return
+    finally:
+        reader.close()
+
+
+def _opened(source: str) -> tuple[Reader, bool]:
+    if re.fullmatch(r"[0-9]{1,3}", source):
+        return open_camera(int(source), None, None), False
+    if kind := split_kind(source):
+        return SOURCES.find(kind[0])(kind[1], size=None, fps=None), False
+    if "://" in source:
+        return open_stream(source), False
+    path = Path(source).expanduser()
+    try:
+        with path.open("rb") as file:
+            empty = not file.read(1)
+    except OSError as error:
+        raise ConfigError(f"cannot read source {path}: {error.strerror or error}") from error
+    if empty:
+        raise ConfigError(f"source {path} is empty; give a video or image file")
+    if path.suffix.lower() in PICTURES:
+        return open_still(path), True
+    return open_clip(path), False
+
+
+def poses(
+    source: str,
+    camera: Camera | None,
+    targets: Sequence[Target],
+    *,
+    mapped: bool = True,
+    most: int | None = None,
+) -> dict[str, Any]:
+    """The result of `heimdall pose`, as its JSON has it. ``camera``: None is what is known of the
+    source, or a guess."""
+    tracker = PoseTracker(targets, Views() if mapped else None)
+    lens = camera or known_camera(source)
+    frames, taken_ms = [], []
+    for sequence, (image, at_s) in enumerate(pictures(source, most)):
+        height, width = image.shape[:2]
+        if camera is not None and fitting(camera, width, height).guessed:
+            raise ConfigError(
+                f"the camera file is of pictures {camera.width}x{camera.height}, and {source} is "
+                f"{width}x{height}: another shape, so another part of the sensor"
+            )
+        began_ns = time.thread_time_ns()
+        tracking = tracker.advance(image, fitting(lens, width, height), sequence, at_s)
+        taken_ms.append((time.thread_time_ns() - began_ns) / 1e6)
+        frames.append(_row(tracking))
+    percentiles = np.percentile(taken_ms, [50, 99]).tolist() if taken_ms else [None, None]
+    return {
+        "schema": 1,
+        "frames": frames,
+        "ms": dict(zip(("p50", "p99"), percentiles, strict=True)),
+    }
+
+
+def _row(tracking: Tracking) -> dict[str, Any]:
+    pose = tracking.pose if tracking.tracked else None
+    return {
+        "sequence": tracking.sequence,
+        "state": tracking.state,
+        "rotation": pose.rotation_vector.tolist() if pose else None,
+        "translation": pose.translation.tolist() if pose else None,
+        "reprojection_px": tracking.reprojection_px,
+    }

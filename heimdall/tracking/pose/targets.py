@@ -1,0 +1,314 @@
+"""What a pose is found by: printed markers, boards of them, and pictures of known width.
+
+Axes of each: metres, the origin in its middle, x right, y up, z out of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from heimdall.errors import ConfigError, unknown
+from heimdall.tracking.pose.reference import LEAST_POINTS, Reference, corners_of
+
+CELL_PX = 16  # of a marker's picture
+PICTURE_PX = 720  # longer side of an image target's picture, at most
+FEATURES = 700  # of an image target
+LEAST_FEATURES = 40
+TILTS = (0.0, 55.0)  # degrees from which a picture's features are learnt
+SAME_SHARE = 0.25  # of one picture's features that another one shows too
+RATIO = 0.8  # a match must be so much nearer than the next best
+_PREFIX = "DICT_"
+
+
+@dataclass(frozen=True)
+class Marker:
+    """A square fiducial of one of OpenCV's dictionaries (``DICT_4X4_50``, ``DICT_APRILTAG_36h11``);
+    ``width_m`` is the side of its black square, without the white margin."""
+
+    dictionary: str
+    number: int
+    width_m: float
+
+    def __post_init__(self) -> None:
+        _check_width(self.width_m, f"marker {self.number}")
+        count = len(dictionary(self.dictionary).bytesList)
+        if not 0 <= self.number < count:
+            raise ConfigError(
+                f"{self.dictionary} has markers 0 to {count - 1}, and no {self.number}"
+            )
+
+    @property
+    def name(self) -> str:
+        """What it is called in reports."""
+        return f"{self.dictionary}:{self.number}"
+
+
+@dataclass(frozen=True)
+class Board:
+    """A grid of markers that are numbered row by row from ``first``, ``gap_m`` apart."""
+
+    dictionary: str
+    columns: int
+    rows: int
+    marker_m: float
+    gap_m: float
+    first: int = 0
+
+    def __post_init__(self) -> None:
+        _check_width(self.marker_m, "a board's marker")
+        _check_width(self.gap_m, "a board's gap")
+        count = len(dictionary(self.dictionary).bytesList)
+        if self.columns < 1 or self.rows < 1 or self.first < 0:
+            raise ConfigError(f"a board of {self.columns}x{self.rows} markers from {self.first}")
+        if self.first + self.columns * self.rows > count:
+            raise ConfigError(
+                f"{self.dictionary} has {count} markers; a board of {self.columns}x{self.rows} "
+                f"from {self.first} needs more"
+            )
+
+    @property
+    def name(self) -> str:
+        """What it is called in reports."""
+        return f"{self.dictionary}:{self.columns}x{self.rows}"
+
+
+@dataclass(frozen=True, eq=False)
+class ImageTarget:
+    """A flat picture, printed ``width_m`` wide: a file, or BGR or grey uint8."""
+
+    image: str | Path | np.ndarray
+    width_m: float
+
+    def __post_init__(self) -> None:
+        _check_width(self.width_m, self.name)
+
+    @property
+    def name(self) -> str:
+        """What it is called in reports."""
+        return "picture" if isinstance(self.image, np.ndarray) else Path(self.image).name
+
+
+Target = Marker | Board | ImageTarget
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A target as it is looked for: ``reference`` to follow it, and what it is found by, either
+    ``fiducials``, the corners (4, 3) of each (dictionary, number), or ``features``: descriptors
+    (n, 32) and their places (n, 3)."""
+
+    target: Target
+    reference: Reference
+    fiducials: Mapping[tuple[str, int], np.ndarray]
+    descriptors: np.ndarray | None = None
+    places: np.ndarray | None = None
+
+    @property
+    def corners(self) -> np.ndarray:
+        """Of the whole, metres (4, 3), clockwise from the top left."""
+        return outline(self.target, self.reference.picture)
+
+
+def dictionary(name: str) -> cv2.aruco.Dictionary:
+    """Of OpenCV. Raises ConfigError for a name that it does not know, with those that it does."""
+    number = getattr(cv2.aruco, name, None) if name.startswith(_PREFIX) else None
+    if number is None:
+        raise ConfigError(unknown("dictionary", name, [n for n in dir(cv2.aruco) if _PREFIX in n]))
+    return cv2.aruco.getPredefinedDictionary(number)
+
+
+def prepare(targets: Sequence[Target]) -> list[Prepared]:
+    """All targets as they are looked for. Raises ConfigError where one has too little to be found
+    by, or two cannot be told apart."""
+    if not targets:
+        raise ConfigError("nothing to find a pose by: give a marker, a board or a picture")
+    found = [_prepared(each) for each in targets]
+    _check_apart(found)
+    return found
+
+
+def _prepared(target: Target) -> Prepared:
+    if isinstance(target, ImageTarget):
+        return _of_image(target)
+    if isinstance(target, Board):
+        return _of_board(target)
+    cells = dictionary(target.dictionary).markerSize + 2
+    drawn = _drawn(target.dictionary, target.number)
+    picture = np.pad(drawn, CELL_PX, constant_values=255)
+    return Prepared(
+        target,
+        _flat(picture, target.width_m / (cells * CELL_PX)),
+        {(target.dictionary, target.number): _square(target.width_m)},
+    )
+
+
+def _of_board(board: Board) -> Prepared:
+    cells = dictionary(board.dictionary).markerSize + 2
+    pixel = board.marker_m / (cells * CELL_PX)
+    step = board.marker_m + board.gap_m
+    pitch, margin = step / pixel, CELL_PX
+    size = [math.ceil((count - 1) * pitch + cells * CELL_PX) + 2 * margin
+            for count in (board.rows, board.columns)]  # fmt: skip
+    picture = np.full(size, 255, np.uint8)
+    middle = (np.array(size[::-1]) - 1) / 2
+    fiducials = {}
+    for index in range(board.columns * board.rows):
+        row, column = divmod(index, board.columns)
+        marker = _drawn(board.dictionary, board.first + index)
+        left, top = (margin + round(each * pitch) for each in (column, row))
+        picture[top : top + len(marker), left : left + len(marker)] = marker
+        at = (np.array([left, top]) + (len(marker) - 1) / 2 - middle) * (pixel, -pixel)
+        key = (board.dictionary, board.first + index)
+        fiducials[key] = _square(board.marker_m) + np.array([*at, 0.0])
+    return Prepared(board, _flat(picture, pixel), fiducials)
+
+
+def _of_image(target: ImageTarget) -> Prepared:
+    grey = _grey(target)
+    shrunk = min(1.0, PICTURE_PX / max(grey.shape))
+    if shrunk < 1:
+        size = [max(1, round(side * shrunk)) for side in grey.shape[::-1]]
+        grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
+    pixel = target.width_m / grey.shape[1]
+    reference = _flat(grey, pixel)
+    descriptors, places = _features(grey)
+    if len(descriptors) < LEAST_FEATURES or len(reference.places) < 2 * LEAST_POINTS:
+        raise ConfigError(
+            f"{target.name} has too little to be found by ({len(descriptors)} features, "
+            f"{LEAST_FEATURES} are needed): take a picture with more detail and contrast"
+        )
+    return Prepared(target, reference, {}, descriptors, _on_plane(places, grey, pixel))
+
+
+def _grey(target: ImageTarget) -> np.ndarray:
+    image = target.image if isinstance(target.image, np.ndarray) else _read(Path(target.image))
+    if image.dtype != np.uint8 or image.ndim not in (2, 3) or not image.size:
+        raise ConfigError(f"a target is BGR or grey uint8, not {image.dtype} of {image.shape}")
+    return image if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
+
+
+def _read(path: Path) -> np.ndarray:
+    try:
+        image = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR)
+    except (OSError, cv2.error) as error:
+        raise ConfigError(f"cannot read target {path}: {error}") from error
+    if image is None:
+        raise ConfigError(f"target {path} is no picture, or damaged")
+    return image
+
+
+def _drawn(name: str, number: int) -> np.ndarray:
+    known = dictionary(name)
+    side = (known.markerSize + 2) * CELL_PX
+    return cv2.aruco.generateImageMarker(known, number, side)
+
+
+def _flat(picture: np.ndarray, pixel: float) -> Reference:
+    places, levels = corners_of(picture)
+    return Reference(picture, places, _on_plane(places, picture, pixel), levels)
+
+
+def _on_plane(places: np.ndarray, picture: np.ndarray, pixel: float) -> np.ndarray:
+    """Places (n, 2) of a picture whose pixels are so large, in its own axes, (n, 3)."""
+    middle = (np.array(picture.shape[::-1]) - 1) / 2
+    flat = (places - middle) * (pixel, -pixel)
+    return np.column_stack([flat, np.zeros(len(flat))])
+
+
+def _square(side: float) -> np.ndarray:
+    half = side / 2
+    return np.array([[-half, half, 0], [half, half, 0], [half, -half, 0], [-half, -half, 0]])
+
+
+def _features(grey: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Descriptors (n, 32) and places (n, 2): as seen from the front and from the sides."""
+    descriptors, places = [], []
+    finder = cv2.ORB.create(FEATURES, 1.25, 7)
+    middle = (np.array(grey.shape[::-1]) - 1) / 2
+    for tilt in TILTS:
+        for side in (0.0, 90.0) if tilt else (0.0,):
+            view = cv2.getRotationMatrix2D(tuple(middle), side, 1.0)
+            view[1] = view[1] * math.cos(math.radians(tilt))
+            # lower pictures lie in the upper part of theirs
+            seen = cv2.warpAffine(grey, view, grey.shape[::-1], borderMode=cv2.BORDER_REPLICATE)
+            keypoints, found = finder.detectAndCompute(seen, None)
+            if found is None:
+                continue
+            there = np.array([each.pt for each in keypoints])
+            back = cv2.invertAffineTransform(view)
+            own = there @ back[:, :2].T + back[:, 2]
+            kept = ((own >= 4) & (own < np.array(grey.shape[::-1]) - 4)).all(axis=1)
+            descriptors.append(found[kept])
+            places.append(own[kept])
+    if not descriptors:
+        return np.empty((0, 32), np.uint8), np.empty((0, 2))
+    return np.concatenate(descriptors), np.concatenate(places)
+
+
+def matched(some: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Pairs (n, 2) of features that are each other's, by far: places in both."""
+    if len(some) < 2 or len(known) < 2:
+        return np.empty((0, 2), int)
+    pairs = cv2.BFMatcher(cv2.NORM_HAMMING).knnMatch(some, known, 2)
+    near = [a for a, b in (p for p in pairs if len(p) == 2) if a.distance < RATIO * b.distance]
+    return np.array([(each.queryIdx, each.trainIdx) for each in near], int).reshape(-1, 2)
+
+
+def outline(target: Target, picture: np.ndarray) -> np.ndarray:
+    """A target's corners, metres (4, 3), clockwise from the top left."""
+    if isinstance(target, Marker):
+        return _square(target.width_m)
+    if isinstance(target, Board):
+        width, height = (
+            count * target.marker_m + (count - 1) * target.gap_m
+            for count in (target.columns, target.rows)
+        )
+    else:
+        rows, columns = picture.shape
+        width, height = target.width_m, target.width_m * rows / columns
+    x, y = width / 2, height / 2
+    return np.array([[-x, y, 0], [x, y, 0], [x, -y, 0], [-x, -y, 0]])
+
+
+def _check_apart(found: Sequence[Prepared]) -> None:
+    taken: dict[tuple[str, int], str] = {}
+    for each in found:
+        for key in each.fiducials:
+            if key in taken:
+                raise ConfigError(f"marker {key[0]}:{key[1]} is given twice")
+            taken[key] = each.target.name
+    pictures = [each for each in found if each.descriptors is not None]
+    for number, one in enumerate(pictures):
+        for other in pictures[number + 1 :]:
+            if _same(one, other):
+                raise ConfigError(
+                    f"{one.target.name} and {other.target.name} look alike: nobody could tell "
+                    "which of the two is seen"
+                )
+
+
+def _same(one: Prepared, other: Prepared) -> bool:
+    """Whether a good part of one picture is in the other one."""
+    assert one.descriptors is not None
+    assert other.descriptors is not None
+    assert one.places is not None
+    assert other.places is not None
+    pairs = matched(one.descriptors[:FEATURES], other.descriptors[:FEATURES])
+    if len(pairs) < 12:
+        return False
+    first, second = one.places[pairs[:, 0], :2], other.places[pairs[:, 1], :2]
+    reach = 0.02 * float(np.ptp(other.places, axis=0).max())
+    _, agree = cv2.findHomography(first, second, cv2.RANSAC, reach)
+    least = min(len(one.descriptors), len(other.descriptors), FEATURES)
+    return agree is not None and int(agree.sum()) > SAME_SHARE * least
+
+
+def _check_width(width_m: float, what: str) -> None:
+    if not (isinstance(width_m, int | float) and math.isfinite(width_m) and 0 < width_m < 1000):
+        raise ConfigError(f"{what}: {width_m!r} is no width in metres")

@@ -1,0 +1,274 @@
+"""Where the camera is, frame by frame: found by targets, followed, found again.
+
+A pose is predicted, what should be seen there is compared with the picture, and all points that
+were found say the pose together. It counts as tracked only while enough of what should be seen is,
+agrees, and pins the pose down; otherwise it is lost, and looked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from heimdall.capture.lens import Camera, Pose
+from heimdall.tracking.pose.finding import Finder
+from heimdall.tracking.pose.reference import Seen, register
+from heimdall.tracking.pose.smooth import Smoother
+from heimdall.tracking.pose.solve import Fit, apart, flipped, refine
+from heimdall.tracking.pose.targets import Prepared, Target, prepare
+from heimdall.tracking.pose.views import Views
+
+TRACKED, LOST = "tracked", "lost"
+LEAST_POINTS = 8
+LEAST_SHARE = 0.22  # of the expected points that must agree: a target may be hidden by 70%
+FOUND_SHARE = 0.4  # of them when it has just been found
+WORST_PX = 1.8  # root mean square, in a picture 1280 wide
+TURN_SD, PLACE_SD = math.radians(1.6), 0.018  # worse is not known
+LEARN_TURN_SD, LEARN_PLACE_SD = math.radians(0.6), 0.006
+COARSE_PX = 130  # side of the pictures compared where a pose has jumped
+VIEW_WEIGHT = 0.3  # of a remembered point beside a target's
+OTHER_DEGREES = 5.0  # the two poses of a plane are worth telling apart beyond it
+SURE = 5.0  # log likelihood
+MOST_UNSURE = 12  # frames that a pose waits for being told from its mirror image
+EVIDENCE = 0.15  # of each point: neighbours err together
+LOOK_EVERY = 10  # frames between looks for targets whose place is not known
+PLACED_AFTER = 6  # looks that agree on where another target is
+
+
+@dataclass(frozen=True, eq=False)
+class Tracking:
+    """Of one frame: its ``state`` and ``pose`` (world to camera; while lost the last one, None
+    before the first), smoothed, and ``raw`` as it was measured; how far points were off, pixels."""
+
+    sequence: int
+    state: str
+    pose: Pose | None
+    raw: Pose | None = None
+    reprojection_px: float | None = None
+    points: int = 0
+
+    @property
+    def tracked(self) -> bool:
+        """Whether the pose is that of this frame."""
+        return self.state == TRACKED
+
+
+class PoseTracker:
+    """Give it frame after frame. One thread only.
+
+    The world is that of the first of ``targets``: its middle is the origin, x right, y up, z out
+    of it. Others may lie anywhere; where, is found out when both are seen. ``views``: what is
+    remembered of the surroundings (None: nothing is).
+    """
+
+    def __init__(self, targets: Sequence[Target], views: Views | None = None) -> None:
+        self._targets: list[Prepared] = prepare(targets)
+        self._finder = Finder(self._targets)
+        self.views = views
+        self._places: dict[int, Pose] = {0: Pose(np.eye(3), np.zeros(3))}
+        self._sightings: dict[int, list[Pose]] = {}
+        self._smooth = Smoother()
+        self._pose: Pose | None = None  # as measured, of the frame before
+        self._step: Pose | None = None  # from the frame before that to it
+        self._shown: Pose | None = None
+        self._near: np.ndarray | None = None  # where the origin was seen last
+        self._evidence = 0.0  # for the pose against its mirror image
+        self._unsure = 0
+        self._frames = 0
+        self._relocalise = False
+
+    @property
+    def placed(self) -> dict[str, Pose]:
+        """Where each target that has been seen is: from its own axes to the world."""
+        return {self._targets[number].target.name: at for number, at in self._places.items()}
+
+    @property
+    def prepared(self) -> Sequence[Prepared]:
+        """The targets, as they are looked for, in the order given."""
+        return self._targets
+
+    def advance(
+        self, image: np.ndarray, camera: Camera, sequence: int = 0, at_s: float | None = None
+    ) -> Tracking:
+        """The next frame, BGR or grey uint8, ``at_s`` seconds after any moment (None: 30 a
+        second)."""
+        grey = image if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
+        at_s = self._frames / 30 if at_s is None else at_s
+        self._frames += 1
+        fit = self._follow(grey, camera) if self._pose is not None else None
+        if fit is None:
+            fit = self._find(grey, camera)
+            self._step = None
+            if fit is None:
+                self._lose()
+                return Tracking(sequence, LOST, self._shown)
+        elif self._pose is not None:
+            self._step = fit.pose.after(self._pose.inverse)
+        self._pose = fit.pose
+        self._near = camera.pixels(np.maximum(fit.pose.translation, (-9e9, -9e9, 0.01))[None])[0]
+        if self._unsure:
+            self._unsure = 0 if abs(self._evidence) > SURE else self._unsure - 1
+            return Tracking(sequence, LOST, self._shown)
+        self._learn(grey, camera, fit)
+        self._shown = self._smooth(fit.pose, at_s)
+        return Tracking(sequence, TRACKED, self._shown, fit.pose, fit.rms_px, fit.count)
+
+    def _lose(self) -> None:
+        self._pose = self._step = None
+        self._smooth.forget()
+
+    # --- following ------------------------------------------------------------------------
+
+    def _follow(self, grey: np.ndarray, camera: Camera) -> Fit | None:
+        assert self._pose is not None
+        steady = self._pose
+        moving = self._step.after(self._pose) if self._step is not None else steady
+        for guess, coarse in ((moving, False), (steady, False), (moving, True)):
+            if coarse:
+                rough = self._measured(grey, camera, guess, LEAST_SHARE, COARSE_PX)
+                if rough is None:
+                    continue
+                guess = rough.pose
+            fit = self._measured(grey, camera, guess, LEAST_SHARE)
+            if fit is not None:
+                return self._told_apart(grey, camera, fit)
+        return None
+
+    def _measured(
+        self, grey: np.ndarray, camera: Camera, guess: Pose, least: float, side_px: int = 0
+    ) -> Fit | None:
+        """The pose near ``guess``, if the picture bears it out."""
+        parts = self._seen(grey, camera, guess, side_px)
+        if not parts:
+            return None
+        points, pixels, weights, expected = _together(parts)
+        fit = refine(camera, points, pixels, guess, weights)
+        worst = WORST_PX * camera.width / 1280 * (3 if side_px else 1)
+        if fit is None or fit.count < max(LEAST_POINTS, least * expected) or fit.rms_px > worst:
+            return None
+        if not side_px and (fit.turn_sd > TURN_SD or fit.place_sd > PLACE_SD):
+            return None
+        self._last = (points, pixels, weights, len(parts))
+        return fit
+
+    def _seen(
+        self, grey: np.ndarray, camera: Camera, guess: Pose, side_px: int
+    ) -> list[tuple[Seen, float]]:
+        sides = {"side_px": side_px} if side_px else {}
+        parts: list[tuple[Seen, float]] = []
+        for number, at in self._places.items():
+            seen = register(grey, camera, self._targets[number].reference, guess.after(at), **sides)
+            if seen is not None and len(seen.points):
+                world = at.to_camera(seen.points)
+                parts.append((Seen(world, seen.pixels, seen.expected, seen.numbers), 1.0))
+        if self.views is not None:
+            # A target that is seen well says all: what was learnt from it can only be worse.
+            well = any(len(seen.points) >= 0.5 * seen.expected >= 8 for seen, _ in parts)
+            for view in () if well else self.views.near(guess, 2):
+                seen = register(grey, camera, view.reference, guess, **sides)
+                if seen is not None and len(seen.points):
+                    parts.append((seen, VIEW_WEIGHT))
+        return parts
+
+    def _told_apart(self, grey: np.ndarray, camera: Camera, fit: Fit) -> Fit:
+        """``fit``, or the pose that looks nearly the same, once that has been better for long."""
+        points, pixels, weights, parts = self._last
+        if parts > 1 or (not self._unsure and self._frames % 5):
+            return fit
+        other = refine(camera, points, pixels, flipped(fit.pose, points.mean(axis=0)), weights)
+        if other is None or apart(other.pose, fit.pose)[0] < math.radians(OTHER_DEGREES):
+            self._evidence = max(self._evidence, SURE + 1)
+            return fit
+        here, there = (max(each.rms_px, 0.05) for each in (fit, other))
+        count = min(fit.count, 40)
+        self._evidence += EVIDENCE * count * math.log(there / here)
+        self._evidence += EVIDENCE * 2 * (fit.count - other.count)
+        self._evidence = float(np.clip(self._evidence, -2 * SURE, 2 * SURE))
+        if self._evidence < -SURE:
+            self._evidence, self._step = -self._evidence, None
+            self._smooth.forget()
+            return other
+        return fit
+
+    # --- finding --------------------------------------------------------------------------
+
+    def _find(self, grey: np.ndarray, camera: Camera) -> Fit | None:
+        if self.views is not None and len(self.views):
+            self._relocalise = not self._relocalise
+            if self._relocalise:
+                guess = self.views.relocalise(grey, camera)
+                return self._settled(grey, camera, guess) if guess is not None else None
+        best: Fit | None = None
+        for found in self._finder.look(grey, camera, self._near):
+            if found.target not in self._places:
+                continue
+            back = self._places[found.target].inverse
+            fits = [self._settled(grey, camera, pose.after(back)) for pose in found.poses]
+            for fit in fits:
+                if fit is not None and (best is None or fit.rms_px < best.rms_px):
+                    best, self._evidence, self._unsure = fit, 0.0, MOST_UNSURE
+        if best is not None:
+            best = self._measured(grey, camera, best.pose, FOUND_SHARE)
+        return self._told_apart(grey, camera, best) if best is not None else None
+
+    def _settled(self, grey: np.ndarray, camera: Camera, guess: Pose) -> Fit | None:
+        """The pose near a first guess, which may be some pixels off."""
+        rough = self._measured(grey, camera, guess, LEAST_SHARE, COARSE_PX * 2)
+        return self._measured(grey, camera, rough.pose if rough else guess, FOUND_SHARE)
+
+    # --- learning -------------------------------------------------------------------------
+
+    def _learn(self, grey: np.ndarray, camera: Camera, fit: Fit) -> None:
+        if fit.turn_sd > LEARN_TURN_SD or fit.place_sd > LEARN_PLACE_SD:
+            return
+        if self.views is not None:
+            self.views.learn(grey, camera, fit.pose, self._outlines(camera, fit.pose))
+        if len(self._places) < len(self._targets) and self._frames % LOOK_EVERY == 0:
+            self._place(grey, camera, fit.pose)
+
+    def _outlines(self, camera: Camera, pose: Pose) -> np.ndarray | None:
+        there = pose.after(self._places[0]).to_camera(self._targets[0].corners * 1.3)
+        return camera.pixels(there) if (there[:, 2] > 0.02).all() else None
+
+    def _place(self, grey: np.ndarray, camera: Camera, pose: Pose) -> None:
+        """Find out where further targets are, from several looks that agree."""
+        for found in self._finder.look(grey, camera):
+            if found.target in self._places or not found.poses:
+                continue
+            target = self._targets[found.target]
+            best: Fit | None = None
+            for each in found.poses:
+                seen = register(grey, camera, target.reference, each)
+                fit = refine(camera, seen.points, seen.pixels, each) if seen else None
+                if fit and fit.count >= LEAST_POINTS and (best is None or fit.rms_px < best.rms_px):
+                    best = fit
+            if best is None or best.turn_sd > TURN_SD or best.place_sd > PLACE_SD:
+                continue
+            looks = self._sightings.setdefault(found.target, [])
+            looks.append(pose.inverse.after(best.pose))
+            if len(looks) >= PLACED_AFTER:
+                self._places[found.target] = _mean(looks[-PLACED_AFTER:])
+
+
+def _together(
+    parts: list[tuple[Seen, float]],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Points, pixels, weights, and how many were expected at least."""
+    full = any(weight == 1.0 for _, weight in parts)
+    weights = [np.full(len(seen.points), weight if full else 1.0) for seen, weight in parts]
+    return (
+        np.concatenate([seen.points for seen, _ in parts]),
+        np.concatenate([seen.pixels for seen, _ in parts]),
+        np.concatenate(weights),
+        # a view may be hidden by what moves while a target is seen well, and the other way round
+        max(seen.expected for seen, _ in parts),
+    )
+
+
+def _mean(poses: Sequence[Pose]) -> Pose:
+    u, _, v = np.linalg.svd(np.mean([each.rotation for each in poses], axis=0))
+    return Pose(u @ v, np.median([each.translation for each in poses], axis=0))

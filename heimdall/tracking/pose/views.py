@@ -1,0 +1,274 @@
+"""What is around the targets, remembered: views of it whose points have places in the world.
+
+A view is a frame that was taken where the pose was well known. Its corners are followed, always
+from that frame, while the camera moves on, until the lines of sight say where each lies. From then
+on the view is a reference like a target, and its features find the camera again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from heimdall.capture.lens import Camera, Pose
+from heimdall.errors import ConfigError
+from heimdall.system import paths
+from heimdall.tracking.pose.reference import Reference, Seen, register
+from heimdall.tracking.pose.targets import matched
+
+POINTS = 260  # of a view, at most
+LEAST_READY = 24
+PARALLAX = math.radians(2.0)  # between lines of sight that say how far a point is
+LEAST_SIGHTS = 4
+OFF_PX = 2.0  # of a point from where it should be, in its first view and the newest
+PATIENCE = 120  # frames for a view to become ready
+MOST_VIEWS = 40
+NEAR = 0.35  # radians, and share of the distance: a view is good for so much
+RELOCALISED_PX = 4.0
+LEAST_MATCHES = 14
+FORMAT = 1
+
+
+@dataclass(eq=False)
+class View:
+    """``reference`` over the frame at half its size; ``descriptors`` (n, 32) of its points. While
+    it is not ``ready`` places of points are guesses on the target's plane."""
+
+    pose: Pose
+    reference: Reference
+    descriptors: np.ndarray
+    far: float  # metres to what is seen
+    ready: bool = False
+    age: int = 0
+    _normal: np.ndarray = field(default_factory=lambda: np.empty(0))
+    _pull: np.ndarray = field(default_factory=lambda: np.empty(0))
+    _sights: np.ndarray = field(default_factory=lambda: np.empty(0))
+    _spread: np.ndarray = field(default_factory=lambda: np.empty(0))
+    _first: np.ndarray = field(default_factory=lambda: np.empty(0))
+    _off: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def away(self, pose: Pose) -> float:
+        """How differently the camera stands at ``pose``: 0 as it did here, 1 too far to help."""
+        cosine = float(np.clip(self.pose.rotation[2] @ pose.rotation[2], -1, 1))
+        moved = float(np.linalg.norm(self.pose.position - pose.position)) / self.far
+        return max(math.acos(cosine), moved) / NEAR
+
+
+class Views:
+    """All that is remembered; ``learn`` with each frame whose pose is well known."""
+
+    def __init__(self) -> None:
+        self._views: list[View] = []
+        self._finder = cv2.ORB.create(700, 1.25, 5)
+
+    def __len__(self) -> int:
+        return sum(each.ready for each in self._views)
+
+    def near(self, pose: Pose, most: int) -> list[View]:
+        """The views that help most at ``pose``."""
+        ready = [(each.away(pose), number) for number, each in enumerate(self._views) if each.ready]
+        return [self._views[number] for away, number in sorted(ready)[:most] if away < 2.5]
+
+    def learn(self, grey: np.ndarray, camera: Camera, pose: Pose, taken: np.ndarray | None) -> None:
+        """One more frame at a pose that is well known. ``taken`` (n, 2): the outline of what is
+        followed anyway."""
+        pending = [each for each in self._views if not each.ready]
+        for each in pending:
+            each.age += 1
+            if each.age % 2:
+                _observe(each, grey, camera, pose)
+            if each.age > PATIENCE or each.away(pose) > 3:
+                self._views.remove(each)
+        if not pending and all(each.away(pose) > 1 for each in self._views):
+            view = self._new(grey, camera, pose, taken)
+            if view is not None:
+                self._views.append(view)
+                if len(self._views) > MOST_VIEWS:
+                    del self._views[1]
+
+    def _new(
+        self, grey: np.ndarray, camera: Camera, pose: Pose, taken: np.ndarray | None
+    ) -> View | None:
+        size = (grey.shape[1] // 2, grey.shape[0] // 2)
+        small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
+        open_to = np.full(small.shape, 255, np.uint8)
+        if taken is not None:
+            hull = cv2.convexHull((taken / 2).round().astype(np.int32))
+            cv2.fillConvexPoly(open_to, hull, 0)
+        keypoints = _spread_out(self._finder.detect(small, open_to), small.shape)
+        if len(keypoints) < LEAST_READY:
+            return None
+        described, descriptors = self._finder.compute(small, keypoints)
+        places = np.array([each.pt for each in described])
+        half = camera.scaled(*size)
+        rays = half.rays(places)
+        far = float(np.linalg.norm(pose.position))
+        points = pose.to_world(rays * _depths(rays, pose, far)[:, None])
+        reference = Reference(small, places, points, np.zeros(len(places), int))
+        view = View(pose, reference, descriptors, far)
+        directions = _directions(rays, pose)
+        view._normal = np.zeros((len(places), 3, 3))
+        view._pull = np.zeros((len(places), 3))
+        view._sights, view._spread = np.zeros(len(places), int), np.zeros(len(places))
+        view._first, view._off = directions, np.zeros(len(places))
+        _sighted(view, np.arange(len(places)), directions, pose)
+        return view
+
+    def relocalise(self, grey: np.ndarray, camera: Camera) -> Pose | None:
+        """Where the camera is, by features of all views; to be checked."""
+        ready = [each for each in self._views if each.ready]
+        if not ready:
+            return None
+        size = (grey.shape[1] // 2, grey.shape[0] // 2)
+        small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
+        keypoints, descriptors = self._finder.detectAndCompute(small, None)
+        if descriptors is None:
+            return None
+        pixels = np.array([each.pt for each in keypoints])
+        best: tuple[int, Pose] | None = None
+        for view in ready[self._turn(len(ready)) :][:4]:
+            pairs = matched(descriptors, view.descriptors)
+            if len(pairs) < LEAST_MATCHES:
+                continue
+            half = camera.scaled(*size)
+            points, seen = view.reference.points[pairs[:, 1]], pixels[pairs[:, 0]]
+            ok, turn, move, agree = cv2.solvePnPRansac(
+                points, seen, half.matrix, half.coefficients, iterationsCount=200,
+                reprojectionError=RELOCALISED_PX, flags=cv2.SOLVEPNP_AP3P,
+            )  # fmt: skip
+            count = 0 if agree is None else len(agree)
+            if ok and count >= LEAST_MATCHES and (best is None or count > best[0]):
+                best = (count, Pose.of(turn, move))
+        return best[1] if best else None
+
+    _next = 0
+
+    def _turn(self, count: int) -> int:
+        self._next = (self._next + 4) % count if count > 4 else 0
+        return self._next
+
+    def save(self, path: Path) -> None:
+        """Keep what is ready. Raises ConfigError where that cannot be written."""
+        kept: dict[str, np.ndarray] = {"format": np.array(FORMAT)}
+        for number, each in enumerate(view for view in self._views if view.ready):
+            picture = cv2.imencode(".png", each.reference.picture)[1]
+            values = {
+                "rotation": each.pose.rotation,
+                "translation": each.pose.translation,
+                "picture": picture,
+                "places": each.reference.places,
+                "points": each.reference.points,
+                "descriptors": each.descriptors,
+            }
+            kept |= {f"{name}_{number}": value for name, value in values.items()}
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_name(f".{path.name}.npz")
+            np.savez(temporary, **kept)  # type: ignore[arg-type]
+            temporary.replace(path)
+        except OSError as error:
+            raise ConfigError(f"cannot write map {path}: {error.strerror or error}") from error
+
+    def load(self, path: Path) -> None:
+        """Remember what ``save`` kept. Raises ConfigError for a file that is damaged, or no map."""
+        try:
+            with np.load(path, allow_pickle=False) as kept:
+                if int(kept["format"]) != FORMAT:
+                    raise ValueError("of another version")
+                count = sum(name.startswith("picture_") for name in kept.files)
+                self._views += [_restored(kept, number) for number in range(count)]
+        except Exception as error:  # zip, numpy and OpenCV each have errors of their own
+            raise ConfigError(f"map {path} cannot be read ({error}); delete it") from error
+
+
+def _restored(kept: np.lib.npyio.NpzFile, number: int) -> View:
+    def value(name: str) -> np.ndarray:
+        return np.asarray(kept[f"{name}_{number}"])
+
+    picture = cv2.imdecode(value("picture"), cv2.IMREAD_GRAYSCALE)
+    places, points, descriptors = value("places"), value("points"), value("descriptors")
+    if picture is None or not len(places) == len(points) == len(descriptors):
+        raise ValueError("its parts do not fit")
+    if not np.isfinite(points).all():
+        raise ValueError("points are not finite")
+    pose = Pose(value("rotation"), value("translation"))
+    reference = Reference(picture, places, points, np.zeros(len(places), int))
+    return View(pose, reference, descriptors, float(np.linalg.norm(pose.position)), ready=True)
+
+
+def map_file(name: str) -> Path:
+    """Where the map of an app's world is kept."""
+    return paths.cache_dir() / "maps" / f"{paths.slug(name)}.npz"
+
+
+def _spread_out(keypoints: Sequence[cv2.KeyPoint], shape: tuple[int, ...]) -> list[cv2.KeyPoint]:
+    """The strongest of each cell."""
+    cell = max(8, int(math.sqrt(shape[0] * shape[1] / POINTS)))
+    best: dict[tuple[int, int], cv2.KeyPoint] = {}
+    for each in keypoints:
+        key = (int(each.pt[0]) // cell, int(each.pt[1]) // cell)
+        if key not in best or best[key].response < each.response:
+            best[key] = each
+    return list(best.values())
+
+
+def _depths(rays: np.ndarray, pose: Pose, far: float) -> np.ndarray:
+    """How far along each ray the plane of the world's origin is; what misses it lies ``far``."""
+    slopes = (rays @ pose.rotation)[:, 2]
+    height = float(pose.position[2])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        depths = -height / slopes
+    return np.where(np.isfinite(depths) & (depths > 0.02) & (depths < 3 * far), depths, far)
+
+
+def _directions(rays: np.ndarray, pose: Pose) -> np.ndarray:
+    turned: np.ndarray = rays @ pose.rotation
+    return turned / np.linalg.norm(turned, axis=1, keepdims=True)
+
+
+def _sighted(view: View, numbers: np.ndarray, directions: np.ndarray, pose: Pose) -> None:
+    """Add a line of sight to each of these points."""
+    across = np.eye(3) - directions[:, :, None] * directions[:, None]
+    view._normal[numbers] += across
+    view._pull[numbers] += across @ pose.position
+    view._sights[numbers] += 1
+    angles = np.arccos(np.clip((directions * view._first[numbers]).sum(axis=1), -1, 1))
+    view._spread[numbers] = np.maximum(view._spread[numbers], angles)
+
+
+def _observe(view: View, grey: np.ndarray, camera: Camera, pose: Pose) -> None:
+    """See where the view's points are now, and place those whose lines of sight say so."""
+    seen: Seen | None = register(grey, camera, view.reference, pose)
+    if seen is None:
+        return
+    _sighted(view, seen.numbers, _directions(camera.rays(seen.pixels), pose), pose)
+    known = (view._spread > PARALLAX) & (view._sights >= LEAST_SIGHTS)
+    if not known.any():
+        return
+    view.reference.points[known] = np.linalg.solve(
+        view._normal[known], view._pull[known][:, :, None]
+    )[:, :, 0]
+    there = pose.to_camera(seen.points * 0 + view.reference.points[seen.numbers])
+    off = np.full(len(there), np.inf)
+    front = there[:, 2] > 0.02
+    off[front] = np.linalg.norm(camera.pixels(there[front]) - seen.pixels[front], axis=1)
+    view._off[seen.numbers] = 0.7 * view._off[seen.numbers] + 0.3 * np.minimum(off, 20)
+    half = camera.scaled(*view.reference.picture.shape[::-1])
+    before = view.pose.to_camera(view.reference.points)
+    first = np.full(len(before), np.inf)
+    front = before[:, 2] > 0.02
+    first[front] = np.linalg.norm(half.pixels(before[front]) - view.reference.places[front], axis=1)
+    good = known & (view._off < OFF_PX) & (first < OFF_PX)
+    if good.sum() >= max(LEAST_READY, 0.4 * known.sum()) and known.sum() > 0.5 * len(known):
+        old = view.reference
+        view.reference = Reference(
+            old.picture, old.places[good], old.points[good], np.zeros(int(good.sum()), int)
+        )
+        view.descriptors = view.descriptors[good]
+        view.far = float(np.median(before[good][:, 2]))
+        view.ready = True

@@ -1,0 +1,91 @@
+"""Clients that ask when traffic says so, and follow up on answers."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from heimdall.bench.clients import Clients
+from heimdall.bench.request_scenario import RequestScenario
+from heimdall.bench.traffic import Traffic
+from heimdall.errors import ConfigError, RequestError
+
+SECOND = 1_000_000_000
+
+
+@pytest.fixture
+def play():
+    """Play a scenario against ``submit(model)``; returns the traffic and the outcomes."""
+
+    def run(submit, **said: Any):
+        scenario = RequestScenario.model_validate({"name": "test", "title": "Test", **said})
+        traffic = Traffic(scenario)
+        submits = {name: lambda name=name: submit(name) for name in scenario.models}
+        clients = Clients(traffic, submits, dict.fromkeys(scenario.models, SECOND))
+        clients.start()
+        assert clients.over.wait(30)
+        clients.join(30)
+        return traffic, clients.outcomes
+
+    return run
+
+
+def done(value: object = None, error: Exception | None = None) -> Future[Any]:
+    future: Future[Any] = Future()
+    if error is None:
+        future.set_result(value)
+    else:
+        future.set_exception(error)
+    return future
+
+
+OPEN: dict[str, Any] = {
+    "requests": 20,
+    "models": {"a": {"event": {"process": "poisson", "rate_hz": 500}}},
+}
+
+
+def test_every_request_is_asked_once_and_noted(play):
+    asked = []
+
+    def submit(name: str) -> Future[Any]:
+        asked.append(name)
+        return done()
+
+    _, outcomes = play(submit, **OPEN)
+    assert asked == ["a"] * 20
+    due = Traffic(
+        RequestScenario.model_validate({"name": "test", "title": "Test", **OPEN})
+    ).arrivals_ns()["a"]
+    assert sorted(each.submitted_ns for each in outcomes) == due
+    assert all(each.finished_ns is not None for each in outcomes)
+    assert {each.slo_ns for each in outcomes} == {SECOND}
+
+
+def test_latency_counts_from_when_a_request_was_due(play):
+    _, outcomes = play(lambda name: done(), **OPEN)
+    assert all(each.latency_ns >= 0 for each in outcomes)
+
+
+def test_refusals_and_failures_are_drops_with_a_reason(play):
+    answers = [done(error=RequestError("too late")), done(), done(error=ValueError())]
+
+    def submit(name: str) -> Future[Any]:
+        if answers:
+            return answers.pop()
+        raise ConfigError("the queue is full")
+
+    _, outcomes = play(submit, **{**OPEN, "requests": 5})
+    reasons = [each.reason for each in outcomes]
+    assert sorted(reasons) == ["", "ValueError", *["the queue is full"] * 2, "too late"]
+    assert all((each.finished_ns is None) == bool(each.reason) for each in outcomes)
+
+
+def test_a_closed_loop_goes_round_on_answers_from_another_thread(play):
+    models = {"a": {"event": {"process": "closed"}, "number": 2}, "b": {"after": "a"}}
+    with ThreadPoolExecutor(2) as pool:
+        traffic, outcomes = play(lambda name: pool.submit(int), frames=5, models=models)
+    assert [each.model for each in outcomes].count("b") == 10
+    assert len(traffic.frames_ns["a"]) == 5

@@ -1,0 +1,125 @@
+"""Scenarios of requests on this machine."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx import TensorProto, helper, numpy_helper, save
+
+from heimdall.bench.live_requests import at_load, with_files
+from heimdall.bench.request_runner import compare_requests
+from heimdall.bench.request_scenario import RequestScenario, load_requests
+from heimdall.engine.null import NullEngine
+from heimdall.errors import ConfigError
+from heimdall.graph.graph import Graph
+
+SCENARIO = """
+title = "Two models"
+requests = 30
+load = 0.2
+[models.one]
+model = "net.onnx"
+event = { process = "poisson", rate_hz = 20 }
+slo_multiplier = 4
+[models.other]
+event = { process = "poisson", rate_hz = 20 }
+[models.last]
+after = "other"
+model = "net.onnx"
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> RequestScenario:
+    import numpy as np
+
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8]) for name in "xy"]
+    two = numpy_helper.from_array(np.asarray([2], np.float32), "two")
+    nodes = [helper.make_node("Mul", ["x", "two"], ["v"]), helper.make_node("Relu", ["v"], ["y"])]
+    made = helper.make_graph(nodes, "net", values[:1], values[1:], [two])
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    save(model, tmp_path / "net.onnx")
+    path = tmp_path / "mine.toml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return load_requests(str(path))
+
+
+def test_a_file_is_found_beside_the_scenario(scenario, tmp_path):
+    assert scenario.models["one"].model == str(tmp_path / "net.onnx")
+
+
+def test_models_without_a_file_are_left_out_with_all_that_comes_after_them(scenario, caplog):
+    with caplog.at_level(logging.WARNING):
+        kept, files = with_files(scenario, {})
+    assert list(kept.models) == list(files) == ["one"]
+    assert "left out, without a model file: other, last" in caplog.text
+
+
+def test_a_file_may_be_given(scenario, tmp_path):
+    kept, files = with_files(scenario, {"other": tmp_path / "net.onnx"})
+    assert list(kept.models) == list(files) == ["one", "other", "last"]
+
+
+def test_files_that_make_no_sense_are_refused(scenario, tmp_path):
+    with pytest.raises(ConfigError, match=r"unknown model 'two'; .*last, one, other"):
+        with_files(scenario, {"two": tmp_path / "net.onnx"})
+    models = {"other": scenario.models["other"]}
+    with pytest.raises(ConfigError, match=r"no model has a file.*--model NAME=FILE"):
+        with_files(scenario.model_copy(update={"models": models}), {})
+
+
+def test_streams_are_as_fast_as_the_load_says(scenario):
+    alone, _ = with_files(scenario, {})
+    changed, faster = at_load(alone, {"one": 5e6})  # 20 a second of 5 ms are a tenth
+    assert faster == pytest.approx(2)
+    event = changed.models["one"].event
+    assert event is not None
+    assert event.rate_hz == pytest.approx(40)
+    same, faster = at_load(alone.model_copy(update={"load": None}), {"one": 5e6})
+    assert (same.models, faster) == (alone.models, 1.0)
+
+
+def test_systems_are_compared_on_the_same_trace(scenario):
+    options: dict[str, Any] = {"device": NullEngine(), "processors": "gpu"}
+    short = scenario.model_copy(update={"load": None})
+    found = compare_requests(short, "fcfs,response-ratio", runs=2, **options)
+    assert list(found["systems"]) == ["fcfs", "response-ratio"]
+    assert found["failures"] == []
+    for runs in found["runs"].values():
+        for run in runs:
+            one = run["requests"]["one"]
+            assert one["finished"] == one["submitted"] == 30
+            assert run["processors"]["gpu"]["busy_s"] >= 0
+    assert found["over_runs"]["fcfs"]["throughput_hz"]["n"] == 2
+
+
+def test_networks_are_gone_when_the_next_system_runs(scenario):
+    """Though objects that refer to one another hold them: a VGG-19 for each system is too much."""
+    options: dict[str, Any] = {"device": NullEngine(), "processors": "gpu"}
+    gc.collect()
+    before = sum(isinstance(each, Graph) for each in gc.get_objects())
+    gc.disable()  # it might happen to look by itself
+    try:
+        compare_requests(scenario, "fcfs", **options)
+        after = sum(isinstance(each, Graph) for each in gc.get_objects())
+    finally:
+        gc.enable()
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    ("systems", "options", "message"),
+    [
+        ("multithread", {}, "multithread has no queue of requests: choose one of .*fcfs"),
+        ("fifo", {}, "unknown system 'fifo'"),
+        ("fcfs", {"seconds": 0}, "seconds=0: must be above 0"),
+        ("fcfs", {"runs": 0}, "runs=0: must be at least 1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_runs(scenario, systems, options, message):
+    with pytest.raises(ConfigError, match=message):
+        compare_requests(scenario, systems, **options)

@@ -1,0 +1,47 @@
+"""A graph between two of its places."""
+
+import pytest
+from onnx import TensorProto, helper
+
+from heimdall.graph.cuts import alive, between
+from heimdall.graph.graph import graph_from_model
+
+
+@pytest.fixture(scope="module")
+def graph():
+    """x -> a -> b, and y = b + a; z = -a is an output as well."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"], "first"),
+        helper.make_node("Sigmoid", ["a"], ["b"], "second"),
+        helper.make_node("Neg", ["a"], ["z"], "third"),
+        helper.make_node("Add", ["b", "a"], ["y"], "last"),
+    ]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 3]) for name in "xyz"]
+    made = helper.make_graph(nodes, "skip", values[:1], values[1:])
+    return graph_from_model(
+        helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    )
+
+
+def test_what_is_read_later_is_alive(graph):
+    assert [alive(graph, index) for index in range(5)] == [
+        (),
+        ("a",),
+        ("a", "b"),
+        ("a", "b", "z"),
+        ("z", "y"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "nodes", "read"),
+    [
+        ((), ("y", "z"), ["first", "second", "third", "last"], ["x"]),
+        (("a", "b"), ("y", "z"), ["third", "last"], ["a", "b"]),
+        (("a",), ("a", "b"), ["second"], ["a"]),
+        (("a", "b", "z"), ("z", "a"), [], []),  # nothing is left to be made
+    ],
+)
+def test_the_nodes_between_two_cuts(graph, given, wanted, nodes, read):
+    found, used = between(graph, given, wanted)
+    assert ([node.name for node in found], used) == (nodes, read)

@@ -1,0 +1,162 @@
+"""What a glTF file must be, and what is made of it: files are written by the tests."""
+
+import base64
+import json
+import struct
+
+import numpy as np
+import pytest
+
+from heimdall.errors import ModelError
+from heimdall.render.content.reading import read
+
+CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], "<f4")
+INDICES = np.array([0, 1, 2, 2, 1, 3], "<u2")
+
+
+def document(**changes):
+    """A square of two triangles, as JSON."""
+    data = CORNERS.tobytes() + INDICES.tobytes()
+    uri = "data:application/octet-stream;base64," + base64.b64encode(data).decode()
+    return {
+        "asset": {"version": "2.0"},
+        "scenes": [{"nodes": [0]}],
+        "nodes": [{"mesh": 0}],
+        "meshes": [{"primitives": [{"attributes": {"POSITION": 0}, "indices": 1}]}],
+        "accessors": [
+            {"bufferView": 0, "componentType": 5126, "count": 4, "type": "VEC3"},
+            {"bufferView": 1, "componentType": 5123, "count": 6, "type": "SCALAR"},
+        ],
+        "bufferViews": [
+            {"buffer": 0, "byteLength": 48},
+            {"buffer": 0, "byteOffset": 48, "byteLength": 12},
+        ],
+        "buffers": [{"byteLength": 60, "uri": uri}],
+        **changes,
+    }
+
+
+@pytest.fixture
+def model(tmp_path):
+    """Reads a document."""
+
+    def made(**changes):
+        path = tmp_path / "a.gltf"
+        path.write_text(json.dumps(document(**changes)))
+        return read(path)
+
+    return made
+
+
+def test_a_square_is_two_triangles_of_its_size(model):
+    found = model()
+    assert found.triangles == 2
+    assert found.size.tolist() == [1, 1, 0]
+    assert found.notes == ()
+    assert np.allclose(found.parts[0].normals, (0, 0, 1))
+
+
+def test_nodes_move_and_turn_what_hangs_on_them(model):
+    half = 0.5**0.5
+    found = model(
+        nodes=[
+            {"translation": [0, 2, 0], "children": [1]},
+            {"rotation": [0, 0, half, half], "scale": [3, 1, 1], "mesh": 0},
+        ]
+    )
+    assert np.allclose(found.low, (-1, 2, 0), atol=1e-6)
+    assert np.allclose(found.high, (0, 5, 0), atol=1e-6)
+
+
+def test_an_animation_moves_its_node_and_ends_where_it_says(tmp_path):
+    data = np.array([0, 2, 0, 0, 0, 4, 0, 0], "<f4").tobytes()
+    made = document()
+    made["buffers"].append(
+        {"byteLength": 32, "uri": "data:;base64," + base64.b64encode(data).decode()}
+    )
+    made["bufferViews"] += [
+        {"buffer": 1, "byteLength": 8},
+        {"buffer": 1, "byteOffset": 8, "byteLength": 24},
+    ]
+    made["accessors"] += [
+        {"bufferView": 2, "componentType": 5126, "count": 2, "type": "SCALAR"},
+        {"bufferView": 3, "componentType": 5126, "count": 2, "type": "VEC3"},
+    ]
+    made["animations"] = [
+        {
+            "name": "slide",
+            "samplers": [{"input": 2, "output": 3}],
+            "channels": [{"sampler": 0, "target": {"node": 0, "path": "translation"}}],
+        }
+    ]
+    path = tmp_path / "a.gltf"
+    path.write_text(json.dumps(made))
+    found = read(path)
+    slide = found.animations["slide"]
+    assert slide.seconds == 2
+    for time_s, x in ((0.0, 0.0), (0.5, 1.0), (2.0, 4.0)):
+        assert found.skeleton.stance(slide, time_s).matrices[0, 0, 3] == pytest.approx(x)
+
+
+def test_an_optional_extension_is_ignored_with_a_note(model):
+    assert "EXT_unheard_of" in model(extensionsUsed=["EXT_unheard_of"]).notes[0]
+
+
+BROKEN = {
+    "required extension": ({"extensionsRequired": ["EXT_unheard_of"]}, "EXT_unheard_of"),
+    "circle": ({"nodes": [{"mesh": 0, "children": [0]}]}, "itself"),
+    "nothing there": ({"nodes": [{"mesh": 7}]}, r"meshes\[7\]"),
+    "wrong type": ({"scene": "hello"}, "scene"),
+    "old version": ({"asset": {"version": "1.0"}}, "2.0"),
+    "NaN": ({"nodes": [{"mesh": 0, "translation": [0, float("nan"), 0]}]}, "translation"),
+    "outside": ({"buffers": [{"byteLength": 60, "uri": "../secret.bin"}]}, "outside"),
+    "absolute": ({"buffers": [{"byteLength": 60, "uri": "/etc/passwd"}]}, "folder"),
+    "network": ({"buffers": [{"byteLength": 60, "uri": "http://a/b.bin"}]}, "folder"),
+    "missing": ({"buffers": [{"byteLength": 60, "uri": "b.bin"}]}, "b.bin"),
+    "cut off": ({"buffers": [{"byteLength": 60, "uri": "data:;base64,AAAA"}]}, "cut off"),
+    "empty": ({"nodes": []}, r"nodes\[0\]"),
+}
+
+
+@pytest.mark.parametrize(("changes", "said"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_file_is_one_clear_error(model, changes, said):
+    with pytest.raises(ModelError, match=said) as raised:
+        model(**changes)
+    assert str(raised.value).startswith("a.gltf: ")
+
+
+@pytest.mark.parametrize("view", [None, 1])
+def test_a_thousand_million_triangles_cost_nothing(model, view):
+    accessors = document()["accessors"]
+    accessors[1]["count"] = 3 * 10**9
+    if view is None:
+        del accessors[1]["bufferView"]
+    with pytest.raises(ModelError, match="1,000,000,000 triangles"):
+        model(accessors=accessors)
+
+
+def test_counts_are_compared_with_the_bytes_that_are_there(model):
+    accessors = document()["accessors"]
+    accessors[0]["count"] = 1000
+    with pytest.raises(ModelError, match="12,000 bytes"):
+        model(accessors=accessors)
+
+
+def test_indices_beyond_the_vertices_are_refused(model):
+    accessors = document()["accessors"]
+    accessors[0]["count"] = 3
+    with pytest.raises(ModelError, match="index 3, and there are 3"):
+        model(accessors=accessors)
+
+
+@pytest.mark.parametrize("left", [0, 10, 40, -4])
+def test_a_container_that_is_cut_off_is_refused(tmp_path, left):
+    text = json.dumps(document()).encode()
+    text += b" " * (-len(text) % 4)
+    whole = struct.pack("<4sIIII", b"glTF", 2, 20 + len(text), len(text), 0x4E4F534A) + text
+    path = tmp_path / "a.glb"
+    path.write_bytes(whole)
+    assert read(path).triangles == 2
+    path.write_bytes(whole[:left])
+    with pytest.raises(ModelError, match=r"a\.glb"):
+        read(path)

@@ -1,0 +1,137 @@
+"""Models on the picture: where they are, what hides them, and what an app is told."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from heimdall.capture.lens import Camera, Pose
+from heimdall.cli import main
+from heimdall.errors import AppError
+from heimdall.models.results import Mask
+from heimdall.render import Scene
+
+STILL = Pose(np.eye(3), np.zeros(3))
+GREY = np.full((360, 640, 3), 128, np.uint8)
+
+
+@pytest.fixture
+def cube(tmp_path):
+    """A red cube of 1 m, its base at the origin, by way of .obj."""
+    pytest.importorskip("trimesh")
+    path = tmp_path / "cube.obj"
+    corners = [(x, y, z) for x in (-0.5, 0.5) for y in (0, 1) for z in (-0.5, 0.5)]
+    sides = ((1, 2, 4, 3), (5, 7, 8, 6), (1, 5, 6, 2), (3, 4, 8, 7), (1, 3, 7, 5), (2, 6, 8, 4))
+    lines = ["v {} {} {}".format(*corner) for corner in corners]
+    lines += ["f {} {} {} {}".format(*side) for side in sides]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+class Run:
+    """Frames of one scene, seen by a camera 4 m before the origin."""
+
+    def __init__(self, surface, x=0.0):
+        self.surface, self.scene = surface, Scene(surface)
+        self.scene.estimates_light = False
+        turn = np.diag([1.0, -1.0, -1.0])  # the world's y is up, the camera's down
+        self.scene.camera = Camera.guess(640, 360).at(Pose(turn, np.array([x, 0.5, 4.0])))
+
+    def frame(self, paint):
+        camera = self.scene.camera
+        for _ in range(2):
+            self.scene.begin(GREY, 0, camera)
+            paint(self.scene)
+            self.scene.settle()
+        self.scene.render()
+        self.surface.finish()
+        return self.surface.read().astype(int)
+
+
+def changed(picture):
+    return np.abs(picture - 128).max(axis=-1) > 12
+
+
+def test_a_model_is_where_the_camera_sees_it(headless, cube):
+    run = Run(headless)
+    middle = changed(run.frame(lambda scene: scene.model(cube, at=STILL, ground=False)))
+    rows, columns = np.nonzero(middle)
+    focal = Camera.guess(640, 360).fx
+    near = focal / 3.5  # pixels of 1 m at the cube's front
+    assert abs(columns.mean() - 319.5) < 3
+    assert abs((columns.max() - columns.min()) - near) < 0.06 * near
+    assert abs((rows.max() - rows.min()) - near) < 0.06 * near
+
+
+def test_nothing_is_drawn_while_nobody_knows_where_the_camera_is(headless, cube):
+    run = Run(headless)
+    run.scene.camera = None
+    assert not changed(run.frame(lambda scene: scene.model(cube, at=STILL))).any()
+
+
+def test_a_model_can_stand_on_a_point_of_the_picture(headless, cube):
+    run = Run(headless)
+    run.scene.camera = None
+    found = changed(run.frame(lambda scene: scene.model(cube, at=(320, 250), width=100)))
+    assert found[200, 320]
+    assert 80 < found[200].sum() < 140
+
+
+def test_masks_and_planes_hide_models(headless, cube):
+    run = Run(headless)
+    right = Mask(np.repeat([[0.0, 1.0]], 2, axis=0).astype(np.float32))
+
+    def masked(scene):
+        scene.model(cube, at=STILL, ground=False)
+        scene.occlude(right)
+
+    found = changed(run.frame(masked))
+    assert found[180, 275]
+    assert not found[:, 375:].any()
+
+    def beneath(scene):  # the plane is above the model, and the camera above the plane
+        scene.model(cube, at=Pose(np.eye(3), np.array([0, -5.0, 0])), ground=False)
+        scene.occlude(STILL)
+
+    assert not changed(run.frame(beneath)).any()
+
+
+def test_faded_models_let_the_picture_through(headless, cube):
+    run = Run(headless)
+    whole = run.frame(lambda scene: scene.model(cube, at=STILL, ground=False))[180, 320]
+    half = run.frame(lambda scene: scene.model(cube, at=STILL, ground=False, fade=0.5))[180, 320]
+    assert np.abs(half - (whole + 128) / 2).max() < 6
+
+
+def test_what_cannot_be_meant_is_refused(headless, cube):
+    scene = Run(headless).scene
+    scene.begin(GREY, 0)
+    with pytest.raises(AppError, match="no file"):
+        scene.model("nowhere.glb", at=STILL)
+    with pytest.raises(AppError, match="kinds"):
+        scene.model("sofa.fbx", at=STILL)
+    with pytest.raises(AppError, match="scale"):
+        scene.model(cube, at=STILL, scale=0)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_the_command_says_what_is_in_a_file(cube, tmp_path, broken):
+    picture = tmp_path / "out.png"
+    if broken:
+        cube = tmp_path / "broken.glb"
+        cube.write_bytes(b"glTF")
+    done = CliRunner().invoke(
+        main, ["content", str(cube), "--json", "--png", str(picture), "--size", "160x120"]
+    )
+    assert done.exit_code == 0
+    found = json.loads(done.stdout)
+    if broken:
+        assert "broken.glb" in found["error"]
+        assert not picture.exists()
+    else:
+        assert found["error"] is None
+        assert (found["triangles"], found["animations"]) == (12, [])
+        assert found["size_m"] == [1, 1, 1]
+        assert found["gpu_ms"] >= 0
+        assert picture.stat().st_size > 500

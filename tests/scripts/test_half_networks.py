@@ -1,0 +1,62 @@
+"""The script that stores networks in half precision."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from heimdall.system import paths
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "half_networks.py"
+if not SCRIPT.exists():
+    pytest.skip("scripts are not installed", allow_module_level=True)
+SPEC = importlib.util.spec_from_file_location("half_networks", SCRIPT)
+assert SPEC is not None
+assert SPEC.loader is not None
+half_networks = importlib.util.module_from_spec(SPEC)
+sys.modules["half_networks"] = half_networks
+SPEC.loader.exec_module(half_networks)
+
+
+def two_heads(kernel: np.ndarray) -> onnx.ModelProto:
+    value = helper.make_tensor_value_info
+    nodes = [
+        helper.make_node("MatMul", ["x", "kernel"], ["a"]),
+        helper.make_node("Relu", ["a"], ["joints"]),
+        helper.make_node("MatMul", ["a", "other"], ["mask"]),
+    ]
+    weights = [numpy_helper.from_array(kernel, name) for name in ("kernel", "other")]
+    outputs = [value(name, TensorProto.FLOAT, [16, 16]) for name in ("joints", "mask")]
+    graph = helper.make_graph(
+        nodes, "net", [value("x", TensorProto.FLOAT, [16, 16])], outputs, weights
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+def test_outputs_that_nobody_wants_go_with_all_that_only_they_need() -> None:
+    model = two_heads(np.eye(16, dtype=np.float32))
+    assert half_networks.store(half_networks.Stored("x.onnx", ("joints",)), model) == 0
+    assert [value.name for value in model.graph.output] == ["joints"]
+    assert [node.op_type for node in model.graph.node] == ["Cast", "MatMul", "Relu"]
+    assert [item.name for item in model.graph.initializer] == ["kernel__half"]
+
+
+def test_a_network_that_should_be_exact_and_is_not_is_an_error() -> None:
+    third = np.full((16, 16), 1 / 3, np.float32)
+    with pytest.raises(ValueError, match=r"x\.onnx has weights that are no halves"):
+        half_networks.store(half_networks.Stored("x.onnx"), two_heads(third))
+    assert half_networks.store(half_networks.Stored("x.onnx", exact=False), two_heads(third)) > 0
+
+
+@pytest.mark.parametrize("network", half_networks.NETWORKS, ids=lambda network: network.file)
+def test_bundled_files_are_what_the_script_makes_of_them(network) -> None:
+    path = paths.ASSETS / "models" / network.file
+    model = onnx.load(path)
+    assert half_networks.store(network, model) == 0
+    assert model.SerializeToString(deterministic=True) == path.read_bytes()

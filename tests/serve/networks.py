@@ -1,0 +1,79 @@
+"""Two small networks, and who runs them."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from heimdall.engine.base import Network
+from heimdall.engine.onnxruntime import OnnxRuntimeEngine
+from heimdall.errors import AppError
+from heimdall.graph.graph import graph_from_model
+
+
+def _graph(nodes: list[Any], inputs: list[Any], outputs: list[Any], name: str) -> Any:
+    made = helper.make_graph(nodes, name, inputs, outputs)
+    opset = [helper.make_opsetid("", 13)]
+    return graph_from_model(helper.make_model(made, opset_imports=opset, ir_version=8), name)
+
+
+def _networks() -> dict[str, Network]:
+    value = helper.make_tensor_value_info
+    real, whole = TensorProto.FLOAT, TensorProto.INT64
+    twice = _graph(
+        [helper.make_node("Add", ["x", "x"], ["y"]), helper.make_node("Neg", ["y"], ["z"])],
+        [value("x", real, [1, 4])],
+        [value("y", real, [1, 4]), value("z", real, [1, 4])],
+        "twice",
+    )
+    plus = _graph(
+        [helper.make_node("Add", ["a", "b"], ["sum"])],
+        [value("a", whole, [2, 3]), value("b", whole, [2, 3])],
+        [value("sum", whole, [2, 3])],
+        "plus",
+    )
+    engine = OnnxRuntimeEngine()
+    return {"twice": engine.load(twice), "plus": engine.load(plus)}
+
+
+class EngineModels:
+    """Models on a thread of their own. ``asked`` is what was submitted, in the order in which it
+    ran; nothing runs while ``held``."""
+
+    def __init__(self) -> None:
+        self.networks = _networks()
+        self.asked: list[tuple[str, float | None, str | None]] = []
+        self.free = threading.Event()
+        self.free.set()
+        self.failure: Exception | None = None
+        self._worker = ThreadPoolExecutor(1)
+
+    def names(self) -> list[str]:
+        return list(self.networks)
+
+    def describe(self, name: str) -> Any:
+        return self.networks[name].inputs, self.networks[name].outputs
+
+    def submit(
+        self, name: str, inputs: Any, *, slo_ms: float | None, priority: str | None
+    ) -> Future[dict[str, np.ndarray]]:
+        return self._worker.submit(self._run, name, inputs, slo_ms, priority)
+
+    def _run(
+        self, name: str, inputs: Any, slo_ms: float | None, priority: str | None
+    ) -> dict[str, np.ndarray]:
+        if not self.free.wait(60):
+            raise AppError("held for too long")
+        self.asked.append((name, slo_ms, priority))
+        if self.failure is not None:
+            raise self.failure
+        network = self.networks[name]
+        return network.infer(network.new_state(), inputs)
+
+    def close(self) -> None:
+        self.free.set()
+        self._worker.shutdown(cancel_futures=True)

@@ -1,0 +1,159 @@
+"""``heimdall serve`` as a program of its own, asked by the official client."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from heimdall.cli import main
+from heimdall.engine.onnxruntime import OnnxRuntimeEngine
+from heimdall.errors import ArgumentError, ConfigError
+from heimdall.graph.graph import load_graph
+from heimdall.serve.hosting import Offer, parse_offers
+from heimdall.system import paths
+from tests.serve.clients import Refused, tensor, triton_grpc, triton_http
+
+FILE = "seg_selfie_256.onnx"
+MODEL = f"people={FILE}"
+PLACE = ("--http-port", "0", "--grpc-port", "0", "--device", "onnxruntime")
+
+
+@pytest.fixture(scope="module")
+def selfie():
+    return load_graph(paths.ASSETS / "models" / FILE)
+
+
+_running: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def _none_left():
+    yield
+    while _running:
+        _running.pop().kill()
+
+
+def started(*arguments: str) -> tuple[subprocess.Popen[str], dict[str, str]]:
+    """The program, and where it listens by scheme."""
+    command = [sys.executable, "-m", "heimdall.cli", "serve", "--json", *PLACE, *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    _running.append(process)
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if "serving" in line:
+            places = [word.split("://") for word in line.split() if "://" in word]
+            return process, dict(places)
+    raise AssertionError("".join(said))
+
+
+def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
+    process.send_signal(signal.SIGINT)
+    told, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    return json.loads(told)
+
+
+def ask(places: dict[str, str], graph: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """One request on a picture of its own: the picture, and the answer."""
+    module = triton_http if seed % 2 else triton_grpc
+    client = module.InferenceServerClient(places["http" if seed % 2 else "grpc"])
+    (given,) = graph.inputs
+    picture = np.random.default_rng(seed).random(given.shape, np.float32)
+    answer = client.infer("people", [tensor(module, given.name, picture)])
+    client.close()
+    return picture, answer.as_numpy(graph.outputs[0].name)
+
+
+def test_answers_are_those_of_the_network(selfie):
+    process, places = started("--model", MODEL)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda seed: ask(places, selfie, seed), range(16)))
+    network = OnnxRuntimeEngine().load(selfie)
+    (given,), (made, *_) = selfie.inputs, selfie.outputs
+    for picture, answer in found:
+        expected = network.infer(network.new_state(), {given.name: picture})[made.name]
+        np.testing.assert_allclose(answer, expected, atol=1e-3)
+    report = ended(process)
+    assert report["models"]["people"]["answered"] == 16
+    assert report["models"]["people"]["failed"] == report["refused"] == 0
+    assert report["app"] is None
+
+
+def test_the_client_on_the_page_works():
+    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    process, places = started("--model", MODEL)
+    assert "127.0.0.1:8001" in code
+    names: dict[str, Any] = {}
+    exec(code.replace("127.0.0.1:8001", places["grpc"]), names)
+    made = names["answer"].get_response().outputs[0].name
+    assert names["answer"].as_numpy(made).shape == (1, 256, 256, 1)
+    assert ended(process)["models"]["people"]["answered"] == 1
+
+
+@pytest.mark.slow
+def test_an_app_runs_beside(selfie):
+    process, places = started("emoji", "--headless", "--size", "320x180", "--model", MODEL)
+    for seed in range(6):
+        ask(places, selfie, seed)
+    with pytest.raises(Refused, match="no model"):
+        triton_grpc.InferenceServerClient(places["grpc"]).get_model_metadata("other")
+    report = ended(process)
+    assert report["models"]["people"]["answered"] == 6
+    assert report["app"]["frames"] > 0
+    assert report["app"]["errors"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "Missing option '--model'"),
+        (("--model", "people"), "expected NAME=FILE"),
+        (("--model", "people="), "expected NAME=FILE"),
+        (("--model", f"../a={FILE}"), "a served model's name"),
+        (("--model", MODEL, "--model", MODEL), "there is a model 'people' already"),
+        (("--model", MODEL, "--slo-ms", "0"), "above 0"),
+        (("--model", MODEL, "--slo-ms", "nan"), "slo-ms"),
+        (("--model", MODEL, "--shape", "other:x=1x3"), "of a model that is served"),
+        (("--model", MODEL, "--tls-key", "key.pem"), "go together"),
+        (("--model", MODEL, "--max-clients", "0"), "clients"),
+        (("--model", MODEL, "--no-http", "--no-grpc"), "without a port"),
+        (("--model", "people=nowhere.onnx"), "nowhere.onnx"),
+    ],
+)
+def test_what_makes_no_sense_is_one_clear_line(arguments, said):
+    done = CliRunner().invoke(main, ["serve", *PLACE, *arguments])
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def test_a_port_that_is_taken_is_said_before_anything_is_served():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = CliRunner().invoke(main, ["serve", *PLACE, "--model", MODEL, "--grpc-port", port])
+    assert done.exit_code == 2
+    assert f"port {port} is in use" in done.stderr
+
+
+def test_offers_have_their_own_shapes():
+    offers = parse_offers(["a=a.onnx", "b=c=d.onnx"], 50, {"a:x": (1, 3), "b:y:0": (2,)})
+    assert offers == (
+        Offer("a", "a.onnx", 50, {"x": (1, 3)}),
+        Offer("b", "c=d.onnx", 50, {"y:0": (2,)}),
+    )
+    with pytest.raises(ConfigError, match="--shape x"):
+        parse_offers(["a=a.onnx"], 50, {"x": (1,)})
+    with pytest.raises(ArgumentError, match="slo_ms"):
+        parse_offers(["a=a.onnx"], -1, {})
