@@ -28,7 +28,7 @@ OF_THE_PROCESS = ("cpu_core_s", "memory_mb", "start")
 # From what is digested, or of what no recorded system does.
 DERIVED = (
     *("late_rate", "achieved_hz", "required_hz", "miss_rate", "utility"),
-    *("age_ms", "begun_anew", "processors", "requests", "throughput_hz"),
+    *("age_ms", "begun_anew", "picture_age_ms", "processors", "requests", "throughput_hz"),
 )
 
 
