@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from heimdall.capture import open_source
 from heimdall.capture.camera_files import file_of, read_camera
 from heimdall.cli import main
-from tests.tracking.pose.boards import CAMERA, Photographed, around
+from tests.tracking.pose.photographed import BENT, around, photographed_board
 
 
 def invoke(*args: object):
@@ -21,8 +21,8 @@ def invoke(*args: object):
 @pytest.fixture(scope="module")
 def clip(tmp_path_factory):
     path = tmp_path_factory.mktemp("board") / "board.mp4"
-    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"mp4v"), 30, CAMERA.size)
-    photographed = Photographed()
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"mp4v"), 30, BENT.size)
+    photographed = photographed_board()
     for pose in around(16):
         writer.write(cv2.cvtColor(photographed.taken(pose), cv2.COLOR_GRAY2BGR))
     writer.release()
@@ -34,8 +34,8 @@ def test_a_clip_says_its_camera_and_its_frames_know_it(clip):
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert found["schema"] == 1
-    assert found["camera"]["fx"] == pytest.approx(CAMERA.fx, rel=0.01)
-    assert found["camera"]["fy"] == pytest.approx(CAMERA.fy, rel=0.01)
+    assert found["camera"]["fx"] == pytest.approx(BENT.fx, rel=0.01)
+    assert found["camera"]["fy"] == pytest.approx(BENT.fy, rel=0.01)
     assert 0 < found["reprojection_px"] < 1
     assert found["frames"] == 16
     assert found["file"] == str(file_of(str(clip)))
@@ -54,7 +54,7 @@ def test_it_says_what_it_found_and_where_it_keeps_it(clip, tmp_path):
     assert "reprojection error" in result.stdout
     assert "mine.toml" in result.stdout.replace("\n", "")
     assert "tilt the board" in result.stderr
-    assert read_camera(tmp_path / "mine.toml").size == CAMERA.size
+    assert read_camera(tmp_path / "mine.toml").size == BENT.size
 
 
 def test_the_board_is_written(tmp_path):

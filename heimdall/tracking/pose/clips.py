@@ -25,6 +25,7 @@ from heimdall.tracking.pose.views import Views
 
 PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
 RATE_HZ = 30.0
+STILL_LOOKS = 40  # at a picture, for a look takes several frames of a clip
 MOST_FRAMES = 10_000  # of a camera that is calibrated: five minutes
 
 
@@ -66,9 +67,13 @@ def _opened(source: str) -> tuple[Reader, bool]:
         raise ConfigError(f"cannot read source {path}: {error.strerror or error}") from error
     if empty:
         raise ConfigError(f"source {path} is empty; give a video or image file")
-    if path.suffix.lower() in PICTURES:
+    if _is_picture(source):
         return open_still(path), True
     return open_clip(path), False
+
+
+def _is_picture(source: str) -> bool:
+    return "://" not in source and Path(source).suffix.lower() in PICTURES
 
 
 def poses(
@@ -91,9 +96,12 @@ def poses(
                 f"the camera file is of pictures {camera.width}x{camera.height}, and {source} is "
                 f"{width}x{height}: another shape, so another part of the sensor"
             )
-        began_ns = time.thread_time_ns()
-        tracking = tracker.advance(image, fitting(lens, width, height), sequence, at_s)
-        taken_ms.append((time.thread_time_ns() - began_ns) / 1e6)
+        for _ in range(STILL_LOOKS if _is_picture(source) else 1):
+            began_ns = time.thread_time_ns()
+            tracking = tracker.advance(image, fitting(lens, width, height), sequence, at_s)
+            taken_ms.append((time.thread_time_ns() - began_ns) / 1e6)
+            if tracking.tracked:
+                break
         frames.append(_row(tracking))
     percentiles = np.percentile(taken_ms, [50, 99]).tolist() if taken_ms else [None, None]
     return {

@@ -9,12 +9,12 @@ import pytest
 from heimdall.errors import ConfigError
 from heimdall.tracking.pose.calibration import Calibration, ChessBoard
 from heimdall.tracking.pose.paper import board_page, print_board
-from tests.tracking.pose.boards import BOARD, CAMERA, Photographed, around
+from tests.tracking.pose.photographed import BENT, BOARD, around, photographed_board
 
 
 @pytest.fixture(scope="module")
 def photographed():
-    return Photographed(BOARD)
+    return photographed_board()
 
 
 @pytest.fixture(scope="module")
@@ -32,15 +32,15 @@ def looked_at(pictures, board=BOARD):
 def test_the_camera_is_found(sequence):
     found = looked_at(sequence).solve()
     camera = found.camera
-    assert camera.size == CAMERA.size
+    assert camera.size == BENT.size
     assert not camera.guessed
-    assert (camera.fx, camera.fy) == pytest.approx((CAMERA.fx, CAMERA.fy), rel=0.01)
-    assert (camera.cx, camera.cy) == pytest.approx((CAMERA.cx, CAMERA.cy), abs=3)
+    assert (camera.fx, camera.fy) == pytest.approx((BENT.fx, BENT.fy), rel=0.01)
+    assert (camera.cx, camera.cy) == pytest.approx((BENT.cx, BENT.cy), abs=3)
     assert found.reprojection_px < 0.3
     assert found.views >= 20
     # the whole of the lens: where points of the picture's edges are said to be
     edges = np.array([[20, 20], [620, 20], [620, 340], [20, 340], [320, 10], [10, 180.0]])
-    assert camera.pixels(CAMERA.rays(edges)) == pytest.approx(edges, abs=3)
+    assert camera.pixels(BENT.rays(edges)) == pytest.approx(edges, abs=3)
 
 
 def test_advice_leads_to_enough(sequence):
@@ -64,14 +64,14 @@ def test_the_same_view_again_is_not_taken(sequence):
 
 def test_a_view_that_does_not_fit_is_left_out(sequence):
     calibration = looked_at(sequence)
-    x, y = np.meshgrid(np.arange(CAMERA.width), np.arange(CAMERA.height))
+    x, y = np.meshgrid(np.arange(BENT.width), np.arange(BENT.height))
     wavy = (x + 25 + 3 * np.sin(y / 40)).astype(np.float32)
     assert calibration.look(
         cv2.remap(sequence[-1], wavy, y.astype(np.float32) + 25, cv2.INTER_LINEAR)
     )
     found = calibration.solve()
     assert found.not_fit >= 1
-    assert found.camera.fx == pytest.approx(CAMERA.fx, rel=0.01)
+    assert found.camera.fx == pytest.approx(BENT.fx, rel=0.01)
 
 
 @pytest.mark.parametrize("other", [ChessBoard(9, 6), ChessBoard(5, 7), ChessBoard(9, 7)])
@@ -83,7 +83,8 @@ def test_a_board_of_another_size_is_refused(sequence, other):
 
 
 def test_a_board_that_is_too_large_names_its_marker():
-    pictures = [Photographed(ChessBoard(9, 6)).taken(pose) for pose in around(2)]
+    larger = photographed_board(ChessBoard(9, 6))
+    pictures = [larger.taken(pose) for pose in around(2)]
     with pytest.raises(ConfigError, match="marker 26 is there, and this board has 0 to 16"):
         looked_at(pictures).solve()
 
