@@ -21,11 +21,11 @@ from heimdall.tracking.pose.targets import Prepared, dictionary
 HALF_FROM = 800  # pixels of width: smaller pictures are looked at as they are
 TILE = (640, 400)
 WINDOWS = (13, 21, 7)  # of the threshold, pixels: one a look
-FEATURES = 700
+FEATURES = 500
 LEAST_MATCHES = 12
 MATCH_PX = 4.0
-TRIES = 500  # of RANSAC: finds what a third of the pairs agree on
-PAIRS = 500_000  # of features that are compared in a slice
+TRIES = 200  # of RANSAC: finds what 40% of the pairs agree on
+PAIRS = 560_000  # of features that are compared in a slice
 FLOW_WINDOW, FLOW_LEVELS = (15, 15), 4
 
 
