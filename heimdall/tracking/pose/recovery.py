@@ -84,4 +84,4 @@ class Recovery:
         if drifted is not None:  # nobody turns to a mirrored pose while he is out of sight
             poses.sort(key=lambda pose: apart(pose, drifted)[0])
         guesses = [Guess(pose, FOUND_SHARE, drifted is None) for pose in poses]
-        return guesses, self.finder.busy or drifted is not None
+        return guesses, self.finder.costly or drifted is not None

@@ -74,6 +74,7 @@ class PoseTracker:
         self._sightings: dict[int, list[Pose]] = {}
         self._smooth = Smoother()
         self._blurred = False
+        self._costly = False  # this frame, already
         self._pose: Pose | None = None  # as measured, of the frame before
         self._step: Pose | None = None  # from the frame before that to it
         self._shown: Pose | None = None
@@ -128,6 +129,7 @@ class PoseTracker:
         guess = self._step.after(self._pose) if self._step is not None else self._pose
         # a frame after a blurred one is blurred
         fit = None if self._blurred else self._measured(grey, camera, guess, FOLLOWED_SHARE)
+        self._costly = fit is None
         fit = fit or self._settled(grey, camera, guess, FOLLOWED_SHARE, COARSE_PX)
         return self._told_apart(grey, camera, fit) if fit is not None else None
 
@@ -212,6 +214,7 @@ class PoseTracker:
     # --- finding --------------------------------------------------------------------------
 
     def _find(self, grey: np.ndarray, camera: Camera) -> Fit | None:
+        self._costly = True
         guess = self._recovery.guess(grey, camera, self._places)
         if guess is None:
             return None
@@ -225,7 +228,7 @@ class PoseTracker:
     # --- learning -------------------------------------------------------------------------
 
     def _learn(self, grey: np.ndarray, camera: Camera, fit: Fit) -> None:
-        if fit.turn_sd > LEARN_TURN_SD or fit.place_sd > LEARN_PLACE_SD:
+        if self._costly or fit.turn_sd > LEARN_TURN_SD or fit.place_sd > LEARN_PLACE_SD:
             return
         if self.views is not None:
             self.views.learn(grey, camera, fit.pose, self._outlines(camera, fit.pose))
