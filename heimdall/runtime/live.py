@@ -19,7 +19,7 @@ import numpy as np
 from heimdall import IMPORTED_S
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import App, RunOptions
-from heimdall.capture import Frame, Source
+from heimdall.capture import Camera, Frame, Source
 from heimdall.errors import DeviceError
 from heimdall.render import InputEvent, Key, Pointer, Scroll, save_picture
 from heimdall.runtime.base import BaseRun, Listener
@@ -190,7 +190,7 @@ class LiveRun(BaseRun):
 
     def _submit(self, frame: Frame, now_ns: int, meanwhile: Callable[[], None]) -> None:
         """Let the app say what a frame shows, and submit that; ``meanwhile`` is called between."""
-        self._scene.begin(frame.image, frame.sequence, frame.camera)
+        self._scene.begin(frame.image, frame.sequence, self._placed(frame, now_ns))
         self._tracker.show(frame)
         self._callbacks.call(self._app.draw, self._scene)
         meanwhile()
@@ -198,6 +198,17 @@ class LiveRun(BaseRun):
         self._scene.render()
         meanwhile()
         self._display.draw(now_ns)
+
+    def _placed(self, frame: Frame, now_ns: int) -> Camera:
+        """What took a frame, with its pose where the app has a world, and that is tracked."""
+        world = self._app.world
+        if world is None:
+            return frame.camera
+        before = world.state
+        camera = world.show(frame, now_ns)
+        if world.state != before:
+            self._callbacks.call(self._app.on_tracking, world.state)
+        return camera
 
     def redraw_ns(self) -> int:
         """Draw the last frame once more; what that takes of the GPU, in ns."""
