@@ -84,7 +84,28 @@ def table(seed: int = 4) -> np.ndarray:
         box = cv2.boxPoints((tuple(at), tuple(sides), draw.uniform(0, 180))).astype(np.int32)
         cv2.fillConvexPoly(picture, box, ink, cv2.LINE_AA)
         cv2.polylines(picture, [box], True, [0.6 * each for each in ink], 2, cv2.LINE_AA)
+    for place in range(14):  # papers with something written on them
+        around = 2 * np.pi * place / 14 + draw.uniform(-0.2, 0.2)
+        far = draw.uniform(0.26, 0.62)
+        at = side / 2 + far * TEXELS * np.array([np.cos(around), np.sin(around)])
+        written(picture, at, draw)
     return picture
+
+
+def written(picture: np.ndarray, at: np.ndarray, draw: np.random.Generator) -> None:
+    """A paper with lines of words, turned somehow."""
+    rows, columns = 112, 80
+    paper = np.full((rows, columns, 3), draw.uniform(190, 235, 3), np.uint8)
+    for row in range(16, rows - 4, 15):
+        word = "".join(chr(int(each)) for each in draw.integers(65, 91, 6))
+        size = float(draw.uniform(0.36, 0.5))
+        cv2.putText(paper, word, (5, row), cv2.FONT_HERSHEY_DUPLEX, size, (50, 40, 40), 1, 16)
+    turn = cv2.getRotationMatrix2D((columns / 2, rows / 2), draw.uniform(0, 360), 1.0)
+    turn[:, 2] += at - (columns / 2, rows / 2)
+    cv2.warpAffine(
+        paper, turn, picture.shape[1::-1], picture, cv2.INTER_LINEAR,
+        borderMode=cv2.BORDER_TRANSPARENT,
+    )  # fmt: skip
 
 
 def pose(share: float) -> Pose:
@@ -93,10 +114,10 @@ def pose(share: float) -> Pose:
     around = np.radians(48 * np.sin(turn))
     lean = np.radians(46 - 9 * np.cos(turn) + 6 * np.sin(2 * turn))
     far = 0.43 - 0.1 * np.cos(2 * turn) + 0.03 * np.sin(3 * turn)
-    away = np.clip(1.8 - abs(share - 0.72) / 0.09, 0, 1)  # the page leaves the picture, and comes
+    away = np.clip(1.45 - abs(share - 0.73) / 0.15, 0, 1)  # the page leaves the picture, and comes
     away = away * away * (3 - 2 * away)
     spot = np.array([0.015 * np.sin(3 * turn), 0.02 + 0.01 * np.cos(2 * turn), 0.02])
-    spot -= np.array([0.62, 0.16, 0.0]) * away
+    spot -= np.array([0.5, 0.12, 0.0]) * away
     out = np.array([np.sin(lean) * np.sin(around), -np.sin(lean) * np.cos(around), np.cos(lean)])
     where = spot + far * out
     forward = -out

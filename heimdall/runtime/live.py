@@ -27,7 +27,7 @@ from heimdall.runtime.controls import Controls
 from heimdall.runtime.first_start import FirstStart
 from heimdall.runtime.loop import FrameLoop
 from heimdall.runtime.outputs import Outputs
-from heimdall.runtime.pacing import Follower
+from heimdall.runtime.pacing import Follower, Usual
 from heimdall.runtime.script import Script
 from heimdall.runtime.setup import Canvas, Setup
 from heimdall.runtime.station import Station
@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 
 WARM_UP_FRAMES = 20
 WARM_UP_LIMIT_S = 5.0
+POSING_NS = 6_000_000  # from a picture's coming to its pose, until that is known
 
 
 class LiveRun(BaseRun):
@@ -83,6 +84,7 @@ class LiveRun(BaseRun):
         self._preview = setup.preview
         self._frame_count = 0
         self._loop, self._follower = self._new_loop(), Follower()
+        self._posing = Usual(POSING_NS, rare=0.1)
         self._first = FirstStart(
             setup.building, station, self._names, self._figures, progress, self._clock
         )
@@ -177,6 +179,12 @@ class LiveRun(BaseRun):
         if source.arrival is None or not source.flowing or len(self._station.loops) > 1:
             return
         self._follower.arrived(*source.arrival)
+        poses = self._app.world.thread if self._app.world is not None else None
+        if poses is not None and poses.took_ns:
+            # A picture that is taken when its pose is about to be known is drawn with that.
+            self._posing.observe(poses.took_ns)
+            lead_ns = self._loop.submit_ns - self._loop.take_ns
+            self._follower.spare_ns = self._posing.ns - lead_ns
         ahead_ns = time.perf_counter_ns() - self._clock()  # of the run's clock
         shift_ns = self._follower.shift_ns(take_ns + ahead_ns, self._loop.interval_ns)
         self._loop.shift(shift_ns)

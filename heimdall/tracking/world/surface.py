@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
-from heimdall.tracking.pose import ImageTarget
+from heimdall.tracking.pose import ImageTarget, PoseTracker, Views
 
 HEIGHT_M = 0.5  # of a webcam or a phone above a table
 PITCH = 30.0  # degrees that it looks down
@@ -53,15 +53,23 @@ def around(camera: Camera, pose: Pose) -> float | None:
     return None
 
 
-def target(image: np.ndarray, camera: Camera, pose: Pose, side: float) -> Callable[[], ImageTarget]:
-    """Makes a target of that square of the picture, BGR, as seen from above."""
+def tracker(
+    image: np.ndarray, camera: Camera, pose: Pose, side: float, *, remember: bool
+) -> Callable[[], PoseTracker]:
+    """Makes what follows that square from this very picture, BGR, on."""
 
-    def make() -> ImageTarget:
-        metres = (np.arange(TEXELS) - (TEXELS - 1) / 2) * side / TEXELS
-        x, y = np.meshgrid(metres, -metres)
-        plane = np.stack([x.ravel(), y.ravel(), np.zeros(x.size)], axis=1)
-        where = camera.pixels(pose.to_camera(plane)).reshape(TEXELS, TEXELS, 2).astype(np.float32)
-        seen = cv2.remap(image, where[..., 0], where[..., 1], cv2.INTER_LINEAR)
-        return ImageTarget(seen, side)
+    def make() -> PoseTracker:
+        made = PoseTracker([target(image, camera, pose, side)], Views() if remember else None)
+        made.expect(pose)
+        return made
 
     return make
+
+
+def target(image: np.ndarray, camera: Camera, pose: Pose, side: float) -> ImageTarget:
+    """That square of the picture, as seen from above."""
+    metres = (np.arange(TEXELS) - (TEXELS - 1) / 2) * side / TEXELS
+    x, y = np.meshgrid(metres, -metres)
+    plane = np.stack([x.ravel(), y.ravel(), np.zeros(x.size)], axis=1)
+    where = camera.pixels(pose.to_camera(plane)).reshape(TEXELS, TEXELS, 2).astype(np.float32)
+    return ImageTarget(cv2.remap(image, where[..., 0], where[..., 1], cv2.INTER_LINEAR), side)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from heimdall.errors import HeimdallError
 from heimdall.system.faults import say
 from heimdall.system.priority import lower_priority
-from heimdall.tracking.pose import PoseTracker
+from heimdall.tracking.pose import PoseTracker, Tracking
 from heimdall.tracking.world.course import Course
 
 if TYPE_CHECKING:
@@ -37,10 +37,11 @@ class PoseThread:
         self.tracker, self.course = tracker, Course()
         self.placed = tracker.placed if tracker is not None else {}
         self.problem = ""  # why nothing is followed any more
-        self.looked = self.tracked = 0  # frames
+        self.took_ns = 0  # from handing over the last frame that was tracked to its pose
         self._costs_ns: deque[int] = deque(maxlen=REMEMBERED)
         self._changed = threading.Condition()
         self._frame: Frame | None = None
+        self._handed_ns = 0
         self._order: tuple[Make, Frame] | None = None
         self._busy = self._ended = False
         self._thread: threading.Thread | None = None
@@ -55,7 +56,7 @@ class PoseThread:
         with self._changed:
             if self._ended or (self.tracker is None and self._order is None):
                 return
-            self._frame = frame
+            self._frame, self._handed_ns = frame, time.perf_counter_ns()
             self._wake()
 
     def begin_anew(self, make: Make, frame: Frame) -> None:
@@ -63,6 +64,10 @@ class PoseThread:
         with self._changed:
             self._order, self._frame = (make, frame), None
             self._wake()
+
+    def count_afresh(self) -> None:
+        """Let ``costs_ms`` begin anew."""
+        self._costs_ns.clear()
 
     def settle(self, timeout_s: float = 10.0) -> bool:
         """Wait until there is nothing to do; False if there still is. For tests and tools."""
@@ -100,9 +105,12 @@ class PoseThread:
                     return
                 order, self._order = self._order, None
                 frame, self._frame = (None if order else self._frame), None
+                handed_ns = self._handed_ns
                 self._busy = True
             try:
-                self._do(order, frame)
+                found = self._do(order, frame)
+                if found is not None and found.tracked and order is None:
+                    self.took_ns = time.perf_counter_ns() - handed_ns
             except HeimdallError as error:
                 self.tracker, self.problem = None, str(error)
                 log.warning("%s", error)
@@ -110,18 +118,17 @@ class PoseThread:
                 self.tracker, self.problem = None, f"pose: {say(error)}"
                 log.exception("finding the pose failed: content stays where it is from now on")
 
-    def _do(self, order: tuple[Make, Frame] | None, frame: Frame | None) -> None:
+    def _do(self, order: tuple[Make, Frame] | None, frame: Frame | None) -> Tracking | None:
         if order is not None:
             make, frame = order
             self.tracker, self.course, self.problem = make(), Course(), ""
         if self.tracker is None or frame is None:
-            return
+            return None
         began_ns = time.thread_time_ns()
         found = self.tracker.advance(
             frame.image, frame.camera, frame.sequence, frame.captured_ns / 1e9
         )
         self._costs_ns.append(time.thread_time_ns() - began_ns)
-        self.looked += 1
-        self.tracked += found.tracked
         self.placed = self.tracker.placed
         self.course.add(frame.captured_ns, found)
+        return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -64,6 +64,8 @@ class World:
         self._camera: Camera | None = None
         self._fade = 0.0
         self._shown_ns = 0
+        self._was_tracked = False
+        self._drawn = self._seen = self._exact = self._lost = 0
 
     def fresh(self) -> World:
         """The same declaration, with nothing seen yet: each run has one of its own."""
@@ -159,9 +161,8 @@ class World:
         side = surface.around(frame.camera, pose) if pose is not None else None
         if pose is None or side is None:
             return None
-        make = surface.target(frame.image, frame.camera, pose, side)
-        remember = self._remember
-        thread.begin_anew(lambda: PoseTracker([make()], Views() if remember else None), frame)
+        make = surface.tracker(frame.image, frame.camera, pose, side, remember=self._remember)
+        thread.begin_anew(make, frame)
         return Plane(on_target(STILL), None, "surface", guessed=True)
 
     # --- what a run does ----------------------------------------------------------------------
@@ -186,8 +187,15 @@ class World:
     def show(self, frame: Frame, now_ns: int) -> Camera:
         """``frame`` is about to be drawn at that time of any clock: what took it, with its pose."""
         again = self._frame is not None and frame.sequence == self._frame.sequence
-        if self._thread is not None and not (again and self._place.tracked and not self.ahead_ms):
+        if self._thread is not None and not (again and self.tracked and not self.ahead_ms):
             self._place = self._thread.course.at(frame.captured_ns)
+            if again and not self.tracked:  # a still image: one look may not be enough
+                self._thread.hand(frame)
+        self._drawn += 1
+        self._exact += self.tracked and not self.ahead_ms
+        self._seen += self.tracked
+        self._lost += self._was_tracked and not self.tracked
+        self._was_tracked = self.tracked
         pose = self._place.pose or self.pose
         self._frame, self._camera = frame, frame.camera.at(pose)
         gone_ms = (now_ns - self._shown_ns) / 1e6 if self._shown_ns else 0.0
@@ -210,6 +218,21 @@ class World:
     def forget(self) -> None:
         """Nothing has been seen."""
         self._place, self._fade, self._camera = Place(None, False), 0.0, None
+
+    def count_afresh(self) -> None:
+        """Let ``figures`` begin anew."""
+        self._drawn = self._seen = self._exact = self._lost = 0
+        if self._thread is not None:
+            self._thread.count_afresh()
+
+    def figures(self) -> dict[str, Any]:
+        """Of frames shown: the share ``tracked``, of those the share with a pose of their own
+        (``exact``), and how often the world was ``lost``."""
+        return {
+            "tracked": round(self._seen / self._drawn, 4) if self._drawn else None,
+            "lost": self._lost,
+            "exact": round(self._exact / self._seen, 4) if self._seen else None,
+        }
 
     def end(self) -> None:
         """End the thread, and keep the map, if there is to be one. Ending twice is allowed."""
