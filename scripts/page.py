@@ -177,7 +177,7 @@ def write(path: Path, flats: list[tuple[np.ndarray, np.ndarray]]) -> None:
         stream = file.add_stream("libx264", rate=FPS)
         stream.width, stream.height = SIZE
         stream.pix_fmt = "yuv420p"
-        stream.options = {"crf": "34", "preset": "veryslow", "tune": "animation"}
+        stream.options = {"crf": "36", "preset": "veryslow", "tune": "animation"}
         count = SECONDS * FPS
         for number in range(count):
             moments = [frame((number + each) / count, flats) for each in MOMENTS]
