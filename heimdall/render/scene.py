@@ -347,7 +347,10 @@ class Scene:
 
     def settle(self) -> bool:
         """Wait until the models that were asked for are loaded; False if they all were."""
-        return self._solids.settle()
+        loaded = self._solids.settle()
+        if loaded and self._surface.software:
+            self._kept.rehearse()
+        return loaded
 
     def took(self, render_ns: float, interval_ns: float) -> None:
         """What the last frame took of the GPU, and how far frames are apart: where they would be
