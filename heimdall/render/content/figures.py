@@ -380,13 +380,16 @@ def extent(figure: Figure, box: Letterbox, shadow: Shadow | None) -> np.ndarray:
 
 
 def key_of(figure: Figure | Hider, step: float) -> list[Any]:
-    """Equal for what looks the same; ``step``: what may change, a share of a pixel."""
+    """Equal for what looks the same; ``step``: by how much it may move, pixels of the picture."""
     if isinstance(figure, Hider):
         return [figure.corners.tobytes(), _pose_key(figure.camera, step)]
     placing = figure.placing
+    away = max(abs(float(placing.to_camera[2, 3])), NEAR)
+    pixels = placing.to_camera[:3] * (placing.camera.fx / away)  # of the picture
+    pixels[:, :3] *= np.linalg.norm(figure.sent.model.size)
     return [
         id(figure.sent),
-        np.round(placing.to_camera / max(step * 0.002, 1e-9)).tobytes(),
+        np.round(pixels / step).tobytes(),
         _pose_key(placing.camera, step),
         figure.moment,
         round(figure.fade, 2),
