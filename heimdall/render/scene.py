@@ -22,7 +22,7 @@ from heimdall.models.pose import BONES
 from heimdall.models.results import Body, Detection, Hand, Mask
 from heimdall.render import shapes
 from heimdall.render.backdrop import Behind, Copied, Sampled
-from heimdall.render.content.figures import Figure, Hider
+from heimdall.render.content.figure import Figure, Hider
 from heimdall.render.content.model import Model
 from heimdall.render.glyphs import Glyphs, glyph_quads
 from heimdall.render.kept import Kept

@@ -13,7 +13,8 @@ import numpy as np
 from heimdall.capture.lens import Camera
 from heimdall.errors import AppError, unknown
 from heimdall.render.content import placing
-from heimdall.render.content.figures import Figure, Figures, Hider, hider, key_of
+from heimdall.render.content.figure import Figure, Hider, hider, key_of
+from heimdall.render.content.figures import Figures
 from heimdall.render.content.light import Light, Room
 from heimdall.render.content.model import Model
 from heimdall.render.content.motion import Animation

@@ -31,7 +31,7 @@ def furniture():
 
 def test_every_piece_is_bundled(furniture):
     bundled = {path.stem for path in Path(ASSETS / "content").glob("*.glb")}
-    assert set(furniture.PIECES) == set(SIZES) == bundled
+    assert set(furniture.PIECES) == set(SIZES) <= bundled
 
 
 @pytest.mark.parametrize("name", SIZES)
