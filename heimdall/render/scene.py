@@ -22,7 +22,7 @@ from heimdall.models.pose import BONES
 from heimdall.models.results import Body, Detection, Hand, Mask
 from heimdall.render import shapes
 from heimdall.render.backdrop import Behind, Copied, Sampled
-from heimdall.render.content.figures import Figure, Hider
+from heimdall.render.content.figure import Figure, Hider
 from heimdall.render.content.model import Model
 from heimdall.render.glyphs import Glyphs, glyph_quads
 from heimdall.render.kept import Kept
@@ -358,7 +358,10 @@ class Scene:
 
     def settle(self) -> bool:
         """Wait until the models that were asked for are loaded; False if they all were."""
-        return self._solids.settle()
+        loaded = self._solids.settle()
+        if loaded and self._surface.software:
+            self._kept.rehearse()
+        return loaded
 
     def took(self, render_ns: float, interval_ns: float) -> None:
         """What the last frame took of the GPU, and how far frames are apart: where they would be
