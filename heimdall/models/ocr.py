@@ -145,7 +145,7 @@ class OCR(Pipeline[list[TextLine]]):
         best = places.argmax(axis=1)
         first = np.flatnonzero((best > 0) & (best != np.concatenate([[0], best[:-1]])))
         text = ""
-        for before, place in zip([None, *first[:-1]], first, strict=True):
+        for before, place in zip([None, *first], first, strict=False):
             letter = self._alphabet[best[place]]
             if before is not None and _part_words(text[-1], letter):
                 between = ink[int((before + 0.5) * STRIDE) : int((place + 0.5) * STRIDE)]
@@ -185,9 +185,9 @@ def pieces(line: np.ndarray, width: int) -> list[tuple[int, int, bool]]:
     found, start, apart = [], 0, False
     while length - start > width:
         low, high = start + int(SHORTEST * width), start + width
-        gap, end = _widest_gap(ink[low:high])
-        found.append((start, low + end, apart))
-        start, apart = low + end, gap >= WORD_GAP
+        end = low + _widest_gap(ink[low:high])[1]
+        found.append((start, end, apart))
+        start, apart = end, _gap_at(ink, end) >= WORD_GAP
     return [*found, (start, length, apart)]
 
 
@@ -212,6 +212,13 @@ def _widest_gap(ink: np.ndarray) -> tuple[int, int]:
         if run and run >= best:
             best, middle = run, column + 1 - run // 2
     return best, middle
+
+
+def _gap_at(ink: np.ndarray, column: int) -> int:
+    """How many columns without ink there are around this one, from ink to ink."""
+    before, after = np.flatnonzero(ink[:column]), np.flatnonzero(ink[column:])
+    end = column + int(after[0]) if len(after) else len(ink)
+    return end - (int(before[-1]) + 1 if len(before) else 0)
 
 
 def _tensor(line: np.ndarray, width: int) -> np.ndarray:

@@ -51,7 +51,7 @@ class MoveNet(Pipeline[list[Body]]):
     def prepare(
         self, stage: int, image: np.ndarray, previous: Sequence[Any], options: Mapping[str, Any]
     ) -> list[Prepared]:
-        left, top, right, bottom = _inside(options.get("region"), image)
+        left, top, right, bottom = inside(options.get("region"), image)
         part = image[top:bottom, left:right]
         canvas, placement = letterbox(part, SIDE, SIDE, centred=True)
         rgb = cv2.cvtColor(canvas, cv2.COLOR_BGR2RGB)
@@ -82,7 +82,7 @@ class MoveNet(Pipeline[list[Body]]):
         return [Body(np.column_stack([points, scores]).astype(np.float32))]
 
 
-def _inside(region: Sequence[float] | None, image: np.ndarray) -> tuple[int, int, int, int]:
+def inside(region: Sequence[float] | None, image: np.ndarray) -> tuple[int, int, int, int]:
     """The region in whole pixels, cut at the picture's edge; all of it if nothing is left."""
     height, width = image.shape[:2]
     if region is None:
