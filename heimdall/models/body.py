@@ -16,9 +16,9 @@ import numpy as np
 
 from heimdall.models import crop
 from heimdall.models.base import Network, Pipeline, Prepared
-from heimdall.models.letterbox import unit_rgb
+from heimdall.models.letterbox import inside, unit_rgb
 from heimdall.models.pose import JOINTS as SEVENTEEN
-from heimdall.models.pose import MoveNet, inside
+from heimdall.models.pose import MoveNet
 from heimdall.models.results import Body, Body3D
 
 SIDE = 256

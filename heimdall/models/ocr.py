@@ -62,8 +62,8 @@ class OCR(Pipeline[list[TextLine]]):
     ``width`` is that of the reader's input for a line 48 pixels high, a multiple of 8. ``score`` is
     the smallest mean probability of a line's letters; of ``most`` lines the largest are read.
 
-    Request option ``region``, a box (left, top, right, bottom) in frame pixels: read only lines
-    whose middle is in it.
+    Request option ``region``, a box (left, top, right, bottom) in frame pixels: read there only,
+    and the closer.
     """
 
     size_step = PPOCR.size_step
@@ -105,8 +105,8 @@ class OCR(Pipeline[list[TextLine]]):
         if stage == 0:
             return self._find.prepare(0, image, previous, options)
         if stage == 1:
-            regions = _chosen(previous[0], options.get("region"), self.most)
-            lines = [flat(image, region) for region in regions]
+            largest = sorted(previous[0], key=_area, reverse=True)[: self.most]
+            lines = [flat(image, region) for region in largest]
             return [Prepared({"x": _tensor(each.image, TURN_WIDTH)}, each) for each in lines]
         tasks = []
         for line in previous:
@@ -230,13 +230,5 @@ def _tensor(line: np.ndarray, width: int) -> np.ndarray:
     return tensor
 
 
-def _chosen(
-    regions: Sequence[TextRegion], box: Sequence[float] | None, most: int
-) -> list[TextRegion]:
-    """The largest of those in the box."""
-    if box is not None:
-        low, high = np.reshape(np.asarray(box, np.float32), (2, 2))
-        middles = [region.corners.mean(axis=0) for region in regions]
-        inside = [bool(((low <= each) & (each <= high)).all()) for each in middles]
-        regions = [region for region, there in zip(regions, inside, strict=True) if there]
-    return sorted(regions, key=lambda region: -cv2.contourArea(np.float32(region.corners)))[:most]
+def _area(region: TextRegion) -> float:
+    return cv2.contourArea(region.corners.astype(np.float32))
