@@ -78,7 +78,7 @@ class PPOCR(Pipeline[list[TextRegion]]):
             grown = (middle, (extent[0] + grow, extent[1] + grow), angle)
             corners = placement.to_frame(clockwise(cv2.boxPoints(grown)))
             corners = corners.clip(0, (placement.width, placement.height))
-            found.append(TextRegion(corners + np.float32(context.corner), score))
+            found.append(TextRegion(corners + np.array(context.corner, np.float32), score))
         return sorted(found, key=lambda region: float(region.corners[0, 1]))
 
 
