@@ -279,7 +279,7 @@ def test_both_backdrops_show_the_same_picture_bars_and_resized_surfaces(headless
 def test_a_ray_meets_what_is_in_the_apps_world_and_nothing_without_one(surface):
     scene = Scene(surface)
     assert scene.hit(3, 4) is None
-    scene.world = SimpleNamespace(hit=lambda x, y: (x, y))
+    scene.world = SimpleNamespace(hit=lambda x, y: (x, y))  # type: ignore[assignment]
     assert scene.hit(3, 4) == (3, 4)
 
 
@@ -291,7 +291,7 @@ def test_models_in_the_world_fade_with_it_and_those_on_the_picture_do_not(surfac
     def changed(at, fade, **how):
         scene = Scene(surface)
         scene.estimates_light = False
-        scene.world = SimpleNamespace(fade=fade)
+        scene.world = SimpleNamespace(fade=fade)  # type: ignore[assignment]
         for _ in range(2):
             scene.begin(grey, 0, camera)
             scene.model("rabbit.glb", at=at, **how)
