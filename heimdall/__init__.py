@@ -28,8 +28,9 @@ imported when it is first used, so that `import heimdall` loads none of OpenCV, 
 from __future__ import annotations
 
 import importlib
-import time
 from typing import TYPE_CHECKING
+
+from heimdall.system import began as _began  # noqa: F401  # the first import: it notes the time
 
 if TYPE_CHECKING:
     from heimdall.app import DNN, App, Feed, RunOptions
@@ -83,8 +84,6 @@ if TYPE_CHECKING:
     )
 
 __version__ = "0.1.0"
-
-IMPORTED_S = time.perf_counter()  # when the program began, near enough: startup_s counts from it
 
 # Each name is also above, for type checkers, and in __all__; a test compares the three.
 _HOMES = {

@@ -363,6 +363,25 @@ def content_report(found: Mapping[str, Any]) -> list[Table | str]:
     return [_table(Path(found["file"]).name, ["", ""], rows), *found["notes"]]
 
 
+def calibration_report(found: Mapping[str, Any]) -> list[Table | str]:
+    """What a camera was found to be; or where its board is."""
+    if "board" in found:
+        return [f"{found['board']}: print it without scaling it to one side only, keep it flat"]
+    camera = found["camera"]
+    rows = [
+        ["picture", f"{camera['width']}x{camera['height']}"],
+        ["fx, fy, px", f"{camera['fx']:.1f}, {camera['fy']:.1f}"],
+        ["give or take, px", f"{found['focal_sd_px']:.2f}"],
+        ["cx, cy, px", f"{camera['cx']:.1f}, {camera['cy']:.1f}"],
+        ["k1, k2, p1, p2, k3", ", ".join(f"{each:.4f}" for each in camera["distortion"])],
+        ["reprojection error, px", f"{found['reprojection_px']:.2f}"],
+        ["views (left out)", f"{found['views']} ({found['not_fit']})"],
+        ["frames with the board", f"{found['seen']} of {found['frames']}"],
+        ["of the picture covered", f"{found['covered']:.0%}"],
+    ]
+    return [_table("Camera", ["", ""], rows), f"kept in {found['file']}"]
+
+
 def check_report(results: Sequence[Mapping[str, Any]]) -> list[Table | str]:
     """One line a model; what could not be checked below."""
     columns = ["model", ">ops", ">fallback", ">rel. error", ">GPU ms", ">chunked", ">chunks"]

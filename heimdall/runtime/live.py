@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from heimdall import IMPORTED_S
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import App, RunOptions
 from heimdall.capture import Camera, Frame, Source
@@ -33,6 +32,7 @@ from heimdall.runtime.setup import Canvas, Setup
 from heimdall.runtime.station import Station
 from heimdall.runtime.telemetry.display import Display
 from heimdall.runtime.telemetry.kept import read_input
+from heimdall.system.began import IMPORTED_S
 from heimdall.system.clock import spin_until
 from heimdall.vocabulary.enums import Lane
 from heimdall.vocabulary.events import Reconfigured

@@ -30,8 +30,8 @@ from heimdall.models.catalog import open_pipeline
 from heimdall.render import Overlay, Scene, Surface, open_surface
 from heimdall.render.preview import Preview
 from heimdall.runtime.building import Building
-from heimdall.runtime.controls import key_labels
 from heimdall.runtime.deployment import Deployment
+from heimdall.runtime.keys import key_labels
 from heimdall.runtime.placing import place_networks
 from heimdall.runtime.processors import Processors, open_processors
 from heimdall.runtime.remote import place_remotely
