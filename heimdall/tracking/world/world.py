@@ -239,6 +239,7 @@ class World:
     def end(self) -> None:
         """End the thread, and keep the map, if there is to be one. Ending twice is allowed."""
         thread, self._thread = self._thread, None
+        self.forget()
         if thread is None:
             return
         thread.close()
