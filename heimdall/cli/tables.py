@@ -59,6 +59,9 @@ def run_summary(summary: Mapping[str, Any]) -> list[Table | str]:
     if (age := summary["picture_age_ms"])["p50"] is not None:
         old = f"{_ms(age['p50'])} ms old p50, {_ms(age['p99'])} ms p99, when shown"
         facts.append(("picture", old))
+    if world := summary.get("world"):
+        seen = f"tracked in {cells.percent(world['tracked'])} of frames, lost {world['lost']} times"
+        facts.append(("world", f"{seen}; a pose takes {_ms(world['pose_ms']['p50'])} ms p50"))
     if summary["gap_utilization"] is not None:
         used = f"{100 * summary['gap_utilization']:.0f}% used while work was waiting"
         facts.append(("gaps", used))

@@ -94,6 +94,10 @@ class PoseTracker:
         """The targets, as they are looked for, in the order given."""
         return self._targets
 
+    def expect(self, pose: Pose) -> None:
+        """The next frame is about at ``pose``: it is followed from there, not looked for."""
+        self._pose, self._step, self._evidence = pose, None, SURE + 1
+
     def advance(
         self, image: np.ndarray, camera: Camera, sequence: int = 0, at_s: float | None = None
     ) -> Tracking:
@@ -181,7 +185,7 @@ class PoseTracker:
                 parts.append((Seen(world, seen.pixels, seen.expected, seen.numbers), 1.0))
         if self.views is not None:
             # A target that is seen well says all: what was learnt from it can only be worse.
-            well = any(len(seen.points) >= 0.5 * seen.expected >= 8 for seen, _ in parts)
+            well = any(len(seen.points) >= max(8, 0.5 * seen.expected) for seen, _ in parts)
             for view in () if well else self.views.near(guess, 1 if parts else 2):
                 seen = register(grey, camera, view.reference, guess, **sides)
                 if seen is not None and len(seen.points):
