@@ -2,8 +2,8 @@
 
 A scenario of the Heimdall paper (Table 1), for visual support: objects and faces are looked for
 all the time, among many people faces more often than objects (section 10.1.1). Only when a person
-is near, the pose network is asked about that person; of several, one after the other. A line of
-text sums up what is there.
+is near, the pose networks are asked about that person, for 33 joints; of several, one after the
+other. A line of text sums up what is there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall import DNN, App, Body, Detection, Frame, Scene
+from heimdall import DNN, App, Body3D, Detection, Frame, Scene
 
 NEAR = 0.45  # of the picture's height: a person so tall is near
 MARGIN = 0.1  # of a person's box, looked at around it
@@ -25,7 +25,7 @@ CROWD = 3  # so many faces
 class Posture:
     """The joints of one near person, found in ``box`` so many detections ago."""
 
-    body: Body
+    body: Body3D
     box: tuple[float, float, float, float]
     age: int = 0
 
@@ -41,7 +41,7 @@ class Surroundings(App):
     # Rates as in the paper's Table 1. As attributes DNNs know the type of their results.
     detect = DNN(model="nanodet", rate_hz=1, max_rate_hz=8)
     face = DNN(model="centerface", rate_hz=1, max_rate_hz=8)
-    pose = DNN(model="movenet", on_event=True, latency_constraint_ms=100, priority="high")
+    pose = DNN(model="body", on_event=True, latency_constraint_ms=100, priority="high")
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,14 +1,15 @@
 """Augmented interactive workspace: documents open beside what is pointed at.
 
 The second scenario of the Heimdall paper (section 2.1): text detection outlines what can be
-selected, the index finger (or the mouse) selects, and a pinch (or a click) looks it up in a
-folder of documents; the page that matches is pinned beside it. A pinch held for a second (or the
-right button) keeps the text as a note: a picture and a JSON file. Key X closes the pages.
+selected, the index finger (or the mouse) selects, and a pinch (or a click) reads what is printed
+there and looks it up in a folder of documents, by its words, else by its looks; the page that
+matches is pinned beside it. A pinch held for a second (or the right button) keeps the text as a
+note: a picture and a JSON file. Key X closes the pages.
 """
 
 from __future__ import annotations
 
-import json
+import textwrap
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,10 +20,12 @@ from typing import ClassVar
 import cv2
 import numpy as np
 
-from heimdall import DNN, Anchor, App, Hand, Key, Pointer, Scene, TextRegion
+from heimdall import DNN, Anchor, App, Hand, Key, Pointer, Scene, TextLine, TextRegion
 from heimdall.system import paths
 
+from .content import notes
 from .content.documents import Document, Library
+from .content.places import around, cut, height, sheet
 
 PINCH, HOLD_S = 0.35, 1.0  # a pinch held so long keeps a note
 LEGIBLE = 9.0  # pixels: lower text is not worth selecting
@@ -54,6 +57,7 @@ class Workspace(App):
     dnns = (  # rates as in the paper's Table 1
         DNN("text", model="ppocr", rate_hz=1, max_rate_hz=5),
         DNN("hand", model="hand", rate_hz=1, max_rate_hz=10),
+        DNN("read", model="ocr", on_event=True, latency_constraint_ms=1000, options={"most": 5}),
     )
 
     def __init__(self) -> None:
@@ -65,6 +69,9 @@ class Workspace(App):
         self.tip: np.ndarray | None = None  # where the finger or the mouse points
         self.texts: list[TextRegion] = []
         self.selected: TextRegion | None = None
+        self.source: Anchor | None = None  # the text that is being read
+        self.sought = (0.0, 0.0, 0.0, 0.0)  # the box around it
+        self.words: list[str] = []  # what was read last
         self.pinched_s: float | None = None  # since when; None: the fingers are open
         self.buttons: frozenset[str] = frozenset()
         self.message, self.message_until_s = "", 0.0
@@ -81,6 +88,8 @@ class Workspace(App):
         self.image = frame.image
         if dnn == "hand" and result:
             self.follow(result[0])
+        elif dnn == "read":
+            self.look_up(result)
 
     def follow(self, hand: Hand) -> None:
         """The index finger points; thumb and index together search, held they keep a note."""
@@ -105,14 +114,24 @@ class Workspace(App):
         return texts[np.argmin(away)] if min(away) < REACH * self.image.shape[1] else None
 
     def search(self) -> None:
-        """Look up what the selected text is printed on; the answer comes a few frames later."""
-        if self.selected is None or self.image is None:
+        """Read the selected text and those around it; the answer comes some frames later."""
+        if self.selected is not None:
+            middle = self.selected.corners.mean(axis=0)
+            self.source = self.anchor((float(middle[0]), float(middle[1])))
+            beside = [text.corners for text in self.texts if near(text, middle)]
+            self.sought = around(np.vstack([*beside, middle - SEARCHED, middle + SEARCHED]), 0)
+            self.request("read", region=self.sought)
+
+    def look_up(self, lines: list[TextLine]) -> None:
+        """Find the document that says this, or shows what is there."""
+        if self.source is None or self.image is None:
             return
-        x, y = self.selected.corners.mean(axis=0)
-        across, down = SEARCHED
-        patch = cut(self.image, (x - across, y - down, x + across, y + down))
-        source = self.anchor((float(x), float(y)))
-        self.in_background(lambda: self.found.append((self.library.find(patch), source)))
+        source, at = self.source, np.array(self.source.at)
+        lines = sorted(lines, key=lambda line: float(np.linalg.norm(line.corners.mean(0) - at)))
+        self.words = words = [line.text for line in lines]  # what was pointed at comes first
+        self.tell(textwrap.shorten(words[0], 60) if words else "nothing to read")
+        patch = cut(self.image, self.sought)
+        self.in_background(lambda: self.found.append((self.library.find(patch, words), source)))
 
     def open(self, document: Document | None, source: Anchor, size: tuple[int, int]) -> None:
         """Pin a page beside its text, right or left; one that is open stays where it is."""
@@ -124,20 +143,18 @@ class Workspace(App):
             self.opened = [*self.opened, Opened(document, source, place)][-KEPT:]
 
     def keep_note(self) -> None:
-        """Save the selected text as a picture, and where and when it was seen as JSON."""
+        """Save the selected text as a picture, and what was read, where and when as JSON."""
         if self.selected is None or self.image is None:
             return
-        corners, name = self.selected.corners, time.strftime("note-%Y%m%d-%H%M%S")
-        picture = cut(self.image, (*(corners.min(axis=0) - 4), *(corners.max(axis=0) + 4)))
+        corners = self.selected.corners
+        picture = cut(self.image, around(corners, 4))
         about = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-            "picture": f"{name}.png",
             "corners": corners.round(1).tolist(),
             "score": round(self.selected.score, 3),
+            "read": self.words,
             "documents": [opened.document.path.name for opened in self.opened],
         }
-        paths.replace_file(self.notes / f"{name}.png", cv2.imencode(".png", picture)[1].tobytes())
-        paths.replace_file(self.notes / f"{name}.json", json.dumps(about, indent=1).encode())
+        notes.keep(self.notes, picture, about)
         self.tell(f"note kept in {self.notes}")
 
     def tell(self, message: str) -> None:
@@ -146,7 +163,7 @@ class Workspace(App):
     def draw(self, scene: Scene) -> None:
         while self.found:
             self.open(*self.found.pop(0), scene.picture_size)
-        texts = [text for text in self.tracked("text") or [] if height(text) >= LEGIBLE]
+        texts = [text for text in self.tracked("text") or [] if height(text.corners) >= LEGIBLE]
         self.texts, self.selected = texts, self.select(texts)
         scene.polygons([text.corners for text in texts if text is not self.selected], "#7dd3fc")
         if self.selected is not None:
@@ -159,15 +176,10 @@ class Workspace(App):
 
     def draw_page(self, scene: Scene, opened: Opened) -> None:
         """The page, turned a little towards the text, and a line that leads to it."""
-        size = np.array(scene.picture_size)
         page, at = opened.document.page, np.array(opened.source.at)
-        half = np.array(page.shape[1::-1]) / page.shape[0] / 2 * TALL * size[1]
-        middle = np.clip(opened.place + at - opened.source.origin, half + 6, size - half - 6)
-        turn = 0.04 * np.sign(middle[0] - at[0])  # the far edge looks shorter
-        unit = np.array([(-1, -1 + turn), (1, -1 - turn), (1, 1 + turn), (-1, 1 - turn)])
-        corners = middle + unit * half
-        edge = corners[[0, 3]] if turn > 0 else corners[[1, 2]]
-        scene.skeleton(np.array([at, edge.mean(axis=0)]), [(0, 1)], "#facc15")
+        place = opened.place + at - opened.source.origin
+        corners, edge = sheet(page, place, TALL, scene.picture_size, at)
+        scene.skeleton(np.array([at, edge]), [(0, 1)], "#facc15")
         scene.picture(page, corners)
 
     def on_pointer(self, pointer: Pointer, scene: Scene) -> None:
@@ -183,12 +195,6 @@ class Workspace(App):
             self.opened = []
 
 
-def height(text: TextRegion) -> float:
-    """The shorter side of a text's outline, pixels."""
-    return float(np.linalg.norm(np.diff(text.corners[:3], axis=0), axis=1).min())
-
-
-def cut(image: np.ndarray, box: tuple[float, float, float, float]) -> np.ndarray:
-    """A copy of the part of the picture inside a box (left, top, right, bottom)."""
-    left, top, right, bottom = (max(round(float(edge)), 0) for edge in box)
-    return image[top : max(bottom, top + 1), left : max(right, left + 1)].copy()
+def near(text: TextRegion, place: np.ndarray) -> bool:
+    """Whether the middle of a text is near enough to belong to what is looked up there."""
+    return bool((abs(text.corners.mean(axis=0) - place) < SEARCHED).all())

@@ -1,13 +1,15 @@
-"""A folder of Markdown documents that is searched by looks.
+"""A folder of Markdown documents that is searched by words, then by looks.
 
-No bundled network reads letters, so a document is not found by its words: what is pointed at is
-compared with the document's pictures and its own page, by SIFT features whose places agree on one
-perspective (Lowe 2004: ratio test, then RANSAC). A printed page finds its file, a thing the
-document that shows it.
+What was read is compared with the documents letter by letter, in runs of five without the spaces
+between words (Broder 1997: containment of shingles): a reader that takes a 0 for an o, or misses a
+space, still finds the page. Where nothing can be read, what is pointed at is compared with the
+document's pictures and its own page, by SIFT features whose places agree on one perspective (Lowe
+2004: ratio test, then RANSAC).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +28,9 @@ _AGREEING = 8  # features that must fit one perspective: right documents had 8-6
 _MISFIT = 4.0  # pixels
 _FEATURES = 1000
 _ZOOM = (0.02, 50.0)  # areas that grow or shrink more are a wrong fit
+# Of what was read, runs of letters so long; how many there must be, and which share of them a
+# document must hold.
+_RUN, _RUNS, _HELD = 5, 8, 0.5
 _SQUARE = np.array([[0, 0], [100, 0], [100, 100], [0, 100]], np.float32)
 
 
@@ -62,12 +67,14 @@ def _plausible(homography: np.ndarray, middle: np.ndarray) -> bool:
 
 @dataclass(frozen=True)
 class Document:
-    """A Markdown file: its title, its first page as RGBA uint8 (h, w, 4), and how it looks."""
+    """A Markdown file: its title, its first page as RGBA uint8 (h, w, 4), how it looks, and the
+    runs of letters in it."""
 
     title: str
     path: Path
     page: np.ndarray
     looks: tuple[Look, ...]
+    runs: frozenset[str]
 
 
 class Library:
@@ -81,9 +88,25 @@ class Library:
         if not self.documents:
             raise ConfigError(f"no documents in {folder}: put Markdown files (*.md) there")
 
-    def find(self, picture: np.ndarray) -> Document | None:
-        """The document that shows what ``picture``, BGR uint8 (h, w, 3), shows; None if none
-        does. Takes 0.1-0.3 s: call it on a thread of your own."""
+    def find(self, picture: np.ndarray, lines: Sequence[str] = ()) -> Document | None:
+        """The document that says what ``lines`` say, else the one that shows what ``picture``, BGR
+        uint8 (h, w, 3), shows; None if none does. Looking takes 0.1-0.3 s: call it on a thread of
+        your own."""
+        return self.saying(lines) or self.showing(picture)
+
+    def saying(self, lines: Sequence[str]) -> Document | None:
+        """The document with the words of these lines, as they were read; None where they are too
+        few, or in no document."""
+        read = frozenset().union(*(runs(line) for line in lines))
+        if len(read) < _RUNS:
+            return None
+        held, document = max(
+            ((len(read & each.runs), each) for each in self.documents), key=lambda found: found[0]
+        )
+        return document if held >= _HELD * len(read) else None
+
+    def showing(self, picture: np.ndarray) -> Document | None:
+        """The document that shows what ``picture`` shows; None if none does."""
         views = [
             look(cv2.resize(picture, None, fx=x, fy=y, interpolation=cv2.INTER_CUBIC))
             for x, y in STRETCHES
@@ -91,6 +114,12 @@ class Library:
         ranked = [(_best(document, views), document) for document in self.documents]
         agreeing, document = max(ranked, key=lambda each: each[0])
         return document if agreeing >= _AGREEING else None
+
+
+def runs(text: str) -> frozenset[str]:
+    """Every run of five letters and digits of a text, whatever is between them."""
+    letters = "".join(filter(str.isalnum, text.casefold()))
+    return frozenset(letters[start : start + _RUN] for start in range(len(letters) - _RUN + 1))
 
 
 def look(picture: np.ndarray) -> Look:
@@ -118,4 +147,4 @@ def _open(path: Path) -> Document:
     read = [cv2.imread(str(path.parent / name)) for name in pictures(text)]
     shown = [picture for picture in read if picture is not None]
     looks = [look(picture) for picture in (np.ascontiguousarray(sheet[..., 2::-1]), *shown)]
-    return Document(title, path, sheet, tuple(looks))
+    return Document(title, path, sheet, tuple(looks), runs(text))

@@ -110,7 +110,8 @@ class Throttle(Table):
 
 class Scenario(Table):
     """A workload. ``fps``, ``size`` (width, height) and ``scheduler`` are the app's where the
-    file is silent; ``dnns`` holds what the file says, ``declared`` all DNNs as they will run."""
+    file is silent; ``dnns`` holds what the file says, ``declared`` all DNNs as they will run;
+    those ``without`` names are the app's and not this workload's."""
 
     name: str
     title: str
@@ -121,6 +122,7 @@ class Scenario(Table):
     seed: int = 0
     throttle: Throttle | None = None  # in a simulation; a machine that runs does as it does
     dnns: Mapping[str, DnnSettings] = Field(default_factory=dict)
+    without: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _size_can_be_drawn(self) -> Scenario:
@@ -165,7 +167,8 @@ class Scenario(Table):
                 settings.applied_to(DNN(name, model=settings.model or settings.reference or name))
                 for name, settings in self.dnns.items()
             )
-        return tuple(self.settings(dnn.name).applied_to(dnn) for dnn in self.app_class().dnns)
+        kept = [dnn for dnn in self.app_class().dnns if dnn.name not in self.without]
+        return tuple(self.settings(dnn.name).applied_to(dnn) for dnn in kept)
 
 
 def load_scenario(name_or_path: str) -> Scenario:
@@ -183,7 +186,11 @@ def load_scenario(name_or_path: str) -> Scenario:
         validate(app)
         table["app"] = _beside(path, table["app"])
         table = {"fps": app.fps, "size": app.size, "scheduler": name_of(app.scheduler), **table}
-        _check_names(path, table.get("dnns"), [dnn.name for dnn in app.dnns])
+        names = [dnn.name for dnn in app.dnns]
+        _check_names(path, table.get("without"), names)
+        left_out = table.get("without")
+        kept = [name for name in names if not (isinstance(left_out, list) and name in left_out)]
+        _check_names(path, table.get("dnns"), kept)
     try:
         scenario = Scenario.model_validate({"title": path.stem, **table, "name": path.stem})
         dnns = scenario.declared()
@@ -248,7 +255,7 @@ def _beside(path: Path, app: str) -> str:
 
 
 def _check_names(path: Path, dnns: object, declared: list[str]) -> None:
-    for name in dnns if isinstance(dnns, Mapping) else ():
+    for name in dnns if isinstance(dnns, Mapping | list) else ():
         if name not in declared:
             raise ConfigError(f"scenario {path}: {unknown('DNN', str(name), declared)}")
 

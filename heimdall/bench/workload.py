@@ -21,7 +21,8 @@ def as_app(scenario: Scenario) -> type[App]:
 
     Event processes replace the app's demo events: an event asks for a DNN with the options of the
     app's last request. Results of a network that only stands in for the app's do not reach the
-    app, for it could not read them. Raises ConfigError for a scenario without an app.
+    app, for it could not read them; a DNN that the scenario leaves out never has any. Raises
+    ConfigError for a scenario without an app.
     """
     if scenario.throttle is not None:
         raise ConfigError(
@@ -48,12 +49,22 @@ def as_app(scenario: Scenario) -> type[App]:
             return scenario.name
 
         def request(self, dnn: str, **options: Any) -> None:
+            if dnn in scenario.without:
+                return
             self.__dict__.setdefault("last_options", {})[dnn] = options
             super().request(dnn, **options)
 
         def on_result(self, dnn: str, result: Any, frame: Frame) -> None:
             if dnn not in strangers:
                 super().on_result(dnn, result, frame)
+
+        def adjust(self, dnn: str, **wishes: Any) -> None:
+            if dnn not in scenario.without:
+                super().adjust(dnn, **wishes)
+
+        def _check_declared(self, dnn: str) -> None:
+            if dnn not in scenario.without:
+                super()._check_declared(dnn)
 
         def demo_events(self) -> Iterator[float]:
             if not processes:

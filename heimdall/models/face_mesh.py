@@ -7,6 +7,7 @@ iris network has only seen the other.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,20 @@ FACE_REACH = 1.35
 EYE_REACH = 2.3  # of an eye's crop over the distance of its corners
 CORNERS = ((33, 133), (362, 263))  # of both eyes in the mesh, from left to right in the picture
 MIRRORED = 1  # which of the two
+# Lines along a face's features, from point to point: its outline, then eyes, brows and lips.
+_FEATURES = (
+    "10-338-297-332-284-251-389-356-454-323-361-288-397-365-379-378-400-377-152"
+    "-148-176-149-150-136-172-58-132-93-234-127-162-21-54-103-67-109-10",
+    "33-7-163-144-145-153-154-155-133-173-157-158-159-160-161-246-33",
+    "263-249-390-373-374-380-381-382-362-398-384-385-386-387-388-466-263",
+    "70-63-105-66-107-55-65-52-53-46",
+    "300-293-334-296-336-285-295-282-283-276",
+    "61-146-91-181-84-17-314-405-321-375-291-409-270-269-267-0-37-39-40-185-61",
+    "78-95-88-178-87-14-317-402-318-324-308-415-310-311-312-13-82-81-80-191-78",
+)
+CONTOURS = tuple(
+    pair for chain in _FEATURES for pair in pairwise(int(point) for point in chain.split("-"))
+)
 
 
 class FaceMeshes(Pipeline[list[FaceMesh]]):

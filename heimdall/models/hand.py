@@ -23,6 +23,7 @@ HAND_SIDE = 224
 ANCHORS_PER_CELL = ((8, 2), (16, 6))  # stride, anchors of every cell
 WRIST, MIDDLE_KNUCKLE = 0, 2  # key points of a palm
 REACH = 2.6  # side of the crop over that of the palm's box
+DEPTH = 0.4  # how much of a pixel across the network's unit of depth is, as MediaPipe has it
 LIFT = 0.5  # the crop's centre lies this many box heights towards the fingers
 
 
@@ -107,7 +108,8 @@ class Hands(Pipeline[list[Hand]]):
         presence = float(outputs["Identity_1"][0, 0])
         if presence < self.presence:
             return None
-        points = crop.to_frame(outputs["Identity"].reshape(21, 3), to_crop)
+        raw = outputs["Identity"].reshape(21, 3) * np.array([1, 1, 1 / DEPTH], np.float32)
+        points = crop.to_frame(raw, to_crop)
         world = crop.turned_to_frame(outputs["Identity_3"].reshape(21, 3), to_crop)
         # the network was trained on mirrored selfies, where a right hand looks like a left one
         side = "left" if outputs["Identity_2"][0, 0] > 0.5 else "right"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import cv2
@@ -48,6 +49,18 @@ class Letterbox:
         """Input boxes (n, 4: left, top, right, bottom) as frame boxes, cut at the frame's edge."""
         corners = self.to_frame(np.asarray(boxes, np.float32).reshape(-1, 2, 2))
         return corners.clip(0, (self.width, self.height)).reshape(-1, 4)
+
+
+def inside(region: Sequence[float] | None, image: np.ndarray) -> tuple[int, int, int, int]:
+    """The region in whole pixels, cut at the picture's edge; all of it if nothing is left."""
+    height, width = image.shape[:2]
+    if region is None:
+        return 0, 0, width, height
+    left, top = max(int(region[0]), 0), max(int(region[1]), 0)
+    right, bottom = min(int(region[2]), width), min(int(region[3]), height)
+    if right - left < 2 or bottom - top < 2:
+        return 0, 0, width, height
+    return left, top, right, bottom
 
 
 def fit(

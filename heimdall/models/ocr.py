@@ -62,8 +62,8 @@ class OCR(Pipeline[list[TextLine]]):
     ``width`` is that of the reader's input for a line 48 pixels high, a multiple of 8. ``score`` is
     the smallest mean probability of a line's letters; of ``most`` lines the largest are read.
 
-    Request option ``region``, a box (left, top, right, bottom) in frame pixels: read only lines
-    whose middle is in it.
+    Request option ``region``, a box (left, top, right, bottom) in frame pixels: read there only,
+    and the closer.
     """
 
     size_step = PPOCR.size_step
@@ -105,8 +105,8 @@ class OCR(Pipeline[list[TextLine]]):
         if stage == 0:
             return self._find.prepare(0, image, previous, options)
         if stage == 1:
-            regions = _chosen(previous[0], options.get("region"), self.most)
-            lines = [flat(image, region) for region in regions]
+            largest = sorted(previous[0], key=_area, reverse=True)[: self.most]
+            lines = [flat(image, region) for region in largest]
             return [Prepared({"x": _tensor(each.image, TURN_WIDTH)}, each) for each in lines]
         tasks = []
         for line in previous:
@@ -145,7 +145,7 @@ class OCR(Pipeline[list[TextLine]]):
         best = places.argmax(axis=1)
         first = np.flatnonzero((best > 0) & (best != np.concatenate([[0], best[:-1]])))
         text = ""
-        for before, place in zip([None, *first[:-1]], first, strict=True):
+        for before, place in zip([None, *first], first, strict=False):
             letter = self._alphabet[best[place]]
             if before is not None and _part_words(text[-1], letter):
                 between = ink[int((before + 0.5) * STRIDE) : int((place + 0.5) * STRIDE)]
@@ -185,9 +185,9 @@ def pieces(line: np.ndarray, width: int) -> list[tuple[int, int, bool]]:
     found, start, apart = [], 0, False
     while length - start > width:
         low, high = start + int(SHORTEST * width), start + width
-        gap, end = _widest_gap(ink[low:high])
-        found.append((start, low + end, apart))
-        start, apart = low + end, gap >= WORD_GAP
+        end = low + _widest_gap(ink[low:high])[1]
+        found.append((start, end, apart))
+        start, apart = end, _gap_at(ink, end) >= WORD_GAP
     return [*found, (start, length, apart)]
 
 
@@ -214,6 +214,13 @@ def _widest_gap(ink: np.ndarray) -> tuple[int, int]:
     return best, middle
 
 
+def _gap_at(ink: np.ndarray, column: int) -> int:
+    """How many columns without ink there are around this one, from ink to ink."""
+    before, after = np.flatnonzero(ink[:column]), np.flatnonzero(ink[column:])
+    end = column + int(after[0]) if len(after) else len(ink)
+    return end - (int(before[-1]) + 1 if len(before) else 0)
+
+
 def _tensor(line: np.ndarray, width: int) -> np.ndarray:
     """A line in an input (1, 3, 48, width): at its left, or squeezed into it."""
     if line.shape[1] > width:
@@ -223,13 +230,5 @@ def _tensor(line: np.ndarray, width: int) -> np.ndarray:
     return tensor
 
 
-def _chosen(
-    regions: Sequence[TextRegion], box: Sequence[float] | None, most: int
-) -> list[TextRegion]:
-    """The largest of those in the box."""
-    if box is not None:
-        low, high = np.reshape(np.asarray(box, np.float32), (2, 2))
-        middles = [region.corners.mean(axis=0) for region in regions]
-        inside = [bool(((low <= each) & (each <= high)).all()) for each in middles]
-        regions = [region for region, there in zip(regions, inside, strict=True) if there]
-    return sorted(regions, key=lambda region: -cv2.contourArea(np.float32(region.corners)))[:most]
+def _area(region: TextRegion) -> float:
+    return cv2.contourArea(region.corners.astype(np.float32))

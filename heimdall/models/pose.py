@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from heimdall.models.base import Network, Pipeline, Prepared
-from heimdall.models.letterbox import Letterbox, letterbox
+from heimdall.models.letterbox import Letterbox, inside, letterbox
 from heimdall.models.results import Body
 
 SIDE = 192
@@ -51,7 +51,7 @@ class MoveNet(Pipeline[list[Body]]):
     def prepare(
         self, stage: int, image: np.ndarray, previous: Sequence[Any], options: Mapping[str, Any]
     ) -> list[Prepared]:
-        left, top, right, bottom = _inside(options.get("region"), image)
+        left, top, right, bottom = inside(options.get("region"), image)
         part = image[top:bottom, left:right]
         canvas, placement = letterbox(part, SIDE, SIDE, centred=True)
         rgb = cv2.cvtColor(canvas, cv2.COLOR_BGR2RGB)
@@ -80,15 +80,3 @@ class MoveNet(Pipeline[list[Body]]):
         exact = np.stack([columns, rows], axis=1) + offsets[rows, columns, joint][:, ::-1]
         points = placement.to_frame(exact * (SIDE / CELLS)) + corner
         return [Body(np.column_stack([points, scores]).astype(np.float32))]
-
-
-def _inside(region: Sequence[float] | None, image: np.ndarray) -> tuple[int, int, int, int]:
-    """The region in whole pixels, cut at the picture's edge; all of it if nothing is left."""
-    height, width = image.shape[:2]
-    if region is None:
-        return 0, 0, width, height
-    left, top = max(int(region[0]), 0), max(int(region[1]), 0)
-    right, bottom = min(int(region[2]), width), min(int(region[3]), height)
-    if right - left < 2 or bottom - top < 2:
-        return 0, 0, width, height
-    return left, top, right, bottom

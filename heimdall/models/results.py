@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
+from heimdall.models.gestures import gesture
 from heimdall.models.head import head_pose
 
 
@@ -54,6 +55,12 @@ class Hand:
         """The index finger is stretched out, the middle finger is not."""
         index, middle = np.linalg.norm(self.points[[8, 12], :2] - self.points[0, :2], axis=1)
         return bool(index > 1.25 * middle)
+
+    @property
+    def gesture(self) -> str | None:
+        """Which of `heimdall.models.gestures.GESTURES` this is, if any: "open palm", "fist",
+        "point", "victory", "pinch", "thumb up", "thumb down"."""
+        return gesture(self.points if self.world is None else self.world)
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import cv2
 import numpy as np
 
 from heimdall.models.base import Network, Pipeline, Prepared
-from heimdall.models.letterbox import Letterbox, letterbox, planes, sides
+from heimdall.models.letterbox import Letterbox, inside, letterbox, planes, sides
 from heimdall.models.results import TextRegion
 
 INK = 0.3  # probability above which a pixel belongs to a text's core
@@ -19,10 +20,23 @@ TALLEST = 0.25  # of the picture's height: what is taller is a dark object, not 
 MOST = 200  # a page of noise must not cost more than this many regions
 
 
+@dataclass(frozen=True)
+class Part:
+    """What of a frame the network saw: where its ``corner`` (x, y) is, how it lies in the input,
+    and how tall a line may be, input pixels."""
+
+    corner: tuple[int, int]
+    placement: Letterbox
+    tallest: float
+
+
 class PPOCR(Pipeline[list[TextRegion]]):
     """Result: list[TextRegion], one a text line, from top to bottom.
 
     ``size`` = (height, width) of the input, multiples of 32: larger finds smaller text.
+
+    Request option ``region``, a box (left, top, right, bottom) in frame pixels: look there only,
+    and the closer.
     """
 
     size_step = 32
@@ -37,19 +51,21 @@ class PPOCR(Pipeline[list[TextRegion]]):
     def prepare(
         self, stage: int, image: np.ndarray, previous: Sequence[Any], options: Mapping[str, Any]
     ) -> list[Prepared]:
-        canvas, placement = letterbox(image, self.width, self.height)
+        left, top, right, bottom = inside(options.get("region"), image)
+        canvas, placement = letterbox(image[top:bottom, left:right], self.width, self.height)
+        part = Part((left, top), placement, TALLEST * image.shape[0] * placement.scale)
         tensor = planes(canvas, rgb=False, scale=1 / 127.5)
         tensor -= 1.0
-        return [Prepared({"x": tensor}, placement)]
+        return [Prepared({"x": tensor}, part)]
 
     def decode(
-        self, stage: int, outputs: Mapping[str, np.ndarray], context: Letterbox
+        self, stage: int, outputs: Mapping[str, np.ndarray], context: Part
     ) -> list[TextRegion]:
         ink = outputs["sigmoid_0.tmp_0"][0, 0]
         core = (ink > INK).view(np.uint8)
         contours, _ = cv2.findContours(core, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
         contours = sorted(contours, key=len, reverse=True)[:MOST]
-        tallest = TALLEST * context.inner[1]
+        placement = context.placement
         found = []
         for contour in contours:
             middle, extent, angle = cv2.minAreaRect(contour)
@@ -57,12 +73,12 @@ class PPOCR(Pipeline[list[TextRegion]]):
             if min(extent) < SMALLEST or score < self.score:
                 continue
             grow = 2 * extent[0] * extent[1] * UNCLIP / (2 * (extent[0] + extent[1]))
-            if min(extent) + grow > tallest:
+            if min(extent) + grow > context.tallest:
                 continue
             grown = (middle, (extent[0] + grow, extent[1] + grow), angle)
-            corners = context.to_frame(clockwise(cv2.boxPoints(grown)))
-            corners = corners.clip(0, (context.width, context.height))
-            found.append(TextRegion(corners, score))
+            corners = placement.to_frame(clockwise(cv2.boxPoints(grown)))
+            corners = corners.clip(0, (placement.width, placement.height))
+            found.append(TextRegion(corners + np.array(context.corner, np.float32), score))
         return sorted(found, key=lambda region: float(region.corners[0, 1]))
 
 

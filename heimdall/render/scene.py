@@ -18,8 +18,10 @@ import numpy as np
 
 from heimdall.capture.lens import Camera
 from heimdall.errors import AppError, ConfigError
-from heimdall.models.pose import BONES
-from heimdall.models.results import Body, Detection, Hand, Mask
+from heimdall.models.body import BONES as BONES_33
+from heimdall.models.face_mesh import CONTOURS
+from heimdall.models.pose import BONES as BONES_17
+from heimdall.models.results import Body, Body3D, Detection, FaceMesh, Hand, Mask
 from heimdall.render import shapes
 from heimdall.render.backdrop import Behind, Copied, Sampled
 from heimdall.render.content.figure import Figure, Hider
@@ -35,6 +37,7 @@ from heimdall.render.solids import SOLIDS, Solid, Solids
 from heimdall.render.stage import Piece
 from heimdall.render.surface import Surface
 from heimdall.render.textures import TextureCache, mask_textures
+from heimdall.tracking import Hit, World
 
 HAND_BONES = tuple(
     bone
@@ -43,7 +46,9 @@ HAND_BONES = tuple(
 )
 _PALETTE = ("#2dd4bf", "#f59e0b", "#60a5fa", "#f472b6", "#a3e635", "#c084fc", "#fb7185", "#facc15")
 _PINCHED = 0.35
-_SEEN = 0.3  # score of a joint that is drawn
+_SEEN, _VISIBLE = 0.3, 0.5  # score of a joint that is drawn, of 17 and of 33
+_TURN = np.linspace(0, 2 * np.pi, 12, endpoint=False)
+_CIRCLE = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=1)
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,7 @@ class Scene:
         self._sequence: int | None = None
         # What took the picture, with its pose in the world where that is known.
         self.camera: Camera | None = None
+        self.world: World | None = None  # of the app that draws
         self._layers: list[_Layer] = []
         self._behind: Behind | None = None
         self._box = Letterbox.fit((1, 1), surface.size)
@@ -132,6 +138,13 @@ class Scene:
     def picture_size(self) -> tuple[int, int]:
         """Width and height of the camera picture in pixels."""
         return self._box.picture
+
+    def hit(self, x: float, y: float) -> Hit | None:
+        """What the ray through a pixel of the picture meets first in the app's world: its targets,
+        planes and the ground around them. None where it meets nothing, or nobody knows where the
+        camera is. ``scene.model(..., at=hit)`` stands there, its front to the camera;
+        ``self.world.anchor(hit)`` keeps the place."""
+        return self.world.hit(x, y) if self.world is not None else None
 
     # Layers, in the order in which they are drawn.
 
@@ -192,13 +205,28 @@ class Scene:
                 ]
                 self._layers.append(_Bars(np.concatenate(ring)))
 
-    def bodies(self, bodies: Sequence[Body], color: Color = "#a3e635") -> None:
+    def bodies(self, bodies: Sequence[Body | Body3D], color: Color = "#a3e635") -> None:
         """Each body's skeleton, of the joints that are in sight."""
         for body in bodies:
-            seen = body.joints[:, 2] > _SEEN
+            if isinstance(body, Body3D):
+                every, seen = BONES_33, body.joints[:, 3] > _VISIBLE
+            else:
+                every, seen = BONES_17, body.joints[:, 2] > _SEEN
             place = np.cumsum(seen) - 1  # of each joint among those seen
-            bones = [(place[a], place[b]) for a, b in BONES if seen[a] and seen[b]]
+            bones = [(place[a], place[b]) for a, b in every if seen[a] and seen[b]]
             self.skeleton(body.joints[seen], bones, color)
+
+    def faces(self, faces: Sequence[FaceMesh], color: Color = "#e0f2fe") -> None:
+        """The lines of each face: its outline, eyes, brows, lips, and both irises."""
+        thin, pairs = 0.6 * self._pen, np.array(CONTOURS)
+        for face in faces:
+            places = self._screen_points(face.points)
+            rows = [shapes.lines(places[pairs[:, 0]], places[pairs[:, 1]], thin, color)]
+            for middle, *rim in face.irises[..., :2]:
+                radius = np.linalg.norm(rim - middle, axis=1).mean()
+                ring = self._screen_points(middle + radius * _CIRCLE)
+                rows.append(shapes.outline(ring, thin, color))
+            self._layers.append(_Bars(np.concatenate(rows)))
 
     def polygons(self, polygons: Sequence[np.ndarray], color: Color = "#facc15") -> None:
         """Closed outlines through the corners (n, 2) of each polygon."""
@@ -288,8 +316,8 @@ class Scene:
         in metres. ``ground``: its lowest point, not its origin, is on the anchor's plane, where its
         shadow falls. ``animation``: which one is played, by name or number, at ``time`` in seconds
         (None: by the clock), over and over. ``fade``: 1 to 0; a model with 0 is loaded and not
-        drawn. ``texture``: RGB uint8 in place of a material's picture, by the material's name, or
-        of the first one's.
+        drawn; while the app's world is lost, what stands in it fades by itself. ``texture``: RGB
+        uint8 in place of a material's picture, by the material's name, or of the first one's.
 
         It is loaded beside the frames: None is returned until it is there, then what it has.
         Raises AppError and ModelError for files that cannot be drawn. Docs: docs/models3d.md.
@@ -298,6 +326,8 @@ class Scene:
         for image in given:
             if image is not None:
                 _check_image(image)
+        if self.world is not None and not isinstance(at, tuple | list | np.ndarray):
+            fade *= self.world.fade
         model, figure = self._solids.figure(
             file,
             at,

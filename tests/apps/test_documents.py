@@ -1,4 +1,4 @@
-"""Documents are found by what they show."""
+"""Documents are found by what they say, and by what they show."""
 
 from __future__ import annotations
 
@@ -27,6 +27,41 @@ def test_every_document_has_a_title_and_a_page(library):
     titles = {document.path.stem: document.title for document in library.documents}
     assert titles["one-gpu"] == "Four networks, one GPU"
     assert all(document.page.shape[2] == 4 for document in library.documents)
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        (["A GPU runs one thing at atime and cannot"], "one-gpu.md"),
+        (["handedoverwholedelaystheframethatis", "dueinioms."], "one-gpu.md"),
+        (["be interruptedA network of 6o ms that"], "one-gpu.md"),
+        (["biscuits, sold in yelow boxes"], "camprodon.md"),
+        (["POINT AND CLICK;", "the right button keeps a note"], "reading-a-page.md"),
+    ],
+)
+def test_what_was_read_finds_its_document_mistakes_and_all(library, lines, name):
+    assert library.saying(lines).path.name == name
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        ["So"],
+        ["frame", "gap"],  # in a document, and in many another
+        ["The quick brown fox jumps over the lazy dog"],
+        ["Notice: double parking prohibited at all times"],
+        ["A road of 60 km that is closed in winter"],
+    ],
+)
+def test_other_words_find_nothing(library, lines):
+    assert library.saying(lines) is None
+
+
+def test_words_count_before_looks(library):
+    box = frame("box.mp4", 120)[60:260, 300:560]
+    assert library.find(box, ["draw first, always"]).path.name == "one-gpu.md"
+    assert library.find(box, ["CMPR0D"]).path.name == "camprodon.md"
 
 
 def test_a_thing_finds_the_document_with_its_picture(library):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from heimdall.coordinator.replay import replay
-from heimdall.models.results import Body, Detection
+from heimdall.models.results import Body3D, Detection
 
 NEAR_LEFT = Detection("person", 0.9, (50, 50, 200, 450))
 NEAR_RIGHT = Detection("person", 0.8, (400, 60, 560, 460))
@@ -19,11 +19,11 @@ FAR = Detection("person", 0.7, (300, 200, 340, 300))
 CHAIR = Detection("chair", 0.6, (10, 10, 300, 470))
 
 
-def body(x: float) -> Body:
-    joints = np.zeros((17, 3), np.float32)
-    joints[:, 0], joints[:, 1] = x, np.linspace(100, 400, 17)
-    joints[:, 2] = 0.9
-    return Body(joints)
+def body(x: float) -> Body3D:
+    joints = np.zeros((33, 4), np.float32)
+    joints[:, 0], joints[:, 1] = x, np.linspace(100, 400, 33)
+    joints[:, 3] = 0.9
+    return Body3D(joints, np.zeros((33, 3), np.float32), 0.9)
 
 
 def test_nobody_near_asks_for_no_pose(play, grey):

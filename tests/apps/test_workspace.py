@@ -9,11 +9,15 @@ import cv2
 import numpy as np
 import pytest
 
-from heimdall.models.results import Hand, TextRegion
+from heimdall.models.results import Hand, TextLine, TextRegion
 from heimdall.render import Pointer
 
 DESK = 20  # a frame of desk.mp4 and where a line of its page is
 LINE = TextRegion(np.array([(165, 310), (470, 310), (470, 330), (165, 330)], np.float32), 0.95)
+READ = [
+    TextLine(LINE.corners, 0.9, text)
+    for text in ("be interrupted A networkof 6o ms that is", "handed over whole delays the frame")
+]
 OTHER = TextRegion(np.array([(190, 280), (300, 280), (300, 296), (190, 296)], np.float32), 0.9)
 
 
@@ -65,6 +69,14 @@ def test_a_pinch_opens_the_document_whose_page_this_is(stage, clip):
     stage.show(desk, text=[OTHER, LINE], hand=[hand((300, 335), pinched=False)])
     before = stage.show(desk)
     stage.show(desk, hand=[hand((300, 325), pinched=True)])
+    ((dnn, options),) = stage.requests()
+    assert dnn == "read"
+    left, top, right, bottom = options["region"]
+    assert left <= 165  # all of the line
+    assert right >= 470
+    assert top < 280 < 330 < bottom  # and the one above
+    stage.show(desk, read=READ)
+    assert stage.app.message.startswith("be interrupted")
     answered(stage, desk)
     (opened,) = stage.app.opened
     assert opened.document.path.name == "one-gpu.md"
@@ -74,13 +86,35 @@ def test_a_pinch_opens_the_document_whose_page_this_is(stage, clip):
     assert np.median(beside) > 240  # paper
 
 
+def test_what_cannot_be_read_is_found_by_its_looks(stage, clip):
+    desk = clip("desk.mp4", DESK)
+    stage.show(desk, text=[LINE], hand=[hand((300, 335), pinched=False)])
+    stage.show(desk)
+    stage.app.search()
+    stage.show(desk, read=[])
+    answered(stage, desk)
+    assert [opened.document.path.name for opened in stage.app.opened] == ["one-gpu.md"]
+
+
 def test_what_no_document_shows_opens_nothing_and_says_so(stage, grey):
     stage.show(grey, text=[LINE], hand=[hand((300, 335), pinched=False)])
     stage.show(grey)
     stage.app.search()
+    stage.show(grey, read=[TextLine(LINE.corners, 0.9, "a line of another page altogether")])
     answered(stage, grey)
     assert stage.app.opened == []
     assert "no document" in stage.app.message
+
+
+def test_a_note_tells_what_was_read(stage, clip):
+    desk = clip("desk.mp4", DESK)
+    stage.show(desk, text=[LINE], hand=[hand((300, 335), pinched=False)])
+    stage.show(desk)
+    stage.app.search()
+    stage.show(desk, read=READ)
+    stage.app.keep_note()
+    (about,) = stage.app.notes.glob("*.json")
+    assert json.loads(about.read_text())["read"] == [line.text for line in READ]
 
 
 def test_the_right_button_keeps_the_selected_text_as_a_note(stage, clip):
@@ -105,5 +139,6 @@ def test_the_script_selects_and_searches_without_a_hand(stage, clip):
     stage.show(desk)
     assert stage.app.selected is not None
     next(script)
+    stage.show(desk, read=READ)
     answered(stage, desk)
     assert [opened.document.path.name for opened in stage.app.opened] == ["one-gpu.md"]

@@ -83,6 +83,12 @@ def test_a_scenario_without_an_app_declares_its_dnns(load):
             'app = "shopping"\n[dnns.detect]\nmodel = "ppocr"\nalone_ms = 9',
             r"alone_ms needs options = { size = \[height, width\] } too",
         ),
+        ('app = "shopping"\nwithout = ["hnd"]', "unknown DNN 'hnd'; choose one of: .*hand"),
+        ('app = "shopping"\nwithout = "hand"', "without: Input should be a valid tuple"),
+        (
+            'app = "shopping"\nwithout = ["hand"]\n[dnns.hand]\nrate_hz = 2',
+            "unknown DNN 'hand'; choose one of: detect",
+        ),
         ("fps = 30\nsize = [640, 480]", "it has no DNN"),
         ("fps = 30\nsize = [640, 480]\n[dnns.a]\nrate_hz = 1", "needs a reference"),
         ('fps = 30\n[dnns.a]\nreference = "ArcFace"', "size: Field required"),
@@ -91,6 +97,12 @@ def test_a_scenario_without_an_app_declares_its_dnns(load):
 def test_impossible_scenarios_are_refused_by_file_and_field(load, text, message):
     with pytest.raises(ConfigError, match=rf"mine\.toml.*{message}"):
         load(text)
+
+
+def test_a_dnn_of_the_app_can_be_left_out(load):
+    every = [dnn.name for dnn in load('app = "shopping"').declared()]
+    fewer = load('app = "shopping"\nwithout = ["hand"]')
+    assert [dnn.name for dnn in fewer.declared()] == [name for name in every if name != "hand"]
 
 
 def test_forced_fallback_ops_can_be_left_out():

@@ -10,7 +10,7 @@ import pytest
 from heimdall.bench.scenario import EventProcess, load_scenario
 from heimdall.bench.standin import open_standin
 from heimdall.bench.workload import as_app, events
-from heimdall.errors import ConfigError
+from heimdall.errors import AppError, ConfigError
 from heimdall.models.base import Pipeline
 
 APP = """
@@ -50,6 +50,19 @@ def test_the_scenario_replaces_what_the_app_declares(workload):
     assert (mask.name, mask.rate_hz) == ("mask", 3)
     assert mask.model.networks[0].path.name == "detect_nanodet_416.onnx"
     assert app().name == "mine"
+
+
+def test_what_is_asked_of_a_dnn_that_is_left_out_is_not_asked(workload):
+    app = workload('without = ["style"]')()
+    assert [dnn.name for dnn in app.dnns] == ["mask"]
+    app.request("style", style=3)
+    app.adjust("style", priority="high")
+    assert app._requests == []
+    assert app._adjusted == set()
+    assert app.tracked("style") is None
+    assert app.latest("style") is None
+    with pytest.raises(AppError, match="unknown DNN 'stile'"):
+        app.request("stile")
 
 
 def test_results_of_a_network_that_stands_in_do_not_reach_the_app(workload):

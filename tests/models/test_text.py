@@ -56,6 +56,23 @@ def test_a_hand_made_blob_is_grown_by_its_margin() -> None:
     assert region.score == pytest.approx(0.9)
 
 
+def test_a_region_is_looked_at_closer_and_led_back_to_the_frame() -> None:
+    pipeline = PPOCR(size=(128, 128))
+    ink = np.zeros((1, 1, 128, 128), np.float32)
+    ink[0, 0, 20:31, 30:71] = 0.9
+    image = np.zeros((256, 256, 3), np.uint8)
+    (task,) = pipeline.prepare(0, image, [], {"region": (100, 50, 164, 114)})  # 64 pixels in 128
+    (region,) = pipeline.decode(0, {"sigmoid_0.tmp_0": ink}, task.context)
+    margin = 40 * 10 * 1.6 / 100
+    expected = np.array([(30 - margin, 20 - margin), (70 + margin, 20 - margin)]) / 2 + (100, 50)
+    assert region.corners[:2] == pytest.approx(expected, abs=0.1)
+
+
+def test_a_line_that_fills_its_region_is_still_a_line(run, page) -> None:
+    (region,) = run(open_pipeline("ppocr"), page, region=(40, 180, 420, 260))
+    assert _covers_ink(page, region.corners, slice(160, 250))
+
+
 def test_specks_are_no_text() -> None:
     pipeline = PPOCR(size=(64, 128))
     ink = np.zeros((1, 1, 64, 128), np.float32)

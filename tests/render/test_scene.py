@@ -5,7 +5,10 @@ import numpy as np
 import pytest
 
 from heimdall.errors import AppError, ConfigError
-from heimdall.models.results import Body, Detection, Hand, Mask
+from heimdall.models.body import JOINTS
+from heimdall.models.face_mesh import CONTOURS, CORNERS
+from heimdall.models.head import canonical_face
+from heimdall.models.results import Body, Body3D, Detection, FaceMesh, Hand, Mask
 from heimdall.render import Scene
 from heimdall.render.layout import Letterbox
 from heimdall.render.scene import HAND_BONES
@@ -140,6 +143,63 @@ def test_a_body_shows_only_the_joints_in_sight(surface, grey):
 def test_a_body_out_of_sight_draws_nothing(surface, grey):
     nobody = Body(np.zeros((17, 3), np.float32))
     assert (drawn(surface, grey, lambda scene: scene.bodies([nobody])) == 128).all()
+
+
+def test_a_body_of_33_joints_shows_those_that_are_visible(surface, grey):
+    joints = np.zeros((33, 4), np.float32)
+    joints[:, 2] = 500  # depths, in pixels: no scores
+    places = {
+        "left shoulder": (200, 60), "right shoulder": (60, 60), "right hip": (60, 150),
+        "left hip": (200, 150), "left elbow": (260, 100),
+    }  # fmt: skip
+    for name, place in places.items():
+        joints[JOINTS.index(name)] = (*place, -500, 0.9)
+    joints[JOINTS.index("left elbow"), 3] = 0.2  # behind the back
+    body = Body3D(joints, np.zeros((33, 3), np.float32), 0.9)
+    red = near(drawn(surface, grey, lambda scene: scene.bodies([body], "#ff0000")), RED)
+    assert red[60, 70:190].all()
+    assert red[150, 70:190].all()
+    assert red[70:140, 60].all()
+    assert red[70:140, 200].all()
+    assert not red[70:140, 70:190].any()
+    assert not red[:, 210:].any()
+    assert not red[:50].any()
+
+
+def mesh(scale=1000.0):
+    """A face that looks at the camera, 140 pixels wide, in the middle of 320 x 180."""
+    points = canonical_face()[0] * (scale, -scale, -scale) + (160, 90, 0)
+    irises = np.zeros((2, 5, 3))
+    for eye, (start, end) in enumerate(CORNERS):
+        rim = 5 * np.array([(0, 0), (1, 0), (0, -1), (-1, 0), (0, 1)])
+        irises[eye, :, :2] = points[[start, end], :2].mean(axis=0) + rim
+    return FaceMesh(points.astype(np.float32), 0.9, irises.astype(np.float32))
+
+
+def test_a_face_shows_its_lines_and_irises(surface, grey):
+    face = mesh()
+    red = near(drawn(surface, grey, lambda scene: scene.faces([face], "#ff0000")), RED, 90)
+    for one, other in CONTOURS:
+        x, y = (face.points[one, :2] + face.points[other, :2]) / 2
+        if 1 < x < 318 and 1 < y < 178:
+            assert red[round(y) - 1 : round(y) + 2, round(x) - 1 : round(x) + 2].any(), (one, other)
+    for middle in face.irises[:, 0, :2]:
+        x, y = middle.round().astype(int)
+        assert red[y - 1 : y + 2, x + 4 : x + 7].any()
+        assert not red[y, x]
+    cheek = face.points[50, :2].round().astype(int)
+    assert not red[cheek[1] - 3 : cheek[1] + 4, cheek[0] - 3 : cheek[0] + 4].any()
+
+
+def test_lines_of_a_face_are_closed_and_few():
+    assert len(CONTOURS) == len(set(CONTOURS)) == 36 + 16 + 16 + 9 + 9 + 20 + 20
+    _, triangles = canonical_face()
+    edges = {frozenset(pair) for a, b, c in triangles for pair in ((a, b), (b, c), (c, a))}
+    assert {frozenset(pair) for pair in CONTOURS} <= edges  # no line crosses the face
+
+
+def test_no_face_draws_nothing(surface, grey):
+    assert (drawn(surface, grey, lambda scene: scene.faces([])) == 128).all()
 
 
 @pytest.mark.parametrize("software", [False, True])
