@@ -98,6 +98,7 @@ class Figures:
         ctx.enable(moderngl.DEPTH_TEST)
         for part in sorted(solid, key=lambda each: self._depth(each, figure)):
             self._draw_part(part, figure, level, box)
+        ctx.enable(moderngl.BLEND)
         target.depth_mask = False
         shadow = shadow_of(figure, light[0])
         if shadow is not None:
@@ -121,7 +122,8 @@ class Figures:
         stance = sent.model.skeleton.stance()
         # First what all models share, then each part.
         shares = [replace(sent, parts=parts) for parts in ((), *((each,) for each in sent.parts))]
-        for blending, share in product((MIX, PREMULTIPLYING), shares):
+        ways = ((MIX, 1.0), (MIX, 0.5), (PREMULTIPLYING, 0.5))  # with their opacity
+        for (blending, fade), share in product(ways, shares):
             target.use()
             target.viewport = (0, 0, 1, 1)
             ctx.enable_only(moderngl.BLEND)
@@ -129,7 +131,7 @@ class Figures:
             self.begin()
             if not share.parts:
                 self.draw(hider(place, (1.0, 1.0), camera), box, target, light)
-            self.draw(Figure(share, where, stance), box, target, light)
+            self.draw(Figure(share, where, stance, fade), box, target, light)
             ctx.finish()
             surface.target.use()
             yield None
@@ -179,6 +181,10 @@ class Figures:
             self._ctx.enable(moderngl.CULL_FACE)
         else:
             self._ctx.disable(moderngl.CULL_FACE)
+        if part.material.alpha == "BLEND" or figure.fade < 1:
+            self._ctx.enable(moderngl.BLEND)
+        else:  # a tenth less for software GL
+            self._ctx.disable(moderngl.BLEND)
         mirrored = node is not None and np.linalg.det(place[:3, :3]) < 0
         self._ctx.front_face = "cw" if mirrored else "ccw"
         array = part.arrays[min(level, len(part.arrays) - 1)]
