@@ -32,13 +32,13 @@ ROUNDS = 5
 SIZES = ((1280, 720), (320, 180))
 MAPS = ("metallicRoughnessTexture", "normalTexture")
 _TABLE = re.compile(r"(?<=<!-- costs -->\n).*?(?=<!-- /costs -->)", re.DOTALL)
-TEXT = """On {machine}, by `python benchmarks/models3d.py --write`: medians of {rounds} rounds
-(least to most), the model as large as a 720p picture lets it be. Drawing: what it adds to a frame,
-turning. Work: the same in time of all cores, which what else runs on the machine disturbs less.
-First: the first frame that shows it, once it is loaded.
+TEXT = """On one core of {machine}, by `python benchmarks/models3d.py --write`: medians of {rounds}
+rounds (least to most), the model as large as a 720p picture lets it be. Drawing is what it adds to
+a frame, turning, in time of all cores: other work on the machine disturbs that less than the
+clock's.
 
-| model | triangles | drawing, ms | work, ms | first frame, ms | loading, ms |
-|---|---|---|---|---|---|
+| model | triangles | drawing, ms | loading, ms |
+|---|---|---|---|
 {rows}
 """
 
@@ -48,9 +48,9 @@ def rows(files: list[Path], rounds: int) -> Iterator[str]:
     for file in files:
         found = [look(file) for _ in range(rounds)]
         if found[0]["error"] is not None:
-            yield f"| {file.name} | {found[0]['error']} | | | | |"
+            yield f"| {file.name} | {found[0]['error']} | | |"
             continue
-        figures = [_cell(found, key) for key in ("gpu_ms", "cpu_ms", "first_ms", "load_ms")]
+        figures = [_cell(found, key) for key in ("cpu_ms", "load_ms")]
         yield " | ".join([f"| {file.name}", f"{found[0]['triangles']:,}", *figures]) + " |"
 
 
