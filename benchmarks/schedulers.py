@@ -1,8 +1,8 @@
 """Every system on its own ground and on the others': ``python -m benchmarks.schedulers [--write]``.
 
 Simulates the scenarios of SPLIT's and Band's papers under their systems and baselines, and an app
-under all policies, over seeds. ``--write`` renews docs/schedulers.md; the rows of live runs in it
-are kept in ``LIVE``, made by ``heimdall bench``.
+under all policies, over seeds. ``--write`` renews docs/schedulers.md, whose words, and figures of
+live runs with their commands, are in benchmarks/schedulers.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from heimdall.system import paths
 
 PAGE = paths.ROOT / "docs" / "schedulers.md"
 TEXT = paths.ROOT / "benchmarks" / "schedulers.md"
-SEEDS = 16  # of SPLIT's scenarios, which take half a second; a quarter of them of longer ones
+SEEDS = 16  # a quarter of them for an app, whose minute takes seconds
+APP = "shopping"
 SPLIT = [f"split-{number}" for number in range(1, 7)]
 SPLIT_SYSTEMS = ("response-ratio", "response-ratio-nosplit", "fcfs", "prema", "rt-a", "max-total")
 SHORT, LONG = ("YOLOv2", "GoogLeNet", "GPT-2"), ("ResNet50", "VGG19")
@@ -60,7 +61,7 @@ class Simulated:
         """One for each seed."""
         key = f"{scenario} {system} {options}"
         if key not in self._runs:
-            seeds = self._seeds if scenario in SPLIT else max(2, self._seeds // 4)
+            seeds = max(2, self._seeds // 4) if scenario == APP else self._seeds
             found = simulate_seeds(scenario, None, system, seeds=seeds, **options)
             self._runs[key] = found["runs"]
         return self._runs[key]
@@ -229,7 +230,7 @@ def an_app(simulated: Simulated) -> str:
     for system in APP_SYSTEMS:
         if system not in known:
             continue
-        runs = simulated.runs("shopping", system)
+        runs = simulated.runs(APP, system)
         late = interval([100 * run["late_rate"] for run in runs])
         row = [f"`{system}`", cell(interval([run["fps"]["mean"] for run in runs])), cell(late)]
         for dnn in ("style", "hand", "segment", "detect"):

@@ -28,12 +28,13 @@ imported when it is first used, so that `import heimdall` loads none of OpenCV, 
 from __future__ import annotations
 
 import importlib
-import time
 from typing import TYPE_CHECKING
+
+from heimdall.system import began as _began  # noqa: F401  # the first import: it notes the time
 
 if TYPE_CHECKING:
     from heimdall.app import DNN, App, Feed, RunOptions
-    from heimdall.capture import SOURCES, Frame, Reader, Source, open_source
+    from heimdall.capture import SOURCES, Camera, Frame, Pose, Reader, Source, open_source
     from heimdall.engine import ENGINES, Engine
     from heimdall.errors import (
         AppError,
@@ -71,16 +72,23 @@ if TYPE_CHECKING:
     from heimdall.runtime.session import Session
     from heimdall.runtime.telemetry.summary import RunSummary
     from heimdall.schedulers import SCHEDULERS, Greedy, Scheduler
-    from heimdall.tracking import Anchor
+    from heimdall.tracking import (
+        Anchor,
+        Board,
+        Hit,
+        ImageTarget,
+        Marker,
+        Plane,
+        World,
+        WorldAnchor,
+    )
 
 __version__ = "0.1.0"
-
-IMPORTED_S = time.perf_counter()  # when the program began, near enough: startup_s counts from it
 
 # Each name is also above, for type checkers, and in __all__; a test compares the three.
 _HOMES = {
     "heimdall.app": "App DNN Feed RunOptions",
-    "heimdall.capture": "SOURCES Frame Reader Source open_source",
+    "heimdall.capture": "SOURCES Camera Frame Pose Reader Source open_source",
     "heimdall.engine": "ENGINES Engine",
     "heimdall.errors": "AppError ArgumentError ConfigError DeviceError HeimdallError ModelError "
     "RequestError",
@@ -92,7 +100,7 @@ _HOMES = {
     "heimdall.runtime.session": "Session",
     "heimdall.runtime.telemetry.summary": "RunSummary",
     "heimdall.schedulers": "SCHEDULERS Greedy Scheduler",
-    "heimdall.tracking": "Anchor",
+    "heimdall.tracking": "Anchor Board Hit ImageTarget Marker Plane World WorldAnchor",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -106,9 +114,11 @@ __all__ = [
     "App",
     "AppError",
     "ArgumentError",
+    "Board",
     "Body",
     "Body3D",
     "Boxes",
+    "Camera",
     "ConfigError",
     "Detection",
     "DeviceError",
@@ -121,8 +131,11 @@ __all__ = [
     "Hand",
     "HeatMaps",
     "HeimdallError",
+    "Hit",
     "ImageInput",
+    "ImageTarget",
     "Key",
+    "Marker",
     "Mask",
     "Masks",
     "ModelEntry",
@@ -131,7 +144,9 @@ __all__ = [
     "OnnxPipeline",
     "Picture",
     "Pipeline",
+    "Plane",
     "Pointer",
+    "Pose",
     "Prepared",
     "Reader",
     "RequestError",
@@ -144,6 +159,8 @@ __all__ = [
     "Source",
     "TextLine",
     "TextRegion",
+    "World",
+    "WorldAnchor",
     "open_source",
     "run",
 ]

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.paper import accuracy, live, pictures, sensitivity, simulated, sweep
+from benchmarks.paper.findings import Findings
 from benchmarks.paper.kept import Kept, perform
-from benchmarks.paper.page import Findings, page
+from benchmarks.paper.page import page
 from benchmarks.paper.runs import Run, all_runs
 from benchmarks.paper.values import Paper, read_values
 from heimdall.analyzer.profiler import Progress

@@ -10,7 +10,7 @@ from benchmarks.paper.values import look_up, shown, text
 from benchmarks.performance_page import table
 
 if TYPE_CHECKING:
-    from benchmarks.paper.page import Findings
+    from benchmarks.paper.findings import Findings
 
 Results = Mapping[str, Any]
 ORDER = ("multithread", "fixed-5", *STRONG, *SYSTEMS[2:])

@@ -4,29 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from benchmarks.paper import contest, sensitivity, sweep
+from benchmarks.paper.findings import Findings, Results
 from benchmarks.paper.runs import LONGER
 from benchmarks.paper.values import Figure, Headline, Paper, look_up, seen, shown, text
 from benchmarks.performance_page import table
-
-Results = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Findings:
-    """Everything that the page shows. ``live`` is None before anything ran on this machine;
-    ``stale`` counts results that other sources than the present ones made."""
-
-    simulated: Results
-    live: Results | None
-    sensitivity: Mapping[str, Sequence[tuple[sensitivity.Value, Results]]]
-    sweep: Sequence[Results]
-    stale: int = 0
-    sweep_seconds: float = 10.0
-
 
 _LIVE = (
     "{machine}; GPU: {gpu}, {mode}; pictures by {renderer}. {turns} runs, systems in turns, of "

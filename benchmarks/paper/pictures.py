@@ -21,7 +21,7 @@ from benchmarks.paper.values import look_up
 from heimdall.analyzer.plot import COLOURS, OTHER
 
 if TYPE_CHECKING:
-    from benchmarks.paper.page import Findings
+    from benchmarks.paper.findings import Findings
 
 Results = Mapping[str, Any]
 PAPER, SIMULATED, LIVE = OTHER, COLOURS[0], COLOURS[1]

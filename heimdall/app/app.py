@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from heimdall.render import Key, Pointer, Scene, Scroll
     from heimdall.schedulers import Scheduler
     from heimdall.system.workers import Workers
-    from heimdall.tracking import Anchor, Tracker
+    from heimdall.tracking import Anchor, Tracker, World
 
     P = ParamSpec("P")
 
@@ -48,6 +48,8 @@ class App:
     admission: ClassVar[str] = Admission.ONE_IN_FLIGHT  # or "replace": by a newer frame or request
     clip: ClassVar[str] = "box.mp4"  # in assets/media: played when there is no camera
     dnns: ClassVar[Sequence[DNN[Any]]] = ()  # and those that are attributes of the class
+    # Targets that the camera is found by, and what stands around them. Each run has its own.
+    world: World | None = None
     keys: ClassVar[Mapping[str, str]] = {}  # the app's keys and what they do, for the help card
 
     _requests: list[tuple[str, dict[str, Any]]]
@@ -73,6 +75,8 @@ class App:
         self._requests, self._results = [], {}
         self._wanted, self._adjusted = {}, set()
         self._tracker = self._background = None
+        if cls.world is not None and hasattr(cls.world, "fresh"):  # else ``validate`` objects
+            self.world = cls.world.fresh()
         return self
 
     @property
@@ -141,8 +145,14 @@ class App:
     def anchor(self, point: tuple[float, float]) -> Anchor:
         """Pin virtual content to the world at ``point``, pixels of the frame being drawn.
 
-        The Anchor's ``at``, ``scale`` and ``roll`` follow the picture as long as it is kept.
+        The Anchor's ``at``, ``scale`` and ``roll`` follow the picture as long as it is kept. Where
+        the app's ``world`` is tracked and has something there, it is a WorldAnchor, with a ``pose``
+        in metres; else one in the picture plane, whose ``pose`` is None.
         """
+        if self.world is not None and self.world.tracked:
+            found = self.world.hit(*point)
+            if found is not None:
+                return self.world.anchor(found)
         if self._tracker is None:
             raise AppError("anchor() needs a run: call it from on_result, draw or an input method")
         return self._tracker.anchor(point)
@@ -179,6 +189,10 @@ class App:
 
     def on_result(self, dnn: str, result: Any, frame: Frame) -> None:
         """A DNN has finished; ``result`` is in pixels of ``frame``."""
+
+    def on_tracking(self, state: str) -> None:
+        """The app's ``world`` is now ``tracked``, or ``lost``: it keeps its last pose then, and
+        what stands in it fades."""
 
     def draw(self, scene: Scene) -> None:
         """Add this frame's virtual content; the camera picture is already there."""

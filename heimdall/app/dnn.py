@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, overload
 
-from heimdall.app.feed import Feed
+from heimdall.app.feed import Answering, Feed
 from heimdall.errors import ConfigError, unknown
 from heimdall.vocabulary.enums import Precision, Priority
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from heimdall.app.app import App
     from heimdall.models.base import Pipeline
     from heimdall.models.custom import Decode, Preprocess
     from heimdall.models.results import (
@@ -49,15 +48,6 @@ class Settings(TypedDict, total=False):
     force_fallback: tuple[str, ...]
     precision: str
     options: Mapping[str, Any]
-
-
-class Wishes(TypedDict, total=False):
-    """What an app may want of a DNN otherwise than declared, while it runs."""
-
-    priority: str | None
-    rate_hz: float | None
-    latency_constraint_ms: float | None
-    max_rate_hz: float | None
 
 
 @dataclass(frozen=True, init=False)
@@ -239,8 +229,8 @@ class DNN(Generic[T]):
     @overload
     def __get__(self, app: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, app: App, owner: type) -> Feed[T]: ...
-    def __get__(self, app: App | None, owner: type) -> Self | Feed[T]:
+    def __get__(self, app: Answering, owner: type) -> Feed[T]: ...
+    def __get__(self, app: Answering | None, owner: type) -> Self | Feed[T]:
         return self if app is None else Feed(app, self.name)
 
     @property

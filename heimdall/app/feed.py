@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from heimdall.app.app import App
-    from heimdall.app.dnn import Wishes
     from heimdall.capture.source import Frame
 
 T = TypeVar("T")
+
+
+class Wishes(TypedDict, total=False):
+    """What an app may want of a DNN otherwise than declared, while it runs."""
+
+    priority: str | None
+    rate_hz: float | None
+    latency_constraint_ms: float | None
+    max_rate_hz: float | None
+
+
+class Answering(Protocol):
+    """What of a running app a feed asks."""
+
+    def latest(self, dnn: str) -> Any:
+        """The newest result of a DNN."""
+
+    def frame_of(self, dnn: str) -> Frame | None:
+        """The frame that it was found in."""
+
+    def tracked(self, dnn: str) -> Any:
+        """The same, moved to the frame being drawn."""
+
+    def request(self, dnn: str, **options: Any) -> None:
+        """Ask for one inference."""
+
+    def adjust(self, dnn: str, **wishes: Unpack[Wishes]) -> None:
+        """Want it otherwise than declared."""
 
 
 class Feed(Generic[T]):
@@ -22,7 +48,7 @@ class Feed(Generic[T]):
 
     __slots__ = ("_app", "name")
 
-    def __init__(self, app: App, name: str) -> None:
+    def __init__(self, app: Answering, name: str) -> None:
         self._app, self.name = app, name
 
     def __repr__(self) -> str:

@@ -131,6 +131,7 @@ def validate(app: type[App]) -> None:
         if getattr(app, name) not in valid:
             raise ConfigError(f"{where}: {unknown(name, getattr(app, name), valid)}")
     _validate_dnns(where, app.dnns)
+    _validate_world(where, app.world)
 
 
 def _validate_dnns(where: str, dnns: object) -> None:
@@ -145,6 +146,15 @@ def _validate_dnns(where: str, dnns: object) -> None:
         if dnn.name in names:
             raise ConfigError(f"{where}.dnns has two DNNs named {dnn.name!r}")
         names.add(dnn.name)
+
+
+def _validate_world(where: str, world: object) -> None:
+    if world is None:
+        return
+    from heimdall.tracking import World  # OpenCV comes with it
+
+    if not isinstance(world, World):
+        raise AppError(f"{where}.world must be World(...) or None, not {world!r}")
 
 
 def _is_size(value: object) -> bool:

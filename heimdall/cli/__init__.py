@@ -24,6 +24,7 @@ COMMANDS = (
     comparisons.bench,
     comparisons.simulate,
     serving.serve,
+    poses.calibrate,
     poses.pose,
     sessions.export,
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 
-from heimdall.app.options import parse_source
+from heimdall.app.options import check_writable, parse_source
 from heimdall.cli import console
-from heimdall.cli.parameters import FILE, Parsed, json_option, options
+from heimdall.cli.parameters import FILE, Parsed, json_option, options, show
 from heimdall.errors import ConfigError
 
 
@@ -33,6 +34,81 @@ def parse_target(text: str) -> tuple[str, float]:
     except ValueError:
         pass
     raise ConfigError(f"{text!r}: expected IMAGE:METRES, such as poster.png:0.6")
+
+
+def parse_squares(text: str) -> tuple[int, int]:
+    """``"7x5"`` to columns and rows; ConfigError if it is not that."""
+    match = re.fullmatch(r"([0-9]{1,3})[xX×]([0-9]{1,3})", text.strip())
+    if match is None:
+        raise ConfigError(f"{text!r}: expected COLUMNSxROWS, such as 7x5")
+    return int(match[1]), int(match[2])
+
+
+@click.command(cls=console.Command)
+@options(
+    click.option(
+        "--source",
+        default="0",
+        show_default=True,
+        metavar="SOURCE",
+        help="The camera: its number, or a clip, stream or pipeline of it.",
+    ),
+    click.option("--board", "print_to", type=FILE, help="Write the board (.pdf, .png), and end."),
+    click.option(
+        "--squares",
+        type=Parsed("COLUMNSxROWS", parse_squares),
+        default="7x5",
+        show_default=True,
+        help="Of the board; how large they are does not matter.",
+    ),
+    click.option(
+        "--dictionary",
+        default="DICT_4X4_50",
+        show_default=True,
+        metavar="NAME",
+        help="Of its markers, as OpenCV calls it.",
+    ),
+    click.option(
+        "--save", type=FILE, help="Write the camera file (.toml) there, not where runs look."
+    ),
+    click.option("--frames", type=click.IntRange(1), metavar="N", help="Stop after N frames."),
+    json_option,
+)
+def calibrate(
+    source: str,
+    print_to: Path | None,
+    squares: tuple[int, int],
+    dictionary: str,
+    save: Path | None,
+    frames: int | None,
+    as_json: bool,
+) -> None:
+    """Measure a camera's focal lengths, centre and distortion with a printed board.
+
+    Print the board with --board board.pdf and stick it to something flat, or show it on a screen.
+    Then move and tilt it before the camera: near and far, into all corners of the picture. Runs
+    and `heimdall pose` use what was found whenever they open the same source.
+    """
+    with console.work(as_json):
+        from heimdall.tracking.pose.calibration import ChessBoard
+        from heimdall.tracking.pose.clips import calibrate as calibrated
+        from heimdall.tracking.pose.paper import KINDS, print_board
+
+        board = ChessBoard(*squares, dictionary)
+        if print_to is not None:
+            check_writable("board", print_to, KINDS)
+            print_board(board, print_to)
+            found = {"schema": 1, "board": str(print_to), "squares": list(squares)}
+        else:
+            check_writable("save", save, (".toml",))
+            found = calibrated(
+                str(parse_source(source)),
+                board,
+                save=save,
+                most=frames,
+                tell=lambda said: click.echo(said, err=True),
+            )
+    show(as_json, found, "calibration_report")
 
 
 @click.command(cls=console.Command)

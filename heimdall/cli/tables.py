@@ -59,6 +59,9 @@ def run_summary(summary: Mapping[str, Any]) -> list[Table | str]:
     if (age := summary["picture_age_ms"])["p50"] is not None:
         old = f"{_ms(age['p50'])} ms old p50, {_ms(age['p99'])} ms p99, when shown"
         facts.append(("picture", old))
+    if world := summary.get("world"):
+        seen = f"tracked in {cells.percent(world['tracked'])} of frames, lost {world['lost']} times"
+        facts.append(("world", f"{seen}; a pose takes {_ms(world['pose_ms']['p50'])} ms p50"))
     if summary["gap_utilization"] is not None:
         used = f"{100 * summary['gap_utilization']:.0f}% used while work was waiting"
         facts.append(("gaps", used))
@@ -358,6 +361,25 @@ def content_report(found: Mapping[str, Any]) -> list[Table | str]:
         ["loading, ms", _ms(found["load_ms"])],
     ]
     return [_table(Path(found["file"]).name, ["", ""], rows), *found["notes"]]
+
+
+def calibration_report(found: Mapping[str, Any]) -> list[Table | str]:
+    """What a camera was found to be; or where its board is."""
+    if "board" in found:
+        return [f"{found['board']}: print it without scaling it to one side only, keep it flat"]
+    camera = found["camera"]
+    rows = [
+        ["picture", f"{camera['width']}x{camera['height']}"],
+        ["fx, fy, px", f"{camera['fx']:.1f}, {camera['fy']:.1f}"],
+        ["give or take, px", f"{found['focal_sd_px']:.2f}"],
+        ["cx, cy, px", f"{camera['cx']:.1f}, {camera['cy']:.1f}"],
+        ["k1, k2, p1, p2, k3", ", ".join(f"{each:.4f}" for each in camera["distortion"])],
+        ["reprojection error, px", f"{found['reprojection_px']:.2f}"],
+        ["views (left out)", f"{found['views']} ({found['not_fit']})"],
+        ["frames with the board", f"{found['seen']} of {found['frames']}"],
+        ["of the picture covered", f"{found['covered']:.0%}"],
+    ]
+    return [_table("Camera", ["", ""], rows), f"kept in {found['file']}"]
 
 
 def check_report(results: Sequence[Mapping[str, Any]]) -> list[Table | str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from heimdall.coordinator.expected import StageCosts
+from heimdall.schedulers.expected import StageCosts
 from heimdall.vocabulary.enums import ChunkMode
 
 # A chunk may end early, so it is handed to the device in parts, each of them long beside what one

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from heimdall.coordinator.expected import StageCosts
 from heimdall.errors import ConfigError, unknown
 from heimdall.schedulers.base import JobView
+from heimdall.schedulers.expected import StageCosts
 from heimdall.vocabulary.enums import Priority
 from heimdall.vocabulary.events import DnnAdjusted
 from heimdall.vocabulary.plans import DnnPlan, StagePlan

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heimdall.coordinator.dnn import Dnn
-from heimdall.coordinator.expected import StageCosts
 from heimdall.coordinator.states import PREPARING, TABLE, State, illegal
 from heimdall.schedulers.base import JobView
+from heimdall.schedulers.expected import StageCosts
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heimdall.coordinator.expected import StageCosts
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.job import Job
 from heimdall.coordinator.jobs import Jobs
 from heimdall.coordinator.placement import Placement
 from heimdall.coordinator.states import READY, RUNNING, CoordinationError
 from heimdall.schedulers.base import Assignment
+from heimdall.schedulers.expected import StageCosts
 from heimdall.schedulers.queue import QueuePolicy, QueueView
 from heimdall.vocabulary.events import Action, Drop, RunChunk
 from heimdall.vocabulary.processors import Processor

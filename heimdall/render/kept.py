@@ -65,6 +65,16 @@ class Kept:
         for piece in pieces:
             self._solids.draw(piece, box, target)
 
+    def rehearse(self) -> None:
+        """Make the picture, and copy a pixel of it that shows nothing: drivers compile shaders when
+        they are drawn with for the first time."""
+        self._fitting().clear()
+        self._surface.target = self._surface.flat
+        self._surface.flat.use()
+        self._surface.ctx.enable_only(moderngl.BLEND)
+        self._place, self._shown = (0, 0, 1, 1), ()
+        self.draw()
+
     def draw(self) -> None:
         """Copy the picture onto the surface."""
         if self._picture is not None and self._place[2] and self._place[3]:

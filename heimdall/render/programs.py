@@ -1,10 +1,12 @@
 """Compiles the programs in shaders/ and keeps one of each for a context.
 
-Their one source is both GLSL 330 and GLSL ES 300: version and precision are put before it here.
+Their one source is both GLSL 330 and GLSL ES 300: version and precision are put before it here,
+and files that several shaders share in place of ``#include "NAME"``.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import moderngl
@@ -43,10 +45,15 @@ class Programs:
         file, *words = name.split("+")
         defined = "".join(f"#define {word}\n" for word in words)
         vertex, fragment = (
-            glsl(self._ctx, defined + (_SHADERS / each).read_text(encoding="utf-8"))
+            glsl(self._ctx, defined + _source(each))
             for each in (f"{_VERTEX.get(file, file)}.vert", f"{file}.frag")
         )
         try:
             return self._ctx.program(vertex_shader=vertex, fragment_shader=fragment)
         except moderngl.Error as error:
             raise DeviceError(f"the GL driver rejects shader {name!r}: {error}") from error
+
+
+def _source(name: str) -> str:
+    text = (_SHADERS / name).read_text(encoding="utf-8")
+    return re.sub(r'#include "(.+)"', lambda found: _source(found[1]), text)

@@ -24,7 +24,7 @@ from heimdall.models.pose import BONES as BONES_17
 from heimdall.models.results import Body, Body3D, Detection, FaceMesh, Hand, Mask
 from heimdall.render import shapes
 from heimdall.render.backdrop import Behind, Copied, Sampled
-from heimdall.render.content.figures import Figure, Hider
+from heimdall.render.content.figure import Figure, Hider
 from heimdall.render.content.model import Model
 from heimdall.render.glyphs import Glyphs, glyph_quads
 from heimdall.render.kept import Kept
@@ -37,6 +37,7 @@ from heimdall.render.solids import SOLIDS, Solid, Solids
 from heimdall.render.stage import Piece
 from heimdall.render.surface import Surface
 from heimdall.render.textures import TextureCache, mask_textures
+from heimdall.tracking import Hit, World
 
 HAND_BONES = tuple(
     bone
@@ -105,6 +106,7 @@ class Scene:
         self._sequence: int | None = None
         # What took the picture, with its pose in the world where that is known.
         self.camera: Camera | None = None
+        self.world: World | None = None  # of the app that draws
         self._layers: list[_Layer] = []
         self._behind: Behind | None = None
         self._box = Letterbox.fit((1, 1), surface.size)
@@ -136,6 +138,13 @@ class Scene:
     def picture_size(self) -> tuple[int, int]:
         """Width and height of the camera picture in pixels."""
         return self._box.picture
+
+    def hit(self, x: float, y: float) -> Hit | None:
+        """What the ray through a pixel of the picture meets first in the app's world: its targets,
+        planes and the ground around them. None where it meets nothing, or nobody knows where the
+        camera is. ``scene.model(..., at=hit)`` stands there, its front to the camera;
+        ``self.world.anchor(hit)`` keeps the place."""
+        return self.world.hit(x, y) if self.world is not None else None
 
     # Layers, in the order in which they are drawn.
 
@@ -307,8 +316,8 @@ class Scene:
         in metres. ``ground``: its lowest point, not its origin, is on the anchor's plane, where its
         shadow falls. ``animation``: which one is played, by name or number, at ``time`` in seconds
         (None: by the clock), over and over. ``fade``: 1 to 0; a model with 0 is loaded and not
-        drawn. ``texture``: RGB uint8 in place of a material's picture, by the material's name, or
-        of the first one's.
+        drawn; while the app's world is lost, what stands in it fades by itself. ``texture``: RGB
+        uint8 in place of a material's picture, by the material's name, or of the first one's.
 
         It is loaded beside the frames: None is returned until it is there, then what it has.
         Raises AppError and ModelError for files that cannot be drawn. Docs: docs/models3d.md.
@@ -317,6 +326,8 @@ class Scene:
         for image in given:
             if image is not None:
                 _check_image(image)
+        if self.world is not None and not isinstance(at, tuple | list | np.ndarray):
+            fade *= self.world.fade
         model, figure = self._solids.figure(
             file,
             at,
@@ -366,7 +377,10 @@ class Scene:
 
     def settle(self) -> bool:
         """Wait until the models that were asked for are loaded; False if they all were."""
-        return self._solids.settle()
+        loaded = self._solids.settle()
+        if loaded and self._surface.software:
+            self._kept.rehearse()
+        return loaded
 
     def took(self, render_ns: float, interval_ns: float) -> None:
         """What the last frame took of the GPU, and how far frames are apart: where they would be

@@ -4,7 +4,7 @@ planes that hide them; one interface to draw all of these."""
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import moderngl
@@ -13,11 +13,12 @@ import numpy as np
 from heimdall.capture.lens import Camera
 from heimdall.errors import AppError, unknown
 from heimdall.render.content import placing
-from heimdall.render.content.figures import Figure, Figures, Hider, hider, key_of
+from heimdall.render.content.figure import Figure, Hider, hider, key_of
+from heimdall.render.content.figures import Figures
 from heimdall.render.content.light import Light, Room
 from heimdall.render.content.model import Model
 from heimdall.render.content.motion import Animation
-from heimdall.render.content.sending import Picture
+from heimdall.render.content.sending import Picture, Sent
 from heimdall.render.content.stock import Stock
 from heimdall.render.layout import Letterbox
 from heimdall.render.programs import Programs
@@ -143,10 +144,18 @@ class Solids:
 
     def _opened(self) -> Stock:
         if self._stock is None:
-            ctx, software = self._surface.ctx, self._surface.software
-            self._figures = Figures(ctx, self._programs, software=software)
-            self._stock = Stock(ctx, self._programs, software=software)
+            surface = self._surface
+            self._figures = Figures(surface, self._programs)
+            self._stock = Stock(
+                surface.ctx, self._programs, self._rehearse, software=surface.software
+            )
+            self._stock.room(self._environment)  # ahead of models, which are rehearsed in it
         return self._stock
+
+    def _rehearse(self, sent: Sent) -> Iterator[None]:
+        lit = self._lit()
+        if self._figures is not None and lit is not None:
+            yield from self._figures.rehearse(sent, lit)
 
     def _lit(self) -> tuple[Light, Picture] | None:
         """The light, as soon as there is one; until an environment is loaded, the one before."""
@@ -172,8 +181,8 @@ class Solids:
         for solid in solids:
             if isinstance(solid, Piece):
                 found.append(self.stage.corners(solid, box))
-            elif self._figures is not None:
-                found.append(self._figures.corners(solid, box))
+            elif self._figures is not None and self._light is not None:
+                found.append(self._figures.corners(solid, box, self._light[0]))
         return np.concatenate(found)
 
     def draw(self, solid: Solid, box: Letterbox, target: moderngl.Framebuffer) -> None:

@@ -24,6 +24,7 @@ from heimdall.runtime.telemetry.figures import DnnFigures, Figures, share
 from heimdall.runtime.telemetry.kept import Kept
 from heimdall.runtime.telemetry.report import Reporter
 from heimdall.tracking import Tracker
+from heimdall.tracking.world.thread import PoseThread
 from heimdall.vocabulary.events import (
     Action,
     Drop,
@@ -84,7 +85,8 @@ class BaseRun:
         self._tracker = app._tracker = Tracker()
         self._watch = SceneWatch() if station.replaces else None
         self._kept = self._new_kept(options)
-        self._observe = _observing(self._tracker, self._watch, self._kept)
+        poses = app.world.thread if app.world is not None else None
+        self._observe = _observing(self._tracker, self._watch, self._kept, poses)
         setup.source.observe = self._observe
         self._names = station.names_for(setup.deployments)  # by those of the station
         self._reporter = Reporter(app, setup, station, self._figures, self._names)
@@ -334,12 +336,14 @@ class BaseRun:
 
 
 def _observing(
-    tracker: Tracker, watch: SceneWatch | None, kept: Kept | None
+    tracker: Tracker, watch: SceneWatch | None, kept: Kept | None, poses: PoseThread | None
 ) -> Callable[[Frame], None]:
     """Follows the picture, on the capture thread, before anybody sees the frame. It does not hold
     the run, whose GL objects would outlive it with its source."""
 
     def observe(frame: Frame) -> None:
+        if poses is not None:  # first: it looks at the frame meanwhile
+            poses.hand(frame)
         tracker.advance(frame)
         if watch is not None:
             watch.advance(frame)

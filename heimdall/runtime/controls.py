@@ -1,21 +1,21 @@
-"""What the person at the keyboard can do while an app runs, whatever the app is.
+"""What the person at the keyboard can do while an app runs, whatever the app is: how it is done.
 
-``COMMANDS`` is the whole list; the help card is made of it. A key that the app declares in
-``App.keys`` is the app's, so every command has a function key as well.
+The list is ``heimdall.runtime.keys.COMMANDS``.
 """
 
 from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from heimdall.app.options import RunOptions
 from heimdall.capture.switching import Sources
 from heimdall.render import Close, Dropped, InputEvent, Key, Status, Takes
+from heimdall.runtime.keys import commands_by_key, help_rows
+from heimdall.runtime.setup import Setup
 from heimdall.system import paths
 from heimdall.system.faults import Fallible, Faults
 from heimdall.vocabulary.enums import ChunkMode, OverlayView
@@ -24,39 +24,11 @@ if TYPE_CHECKING:
     from heimdall.app import App
     from heimdall.capture import Source
     from heimdall.render import Surface
-    from heimdall.runtime.setup import Setup
 
 CLIPS = paths.ASSETS / "media"
 NOTICE_NS = 4_000_000_000
 SHIFT = frozenset({"shift"})  # with another modifier a key is not ours
-NAMES = {"escape": "esc"}
 RATES = (5.0, 10.0, 15.0, 20.0, 24.0, 25.0, 30.0, 45.0, 60.0, 75.0, 90.0, 120.0)
-
-
-@dataclass(frozen=True)
-class Command:
-    """One thing to do: its keys (the last one is never an app's), and what the card says."""
-
-    name: str
-    keys: tuple[str, ...]
-    says: str
-
-
-COMMANDS = (
-    Command("help", ("h", "f1"), "this card"),
-    Command("overlay", ("o", "f2"), "panel, with timeline, small, none"),
-    Command("pause", ("space", "f3"), "pause the picture, go on"),
-    Command("step", (".", "f4"), "next picture while paused"),
-    Command("source", ("tab", "f5"), "next camera or clip (or drop a file)"),
-    Command("scheduler", ("p", "f6"), "next scheduling policy"),
-    Command("mode", ("m", "f7"), "elastic or static chunks"),
-    Command("slower", ("-", "f8"), "fewer frames a second"),
-    Command("faster", ("=", "f9"), "more frames a second"),
-    Command("video", ("r", "f10"), "record a video, end it"),
-    Command("full screen", ("f", "f11"), "full screen, window"),
-    Command("picture", ("c", "f12"), "save a picture"),
-    Command("end", ("escape",), "end"),
-)
 
 
 _ONCE = {"pause", "step", "source", "video", "full screen", "picture", "end"}
@@ -74,16 +46,6 @@ class Run(Protocol):
 
     def watch(self, source: Source) -> None:
         """Go on with another source."""
-
-
-def commands_by_key(taken: Collection[str]) -> dict[str, str]:
-    """Key to command name, without the keys that the app has taken."""
-    return {
-        key: command.name
-        for command in COMMANDS
-        for key in command.keys
-        if key not in taken or key == command.keys[-1]
-    }
 
 
 class Controls(Fallible):
@@ -245,28 +207,6 @@ class Controls(Fallible):
 def after(value: str, choices: Sequence[str]) -> str:
     """The choice that follows ``value``, round and round."""
     return choices[(choices.index(value) + 1) % len(choices)] if value in choices else choices[0]
-
-
-def help_rows(app: App) -> list[tuple[str, str]]:
-    """The rows of the help card: keys, and what they do; the app's own first."""
-    mine = commands_by_key(app.keys)
-    rows = list(app.keys.items())
-    for command in COMMANDS:
-        keys = [key for key in command.keys if mine.get(key) == command.name]
-        rows.append((" or ".join(NAMES.get(key, key).upper() for key in keys), command.says))
-    return rows
-
-
-def key_labels(app: App) -> dict[str, str]:
-    """Keys and what they do in a word or two, for buttons: the app's own, then ours."""
-    mine = commands_by_key(app.keys)
-    labels = dict(app.keys)
-    for command in COMMANDS:
-        if command.name not in ("full screen", "end"):  # who has buttons has those too
-            labels[next(key for key in command.keys if mine.get(key) == command.name)] = (
-                command.name
-            )
-    return labels
 
 
 def _own_source(app: App, options: RunOptions, setup: Setup) -> str | int | None:

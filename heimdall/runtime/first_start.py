@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from heimdall import IMPORTED_S
 from heimdall.analyzer.profiler import Progress
 from heimdall.runtime.building import Building
 from heimdall.runtime.deployment import Deployment
 from heimdall.runtime.loop import FrameLoop
 from heimdall.runtime.station import Names, Station
 from heimdall.runtime.telemetry.figures import Figures
+from heimdall.system.began import IMPORTED_S
 from heimdall.system.faults import Fallible, Faults
 from heimdall.vocabulary.events import DnnBuilt
 

@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from heimdall import IMPORTED_S
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import App, RunOptions
-from heimdall.capture import Frame, Source
+from heimdall.capture import Camera, Frame, Source
 from heimdall.errors import DeviceError
 from heimdall.render import InputEvent, Key, Pointer, Scroll, save_picture
 from heimdall.runtime.base import BaseRun, Listener
@@ -27,12 +26,13 @@ from heimdall.runtime.controls import Controls
 from heimdall.runtime.first_start import FirstStart
 from heimdall.runtime.loop import FrameLoop
 from heimdall.runtime.outputs import Outputs
-from heimdall.runtime.pacing import Follower
+from heimdall.runtime.pacing import Follower, Usual
 from heimdall.runtime.script import Script
 from heimdall.runtime.setup import Canvas, Setup
 from heimdall.runtime.station import Station
 from heimdall.runtime.telemetry.display import Display
 from heimdall.runtime.telemetry.kept import read_input
+from heimdall.system.began import IMPORTED_S
 from heimdall.system.clock import spin_until
 from heimdall.vocabulary.enums import Lane
 from heimdall.vocabulary.events import Reconfigured
@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 
 WARM_UP_FRAMES = 20
 WARM_UP_LIMIT_S = 5.0
+POSING_NS = 6_000_000  # from a picture's coming to its pose, until that is known
 
 
 class LiveRun(BaseRun):
@@ -83,6 +84,7 @@ class LiveRun(BaseRun):
         self._preview = setup.preview
         self._frame_count = 0
         self._loop, self._follower = self._new_loop(), Follower()
+        self._posing = Usual(POSING_NS, rare=0.1)
         self._first = FirstStart(
             setup.building, station, self._names, self._figures, progress, self._clock
         )
@@ -177,6 +179,12 @@ class LiveRun(BaseRun):
         if source.arrival is None or not source.flowing or len(self._station.loops) > 1:
             return
         self._follower.arrived(*source.arrival)
+        poses = self._app.world.thread if self._app.world is not None else None
+        if poses is not None and poses.took_ns:
+            # A picture that is taken when its pose is about to be known is drawn with that.
+            self._posing.observe(poses.took_ns)
+            lead_ns = self._loop.submit_ns - self._loop.take_ns
+            self._follower.spare_ns = self._posing.ns - lead_ns
         ahead_ns = time.perf_counter_ns() - self._clock()  # of the run's clock
         shift_ns = self._follower.shift_ns(take_ns + ahead_ns, self._loop.interval_ns)
         self._loop.shift(shift_ns)
@@ -190,7 +198,7 @@ class LiveRun(BaseRun):
 
     def _submit(self, frame: Frame, now_ns: int, meanwhile: Callable[[], None]) -> None:
         """Let the app say what a frame shows, and submit that; ``meanwhile`` is called between."""
-        self._scene.begin(frame.image, frame.sequence, frame.camera)
+        self._scene.begin(frame.image, frame.sequence, self._placed(frame, now_ns))
         self._tracker.show(frame)
         self._callbacks.call(self._app.draw, self._scene)
         meanwhile()
@@ -198,6 +206,17 @@ class LiveRun(BaseRun):
         self._scene.render()
         meanwhile()
         self._display.draw(now_ns)
+
+    def _placed(self, frame: Frame, now_ns: int) -> Camera:
+        """What took a frame, with its pose where the app has a world, and that is tracked."""
+        world = self._app.world
+        if world is None:
+            return frame.camera
+        before = world.state
+        camera = world.show(frame, now_ns)
+        if world.state != before:
+            self._callbacks.call(self._app.on_tracking, world.state)
+        return camera
 
     def redraw_ns(self) -> int:
         """Draw the last frame once more; what that takes of the GPU, in ns."""

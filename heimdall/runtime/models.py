@@ -15,7 +15,6 @@ import numpy as np
 from heimdall.analyzer.partition import Cut
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app.options import check_number
-from heimdall.coordinator.expected import StageCosts
 from heimdall.engine.checks import check_inputs
 from heimdall.errors import AppError, ArgumentError, ConfigError
 from heimdall.graph.graph import Graph, Tensor, load_graph
@@ -23,6 +22,7 @@ from heimdall.runtime.executor import Result
 from heimdall.runtime.requests import Requests, Tensors
 from heimdall.runtime.served import Served
 from heimdall.runtime.telemetry.requests import Outcome, request_figures
+from heimdall.schedulers.expected import StageCosts
 from heimdall.schedulers.utility import utility_for
 from heimdall.system import paths
 from heimdall.vocabulary.enums import Priority

@@ -100,7 +100,7 @@ class Follower:
 
     A camera and a grid of its rate keep the phase that chance gave them: pictures wait half an
     interval on average before anybody takes them. So frames start earlier or later, a little each,
-    until pictures wait least: ``SPARE_NS`` where they come evenly, more where that lets more of
+    until pictures wait least: ``spare_ns`` where they come evenly, more where that lets more of
     them come in time. That holds where the two rates differ slightly (29.97 and 30). To start later
     costs frames a second, so there is less of it; a source of another rate is not followed.
     """
@@ -108,9 +108,11 @@ class Follower:
     KEPT = 60  # pictures: 2 s of most cameras
     LEAST = 15
     SPARE_NS = 1_000_000
+    MOST_SPARE_NS = 10_000_000
     EARLIER, LATER = 1 / 64, 1 / 400  # of an interval a frame
 
     def __init__(self) -> None:
+        self.spare_ns = self.SPARE_NS
         self._seen: deque[tuple[int, int, int]] = deque(maxlen=self.KEPT)
 
     def arrived(self, number: int, captured_ns: int, at_ns: int) -> None:
@@ -138,7 +140,8 @@ class Follower:
         period_ns = interval_ns / several
         newest = times + (numbers[-1] - numbers) * every_ns
         waits = take_ns - newest
-        later = (self.SPARE_NS - waits) % period_ns  # each would make one picture come just in time
+        spare_ns = min(max(self.spare_ns, self.SPARE_NS), self.MOST_SPARE_NS)
+        later = (spare_ns - waits) % period_ns  # each would make one picture come just in time
         shift = float(later[((waits[:, None] + later) % period_ns).mean(axis=0).argmin()])
         if shift * self.EARLIER > (period_ns - shift) * self.LATER:  # nearer the other way round
             shift -= period_ns

@@ -43,7 +43,7 @@ from heimdall.vocabulary.enums import Priority
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from heimdall.app.dnn import Wishes
+    from heimdall.app.feed import Wishes
     from heimdall.app.options import RunArguments
 
 _PUSHED_SIZE = (640, 360)  # of the black picture before the first frame, where nothing is drawn

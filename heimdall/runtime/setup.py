@@ -30,8 +30,8 @@ from heimdall.models.catalog import open_pipeline
 from heimdall.render import Overlay, Scene, Surface, open_surface
 from heimdall.render.preview import Preview
 from heimdall.runtime.building import Building
-from heimdall.runtime.controls import key_labels
 from heimdall.runtime.deployment import Deployment
+from heimdall.runtime.keys import key_labels
 from heimdall.runtime.placing import place_networks
 from heimdall.runtime.processors import Processors, open_processors
 from heimdall.runtime.remote import place_remotely
@@ -114,6 +114,9 @@ def start(
     with contextlib.ExitStack() as stack:
         if place.processors is None:
             stack.enter_context(ground(place.process))
+        if app.world is not None and place.draws:
+            stack.callback(app.world.end)
+            app.world.begin()
         pipelines = {dnn.name: _pipeline(dnn, app) for dnn in app.dnns}
         preview = _open_preview(app, options)
         if preview is not None:
@@ -338,8 +341,12 @@ def _measure_render(app: App, surface: Surface, scene: Scene, frame: Frame) -> i
     chunks had better be too short for their gap than too long.
     """
 
+    scene.world = app.world
+
     def draw() -> None:
-        scene.begin(frame.image, frame.sequence, frame.camera)
+        # Nobody knows yet where the camera is: what stands in the world is measured as if it were.
+        camera = app.world.rehearse(frame.camera) if app.world is not None else frame.camera
+        scene.begin(frame.image, frame.sequence, camera)
         try:
             app.draw(scene)
         except Exception as error:
@@ -351,4 +358,8 @@ def _measure_render(app: App, surface: Surface, scene: Scene, frame: Frame) -> i
     draw()
     if scene.settle():  # models are loaded beside the frames: with them a frame takes longer
         draw()
-    return measure_render(draw)
+    try:
+        return measure_render(draw)
+    finally:
+        if app.world is not None:
+            app.world.forget()

@@ -10,15 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from heimdall.schedulers.expected import StageCosts
 from heimdall.vocabulary.enums import Trigger
 from heimdall.vocabulary.events import Event
 from heimdall.vocabulary.plans import Utility
 from heimdall.vocabulary.processors import GPU
-
-if TYPE_CHECKING:
-    from heimdall.coordinator.expected import StageCosts
 
 # Plain strings and globals: decisions are made of look-ups of them (see vocabulary.processors).
 GAP_OPENED, JOB_ARRIVED, CHUNK_ENDED, FALLBACK_ENDED = Trigger.values()

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from heimdall.schedulers.base import Assignment, Choice, JobView
+from heimdall.schedulers.expected import StageCosts
 from heimdall.schedulers.queue import QueuePolicy, QueueView
-
-if TYPE_CHECKING:
-    from heimdall.coordinator.expected import StageCosts
 
 
 class InOrder(QueuePolicy):

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from heimdall.schedulers.base import Assignment, Choice, JobView
+from heimdall.schedulers.expected import StageCosts
 from heimdall.schedulers.queue import QueuePolicy, QueueView
+from heimdall.schedulers.ranges import Ranges
 from heimdall.vocabulary.processors import GPU, PROCESSORS, REMOTE
-
-if TYPE_CHECKING:
-    from heimdall.coordinator.expected import StageCosts
-    from heimdall.coordinator.ranges import Ranges
 
 
 class Way(NamedTuple):

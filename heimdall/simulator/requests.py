@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heimdall.coordinator.coordinator import Coordinator
-from heimdall.coordinator.expected import StageCosts
 from heimdall.errors import ConfigError
 from heimdall.runtime.loop import Observer
 from heimdall.schedulers import Scheduler
+from heimdall.schedulers.expected import StageCosts
 from heimdall.simulator.agenda import Agenda
 from heimdall.simulator.cores import noise_source
 from heimdall.vocabulary.enums import ChunkMode

@@ -19,7 +19,6 @@ from heimdall.app.options import check_number
 from heimdall.bench.request_scenario import LONGEST_S, RequestScenario
 from heimdall.bench.systems import System, queue_names
 from heimdall.bench.traffic import Traffic
-from heimdall.coordinator.expected import StageCosts
 from heimdall.errors import ConfigError, unknown
 from heimdall.runtime.telemetry.figures import SCHEMA, processor_figures
 from heimdall.runtime.telemetry.requests import (
@@ -30,6 +29,7 @@ from heimdall.runtime.telemetry.requests import (
 )
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.schedulers import Scheduler
+from heimdall.schedulers.expected import StageCosts
 from heimdall.schedulers.fixed import Fixed
 from heimdall.schedulers.utility import utility_for
 from heimdall.simulator.cores import noise_source

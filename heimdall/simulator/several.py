@@ -27,8 +27,8 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_
 
 from heimdall.analyzer.partition import Cut, OpCosts
 from heimdall.analyzer.silent import falling_back
-from heimdall.coordinator.expected import StageCosts
 from heimdall.errors import ConfigError, unknown
+from heimdall.schedulers.expected import StageCosts
 from heimdall.simulator.cutting import CutTable, check_cuts, placed, prices_ms
 from heimdall.simulator.tables import Table, as_tables, read_toml
 from heimdall.system import paths

@@ -7,9 +7,23 @@
               them, ``motion`` how they go on, ``identity`` who is who by ``looks`` and ``assign``
 ``carry``     a DNN's result, moved from its own frame to the newest, without jumps
 ``tracker``   ties them to a run: frames in, results in, what to draw out
+``pose``      where the camera is, in six degrees of freedom
+``world``     what an app's content stands in, by that pose
 """
 
 from heimdall.tracking.patch import Anchor
+from heimdall.tracking.pose import Board, ImageTarget, Marker
 from heimdall.tracking.tracker import Tracker
+from heimdall.tracking.world import Hit, Plane, World, WorldAnchor
 
-__all__ = ["Anchor", "Tracker"]
+__all__ = [
+    "Anchor",
+    "Board",
+    "Hit",
+    "ImageTarget",
+    "Marker",
+    "Plane",
+    "Tracker",
+    "World",
+    "WorldAnchor",
+]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import cv2
 import numpy as np
 
+from heimdall.capture.lens import Pose
 from heimdall.tracking.flow import Tracks, common
 
 TINY = 1e-9  # pixels squared
@@ -71,6 +72,11 @@ class Anchor:
     def __init__(self, point: tuple[float, float]) -> None:
         self.origin = (float(point[0]), float(point[1]))
         self.transform = STILL  # from the frame in which it was pinned to the newest
+
+    @property
+    def pose(self) -> Pose | None:
+        """Its place in the world, where that is known: here it is not."""
+        return None
 
     @property
     def at(self) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heimdall import DNN, App, AppError, ConfigError
+from heimdall import DNN, App, AppError, ConfigError, Marker, World
 from heimdall.app import app_names, load_app, validate
 
 
@@ -44,6 +44,24 @@ def test_two_dnns_of_one_name_are_refused():
 
     with pytest.raises(ConfigError, match="two DNNs named 'eye'"):
         validate(Twice)
+
+
+def test_each_app_has_a_world_of_its_own():
+    class Standing(App):
+        world = World(Marker("DICT_4X4_50", 7, 0.08))
+
+    one, other = Standing(), Standing()
+    assert one.world.targets == Standing.world.targets
+    assert one.world is not other.world
+    assert App().world is None
+
+
+def test_a_world_that_is_none_is_refused():
+    class Mistaken(App):
+        world = Marker("DICT_4X4_50", 7, 0.08)  # type: ignore[assignment]
+
+    with pytest.raises(AppError, match=r"Mistaken.world must be World\(...\) or None"):
+        validate(Mistaken)
 
 
 def test_bundled_apps_load_and_are_valid():

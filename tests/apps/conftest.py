@@ -8,6 +8,7 @@ import pytest
 
 from heimdall.app import App, load_app
 from heimdall.capture import Frame
+from heimdall.capture.camera_files import known_camera
 from heimdall.errors import DeviceError
 from heimdall.render import Scene, open_surface
 from heimdall.system import paths
@@ -20,6 +21,10 @@ class Play:
     def __init__(self, app: App, surface) -> None:
         self.app, self.surface, self.scene = app, surface, Scene(surface)
         app._tracker = self.tracker = Tracker()
+        self.scene.world = app.world
+        self.lens = known_camera(str(paths.ASSETS / "media" / app.clip))
+        if app.world is not None:
+            app.world.begin()
         self.frame: Frame | None = None
         self.app.on_start()
 
@@ -27,17 +32,30 @@ class Play:
         """A frame with these DNNs' results on it; returns the picture, RGB."""
         self.app.tracked(self.app.dnns[0].name)  # from here on the tracker follows
         sequence = 0 if self.frame is None else self.frame.sequence + 1
-        self.frame = Frame(image, sequence, sequence * 33_000_000)
+        self.frame = Frame(image, sequence, sequence * 33_000_000, self.lens)
         self.tracker.advance(self.frame)
         self.tracker.show(self.frame)
         for dnn, result in results.items():
             self.tracker.renew(dnn, result, self.frame)
             self.app._keep(dnn, result, self.frame)
             self.app.on_result(dnn, result, self.frame)
-        self.scene.begin(image, sequence)
-        self.app.draw(self.scene)
+        camera = self._placed()
+        for _ in range(2):
+            self.scene.begin(image, sequence, camera)
+            self.app.draw(self.scene)
+            if not self.scene.settle():  # what was asked for is loaded
+                break
         self.scene.render()
         return self.surface.read()
+
+    def _placed(self):
+        """What took the frame; once its pose is known, where the app has a world."""
+        world = self.app.world
+        if world is None:
+            return self.frame.camera
+        world.thread.hand(self.frame)
+        assert world.thread.settle()
+        return world.show(self.frame, 1 + self.frame.sequence * 100_000_000)
 
     def requests(self) -> list:
         """What the app has asked for since the last call."""
@@ -57,14 +75,19 @@ def play():
         surface = open_surface((640, 480), headless=True)
     except DeviceError as error:
         pytest.skip(str(error))
+    started = []
+
+    def start(name, prepare=lambda app: None):
+        app = load_app(name)
+        prepare(app)
+        started.append(Play(app(), surface))
+        return started[-1]
+
     with surface:
-        yield lambda name, prepare=lambda app: None: _start(name, prepare, surface)
-
-
-def _start(name, prepare, surface):
-    app = load_app(name)
-    prepare(app)
-    return Play(app(), surface)
+        yield start
+        for each in started:
+            if each.app.world is not None:
+                each.app.world.end()
 
 
 @pytest.fixture

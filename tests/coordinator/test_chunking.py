@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from heimdall.coordinator.chunking import Elastic, Static
-from heimdall.coordinator.expected import StageCosts
 from heimdall.coordinator.gap import Gap
+from heimdall.schedulers.expected import StageCosts
 
 MS = 1_000_000
 USUAL = 27 * MS

@@ -15,14 +15,8 @@ from heimdall import App
 from heimdall.app.options import RunOptions, parse_press
 from heimdall.errors import ConfigError
 from heimdall.render import Close, Dropped, Key, Pointer
-from heimdall.runtime.controls import (
-    COMMANDS,
-    Controls,
-    after,
-    commands_by_key,
-    help_rows,
-    key_labels,
-)
+from heimdall.runtime.controls import Controls, after
+from heimdall.runtime.keys import COMMANDS, commands_by_key, help_rows, key_labels
 from heimdall.runtime.run import run_app
 from heimdall.vocabulary.enums import OverlayView
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from heimdall.app import load_app
 from heimdall.app.options import RunOptions
 from heimdall.coordinator.coordinator import Coordinator
+from heimdall.errors import ConfigError
 from heimdall.render.headless import HeadlessSurface
 from heimdall.runtime.run import run_app
 from heimdall.system import paths
@@ -42,3 +48,44 @@ def test_networks_get_the_gpu_before_the_frame_that_is_drawn_is_shown(tmp_path, 
     assert frames == [["RenderStarted", "FrameRendered", "present"]] * len(frames)
     assert summary["draw_interval_ms"]["p50"] is not None
     assert 0 < summary["picture_age_ms"]["p50"] <= summary["picture_age_ms"]["p99"]
+
+
+WORLD = """
+from heimdall import App, Marker, World
+
+class Mine(App):
+    world = World(Marker("DICT_4X4_50", 7, 0.08))
+    clip = "page.mp4"
+    told = []
+    drawn = []
+    anchored = []
+
+    def on_tracking(self, state):
+        self.told.append(state)
+
+    def draw(self, scene):
+        self.drawn.append((scene.camera.pose, scene.hit(*self.world.origin.at)))
+        self.anchored.append(self.anchor((320, 300)).pose is not None)
+"""
+
+
+def test_an_app_with_a_world_is_told_and_draws_with_the_cameras_pose(tmp_path):
+    (tmp_path / "mine.py").write_text(WORLD)
+    options = RunOptions(headless=True, size=(320, 240), device="onnxruntime", frames=40)
+    app: Any = load_app(str(tmp_path / "mine.py"))
+    summary = run_app(app, options)
+    assert summary["errors"] == []
+    assert app.told[0] == "tracked"
+    poses = [pose for pose, _ in app.drawn]
+    assert poses[0] is not None  # a rehearsal, so that what is in the world is measured
+    assert any(hit is not None and hit.plane.name == "DICT_4X4_50:7" for _, hit in app.drawn)
+    assert True in app.anchored
+    assert summary["world"]["tracked"] > 0
+    assert summary["world"]["pose_ms"]["p50"] > 0
+
+
+def test_targets_that_cannot_be_are_refused_before_anything_is_drawn(tmp_path):
+    source = WORLD.replace("0.08))", "0.08), Marker('DICT_4X4_50', 7, 0.2))")
+    (tmp_path / "mine.py").write_text(source)
+    with pytest.raises(ConfigError, match="given twice"):
+        run_app(str(tmp_path / "mine.py"), RunOptions(headless=True, frames=2))

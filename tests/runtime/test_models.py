@@ -108,7 +108,7 @@ def test_the_summary_has_the_figures_of_requests(file):
     with Session(device="onnxruntime", **options) as session:
         assert session.summary().requests == {}
         model = session.register(file, 60_000)
-        for _ in range(30):  # each is a fraction of a millisecond, which busy_s has three digits of
+        for _ in range(30):
             model.run(tensor())
         found = session.summary()
         assert found.requests["chain"].finished == 30

@@ -90,9 +90,17 @@ def test_a_frame_that_took_long_does_not_close_later_gaps():
 # --- frames that follow their source -------------------------------------------------------------
 
 
-def waits(camera_ns, jitter_ns=0, first_ns=20_000_000, seconds=40, interval_ns=FRAME_NS):
+def waits(
+    camera_ns,
+    jitter_ns=0,
+    first_ns=20_000_000,
+    seconds=40,
+    interval_ns=FRAME_NS,
+    spare_ns=1_000_000,
+):
     """How long pictures wait before each frame takes one, in ms, and how long all frames take."""
     follower, draw = Follower(), random.Random(7)
+    follower.spare_ns = spare_ns
     take_ns, number, found = 100_000_000, 0, []
     newest_ns = next_ns = first_ns
     while take_ns < seconds * 1e9:
@@ -112,6 +120,12 @@ def test_frames_come_to_take_pictures_that_have_just_come(rate, first_ms):
     fresh = sorted(found[-200:])
     assert fresh[50] < 1.2  # of 15 a second each picture is drawn twice
     assert len(found) / took_ns * 1e9 >= 29.92
+
+
+@pytest.mark.parametrize(("spare_ms", "wait_ms"), [(6, 6), (0, 1), (90, 10)])
+def test_pictures_can_be_let_wait_for_what_is_found_in_them(spare_ms, wait_ms):
+    found, _ = waits(1e9 / 30, spare_ns=spare_ms * 1_000_000)
+    assert sorted(found[-200:])[100] == pytest.approx(wait_ms, abs=0.3)
 
 
 def test_pictures_that_scatter_are_given_time_to_come():

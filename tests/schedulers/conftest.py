@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from heimdall.coordinator.expected import StageCosts
 from heimdall.schedulers import JobView, View, utility_for
+from heimdall.schedulers.expected import StageCosts
 from heimdall.schedulers.queue import QueueView
 from heimdall.schedulers.utility import content_terms
 from heimdall.vocabulary.plans import StagePlan, Utility

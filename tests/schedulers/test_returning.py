@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from heimdall.coordinator.expected import StageCosts
 from heimdall.schedulers import create
+from heimdall.schedulers.expected import StageCosts
 from heimdall.vocabulary.plans import StagePlan
 
 MS = 1_000_000

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heimdall.coordinator.expected import StageCosts
+from heimdall.schedulers.expected import StageCosts
 from heimdall.schedulers.subgraphs import Moment, Sequences, SubgraphPolicy
 from heimdall.vocabulary.plans import StagePlan
 

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyopencl as cl
@@ -22,6 +21,7 @@ from heimdall.engine.opencl.launch import Kernel, Traits
 from heimdall.engine.opencl.limits import check_fits
 from heimdall.engine.opencl.lowered import Conv, Fallback, Lowered, Separable
 from heimdall.engine.opencl.memory import needs_clearing, place_scratch, plan_arena
+from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.passes import lower_for
 from heimdall.engine.opencl.placed import ALIGN, Picture, PlacedOp, Step, Storage
 from heimdall.engine.opencl.placement import Placer
@@ -30,9 +30,6 @@ from heimdall.engine.opencl.slices import ops_for
 from heimdall.engine.opencl.tuning import Layer
 from heimdall.engine.opencl.walk import Walk, plan_walk
 from heimdall.graph.graph import Graph
-
-if TYPE_CHECKING:
-    from heimdall.engine.opencl.engine import OpenCLEngine
 
 
 class Compiled:
@@ -43,7 +40,7 @@ class Compiled:
     the first state that warms up finds that out.
     """
 
-    def __init__(self, engine: OpenCLEngine, graph: Graph, force_fallback: Collection[str]) -> None:
+    def __init__(self, engine: Opened, graph: Graph, force_fallback: Collection[str]) -> None:
         self.graph = graph
         self.dtype = engine.traits.dtype
         self._place(engine, force_fallback)
@@ -73,13 +70,13 @@ class Compiled:
         self.is_warm = False
         self.taken_ns = [[1 for b in op for _ in b.plan.launches] for op in self.bound]
 
-    def _place(self, engine: OpenCLEngine, force_fallback: Collection[str]) -> None:
+    def _place(self, engine: Opened, force_fallback: Collection[str]) -> None:
         self.module = lower_for(self.graph, engine.traits, force_fallback)
         self.edges = find_edges(self.module)
         self.placer = Placer(self.module, self.edges, engine.traits)
         self.placer.place()
 
-    def _plan(self, engine: OpenCLEngine) -> list[list[Bound]]:
+    def _plan(self, engine: Opened) -> list[list[Bound]]:
         traits, storages = engine.traits, self.placer.storages
         steps = [step for op in self.placer.ops for step in op.steps]
         clears: dict[int, list[Bound]] = {}  # before a step
@@ -140,12 +137,12 @@ class Compiled:
     def _fallback(self, op: Lowered) -> FallbackOps:
         return FallbackOps(self.graph, op.nodes, op.inputs, op.outputs)
 
-    def _walk(self, engine: OpenCLEngine, bound: list[list[Bound]]) -> Walk | None:
+    def _walk(self, engine: Opened, bound: list[list[Bound]]) -> Walk | None:
         walk = plan_walk(bound, self.dedicated, engine.traits) if engine.abilities.walk else None
         fits = walk is not None and walk.constants.size <= engine.device.max_mem_alloc_size
         return walk if fits else None
 
-    def _upload(self, engine: OpenCLEngine, bound: list[list[Bound]]) -> None:
+    def _upload(self, engine: Opened, bound: list[list[Bound]]) -> None:
         self.constants: list[list[dict[str, cl.Buffer]]] = []
         try:
             if self.walk is None:
@@ -183,7 +180,13 @@ class Compiled:
     @cached_property
     def handovers(self) -> dict[int, DeviceCut]:
         """Where another processor can go on; found when somebody first asks."""
-        return find_cuts(self)
+        return find_cuts(self.placer, self.graph, self.ops_of)
+
+    def cut_at(self, op: int) -> DeviceCut:
+        """The cut before ``op``. Raises ValueError where there is none."""
+        if op not in self.handovers:
+            raise ValueError(f"{self.graph.name} cannot be handed over before op {op}")
+        return self.handovers[op]
 
     @property
     def memory(self) -> Memory:

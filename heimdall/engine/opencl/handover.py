@@ -10,15 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from heimdall.engine.opencl.lowered import Lowered
 from heimdall.engine.opencl.placed import Array, Picture
 from heimdall.engine.opencl.placement import Placer
 from heimdall.graph.graph import Graph
-
-if TYPE_CHECKING:
-    from heimdall.engine.opencl.compiled import Compiled
 
 
 @dataclass(frozen=True)
@@ -35,22 +31,14 @@ class DeviceCut:
         return next(value for each, value in self.on_device if each == name)
 
 
-def cut_at(compiled: Compiled, op: int) -> DeviceCut:
-    """The cut before ``op``. Raises ValueError where there is none."""
-    if op not in compiled.handovers:
-        raise ValueError(f"{compiled.graph.name} cannot be handed over before op {op}")
-    return compiled.handovers[op]
-
-
-def find_cuts(compiled: Compiled) -> dict[int, DeviceCut]:
-    """Every cut between two layers, by the op that comes next."""
-    placer = compiled.placer
-    first_ops = [0, *accumulate(compiled.ops_of)]
+def find_cuts(placer: Placer, graph: Graph, ops_of: Sequence[int]) -> dict[int, DeviceCut]:
+    """Every cut between two layers, by the op that comes next; ``ops_of``: ops a layer."""
+    first_ops = [0, *accumulate(ops_of)]
     first_steps = [0, *accumulate(len(placed.steps) for placed in placer.ops)]
     layers = list(_layers(placer))
     found = {}
     for layer in range(1, len(placer.ops)):
-        cut = _cut(placer, compiled.graph, _alive(placer, layers, layer), first_steps[layer])
+        cut = _cut(placer, graph, _alive(placer, layers, layer), first_steps[layer])
         if cut is not None:
             found[first_ops[layer]] = cut
     return found

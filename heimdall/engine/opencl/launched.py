@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyopencl as cl
 
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.launch import Arg, Ref
+from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.placed import Storage
 from heimdall.engine.opencl.planning import Bound
 from heimdall.engine.opencl.program import set_arguments
 from heimdall.engine.opencl.slices import Size, cut, shares
 from heimdall.engine.opencl.work import Buffers, Enqueued, Work
-
-if TYPE_CHECKING:
-    from heimdall.engine.opencl.engine import OpenCLEngine
 
 
 class Enqueue(NamedTuple):
@@ -30,7 +28,7 @@ class Enqueue(NamedTuple):
 class Launched(Work):
     """Arguments are set once, and an enqueue costs 1-3 us."""
 
-    def __init__(self, engine: OpenCLEngine, compiled: Compiled, buffers: Buffers) -> None:
+    def __init__(self, engine: Opened, compiled: Compiled, buffers: Buffers) -> None:
         self._queue, self._compiled, self._buffers = engine.queue, compiled, buffers
         self._regions: dict[tuple[int, int], cl.Buffer] = {}
         self._whole = [
@@ -44,9 +42,7 @@ class Launched(Work):
         self._enqueues: list[list[Enqueue]] = []
         self.cut()
 
-    def _bind(
-        self, engine: OpenCLEngine, bound: Bound, constants: dict[str, cl.Buffer]
-    ) -> list[Enqueue]:
+    def _bind(self, engine: Opened, bound: Bound, constants: dict[str, cl.Buffer]) -> list[Enqueue]:
         def resolve(arg: Arg) -> Any:
             if not isinstance(arg, Ref):
                 return arg

@@ -6,7 +6,6 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyopencl as cl
@@ -16,13 +15,10 @@ from heimdall.engine.checks import check_inputs, check_range
 from heimdall.engine.opencl import edges as edge_ops
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explain
-from heimdall.engine.opencl.handover import cut_at
+from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.placed import Array, Picture
 from heimdall.engine.opencl.state import OpenCLState
 from heimdall.engine.opencl.transfer import write
-
-if TYPE_CHECKING:
-    from heimdall.engine.opencl.engine import OpenCLEngine
 
 
 class OpenCLNetwork(Network):
@@ -30,7 +26,7 @@ class OpenCLNetwork(Network):
 
     def __init__(
         self,
-        engine: OpenCLEngine,
+        engine: Opened,
         compiled: Compiled,
         on_progress: LoadProgress | None = None,
         one_by_one: bool = False,
@@ -216,7 +212,7 @@ class OpenCLNetwork(Network):
 
     def hand_over(self, state: State) -> dict[str, np.ndarray]:
         assert isinstance(state, OpenCLState)
-        cut = cut_at(self._compiled, state.position)
+        cut = self._compiled.cut_at(state.position)
         found = {}
         for name in cut.names:
             if name in state.host:
@@ -240,7 +236,7 @@ class OpenCLNetwork(Network):
         tensors: Mapping[str, np.ndarray],
     ) -> None:
         assert isinstance(state, OpenCLState)
-        cut = cut_at(self._compiled, op)
+        cut = self._compiled.cut_at(op)
         self.write(state, inputs)
         for name in cut.on_host:
             state.host[name] = tensors[name]

@@ -6,7 +6,6 @@ import contextlib
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyopencl as cl
@@ -15,13 +14,11 @@ from heimdall.engine.base import State
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explain, finish
 from heimdall.engine.opencl.launched import Launched
+from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.placed import Storage
 from heimdall.engine.opencl.slices import SLICE_NS
 from heimdall.engine.opencl.walked import Walked
 from heimdall.engine.opencl.work import Work
-
-if TYPE_CHECKING:
-    from heimdall.engine.opencl.engine import OpenCLEngine
 
 
 class OpenCLState(State):
@@ -30,7 +27,7 @@ class OpenCLState(State):
     Raises DeviceError when the device has no room for it.
     """
 
-    def __init__(self, engine: OpenCLEngine, compiled: Compiled) -> None:
+    def __init__(self, engine: Opened, compiled: Compiled) -> None:
         self._queue, self._times_ops = engine.queue, engine.times_ops
         self._compiled = compiled  # kernels do not keep the buffers they are bound to
         self.position = 0

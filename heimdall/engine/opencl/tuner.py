@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyopencl as cl
@@ -22,11 +21,9 @@ from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
 from heimdall.engine.opencl.launched import Enqueue
 from heimdall.engine.opencl.layout import Layout
+from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.program import Programs, set_arguments
 from heimdall.engine.opencl.tuning import Layer, Tuned
-
-if TYPE_CHECKING:
-    from heimdall.engine.opencl.engine import OpenCLEngine
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +48,7 @@ _SAME_WINOGRAD = 1e-3  # against a direct kernel: its sums are of larger numbers
 
 
 def tune(
-    engine: OpenCLEngine,
+    engine: Opened,
     compiled: Compiled,
     progress: Callable[[int, int], None],
     *,
@@ -78,9 +75,7 @@ def tune(
     return found
 
 
-def _tune_layer(
-    engine: OpenCLEngine, bench: _Bench, layer: Layer, rounds: int, network: str
-) -> Tried:
+def _tune_layer(engine: Opened, bench: _Bench, layer: Layer, rounds: int, network: str) -> Tried:
     """Each variant runs in turns with the default; the best one must win a second time, because
     the best of several measurements is the best by chance as well."""
     variants = _variants(layer, engine.traits, engine.tuning.lookup(layer) or {})
@@ -162,7 +157,7 @@ class _Variant:
 class _Bench:
     """A layer's tensors on the device, by themselves: the same random numbers for all variants."""
 
-    def __init__(self, engine: OpenCLEngine, programs: Programs, layer: Layer) -> None:
+    def __init__(self, engine: Opened, programs: Programs, layer: Layer) -> None:
         self._engine, self._programs, self._layer = engine, programs, layer
         self._dtype = engine.traits.dtype
         random = np.random.default_rng(0)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyopencl as cl
 
 from heimdall.engine.opencl.compiled import Compiled
+from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.program import set_arguments
 from heimdall.engine.opencl.slices import SLICE_NS, shares
 from heimdall.engine.opencl.walk import Walk
 from heimdall.engine.opencl.work import Buffers, Enqueued, Work
-
-if TYPE_CHECKING:
-    from heimdall.engine.opencl.engine import OpenCLEngine
 
 _BATCH_NS = SLICE_NS // 2  # an urgent job waits for an enqueue to end
 _SHARES = 8  # of a piece's tiles a core takes at a time: few, for each costs 0.1 us
@@ -28,9 +25,7 @@ Tiles = tuple[int, int, int]  # row in the table, first tile, end
 class Walked(Work):
     """One kernel object a job. What it shall do is set before each enqueue, which copies it."""
 
-    def __init__(
-        self, engine: OpenCLEngine, compiled: Compiled, walk: Walk, buffers: Buffers
-    ) -> None:
+    def __init__(self, engine: Opened, compiled: Compiled, walk: Walk, buffers: Buffers) -> None:
         self._queue, self._compiled, self._walk = engine.queue, compiled, walk
         self._context, self._units = engine.context, engine.traits.compute_units
         self._whole = [(s.row, 0, s.tiles) for layer in walk.strides for s in layer]

@@ -7,24 +7,26 @@ is small, and, when the frames of a run would be late, coarser ones for all and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import moderngl
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
 from heimdall.render.content import images
+from heimdall.render.content.figure import OUTLINE, Figure, Hider, Shadow, extent, hider, shadow_of
 from heimdall.render.content.light import Light
 from heimdall.render.content.model import TRIANGLES
-from heimdall.render.content.motion import Stance
-from heimdall.render.content.placing import NEAR, Placing, projection
+from heimdall.render.content.placing import NEAR, in_picture, projection, stand
 from heimdall.render.content.posing import joint_matrices, shaped
 from heimdall.render.content.quality import Quality
 from heimdall.render.content.sending import Picture, Sent, SentPart, rows_of
 from heimdall.render.layout import Letterbox
+from heimdall.render.plate import MIX, PREMULTIPLYING
 from heimdall.render.programs import Programs
+from heimdall.render.surface import Surface
 from heimdall.render.textures import TextureCache
 
 _DARK = np.array([0.45, 0.33, 0.22])  # of the shadow of a model's low, middle and high parts
@@ -39,43 +41,22 @@ _UNITS = {
     "u_shade": _SHADE,
     "u_glowing": _GLOWING,
 }
-_SUNK = 0.004  # metres that a hiding plane lies lower, so that shadows on it are seen
-
-
-@dataclass(frozen=True, eq=False)
-class Figure:
-    """A model placed in a frame. ``cloths``: pictures for materials, by name; "": for the first."""
-
-    sent: Sent
-    placing: Placing
-    stance: Stance
-    fade: float = 1.0
-    cloths: Mapping[str, np.ndarray] = field(default_factory=dict)
-    moment: tuple[str, float] = ("", 0.0)  # animation and time
-
-
-@dataclass(frozen=True, eq=False)
-class Hider:
-    """A rectangle of the world that hides what is behind it: corners (4, 3), metres."""
-
-    corners: np.ndarray
-    camera: Camera
 
 
 class Figures:
     """Draws figures and hiders, and knows which part of the screen they cover."""
 
-    def __init__(self, ctx: moderngl.Context, programs: Programs, *, software: bool):
-        self._ctx, self._programs = ctx, programs
-        self.quality = Quality(software=software)
-        self._software = software
+    def __init__(self, surface: Surface, programs: Programs):
+        ctx = surface.ctx
+        self._surface, self._ctx, self._programs = surface, ctx, programs
+        self.quality = Quality(software=surface.software)
         self._white = ctx.texture((1, 1), 4, b"\xff\xff\xff\xff")
-        self._level = ctx.texture((1, 1), 4, b"\x80\x80\xff\xff")  # a normal map without bumps
         self._cloths: dict[tuple[bool, bool], TextureCache[Picture]] = {}
         self._joints: list[moderngl.Texture] = []
         self._used = 0  # of those, in this frame
         self._hide = programs["hide"]
-        self._ground = ctx.vertex_array(programs["ground"], [])
+        self._outline = ctx.buffer(reserve=OUTLINE * 8, dynamic=True)
+        self._ground = ctx.vertex_array(programs["ground"], [(self._outline, "2f", "in_place")])
         self._corner_rows = ctx.buffer(reserve=4 * 12, dynamic=True)
         self._blind = ctx.vertex_array(self._hide, [(self._corner_rows, "3f", "in_position")])
 
@@ -84,11 +65,12 @@ class Figures:
         self._used = 0
         self.quality.begin()
 
-    def corners(self, figure: Figure | Hider, box: Letterbox) -> np.ndarray:
-        """The corners of the box around a figure and its shadow on the surface, (n, 2) pixels."""
+    def corners(self, figure: Figure | Hider, box: Letterbox, light: Light) -> np.ndarray:
+        """The corners of the box around a figure, and of its shadow, on the surface, (n, 2)
+        pixels."""
         if isinstance(figure, Hider):
             return np.empty((0, 2), np.float32)
-        return extent(figure, box)
+        return extent(figure, box, shadow_of(figure, light))
 
     def draw(
         self,
@@ -97,8 +79,8 @@ class Figures:
         target: moderngl.Framebuffer,
         light: tuple[Light, Picture],
     ) -> None:
-        """Draw a figure: what is opaque, then its shadow where that does not hide it, then what is
-        seen through, from far to near. Or a hider's depth."""
+        """Draw a figure: what is opaque, from near to far, then its shadow where that does not hide
+        it, then what is seen through, from far to near. Or a hider's depth."""
         if isinstance(figure, Hider):
             self._draw_hider(figure, box, target)
             return
@@ -112,16 +94,45 @@ class Figures:
         solid = [part for part in figure.sent.parts if part.material.alpha != "BLEND"]
         ctx = self._ctx
         ctx.enable(moderngl.DEPTH_TEST)
-        for part in solid:
+        for part in sorted(solid, key=lambda each: self._depth(each, figure)):
             self._draw_part(part, figure, level, box)
         target.depth_mask = False
-        if figure.sent.ground is not None and figure.placing.plane is not None:
-            self._draw_ground(figure, clip, light[0])
+        shadow = shadow_of(figure, light[0])
+        if shadow is not None:
+            self._draw_ground(figure, clip, shadow)
         for part in sorted(through, key=lambda each: -self._depth(each, figure)):
             self._draw_part(part, figure, level, box)
         target.depth_mask = True
         ctx.disable(moderngl.DEPTH_TEST)
         ctx.disable(moderngl.CULL_FACE)
+
+    def rehearse(self, sent: Sent, light: tuple[Light, Picture]) -> Iterator[None]:
+        """Draw each part once where nobody sees it, in steps: it is then that drivers compile
+        shaders, for each way of blending and kind of target (llvmpipe: 50 to 150 ms each). As it
+        is drawn into frames, and into a picture of its own (`heimdall.render.kept`)."""
+        surface, ctx = self._surface, self._ctx
+        colour, depth = surface.pixels.texture((1, 1)), ctx.depth_renderbuffer((1, 1))
+        target = ctx.framebuffer([colour], depth)
+        box = Letterbox.fit((1, 1), (1, 1))
+        camera, place = in_picture(sent.model, (0.5, 0.5), 0.5, (1, 1))
+        where = stand(sent.model, place, camera, scale=1.0, yaw=0.0, lift=0.0, ground=True)
+        stance = sent.model.skeleton.stance()
+        # First what all models share, then each part.
+        shares = [replace(sent, parts=parts) for parts in ((), *((each,) for each in sent.parts))]
+        for blending, share in product((MIX, PREMULTIPLYING), shares):
+            target.use()
+            target.viewport = (0, 0, 1, 1)
+            ctx.enable_only(moderngl.BLEND)
+            ctx.blend_func = blending
+            self.begin()
+            if not share.parts:
+                self.draw(hider(place, (1.0, 1.0), camera), box, target, light)
+            self.draw(Figure(share, where, stance), box, target, light)
+            ctx.finish()
+            surface.target.use()
+            yield None
+        for each in (target, depth, colour):
+            each.release()
 
     def trim(self) -> None:
         """Forget textures of apps that have not been used lately."""
@@ -166,7 +177,7 @@ class Figures:
             "u_glow": material.emissive,
             "u_cutoff": material.cutoff,
             "u_bump": material.bumps,
-            "u_occlusion": material.occlusion if material.occlusion_map is not None else 0.0,
+            "u_occlusion": material.occlusion,
         }
         for name, value in values.items():
             _write(program, name, value)
@@ -175,10 +186,10 @@ class Figures:
             self._write_joints(figure, part.part.skin)
         if part.rows is not None:
             self._write_shapes(part, figure)
-        if material.double_sided:
-            self._ctx.disable(moderngl.CULL_FACE)
-        else:
+        if part.one_sided:
             self._ctx.enable(moderngl.CULL_FACE)
+        else:
+            self._ctx.disable(moderngl.CULL_FACE)
         mirrored = np.linalg.det(place[:3, :3]) < 0
         self._ctx.front_face = "cw" if mirrored else "ccw"
         array = part.arrays[min(level, len(part.arrays) - 1)]
@@ -192,24 +203,22 @@ class Figures:
         cloth = figure.cloths.get(material.name)
         if cloth is None and part.part.material == 0:
             cloth = figure.cloths.get("")
-        if cloth is not None:
+        if "u_picture" not in part.program:
+            pass
+        elif cloth is not None:
             self._cloth(cloth, part, figure).use(_PICTURE)
         elif material.base_map is not None:
             _use(pictures[material.base_map], _PICTURE, near)
         else:
             self._white.use(_PICTURE)
-        if "u_surface" not in part.program:
-            return
-        for unit, number, plain in (
-            (_SURFACE, material.surface_map, self._white),
-            (_BUMPS, material.normal_map, self._level),
-            (_SHADE, material.occlusion_map, self._white),
-            (_GLOWING, material.emissive_map, self._white),
+        for name, number in (
+            ("u_surface", material.surface_map),
+            ("u_bumps", material.normal_map),
+            ("u_shade", material.occlusion_map),
+            ("u_glowing", material.emissive_map),
         ):
-            if number is None:
-                plain.use(unit)
-            else:
-                _use(pictures[number], unit, near)
+            if number is not None and name in part.program:
+                _use(pictures[number], _UNITS[name], near)
 
     def _cloth(self, image: np.ndarray, part: SentPart, figure: Figure) -> Picture:
         """An app's picture as a texture that lies as the one that it replaces."""
@@ -255,26 +264,21 @@ class Figures:
         part.rows.orphan()
         part.rows.write(rows_of(own, *shaped(own, weights), part.program))
 
-    def _draw_ground(self, figure: Figure, clip: np.ndarray, light: Light) -> None:
-        placing, ground = figure.placing, figure.sent.model.ground
+    def _draw_ground(self, figure: Figure, clip: np.ndarray, shadow: Shadow) -> None:
+        ground = figure.sent.model.ground
         assert ground is not None
         assert figure.sent.ground is not None
-        assert placing.plane is not None
-        assert placing.camera.pose is not None
-        key = placing.turn.T @ light.key(placing.upright, placing.camera.pose)
-        left, back, right, front = ground.extent
-        slope = -key[[0, 2]] / max(float(key[1]), 0.5) / (right - left, front - back)
-        lift = float(figure.sent.model.low[1]) - placing.plane  # above the plane, its lengths
-        paler = 1 / (1 + 2.0 * max(lift, 0.0) * placing.scale)
         program = self._programs["ground"]
         _write(program, "u_clip", clip.T)
         _write(program, "u_extent", ground.extent)
-        _write(program, "u_height", placing.plane)
-        _write(program, "u_away", np.array([slope * (h + lift) for h in ground.heights]))
-        _write(program, "u_dark", _DARK * figure.fade * paler)
+        _write(program, "u_height", figure.placing.plane)
+        _write(program, "u_away", shadow.away)
+        _write(program, "u_dark", _DARK * figure.fade * shadow.strength)
         figure.sent.ground.use(0)
+        self._outline.orphan()
+        self._outline.write(shadow.outline.astype(np.float32))
         self._ctx.disable(moderngl.CULL_FACE)
-        self._ground.render(moderngl.TRIANGLE_FAN, vertices=4)
+        self._ground.render(moderngl.TRIANGLE_FAN, vertices=len(shadow.outline))
 
     def _draw_hider(self, hider: Hider, box: Letterbox, target: moderngl.Framebuffer) -> None:
         assert hider.camera.pose is not None
@@ -290,7 +294,7 @@ class Figures:
 
     def _detail(self, figure: Figure, box: Letterbox) -> int:
         """Which level of detail: as many triangles as pixels can show."""
-        places = extent(figure, box, shadow=False)
+        places = extent(figure, box, None)
         low = np.clip(places.min(axis=0), 0, box.surface)
         high = np.clip(places.max(axis=0), 0, box.surface)
         pixels = float(np.prod(high - low))
@@ -299,51 +303,10 @@ class Figures:
 
     def _depth(self, part: SentPart, figure: Figure) -> float:
         """From the camera to the middle of a part."""
-        middle = np.append(part.part.positions.mean(axis=0), 1.0)
+        middle = np.append(part.middle, 1.0)
         if part.part.node is not None:
             middle = figure.stance.matrices[part.part.node] @ middle
         return float((figure.placing.to_camera @ middle)[2])
-
-
-def hider(at: Pose, size: tuple[float, float], camera: Camera) -> Hider:
-    """A rectangle around a plane's origin, ``size`` metres along its x and z."""
-    x, z = size[0] / 2, size[1] / 2
-    flat = np.array([(-x, -_SUNK, -z), (x, -_SUNK, -z), (x, -_SUNK, z), (-x, -_SUNK, z)])
-    return Hider(at.to_camera(flat), camera)  # from its own axes to the world's
-
-
-def extent(figure: Figure, box: Letterbox, *, shadow: bool = True) -> np.ndarray:
-    """The screen positions of the corners of a figure, with its shadow or without."""
-    model, placing = figure.sent.model, figure.placing
-    corners = model.corners
-    ground = model.ground
-    if shadow and ground is not None and placing.plane is not None:
-        left, back, right, front = ground.extent
-        flat = [(x, placing.plane, z) for x in (left, right) for z in (back, front)]
-        corners = np.vstack([corners, flat])
-    clip = np.column_stack([corners, np.ones(len(corners))]) @ placing.clip(box).T
-    if (clip[:, 3] <= NEAR).any():  # reaches behind the camera: may be anywhere
-        return np.array([[0, 0], box.surface], np.float32)
-    return np.asarray((clip[:, :2] / clip[:, 3:] * (1, -1) + 1) / 2 * box.surface)
-
-
-def key_of(figure: Figure | Hider, step: float) -> list[Any]:
-    """Equal for what looks the same; ``step``: what may change, a share of a pixel."""
-    if isinstance(figure, Hider):
-        return [figure.corners.tobytes(), _pose_key(figure.camera, step)]
-    placing = figure.placing
-    return [
-        id(figure.sent),
-        np.round(placing.to_camera / max(step * 0.002, 1e-9)).tobytes(),
-        _pose_key(placing.camera, step),
-        figure.moment,
-        round(figure.fade, 2),
-        [(name, id(cloth)) for name, cloth in figure.cloths.items()],
-    ]
-
-
-def _pose_key(camera: Camera, step: float) -> tuple[float, ...]:
-    return tuple(round(each / step) for each in (camera.fx, camera.fy, camera.cx, camera.cy))
 
 
 def _use(picture: Picture, unit: int, texel: float) -> None:

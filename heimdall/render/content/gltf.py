@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from heimdall.errors import ModelError
-from heimdall.render.content import detail, ground, schema
+from heimdall.render.content import detail, ground, schema, shading
 from heimdall.render.content.accessors import Arrays
+from heimdall.render.content.closed import closed
 from heimdall.render.content.files import Files, pick
 from heimdall.render.content.geometry import MOST_TRIANGLES, Geometry
 from heimdall.render.content.materials import Materials
@@ -65,7 +66,7 @@ class _Reader:
             raise ModelError(f"it reaches from {low} to {high} metres: its nodes are misplaced")
         return Model(
             name=self._path.stem,
-            parts=tuple(replace(part, coarser=detail.levels(part)) for part in parts),
+            parts=tuple(_ready(part) for part in parts),
             materials=tuple(self._materials.materials),
             textures=tuple(self._materials.textures),
             skeleton=self._tree.skeleton,
@@ -150,6 +151,15 @@ class _Reader:
             indices = indices.reshape(-1, 3)[:, ::-1].ravel()
         moved = part.positions @ turn.T + matrix[:3, 3]
         return replace(part, positions=moved, normals=normals.astype(np.float32), indices=indices)
+
+
+def _ready(part: Part) -> Part:
+    return replace(
+        part,
+        coarser=detail.levels(part),
+        closed=closed(part),
+        turning=shading.turning(part),
+    )
 
 
 def _together(parts: Sequence[Part]) -> list[Part]:

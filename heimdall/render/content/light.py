@@ -172,8 +172,9 @@ def _irradiance(sky: np.ndarray, normals: np.ndarray) -> np.ndarray:
 
 
 def _octahedral(side: int) -> np.ndarray:
-    """Directions (side, side, 3) of an octahedral map's texels, y up."""
-    at = (np.arange(side) + 0.5) / side * 2 - 1
+    """Directions (side, side, 3) of an octahedral map's texels, y up; the outer ones lie on its
+    edge, so that looking up needs no care for what is beyond."""
+    at = np.linspace(-1, 1, side)
     x, z = np.meshgrid(at, at)
     y = 1 - np.abs(x) - np.abs(z)
     below = y < 0

@@ -33,12 +33,6 @@ class Material:
     double_sided: bool = False
     unlit: bool = False
 
-    @property
-    def has_maps(self) -> bool:
-        """Whether it needs other textures than that of its colour."""
-        others = (self.surface_map, self.normal_map, self.occlusion_map, self.emissive_map)
-        return any(each is not None for each in others)
-
 
 @dataclass(frozen=True)
 class Shape:
@@ -67,6 +61,8 @@ class Part:
     shapes: tuple[Shape, ...] = ()
     shaped_by: int | None = None  # the node whose weights move the shapes
     coarser: tuple[Coarse, ...] = ()  # from fine to coarse
+    closed: bool = False  # its inside cannot be seen
+    turning: float = 0.0  # radians, of what neighbouring vertices reflect: see `shading`
 
     @property
     def triangles(self) -> int:
@@ -93,12 +89,14 @@ class Skin:
 @dataclass(frozen=True)
 class Ground:
     """The shadow on the plane that the model stands on: how much light its low, middle and high
-    parts take, (h, w, 3) uint8, over (left, back, right, front) in metres, and how high above the
-    plane those parts are."""
+    parts take, (h, w, 3) uint8, over (left, back, right, front) in metres, how high above the
+    plane those parts are, and a polygon around the shadow of each, (n, 2) in shares of the
+    picture's sides."""
 
     picture: np.ndarray
     extent: tuple[float, float, float, float]
     heights: tuple[float, float, float]
+    outlines: tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)

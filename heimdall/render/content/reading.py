@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from heimdall.errors import ModelError
 from heimdall.render.content import gltf
@@ -11,6 +12,7 @@ from heimdall.render.content.files import read_bytes
 from heimdall.render.content.model import Model
 
 _MOST_OBJ_BYTES = 64 << 20
+_PLAIN = (170, 170, 170, 255)  # a thing of which the file does not say how it looks
 
 
 def read(path: Path, largest: int = 1024) -> Model:
@@ -33,14 +35,42 @@ def _converted(path: Path) -> bytes:
             f"{path.name}: .obj files need trimesh: install it with "
             "`pip install heimdall-ar[content]`, or convert the file to .glb"
         ) from error
-    if len(read_bytes(path)) > _MOST_OBJ_BYTES:
+    content = read_bytes(path)
+    if len(content) > _MOST_OBJ_BYTES:
         raise ModelError(f"{path.name}: more than {_MOST_OBJ_BYTES >> 20} MiB; convert it to .glb")
+    known = _names_materials(path, content)
     try:
         scene = trimesh.load_scene(path, process=False)
         if not scene.geometry:
             raise ModelError(f"{path.name}: it holds nothing to draw")
+        for geometry in scene.geometry.values():
+            geometry.visual = _painted(geometry.visual, known=known)
         return bytes(scene.export(file_type="glb"))
     except ModelError:
         raise
     except Exception as error:  # trimesh raises whatever its parts raise
         raise ModelError(f"{path.name}: not an .obj that can be read ({error})") from error
+
+
+def _painted(visual: Any, *, known: bool) -> Any:
+    """With a material that is no metal, as glTF's are unless they say so: an .obj knows none.
+    Where it does not say at all how it looks, trimesh would have it nearly black."""
+    from trimesh.visual import TextureVisuals
+    from trimesh.visual.material import PBRMaterial
+
+    own = getattr(visual, "material", None)
+    if own is None and visual.defined:  # colours of its vertices
+        return visual
+    if own is None or not known:
+        plain = PBRMaterial(baseColorFactor=_PLAIN, metallicFactor=0.0)
+        return TextureVisuals(uv=getattr(visual, "uv", None), material=plain)
+    visual.material = own.to_pbr() if hasattr(own, "to_pbr") else own
+    visual.material.metallicFactor = 0.0
+    return visual
+
+
+def _names_materials(path: Path, content: bytes) -> bool:
+    """Whether an .obj has a material library that is there."""
+    lines = (line.split(maxsplit=1) for line in content.splitlines() if line[:6] == b"mtllib")
+    names = (line[1].decode("utf-8", "replace").strip() for line in lines if len(line) > 1)
+    return any((path.parent / name).is_file() for name in names)

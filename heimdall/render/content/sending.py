@@ -10,12 +10,13 @@ import numpy as np
 
 from heimdall.render.content.images import Texture
 from heimdall.render.content.model import POINTS, TRIANGLES, Material, Model, Part
+from heimdall.render.content.shading import variant
 from heimdall.render.programs import Programs
 
 STEP_BYTES = 1 << 18
-_MATTE = 0.85  # roughness from which reflections are not drawn: nobody would see them
-_FORMATS = {"in_position": "3f", "in_normal": "3f", "in_colour": "4f1", "in_joints": "4f",
-            "in_weights": "4f"}  # fmt: skip
+_STEP_VERTICES, _STEP_INDICES = 1 << 12, 1 << 16
+_FORMATS = {"in_position": "3f", "in_normal": "3f", "in_uv": "4f", "in_colour": "4f1",
+            "in_joints": "4f", "in_weights": "4f"}  # fmt: skip
 
 
 class Picture:
@@ -48,6 +49,13 @@ class SentPart:
     mode: int
     rows: moderngl.Buffer | None  # those of the finest, where shapes change them
     texels: float  # of a texture a metre, for one of 1 x 1
+    middle: np.ndarray  # (3,) of its vertices
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether only the outsides of its triangles are seen."""
+        closed = self.part.closed and self.material.alpha == "OPAQUE"
+        return closed or not self.material.double_sided
 
 
 @dataclass(frozen=True)
@@ -60,23 +68,10 @@ class Sent:
     ground: moderngl.Texture | None
 
 
-def variant(part: Part, material: Material) -> str:
-    """The name of the program that draws it: no more is computed than can be seen."""
-    rough = material.roughness > _MATTE and material.metallic == 0
-    flat = part.mode != TRIANGLES or material.unlit
-    matte = (rough or flat) and not (material.has_maps and not flat)
-    words = [
-        "MATTE" if matte else "MAPS" if material.has_maps else "",
-        "SKIN" if part.skin is not None else "",
-        "MASK" if material.alpha == "MASK" else "",
-    ]
-    return "+".join(["model", *(word for word in words if word)])
-
-
 def send(
     model: Model, ctx: moderngl.Context, programs: Programs, *, software: bool
 ) -> Iterator[Sent | None]:
-    """Steps of at most ``STEP_BYTES``: None after each, the model after the last."""
+    """Steps of about ``STEP_BYTES``: None after each, the model after the last."""
     pictures: list[Picture] = []
     for texture in model.textures:
         for step in sent_picture(texture, ctx, software=software):
@@ -88,26 +83,32 @@ def send(
         material = model.materials[part.material]
         program = programs[variant(part, material)]
         yield None
-        arrays, rows = [], None
         levels = [(None, part.indices), *((each.vertices, each.indices) for each in part.coarser)]
-        if part.shapes:
-            levels = levels[:1]
-        for chosen, indices in levels:
-            content, format_, names = _rows(part, program, chosen)
-            buffer = ctx.buffer(reserve=content.nbytes, dynamic=bool(part.shapes))
-            flat = content.view(np.uint8).reshape(-1)
-            for at in range(0, len(flat), STEP_BYTES):
-                buffer.write(flat[at : at + STEP_BYTES], offset=at)
+        arrays, kept = [], None
+        for chosen, indices in levels[: 1 if part.shapes else None]:
+            vertices = np.arange(len(part.positions)) if chosen is None else chosen
+            format_, names, width = _layout(part, program)
+            buffer = ctx.buffer(reserve=len(vertices) * width, dynamic=bool(part.shapes))
+            index = ctx.buffer(reserve=indices.nbytes)
+            for at in range(0, len(vertices), _STEP_VERTICES):
+                some = vertices[at : at + _STEP_VERTICES]
+                rows = _packed(part, names, part.positions[some], part.normals[some], some)
+                buffer.write(rows, offset=at * width)
                 yield None
-            index = ctx.buffer(np.ascontiguousarray(indices))
+            for at in range(0, len(indices), _STEP_INDICES):
+                some = indices[at : at + _STEP_INDICES]
+                index.write(np.ascontiguousarray(some), offset=at * indices.itemsize)
+                yield None
             arrays.append(ctx.vertex_array(program, [(buffer, format_, *names)], index))
-            rows = buffer if rows is None else rows
+            kept = buffer if part.shapes else None
             yield None
         mode = {POINTS: moderngl.POINTS, TRIANGLES: moderngl.TRIANGLES}.get(
             part.mode, moderngl.LINES
         )
-        kept = rows if part.shapes else None
-        parts.append(SentPart(part, material, tuple(arrays), program, mode, kept, _density(part)))
+        middle = part.positions.mean(axis=0)
+        parts.append(
+            SentPart(part, material, tuple(arrays), program, mode, kept, _density(part), middle)
+        )
     ground = None
     if model.ground is not None:
         side = model.ground.picture.shape[1::-1]
@@ -146,42 +147,41 @@ def rows_of(
     part: Part, positions: np.ndarray, normals: np.ndarray, program: moderngl.Program
 ) -> np.ndarray:
     """The finest vertices again, elsewhere."""
-    return _packed(part, program, positions, normals, None)[0]
+    names = _layout(part, program)[1]
+    return _packed(part, names, positions, normals, slice(None))
 
 
-def _rows(
-    part: Part, program: moderngl.Program, chosen: np.ndarray | None
-) -> tuple[np.ndarray, str, list[str]]:
-    return _packed(part, program, part.positions, part.normals, chosen)
+def _layout(part: Part, program: moderngl.Program) -> tuple[str, list[str], int]:
+    """How vertices lie as this program takes them: format, names, bytes."""
+    skinned = part.skin is not None and part.joints is not None
+    names = [
+        name
+        for name in _FORMATS
+        if name in program and (skinned or name not in ("in_joints", "in_weights"))
+    ]
+    width = sum(int(_FORMATS[name][0]) * (1 if name == "in_colour" else 4) for name in names)
+    return " ".join(_FORMATS[name] for name in names), names, width
 
 
 def _packed(
     part: Part,
-    program: moderngl.Program,
+    names: list[str],
     positions: np.ndarray,
     normals: np.ndarray,
-    chosen: np.ndarray | None,
-) -> tuple[np.ndarray, str, list[str]]:
-    """Vertices side by side as this program takes them: rows, their format, their names."""
-    maps = "u_surface" in program
-    columns = {
-        "in_position": positions.astype(np.float32),
-        "in_normal": normals.astype(np.float32),
-        "in_uv": (part.uvs if maps else part.uvs[:, :2]).astype(np.float32),
-        "in_colour": part.colours,
-    }
-    if part.joints is not None and part.weights is not None and part.skin is not None:
-        columns["in_joints"] = part.joints.astype(np.float32)
-        columns["in_weights"] = part.weights
-    formats = {**_FORMATS, "in_uv": "4f" if maps else "2f"}
-    names = [name for name in columns if name in program]
-    raw = [
-        np.ascontiguousarray(columns[name] if chosen is None else columns[name][chosen])
-        .view(np.uint8)
-        .reshape(len(positions) if chosen is None else len(chosen), -1)
-        for name in names
-    ]
-    return np.hstack(raw), " ".join(formats[name] for name in names), names
+    chosen: np.ndarray | slice,
+) -> np.ndarray:
+    """The chosen vertices, which lie at these positions, as rows of bytes."""
+    others = {"in_uv": part.uvs, "in_joints": part.joints, "in_weights": part.weights}
+    columns = {"in_position": positions, "in_normal": normals, "in_colour": part.colours[chosen]}
+    for name, values in others.items():
+        if name in names and values is not None:
+            columns[name] = values[chosen]
+    found = []
+    for name in names:
+        kind = np.uint8 if name == "in_colour" else np.float32
+        column = np.ascontiguousarray(columns[name], kind)
+        found.append(column.view(np.uint8).reshape(len(positions), -1))
+    return np.hstack(found)
 
 
 def _density(part: Part) -> float:

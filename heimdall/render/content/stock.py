@@ -14,6 +14,7 @@ import moderngl
 
 from heimdall.errors import AppError, unknown
 from heimdall.render.content.light import Room, usual_room
+from heimdall.render.content.model import Model
 from heimdall.render.content.sending import Picture, Sent, send, sent_picture
 from heimdall.render.programs import Programs
 from heimdall.system.paths import ASSETS
@@ -64,25 +65,35 @@ class _Order(Generic[T]):
 
 
 class Stock:
-    """Main thread only."""
+    """Main thread only. ``rehearse``: draws a model in steps before anybody waits for it."""
 
-    def __init__(self, ctx: moderngl.Context, programs: Programs, *, software: bool):
+    def __init__(
+        self,
+        ctx: moderngl.Context,
+        programs: Programs,
+        rehearse: Callable[[Sent], Iterator[None]],
+        *,
+        software: bool,
+    ):
         self._ctx, self._programs, self._software = ctx, programs, software
+        self._rehearse = rehearse
         self._orders: dict[tuple[str, Path], _Order[Any]] = {}
         self._reader: ThreadPoolExecutor | None = None
+        self._paths: dict[str | Path, Path] = {}
 
     def model(self, file: str | Path) -> Sent | None:
         """The model in a file, or one of the bundled; None while it is being loaded. Raises
         AppError for a file that is not there, ModelError for one that cannot be drawn."""
-        path, largest = _found(file, (".glb", ".gltf", ".obj")), _LARGEST[not self._software]
-        begin = partial(send, ctx=self._ctx, programs=self._programs, software=self._software)
-        return self._order("model", path, partial(_read_model, path, largest), begin).get()
+        path, largest = self._found(file, (".glb", ".gltf", ".obj")), _LARGEST[not self._software]
+        return self._order(
+            "model", path, partial(_read_model, path, largest), self._send_model
+        ).get()
 
     def room(self, file: str | Path | None) -> tuple[Room, Picture] | None:
         """The same for the light of an environment map; None: the usual room's."""
         if file is None:
             return self._order("room", Path(), usual_room, self._send_room).get()
-        path = _found(file, (".exr", ".hdr", ".png", ".jpg"))
+        path = self._found(file, (".exr", ".hdr", ".png", ".jpg"))
         return self._order("room", path, partial(_read_room, path), self._send_room).get()
 
     def advance(self, seconds: float = A_FRAME_S) -> None:
@@ -107,6 +118,12 @@ class Stock:
                     order.step()
         return some
 
+    def _found(self, file: str | Path, kinds: tuple[str, ...]) -> Path:
+        """Where a file is; looked up once."""
+        if file not in self._paths:
+            self._paths[file] = _found(file, kinds)
+        return self._paths[file]
+
     def _order(
         self,
         kind: str,
@@ -122,6 +139,12 @@ class Stock:
                 )
             self._orders[key] = _Order(self._reader.submit(read), begin)
         return self._orders[key]
+
+    def _send_model(self, model: Model) -> Iterator[Sent | None]:
+        for step in send(model, self._ctx, self._programs, software=self._software):
+            if step is not None:
+                yield from self._rehearse(step)
+            yield step
 
     def _send_room(self, room: Room) -> Iterator[tuple[Room, Picture] | None]:
         for step in sent_picture(room.reflections, self._ctx, software=self._software):

@@ -1,44 +1,49 @@
-// Metallic-roughness, as glTF has it (appendix B): the split sum of image-based light with
-// Karis' polynomial instead of a table, and one main light. Gamma is taken as 2.
-uniform sampler2D u_picture;
+// Metallic-roughness, as glTF has it (appendix B): image-based light and one main light. Gamma is
+// taken as 2. Three kinds: SOFT has its light from the vertices, MAPS works all of it out here,
+// for it is textures that say how each point reflects, and the others look up what they reflect.
 uniform float u_fade;
-uniform float u_cutoff;
-uniform vec3 u_glow;
 in vec4 v_colour;
-in vec2 v_uv;
 out vec4 f_color;
-#ifndef MATTE
-uniform sampler2D u_room;   // what is all around, nine octahedral maps from smooth to rough
-uniform vec3 u_sheen;       // its strength, by colour
+#ifdef PICTURE
+uniform sampler2D u_picture;
+in vec2 v_uv;
+#endif
+#ifdef MASK
+uniform float u_cutoff;
+#endif
+#ifdef SOFT
+#ifdef PICTURE
+in vec3 v_shine;
+#endif
+#else
+uniform vec3 u_sheen;       // the strength of reflections, by colour
 uniform vec3 u_key;
 uniform vec3 u_key_colour;
+uniform vec3 u_glow;
 uniform float u_rough;
+#include "reflection.glsl"
+#endif
+#ifdef MAPS
 uniform float u_metal;
-uniform float u_lit;
+uniform vec3 u_sky[9];
+in vec2 v_maps;
 in vec3 v_tint;
 in vec3 v_normal;
 in vec3 v_view;
-
-vec3 room(vec3 d, float rough) {
-    d /= abs(d.x) + abs(d.y) + abs(d.z);
-    vec2 folded = (1.0 - abs(d.zx)) * vec2(d.x < 0.0 ? -1.0 : 1.0, d.z < 0.0 ? -1.0 : 1.0);
-    vec2 place = d.y < 0.0 ? folded : d.xz;
-    place = clamp(place * 0.5 + 0.5, 0.5 / 32.0, 31.5 / 32.0);
-    place.y = (place.y + floor(rough * 8.0 + 0.5)) / 9.0;
-    vec3 root = texture(u_room, place).rgb;
-    return root * root * 4.0;  // it holds the root of a fourth
-}
-#endif
-#ifdef MAPS
-uniform sampler2D u_surface;
-uniform sampler2D u_bumps;
-uniform sampler2D u_shade;
-uniform sampler2D u_glowing;
-uniform float u_bump;       // scale of the normal map, 0: none
-uniform float u_occlusion;
-in vec2 v_maps;
 in vec3 v_sky;
-uniform vec3 u_sky[9];
+#ifdef SURFACE
+uniform sampler2D u_surface;
+#endif
+#ifdef SHADE
+uniform sampler2D u_shade;
+uniform float u_occlusion;
+#endif
+#ifdef GLOWING
+uniform sampler2D u_glowing;
+#endif
+#ifdef BUMPS
+uniform sampler2D u_bumps;
+uniform float u_bump;       // scale of the normal map
 
 // The normal map's normal, in a frame from how position and coordinates change across pixels.
 vec3 bumped(vec3 n) {
@@ -52,48 +57,71 @@ vec3 bumped(vec3 n) {
     return normalize(-t * size * map.x + b * size * map.y + n * max(map.z, 0.05));
 }
 #endif
+#elif !defined(SOFT)
+in vec3 v_mirrored;
+in vec2 v_bright;
+#ifdef METAL
+in vec3 v_mirror;
+#endif
+#endif
 
 void main() {
-    vec4 seen = texture(u_picture, v_uv);
+    vec4 seen = vec4(1.0);
+#ifdef PICTURE
+    seen = texture(u_picture, v_uv);
     seen.rgb *= seen.rgb;
+#endif
     float alpha = seen.a * v_colour.a;
 #ifdef MASK
     if (alpha < u_cutoff) discard;
     alpha = 1.0;
 #endif
-    vec3 colour = seen.rgb * v_colour.rgb + u_glow;
-#ifndef MATTE
+#ifdef MAPS
     vec3 n = normalize(v_normal), v = normalize(v_view);
     n = gl_FrontFacing ? n : -n;
     float rough = u_rough, metal = u_metal, open = 1.0;
-    vec3 tint = seen.rgb * v_tint;
-#ifdef MAPS
+    vec3 tint = seen.rgb * v_tint, sky = v_sky, glow = u_glow;
+#ifdef SURFACE
     vec4 surface = texture(u_surface, v_maps);
     rough = max(rough * surface.g, 0.04);
     metal *= surface.b;
+#endif
+#ifdef SHADE
     open = mix(1.0, texture(u_shade, v_maps).r, u_occlusion);
+#endif
+#ifdef BUMPS
     vec3 smooth_n = n;
     n = bumped(n);
     vec3 bend = n - smooth_n;
-    vec3 sky = max(v_sky + u_sky[1] * bend.y + u_sky[2] * bend.z + u_sky[3] * bend.x, 0.0);
-    vec3 light = sky * open + u_key_colour * max((dot(n, u_key) + 0.15) / 1.15, 0.0);
-    vec3 glowing = texture(u_glowing, v_maps).rgb;
-    vec3 glow = u_glow * glowing * glowing;
-    colour = mix(tint, tint * (1.0 - metal) * light, u_lit) + glow;
+    sky = max(sky + u_sky[1] * bend.y + u_sky[2] * bend.z + u_sky[3] * bend.x, 0.0);
 #endif
-    float facing = clamp(dot(n, v), 0.0, 1.0);
-    vec3 f0 = mix(vec3(0.04), tint, metal);
-    vec4 r = rough * vec4(-1.0, -0.0275, -0.572, 0.022) + vec4(1.0, 0.0425, 1.04, -0.04);
-    float a = min(r.x * r.x, exp2(-9.28 * facing)) * r.x + r.y;
-    vec3 bright = f0 * (r.z - 1.04 * a) + (r.w + 1.04 * a);
-    vec3 shine = room(reflect(-v, n), rough) * u_sheen * bright * open;
-    vec3 h = normalize(v + u_key);
-    float nh = clamp(dot(n, h), 0.0, 1.0), lh = clamp(dot(u_key, h), 0.1, 1.0);
-    float a2 = rough * rough * rough * rough;
-    float d = nh * nh * (a2 - 1.0) + 1.0;
-    float spot = a2 / max(4.0 * d * d * lh * lh * (rough + 0.5), 1e-4);
-    shine += f0 * u_key_colour * min(spot, 8.0) * clamp(dot(n, u_key) * 4.0, 0.0, 1.0);
-    colour += shine * u_lit;
+#ifdef GLOWING
+    vec3 glowing = texture(u_glowing, v_maps).rgb;
+    glow *= glowing * glowing;
+#endif
+    float lit = dot(n, u_key);
+    vec3 light = sky * open + u_key_colour * max((lit + 0.15) / 1.15, 0.0);
+    vec2 back = share(rough, clamp(dot(n, v), 0.0, 1.0));
+    vec3 mirrored = reflect(-v, n);
+    vec3 straight = mix(vec3(0.04), tint, metal);
+    vec3 shine = room(mirrored, rough) * u_sheen * open * (straight * back.x + back.y);
+    float more = gleam(rough, lit, dot(v, u_key)) * spot(rough, dot(mirrored, u_key));
+    shine += straight * u_key_colour * min(more, 8.0);
+    vec3 colour = tint * (1.0 - metal) * light + shine + glow;
+#elif defined(SOFT)
+    vec3 colour = seen.rgb * v_colour.rgb;
+#ifdef PICTURE
+    colour += v_shine;
+#endif
+#else
+    float near = dot(v_mirrored, u_key) * inversesqrt(dot(v_mirrored, v_mirrored));
+    vec3 shine = room(v_mirrored, u_rough) * u_sheen
+        + u_key_colour * min(v_bright.y * spot(u_rough, near), 8.0);
+    vec3 bright = vec3(v_bright.x);
+#ifdef METAL
+    bright += seen.rgb * v_mirror;
+#endif
+    vec3 colour = seen.rgb * v_colour.rgb + shine * bright + u_glow;
 #endif
     f_color = vec4(sqrt(clamp(colour, 0.0, 1.0)), alpha * u_fade);
 }

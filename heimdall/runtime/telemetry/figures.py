@@ -248,7 +248,7 @@ def processor_figures(
     return {
         name: {
             "busy": share(ns / 1e9, seconds * lanes.get(name, 1)),
-            "busy_s": round(ns / 1e9, 3),
+            "busy_s": round(ns / 1e9, 6),
         }
         for name, ns in busy_ns.items()
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+import numpy as np
+
 from heimdall.app import App
 from heimdall.coordinator.snapshot import DnnStatus as DnnSnapshot
 from heimdall.coordinator.snapshot import GapStats
@@ -12,7 +14,7 @@ from heimdall.coordinator.states import State
 from heimdall.render import DnnStatus, Status
 from heimdall.runtime.setup import Setup
 from heimdall.runtime.station import Names, Station
-from heimdall.runtime.telemetry.figures import SCHEMA, Figures
+from heimdall.runtime.telemetry.figures import SCHEMA, Figures, percentiles
 
 RATE_WINDOW_NS = 3_000_000_000
 
@@ -38,6 +40,8 @@ class Reporter:
     def warm(self, now_ns: int) -> None:
         """Warm-up is over: gaps count from here."""
         self._before = self._station.coordinator.snapshot(now_ns)
+        if self._app.world is not None:
+            self._app.world.count_afresh()
 
     def status(self, now_ns: int, reason: str, message: str) -> Status:
         """What the overlay shows."""
@@ -98,4 +102,13 @@ class Reporter:
             "device": setup.describe_devices(),
             "size": list(setup.canvas.surface.size) if setup.canvas else None,
             **figures,
+            **self._world(),
         }
+
+    def _world(self) -> dict[str, Any]:
+        """What became of the app's world; nothing where it has none."""
+        world = self._app.world
+        if world is None or world.thread is None:
+            return {}
+        costs = percentiles(np.asarray(world.thread.costs_ms), maximum=False)
+        return {"world": {**world.figures(), "pose_ms": costs}}

@@ -178,6 +178,23 @@ class FirstStart:
         return cls(**{**data, "fps": rates, "frame_interval_ms": spread, "dnns": dnns})
 
 
+@dataclass(frozen=True)
+class WorldSummary:
+    """Of an app with a world: the share of frames in which it was ``tracked``, how often it was
+    ``lost``, of those tracked the share with the pose of the very picture that they show
+    (``exact``; else it was predicted), and what a pose takes of a core."""
+
+    tracked: float | None
+    lost: int
+    exact: float | None
+    pose_ms: Quantiles
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> WorldSummary:
+        """From ``world``."""
+        return cls(**{**data, "pose_ms": Quantiles(**data["pose_ms"])})
+
+
 Output = Mapping[str, str | int | None]
 
 
@@ -230,15 +247,18 @@ class RunSummary:
     errors: list[str]
     outputs: Mapping[str, Output]
     wall_s: float
+    world: WorldSummary | None = None  # None: the app has none
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RunSummary:
         """From the object that ``heimdall run --json`` prints; what ``bench`` and ``simulate``
         print beside these figures (``system``, ``seed``, ...) is left out."""
-        own = {each.name: data[each.name] for each in fields(cls) if each.name != "start"}
-        start = data.get("start")
+        absent = {"start", "world"}
+        own = {each.name: data[each.name] for each in fields(cls) if each.name not in absent}
+        start, world = data.get("start"), data.get("world")
         parts = {
             "start": start and FirstStart.from_dict(start),
+            "world": world and WorldSummary.from_dict(world),
             "device": Device(**data["device"]),
             "size": data["size"] and tuple(data["size"]),
             "fps": Rates(**data["fps"]),
@@ -262,6 +282,8 @@ class RunSummary:
     def to_dict(self) -> dict[str, Any]:
         """The object that ``heimdall run --json`` prints."""
         data = {**asdict(self), "size": self.size and list(self.size)}
+        if self.world is None:
+            del data["world"]
         for each in (data["device"], *data["dnns"].values()):
             if not each["remote"]:  # as where no server was asked
                 del each["remote"]

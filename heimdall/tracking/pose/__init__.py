@@ -7,6 +7,8 @@
 ``views``      the surroundings, remembered
 ``smooth``     poses without trembling
 ``tracker``    ties them together: frames in, poses out
+
+``calibration`` finds what a camera is, by ``intrinsics``, with a board that ``paper`` prints.
 """
 
 from heimdall.tracking.pose.targets import Board, ImageTarget, Marker

@@ -1,10 +1,11 @@
-"""Poses of every frame of a clip, in order, none left out: what `heimdall pose` prints."""
+"""All frames of a clip in order, none left out, and what they say: `heimdall pose` and
+`heimdall calibrate`."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,20 @@ import cv2
 import numpy as np
 
 from heimdall.capture.camera import open_camera
-from heimdall.capture.camera_files import fitting, known_camera
+from heimdall.capture.camera_files import file_of, fitting, known_camera, write_camera
 from heimdall.capture.kinds import SOURCES, split_kind
 from heimdall.capture.lens import Camera
 from heimdall.capture.readers import Reader, open_clip, open_still, open_stream
 from heimdall.errors import ConfigError
+from heimdall.tracking.pose.calibration import Calibration, ChessBoard
 from heimdall.tracking.pose.targets import Target
 from heimdall.tracking.pose.tracker import PoseTracker, Tracking
 from heimdall.tracking.pose.views import Views
 
 PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
 RATE_HZ = 30.0
+STILL_LOOKS = 40  # at a picture, for a look takes several frames of a clip
+MOST_FRAMES = 10_000  # of a camera that is calibrated: five minutes
 
 
 def pictures(source: str, most: int | None = None) -> Iterator[tuple[np.ndarray, float]]:
@@ -63,9 +67,13 @@ def _opened(source: str) -> tuple[Reader, bool]:
         raise ConfigError(f"cannot read source {path}: {error.strerror or error}") from error
     if empty:
         raise ConfigError(f"source {path} is empty; give a video or image file")
-    if path.suffix.lower() in PICTURES:
+    if _is_picture(source):
         return open_still(path), True
     return open_clip(path), False
+
+
+def _is_picture(source: str) -> bool:
+    return "://" not in source and Path(source).suffix.lower() in PICTURES
 
 
 def poses(
@@ -88,9 +96,12 @@ def poses(
                 f"the camera file is of pictures {camera.width}x{camera.height}, and {source} is "
                 f"{width}x{height}: another shape, so another part of the sensor"
             )
-        began_ns = time.thread_time_ns()
-        tracking = tracker.advance(image, fitting(lens, width, height), sequence, at_s)
-        taken_ms.append((time.thread_time_ns() - began_ns) / 1e6)
+        for _ in range(STILL_LOOKS if _is_picture(source) else 1):
+            began_ns = time.thread_time_ns()
+            tracking = tracker.advance(image, fitting(lens, width, height), sequence, at_s)
+            taken_ms.append((time.thread_time_ns() - began_ns) / 1e6)
+            if tracking.tracked:
+                break
         frames.append(_row(tracking))
     percentiles = np.percentile(taken_ms, [50, 99]).tolist() if taken_ms else [None, None]
     return {
@@ -108,4 +119,45 @@ def _row(tracking: Tracking) -> dict[str, Any]:
         "rotation": pose.rotation_vector.tolist() if pose else None,
         "translation": pose.translation.tolist() if pose else None,
         "reprojection_px": tracking.reprojection_px,
+    }
+
+
+def calibrate(
+    source: str,
+    board: ChessBoard,
+    *,
+    save: Path | None = None,
+    most: int | None = None,
+    tell: Callable[[str], object] = lambda said: None,
+) -> dict[str, Any]:
+    """The result of `heimdall calibrate`, as its JSON has it; its camera is kept in ``save`` (None:
+    where the source's camera is looked for). ``tell`` hears what to do next, whenever a view has
+    been taken. Raises ConfigError for frames that do not say a camera."""
+    calibration = Calibration(board)
+    said: str | None = ""
+    for image, _ in pictures(source, most or MOST_FRAMES):
+        taken = calibration.look(image)
+        advice = calibration.advice
+        if advice is None:
+            break
+        if taken or advice != said:
+            tell(f"{len(calibration.views)} views; {advice}")
+            said = advice
+    found = calibration.solve()
+    file = save or file_of(source)
+    write_camera(file, found.camera)
+    camera = found.camera
+    numbers = {name: getattr(camera, name) for name in ("width", "height", "fx", "fy", "cx", "cy")}
+    return {
+        "schema": 1,
+        "source": source,
+        "file": str(file),
+        "camera": numbers | {"distortion": list(camera.distortion)},
+        "reprojection_px": found.reprojection_px,
+        "focal_sd_px": found.focal_sd * max(camera.fx, camera.fy),
+        "frames": calibration.frames,
+        "seen": calibration.seen,
+        "views": found.views,
+        "not_fit": found.not_fit,
+        "covered": found.covered,
     }

@@ -1,7 +1,8 @@
 """Finding targets anywhere in a picture, where nothing is known of the pose.
 
-One kind of look at a time, so that none takes long: all markers in the picture at half its size,
-small ones in a part of it, pictures by their features.
+One kind of look at a time, in slices, one a frame, so that none takes long: all markers in the
+picture at half its size, small ones in a part of it, pictures by their features, large and small.
+What a picture of some frames ago showed is followed to the present one.
 """
 
 from __future__ import annotations
@@ -13,14 +14,19 @@ import cv2
 import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
+from heimdall.tracking.pose.features import described, matched
 from heimdall.tracking.pose.solve import planar
-from heimdall.tracking.pose.targets import Prepared, dictionary, matched
+from heimdall.tracking.pose.targets import Prepared, dictionary
 
 HALF_FROM = 800  # pixels of width: smaller pictures are looked at as they are
 TILE = (640, 400)
-FEATURES = 500
+WINDOWS = (13, 21, 7)  # of the threshold, pixels: one a look
+FEATURES = 700
 LEAST_MATCHES = 12
 MATCH_PX = 4.0
+TRIES = 500  # of RANSAC: finds what a third of the pairs agree on
+PAIRS = 500_000  # of features that are compared in a slice
+FLOW_WINDOW, FLOW_LEVELS = (15, 15), 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +35,16 @@ class Found:
 
     target: int
     poses: Sequence[Pose]
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Points (n, 3) of a target and where they may have been: ``places`` (n, 2) of ``picture``."""
+
+    target: int
+    points: np.ndarray
+    places: np.ndarray
+    picture: np.ndarray
 
 
 class Finder:
@@ -41,37 +57,48 @@ class Finder:
             for number, each in enumerate(targets)
             for key, corners in each.fiducials.items()
         }
-        parameters = cv2.aruco.DetectorParameters()
-        parameters.adaptiveThreshWinSizeMin = 5
-        parameters.adaptiveThreshWinSizeMax = 25
-        parameters.adaptiveThreshWinSizeStep = 10
         self._detectors = {
-            name: cv2.aruco.ArucoDetector(dictionary(name), parameters)
+            name: [cv2.aruco.ArucoDetector(dictionary(name), _parameters(each)) for each in WINDOWS]
             for name in sorted({name for name, _ in self._owners})
         }
-        self._features = cv2.ORB.create(FEATURES, 1.25, 6)
         self._pictures = [
             number for number, each in enumerate(targets) if each.descriptors is not None
         ]
         self._turn = self._tile = 0
+        self._window = -1
         self._looks = [*(["markers", "tile"] if self._owners else [])]
-        self._looks += ["pictures"] if self._pictures else []
+        self._looks += ["large", "small"] if self._pictures else []
+        self._search: Iterator[_Pairs | None] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a look goes on that has begun with an earlier frame."""
+        return self._search is not None
 
     def look(self, grey: np.ndarray, camera: Camera, near: np.ndarray | None = None) -> list[Found]:
-        """Targets in ``grey``; ``near`` (2,) is where one was seen last."""
+        """Targets in ``grey``, by the next slice of a look; ``near`` (2,) is where one was seen
+        last."""
+        if self._search is not None:
+            return self._go_on(grey, camera)
         if not self._looks:
             return []
         kind = self._looks[self._turn % len(self._looks)]
         self._turn += 1
-        if kind == "markers":
-            return self._markers(grey, camera, *_halved(grey))
+        large = grey.shape[1] >= HALF_FROM
+        if kind == "markers" or (kind == "tile" and not large):
+            return self._markers(grey, camera, *halved(grey))
         if kind == "tile":
-            if grey.shape[1] < HALF_FROM:
-                return []
             left, top = self._next_tile(grey, near)
             part = grey[top : top + TILE[1], left : left + TILE[0]]
             return self._markers(grey, camera, part, 1.0, (left, top))
-        return self._by_features(grey, camera)
+        self._search = self._pairs(grey, kind == "small" and large)
+        return self._go_on(grey, camera)
+
+    def forget(self) -> None:
+        """End what has begun with earlier frames."""
+        self._search = None
+
+    # --- markers --------------------------------------------------------------------------
 
     def _next_tile(self, grey: np.ndarray, near: np.ndarray | None) -> tuple[int, int]:
         columns, rows = (
@@ -95,7 +122,9 @@ class Finder:
     ) -> list[Found]:
         """In ``part``, ``scale`` times as large as what lies at ``corner`` of the picture."""
         seen: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
-        for name, detector in self._detectors.items():
+        self._window += 1
+        for name, detectors in self._detectors.items():
+            detector = detectors[self._window % len(detectors)]
             corners, numbers, _ = detector.detectMarkers(part)
             for four, number in zip(corners, () if numbers is None else numbers, strict=True):
                 owner = self._owners.get((name, int(np.ravel(number)[0])))
@@ -109,36 +138,80 @@ class Finder:
             found.append(Found(target, planar(camera, points, pixels)))
         return found
 
-    def _by_features(self, grey: np.ndarray, camera: Camera) -> list[Found]:
-        small, scale = _halved(grey)
-        keypoints, descriptors = self._features.detectAndCompute(small, None)
-        if descriptors is None:
-            return []
-        pixels = (np.array([each.pt for each in keypoints]) + 0.5) / scale - 0.5
-        return list(self._matched(pixels, descriptors, camera))
+    # --- pictures -------------------------------------------------------------------------
 
-    def _matched(
-        self, pixels: np.ndarray, descriptors: np.ndarray, camera: Camera
-    ) -> Iterator[Found]:
+    def _pairs(self, grey: np.ndarray, small: bool) -> Iterator[_Pairs | None]:
+        """A look through one frame: its features, then each target's that look like them. Small
+        targets are seen in the whole picture, large ones in half and a quarter of its size."""
+        half, scale = halved(grey)
+        places, descriptors = described(grey if small else half, FEATURES, 1 if small else 2)
+        if small:
+            places = (places + 0.5) * scale - 0.5
         for number in self._pictures:
             target = self._targets[number]
             assert target.descriptors is not None
             assert target.places is not None
-            pairs = matched(descriptors, target.descriptors)
-            if len(pairs) < LEAST_MATCHES:
-                continue
-            there, points = pixels[pairs[:, 0]], target.places[pairs[:, 1]]
-            size = float(np.ptp(target.places, axis=0).max())
-            flat = points[:, :2] * (1000 / size, -1000 / size)  # as a picture has them
-            _, agree = cv2.findHomography(flat, there, cv2.RANSAC, MATCH_PX)
-            if agree is None or int(agree.sum()) < LEAST_MATCHES:
-                continue
-            chosen = agree.ravel() > 0
-            if poses := planar(camera, points[chosen], there[chosen]):
-                yield Found(number, poses)
+            at_once = max(1, PAIRS // len(target.descriptors))
+            pairs = []
+            for begin in range(0, len(descriptors), at_once):
+                if begin:
+                    yield None
+                part = matched(
+                    descriptors[begin : begin + at_once], target.descriptors, target.places
+                )
+                pairs.append(np.add(part, (begin, 0)))
+            alike = np.concatenate([*pairs, np.empty((0, 2), int)])
+            if len(alike) < LEAST_MATCHES:
+                yield None
+            else:
+                points, there = target.places[alike[:, 1]], places[alike[:, 0]]
+                yield _Pairs(number, points, there, half)
+
+    def _go_on(self, grey: np.ndarray, camera: Camera) -> list[Found]:
+        assert self._search is not None
+        try:
+            pairs = next(self._search)
+        except StopIteration:
+            self._search = None
+            return []
+        found = self._agreed(pairs, grey, camera) if pairs is not None else None
+        return [found] if found is not None else []
+
+    def _agreed(self, pairs: _Pairs, grey: np.ndarray, camera: Camera) -> Found | None:
+        """What most of the pairs say, now."""
+        pixels, followed = _followed(pairs, grey)
+        if followed.sum() < LEAST_MATCHES:
+            return None
+        points, pixels = pairs.points[followed], pixels[followed]
+        size = float(np.ptp(points, axis=0).max()) or 1.0
+        flat = points[:, :2] * (1000 / size, -1000 / size)  # as a picture has them
+        _, agree = cv2.findHomography(flat, pixels, cv2.RANSAC, MATCH_PX, maxIters=TRIES)
+        if agree is None or int(agree.sum()) < LEAST_MATCHES:
+            return None
+        chosen = agree.ravel() > 0
+        poses = planar(camera, points[chosen], pixels[chosen])
+        return Found(pairs.target, poses) if poses else None
 
 
-def _halved(grey: np.ndarray) -> tuple[np.ndarray, float]:
+def _followed(pairs: _Pairs, grey: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where places of an earlier picture are now, in pixels of ``grey``, and which are there."""
+    now, scale = halved(grey)
+    begin = pairs.places.astype(np.float32)
+    there, status, _ = cv2.calcOpticalFlowPyrLK(
+        pairs.picture, now, begin, begin.copy(), winSize=FLOW_WINDOW, maxLevel=FLOW_LEVELS
+    )
+    pixels = (np.asarray(there, np.float64) + 0.5) / scale - 0.5
+    return pixels, np.ravel(status) > 0
+
+
+def _parameters(window: int) -> cv2.aruco.DetectorParameters:
+    parameters = cv2.aruco.DetectorParameters()
+    parameters.adaptiveThreshWinSizeMin = parameters.adaptiveThreshWinSizeMax = window
+    parameters.cornerRefinementMethod = cv2.aruco.CORNER_REFINE_SUBPIX
+    return parameters
+
+
+def halved(grey: np.ndarray) -> tuple[np.ndarray, float]:
     """The picture in half its size if it is large, and the scale."""
     if grey.shape[1] < HALF_FROM:
         return grey, 1.0

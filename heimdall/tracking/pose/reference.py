@@ -21,6 +21,7 @@ WINDOW = 13
 LEVELS = 3
 STEPS = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 12, 0.01)
 PATCH = 4  # pixels to each side of a point that are compared
+GLIMPSED = 0.4  # correlation where a point is expected, which may be pixels off
 ALIKE = 0.7  # correlation of a point's surroundings with what they should be
 LEAST_POINTS = 6
 NEAREST_M = 0.01
@@ -194,8 +195,11 @@ def _followed(
     begin, found = start.astype(np.float32), guess.astype(np.float32)
     before = _patches(expected, begin)
     after = _patches(actual, found)
-    gain = float(np.clip(after.std() / max(float(before.std()), 1.0), 0.1, 8.0))
-    lift = float(after.mean() - gain * before.mean())
+    shown = alike(before, after) > GLIMPSED  # what hides a part says nothing of the light
+    if shown.sum() < LEAST_POINTS:
+        shown[:] = True
+    gain = float(np.clip(after[shown].std() / max(float(before[shown].std()), 1.0), 0.1, 8.0))
+    lift = float(after[shown].mean() - gain * before[shown].mean())
     lit = np.clip(np.arange(256) * gain + lift, 0, 255).round().astype(np.uint8)
     there, status, _ = cv2.calcOpticalFlowPyrLK(
         cv2.LUT(expected, lit),

@@ -14,17 +14,19 @@ import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
 
-STEPS = 8
-SETTLED = 1e-7  # radians and metres: a step that changes nothing any more
+STEPS = 9
+SETTLED = 1e-6  # radians and metres: a step that changes nothing any more
 LEAST_SCALE_PX = 0.25  # of residuals: below it, all are as good
-LARGEST_SCALE_PX = 1.5
+LARGEST_PX = 1.5
+FREE_STEPS = 2  # whose residuals may be any size
 CUT = 4.0  # of that scale: points farther off have no say (Tukey)
 TINY = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A pose, which of the points agree with it, how far those are off (root mean square, pixels),
+    """A pose, which of the points agree with it, how far those are off (root mean square, pixels,
+    each as much as it counts),
     and the standard deviations that follow: of a turn in radians, of a place relative to its
     distance."""
 
@@ -59,19 +61,20 @@ def refine(
         residuals, jacobian = _residuals(rotation, translation, points, seen)
         if residuals is None or jacobian is None:
             return None
-        sizes = np.linalg.norm(residuals, axis=1) * focal
-        share = given * _tukey(sizes, _scale(sizes))
-        if (share > 0).sum() < 4:
+        sizes = np.hypot(*residuals) * focal
+        # a first guess may be far off for all points alike: that makes none of them an outlier
+        share = given * _tukey(sizes, _scale(sizes, math.inf if step < FREE_STEPS else LARGEST_PX))
+        if np.count_nonzero(share) < 4:
             return None
-        normal = np.einsum("n,nki,nkj->ij", share, jacobian, jacobian)
-        pull = np.einsum("n,nki,nk->i", share, jacobian, residuals)
+        weighed = _stacked(jacobian * share[:, None])
+        normal = weighed.T @ _stacked(jacobian)
         try:
-            change = np.linalg.solve(normal + TINY * np.eye(6), -pull)
+            change = np.linalg.solve(normal + TINY * np.eye(6), -weighed.T @ residuals.ravel())
         except np.linalg.LinAlgError:
             return None
         turned = cv2.Rodrigues(change[:3])[0]
         rotation, translation = turned @ rotation, turned @ translation + change[3:]
-        if step > 1 and np.abs(change).max() < SETTLED:
+        if step > FREE_STEPS and np.abs(change).max() < SETTLED:
             break
     return _judged(Pose(_orthogonal(rotation), translation), points, seen, given, focal)
 
@@ -82,55 +85,58 @@ def _judged(
     residuals, jacobian = _residuals(pose.rotation, pose.translation, points, seen)
     if residuals is None or jacobian is None or not np.isfinite(residuals).all():
         return None
-    sizes = np.linalg.norm(residuals, axis=1) * focal
+    sizes = np.hypot(*residuals) * focal
     agree = sizes < CUT * _scale(sizes)
     count = int(agree.sum())
     if count < 4:
         return None
-    rms = float(np.sqrt((sizes[agree] ** 2).mean()))
+    rms = float(np.sqrt(np.average(sizes[agree] ** 2, weights=given[agree])))
     deviation = max(rms, LEAST_SCALE_PX) / focal
-    normal = np.einsum("n,nki,nkj->ij", given[agree], jacobian[agree], jacobian[agree])
-    covariance = np.linalg.pinv(normal) * deviation**2
-    spread = np.sqrt(np.maximum(np.diag(covariance), 0))
-    if np.linalg.matrix_rank(normal, tol=1e-9 * max(np.trace(normal), TINY)) < 6:
+    mine = jacobian[:, agree]
+    normal = _stacked(mine * given[agree, None]).T @ _stacked(mine)
+    values, axes = np.linalg.eigh(normal)
+    if not values[0] > 1e-9 * max(float(values.sum()), TINY):
         return None
-    far = max(float(np.median(pose.to_camera(points[agree])[:, 2])), TINY)
+    covariance = axes / values @ axes.T * deviation**2
+    there = pose.to_camera(points[agree])
+    far = max(float(np.median(there[:, 2])), TINY)
     # the turn about the points themselves: that about the camera moves them, too
-    middle = pose.to_camera(points[agree]).mean(axis=0)
-    lever = np.hstack([-_crosses(middle[None])[0], np.eye(3)])
-    place = np.sqrt(np.maximum(np.diag(lever @ covariance @ lever.T), 0))
-    return Fit(pose, agree, rms, float(spread[:3].max()), float(place.max() / far))
+    x, y, z = there.mean(axis=0)
+    lever = np.array([[0, z, -y, 1, 0, 0], [-z, 0, x, 0, 1, 0], [y, -x, 0, 0, 0, 1]])
+    turn = np.sqrt(np.diag(covariance)[:3].max())
+    place = np.sqrt(np.diag(lever @ covariance @ lever.T).max())
+    return Fit(pose, agree, rms, float(turn), float(place / far))
 
 
 def _residuals(
     rotation: np.ndarray, translation: np.ndarray, points: np.ndarray, seen: np.ndarray
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Of each point (n, 2), on the plane z = 1, and their derivatives (n, 2, 6) by a turn of the
-    camera's axes and a move; None where points lie behind it."""
-    there = points @ rotation.T + translation
-    z = there[:, 2]
+    """Of x and y of each point (2, n), on the plane z = 1, and their derivatives (2, n, 6) by a
+    turn of the camera's axes and a move; None where points lie behind it."""
+    x, y, z = rotation @ points.T + translation[:, None]
     if (z <= 1e-4).any():
         return None, None
-    x, y = there[:, 0] / z, there[:, 1] / z
-    flat = np.zeros((len(points), 2, 3))
-    flat[:, 0, 0] = flat[:, 1, 1] = 1 / z
-    flat[:, 0, 2], flat[:, 1, 2] = -x / z, -y / z
-    jacobian = np.concatenate([-flat @ _crosses(there), flat], axis=2)
-    return np.column_stack([x, y]) - seen, jacobian
+    near = 1 / z
+    x, y = x * near, y * near
+    jacobian = np.zeros((2, len(points), 6))
+    across, down = jacobian
+    across[:, 0], across[:, 1], across[:, 2] = -x * y, 1 + x * x, -y
+    across[:, 3], across[:, 5] = near, -x * near
+    down[:, 0], down[:, 1], down[:, 2] = -1 - y * y, x * y, x
+    down[:, 4], down[:, 5] = near, -y * near
+    return np.stack([x, y]) - seen.T, jacobian
 
 
-def _crosses(vectors: np.ndarray) -> np.ndarray:
-    """The matrix of each vector's cross product (n, 3, 3)."""
-    matrices = np.zeros((len(vectors), 3, 3))
-    x, y, z = vectors.T
-    matrices[:, 0, 1], matrices[:, 0, 2] = -z, y
-    matrices[:, 1, 0], matrices[:, 1, 2] = z, -x
-    matrices[:, 2, 0], matrices[:, 2, 1] = -y, x
-    return matrices
+def _stacked(jacobian: np.ndarray) -> np.ndarray:
+    stacked: np.ndarray = jacobian.reshape(-1, 6)
+    return stacked
 
 
-def _scale(sizes: np.ndarray) -> float:
-    return float(np.clip(1.48 * np.median(sizes), LEAST_SCALE_PX, LARGEST_SCALE_PX))
+def _scale(sizes: np.ndarray, largest: float = LARGEST_PX) -> float:
+    """The standard deviation that residuals show, by their median."""
+    middle = len(sizes) // 2
+    median = float(np.partition(sizes, middle)[middle])
+    return min(max(1.48 * median, LEAST_SCALE_PX), largest)
 
 
 def _tukey(sizes: np.ndarray, scale: float) -> np.ndarray:

@@ -14,15 +14,14 @@ import cv2
 import numpy as np
 
 from heimdall.errors import ConfigError, unknown
+from heimdall.tracking.pose.features import learnt, matched
 from heimdall.tracking.pose.reference import LEAST_POINTS, Reference, corners_of
 
 CELL_PX = 16  # of a marker's picture
 PICTURE_PX = 720  # longer side of an image target's picture, at most
-FEATURES = 700  # of an image target
 LEAST_FEATURES = 40
-TILTS = (0.0, 55.0)  # degrees from which a picture's features are learnt
 SAME_SHARE = 0.25  # of one picture's features that another one shows too
-RATIO = 0.8  # a match must be so much nearer than the next best
+COMPARED = 360  # features of a picture, the finest of all, that tell it from another one
 _PREFIX = "DICT_"
 
 
@@ -177,7 +176,7 @@ def _of_image(target: ImageTarget) -> Prepared:
         grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
     pixel = target.width_m / grey.shape[1]
     reference = _flat(grey, pixel)
-    descriptors, places = _features(grey)
+    descriptors, places = learnt(grey)
     if len(descriptors) < LEAST_FEATURES or len(reference.places) < 2 * LEAST_POINTS:
         raise ConfigError(
             f"{target.name} has too little to be found by ({len(descriptors)} features, "
@@ -226,40 +225,6 @@ def _square(side: float) -> np.ndarray:
     return np.array([[-half, half, 0], [half, half, 0], [half, -half, 0], [-half, -half, 0]])
 
 
-def _features(grey: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Descriptors (n, 32) and places (n, 2): as seen from the front and from the sides."""
-    descriptors, places = [], []
-    finder = cv2.ORB.create(FEATURES, 1.25, 7)
-    middle = (np.array(grey.shape[::-1]) - 1) / 2
-    for tilt in TILTS:
-        for side in (0.0, 90.0) if tilt else (0.0,):
-            view = cv2.getRotationMatrix2D(tuple(middle), side, 1.0)
-            view[1] = view[1] * math.cos(math.radians(tilt))
-            # lower pictures lie in the upper part of theirs
-            seen = cv2.warpAffine(grey, view, grey.shape[::-1], borderMode=cv2.BORDER_REPLICATE)
-            keypoints, found = finder.detectAndCompute(seen, None)
-            if found is None:
-                continue
-            there = np.array([each.pt for each in keypoints])
-            back = cv2.invertAffineTransform(view)
-            own = there @ back[:, :2].T + back[:, 2]
-            kept = ((own >= 4) & (own < np.array(grey.shape[::-1]) - 4)).all(axis=1)
-            descriptors.append(found[kept])
-            places.append(own[kept])
-    if not descriptors:
-        return np.empty((0, 32), np.uint8), np.empty((0, 2))
-    return np.concatenate(descriptors), np.concatenate(places)
-
-
-def matched(some: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Pairs (n, 2) of features that are each other's, by far: places in both."""
-    if len(some) < 2 or len(known) < 2:
-        return np.empty((0, 2), int)
-    pairs = cv2.BFMatcher(cv2.NORM_HAMMING).knnMatch(some, known, 2)
-    near = [a for a, b in (p for p in pairs if len(p) == 2) if a.distance < RATIO * b.distance]
-    return np.array([(each.queryIdx, each.trainIdx) for each in near], int).reshape(-1, 2)
-
-
 def outline(target: Target, picture: np.ndarray) -> np.ndarray:
     """A target's corners, metres (4, 3), clockwise from the top left."""
     if isinstance(target, Marker):
@@ -299,13 +264,13 @@ def _same(one: Prepared, other: Prepared) -> bool:
     assert other.descriptors is not None
     assert one.places is not None
     assert other.places is not None
-    pairs = matched(one.descriptors[:FEATURES], other.descriptors[:FEATURES])
+    pairs = matched(one.descriptors[:COMPARED], other.descriptors, other.places)
     if len(pairs) < 12:
         return False
     first, second = one.places[pairs[:, 0], :2], other.places[pairs[:, 1], :2]
     reach = 0.02 * float(np.ptp(other.places, axis=0).max())
     _, agree = cv2.findHomography(first, second, cv2.RANSAC, reach)
-    least = min(len(one.descriptors), len(other.descriptors), FEATURES)
+    least = min(len(one.descriptors), COMPARED)
     return agree is not None and int(agree.sum()) > SAME_SHARE * least
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.pose.finding import Finder
+from heimdall.tracking.pose.recovery import FOLLOWED_SHARE, Recovery
 from heimdall.tracking.pose.reference import Seen, register
 from heimdall.tracking.pose.smooth import Smoother
 from heimdall.tracking.pose.solve import Fit, apart, flipped, refine
@@ -23,19 +24,18 @@ from heimdall.tracking.pose.targets import Prepared, Target, prepare
 from heimdall.tracking.pose.views import Views
 
 TRACKED, LOST = "tracked", "lost"
-LEAST_POINTS = 8
-LEAST_SHARE = 0.22  # of the expected points that must agree: a target may be hidden by 70%
-FOUND_SHARE = 0.4  # of them when it has just been found
+LEAST_POINTS, FEW_POINTS = 5, 8  # a marker of 4x4 cells has 18, and may be hidden by 60%
 WORST_PX = 1.8  # root mean square, in a picture 1280 wide
+FEW_WORST_PX = 0.7  # of few points, which agree with much
 TURN_SD, PLACE_SD = math.radians(1.6), 0.018  # worse is not known
-LEARN_TURN_SD, LEARN_PLACE_SD = math.radians(0.6), 0.006
+LEARN_TURN_SD, LEARN_PLACE_SD = math.radians(0.45), 0.005
 COARSE_PX = 130  # side of the pictures compared where a pose has jumped
 VIEW_WEIGHT = 0.3  # of a remembered point beside a target's
 OTHER_DEGREES = 5.0  # the two poses of a plane are worth telling apart beyond it
 SURE = 5.0  # log likelihood
 MOST_UNSURE = 12  # frames that a pose waits for being told from its mirror image
 EVIDENCE = 0.15  # of each point: neighbours err together
-LOOK_EVERY = 10  # frames between looks for targets whose place is not known
+LOOK_EVERY = 6  # frames between looks for targets whose place is not known
 PLACED_AFTER = 6  # looks that agree on where another target is
 
 
@@ -67,19 +67,20 @@ class PoseTracker:
 
     def __init__(self, targets: Sequence[Target], views: Views | None = None) -> None:
         self._targets: list[Prepared] = prepare(targets)
-        self._finder = Finder(self._targets)
+        self._recovery = Recovery(Finder(self._targets), views)
         self.views = views
         self._places: dict[int, Pose] = {0: Pose(np.eye(3), np.zeros(3))}
         self._sightings: dict[int, list[Pose]] = {}
         self._smooth = Smoother()
+        self._blurred = False
         self._pose: Pose | None = None  # as measured, of the frame before
         self._step: Pose | None = None  # from the frame before that to it
         self._shown: Pose | None = None
-        self._near: np.ndarray | None = None  # where the origin was seen last
+        # of the last measurement: points, pixels, weights, and how many targets and views they are
+        self._last: tuple[np.ndarray, np.ndarray, np.ndarray, int] | None = None
         self._evidence = 0.0  # for the pose against its mirror image
         self._unsure = 0
         self._frames = 0
-        self._relocalise = False
 
     @property
     def placed(self) -> dict[str, Pose]:
@@ -91,6 +92,10 @@ class PoseTracker:
         """The targets, as they are looked for, in the order given."""
         return self._targets
 
+    def expect(self, pose: Pose) -> None:
+        """The next frame is about at ``pose``: it is followed from there, not looked for."""
+        self._pose, self._step, self._evidence = pose, None, SURE + 1
+
     def advance(
         self, image: np.ndarray, camera: Camera, sequence: int = 0, at_s: float | None = None
     ) -> Tracking:
@@ -99,17 +104,15 @@ class PoseTracker:
         grey = image if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
         at_s = self._frames / 30 if at_s is None else at_s
         self._frames += 1
-        fit = self._follow(grey, camera) if self._pose is not None else None
+        # one or the other: a frame in which following fails has cost enough
+        following = self._pose is not None
+        fit = self._follow(grey, camera) if following else self._find(grey, camera)
         if fit is None:
-            fit = self._find(grey, camera)
-            self._step = None
-            if fit is None:
-                self._lose()
-                return Tracking(sequence, LOST, self._shown)
-        elif self._pose is not None:
-            self._step = fit.pose.after(self._pose.inverse)
+            self._lose()
+            return Tracking(sequence, LOST, self._shown)
+        self._step = fit.pose.after(self._pose.inverse) if self._pose is not None else None
         self._pose = fit.pose
-        self._near = camera.pixels(np.maximum(fit.pose.translation, (-9e9, -9e9, 0.01))[None])[0]
+        self._recovery.saw(grey, camera, fit.pose)
         if self._unsure:
             self._unsure = 0 if abs(self._evidence) > SURE else self._unsure - 1
             return Tracking(sequence, LOST, self._shown)
@@ -125,18 +128,25 @@ class PoseTracker:
 
     def _follow(self, grey: np.ndarray, camera: Camera) -> Fit | None:
         assert self._pose is not None
-        steady = self._pose
-        moving = self._step.after(self._pose) if self._step is not None else steady
-        for guess, coarse in ((moving, False), (steady, False), (moving, True)):
-            if coarse:
-                rough = self._measured(grey, camera, guess, LEAST_SHARE, COARSE_PX)
-                if rough is None:
-                    continue
-                guess = rough.pose
-            fit = self._measured(grey, camera, guess, LEAST_SHARE)
-            if fit is not None:
-                return self._told_apart(grey, camera, fit)
-        return None
+        guess = self._step.after(self._pose) if self._step is not None else self._pose
+        # a frame after a blurred one is blurred
+        fit = None if self._blurred else self._measured(grey, camera, guess, FOLLOWED_SHARE)
+        fit = fit or self._settled(grey, camera, guess, FOLLOWED_SHARE, COARSE_PX)
+        return self._told_apart(grey, camera, fit) if fit is not None else None
+
+    def _settled(
+        self, grey: np.ndarray, camera: Camera, guess: Pose, share: float, side_px: int
+    ) -> Fit | None:
+        """The pose near a guess that may be many pixels off, from smaller pictures first. If they
+        are blurred that is the better one."""
+        rough = self._measured(grey, camera, guess, FOLLOWED_SHARE, side_px)
+        kept = self._last
+        fit = self._measured(grey, camera, rough.pose if rough else guess, share)
+        self._blurred = fit is None and rough is not None and _is_known(rough, 0.5)
+        if self._blurred:
+            self._last = kept
+            return rough
+        return fit
 
     def _measured(
         self, grey: np.ndarray, camera: Camera, guess: Pose, least: float, side_px: int = 0
@@ -147,10 +157,12 @@ class PoseTracker:
             return None
         points, pixels, weights, expected = _together(parts)
         fit = refine(camera, points, pixels, guess, weights)
-        worst = WORST_PX * camera.width / 1280 * (3 if side_px else 1)
-        if fit is None or fit.count < max(LEAST_POINTS, least * expected) or fit.rms_px > worst:
+        if fit is None or fit.count < max(LEAST_POINTS, least * expected):
             return None
-        if not side_px and (fit.turn_sd > TURN_SD or fit.place_sd > PLACE_SD):
+        worst = FEW_WORST_PX if fit.count < FEW_POINTS else WORST_PX
+        if fit.rms_px > worst * camera.width / 1280 * (3 if side_px else 1):
+            return None
+        if not side_px and not _is_known(fit):
             return None
         self._last = (points, pixels, weights, len(parts))
         return fit
@@ -167,8 +179,8 @@ class PoseTracker:
                 parts.append((Seen(world, seen.pixels, seen.expected, seen.numbers), 1.0))
         if self.views is not None:
             # A target that is seen well says all: what was learnt from it can only be worse.
-            well = any(len(seen.points) >= 0.5 * seen.expected >= 8 for seen, _ in parts)
-            for view in () if well else self.views.near(guess, 2):
+            well = any(len(seen.points) >= max(8, 0.5 * seen.expected) for seen, _ in parts)
+            for view in () if well else self.views.near(guess, 1 if side_px else 2):
                 seen = register(grey, camera, view.reference, guess, **sides)
                 if seen is not None and len(seen.points):
                     parts.append((seen, VIEW_WEIGHT))
@@ -176,6 +188,7 @@ class PoseTracker:
 
     def _told_apart(self, grey: np.ndarray, camera: Camera, fit: Fit) -> Fit:
         """``fit``, or the pose that looks nearly the same, once that has been better for long."""
+        assert self._last is not None
         points, pixels, weights, parts = self._last
         if parts > 1 or (not self._unsure and self._frames % 5):
             return fit
@@ -189,7 +202,7 @@ class PoseTracker:
         self._evidence += EVIDENCE * 2 * (fit.count - other.count)
         self._evidence = float(np.clip(self._evidence, -2 * SURE, 2 * SURE))
         if self._evidence < -SURE:
-            self._evidence, self._step = -self._evidence, None
+            self._evidence, self._pose = -self._evidence, None  # it jumps, and does not move
             self._smooth.forget()
             return other
         return fit
@@ -197,28 +210,15 @@ class PoseTracker:
     # --- finding --------------------------------------------------------------------------
 
     def _find(self, grey: np.ndarray, camera: Camera) -> Fit | None:
-        if self.views is not None and len(self.views):
-            self._relocalise = not self._relocalise
-            if self._relocalise:
-                guess = self.views.relocalise(grey, camera)
-                return self._settled(grey, camera, guess) if guess is not None else None
-        best: Fit | None = None
-        for found in self._finder.look(grey, camera, self._near):
-            if found.target not in self._places:
-                continue
-            back = self._places[found.target].inverse
-            fits = [self._settled(grey, camera, pose.after(back)) for pose in found.poses]
-            for fit in fits:
-                if fit is not None and (best is None or fit.rms_px < best.rms_px):
-                    best, self._evidence, self._unsure = fit, 0.0, MOST_UNSURE
-        if best is not None:
-            best = self._measured(grey, camera, best.pose, FOUND_SHARE)
-        return self._told_apart(grey, camera, best) if best is not None else None
-
-    def _settled(self, grey: np.ndarray, camera: Camera, guess: Pose) -> Fit | None:
-        """The pose near a first guess, which may be some pixels off."""
-        rough = self._measured(grey, camera, guess, LEAST_SHARE, COARSE_PX * 2)
-        return self._measured(grey, camera, rough.pose if rough else guess, FOUND_SHARE)
+        guess = self._recovery.guess(grey, camera, self._places)
+        if guess is None:
+            return None
+        fit = self._settled(grey, camera, guess.pose, guess.share, COARSE_PX * 2)
+        if fit is None:
+            return None
+        if guess.mirrored:
+            self._evidence, self._unsure = 0.0, MOST_UNSURE
+        return self._told_apart(grey, camera, fit)
 
     # --- learning -------------------------------------------------------------------------
 
@@ -227,7 +227,9 @@ class PoseTracker:
             return
         if self.views is not None:
             self.views.learn(grey, camera, fit.pose, self._outlines(camera, fit.pose))
-        if len(self._places) < len(self._targets) and self._frames % LOOK_EVERY == 0:
+        if len(self._places) < len(self._targets) and (
+            self._frames % LOOK_EVERY == 0 or self._recovery.finder.busy
+        ):
             self._place(grey, camera, fit.pose)
 
     def _outlines(self, camera: Camera, pose: Pose) -> np.ndarray | None:
@@ -236,7 +238,7 @@ class PoseTracker:
 
     def _place(self, grey: np.ndarray, camera: Camera, pose: Pose) -> None:
         """Find out where further targets are, from several looks that agree."""
-        for found in self._finder.look(grey, camera):
+        for found in self._recovery.finder.look(grey, camera):
             if found.target in self._places or not found.poses:
                 continue
             target = self._targets[found.target]
@@ -244,7 +246,7 @@ class PoseTracker:
             for each in found.poses:
                 seen = register(grey, camera, target.reference, each)
                 fit = refine(camera, seen.points, seen.pixels, each) if seen else None
-                if fit and fit.count >= LEAST_POINTS and (best is None or fit.rms_px < best.rms_px):
+                if fit and fit.count >= FEW_POINTS and (best is None or fit.rms_px < best.rms_px):
                     best = fit
             if best is None or best.turn_sd > TURN_SD or best.place_sd > PLACE_SD:
                 continue
@@ -252,6 +254,10 @@ class PoseTracker:
             looks.append(pose.inverse.after(best.pose))
             if len(looks) >= PLACED_AFTER:
                 self._places[found.target] = _mean(looks[-PLACED_AFTER:])
+
+
+def _is_known(fit: Fit, share: float = 1.0) -> bool:
+    return fit.turn_sd < share * TURN_SD and fit.place_sd < share * PLACE_SD
 
 
 def _together(

@@ -18,8 +18,8 @@ import numpy as np
 from heimdall.capture.lens import Camera, Pose
 from heimdall.errors import ConfigError
 from heimdall.system import paths
+from heimdall.tracking.pose.features import matched
 from heimdall.tracking.pose.reference import Reference, Seen, register
-from heimdall.tracking.pose.targets import matched
 
 POINTS = 260  # of a view, at most
 LEAST_READY = 24
@@ -132,7 +132,7 @@ class Views:
         pixels = np.array([each.pt for each in keypoints])
         best: tuple[int, Pose] | None = None
         for view in ready[self._turn(len(ready)) :][:4]:
-            pairs = matched(descriptors, view.descriptors)
+            pairs = matched(descriptors, view.descriptors, view.reference.places)
             if len(pairs) < LEAST_MATCHES:
                 continue
             half = camera.scaled(*size)

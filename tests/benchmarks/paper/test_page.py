@@ -7,7 +7,8 @@ import re
 import pytest
 
 from benchmarks.paper import contest
-from benchmarks.paper.page import Findings, page
+from benchmarks.paper.findings import Findings
+from benchmarks.paper.page import page
 from benchmarks.paper.runs import all_runs
 from benchmarks.paper.sensitivity import parameters
 from benchmarks.paper.values import Paper, look_up, read_values

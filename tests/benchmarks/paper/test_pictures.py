@@ -5,7 +5,7 @@ from __future__ import annotations
 from PIL import Image
 
 from benchmarks.paper import pictures
-from benchmarks.paper.page import Findings
+from benchmarks.paper.findings import Findings
 from benchmarks.paper.values import read_values
 
 

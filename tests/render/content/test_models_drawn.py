@@ -104,6 +104,21 @@ def test_faded_models_let_the_picture_through(headless, cube):
     assert np.abs(half - (whole + 128) / 2).max() < 6
 
 
+def test_a_model_in_millimetres_turns_like_any_other(headless, cube):
+    run = Run(headless)
+    large = cube.with_name("large.obj")
+    lines = [line.split() for line in cube.read_text().splitlines()]
+    scaled = [[k, *(f"{1000 * float(x)}" for x in v)] if k == "v" else [k, *v] for k, *v in lines]
+    large.write_text("\n".join(map(" ".join, scaled)) + "\n")
+
+    def turned(yaw):
+        return run.frame(lambda scene: scene.model(large, at=STILL, scale=1e-3, yaw=yaw))
+
+    before = turned(0)
+    assert np.array_equal(turned(0), before)
+    assert changed(128 + turned(6) - before).any()
+
+
 def test_what_cannot_be_meant_is_refused(headless, cube):
     scene = Run(headless).scene
     scene.begin(GREY, 0)

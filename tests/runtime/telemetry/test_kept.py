@@ -135,7 +135,7 @@ def test_results_become_plain_data():
     box, mask = json.loads(json.dumps(plain(found)))
     assert box == {
         "type": "Detection", "label": "cup", "score": 0.5, "box": [1.0, 2.0, 3.0, 4.0],
-        "points": None,
+        "points": None, "id": None,
     }  # fmt: skip
     assert mask["values"]["shape"] == [64, 64]
     assert plain({"a": np.int64(3), 4: (np.arange(2), object())}) == {

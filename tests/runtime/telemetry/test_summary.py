@@ -16,3 +16,7 @@ def test_a_simulated_run_reads_as_a_summary():
     more = {"simulated", "scenario", "system", "seed", "times_real_time"}
     kept = {name: value for name, value in data.items() if name not in more}
     assert json.dumps(summary.to_dict()) == json.dumps(kept)  # in the same order
+    world = {"tracked": 0.9, "lost": 1, "exact": None, "pose_ms": {"p50": 2.0, "p99": 5.0}}
+    placed = RunSummary.from_dict({**data, "world": world})
+    assert placed.world.pose_ms.p99 == 5
+    assert placed.to_dict()["world"] == world

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import accumulate
 
-from heimdall.coordinator.ranges import Ranges, Whole, lone_ns
+from heimdall.schedulers.ranges import Ranges, Whole, lone_ns
 from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import CPU, GPU, REMOTE
 

@@ -1,0 +1,114 @@
+"""What is drawn of models in a frame: figures, their shadows, and planes that hide them. Where on
+the screen they are, and when they look the same; nothing here asks anything of a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import cv2
+import numpy as np
+
+from heimdall.capture.lens import Camera, Pose
+from heimdall.render.content.light import Light
+from heimdall.render.content.motion import Stance
+from heimdall.render.content.placing import NEAR, Placing
+from heimdall.render.content.sending import Sent
+from heimdall.render.layout import Letterbox
+
+OUTLINE = 64  # corners of a shadow's polygon, at most
+_SUNK = 0.004  # metres that a hiding plane lies lower, so that shadows on it are seen
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """A model placed in a frame. ``cloths``: pictures for materials, by name; "": for the first."""
+
+    sent: Sent
+    placing: Placing
+    stance: Stance
+    fade: float = 1.0
+    cloths: Mapping[str, np.ndarray] = field(default_factory=dict)
+    moment: tuple[str, float] = ("", 0.0)  # animation and time
+
+
+@dataclass(frozen=True, eq=False)
+class Hider:
+    """A rectangle of the world that hides what is behind it: corners (4, 3), metres."""
+
+    corners: np.ndarray
+    camera: Camera
+
+
+@dataclass(frozen=True, eq=False)
+class Shadow:
+    """On the plane: a polygon around it, (n, 2) in shares of its picture's sides; how far those of
+    low, middle and high parts lie ``away`` from them, (3, 2), the same; its ``strength``."""
+
+    outline: np.ndarray
+    away: np.ndarray
+    strength: float
+
+
+def hider(at: Pose, size: tuple[float, float], camera: Camera) -> Hider:
+    """A rectangle around a plane's origin, ``size`` metres along its x and z."""
+    x, z = size[0] / 2, size[1] / 2
+    flat = np.array([(-x, -_SUNK, -z), (x, -_SUNK, -z), (x, -_SUNK, z), (-x, -_SUNK, z)])
+    return Hider(at.to_camera(flat), camera)  # from its own axes to the world's
+
+
+def shadow_of(figure: Figure, light: Light) -> Shadow | None:
+    """Where a figure's shadow falls; None where there is no plane, or nothing on it."""
+    placing, ground = figure.placing, figure.sent.model.ground
+    if ground is None or placing.plane is None or placing.camera.pose is None:
+        return None
+    key = placing.turn.T @ light.key(placing.upright, placing.camera.pose)
+    left, back, right, front = ground.extent
+    slope = -key[[0, 2]] / max(float(key[1]), 0.5) / (right - left, front - back)
+    lift = float(figure.sent.model.low[1]) - placing.plane  # above the plane, its lengths
+    away = np.array([slope * (height + lift) for height in ground.heights])
+    places = [outline + by for outline, by in zip(ground.outlines, away, strict=True)]
+    around = cv2.convexHull(np.concatenate(places).astype(np.float32))
+    if around is None or len(around) < 3:
+        return None
+    strength = 1 / (1 + 2.0 * max(lift, 0.0) * placing.scale)
+    return Shadow(around[:OUTLINE, 0], away, strength)
+
+
+def extent(figure: Figure, box: Letterbox, shadow: Shadow | None) -> np.ndarray:
+    """The screen positions of the corners of a figure, and of its shadow."""
+    model, placing = figure.sent.model, figure.placing
+    corners = model.corners
+    if shadow is not None and model.ground is not None:
+        left, back, right, front = model.ground.extent
+        x, z = (shadow.outline * (right - left, front - back) + (left, back)).T
+        flat = np.column_stack([x, np.full(len(x), placing.plane), z])
+        corners = np.vstack([corners, flat])
+    clip = np.column_stack([corners, np.ones(len(corners))]) @ placing.clip(box).T
+    if (clip[:, 3] <= NEAR).any():  # reaches behind the camera: may be anywhere
+        return np.array([[0, 0], box.surface], np.float32)
+    return np.asarray((clip[:, :2] / clip[:, 3:] * (1, -1) + 1) / 2 * box.surface)
+
+
+def key_of(figure: Figure | Hider, step: float) -> list[Any]:
+    """Equal for what looks the same; ``step``: by how much it may move, pixels of the picture."""
+    if isinstance(figure, Hider):
+        return [figure.corners.tobytes(), _pose_key(figure.camera, step)]
+    placing = figure.placing
+    away = max(abs(float(placing.to_camera[2, 3])), NEAR)
+    pixels = placing.to_camera[:3] * (placing.camera.fx / away)  # of the picture
+    pixels[:, :3] *= np.linalg.norm(figure.sent.model.size)
+    return [
+        id(figure.sent),
+        np.round(pixels / step).tobytes(),
+        _pose_key(placing.camera, step),
+        figure.moment,
+        round(figure.fade, 2),
+        [(name, id(cloth)) for name, cloth in figure.cloths.items()],
+    ]
+
+
+def _pose_key(camera: Camera, step: float) -> tuple[float, ...]:
+    return tuple(round(each / step) for each in (camera.fx, camera.fy, camera.cx, camera.cy))

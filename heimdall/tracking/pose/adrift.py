@@ -1,0 +1,92 @@
+"""About where the camera has gone since its pose was lost: by what is around, taken for flat.
+
+Corners of the last picture whose pose was known are followed from frame to frame; what lies on the
+target's plane, or near it, says how the camera moves. That is too rough to be told anybody, for
+errors add up and not all of the world is a plane. It is where targets are looked for again: one
+that a hand hides by half can be followed, but not found.
+"""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from heimdall.capture.lens import Camera, Pose
+from heimdall.tracking.pose.finding import halved
+from heimdall.tracking.pose.solve import refine
+
+POINTS, LEAST_POINTS = 90, 16
+APART_PX = 7.0  # in a picture of a quarter of the size
+WINDOW, LEVELS = (15, 15), 4
+MOST_FRAMES = 60  # it drifts: two seconds
+REACH = 3.0  # times the distance of the origin: points farther off say little
+NEAREST_M = 0.02
+
+
+class Adrift:
+    """``keep`` each frame whose pose is known; ``advance`` with each after that."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[np.ndarray, Pose] | None = None
+        self._before = np.empty(0)  # the last picture, in half its size
+        self._points = np.empty((0, 3))
+        self._places = np.empty((0, 2))
+        self._pose: Pose | None = None
+        self._frames = 0
+
+    def keep(self, grey: np.ndarray, pose: Pose) -> None:
+        """The pose of ``grey`` is known."""
+        self._kept, self._pose, self._frames = (grey, pose), None, 0
+
+    def forget(self) -> None:
+        """Nothing is known any more."""
+        self._kept = self._pose = None
+
+    def advance(self, grey: np.ndarray, camera: Camera) -> Pose | None:
+        """About where the camera is now; None where nothing says it."""
+        if self._kept is not None:
+            self._begin(*self._kept, camera)
+            self._kept = None
+        self._frames += 1
+        if self._pose is None or self._frames > MOST_FRAMES:
+            self._pose = None
+            return None
+        now, _ = halved(grey)
+        there, status, _ = cv2.calcOpticalFlowPyrLK(
+            self._before, now, self._places.astype(np.float32), None,  # type: ignore[call-overload]
+            winSize=WINDOW, maxLevel=LEVELS,
+        )  # fmt: skip
+        found = np.ravel(status) > 0
+        self._before, self._places = now, np.asarray(there, np.float64)[found]
+        self._points = self._points[found]
+        fit = None
+        if found.sum() >= LEAST_POINTS:
+            half = camera.scaled(now.shape[1], now.shape[0])
+            fit = refine(half, self._points, self._places, self._pose)
+        if fit is None or fit.count < LEAST_POINTS:
+            self._pose = None
+            return None
+        self._points, self._places = self._points[fit.agree], self._places[fit.agree]
+        self._pose = fit.pose
+        return fit.pose
+
+    def _begin(self, grey: np.ndarray, pose: Pose, camera: Camera) -> None:
+        """Corners of the last picture that was known, where they are if all is flat."""
+        self._before, _ = halved(grey)
+        self._pose = None
+        # corners of a quarter of the picture's size: they take a quarter of the time
+        found = cv2.goodFeaturesToTrack(cv2.pyrDown(self._before), POINTS, 0.01, APART_PX)
+        if found is None:
+            return
+        places = 2 * found[:, 0].astype(np.float64)
+        rows, columns = self._before.shape
+        rays = camera.scaled(columns, rows).rays(places)
+        slopes, height = (rays @ pose.rotation)[:, 2], float(pose.position[2])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            depths = -height / slopes
+        reach = REACH * float(np.linalg.norm(pose.translation))
+        flat = np.isfinite(depths) & (depths > NEAREST_M) & (depths < reach)
+        if flat.sum() >= LEAST_POINTS:
+            self._places = places[flat]
+            self._points = pose.to_world(rays[flat] * depths[flat, None])
+            self._pose = pose

@@ -1,0 +1,90 @@
+"""A place of the world that content keeps."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+
+from heimdall.capture.lens import Camera, Pose
+from heimdall.tracking.patch import Anchor
+from heimdall.tracking.world.places import NEAREST_M
+
+
+class Seeing(Protocol):
+    """Knows the camera that the picture being drawn is of, with its pose; None before the first."""
+
+    @property
+    def camera(self) -> Camera | None: ...
+
+
+class WorldAnchor(Anchor):
+    """An anchor in six degrees of freedom: ``pose`` leads from its own axes (y up from what it
+    stands on, metres) to the world's. For what is drawn flat, ``at``, ``scale``, ``roll`` and
+    ``carry`` say where it is in the picture, as for any anchor."""
+
+    def __init__(self, world: Seeing, pose: Pose) -> None:
+        self._world, self._pose = world, pose
+        self._camera = world.camera  # when it was pinned, or seen first
+        super().__init__((0.0, 0.0))
+        self.origin = self.at
+
+    @property
+    def pose(self) -> Pose:
+        """From its own axes to the world's."""
+        return self._pose
+
+    @property
+    def at(self) -> tuple[float, float]:
+        """Where the point is now."""
+        x, y = self._seen(self._pose.translation[None])[0]
+        return float(x), float(y)
+
+    @property
+    def scale(self) -> float:
+        """How many times larger the world looks there than when it was pinned."""
+        now, first = self._world.camera, self._pinned_by()
+        if now is None or first is None:
+            return 1.0
+        return _depth(first, self._pose) / _depth(now, self._pose) * now.fx / first.fx
+
+    @property
+    def roll(self) -> float:
+        """Degrees that the picture has turned there since, clockwise."""
+        first = self._pinned_by()
+        if first is None or first.pose is None:
+            return 0.0
+        right = first.pose.rotation[0] * 0.01 * _depth(first, self._pose)
+        ends = self._seen(np.stack([self._pose.translation, self._pose.translation + right]))
+        across, down = ends[1] - ends[0]
+        return math.degrees(math.atan2(down, across))
+
+    def carry(self, points: np.ndarray) -> np.ndarray:
+        """Pixels (n, 2) of the picture in which it was pinned, where they are now, float32: as of a
+        picture that faced the camera then, at this place."""
+        first = self._pinned_by()
+        if first is None or first.pose is None:
+            return np.asarray(points, np.float32)
+        facing = first.rays(np.asarray(points, np.float64)) * _depth(first, self._pose)
+        return self._seen(first.pose.to_world(facing)).astype(np.float32)
+
+    def _pinned_by(self) -> Camera | None:
+        if self._camera is None:
+            self._camera = self._world.camera
+        return self._camera
+
+    def _seen(self, points: np.ndarray) -> np.ndarray:
+        """Where points (n, 3) of the world are in the picture; the corner, while nobody knows."""
+        camera = self._world.camera
+        if camera is None or camera.pose is None:
+            return np.zeros((len(points), 2))
+        there = camera.pose.to_camera(points)
+        there[:, 2] = np.maximum(there[:, 2], NEAREST_M)  # what is behind lies far outside
+        return camera.pixels(there)
+
+
+def _depth(camera: Camera, at: Pose) -> float:
+    if camera.pose is None:
+        return 1.0
+    return max(float(camera.pose.to_camera(at.translation)[2]), NEAREST_M)

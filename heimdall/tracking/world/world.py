@@ -1,0 +1,276 @@
+"""What an app's content stands in: declared by the app in one line, asked in its methods.
+
+    world = World(Marker("DICT_4X4_50", 7, 0.08))
+
+Main thread only; poses come from a thread of their own. Axes: metres, those of the first target
+(origin in its middle, x right, y up the page, z out of it).
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heimdall.capture.lens import Camera, Pose
+from heimdall.errors import AppError, ConfigError, HeimdallError
+from heimdall.tracking.pose import Board, ImageTarget, Marker, PoseTracker, Views
+from heimdall.tracking.pose.targets import Target
+from heimdall.tracking.pose.tracker import LOST, TRACKED
+from heimdall.tracking.pose.views import map_file
+from heimdall.tracking.world import surface
+from heimdall.tracking.world.anchor import WorldAnchor
+from heimdall.tracking.world.course import Place
+from heimdall.tracking.world.places import Hit, Plane, nearest, on_target
+from heimdall.tracking.world.thread import PoseThread
+
+if TYPE_CHECKING:
+    from heimdall.capture import Frame
+
+log = logging.getLogger(__name__)
+
+STILL = Pose(np.eye(3), np.zeros(3))
+GONE_MS, BACK_MS = 500.0, 200.0  # content fades so long when the pose is lost, and comes back
+REHEARSED_M = 0.5
+
+
+class World:
+    """``targets``: what the camera is found by, ``Marker``, ``Board`` or ``ImageTarget``; without
+    any, the world begins with ``surface_at``. ``map``: a name, or a path, under which what was seen
+    around the targets is kept at the end of a run and found again in the next one. ``remember``:
+    False where the targets move before what is around them, a box in a hand say. ``ground``:
+    whether the plane that the first target lies in goes on around it, as a table does."""
+
+    def __init__(
+        self,
+        *targets: Target,
+        map: str | Path | None = None,
+        remember: bool = True,
+        ground: bool = True,
+    ) -> None:
+        for each in targets:
+            if not isinstance(each, Marker | Board | ImageTarget):
+                raise ConfigError(f"a world of {each!r}: give Marker, Board or ImageTarget values")
+        if map is not None and not (targets and remember):
+            raise ConfigError("a world with a map needs targets, and remember=True")
+        self.targets, self.ground = targets, ground
+        self._map, self._remember = map, remember
+        self.planes: list[Plane] = []  # what there is besides, for rays to meet
+        self._thread: PoseThread | None = None
+        self._frame: Frame | None = None
+        self._place = Place(None, False)
+        self._camera: Camera | None = None
+        self._fade = 0.0
+        self._shown_ns = 0
+        self._was_tracked = False
+        self._drawn = self._seen = self._exact = self._lost = 0
+
+    def fresh(self) -> World:
+        """The same declaration, with nothing seen yet: each run has one of its own."""
+        return type(self)(*self.targets, map=self._map, remember=self._remember, ground=self.ground)
+
+    # --- what an app asks ---------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        """``tracked`` or ``lost``, for the picture being drawn."""
+        return TRACKED if self.tracked else LOST
+
+    @property
+    def tracked(self) -> bool:
+        """Whether it is known where the camera is; else ``pose`` is the last that was."""
+        return self._place.tracked
+
+    @property
+    def pose(self) -> Pose | None:
+        """World to camera, for the picture being drawn; None until the first."""
+        return self._camera.pose if self._camera is not None else None
+
+    @property
+    def camera(self) -> Camera | None:
+        """What took the picture being drawn, with ``pose``; None until there is one."""
+        return self._camera
+
+    @property
+    def ahead_ms(self) -> float:
+        """How far the pose was predicted, to the picture being drawn, from the last that was
+        found."""
+        return self._place.ahead_ns / 1e6
+
+    @property
+    def fade(self) -> float:
+        """Of all that stands in the world: 1 while it is tracked, falling to 0 when it is lost."""
+        return self._fade
+
+    @property
+    def problem(self) -> str:
+        """Why nothing is followed, in words; empty while all is well."""
+        return self._thread.problem if self._thread is not None else ""
+
+    @property
+    def origin(self) -> WorldAnchor:
+        """The middle of the first target: y out of it, z down the page."""
+        return WorldAnchor(self, on_target(STILL))
+
+    def on(self, target: Target) -> WorldAnchor | None:
+        """The middle of a target, in the same way; None until it is known where it is."""
+        for surface_ in self._target_planes():
+            if surface_.name == target.name:
+                return WorldAnchor(self, surface_.pose)
+        return None
+
+    def anchor(self, at: Pose | Hit | Plane) -> WorldAnchor:
+        """A place that content keeps: what ``hit`` gave, or any pose from its own axes to the
+        world's."""
+        pose = at if isinstance(at, Pose) else getattr(at, "pose", None)
+        if not isinstance(pose, Pose):
+            raise AppError(f"an anchor at {at!r}: give what hit() gave, a plane, or a Pose")
+        return WorldAnchor(self, pose)
+
+    def hit(self, x: float, y: float) -> Hit | None:
+        """What the ray through a pixel of the picture being drawn meets first: targets, ``planes``
+        and the ground. None where it meets nothing, and before the first pose."""
+        if self._camera is None or self._camera.pose is None or not np.isfinite((x, y)).all():
+            return None
+        pose = self._camera.pose
+        ray = pose.rotation.T @ self._camera.rays(np.array([[x, y]], np.float64))[0]
+        return nearest([*self._target_planes(), *self.planes, *self._ground()], pose.position, ray)
+
+    def surface_at(
+        self,
+        x: float,
+        y: float,
+        *,
+        height_m: float = surface.HEIGHT_M,
+        pitch: float = surface.PITCH,
+        anew: bool = False,
+    ) -> Plane | None:
+        """The plane under a pixel: where somebody taps, or a table was detected. In a world without
+        targets that is not tracked, or ``anew``, the world begins there: its sizes follow from the
+        guess that the camera is ``height_m`` above the plane and looks down by ``pitch`` degrees.
+        None where nothing is met, or the picture holds too little there."""
+        if self.targets or (self.tracked and not anew):
+            found = self.hit(x, y)
+            return found.plane if found else None
+        frame, thread = self._frame, self._thread
+        if frame is None or thread is None:
+            raise AppError("surface_at() needs a run: call it from draw or an input method")
+        pose = surface.guessed(frame.camera, (x, y), height_m, pitch)
+        side = surface.around(frame.camera, pose) if pose is not None else None
+        if pose is None or side is None:
+            return None
+        make = surface.tracker(frame.image, frame.camera, pose, side, remember=self._remember)
+        thread.begin_anew(make, frame)
+        return Plane(on_target(STILL), None, "surface", guessed=True)
+
+    # --- what a run does ----------------------------------------------------------------------
+
+    @property
+    def thread(self) -> PoseThread | None:
+        """What follows the frames, between ``begin`` and ``end``."""
+        return self._thread
+
+    def begin(self) -> None:
+        """Get ready to follow frames. Raises ConfigError for targets that cannot be found or told
+        apart, and for a map that cannot be read."""
+        tracker = None
+        if self.targets:
+            views = Views() if self._remember else None
+            path = self._map_path()
+            if path is not None and views is not None and path.is_file():
+                views.load(path)
+            tracker = PoseTracker(self.targets, views)
+        self._thread = PoseThread(tracker)
+
+    def show(self, frame: Frame, now_ns: int) -> Camera:
+        """``frame`` is about to be drawn at that time of any clock: what took it, with its pose."""
+        again = self._frame is not None and frame.sequence == self._frame.sequence
+        if self._thread is not None and not (again and self.tracked and not self.ahead_ms):
+            self._place = self._thread.course.at(frame.captured_ns)
+            if again and not self.tracked:  # a still image: one look may not be enough
+                self._thread.hand(frame)
+        self._drawn += 1
+        self._exact += self.tracked and not self.ahead_ms
+        self._seen += self.tracked
+        self._lost += self._was_tracked and not self.tracked
+        self._was_tracked = self.tracked
+        pose = self._place.pose or self.pose
+        self._frame, self._camera = frame, frame.camera.at(pose)
+        gone_ms = (now_ns - self._shown_ns) / 1e6 if self._shown_ns else 0.0
+        self._shown_ns = now_ns
+        step = gone_ms / BACK_MS if self.tracked else -gone_ms / GONE_MS
+        self._fade = min(max(self._fade + step, 0.0), 1.0)
+        return self._camera
+
+    def rehearse(self, camera: Camera) -> Camera:
+        """Be tracked for a moment, so that what content takes to draw can be measured: half a metre
+        before the origin. ``forget`` ends that."""
+        lean = np.radians(50.0)
+        c, s = np.cos(lean), np.sin(lean)
+        turned = np.array([[1, 0, 0], [0, -c, -s], [0, s, -c]])
+        pose = Pose(turned, np.array([0.0, 0.0, REHEARSED_M]))
+        self._place, self._fade = Place(pose, True), 1.0
+        self._camera = camera.at(pose)
+        return self._camera
+
+    def forget(self) -> None:
+        """Nothing has been seen."""
+        self._place, self._fade, self._camera = Place(None, False), 0.0, None
+
+    def count_afresh(self) -> None:
+        """Let ``figures`` begin anew."""
+        self._drawn = self._seen = self._exact = self._lost = 0
+        if self._thread is not None:
+            self._thread.count_afresh()
+
+    def figures(self) -> dict[str, Any]:
+        """Of frames shown: the share ``tracked``, of those the share with a pose of their own
+        (``exact``), and how often the world was ``lost``."""
+        return {
+            "tracked": round(self._seen / self._drawn, 4) if self._drawn else None,
+            "lost": self._lost,
+            "exact": round(self._exact / self._seen, 4) if self._seen else None,
+        }
+
+    def end(self) -> None:
+        """End the thread, and keep the map, if there is to be one. Ending twice is allowed."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        thread.close()
+        path = self._map_path()
+        views = thread.tracker.views if thread.tracker is not None else None
+        if path is None or views is None or not len(views):
+            return
+        try:
+            views.save(path)
+        except HeimdallError as error:  # the run is over: it costs nothing but the map
+            log.warning("%s", error)
+
+    # --- its parts ----------------------------------------------------------------------------
+
+    def _map_path(self) -> Path | None:
+        if isinstance(self._map, str):
+            return map_file(self._map)
+        return self._map
+
+    def _target_planes(self) -> list[Plane]:
+        tracker = self._thread.tracker if self._thread is not None else None
+        if tracker is None:
+            return []
+        placed = self._thread.placed if self._thread is not None else {}
+        planes = []
+        for each in tracker.prepared:
+            name = each.target.name
+            if name in placed:
+                across, up = np.ptp(each.corners[:, :2], axis=0)
+                planes.append(Plane(on_target(placed[name]), (float(across), float(up)), name))
+        return planes
+
+    def _ground(self) -> list[Plane]:
+        seen = self._thread is not None and self._thread.tracker is not None
+        if not (self.ground and seen):
+            return []
+        return [Plane(on_target(STILL), None, "ground", guessed=not self.targets)]

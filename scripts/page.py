@@ -1,0 +1,192 @@
+"""Draws the page that the marker app makes come alive, and a clip of it on a table.
+
+python scripts/page.py    writes assets/media/page.png, page.mp4 and page.camera.toml
+
+The clip is rendered: a camera goes around the page, looks away from it, and comes back to where it
+began, so that the clip can be looped. Printed at 100%, the page's black square is 80 mm wide.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import av
+import cv2
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from heimdall.capture.camera_files import write_camera
+from heimdall.capture.lens import Camera, Pose
+from heimdall.system.paths import ASSETS
+
+MEDIA = ASSETS / "media"
+DICTIONARY, NUMBER, WIDTH_M = cv2.aruco.DICT_4X4_50, 7, 0.08
+PAGE_M = (0.148, 0.21)  # A5
+DPI = 150
+MARKER_UP_M = -0.012  # of its middle above the page's
+SIZE, FPS, SECONDS = (640, 480), 30, 9
+CAMERA = Camera(*SIZE, 560.0, 560.0, 319.5, 239.5)
+TABLE_M, TEXELS = 3.2, 700  # texels a metre
+FINER = 2  # pixels of a frame are drawn so often in each direction
+MOMENTS = (-0.2, 0.0, 0.2)  # of an exposure, in frames
+
+
+def page() -> np.ndarray:
+    """The page as it is printed, grey uint8."""
+    dot = DPI / 0.0254  # pixels a metre
+    across, down = (round(side * dot) for side in PAGE_M)
+    sheet = Image.new("L", (across, down), 255)
+    draw = ImageDraw.Draw(sheet)
+
+    def words(text: str, y: float, size: int, bold: bool = False) -> None:
+        name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
+        font = ImageFont.truetype(str(ASSETS / "fonts" / name), size)
+        draw.text((across / 2, y * down), text, fill=30, font=font, anchor="mm")
+
+    words("The rabbit", 0.085, 74, bold=True)
+    words("lives on this page.", 0.15, 40)
+    words("Show it to your camera:", 0.85, 32)
+    words("heimdall run marker", 0.895, 36, bold=True)
+    words("Print at 100%. The square is 80 mm wide.", 0.955, 22)
+    for x in (0.12, 0.2, 0.3, 0.71, 0.83, 0.9):  # grass
+        for blade in (-14, -5, 6, 15):
+            foot = (x * across, 0.80 * down)
+            draw.line([foot, (foot[0] + 2 * blade, 0.765 * down - abs(blade))], fill=90, width=5)
+    side = round(WIDTH_M * dot)
+    known = cv2.aruco.getPredefinedDictionary(DICTIONARY)
+    marker = cv2.aruco.generateImageMarker(known, NUMBER, side)
+    middle = down / 2 - MARKER_UP_M * dot
+    sheet.paste(Image.fromarray(marker), (round((across - side) / 2), round(middle - side / 2)))
+    return np.asarray(sheet)
+
+
+def table(seed: int = 4) -> np.ndarray:
+    """Planks with things on them, BGR uint8."""
+    draw = np.random.default_rng(seed)
+    side = round(TABLE_M * TEXELS)
+    grain = draw.standard_normal((side, side // 48)).astype(np.float32)
+    grain = cv2.resize(cv2.GaussianBlur(grain, (0, 0), 2.5), (side, side)) * 34
+    plank = np.arange(side) // round(0.16 * TEXELS)
+    tone = draw.uniform(-16, 16, plank[-1] + 1)[plank][:, None]
+    seam = (np.arange(side) % round(0.16 * TEXELS) < 3)[:, None] * -38.0
+    wood = np.array([74.0, 118.0, 158.0]) + (grain + tone + seam)[..., None]
+    picture = np.clip(wood, 0, 255).astype(np.uint8)
+    for _ in range(240):  # cards, pens, coins
+        at = draw.uniform(0, side, 2)
+        if np.linalg.norm(at - side / 2) < 0.17 * TEXELS:
+            continue
+        ink = draw.uniform(30, 235, 3).tolist()
+        if draw.random() < 0.3:
+            cv2.circle(picture, at.astype(int), int(draw.uniform(6, 12)), ink, -1, cv2.LINE_AA)
+            continue
+        sides = draw.uniform(20, 70, 2) if draw.random() < 0.5 else (draw.uniform(70, 110), 7)
+        box = cv2.boxPoints((tuple(at), tuple(sides), draw.uniform(0, 180))).astype(np.int32)
+        cv2.fillConvexPoly(picture, box, ink, cv2.LINE_AA)
+        cv2.polylines(picture, [box], True, [0.6 * each for each in ink], 2, cv2.LINE_AA)
+    for place in range(14):  # papers with something written on them
+        around = 2 * np.pi * place / 14 + draw.uniform(-0.2, 0.2)
+        far = draw.uniform(0.26, 0.62)
+        at = side / 2 + far * TEXELS * np.array([np.cos(around), np.sin(around)])
+        written(picture, at, draw)
+    return picture
+
+
+def written(picture: np.ndarray, at: np.ndarray, draw: np.random.Generator) -> None:
+    """A paper with lines of words, turned somehow."""
+    rows, columns = 112, 80
+    paper = np.full((rows, columns, 3), draw.uniform(190, 235, 3), np.uint8)
+    for row in range(16, rows - 4, 15):
+        word = "".join(chr(int(each)) for each in draw.integers(65, 91, 6))
+        size = float(draw.uniform(0.36, 0.5))
+        cv2.putText(paper, word, (5, row), cv2.FONT_HERSHEY_DUPLEX, size, (50, 40, 40), 1, 16)
+    turn = cv2.getRotationMatrix2D((columns / 2, rows / 2), draw.uniform(0, 360), 1.0)
+    turn[:, 2] += at - (columns / 2, rows / 2)
+    cv2.warpAffine(
+        paper, turn, picture.shape[1::-1], picture, cv2.INTER_LINEAR,
+        borderMode=cv2.BORDER_TRANSPARENT,
+    )  # fmt: skip
+
+
+def pose(share: float) -> Pose:
+    """World (the marker's axes) to camera after a ``share`` of the clip, 0 and 1 the same."""
+    turn = 2 * np.pi * share
+    around = np.radians(48 * np.sin(turn))
+    lean = np.radians(46 - 9 * np.cos(turn) + 6 * np.sin(2 * turn))
+    far = 0.43 - 0.1 * np.cos(2 * turn) + 0.03 * np.sin(3 * turn)
+    away = np.clip(1.45 - abs(share - 0.73) / 0.15, 0, 1)  # the page leaves the picture, and comes
+    away = away * away * (3 - 2 * away)
+    spot = np.array([0.015 * np.sin(3 * turn), 0.02 + 0.01 * np.cos(2 * turn), 0.02])
+    spot -= np.array([0.5, 0.12, 0.0]) * away
+    out = np.array([np.sin(lean) * np.sin(around), -np.sin(lean) * np.cos(around), np.cos(lean)])
+    where = spot + far * out
+    forward = -out
+    right = np.cross(forward, (0.0, 0.0, 1.0))
+    right /= np.linalg.norm(right)
+    turned = np.stack([right, np.cross(forward, right), forward])
+    return Pose(turned, -turned @ where)
+
+
+def laid(size_m: tuple[float, float], shape: tuple[int, ...], up_m: float = 0.0) -> np.ndarray:
+    """From texels to a level plane's points, (3, 3): its middle ``up_m`` up from the marker's."""
+    rows, columns = shape[:2]
+    x, y = size_m[0] / columns, size_m[1] / rows
+    left, top = (x - size_m[0]) / 2, (size_m[1] - y) / 2 + up_m
+    return np.array([[x, 0, left], [0, -y, top], [0, 0, 0]])
+
+
+def frame(share: float, flats: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """One moment, BGR uint8."""
+    there = pose(share)
+    camera = CAMERA.scaled(SIZE[0] * FINER, SIZE[1] * FINER)
+    picture = np.full((camera.height, camera.width, 3), 60, np.uint8)
+    for texture, place in flats:
+        seen = there.rotation @ place
+        seen[:, 2] += there.translation
+        into = camera.matrix @ seen
+        cv2.warpPerspective(
+            texture, into, camera.size, picture, cv2.INTER_LINEAR,
+            borderMode=cv2.BORDER_TRANSPARENT,
+        )  # fmt: skip
+    return cv2.resize(picture, SIZE, interpolation=cv2.INTER_AREA)
+
+
+def main() -> int:
+    """Write all three."""
+    sheet = page()
+    Image.fromarray(sheet).quantize(16).save(MEDIA / "page.png", dpi=(DPI, DPI), optimize=True)
+    write_camera(MEDIA / "page.camera.toml", CAMERA)
+    paper = cv2.cvtColor((sheet * 0.92 + 6).astype(np.uint8), cv2.COLOR_GRAY2BGR)
+    small = cv2.resize(paper, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
+    wood = table()
+    flats = [
+        (wood, laid((TABLE_M, TABLE_M), wood.shape)),
+        (small, laid(PAGE_M, small.shape, -MARKER_UP_M)),
+    ]
+    write(MEDIA / "page.mp4", flats)
+    for name in ("page.png", "page.mp4"):
+        print(f"{name}  {(MEDIA / name).stat().st_size / 1e3:.0f} kB")
+    return 0
+
+
+def write(path: Path, flats: list[tuple[np.ndarray, np.ndarray]]) -> None:
+    """The clip, with shading that the table does not have and the mean of each exposure."""
+    y, x = np.mgrid[-1 : 1 : SIZE[1] * 1j, -1 : 1 : SIZE[0] * 1j]
+    shade = (1.05 - 0.16 * x - 0.12 * (x * x + y * y))[..., None]
+    with av.open(str(path), "w") as file:
+        stream = file.add_stream("libx264", rate=FPS)
+        stream.width, stream.height = SIZE
+        stream.pix_fmt = "yuv420p"
+        stream.options = {"crf": "36", "preset": "veryslow", "tune": "animation"}
+        count = SECONDS * FPS
+        for number in range(count):
+            moments = [frame((number + each) / count, flats) for each in MOMENTS]
+            picture = np.clip(np.mean(moments, axis=0) * shade, 0, 255).astype(np.uint8)
+            for packet in stream.encode(av.VideoFrame.from_ndarray(picture, format="bgr24")):
+                file.mux(packet)
+        for packet in stream.encode(None):
+            file.mux(packet)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
