@@ -18,7 +18,8 @@ import numpy as np
 from heimdall import DNN, App, FaceMesh, Key, Mask, Scene
 from heimdall.capture.lens import Camera, Pose
 
-CHARACTERS = ("fox", "panda", "cat", "robot", "smiley")  # in assets/content, by scripts/heads.py
+# Heads in assets/content, by scripts/heads.py.
+CHARACTERS = ("fox.glb", "panda.glb", "cat.glb", "robot.glb", "smiley.glb")
 LARGER = 1.08  # than the head it hides, hair and all
 SHUT, WIDE = 0.03, 0.40  # openings of a mouth, over its width
 BLINK = 0.12  # opening of an eye, over its width, below which it is shut
@@ -65,6 +66,7 @@ class Emoji(App):
     def __init__(self) -> None:
         super().__init__()
         self.roles: list[Role] = []
+        self.loading = list(CHARACTERS)  # heads that are not there yet
         self.first = 0  # whose turn it is among the characters
         self.style = -1
         self.painting: np.ndarray | None = None
@@ -99,8 +101,7 @@ class Emoji(App):
         self.cast(self.tracked("face") or [])
         camera = scene.camera or Camera.guess(*scene.picture_size)
         scene.camera = camera = camera.at(camera.pose or HERE)
-        for name in CHARACTERS:  # loaded before they are wanted
-            scene.model(f"{name}.glb", at=HERE, fade=0)
+        self.loading = [each for each in self.loading if not scene.model(each, at=HERE, fade=0)]
         for role in self.roles:
             if not role.unseen:
                 wear(role, camera, scene)
@@ -140,7 +141,7 @@ def wear(role: Role, camera: Camera, scene: Scene) -> None:
     """Draw a character's head where the face is, as it looks."""
     assert camera.pose is not None
     scene.model(
-        f"{role.character}.glb",
+        role.character,
         at=camera.pose.inverse.after(role.face.pose(camera)),
         scale=LARGER,
         ground=False,
