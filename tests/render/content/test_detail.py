@@ -58,7 +58,8 @@ def box(cells=24):
     a, b, c, d = (each.ravel() for each in (index[:-1, :-1], index[1:, :-1], index[1:, 1:],
                                             index[:-1, 1:]))  # fmt: skip
     quads = np.concatenate([np.stack([a, b, c], 1), np.stack([a, c, d], 1)])
-    points, triangles = [], []
+    points: list[np.ndarray] = []
+    triangles: list[np.ndarray] = []
     for axis in range(3):
         for sign in (-1, 1):
             triangles.append((quads if sign > 0 else quads[:, ::-1]) + len(u) * len(points))
