@@ -1,9 +1,9 @@
-"""AR emoji: characters over faces, in a room painted by a network.
+"""AR emoji: people wear the heads of characters, in a room painted by a network.
 
-A scenario of the Heimdall paper (Table 1): a face detector gives five landmarks of each face,
-which place, size and turn a character's head; segmentation keeps the people while the style
-network paints the room behind them. Keys: S paints the room in the next style, B shows it or the
-camera's picture, C deals out other characters.
+A scenario of the Heimdall paper (Table 1): the points of each face tell where the head is and how
+it is turned, in space, and whether mouth and eyes are open; a character's head does the same.
+Segmentation keeps the people while the style network paints the room behind them. Keys: S paints
+the room in the next style, B shows it or the camera's picture, C deals out other characters.
 """
 
 from __future__ import annotations
@@ -15,10 +15,15 @@ from typing import ClassVar
 import cv2
 import numpy as np
 
-from heimdall import DNN, App, Detection, Key, Mask, Scene
+from heimdall import DNN, App, FaceMesh, Key, Mask, Scene
+from heimdall.capture.lens import Camera, Pose
 
-from .content.characters import CHARACTERS, character, corners
-
+# Heads in assets/content, by scripts/heads.py.
+CHARACTERS = ("fox.glb", "panda.glb", "cat.glb", "robot.glb", "smiley.glb")
+LARGER = 1.08  # than the head it hides, hair and all
+SHUT, WIDE = 0.03, 0.40  # openings of a mouth, over its width
+BLINK = 0.12  # opening of an eye, over its width, below which it is shut
+HERE = Pose(np.eye(3), np.zeros(3))  # without a tracked world, the camera is where it begins
 STYLES = (7, 0, 19, 12)
 PAINTED = (320, 240)  # width and height of the painted room
 FORGET = 30  # frames after which a face that is gone loses its character
@@ -29,17 +34,16 @@ class Role:
     """Who wears which head: a face is recognised by where it was in the last frame."""
 
     character: str
-    face: Detection
+    face: FaceMesh
     unseen: int = 0
 
-    def distance(self, face: Detection) -> float:
+    def distance(self, face: FaceMesh) -> float:
         """How far ``face`` is from where this one was, in widths of it."""
-        width = self.face.box[2] - self.face.box[0]
-        return float(np.linalg.norm(centre(face) - centre(self.face)) / max(width, 1.0))
+        return float(np.linalg.norm(centre(face) - centre(self.face)) / max(width(self.face), 1.0))
 
 
 class Emoji(App):
-    """Wear an animal's head, or a robot's, in a painted room."""
+    """Wear an animal's head, or a robot's, that speaks and blinks as you do, in a painted room."""
 
     title = "AR emoji"
     fps = 30
@@ -47,7 +51,7 @@ class Emoji(App):
     clip = "single_face.mp4"
     keys: ClassVar = {"s": "next painting", "b": "painting or camera", "c": "other characters"}
     dnns = (  # rates as in the paper's Table 1
-        DNN("face", model="centerface", rate_hz=1, max_rate_hz=10),
+        DNN("face", model="face-mesh", rate_hz=1, max_rate_hz=10, options={"most": 5}),
         DNN("segment", model="selfie", rate_hz=1, max_rate_hz=10),
         DNN(
             "style",
@@ -62,6 +66,7 @@ class Emoji(App):
     def __init__(self) -> None:
         super().__init__()
         self.roles: list[Role] = []
+        self.loading = list(CHARACTERS)  # heads that are not there yet
         self.first = 0  # whose turn it is among the characters
         self.style = -1
         self.painting: np.ndarray | None = None
@@ -94,12 +99,14 @@ class Emoji(App):
         if self.painted and self.painting is not None and mask is not None:
             scene.background(self.painting, mask)
         self.cast(self.tracked("face") or [])
-        seen = [role for role in self.roles if not role.unseen]
-        for role in sorted(seen, key=lambda role: role.face.box[3] - role.face.box[1]):
-            if role.face.points is not None:
-                scene.picture(character(role.character), corners(role.face.points))
+        camera = scene.camera or Camera.guess(*scene.picture_size)
+        scene.camera = camera = camera.at(camera.pose or HERE)
+        self.loading = [each for each in self.loading if not scene.model(each, at=HERE, fade=0)]
+        for role in self.roles:
+            if not role.unseen:
+                wear(role, camera, scene)
 
-    def cast(self, faces: list[Detection]) -> None:
+    def cast(self, faces: list[FaceMesh]) -> None:
         """Give every face the character that it had before, or one that nobody wears."""
         for role in self.roles:
             role.unseen += 1
@@ -130,10 +137,34 @@ class Emoji(App):
             self.roles = []
 
 
-def centre(face: Detection) -> np.ndarray:
-    """The middle of a face's box."""
-    left, top, right, bottom = face.box
-    return np.array([left + right, top + bottom]) / 2
+def wear(role: Role, camera: Camera, scene: Scene) -> None:
+    """Draw a character's head where the face is, as it looks."""
+    assert camera.pose is not None
+    scene.model(
+        role.character,
+        at=camera.pose.inverse.after(role.face.pose(camera)),
+        scale=LARGER,
+        ground=False,
+        animation="expression",
+        time=expression(role.face),
+    )
+
+
+def expression(face: FaceMesh) -> float:
+    """The moment of a head's animation that looks like this: 0 to 1 as the mouth opens, and 2 more
+    with the eyes shut."""
+    mouth = (face.mouth_open - SHUT) / (WIDE - SHUT)
+    return float(np.clip(mouth, 0, 0.999)) + 2 * (max(face.eyes_open) < BLINK)
+
+
+def centre(face: FaceMesh) -> np.ndarray:
+    """The middle of a face, (2,)."""
+    return np.asarray(face.points[:, :2].mean(axis=0))
+
+
+def width(face: FaceMesh) -> float:
+    """How wide a face is, pixels."""
+    return float(np.ptp(face.points[:, 0]))
 
 
 def without_people(image: np.ndarray, mask: Mask) -> np.ndarray:

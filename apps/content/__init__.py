@@ -1,1 +1,1 @@
-"""What only the bundled apps show: documents, pages, characters."""
+"""What only the bundled apps show: documents, pages, notes."""

@@ -13,20 +13,24 @@ from heimdall.models.results import Mask
 from heimdall.render import Scene
 
 STILL = Pose(np.eye(3), np.zeros(3))
+CORNERS = np.array([(100, 200), (160, 200), (160, 260), (100, 260)])
 GREY = np.full((360, 640, 3), 128, np.uint8)
 
 
-@pytest.fixture
-def cube(tmp_path):
-    """A red cube of 1 m, its base at the origin, by way of .obj."""
-    pytest.importorskip("trimesh")
-    path = tmp_path / "cube.obj"
+def boxed(writer, name, side=1.0):
+    """A red cube, its base at the origin."""
     corners = [(x, y, z) for x in (-0.5, 0.5) for y in (0, 1) for z in (-0.5, 0.5)]
-    sides = ((1, 2, 4, 3), (5, 7, 8, 6), (1, 5, 6, 2), (3, 4, 8, 7), (1, 3, 7, 5), (2, 6, 8, 4))
-    lines = ["v {} {} {}".format(*corner) for corner in corners]
-    lines += ["f {} {} {} {}".format(*side) for side in sides]
-    path.write_text("\n".join(lines) + "\n")
-    return path
+    sides = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
+    triangles = [each for a, b, c, d in sides for each in (a, b, c, a, c, d)]
+    red = {"baseColorFactor": [0.8, 0.1, 0.1, 1], "metallicFactor": 0}
+    writer.mesh(side * np.array(corners), triangles, {"pbrMetallicRoughness": red})
+    return writer.save(name)
+
+
+@pytest.fixture
+def cube(writer):
+    """One of 1 m."""
+    return boxed(writer, "cube.gltf")
 
 
 class Run:
@@ -104,12 +108,9 @@ def test_faded_models_let_the_picture_through(headless, cube):
     assert np.abs(half - (whole + 128) / 2).max() < 6
 
 
-def test_a_model_in_millimetres_turns_like_any_other(headless, cube):
+def test_a_model_in_millimetres_turns_like_any_other(headless, writer):
     run = Run(headless)
-    large = cube.with_name("large.obj")
-    lines = [line.split() for line in cube.read_text().splitlines()]
-    scaled = [[k, *(f"{1000 * float(x)}" for x in v)] if k == "v" else [k, *v] for k, *v in lines]
-    large.write_text("\n".join(map(" ".join, scaled)) + "\n")
+    large = boxed(writer, "large.gltf", side=1000.0)
 
     def turned(yaw):
         return run.frame(lambda scene: scene.model(large, at=STILL, scale=1e-3, yaw=yaw))
@@ -150,3 +151,34 @@ def test_the_command_says_what_is_in_a_file(cube, tmp_path, broken):
         assert found["size_m"] == [1, 1, 1]
         assert found["gpu_ms"] >= 0
         assert picture.stat().st_size > 500
+
+
+def test_loading_a_model_changes_nothing_of_what_is_shown(headless, cube):
+    run = Run(headless)
+
+    def others(scene):
+        scene.text("a label", (40, 40), 24)
+        scene.picture(np.full((8, 8, 3), (200, 30, 30), np.uint8), CORNERS)
+
+    before = run.frame(others)
+    loading = run.frame(lambda scene: (others(scene), scene.model(cube, at=STILL, fade=0)))
+    assert np.array_equal(loading, before)
+    assert np.array_equal(run.frame(others), before)
+
+
+def test_its_first_frame_needs_no_program_that_was_not_there(headless, cube, monkeypatch):
+    run = Run(headless)
+    compiled: list[str] = []
+    make = headless.ctx.program
+
+    def program(**sources):
+        compiled.append(sources["vertex_shader"])
+        return make(**sources)
+
+    monkeypatch.setattr(headless.ctx, "program", program)
+    run.frame(lambda scene: scene.model(cube, at=STILL, fade=0))
+    assert compiled
+    compiled.clear()
+    for yaw in (0, 10, 10, 10):  # into the frame, then into a picture of its own
+        run.frame(lambda scene, yaw=yaw: scene.model(cube, at=STILL, yaw=yaw))
+    assert compiled == []
