@@ -9,7 +9,7 @@ A frame flows through these rooms; each imports only from those below it in this
 - `heimdall.runtime`      the frame loop and what drives it: runs, sessions, executor, telemetry
 - `heimdall.app`          what a scenario declares: its DNNs, how it reacts and draws
 - `heimdall.render`       window and headless surfaces, scene, overlay, recorder, browser preview
-- `heimdall.tracking`     carries results and pinned content along with the picture
+- `heimdall.tracking`     carries results along with the picture; where the camera is in the world
 - `heimdall.analyzer`     profiles ops on this machine, and partitions networks into chunks
 - `heimdall.models`       the catalogue of networks: preprocess and decode, one task a file
 - `heimdall.engine`       OpenCL, onnxruntime and null behind one small contract

@@ -2,8 +2,9 @@
 
 python scripts/page.py    writes assets/media/page.png, page.mp4 and page.camera.toml
 
-The clip is rendered: a camera goes around the page, looks away from it, and comes back to where it
-began, so that the clip can be looped. Printed at 100%, the page's black square is 80 mm wide.
+The clip is rendered: a camera goes around the page, lets it go to the picture's edge, and comes
+back to where it began, so that the clip can be looped. Printed at 100%, the page's black square is
+80 mm wide.
 """
 
 from __future__ import annotations

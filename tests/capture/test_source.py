@@ -239,10 +239,10 @@ def test_late_frames_of_a_clip_are_passed_over() -> None:
             return True
 
     def slow() -> np.ndarray:
-        time.sleep(0.06)
+        time.sleep(0.35)
         return _picture()
 
-    reader = Late([_picture(), _picture(), slow, _picture(), _picture()], live=False, fps=50)
+    reader = Late([_picture(), _picture(), slow, _picture(), _picture()], live=False, fps=10)
     with closing(Source(lambda: reader, "clip", loop=False)) as source:
         source.latest()
         _until(lambda: source.ended)

@@ -1,9 +1,12 @@
 """What is on the picture, by its pixels, on every surface."""
 
+from types import SimpleNamespace
+
 import cv2
 import numpy as np
 import pytest
 
+from heimdall.capture import Camera, Pose
 from heimdall.errors import AppError, ConfigError
 from heimdall.models.body import JOINTS
 from heimdall.models.face_mesh import CONTOURS, CORNERS
@@ -331,3 +334,32 @@ def test_both_backdrops_show_the_same_picture_bars_and_resized_surfaces(headless
     outside = np.ones(shown.shape[:2], bool)
     outside[top : top + height, left : left + width] = False
     assert (shown[outside] < 25).all()
+
+
+def test_a_ray_meets_what_is_in_the_apps_world_and_nothing_without_one(surface):
+    scene = Scene(surface)
+    assert scene.hit(3, 4) is None
+    scene.world = SimpleNamespace(hit=lambda x, y: (x, y))  # type: ignore[assignment]
+    assert scene.hit(3, 4) == (3, 4)
+
+
+def test_models_in_the_world_fade_with_it_and_those_on_the_picture_do_not(surface, grey):
+    turn = np.diag([1.0, -1.0, -1.0])
+    camera = Camera.guess(320, 180).at(Pose(turn, np.array([0, 0.05, 0.3])))
+    here = Pose(np.eye(3), np.zeros(3))
+
+    def changed(at, fade, **how):
+        scene = Scene(surface)
+        scene.estimates_light = False
+        scene.world = SimpleNamespace(fade=fade)  # type: ignore[assignment]
+        for _ in range(2):
+            scene.begin(grey, 0, camera)
+            scene.model("rabbit.glb", at=at, **how)
+            scene.settle()
+        scene.render()
+        return np.abs(surface.read().astype(int) - 128).max(axis=2).sum()
+
+    full, half, none = (changed(here, fade) for fade in (1.0, 0.5, 0.0))
+    assert none < 0.02 * full
+    assert 0.3 * full < half < 0.7 * full
+    assert changed((160, 120), 0.0, width=60) > 0.2 * full

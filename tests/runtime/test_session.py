@@ -11,6 +11,7 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
@@ -20,6 +21,7 @@ from heimdall.models.results import Mask
 from heimdall.render.headless import HeadlessSurface
 from heimdall.runtime.session import Session
 from heimdall.system.process import settings
+from heimdall.tracking import Marker, World
 
 SIZE = (320, 180)
 # Without OpenCL: these tests are about what surrounds networks.
@@ -699,3 +701,26 @@ def test_arguments_that_make_no_sense_are_named(arguments, says):
 def test_a_dnn_that_is_not_there_is_named(undrawn):
     with pytest.raises(AppError, match="no DNN 'x' in this session; it has: people"):
         undrawn.latest("x")
+
+
+class Standing(App):
+    """Its world has the bundled page's marker."""
+
+    world = World(Marker("DICT_4X4_50", 7, 0.08))
+
+
+def test_pushed_frames_say_where_the_camera_is_and_each_session_begins_afresh(assets):
+    app = Standing()
+    for _ in range(2):
+        assert not app.world.tracked
+        video = cv2.VideoCapture(str(assets / "media" / "page.mp4"))
+        with Session(app, size=SIZE, overlay="off", **PLAIN) as session:
+            for _ in range(12):
+                session.push(video.read()[1])
+                session.step()
+                assert app.world.thread.settle()
+            assert app.world.tracked
+            assert session.summary().world.pose_ms.p50 > 0
+        assert app.world.thread is None
+    with Session(app, render=False, **PLAIN):
+        assert app.world.thread is None  # nothing is drawn there

@@ -77,10 +77,11 @@ def test_a_picture_becomes_a_jpeg_of_its_size(pictures, tmp_path):
 def test_every_app_has_a_picture_and_a_clip_of_a_source_that_is_there(pictures):
     apps = {path.stem for path in (SCRIPT.parents[1] / "apps").glob("[a-z]*.py")}
     for moving in (False, True):
-        assert {take.app for take in pictures.TAKES if take.moving is moving} == apps
+        taken = {take.app for take in pictures.TAKES if take.moving is moving}
+        assert taken == apps - ({"marker"} if moving else set())  # a moving view makes large clips
     assert all((pictures.MEDIA / take.source).is_file() for take in pictures.TAKES)
 
 
 def test_an_unknown_app_is_said_to_be_one(pictures, capsys):
     assert pictures.main(["shoping"]) == 2
-    assert "choose of emoji, shopping" in capsys.readouterr().err
+    assert "choose of emoji, marker, shopping" in capsys.readouterr().err

@@ -32,6 +32,7 @@ from heimdall.render.textures import TextureCache
 _DARK = np.array([0.45, 0.33, 0.22])  # of the shadow of a model's low, middle and high parts
 _CLOTH = 256  # texels of a texture that an app gives
 _PICTURE, _ROOM, _JOINTS, _SURFACE, _BUMPS, _SHADE, _GLOWING = range(7)  # texture units
+_STILL = np.eye(4)
 _UNITS = {
     "u_picture": _PICTURE,
     "u_room": _ROOM,
@@ -54,6 +55,7 @@ class Figures:
         self._cloths: dict[tuple[bool, bool], TextureCache[Picture]] = {}
         self._joints: list[moderngl.Texture] = []
         self._used = 0  # of those, in this frame
+        self._painted: dict[int, SentPart] = {}  # by program: whose material it was told last
         self._hide = programs["hide"]
         self._outline = ctx.buffer(reserve=OUTLINE * 8, dynamic=True)
         self._ground = ctx.vertex_array(programs["ground"], [(self._outline, "2f", "in_place")])
@@ -96,6 +98,7 @@ class Figures:
         ctx.enable(moderngl.DEPTH_TEST)
         for part in sorted(solid, key=lambda each: self._depth(each, figure)):
             self._draw_part(part, figure, level, box)
+        ctx.enable(moderngl.BLEND)
         target.depth_mask = False
         shadow = shadow_of(figure, light[0])
         if shadow is not None:
@@ -119,7 +122,8 @@ class Figures:
         stance = sent.model.skeleton.stance()
         # First what all models share, then each part.
         shares = [replace(sent, parts=parts) for parts in ((), *((each,) for each in sent.parts))]
-        for blending, share in product((MIX, PREMULTIPLYING), shares):
+        ways = ((MIX, 1.0), (MIX, 0.5), (PREMULTIPLYING, 0.5))  # with their opacity
+        for (blending, fade), share in product(ways, shares):
             target.use()
             target.viewport = (0, 0, 1, 1)
             ctx.enable_only(moderngl.BLEND)
@@ -127,7 +131,7 @@ class Figures:
             self.begin()
             if not share.parts:
                 self.draw(hider(place, (1.0, 1.0), camera), box, target, light)
-            self.draw(Figure(share, where, stance), box, target, light)
+            self.draw(Figure(share, where, stance, fade), box, target, light)
             ctx.finish()
             surface.target.use()
             yield None
@@ -160,16 +164,38 @@ class Figures:
         }
         for name, value in values.items():
             _write(program, name, value)
-        for name, unit in _UNITS.items():
-            if name in program:
-                program[name] = unit
 
     def _draw_part(self, part: SentPart, figure: Figure, level: int, box: Letterbox) -> None:
-        program, material = part.program, part.material
-        stance = figure.stance
-        place = np.eye(4) if part.part.node is None else stance.matrices[part.part.node]
+        program = part.program
+        node = part.part.node
+        place = _STILL if node is None else figure.stance.matrices[node]
+        _write(program, "u_place", place.T)
+        if self._painted.get(id(program)) is not part:
+            self._paint(part)
+        self._bind(part, figure, box)
+        if part.part.skin is not None:
+            self._write_joints(figure, part.part.skin)
+        if part.rows is not None:
+            self._write_shapes(part, figure)
+        if part.one_sided:
+            self._ctx.enable(moderngl.CULL_FACE)
+        else:
+            self._ctx.disable(moderngl.CULL_FACE)
+        if part.material.alpha == "BLEND" or figure.fade < 1:
+            self._ctx.enable(moderngl.BLEND)
+        else:  # a tenth less for software GL
+            self._ctx.disable(moderngl.BLEND)
+        mirrored = node is not None and np.linalg.det(place[:3, :3]) < 0
+        self._ctx.front_face = "cw" if mirrored else "ccw"
+        array = part.arrays[min(level, len(part.arrays) - 1)]
+        array.render(part.mode)
+        self._ctx.front_face = "ccw"
+        self.quality.drew(array.vertices // 3)
+
+    def _paint(self, part: SentPart) -> None:
+        """Tell a program of a part's material, and in which units its textures are."""
+        material, program = part.material, part.program
         values = {
-            "u_place": place.T,
             "u_base": material.base,
             "u_metal": material.metallic,
             "u_rough": material.roughness,
@@ -181,21 +207,10 @@ class Figures:
         }
         for name, value in values.items():
             _write(program, name, value)
-        self._bind(part, figure, box)
-        if part.part.skin is not None:
-            self._write_joints(figure, part.part.skin)
-        if part.rows is not None:
-            self._write_shapes(part, figure)
-        if part.one_sided:
-            self._ctx.enable(moderngl.CULL_FACE)
-        else:
-            self._ctx.disable(moderngl.CULL_FACE)
-        mirrored = np.linalg.det(place[:3, :3]) < 0
-        self._ctx.front_face = "cw" if mirrored else "ccw"
-        array = part.arrays[min(level, len(part.arrays) - 1)]
-        array.render(part.mode)
-        self._ctx.front_face = "ccw"
-        self.quality.drew(array.vertices // 3)
+        for name, unit in _UNITS.items():
+            if name in program:
+                program[name] = unit
+        self._painted[id(program)] = part
 
     def _bind(self, part: SentPart, figure: Figure, box: Letterbox) -> None:
         material, pictures = part.material, figure.sent.pictures

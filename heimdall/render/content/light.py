@@ -191,12 +191,13 @@ def _reflections(around: np.ndarray) -> Texture:
     flat, weight = towards.reshape(-1, 3), weights.ravel()
     seen = _octahedral(SIDE)
     maps = [_looked_up(around, seen)]
+    cosines = np.log(np.maximum(seen.reshape(-1, 3) @ flat.T, 1e-9)).astype(np.float32)
+    light = np.column_stack([coarse, np.ones(len(coarse))]) * weight[:, None]
     for level in range(1, LEVELS):
         rough = max(level / (LEVELS - 1), 0.2)  # as fine as the coarse picture
         sharp = 2 / rough**4 - 2  # the lobe of a surface that rough, as a power of a cosine
-        lobe = np.maximum(seen.reshape(-1, 3) @ flat.T, 0) ** max(sharp, 1.0) * weight
-        lobe /= lobe.sum(axis=1, keepdims=True) + 1e-12
-        maps.append((lobe @ coarse).reshape(seen.shape))
+        sums = np.exp(np.float32(max(sharp, 1.0)) * cosines) @ light.astype(np.float32)
+        maps.append((sums[:, :3] / (sums[:, 3:] + 1e-12)).reshape(seen.shape))
     root = np.sqrt(np.clip(np.concatenate(maps) / BRIGHTEST, 0, 1))
     rgba = np.full((*root.shape[:2], 4), 255, np.uint8)
     rgba[..., :3] = np.rint(root * 255)

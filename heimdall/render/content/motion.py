@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -87,6 +88,14 @@ class Skeleton:
 
     def stance(self, animation: Animation | None = None, time_s: float = 0.0) -> Stance:
         """Where the nodes are; without an animation at rest."""
+        return self.rest if animation is None else self._moved(animation, time_s)
+
+    @cached_property
+    def rest(self) -> Stance:
+        """Where they are before anything moves them."""
+        return self._moved(None, 0.0)
+
+    def _moved(self, animation: Animation | None, time_s: float) -> Stance:
         moved = {
             "translation": self.translations,
             "rotation": self.rotations,

@@ -134,6 +134,8 @@ def about_y(degrees: float) -> np.ndarray:
 def _upright(up: np.ndarray) -> np.ndarray:
     """The shortest turn that takes a direction to y, (3, 3)."""
     axis, cosine = np.cross(up, (0.0, 1.0, 0.0)), float(up[1])
+    if cosine > 1 - 1e-12:
+        return np.eye(3)
     if cosine < -0.9999:
         return np.diag([1.0, -1.0, -1.0])
     x, y, z = axis

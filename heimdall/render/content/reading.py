@@ -70,7 +70,9 @@ def _painted(visual: Any, *, known: bool) -> Any:
 
 
 def _names_materials(path: Path, content: bytes) -> bool:
-    """Whether an .obj has a material library that is there."""
+    """Whether an .obj has a material library that is there, in its folder."""
+    folder = path.parent.resolve()
     lines = (line.split(maxsplit=1) for line in content.splitlines() if line[:6] == b"mtllib")
     names = (line[1].decode("utf-8", "replace").strip() for line in lines if len(line) > 1)
-    return any((path.parent / name).is_file() for name in names)
+    places = ((folder / name).resolve() for name in names)
+    return any(place.is_relative_to(folder) and place.is_file() for place in places)

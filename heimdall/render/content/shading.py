@@ -40,8 +40,8 @@ def variant(part: Part, material: Material) -> str:
         words.append("PICTURE")
     if part.skin is not None:
         words.append("SKIN")
-    if material.alpha == "MASK":
-        words.append("MASK")
+    if material.alpha != "OPAQUE":
+        words.append({"MASK": "MASK", "BLEND": "THROUGH"}[material.alpha])
     return "+".join(["model", *(word for word in words if word)])
 
 

@@ -71,10 +71,12 @@ void main() {
     seen = texture(u_picture, v_uv);
     seen.rgb *= seen.rgb;
 #endif
-    float alpha = seen.a * v_colour.a;
+    float alpha = 1.0;
+#ifdef THROUGH
+    alpha = seen.a * v_colour.a;
+#endif
 #ifdef MASK
-    if (alpha < u_cutoff) discard;
-    alpha = 1.0;
+    if (seen.a * v_colour.a < u_cutoff) discard;
 #endif
 #ifdef MAPS
     vec3 n = normalize(v_normal), v = normalize(v_view);

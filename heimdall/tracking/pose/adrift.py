@@ -28,7 +28,7 @@ class Adrift:
 
     def __init__(self) -> None:
         self._kept: tuple[np.ndarray, Pose] | None = None
-        self._before = np.empty(0)  # the last picture, in half its size
+        self._before = np.empty((0, 0), np.uint8)  # the last picture, in half its size
         self._points = np.empty((0, 3))
         self._places = np.empty((0, 2))
         self._pose: Pose | None = None
@@ -79,7 +79,7 @@ class Adrift:
         if found is None:
             return
         places = 2 * found[:, 0].astype(np.float64)
-        rows, columns = self._before.shape
+        rows, columns = self._before.shape[:2]
         rays = camera.scaled(columns, rows).rays(places)
         slopes, height = (rays @ pose.rotation)[:, 2], float(pose.position[2])
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -88,6 +88,21 @@ def poses(
     source, or a guess."""
     tracker = PoseTracker(targets, Views() if mapped else None)
     lens = camera or known_camera(source)
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(1)  # times are those of one core
+    try:
+        return _poses(source, camera, lens, tracker, most)
+    finally:
+        cv2.setNumThreads(before)
+
+
+def _poses(
+    source: str,
+    camera: Camera | None,
+    lens: Camera | None,
+    tracker: PoseTracker,
+    most: int | None,
+) -> dict[str, Any]:
     frames, taken_ms = [], []
     for sequence, (image, at_s) in enumerate(pictures(source, most)):
         height, width = image.shape[:2]

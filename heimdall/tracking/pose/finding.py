@@ -21,11 +21,11 @@ from heimdall.tracking.pose.targets import Prepared, dictionary
 HALF_FROM = 800  # pixels of width: smaller pictures are looked at as they are
 TILE = (640, 400)
 WINDOWS = (13, 21, 7)  # of the threshold, pixels: one a look
-FEATURES = 700
-LEAST_MATCHES = 12
+FEATURES = 500
+LEAST_MATCHES = 8  # few: what they say is compared with the picture before it is believed
 MATCH_PX = 4.0
-TRIES = 500  # of RANSAC: finds what a third of the pairs agree on
-PAIRS = 500_000  # of features that are compared in a slice
+TRIES = 200  # of RANSAC: finds what 40% of the pairs agree on
+PAIRS = 560_000  # of features that are compared in a slice
 FLOW_WINDOW, FLOW_LEVELS = (15, 15), 4
 
 
@@ -66,18 +66,25 @@ class Finder:
         ]
         self._turn = self._tile = 0
         self._window = -1
+        self._sliced = False
         self._looks = [*(["markers", "tile"] if self._owners else [])]
         self._looks += ["large", "small"] if self._pictures else []
-        self._search: Iterator[_Pairs | None] | None = None
+        self._search: Iterator[tuple[_Pairs | None, bool]] | None = None
 
     @property
     def busy(self) -> bool:
         """Whether a look goes on that has begun with an earlier frame."""
         return self._search is not None
 
+    @property
+    def costly(self) -> bool:
+        """Whether the last look was a slice of a long one."""
+        return self._sliced
+
     def look(self, grey: np.ndarray, camera: Camera, near: np.ndarray | None = None) -> list[Found]:
         """Targets in ``grey``, by the next slice of a look; ``near`` (2,) is where one was seen
         last."""
+        self._sliced = self._search is not None
         if self._search is not None:
             return self._go_on(grey, camera)
         if not self._looks:
@@ -91,6 +98,7 @@ class Finder:
             left, top = self._next_tile(grey, near)
             part = grey[top : top + TILE[1], left : left + TILE[0]]
             return self._markers(grey, camera, part, 1.0, (left, top))
+        self._sliced = True
         self._search = self._pairs(grey, kind == "small" and large)
         return self._go_on(grey, camera)
 
@@ -140,40 +148,39 @@ class Finder:
 
     # --- pictures -------------------------------------------------------------------------
 
-    def _pairs(self, grey: np.ndarray, small: bool) -> Iterator[_Pairs | None]:
-        """A look through one frame: its features, then each target's that look like them. Small
-        targets are seen in the whole picture, large ones in half and a quarter of its size."""
+    def _pairs(self, grey: np.ndarray, small: bool) -> Iterator[tuple[_Pairs | None, bool]]:
+        """A look through one frame: its features, then each target's that look like them, and
+        whether that was all. Small targets are seen in the whole picture, large ones in half and a
+        quarter of its size."""
         half, scale = halved(grey)
         places, descriptors = described(grey if small else half, FEATURES, 1 if small else 2)
         if small:
             places = (places + 0.5) * scale - 0.5
         for number in self._pictures:
-            target = self._targets[number]
+            target, last = self._targets[number], number == self._pictures[-1]
             assert target.descriptors is not None
             assert target.places is not None
             at_once = max(1, PAIRS // len(target.descriptors))
             pairs = []
             for begin in range(0, len(descriptors), at_once):
                 if begin:
-                    yield None
+                    yield None, False
                 part = matched(
                     descriptors[begin : begin + at_once], target.descriptors, target.places
                 )
                 pairs.append(np.add(part, (begin, 0)))
             alike = np.concatenate([*pairs, np.empty((0, 2), int)])
-            if len(alike) < LEAST_MATCHES:
-                yield None
-            else:
+            found = None
+            if len(alike) >= LEAST_MATCHES:
                 points, there = target.places[alike[:, 1]], places[alike[:, 0]]
-                yield _Pairs(number, points, there, half)
+                found = _Pairs(number, points, there, half)
+            yield found, last
 
     def _go_on(self, grey: np.ndarray, camera: Camera) -> list[Found]:
         assert self._search is not None
-        try:
-            pairs = next(self._search)
-        except StopIteration:
+        pairs, last = next(self._search)
+        if last:
             self._search = None
-            return []
         found = self._agreed(pairs, grey, camera) if pairs is not None else None
         return [found] if found is not None else []
 

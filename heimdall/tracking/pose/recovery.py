@@ -10,6 +10,7 @@ import numpy as np
 from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.pose.adrift import Adrift
 from heimdall.tracking.pose.finding import Finder
+from heimdall.tracking.pose.solve import apart
 from heimdall.tracking.pose.views import Views
 
 FOLLOWED_SHARE = 0.16  # of the expected points that must agree: a target may be hidden by 70%
@@ -74,10 +75,13 @@ class Recovery:
             if turn and self._views is not None:
                 pose = self._views.relocalise(grey, camera)
                 return [Guess(pose, FOUND_SHARE, False)] if pose is not None else [], True
-        guesses = [
-            Guess(pose.after(places[found.target].inverse), FOUND_SHARE, True)
+        poses = [
+            pose.after(places[found.target].inverse)
             for found in self.finder.look(grey, camera, self._near)
             if found.target in places
             for pose in found.poses
         ]
-        return guesses, self.finder.busy or drifted is not None
+        if drifted is not None:  # nobody turns to a mirrored pose while he is out of sight
+            poses.sort(key=lambda pose: apart(pose, drifted)[0])
+        guesses = [Guess(pose, FOUND_SHARE, drifted is None) for pose in poses]
+        return guesses, self.finder.costly or drifted is not None

@@ -27,6 +27,7 @@ TRACKED, LOST = "tracked", "lost"
 LEAST_POINTS, FEW_POINTS = 5, 8  # a marker of 4x4 cells has 18, and may be hidden by 60%
 WORST_PX = 1.8  # root mean square, in a picture 1280 wide
 FEW_WORST_PX = 0.7  # of few points, which agree with much
+SHARP_PX = 0.8  # the same in pictures of COARSE_PX: beyond it they are blurred
 TURN_SD, PLACE_SD = math.radians(1.6), 0.018  # worse is not known
 LEARN_TURN_SD, LEARN_PLACE_SD = math.radians(0.45), 0.005
 COARSE_PX = 130  # side of the pictures compared where a pose has jumped
@@ -73,6 +74,7 @@ class PoseTracker:
         self._sightings: dict[int, list[Pose]] = {}
         self._smooth = Smoother()
         self._blurred = False
+        self._costly = False  # this frame, already
         self._pose: Pose | None = None  # as measured, of the frame before
         self._step: Pose | None = None  # from the frame before that to it
         self._shown: Pose | None = None
@@ -131,6 +133,7 @@ class PoseTracker:
         guess = self._step.after(self._pose) if self._step is not None else self._pose
         # a frame after a blurred one is blurred
         fit = None if self._blurred else self._measured(grey, camera, guess, FOLLOWED_SHARE)
+        self._costly = fit is None
         fit = fit or self._settled(grey, camera, guess, FOLLOWED_SHARE, COARSE_PX)
         return self._told_apart(grey, camera, fit) if fit is not None else None
 
@@ -140,12 +143,15 @@ class PoseTracker:
         """The pose near a guess that may be many pixels off, from smaller pictures first. If they
         are blurred that is the better one."""
         rough = self._measured(grey, camera, guess, FOLLOWED_SHARE, side_px)
-        kept = self._last
+        kept, worst = self._last, SHARP_PX * camera.width / 1280
+        good = rough if rough is not None and _is_known(rough, 0.5) else None
+        if good is not None and self._blurred and good.rms_px > worst:
+            return good
         fit = self._measured(grey, camera, rough.pose if rough else guess, share)
-        self._blurred = fit is None and rough is not None and _is_known(rough, 0.5)
+        self._blurred = fit is None and good is not None
         if self._blurred:
             self._last = kept
-            return rough
+            return good
         return fit
 
     def _measured(
@@ -180,7 +186,7 @@ class PoseTracker:
         if self.views is not None:
             # A target that is seen well says all: what was learnt from it can only be worse.
             well = any(len(seen.points) >= max(8, 0.5 * seen.expected) for seen, _ in parts)
-            for view in () if well else self.views.near(guess, 1 if side_px else 2):
+            for view in () if well else self.views.near(guess, 1 if parts else 2):
                 seen = register(grey, camera, view.reference, guess, **sides)
                 if seen is not None and len(seen.points):
                     parts.append((seen, VIEW_WEIGHT))
@@ -190,6 +196,8 @@ class PoseTracker:
         """``fit``, or the pose that looks nearly the same, once that has been better for long."""
         assert self._last is not None
         points, pixels, weights, parts = self._last
+        if parts > 1:  # what is not on the same plane says it
+            self._evidence = max(self._evidence, SURE + 1)
         if parts > 1 or (not self._unsure and self._frames % 5):
             return fit
         other = refine(camera, points, pixels, flipped(fit.pose, points.mean(axis=0)), weights)
@@ -210,6 +218,7 @@ class PoseTracker:
     # --- finding --------------------------------------------------------------------------
 
     def _find(self, grey: np.ndarray, camera: Camera) -> Fit | None:
+        self._costly = True
         guess = self._recovery.guess(grey, camera, self._places)
         if guess is None:
             return None
@@ -223,7 +232,7 @@ class PoseTracker:
     # --- learning -------------------------------------------------------------------------
 
     def _learn(self, grey: np.ndarray, camera: Camera, fit: Fit) -> None:
-        if fit.turn_sd > LEARN_TURN_SD or fit.place_sd > LEARN_PLACE_SD:
+        if self._costly or fit.turn_sd > LEARN_TURN_SD or fit.place_sd > LEARN_PLACE_SD:
             return
         if self.views is not None:
             self.views.learn(grey, camera, fit.pose, self._outlines(camera, fit.pose))

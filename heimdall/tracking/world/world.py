@@ -175,6 +175,7 @@ class World:
     def begin(self) -> None:
         """Get ready to follow frames. Raises ConfigError for targets that cannot be found or told
         apart, and for a map that cannot be read."""
+        self.forget()
         tracker = None
         if self.targets:
             views = Views() if self._remember else None
@@ -218,6 +219,7 @@ class World:
     def forget(self) -> None:
         """Nothing has been seen."""
         self._place, self._fade, self._camera = Place(None, False), 0.0, None
+        self._frame, self._shown_ns, self._was_tracked = None, 0, False
 
     def count_afresh(self) -> None:
         """Let ``figures`` begin anew."""
@@ -237,6 +239,7 @@ class World:
     def end(self) -> None:
         """End the thread, and keep the map, if there is to be one. Ending twice is allowed."""
         thread, self._thread = self._thread, None
+        self.forget()
         if thread is None:
             return
         thread.close()

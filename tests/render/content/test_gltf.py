@@ -160,3 +160,21 @@ def test_a_container_that_is_cut_off_is_refused(tmp_path, left):
     path.write_bytes(whole[:left])
     with pytest.raises(ModelError, match=r"a\.glb"):
         read(path)
+
+
+def test_a_long_chain_of_nodes_is_no_recursion(model):
+    nodes = [{"translation": [0, 0.001, 0], "children": [i + 1]} for i in range(5000)]
+    found = model(nodes=[*nodes, {"mesh": 0}])
+    assert found.low[1] == pytest.approx(5, abs=1e-2)
+
+
+def test_too_many_nodes_are_refused(model):
+    with pytest.raises(ModelError, match="30000 nodes"):
+        model(nodes=[{"mesh": 0}] * 30000)
+
+
+@pytest.mark.parametrize("what", ["matrix", "rotation", "scale"])
+def test_transforms_that_are_no_numbers_are_refused(model, what):
+    values = [float("nan")] * {"matrix": 16, "rotation": 4, "scale": 3}[what]
+    with pytest.raises(ModelError, match=what):
+        model(nodes=[{"mesh": 0, what: values}])

@@ -13,6 +13,7 @@ from heimdall.models.results import Mask
 from heimdall.render import Scene
 
 STILL = Pose(np.eye(3), np.zeros(3))
+CORNERS = np.array([(100, 200), (160, 200), (160, 260), (100, 260)])
 GREY = np.full((360, 640, 3), 128, np.uint8)
 
 
@@ -150,3 +151,34 @@ def test_the_command_says_what_is_in_a_file(cube, tmp_path, broken):
         assert found["size_m"] == [1, 1, 1]
         assert found["gpu_ms"] >= 0
         assert picture.stat().st_size > 500
+
+
+def test_loading_a_model_changes_nothing_of_what_is_shown(headless, cube):
+    run = Run(headless)
+
+    def others(scene):
+        scene.text("a label", (40, 40), 24)
+        scene.picture(np.full((8, 8, 3), (200, 30, 30), np.uint8), CORNERS)
+
+    before = run.frame(others)
+    loading = run.frame(lambda scene: (others(scene), scene.model(cube, at=STILL, fade=0)))
+    assert np.array_equal(loading, before)
+    assert np.array_equal(run.frame(others), before)
+
+
+def test_its_first_frame_needs_no_program_that_was_not_there(headless, cube, monkeypatch):
+    run = Run(headless)
+    compiled: list[str] = []
+    make = headless.ctx.program
+
+    def program(**sources):
+        compiled.append(sources["vertex_shader"])
+        return make(**sources)
+
+    monkeypatch.setattr(headless.ctx, "program", program)
+    run.frame(lambda scene: scene.model(cube, at=STILL, fade=0))
+    assert compiled
+    compiled.clear()
+    for yaw in (0, 10, 10, 10):  # into the frame, then into a picture of its own
+        run.frame(lambda scene, yaw=yaw: scene.model(cube, at=STILL, yaw=yaw))
+    assert compiled == []

@@ -1,6 +1,7 @@
 """Files of other kinds than glTF."""
 
 import pytest
+from PIL import Image
 
 from heimdall.errors import ModelError
 from heimdall.render.content.reading import read
@@ -36,6 +37,21 @@ def test_an_obj_has_the_colours_of_its_library(obj, tmp_path):
     found = obj("mtllib m.mtl\nusemtl red\nf 1/1 2/2 3/3").materials[0]
     assert found.metallic == 0
     assert found.base[:3] == pytest.approx((0.8, 0.1, 0.1), abs=0.01)
+
+
+def test_an_obj_reads_nothing_outside_of_its_folder(tmp_path):
+    pytest.importorskip("trimesh", minversion="5", reason="the extra `content` has it")
+    folder = tmp_path / "inside"
+    folder.mkdir()
+    Image.new("RGB", (4, 4), (255, 0, 0)).save(tmp_path / "secret.png")
+    (tmp_path / "m.mtl").write_text(LIBRARY)
+    (folder / "m.mtl").write_text("newmtl red\nKd 0.8 0.8 0.8\nmap_Kd ../secret.png\n")
+    path = folder / "a.obj"
+    for library, colour in (("m.mtl", 0.8), ("../m.mtl", 2 / 3)):
+        path.write_text(f"mtllib {library}\n{TRIANGLE}usemtl red\nf 1/1 2/2 3/3\n")
+        found = read(path).materials[0]
+        assert found.base_map is None
+        assert found.base[:3] == pytest.approx([colour] * 3, abs=0.01)
 
 
 def test_an_obj_without_faces_is_refused(obj):
