@@ -14,7 +14,7 @@ import moderngl
 from heimdall.errors import DeviceError
 from heimdall.render.versions import is_es
 
-_SHADERS = Path(__file__).with_name("shaders")
+SHADERS = Path(__file__).with_name("shaders")
 _DESKTOP = "#version 330\n#line 1\n"
 _EMBEDDED = "#version 300 es\nprecision highp float;\nprecision highp int;\n#line 1\n"
 _VERTEX = dict.fromkeys(("mask", "occlude", "behind"), "background")  # the same full-picture quad
@@ -55,5 +55,5 @@ class Programs:
 
 
 def _source(name: str) -> str:
-    text = (_SHADERS / name).read_text(encoding="utf-8")
+    text = (SHADERS / name).read_text(encoding="utf-8")
     return re.sub(r'#include "(.+)"', lambda found: _source(found[1]), text)

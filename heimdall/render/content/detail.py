@@ -1,8 +1,9 @@
 """Coarser versions of a part, for when it is far away or a frame would be late.
 
 Vertices of one cell of a grid become one of them (clustering, Rossignac and Borrel 1993; keeping
-apart those that face elsewhere tears surfaces). Which vertices stay is all that is chosen: skins,
-shapes and textures go on working.
+apart those that face elsewhere tears surfaces): the one that is nearest to the planes of all
+triangles around them (Lindstrom 2000), so that edges and tips stay. Which vertices stay is all that
+is chosen: skins, shapes and textures go on working.
 """
 
 from __future__ import annotations
@@ -35,23 +36,44 @@ def _reduced(part: Part, wanted: int) -> Coarse:
     found = None
     for _ in range(_TRIES):
         cells = float(np.sqrt(low * high))
-        indices, kept = _clustered(part, cells)
-        if len(indices) > 3 * wanted:
+        corners, cluster = _clustered(part, cells)
+        if len(corners) > wanted:
             high = cells
         else:
-            low, found = cells, (indices, kept)
-    indices, kept = found if found is not None else _clustered(part, low)
-    return Coarse(kept.astype(np.uint32), indices.astype(np.uint32))
+            low, found = cells, (corners, cluster)
+    corners, cluster = found if found is not None else _clustered(part, low)
+    return Coarse(_kept(part, cluster).astype(np.uint32), corners.ravel().astype(np.uint32))
 
 
 def _clustered(part: Part, cells: float) -> tuple[np.ndarray, np.ndarray]:
-    """Triangles between clusters, and the vertex that each cluster keeps."""
+    """Triangles between clusters, (m, 3), and the cluster of each vertex, (n,)."""
     points = part.positions - part.positions.min(axis=0)
     side = float(points.max()) / cells or 1.0
     grid = np.minimum(points / side, 2**18 - 1).astype(np.int64)
     key = grid[:, 0] << 40 | grid[:, 1] << 20 | grid[:, 2]
-    _, first, cluster = np.unique(key, return_index=True, return_inverse=True)
-    corners = cluster.reshape(-1)[part.indices].reshape(-1, 3)
+    cluster = np.unique(key, return_inverse=True)[1].reshape(-1)
+    corners = cluster[part.indices].reshape(-1, 3)
     a, b, c = corners.T
-    corners = corners[(a != b) & (b != c) & (a != c)]
-    return corners.ravel(), first
+    return corners[(a != b) & (b != c) & (a != c)], cluster
+
+
+def _kept(part: Part, cluster: np.ndarray) -> np.ndarray:
+    """The vertex that stands for each cluster: of the least quadric error."""
+    points = (part.positions - part.positions.mean(axis=0)).astype(float)
+    corners = part.indices.reshape(-1, 3)
+    a, b, c = points[corners].transpose(1, 0, 2)
+    across = np.cross(b - a, c - a)
+    areas = np.linalg.norm(across, axis=1, keepdims=True)
+    normals = across / np.maximum(areas, 1e-30)
+    planes = np.hstack([normals, -(normals * a).sum(axis=1, keepdims=True)])
+    quadrics = (planes[:, :, None] * planes[:, None, :] * areas[:, None]).reshape(-1, 16)
+    count = int(cluster.max()) + 1
+    sums = np.stack(
+        [np.bincount(cluster[corners].ravel(), np.repeat(each, 3), count) for each in quadrics.T],
+        axis=1,
+    ).reshape(-1, 4, 4)
+    ends = np.column_stack([points, np.ones(len(points))])
+    errors = np.einsum("ni,nij,nj->n", ends, sums[cluster], ends)
+    order = np.lexsort((errors, cluster))
+    first = np.concatenate([[True], np.diff(cluster[order]) > 0])
+    return np.asarray(order[first])

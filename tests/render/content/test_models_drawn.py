@@ -17,17 +17,20 @@ CORNERS = np.array([(100, 200), (160, 200), (160, 260), (100, 260)])
 GREY = np.full((360, 640, 3), 128, np.uint8)
 
 
-@pytest.fixture
-def cube(tmp_path):
-    """A red cube of 1 m, its base at the origin, by way of .obj."""
-    pytest.importorskip("trimesh")
-    path = tmp_path / "cube.obj"
+def boxed(writer, name, side=1.0):
+    """A red cube, its base at the origin."""
     corners = [(x, y, z) for x in (-0.5, 0.5) for y in (0, 1) for z in (-0.5, 0.5)]
-    sides = ((1, 2, 4, 3), (5, 7, 8, 6), (1, 5, 6, 2), (3, 4, 8, 7), (1, 3, 7, 5), (2, 6, 8, 4))
-    lines = ["v {} {} {}".format(*corner) for corner in corners]
-    lines += ["f {} {} {} {}".format(*side) for side in sides]
-    path.write_text("\n".join(lines) + "\n")
-    return path
+    sides = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
+    triangles = [each for a, b, c, d in sides for each in (a, b, c, a, c, d)]
+    red = {"baseColorFactor": [0.8, 0.1, 0.1, 1], "metallicFactor": 0}
+    writer.mesh(side * np.array(corners), triangles, {"pbrMetallicRoughness": red})
+    return writer.save(name)
+
+
+@pytest.fixture
+def cube(writer):
+    """One of 1 m."""
+    return boxed(writer, "cube.gltf")
 
 
 class Run:
@@ -105,12 +108,9 @@ def test_faded_models_let_the_picture_through(headless, cube):
     assert np.abs(half - (whole + 128) / 2).max() < 6
 
 
-def test_a_model_in_millimetres_turns_like_any_other(headless, cube):
+def test_a_model_in_millimetres_turns_like_any_other(headless, writer):
     run = Run(headless)
-    large = cube.with_name("large.obj")
-    lines = [line.split() for line in cube.read_text().splitlines()]
-    scaled = [[k, *(f"{1000 * float(x)}" for x in v)] if k == "v" else [k, *v] for k, *v in lines]
-    large.write_text("\n".join(map(" ".join, scaled)) + "\n")
+    large = boxed(writer, "large.gltf", side=1000.0)
 
     def turned(yaw):
         return run.frame(lambda scene: scene.model(large, at=STILL, scale=1e-3, yaw=yaw))
