@@ -57,7 +57,7 @@ class Workspace(App):
     dnns = (  # rates as in the paper's Table 1
         DNN("text", model="ppocr", rate_hz=1, max_rate_hz=5),
         DNN("hand", model="hand", rate_hz=1, max_rate_hz=10),
-        DNN("read", model="ocr", on_event=True, latency_constraint_ms=1000, options={"most": 5}),
+        DNN("read", model="ocr", on_event=True, latency_constraint_ms=1000, options={"most": 4}),
     )
 
     def __init__(self) -> None:
@@ -118,8 +118,9 @@ class Workspace(App):
         if self.selected is not None:
             middle = self.selected.corners.mean(axis=0)
             self.source = self.anchor((float(middle[0]), float(middle[1])))
-            beside = [text.corners for text in self.texts if near(text, middle)]
-            self.sought = around(np.vstack([*beside, middle - SEARCHED, middle + SEARCHED]), 0)
+            beside = [text.corners - middle for text in self.texts if near(text, middle)]
+            reach = np.abs(np.vstack([*beside, SEARCHED])).max(axis=0)
+            self.sought = around(np.vstack([middle - reach, middle + reach]), 0)
             self.request("read", region=self.sought)
 
     def look_up(self, lines: list[TextLine]) -> None:
@@ -147,14 +148,13 @@ class Workspace(App):
         if self.selected is None or self.image is None:
             return
         corners = self.selected.corners
-        picture = cut(self.image, around(corners, 4))
         about = {
             "corners": corners.round(1).tolist(),
             "score": round(self.selected.score, 3),
             "read": self.words,
             "documents": [opened.document.path.name for opened in self.opened],
         }
-        notes.keep(self.notes, picture, about)
+        notes.keep(self.notes, cut(self.image, around(corners, 4)), about)
         self.tell(f"note kept in {self.notes}")
 
     def tell(self, message: str) -> None:

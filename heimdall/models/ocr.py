@@ -63,7 +63,7 @@ class OCR(Pipeline[list[TextLine]]):
     the smallest mean probability of a line's letters; of ``most`` lines the largest are read.
 
     Request option ``region``, a box (left, top, right, bottom) in frame pixels: read there only,
-    and the closer.
+    the closer, and of ``most`` lines those nearest to its middle.
     """
 
     size_step = PPOCR.size_step
@@ -105,8 +105,8 @@ class OCR(Pipeline[list[TextLine]]):
         if stage == 0:
             return self._find.prepare(0, image, previous, options)
         if stage == 1:
-            largest = sorted(previous[0], key=_area, reverse=True)[: self.most]
-            lines = [flat(image, region) for region in largest]
+            regions = _first(previous[0], options.get("region"))[: self.most]
+            lines = [flat(image, region) for region in regions]
             return [Prepared({"x": _tensor(each.image, TURN_WIDTH)}, each) for each in lines]
         tasks = []
         for line in previous:
@@ -230,5 +230,9 @@ def _tensor(line: np.ndarray, width: int) -> np.ndarray:
     return tensor
 
 
-def _area(region: TextRegion) -> float:
-    return cv2.contourArea(region.corners.astype(np.float32))
+def _first(regions: Sequence[TextRegion], box: Sequence[float] | None) -> list[TextRegion]:
+    """Those nearest to the middle of the box first; without one, the largest."""
+    if box is None:
+        return sorted(regions, key=lambda each: -cv2.contourArea(np.float32(each.corners)))
+    middle = np.reshape(np.asarray(box, np.float32), (2, 2)).mean(axis=0)
+    return sorted(regions, key=lambda each: float(np.hypot(*(each.corners.mean(axis=0) - middle))))

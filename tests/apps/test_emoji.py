@@ -100,6 +100,19 @@ def test_a_mouth_that_opens_is_seen_on_the_head(play, grey):
     assert changed.nonzero()[0].mean() > 260  # below
 
 
+def test_where_the_world_is_tracked_heads_stand_in_it(play, grey):
+    """The camera stands somewhere, turned; the head looks the same."""
+    stage = play("emoji")
+    ahead = dressed(stage, grey, face(320, 240, 120))
+    c, s = np.cos(0.7), np.sin(0.7)
+    there = Pose(np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]), np.array([0.3, -1.0, 2.0]))
+    stage.scene.begin(grey, 1000, Camera.guess(640, 480).at(there))
+    stage.app.draw(stage.scene)
+    stage.scene.render()
+    elsewhere = stage.surface.read()
+    assert (unlike(ahead) == unlike(elsewhere)).mean() > 0.995
+
+
 def test_an_expression_is_a_moment_of_the_animation():
     points = np.zeros((468, 3), np.float32)
     points[[78, 308], 0] = 0, 60

@@ -180,6 +180,14 @@ def test_the_largest_lines_are_read() -> None:
         assert task.context.corners == pytest.approx(expected.corners)
 
 
+def test_of_a_region_the_lines_in_its_middle_are_read() -> None:
+    found = [region(10, 10, 310, 30), region(150, 100, 170, 110), region(140, 130, 200, 150)]
+    image = np.full((480, 640, 3), 255, np.uint8)
+    tasks = bound(most=2).prepare(1, image, [found], {"region": (60, 5, 260, 205)})
+    for task, expected in zip(tasks, (found[1], found[2]), strict=True):
+        assert task.context.corners == pytest.approx(expected.corners)
+
+
 def test_pieces_of_a_line_are_joined_with_what_was_between() -> None:
     pipeline = bound()
     line = flat(np.full((50, 400, 3), 255, np.uint8), region(0, 0, 400, 40))
