@@ -19,7 +19,8 @@ def test_a_pose_leads_there_and_back(turn, move, point):
     assert pose.to_world(pose.to_camera(point)) == pytest.approx(point, abs=1e-9)
     assert pose.to_camera(pose.position) == pytest.approx(np.zeros(3), abs=1e-9)
     assert pose.inverse.to_camera(pose.to_camera(point)) == pytest.approx(point, abs=1e-9)
-    assert pose.rotation_vector == pytest.approx(turn, abs=1e-6)
+    # OpenCV takes a turn of less than 1e-5 for none.
+    assert pose.rotation_vector == pytest.approx(turn, abs=2e-5)
 
 
 @given(vectors, vectors, vectors, vectors, vectors)
