@@ -170,7 +170,7 @@ class Shopping(App):
         elif key.name == "x":
             self.room.take_away()
         elif key.name == "t":
-            self.room.true_size = not self.room.true_size
+            self.room.toggle()
         elif key.name.isdigit() and 1 <= int(key.name) <= len(FABRICS):
             self.restyle(int(key.name) - 1)
         elif key.name in ("left", "right"):

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from heimdall import Anchor, App, Scene, World
+from heimdall.capture.lens import Pose
+from heimdall.render.content.placing import about_y
 from heimdall.tracking.world import WorldAnchor
 
 from .pages import card
@@ -19,12 +21,13 @@ FABRICS = (("Harbour", 0), ("Midnight", 7), ("Meadow", 12), ("Dune", 19))  # sty
 
 WIDTH, SCALES = 0.42, (0.15, 0.9)  # of the couch over the picture's: at first, and limits
 MODEL, FLOOR_M = 1 / 10, 0.9  # scale on a table; the camera is higher above a floor
+FLAT = 0.45  # of depth in a picture without a world: as looked at from above by about 24 degrees
 
 
 @dataclass(frozen=True)
 class Article:
     """``size``: width, height, depth in metres; ``prices``: one, or one for each fabric;
-    ``beside``: where it comes to stand, as seen: metres to the right of the couch, and below."""
+    ``beside``: where it comes to stand, metres to the couch's right, and before it."""
 
     file: str
     name: str
@@ -53,10 +56,10 @@ class Article:
 
 CATALOGUE = (
     Article("couch.glb", "Hygge sofa", "3 seats", (2.116, 0.867, 0.947), (899, 949, 929, 979)),
-    Article("chair.glb", "Fika chair", "Oak", (0.45, 0.844, 0.491), (149, 159, 149, 165), (1.5, 0)),
-    Article("side-table.glb", "Side table", "Walnut", (0.46, 0.5, 0.46), (119,), (-1.3, 0.35)),
-    Article("lamp.glb", "Floor lamp", "Brass", (0.41, 1.5, 0.41), (189,), (-1.25, -0.25)),
-    Article("shelf.glb", "Shelf", "Oak", (0.8, 1.8, 0.28), (329,), (1.7, -0.6)),
+    Article("chair.glb", "Fika chair", "Oak", (0.45, 0.844, 0.491), (149,) * 4, (1.5, 0.5)),
+    Article("side-table.glb", "Side table", "Walnut", (0.46, 0.5, 0.46), (119,), (-1.45, 0.35)),
+    Article("lamp.glb", "Floor lamp", "Brass", (0.41, 1.5, 0.41), (189,), (-1.4, -0.3)),
+    Article("shelf.glb", "Shelf", "Oak", (0.8, 1.8, 0.28), (329,), (1.65, -0.4)),
 )
 
 
@@ -156,21 +159,45 @@ class Room:
             self.chosen.stood = None
             self.stand(self.chosen, point)
 
-    def resize(self, factor: float) -> None:
+    def resize(self, ratio: float) -> None:
         """Make all larger or smaller; what has its true size keeps that."""
         if not (self.true_size and self.in_world(self.chosen)):
-            self.scale = float(np.clip(self.scale * factor, *SCALES))
+            before, self.scale = self.scale, float(np.clip(self.scale * ratio, *SCALES))
+            self._spread(self.scale / before)
+
+    def toggle(self) -> None:
+        """True size instead of models, or the other way round."""
+        before = self.factor()
+        self.true_size = not self.true_size
+        self._spread(self.factor() / before)
+
+    def _spread(self, ratio: float) -> None:
+        """What stands in the world has grown: move it as far away from the first piece."""
+        first = self.pieces[0].stood
+        for piece in self.pieces[1:]:
+            if first is not None and piece.stood is not None:
+                away = piece.stood.pose.translation - first.pose.translation
+                where = first.pose.translation + ratio * away
+                piece.stood = self.world.anchor(Pose(piece.stood.pose.rotation, where))
 
     def bring(self) -> None:
-        """Choose the next piece, which comes to stand beside the first."""
+        """Choose the next piece, which comes to stand beside the first, turned as that is."""
         article = CATALOGUE[(CATALOGUE.index(self.chosen.article) + 1) % len(CATALOGUE)]
         there = [piece for piece in self.pieces if piece.article is article]
-        self.chosen = there[0] if there else Standing(article, self.chosen.place)
-        if not there:
-            first = self.pieces[0]
-            beside = np.subtract(article.beside, first.article.beside) * self.metre(first)
-            self.stand(self.chosen, np.clip(self.at(first) + beside, 0, self.frame_size))
-            self.pieces.append(self.chosen)
+        if there:
+            self.chosen = there[0]
+            return
+        first = self.pieces[0]
+        self.chosen = piece = Standing(article, first.place, first.yaw)
+        right, front = np.subtract(article.beside, first.article.beside)
+        away = about_y(first.yaw) @ (right, 0.0, front)
+        if first.stood is not None and self.in_world(first):
+            where = first.stood.pose.to_camera(self.factor() * away)  # its axes to the world's
+            piece.stood = self.world.anchor(Pose(first.stood.pose.rotation, where))
+        else:
+            seen = self.at(first) + self.metre(first) * away[[0, 2]] * (1, FLAT)
+            self.stand(piece, np.clip(seen, 0, self.frame_size))
+        self.pieces.append(piece)
 
     def take_away(self) -> None:
         """The chosen piece goes, unless it is the last."""

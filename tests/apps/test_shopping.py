@@ -187,6 +187,25 @@ def test_on_the_page_a_couch_stands_in_the_world_as_a_model_that_t_gives_its_tru
     assert room.metre(couch) == pytest.approx(1.06 * small)
 
 
+def test_pieces_in_the_world_stand_beside_the_couch_and_move_apart_as_they_grow(on_page):
+    room = on_page.app.room
+    press(on_page, "nnnn")
+    couch, *others = room.pieces
+    middle = couch.stood.pose.translation
+
+    def away():
+        return [np.linalg.norm(each.stood.pose.translation - middle) for each in others]
+
+    metres = [np.hypot(*each.article.beside) for each in others]
+    assert away() == pytest.approx(np.divide(metres, 10))
+    assert all(each.stood.pose.translation[2] == pytest.approx(0, abs=1e-6) for each in others)
+    press(on_page, "t")
+    assert away() == pytest.approx(metres)
+    press(on_page, "t")
+    on_page.app.on_scroll(Scroll(0, 2))
+    assert away() == pytest.approx(np.multiply(metres, 0.1 * 1.06**2))
+
+
 def test_on_a_floor_it_has_its_true_size(play, clip, monkeypatch):
     stage = play("shopping")
     lower = type(stage.app.room).stand.__globals__  # than the camera of that table is
