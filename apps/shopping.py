@@ -144,7 +144,7 @@ class Shopping(App):
         self.draw_card(scene)
 
     def draw_card(self, scene: Scene) -> None:
-        """The chosen piece's name, size and price, beside it, while it is in the picture."""
+        """The chosen piece's name, size and price, by it, while it is in the picture."""
         room, piece = self.room, self.room.chosen
         x, y = room.at(piece)
         across, down = room.frame_size
@@ -153,12 +153,14 @@ class Shopping(App):
         wide, high, _ = np.multiply(piece.article.size, room.metre(piece))
         label = self.cards[piece.article][self.shown if piece.article.upholstered else 0]
         size = 0.26 * across * np.array((1, label.shape[0] / label.shape[1]))
-        left = x + 0.5 * wide if x + 0.5 * wide + size[0] < across else x - 0.5 * wide - size[0]
-        corner = np.clip((left, y - 0.25 * wide - 0.65 * high), 8, room.frame_size - size - 8)
+        corner = (x + 0.5 * wide, y - 0.25 * wide - 0.65 * high)
+        if high > wide:  # above it: other pieces stand beside it
+            corner = (x - 0.5 * size[0], y - 1.15 * high - size[1])
+        corner = np.clip(corner, (8, 0.06 * down), room.frame_size - size - 8)
         scene.picture(label, corner + np.array([(0, 0), (1, 0), (1, 1), (0, 1)]) * size)
         if room.in_world(piece):
             shown = "true size" if room.true_size else f"1:{1 / room.factor():.0f}"
-            scene.text(shown, at=(corner[0], corner[1] + size[1]))
+            scene.text(shown, at=(corner[0], corner[1] - 0.05 * down))
 
     def on_key(self, key: Key) -> None:
         if not key.pressed:
