@@ -55,7 +55,11 @@ class Play:
             return self.frame.camera
         world.thread.hand(self.frame)
         assert world.thread.settle()
-        return world.show(self.frame, 1 + self.frame.sequence * 100_000_000)
+        before = world.state
+        camera = world.show(self.frame, 1 + self.frame.sequence * 100_000_000)
+        if world.state != before:
+            self.app.on_tracking(world.state)
+        return camera
 
     def requests(self) -> list:
         """What the app has asked for since the last call."""
