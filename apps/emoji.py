@@ -18,8 +18,8 @@ import numpy as np
 from heimdall import DNN, App, FaceMesh, Key, Mask, Scene
 from heimdall.capture.lens import Camera, Pose
 
-# Heads in assets/content, by scripts/heads.py.
-CHARACTERS = ("fox.glb", "panda.glb", "cat.glb", "robot.glb", "smiley.glb")
+# In assets/content, by scripts/heads.py: heads, and what a dandy wears on his own.
+CHARACTERS = ("fox.glb", "panda.glb", "cat.glb", "robot.glb", "smiley.glb", "dandy.glb")
 LARGER = 1.08  # than the head it hides, hair and all
 SHUT, WIDE = 0.03, 0.40  # openings of a mouth, over its width
 BLINK = 0.12  # opening of an eye, over its width, below which it is shut

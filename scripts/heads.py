@@ -126,6 +126,35 @@ def cone(middle: Point, radii: Point, color: str, **more: Any) -> Shape:
     )
 
 
+def drum(middle: Point, radii: Point, color: str, **more: Any) -> Shape:
+    """A cylinder with round edges."""
+    return lathe(
+        middle,
+        radii,
+        color,
+        profile=lambda down: (
+            _powered(np.sin(np.pi * down), 0.2),
+            _powered(np.cos(np.pi * down), 0.2),
+        ),
+        **more,
+    )
+
+
+def ring(middle: Point, radius: float, thick: float, color: str, **more: Any) -> Shape:
+    """Around an eye: a torus that looks along z."""
+    return lathe(
+        middle,
+        (1.0, 1.0, 1.0),
+        color,
+        profile=lambda down: (
+            radius + thick * np.sin(2 * np.pi * down),
+            thick * np.cos(2 * np.pi * down),
+        ),
+        turn=(90, 0, 0),
+        **more,
+    )
+
+
 def dome(middle: Point, radius: float, color: str) -> Shape:
     """The upper half of a ball: a lid."""
 
@@ -284,7 +313,32 @@ def smiley() -> list[Part]:
     return [skull, mouth]
 
 
-HEADS = {"fox": fox, "panda": panda, "cat": cat, "robot": robot, "smiley": smiley}
+def dandy() -> list[Part]:
+    """No head, but what one wears on one's own: hat, glasses and moustache."""
+    black, red, gold, brown = "#23242b", "#b3262e", "#d8a93a", "#4a2c17"
+    skull = Part("hat and glasses").add(
+        drum((0, 16.2, -3.4), (7.6, 6.4, 7.6), black, grid=FINE),
+        drum((0, 11.4, -3.4), (7.8, 1.2, 7.8), red, grid=FINE),
+        drum((0, 9.7, -3.4), (11.6, 0.5, 11.6), black, grid=FINE),
+        *both(lambda s: ring((s * 3.3, 2.6, 5.6), 2.5, 0.28, gold, grid=(24, 8))),
+        ball((0, 3.1, 6.2), (1.0, 0.25, 0.3), gold),
+        *both(lambda s: ball((s * 6.7, 3.0, 2.6), (0.25, 0.3, 3.2), gold, turn=(0, -s * 16, 0))),
+    )
+    moustache = Part("moustache", (0, -2.4, 5.6), turns=(0, -12, 0, -12)).add(
+        *both(lambda s: ball((s * 1.9, -3.1, 6.7), (2.3, 0.75, 0.8), brown, turn=(0, 0, -s * 14))),
+        *both(lambda s: ball((s * 4.2, -3.0, 6.0), (1.0, 0.4, 0.5), brown, turn=(0, 0, s * 38))),
+    )
+    return [skull, moustache]
+
+
+HEADS = {
+    "fox": fox,
+    "panda": panda,
+    "cat": cat,
+    "robot": robot,
+    "smiley": smiley,
+    "dandy": dandy,
+}
 _METAL = {"robot": (0.55, 0.35)}  # metallic and rough; else 0 and 0.75
 
 

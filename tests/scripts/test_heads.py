@@ -35,6 +35,14 @@ def test_a_ball_is_closed_and_its_normals_point_outwards() -> None:
     assert volume == pytest.approx(4 / 3 * np.pi * 4 * 5 * 6, rel=0.1)
 
 
+def test_a_ring_is_round_looks_along_z_and_is_open() -> None:
+    ring = heads.ring((1, 2, 3), 2.5, 0.3, "#ff8000")
+    x, y, z = (ring.vertices - (1, 2, 3)).T
+    assert np.hypot(x, y).min() == pytest.approx(2.2, abs=0.02)
+    assert np.hypot(x, y).max() == pytest.approx(2.8, abs=0.02)
+    assert np.abs(z).max() == pytest.approx(0.3, abs=0.02)
+
+
 def test_colours_are_proportional_to_light() -> None:
     assert heads.ball((0, 0, 0), (1, 1, 1), "#ff8000").colors[0].tolist() == [255, 55, 0, 255]
 
