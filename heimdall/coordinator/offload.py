@@ -48,6 +48,8 @@ class Load:
     gpu_demand: float = 1.0  # part of the gap time it would take on the GPU at its present rate
     held: bool = False  # moved lately: leave it where it is
     away: str = CPU  # which processor ``cpu_ns`` is of: where it is off the GPU, or would be
+    other: str = ""  # off the GPU, where else it could be, and how long an inference takes there
+    other_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ def step(
     return (
         (_offload(loads, factor, lanes) if contended else None)
         or _reload(loads, factor)
+        or _change(loads, factor, lanes)
         or _return(loads)
     )
 
@@ -163,6 +166,20 @@ def _reload(loads: Sequence[Load], factor: float) -> Proposal | None:
     return None
 
 
+def _change(loads: Sequence[Load], factor: float, lanes: Mapping[str, int]) -> Proposal | None:
+    """From the CPU to the server, or back: else a DNN that left for the CPU while the server was
+    gone would stay there for good, as long as the GPU is busy."""
+    for load in loads:
+        if load.processor == GPU or load.held or not load.other_ns:
+            continue
+        there = [o for o in loads if o.processor == load.other]
+        other_ns = load.other_ns + _cpu_wait_ns(there, lanes.get(load.other, 1))
+        if load.latency_ns > factor * other_ns:
+            reason = f"{_said(load)} {_ms(load.latency_ns)}, {_name(load.other)} {_ms(other_ns)}"
+            return Proposal(load.name, load.other, reason)
+    return None
+
+
 def _return(loads: Sequence[Load]) -> Proposal | None:
     """Bring a DNN home when the contention that drove it away is over, even if one CPU core is
     as fast: the GPU must have room for all it asks, and let it end in half its constraint.
@@ -191,7 +208,11 @@ def _loss(load: Load, more_ns: float) -> float:
 
 
 def _said(load: Load) -> str:
-    return "CPU" if load.away == CPU else load.away
+    return _name(load.away)
+
+
+def _name(processor: str) -> str:
+    return "CPU" if processor == CPU else processor
 
 
 def _ms(ns: float) -> str:

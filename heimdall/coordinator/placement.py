@@ -10,7 +10,7 @@ from heimdall.coordinator.dnn import Dnn, Window
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.offload import Load, step
 from heimdall.vocabulary.events import Action, Move
-from heimdall.vocabulary.processors import CPU, GPU, REMOTE
+from heimdall.vocabulary.processors import CPU, GPU, PROCESSORS, REMOTE
 
 _MOVE_NS = 50_000_000  # section 6.3.2; then as measured
 _LONGEST_HOLD = 32  # offload intervals
@@ -179,6 +179,13 @@ class Placement:
         there = [each for each in dnn.places if each != GPU and self._works(dnn, each)]
         return self._best(dnn, there) if len(there) > 1 else CPU
 
+    def _other(self, dnn: Dnn) -> str:
+        """Where else it could be, of processors that never cut; "" where there is no such one."""
+        if dnn.processor == GPU or len(dnn.places) == len(PROCESSORS):
+            return ""
+        there = [each for each in dnn.places if each not in (GPU, dnn.processor)]
+        return next((each for each in there if self._works(dnn, each)), "")
+
     def _move(self, dnn: Dnn, target: str, reason: str, now_ns: int, out: list[Action]) -> None:
         self.moving[dnn.name] = (target, now_ns)
         out.append(Move(dnn.name, target, reason))
@@ -189,7 +196,7 @@ class Placement:
         gpu_ns, other_ns, chunks = dnn.expected_gpu()
         one_by_one_ns = gpu_ns + other_ns
         gaps = chunking.gaps(chunks, one_by_one_ns, gap_ns)
-        away = self._away(dnn)
+        away, other = self._away(dnn), self._other(dnn)
         cpu_ns = dnn.expected_off_ns(away)
         duty = 1.0 if dnn.greedy else min(1.0, dnn.window.inferences * cpu_ns / self.interval_ns)
         return Load(
@@ -201,6 +208,8 @@ class Placement:
             lone_gpu_ns=chunking.lone_ns(gaps, one_by_one_ns, gap_ns, frame_ns),
             cpu_ns=cpu_ns,
             away=away,
+            other=other,
+            other_ns=dnn.expected_off_ns(other) if other else 0,
             gpu_share=min(1.0, dnn.window.gpu_ns / max(opened_ns, 1)),
             gpu_demand=1.0
             if dnn.greedy

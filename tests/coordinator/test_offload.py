@@ -6,7 +6,7 @@ import pytest
 
 from heimdall.coordinator.offload import Load, Proposal, predict_cpu_ns, predict_gpu_ns, step
 from heimdall.schedulers import utility_for
-from heimdall.vocabulary.processors import CPU, GPU
+from heimdall.vocabulary.processors import CPU, GPU, REMOTE
 
 MS = 1_000_000
 
@@ -124,6 +124,17 @@ def test_a_dnn_comes_home_once_the_gpu_has_room_even_from_an_equally_fast_cpu():
     assert move(replace(gone, held=True), load("b", share=0.1)) is None
     tight = replace(gone, constraint_ns=79 * MS)  # it needs 40 / (1 - 0.5) on the GPU
     assert move(tight, load("b", share=0.5, greedy=False)) is None
+
+
+def test_a_dnn_on_the_cpu_goes_over_to_a_server_that_wins_by_the_margin():
+    busy = load("busy", latency=25)
+    away = load("away", CPU, latency=40, other=REMOTE, other_ns=10 * MS)
+    assert move(busy, away) == ("away", REMOTE)
+    assert move(busy, replace(away, other_ns=35 * MS)) is None
+    assert move(busy, replace(away, held=True)) is None
+    assert move(busy, replace(away, other="", other_ns=0)) is None
+    there = load("there", REMOTE, latency=40, cpu=40)  # one at a time: it would be waited for
+    assert move(busy, away, there) is None
 
 
 def test_lower_priorities_yield():

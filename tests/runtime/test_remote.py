@@ -79,6 +79,8 @@ def test_a_dnn_leaves_for_the_server_comes_back_and_leaves_again():
         for dnn in ("a", "b"):  # both still have results
             session.push(FRAME)
             session.wait(session.result(dnn), 60)
+        # One leaves for the CPU meanwhile, which must not keep it when the server is back.
+        step_until(session, lambda: any(each.cpu > 3 for each in session.summary().dnns.values()))
         server = serve(Zeros(), port)
         step_until(session, lambda: server.service.counts[NAME].succeeded > 5)
         dnns = session.summary().dnns.values()
