@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,18 +35,6 @@ if TYPE_CHECKING:
 Wait = Callable[["Future[dict[str, np.ndarray]]", float | None], dict[str, np.ndarray]]
 MOST_MS = 1e9  # of an SLO: twelve days
 _REMEMBERED = 100_000  # answers, for the figures
-
-
-@dataclass(frozen=True)
-class Answered:
-    """What became of a request; ``finished_ns`` is None where it was dropped, for ``reason``."""
-
-    request: int
-    model: str
-    submitted_ns: int
-    finished_ns: int | None
-    slo_ns: int
-    reason: str = ""
 
 
 class Model:
@@ -116,7 +104,7 @@ class Desk:
         self._names: dict[tuple[str, str], str] = {}  # by model and priority: the station's
         self._models: dict[str, str] = {}  # the other way round
         self._asked: dict[int, tuple[str, int, int]] = {}  # of requests: the model, when, SLO
-        self.answered: deque[Answered] = deque(maxlen=_REMEMBERED)
+        self.answered: deque[Outcome] = deque(maxlen=_REMEMBERED)
         self._closed = False
         self._lock = threading.RLock()  # between threads that submit, and one that closes
 
@@ -186,11 +174,7 @@ class Desk:
 
     def figures(self, since_ns: int) -> dict[str, dict[str, Any]]:
         """The figures of requests that have been submitted since."""
-        outcomes = [
-            Outcome(each.model, each.submitted_ns, each.finished_ns, each.slo_ns, each.reason)
-            for each in list(self.answered)
-            if each.submitted_ns >= since_ns
-        ]
+        outcomes = [each for each in list(self.answered) if each.submitted_ns >= since_ns]
         lone_ns = {
             name: float(StageCosts(each.stage).lone_ns) for name, each in self._served.items()
         }
@@ -230,8 +214,7 @@ class Desk:
     def _note(self, request: int | None, finished_ns: int | None, reason: str) -> None:
         if request is not None and request in self._asked:
             model, submitted_ns, slo_ns = self._asked.pop(request)
-            answered = Answered(request, model, submitted_ns, finished_ns, slo_ns, reason)
-            self.answered.append(answered)
+            self.answered.append(Outcome(model, submitted_ns, finished_ns, slo_ns, reason))
 
     def delivered(self, result: Result) -> None:
         """Only apps get results."""

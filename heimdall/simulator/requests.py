@@ -15,6 +15,7 @@ from typing import Any
 from heimdall.coordinator.coordinator import Coordinator
 from heimdall.errors import ConfigError
 from heimdall.runtime.loop import Observer
+from heimdall.runtime.telemetry.requests import Outcome
 from heimdall.schedulers import Scheduler
 from heimdall.schedulers.expected import StageCosts
 from heimdall.simulator.agenda import Agenda
@@ -54,20 +55,11 @@ class SimulatedModel:
     arrivals_ns: Iterable[int]
 
 
-@dataclass(frozen=True)
-class Answered:
-    """What became of a request: ``finished_ns`` is None where it was dropped, for ``reason``."""
+@dataclass(frozen=True, slots=True)
+class Answered(Outcome):
+    """What became of the ``request`` of that number."""
 
-    request: int
-    model: str
-    submitted_ns: int
-    finished_ns: int | None
-    slo_ns: int
-    reason: str = ""
-
-    @property
-    def latency_ns(self) -> int | None:
-        return None if self.finished_ns is None else self.finished_ns - self.submitted_ns
+    request: int = -1
 
 
 Follow = Callable[[Answered], Sequence[tuple[str, int]]]
@@ -243,7 +235,7 @@ class RequestRun:
 
     def _answer(self, request: int, finished_ns: int | None, reason: str) -> None:
         model, submitted_ns, slo_ns = self._submitted[request]
-        answered = Answered(request, model, submitted_ns, finished_ns, slo_ns, reason)
+        answered = Answered(model, submitted_ns, finished_ns, slo_ns, reason, request)
         self.answered.append(answered)
         for name, at_ns in self._follow(answered) if self._follow else ():
             self._ask(self._plans[name], at_ns)

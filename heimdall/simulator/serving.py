@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from heimdall.bench.traffic import Traffic
 from heimdall.errors import ConfigError, unknown
 from heimdall.runtime.telemetry.figures import SCHEMA, processor_figures
 from heimdall.runtime.telemetry.requests import (
-    Outcome,
     request_figures,
     throughput_hz,
     violations,
@@ -171,16 +170,7 @@ class RequestExperiment:
         return {id: each if noise is None else noise for id, each in self.device.noise().items()}
 
     def _summary(self, run: RequestRun, traffic: Traffic) -> dict[str, Any]:
-        outcomes = [
-            Outcome(
-                each.model,
-                each.submitted_ns,
-                each.finished_ns,
-                self.slo_ns(each.model),
-                each.reason,
-            )
-            for each in run.answered
-        ]
+        outcomes = [replace(each, slo_ns=self.slo_ns(each.model)) for each in run.answered]
         ends_ns = [each.finished_ns for each in outcomes if each.finished_ns is not None]
         seconds = max(ends_ns, default=run.now_ns) / 1e9
         lanes = {each.id: each.lanes for each in self.processors}
