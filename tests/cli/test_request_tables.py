@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
-from heimdall.cli import request_tables, tables
+from heimdall.cli import request_tables
 from heimdall.simulator.seeds import simulate_seeds
 from heimdall.simulator.side_by_side import compare_simulated
 from heimdall.simulator.simulate import simulate
-
-
-@pytest.fixture
-def shown(capsys):
-    """``shown(parts)``: what is printed of them, line by line."""
-
-    def lines(parts) -> list[str]:
-        tables.show(*parts)
-        return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-
-    return lines
-
-
-def cells(lines: list[str], first: str) -> list[str]:
-    (line,) = [line for line in lines if line.split()[:1] == [first]]
-    return line.split()
+from tests.cli.printed import cells
 
 
 def test_a_run_has_a_line_a_model_and_one_for_all(shown):

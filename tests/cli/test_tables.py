@@ -4,31 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from heimdall.capture.formats import Format, Mode, entry
 from heimdall.cli import tables
 from heimdall.runtime.telemetry.figures import DnnFigures, Figures
 from heimdall.vocabulary.processors import GPU
+from tests.cli.printed import cells
 
 MS = 1_000_000
-
-
-@pytest.fixture
-def shown(capsys):
-    """``shown(parts)``: what is printed of them, line by line."""
-
-    def lines(parts) -> list[str]:
-        tables.show(*parts)
-        return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-
-    return lines
-
-
-def cells(lines: list[str], first: str) -> list[str]:
-    """The words of the one line that begins with ``first``."""
-    (line,) = [line for line in lines if line.split()[:1] == [first]]
-    return line.split()
 
 
 def summary(frames: int = 40, **more: Any) -> dict[str, Any]:
@@ -194,33 +176,6 @@ def test_a_software_gpu_is_called_one(shown):
     assert "0: PoCL (P, OpenCL 3, 1 compute unit)" in text
 
 
-def test_chunks_are_bars_and_one_beyond_the_gap_sticks_out(shown):
-    chunks = [
-        {"network": "net", "start": 0, "end": 3, "ms": 10.0, "fallback": False},
-        {"network": "net", "start": 3, "end": 4, "ms": 30.0, "fallback": False},
-        {"network": "net", "start": 4, "end": 5, "ms": 1.0, "fallback": True},
-    ]
-    report = {"model": "net", "strategy": "gap", "gap_ms": 20.0, "chunks": chunks, "pictures": []}
-    lines = shown(tables.partition_report(report))
-    assert lines[0] == "net: gap, gap 20 ms"
-    assert cells(lines, "1")[2:] == ["0-2", "3", "10.00", "50", "#" * 12]
-    assert cells(lines, "2")[2:] == ["3-3", "1", "30.00", "150", "#" * 24 + ">"]
-    assert cells(lines, "3")[-1] == "fallback"
-
-
-def test_a_pass_is_a_table_with_a_line_an_op(shown):
-    nodes = [["a"], [f"n{index}" for index in range(9)]]
-    shapes = [[1, 3, 8, 8], []]
-    ops = [
-        {"kind": "conv", "output": f"y{index}", "shape": shape, "nodes": names}
-        for index, (shape, names) in enumerate(zip(shapes, nodes, strict=True))
-    ]
-    lines = shown(tables.pass_report({"passes": [{"network": "net", "pass": "fuse", "ops": ops}]}))
-    assert lines[0].strip() == "net, fuse: 2 ops"
-    assert lines[2].split() == ["conv", "y0", "1x3x8x8", "a"]
-    assert lines[3].split(maxsplit=3) == ["conv", "y1", "1", "n0, 7 more, n8"]
-
-
 def test_a_replay_shows_the_first_differences_and_counts_the_rest(shown):
     same: dict[str, Any] = {"steps": 9, "differences": [], "stopped": None}
     assert shown(tables.replay_report(same)) == ["9 steps replayed: every action is as recorded"]
@@ -231,20 +186,6 @@ def test_a_replay_shows_the_first_differences_and_counts_the_rest(shown):
     assert lines[-1] == "... and 3 more"
     stopped = shown(tables.replay_report({**same, "stopped": "job 3 is unknown"}))
     assert stopped[-1] == "stopped: job 3 is unknown"
-
-
-def test_what_could_not_be_checked_stands_below_what_could(shown):
-    good = {
-        "model": "models/a.onnx", "ops": 12, "fallback_ops": ["x"], "max_rel_error": 1.2e-5,
-        "gpu_ms": 3.0, "chunked_ms": 3.5, "chunks": 2, "onnxruntime_ms": 9.0,
-        "longest_enqueue_ms": None, "activations_mb": 1.5, "cores": 1, "precision": "fp16",
-        "error": None,
-    }  # fmt: skip
-    lines = shown(tables.check_report([good, {"model": "b.onnx", "error": "is truncated"}]))
-    assert cells(lines, "a.onnx") == [
-        "a.onnx", "12", "1", "1.2e-05", "3.00", "3.50", "2", "9.00", "-", "1.5", "1", "fp16"
-    ]  # fmt: skip
-    assert lines[-1] == "b.onnx: is truncated"
 
 
 def test_markup_in_a_name_is_only_text(shown):
