@@ -67,11 +67,11 @@ def test_a_damaged_binary_is_compiled_again_and_replaced(cache, damage, caplog):
     context = cl.Context([select()])
     assert tripled(context) == [3, 6]
     (file,) = cache.iterdir()
-    whole = file.read_bytes()
-    file.write_bytes(damage(whole))
+    file.write_bytes(damage(file.read_bytes()))
     assert tripled(context) == [3, 6]
     assert "is damaged: compiling again" in caplog.text
-    assert len(file.read_bytes()) == len(whole)
+    # What is in it is the driver's matter: PoCL adds the variants that ran by then.
+    assert not Programs(cl.Context([select()])).build(TRIPLE)  # read, not compiled
 
 
 def test_a_whole_binary_of_another_driver_is_compiled_again(cache, caplog):
