@@ -86,6 +86,9 @@ class OnnxRuntimeEngine(Engine):
     def load_segments(self, graph: Graph, cuts: Sequence[Collection[str]]) -> SegmentedNetwork:
         return SegmentedNetwork(graph, cuts, self.threads)
 
+    def runs(self, network: Network) -> bool:
+        return isinstance(network, (OnnxRuntimeNetwork, SegmentedNetwork))
+
     def describe(self) -> Mapping[str, str]:
         return {
             "device": cpu_name(),

@@ -161,6 +161,9 @@ class RemoteEngine(Engine):
             return ModelError(f"{self.address} has no model {model!r}: {words}")
         return ModelError(f"{self.address} refuses {model!r}: {words} ({code})")
 
+    def runs(self, network: Network) -> bool:
+        return isinstance(network, RemoteNetwork)
+
     def describe(self) -> Mapping[str, str]:
         return {"device": self.address, "driver": "", "version": "1", "mode": "remote"}
 

@@ -65,6 +65,18 @@ class OpenCLNetwork(Network):
         except cl.Error as error:
             raise explain(error, f"trying the kernels of {self.graph.name}") from error
 
+    def loaded_in(self, context: cl.Context) -> bool:
+        """Whether it runs on queues of that context."""
+        return bool(self._engine.context == context)
+
+    @property
+    def needs(self) -> Sequence[frozenset[int]]:
+        return self._compiled.needs
+
+    def expected_ns(self, op: int) -> float:
+        """What an op takes, by what its layer took when it was first run."""
+        return self._compiled.op_ns(op)
+
     @property
     def tuned(self) -> bool:
         return all(map(self._engine.tuning.knows, self._compiled.convolutions))

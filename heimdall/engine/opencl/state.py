@@ -109,15 +109,19 @@ class OpenCLState(State):
         again().wait()
         return time.perf_counter_ns() - began
 
-    def enqueue(self, start: int, end: int) -> list[cl.Event]:
-        """Enqueue ops ``[start, end)``; the first and the last event, if there are any."""
+    def enqueue(
+        self, start: int, end: int, queue: cl.CommandQueue | None = None, beside: int = 0
+    ) -> list[cl.Event]:
+        """Enqueue ops ``[start, end)``; the first and the last event, if there are any. On the
+        engine's queue, or on another one with work on ``beside`` others at the same time."""
         edges: list[cl.Event] = []
-        for ops, events in self.work.enqueue(start, end):
+        queue = queue or self._queue
+        for ops, events in self.work.enqueue(queue, start, end, beside):
             if events:
                 self.events[ops] = events
                 edges = [edges[0] if edges else events[0], events[-1]]
         if edges:
-            self._queue.flush()
+            queue.flush()
         return edges
 
     def __del__(self) -> None:
