@@ -31,6 +31,15 @@ def ancestors(needs: Needs) -> list[int]:
     return found
 
 
+def direct(needs: Needs) -> list[frozenset[int]]:
+    """The same order by as few edges as may be: without what another need of an op needs."""
+    before = ancestors(needs)
+    return [
+        frozenset(op for op in own if not any(before[other] >> op & 1 for other in own))
+        for own in needs
+    ]
+
+
 def independent_branches(needs: Needs) -> Stages:
     """All ops as stages (one after the other) of groups (at the same time; TOP, section IV).
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heimdall.graph.branches import ancestors, independent_branches, node_needs
+from heimdall.graph.branches import ancestors, direct, independent_branches, node_needs
 from heimdall.graph.graph import load_graph
 
 
@@ -57,11 +57,20 @@ def test_nodes_need_those_whose_outputs_they_read(assets):
         assert read & set(node.inputs) or not found[index]
 
 
+def test_direct_needs_are_those_that_no_other_need_implies():
+    assert direct(needs((0, 1), (0, 2), (1, 2), (0, 3), count=4)) == [set(), {0}, {1}, {0}]
+
+
 graphs = st.lists(st.sets(st.integers(1, 5), max_size=3), max_size=16).map(
     lambda drawn: [
         frozenset(op - back for back in backs if back <= op) for op, backs in enumerate(drawn)
     ]
 )
+
+
+@given(graphs)
+def test_direct_needs_order_the_ops_in_the_same_way(drawn):
+    assert ancestors(direct(drawn)) == ancestors(drawn)
 
 
 @given(graphs)

@@ -30,6 +30,7 @@ from heimdall.engine.opencl.planning import Bound, clear_halo, conv_layer, plan_
 from heimdall.engine.opencl.slices import ops_for
 from heimdall.engine.opencl.tuning import Layer
 from heimdall.engine.opencl.walk import Walk, plan_walk
+from heimdall.graph.branches import direct
 from heimdall.graph.graph import Graph
 
 
@@ -205,7 +206,7 @@ class Compiled:
             first = op == ends[layer] - self.ops_of[layer]
             waits = [ends[each] - 1 for each in self._order.needs[layer]] if first else [op - 1]
             found.append(frozenset(waits))
-        return tuple(found)
+        return tuple(direct(found))
 
     def op_ns(self, op: int) -> float:
         """What an op takes, by what its layer took when it was first run."""
