@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -104,7 +107,7 @@ def test_layers_that_touch_the_same_numbers_wait_for_each_other(
 def two_branches(build):
     random = np.random.default_rng(0)
     weights = {name: random.standard_normal((16, 16, 3, 3)).astype(np.float32) for name in "uvw"}
-    same = {"pads": [1, 1, 1, 1]}
+    same: dict[str, Any] = {"pads": [1, 1, 1, 1]}
     nodes = [
         helper.make_node("Relu", ["x"], ["a"], "fork"),
         helper.make_node("Conv", ["a", "u"], ["b"], "left", **same),
@@ -119,7 +122,7 @@ def test_only_a_plan_for_branches_lets_them_run_together(build, engine_for):
     """One after the other, what "right" makes takes the place of what "left" has made."""
     engine = engine_for(Traits("cpu", 8, 2, 16))
     planned, plain = (each.load(two_branches(build)) for each in (engine.for_branches, engine))
-    fork, left, left2, right, join = range(5)
+    fork, _, left2, right, join = range(5)
     assert [op.nodes[-1] for op in planned.ops] == ["fork", "left", "left2", "right", "join"]
     assert planned.needs[right] == {fork}
     assert planned.needs[join] == {left2, right}
@@ -131,10 +134,7 @@ def test_only_a_plan_for_branches_lets_them_run_together(build, engine_for):
 def test_a_chain_takes_no_more_memory_in_a_plan_for_branches(build, engine_for):
     engine = engine_for(Traits("cpu", 8, 2, 16))
     names = ["x", *"abcdefgh", "y"]
-    nodes = [
-        helper.make_node("Softmax", [a], [b], axis=3)
-        for a, b in zip(names, names[1:], strict=False)
-    ]
+    nodes = [helper.make_node("Softmax", [a], [b], axis=3) for a, b in itertools.pairwise(names)]
     graph = build(nodes, {"x": (1, 16, 8, 8)})
     sizes = {each.load(graph).memory.activation_bytes for each in (engine, engine.for_branches)}
     assert len(sizes) == 1
@@ -149,8 +149,8 @@ def test_who_reads_a_halo_waits_for_whoever_clears_it(build, engine_for):
         name: random.standard_normal((16, depth, 3, 3)).astype(np.float32)
         for name, depth in shapes.items()
     }
-    same = {"pads": [1, 1, 1, 1]}
-    halved = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    same: dict[str, Any] = {"pads": [1, 1, 1, 1]}
+    halved: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
     nodes = [
         helper.make_node("Softmax", ["x"], ["a"], "before", axis=1),
         helper.make_node("MaxPool", ["a"], ["p"], "fork", **halved),
