@@ -18,6 +18,7 @@ import numpy as np
 from heimdall.errors import DeviceError
 from heimdall.graph.graph import Graph, Tensor
 from heimdall.vocabulary.enums import Precision
+from heimdall.vocabulary.plans import Exit
 
 LoadProgress = Callable[[int, int], None]  # steps done, steps in all
 
@@ -76,6 +77,8 @@ class Network(ABC):
 
     graph: Graph
     ops: tuple[Op, ...]
+    # Its variants over ``ops``, least accurate first, the whole network last. Empty: all ops run.
+    exits: tuple[Exit, ...] = ()
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -100,8 +103,9 @@ class Network(ABC):
     def run(self, state: State, start: int, end: int) -> int:
         """Run ops ``[start, end)`` and wait; return the elapsed time on the processor in ns.
 
-        Ranges are run in order, each once. The range may not contain fallback ops
-        (ValueError); those go through ``run_fallback``.
+        Ranges are run in order, each once; ops that only early exits need (``exits``) may be
+        left out. The range may not contain fallback ops (ValueError); those go through
+        ``run_fallback``.
         """
 
     def run_parts(
@@ -123,17 +127,23 @@ class Network(ABC):
 
     @abstractmethod
     def read(self, state: State) -> dict[str, np.ndarray]:
-        """The output tensors, in the graph's shapes; valid after the last op has run."""
+        """The output tensors, in the graph's shapes; valid after the last op has run. Of a network
+        with exits: those that were computed, once all ops of an exit have run."""
 
     def infer(self, state: State, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """A whole inference, ops that fall back to the CPU included."""
         self.write(state, inputs)
-        start = 0
-        for fallback, run in groupby(self.ops, lambda op: op.fallback):
-            end = start + sum(1 for _ in run)
-            (self.run_fallback if fallback else self.run)(state, start, end)
-            start = end
+        self.run_any(state, 0, len(self.ops))
         return self.read(state)
+
+    def run_any(self, state: State, start: int, end: int) -> int:
+        """Run ops ``[start, end)``, those that fall back to the CPU included; the elapsed ns."""
+        elapsed_ns = 0
+        for fallback, run in groupby(self.ops[start:end], lambda op: op.fallback):
+            stop = start + sum(1 for _ in run)
+            elapsed_ns += (self.run_fallback if fallback else self.run)(state, start, stop)
+            start = stop
+        return elapsed_ns
 
     @property
     def handovers(self) -> Mapping[int, tuple[str, ...]]:

@@ -12,7 +12,14 @@ from collections.abc import Callable, Collection, Mapping
 import numpy as np
 
 from heimdall.engine.base import Engine, LoadProgress, Network, Op, State
-from heimdall.engine.checks import check_forced, check_inputs, check_range, is_forced
+from heimdall.engine.checks import (
+    check_forced,
+    check_inputs,
+    check_range,
+    check_read,
+    is_forced,
+)
+from heimdall.engine.exits import Progress, exits_of
 from heimdall.graph.costs import node_bytes, node_flops
 from heimdall.graph.cuts import alive
 from heimdall.graph.graph import Graph
@@ -77,7 +84,7 @@ class NullState(State):
     """How far one job is; before ``write`` no op may run."""
 
     def __init__(self) -> None:
-        self.position = -1
+        self.progress = Progress()
 
 
 class NullNetwork(Network):
@@ -86,6 +93,7 @@ class NullNetwork(Network):
     def __init__(self, engine: NullEngine, graph: Graph, ops: tuple[Op, ...]) -> None:
         self.graph = graph
         self.ops = ops
+        self.exits = exits_of(graph.exits, [(node.inputs, node.outputs) for node in graph.nodes])
         self._engine = engine
 
     def new_state(self) -> NullState:
@@ -94,7 +102,7 @@ class NullNetwork(Network):
     def write(self, state: State, inputs: Mapping[str, np.ndarray]) -> None:
         assert isinstance(state, NullState)
         check_inputs(self.graph, inputs)
-        state.position = 0
+        state.progress.begin()
 
     def run(self, state: State, start: int, end: int) -> int:
         return self._advance(state, start, end, fallback=False)
@@ -104,16 +112,19 @@ class NullNetwork(Network):
 
     def read(self, state: State) -> dict[str, np.ndarray]:
         assert isinstance(state, NullState)
-        check_range(self.ops, state.position, len(self.ops), len(self.ops))
-        return {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in self.outputs}
+        names = check_read(self.graph, self.ops, self.exits, state.progress)
+        tensors = (self.graph.tensors[name] for name in names)
+        return {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in tensors}
 
     @property
     def handovers(self) -> Mapping[int, tuple[str, ...]]:
+        if self.exits:  # what is alive depends on the heads that ran
+            return {}
         return {op: alive(self.graph, op) for op in range(1, len(self.ops))}
 
     def hand_over(self, state: State) -> dict[str, np.ndarray]:
         assert isinstance(state, NullState)
-        tensors = (self.graph.tensors[name] for name in self.handovers[state.position])
+        tensors = (self.graph.tensors[name] for name in self.handovers[state.progress.position])
         return {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in tensors}
 
     def take_over(
@@ -125,16 +136,17 @@ class NullNetwork(Network):
     ) -> None:
         assert isinstance(state, NullState)
         self.write(state, inputs)
-        state.position = op
+        state.progress.begin(op)
 
     def op_times(self, state: State) -> list[int] | None:
         assert isinstance(state, NullState)
-        return [self._engine.op_ns(op) for op in self.ops[: max(state.position, 0)]]
+        return [self._engine.op_ns(op) for op in self.ops[: max(state.progress.position, 0)]]
 
     def _advance(self, state: State, start: int, end: int, *, fallback: bool) -> int:
         assert isinstance(state, NullState)
-        check_range(self.ops, state.position, start, end, fallback=fallback)
-        state.position = end
+        position = state.progress.position
+        check_range(self.ops, position, start, end, fallback=fallback, exits=self.exits)
+        state.progress.add(start, end)
         elapsed_ns = self._engine.chunk_cost_ns + sum(map(self._engine.op_ns, self.ops[start:end]))
         if self._engine.sleep:
             time.sleep(elapsed_ns / 1e9)

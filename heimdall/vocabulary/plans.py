@@ -22,6 +22,16 @@ class Utility:
 
 
 @dataclass(frozen=True, slots=True)
+class Exit:
+    """A variant of a network (Pantheon, section 3.1): the op ranges that run, half-open and in
+    order; ops between them, the heads of other exits, are skipped."""
+
+    name: str
+    ranges: tuple[tuple[int, int], ...]
+    accuracy: float  # 0..1
+
+
+@dataclass(frozen=True, slots=True)
 class StagePlan:
     """What is known about one network of a DNN before it runs (from its profile)."""
 

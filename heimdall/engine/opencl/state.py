@@ -11,6 +11,7 @@ import numpy as np
 import pyopencl as cl
 
 from heimdall.engine.base import State
+from heimdall.engine.exits import Progress
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explain, finish
 from heimdall.engine.opencl.launched import Launched
@@ -30,7 +31,7 @@ class OpenCLState(State):
     def __init__(self, engine: Opened, compiled: Compiled) -> None:
         self._queue, self._times_ops = engine.queue, engine.times_ops
         self._compiled = compiled  # kernels do not keep the buffers they are bound to
-        self.position = 0
+        self.progress = Progress(0)
         self.host: dict[str, np.ndarray] = {}
         self.events: dict[tuple[int, int], list[cl.Event]] = {}  # by range of ops
         self.in_flight = False  # whether something may run that nobody has waited for yet
@@ -68,7 +69,7 @@ class OpenCLState(State):
         self.host.clear()
         self.events.clear()
         self.fallback_ns.clear()
-        self.position = 0
+        self.progress.begin()
 
     def warm_up(self, on_layer: Callable[[], None], *, wait: bool) -> None:
         """Enqueue every layer once, on zeros; ``settle`` must follow.
