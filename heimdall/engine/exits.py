@@ -56,6 +56,12 @@ def may_skip(exits: Sequence[Exit], start: int, end: int) -> bool:
     return not any(start < last and first < end for first, last in exits[-1].ranges)
 
 
+def is_done(exits: Sequence[Exit], ops: int, end: int) -> bool:
+    """Whether a job that has run to before op ``end`` has an output: at the end of a network of
+    ``ops`` ops, or of an exit's head (no job passes one without having run it)."""
+    return end == ops or any(end == exit.ranges[-1][1] for exit in exits)
+
+
 def computed(
     declared: Sequence[DeclaredExit], exits: Sequence[Exit], progress: Progress
 ) -> list[str]:
