@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from heimdall.coordinator.chunking import Chunking, part_ns
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.job import Job
@@ -26,6 +28,8 @@ _WORTH_NS = 2_000_000  # what a more urgent job must save: cutting has a price t
 
 class Dispatcher:
     """Keeps processors busy. ``equal``: GPU chunks start without regard to rendering."""
+
+    wake_ns = inf  # events are enough
 
     def __init__(
         self,
@@ -180,9 +184,16 @@ class Dispatcher:
             job = self._jobs.in_flight.get(chosen.job)
             if job is None or job.state is not READY:
                 raise self._wrong(chosen, "which could not run: choose from view.jobs")
+            if chosen.group or chosen.stage or chosen.ops:
+                raise self._wrong(chosen, "together with others, which takes a QueuePolicy")
             if job.processor != chosen.processor or not self._jobs.has_room(job.processor):
                 raise self._wrong(chosen, f"which cannot run on {chosen.processor!r} now")
+            if chosen.variant and not job.vary(chosen.variant):
+                raise self._wrong(chosen, f"as {chosen.variant!r}, which it cannot become")
             costs = job.stage_costs
+            if costs.fallback[job.next_op] and job.processor == GPU:  # of the variant's head
+                self._jobs.ready(job, now_ns, out)
+                continue
             last = costs.run_end[job.next_op] if job.processor == GPU else costs.ops
             if not job.next_op < chosen.end_op <= last:
                 may = f"a chunk from op {job.next_op} may end at {last} at most"

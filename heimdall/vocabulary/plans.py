@@ -48,6 +48,10 @@ class StagePlan:
     cut_ns: tuple[int, ...] = ()
     # The whole network on the remote server, from here and back; None: it is not there.
     remote_ns: int | None = None
+    # Its variants, least accurate first, the whole network last; empty: all ops run, always.
+    exits: tuple[Exit, ...] = ()
+    # Bytes alive where the network is cut before op i: what a job that was preempted there keeps.
+    state_bytes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
