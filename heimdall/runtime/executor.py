@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from heimdall.engine.checks import check_inputs
+from heimdall.engine.exits import is_done
 from heimdall.errors import AppError, DeviceError
 from heimdall.models.base import Prepared
 from heimdall.models.luminance import MEASURES, luminance_difference
@@ -482,7 +483,7 @@ class Executor(SharedFallible):
                 network.write(state, run.tasks[action.task].inputs)
             written_ns = self._clock() - began_ns
             end, ran_ns = compute(network, state)
-            if end == len(network.ops):
+            if is_done(network.exits, len(network.ops), end):
                 if action.task + 1 < len(run.tasks):
                     run.outputs[action.task] = network.read(state)
                 else:
