@@ -247,7 +247,7 @@ class Engine(ABC):
 
         Raises ValueError, before anything has run, for parts of a stage that need each other,
         ranges out of order, fallback ops, and networks of other engines; DeviceError where the
-        device fails, for all jobs in it: what they had computed is lost.
+        device fails: what all jobs in it had computed is lost then, as before ``Network.write``.
         """
         jobs = whole_jobs(self, stages)
         return sum(job.network.run(job.state, *job.ranges[0]) for job in jobs)

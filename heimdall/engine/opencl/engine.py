@@ -42,7 +42,7 @@ from heimdall.graph.graph import Graph
 from heimdall.vocabulary.enums import Precision
 from heimdall.vocabulary.processors import GPU
 
-HARDWARE_LANES = 4  # more queues than that gain nothing even on large GPUs: see docs/drivers.md
+MOST_LANES = 4  # TOP's blocks of the most networks that gained anything together (its Fig. 18)
 
 
 class OpenCLEngine(Engine):
@@ -53,8 +53,9 @@ class OpenCLEngine(Engine):
     (tests run the kernels for GPUs on PoCL). ``keep_kernels``: what is compiled is kept on disk for
     the next start. ``abilities``: what the device can do; by default that is tried where it is not
     known (``probe``); with ``soon`` only what needs no compiler, and ``completed`` tries the rest.
-    ``save_last``: where binaries take a compiler, they are made by ``save_kernels``. Raises
-    DeviceError when there is no such device, or it cannot be used.
+    ``save_last``: where binaries take a compiler, they are made by ``save_kernels``. ``lanes``: how
+    many queues ``run_together`` uses; by default 4, on a CPU as many as it has cores, if fewer.
+    Raises DeviceError when there is no such device, or it cannot be used.
     """
 
     name = "opencl"
@@ -86,7 +87,9 @@ class OpenCLEngine(Engine):
         self.hardware = is_gpu(self.device)
         if lanes is not None and lanes < 1:
             raise ConfigError(f"lanes must be at least 1, not {lanes}")
-        self.lanes = lanes or (HARDWARE_LANES if self.hardware else 1)
+        # a CPU shares its cores out among them, which is at most as many as there are
+        most = MOST_LANES if self.hardware else self.device.max_compute_units
+        self.lanes = lanes or min(MOST_LANES, most)
         self.times_ops = self.abilities.clock
         try:
             self.context = cl.Context([self.device])

@@ -59,6 +59,8 @@ class Lanes:
                 for queue in self._queues:
                     finish(queue)
                 _end(states)
+            for state in states:
+                state.position = -1
             raise explain(error, "running networks together") from error
         _end(states)
         return events
