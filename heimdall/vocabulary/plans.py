@@ -85,5 +85,7 @@ class DnnPlan:
 
 
 def _sum(stage: StagePlan, *, fallback: bool) -> int:
-    pairs = zip(stage.op_ns, stage.fallback, strict=True)
-    return sum(ns for ns, falls_back in pairs if falls_back == fallback)
+    pairs = list(zip(stage.op_ns, stage.fallback, strict=True))
+    spans = stage.exits[-1].ranges if stage.exits else ((0, len(pairs)),)
+    ops = (each for start, end in spans for each in pairs[start:end])
+    return sum(ns for ns, falls_back in ops if falls_back == fallback)
