@@ -76,7 +76,8 @@ def _measure(cores: int, options: argparse.Namespace) -> None:
         print("| --- |" + " ---: |" * (2 + len(lanes)))
         for group in options.only:
             jobs = Jobs(engine, group.split("+"))
-            ways = {SEQUENTIAL: jobs.in_sequence, "one queue": partial(jobs.together, 1)}
+            ways: dict[str, Callable[[], float]] = {SEQUENTIAL: jobs.in_sequence}
+            ways["one queue"] = partial(jobs.together, 1)
             ways |= {f"{count} lanes": partial(jobs.together, count) for count in options.lanes}
             for name, way in ways.items():
                 way()

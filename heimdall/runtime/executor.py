@@ -518,7 +518,7 @@ class Executor(SharedFallible):
         with self._locks[chunk.dnn][chunk.processor]:
             self._begin(run, chunk, network, state, chunk.processor)
             yield Ready(Placed(network, range(len(network.ops) + 1)), state)
-            if chunk.end_op == len(network.ops):
+            if is_done(network.exits, len(network.ops), chunk.end_op):
                 self._end(run, chunk, network, state, chunk.processor)
 
     def _on_gpu(self, action: RunChunk) -> Compute:
