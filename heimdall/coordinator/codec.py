@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from heimdall.errors import ConfigError, unknown
-from heimdall.vocabulary.events import Action, Event
+from heimdall.vocabulary.events import Action, Event, Group
 from heimdall.vocabulary.plans import DnnPlan, Exit, StagePlan, Utility
 
 TYPES: dict[str, type] = {
     cls.__name__: cls
-    for cls in (*get_args(Event), *get_args(Action), DnnPlan, StagePlan, Exit, Utility)
+    for cls in (*get_args(Event), *get_args(Action), Group, DnnPlan, StagePlan, Exit, Utility)
 }
 # What only some systems use is left out where it says nothing: traces are as they were before.
 _RARE = frozenset(

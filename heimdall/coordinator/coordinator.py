@@ -196,17 +196,20 @@ class Coordinator:
         return actions
 
     def wake(self, now_ns: int) -> list[Action]:
-        """What is due by ``now_ns`` without an event: rate caps, retries, the offload step."""
+        """What is due by ``now_ns`` without an event: rate caps, retries, the offload step, and
+        what a policy wanted to wait for."""
         actions: list[Action] = []
         self._timers(now_ns, actions)
         if self._freshness is not None:
             self._freshness.review(None, now_ns, actions)
+        if now_ns >= self._dispatcher.wake_ns:
+            self.decisions += self._dispatcher.dispatch("", now_ns, actions)
         return actions
 
     def next_wakeup_ns(self) -> int | None:
         """When ``wake`` is due at the latest; None when only events matter."""
         due_ns = min(self._jobs.resting.values(), default=inf)
-        due_ns = min(due_ns, self._placement.next_step_ns)
+        due_ns = min(due_ns, self._placement.next_step_ns, self._dispatcher.wake_ns)
         return None if due_ns == inf else int(due_ns)
 
     def config(self) -> dict[str, Any]:
@@ -214,6 +217,7 @@ class Coordinator:
         listed = {"processors": [asdict(each) for each in self._processors]}
         return {
             **(listed if self._listed else {}),
+            **({"policy": policy} if (policy := self.scheduler.config()) else {}),
             "dnns": [codec.to_dict(plan) for plan in self._plans],
             "scheduler": self.scheduler.name,
             "frame_interval_ns": self._interval_ns,
@@ -229,9 +233,12 @@ class Coordinator:
         }
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> Coordinator:
-        """A fresh coordinator from ``config()``; ConfigError when the data does not fit."""
+    def from_config(cls, config: Mapping[str, Any], policy: Scheduler | None = None) -> Coordinator:
+        """A fresh coordinator from ``config()``; ConfigError when the data does not fit, which
+        ``policy`` must where one cannot be made of its name alone."""
         arguments = dict(config)
+        if (recorded := arguments.pop("policy", None)) is not None:
+            arguments["scheduler"] = _same(policy, arguments.get("scheduler"), recorded)
         try:
             plans = [codec.from_dict(plan) for plan in arguments.pop("dnns")]
             return cls(plans, **arguments)
@@ -336,8 +343,9 @@ class Coordinator:
         elapsed_ns = event.elapsed_ns
         job.executed_ns += elapsed_ns
         if self._jobs.binds_late:
-            job.stage_costs.learn_on(event.processor, event.start_op, event.end_op, elapsed_ns)
-            if event.processor == GPU:
+            if not job.together:  # else it took as long as all of them
+                job.stage_costs.learn_on(event.processor, event.start_op, event.end_op, elapsed_ns)
+            if event.processor == GPU and not self._jobs.running[GPU]:
                 self._gap.chunk_ended(elapsed_ns)
         elif event.processor == GPU:
             job.stage_costs.learn_gpu(event.start_op, event.end_op, elapsed_ns)
@@ -553,6 +561,18 @@ def admission_limit(admission: str) -> int:
     if match is None:
         raise ConfigError(unknown("admission policy", admission, (*_ONE_AT_A_TIME, "queue(n)")))
     return int(match[1])
+
+
+def _same(policy: Scheduler | None, name: object, recorded: object) -> Scheduler:
+    """The policy, if it is what was recorded."""
+    if policy is None:
+        raise ConfigError(f"scheduler {name!r} cannot be made of its name: it had {recorded}")
+    if policy.name != name or policy.config() != recorded:
+        raise ConfigError(
+            f"recorded was scheduler {name!r} with {recorded}, not {policy.name!r} with "
+            f"{policy.config()}"
+        )
+    return policy
 
 
 def _as_processors(given: Sequence[Processor | Mapping[str, Any]]) -> tuple[Processor, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from heimdall.coordinator.chunking import Chunking, part_ns
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.job import Job
@@ -26,6 +28,8 @@ _WORTH_NS = 2_000_000  # what a more urgent job must save: cutting has a price t
 
 class Dispatcher:
     """Keeps processors busy. ``equal``: GPU chunks start without regard to rendering."""
+
+    wake_ns = inf  # events are enough
 
     def __init__(
         self,
@@ -180,6 +184,8 @@ class Dispatcher:
             job = self._jobs.in_flight.get(chosen.job)
             if job is None or job.state is not READY:
                 raise self._wrong(chosen, "which could not run: choose from view.jobs")
+            if chosen.group or chosen.stage or chosen.ops:
+                raise self._wrong(chosen, "together with others, which takes a QueuePolicy")
             if job.processor != chosen.processor or not self._jobs.has_room(job.processor):
                 raise self._wrong(chosen, f"which cannot run on {chosen.processor!r} now")
             if chosen.variant and not job.vary(chosen.variant):

@@ -23,6 +23,7 @@ class Job(JobView):
     may_end_early: bool = False  # the chunk that runs
     yields: bool = False  # and has been asked to
     chunk_end_ns: int = 0  # when it is expected to end
+    together: bool = False  # the chunk that runs is a part of RunTogether
     chunk_end_op: int = 0  # of a chunk that holds fallback ops and is under way; 0: there is none
     left_ns: int = 0  # when it last left for the pool's fallback ops
     last_op_ns: int = 0  # when its last op so far ended

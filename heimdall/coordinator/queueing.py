@@ -8,16 +8,18 @@ that does not fit what is left of the gap is shortened to what does, or waits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
+from heimdall.coordinator import together
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.job import Job
 from heimdall.coordinator.jobs import Jobs
 from heimdall.coordinator.placement import Placement
 from heimdall.coordinator.states import READY, RUNNING, CoordinationError
-from heimdall.schedulers.base import Assignment
+from heimdall.schedulers.base import Assignment, Choice
 from heimdall.schedulers.expected import StageCosts
 from heimdall.schedulers.queue import QueuePolicy, QueueView
-from heimdall.vocabulary.events import Action, Drop, RunChunk
+from heimdall.vocabulary.events import Action, Drop, RunChunk, RunTogether
 from heimdall.vocabulary.processors import Processor
 
 
@@ -41,12 +43,14 @@ class QueueDispatcher:
         self._drops = type(policy).hopeless is not QueuePolicy.hopeless
         self._equal, self._interval_ns = equal, interval_ns
         self._queue: list[Job] = []
+        self._held: set[str] = set()  # processors on which something runs together
         jobs.changed = list(jobs.in_flight.values())
         for job in jobs.changed:
             job.placed = None
 
     def dispatch(self, trigger: str, now_ns: int, out: list[Action]) -> int:
         """A scheduling event for all processors; returns how often the policy was asked."""
+        self._policy.wake_ns = inf
         if self._jobs.changed:
             self._renew(now_ns)
         waiting = [job for job in self._queue if job.state is READY]
@@ -67,10 +71,17 @@ class QueueDispatcher:
             ),
             now_ns,
         )
-        if choice is not None:
+        if choice is not None and choice.together:
+            self._apply_together(choice, idle, now_ns, out)
+        elif choice is not None:
             for assignment in choice.assignments:
                 self._apply(assignment, choice.reason, idle, now_ns, out)
         return 1
+
+    @property
+    def wake_ns(self) -> float:
+        """When the policy wants to be asked again, though nothing has happened."""
+        return self._policy.wake_ns
 
     # -- the queue -------------------------------------------------------------------------
 
@@ -119,6 +130,10 @@ class QueueDispatcher:
         idle: list[str] = []
         for id, lanes in self._lanes:
             free = lanes - len(running[id])
+            if id in self._held:  # what runs together has all lanes until all of it has ended
+                if running[id]:
+                    continue
+                self._held.remove(id)
             if free > 0 and id not in lost and id != drawing:
                 idle += [id] * free
         return idle
@@ -130,7 +145,8 @@ class QueueDispatcher:
         for id, lanes in self._lanes:
             if id not in lost:
                 busy = running[id]
-                end_ns = min([job.chunk_end_ns for job in busy]) if len(busy) >= lanes else 0
+                full = len(busy) >= lanes or (bool(busy) and id in self._held)
+                end_ns = min([job.chunk_end_ns for job in busy]) if full else 0
                 free_ns[id] = end_ns if end_ns > now_ns else now_ns
         return free_ns
 
@@ -150,9 +166,7 @@ class QueueDispatcher:
         now_ns: int,
         out: list[Action],
     ) -> None:
-        job = self._jobs.in_flight.get(chosen.job)
-        if job is None or job.state is not READY:
-            raise self._wrong(chosen, "which could not run: choose from view.queue")
+        job = self._ready(chosen)
         if chosen.processor not in idle:
             raise self._wrong(chosen, f"but {chosen.processor!r} has no free lane")
         costs = job.stage_costs
@@ -180,6 +194,46 @@ class QueueDispatcher:
         """Ops ``[start, end)`` without the head of an exit, where the processor cuts networks."""
         ranges, run_end = costs.on(processor), costs.run_end
         return min(end, run_end[start]) if ranges is None or ranges.cuts else end
+
+    def _ready(self, chosen: Assignment) -> Job:
+        job = self._jobs.in_flight.get(chosen.job)
+        if job is None or job.state is not READY:
+            raise self._wrong(chosen, "which could not run: choose from view.queue")
+        return job
+
+    def _apply_together(
+        self, choice: Choice, idle: list[str], now_ns: int, out: list[Action]
+    ) -> None:
+        """Start all of a choice at once, on one processor. Where that renders, it waits for a gap
+        that has room for it, or begins one if none ever has."""
+        chosen = [(each, self._ready(each)) for each in choice.assignments]
+        processor = choice.assignments[0].processor
+        stages, lanes = together.stages_of(chosen), self._jobs.capacity.get(processor, 0)
+        together.check_lanes(processor, lanes, stages)
+        jobs = {job.id: job for _, job in chosen}
+        for each, _ in chosen:
+            if each.processor != processor or idle.count(processor) < lanes:
+                raise self._wrong(each, f"together with others: all need {processor!r}, idle")
+        longest_ns = together.longest_ns(processor, stages, jobs)
+        expected_ns = choice.expected_ns or longest_ns
+        gap = self._gap
+        if processor == self._renderer and not (self._equal or gap.endless):
+            left_ns, fresh = gap.room(now_ns)
+            if expected_ns > left_ns and not (fresh and expected_ns > gap.usual_ns):
+                return
+        action = RunTogether(processor, stages, expected_ns, choice.reason)
+        for id, _, end_op in action.parts:
+            job = jobs[id]
+            job.happened(RunTogether)
+            job.processor, job.running_end_op = processor, end_op
+            job.chunks, job.together, job.may_end_early = job.chunks + 1, True, False
+            job.owner.last_reason = choice.reason
+            job.chunk_end_ns = now_ns + expected_ns
+            self._jobs.running[processor].append(job)
+        self._held.add(processor)
+        if processor == self._renderer:
+            gap.chunk_started(now_ns)
+        out.append(action)
 
     def _fitting(self, costs: StageCosts, start: int, end: int, now_ns: int) -> int:
         """The part of ops ``[start, end)`` that fits the gap; an op longer than any gap begins with
@@ -212,6 +266,7 @@ class QueueDispatcher:
         job.happened(RunChunk)
         job.processor, job.running_end_op, until_ns = processor, end_op, 0
         job.chunks += 1
+        job.together = False
         job.owner.last_reason = reason
         self._jobs.running[processor].append(job)
         job.chunk_end_ns = now_ns + expected_ns

@@ -13,6 +13,7 @@ from typing import Any
 from heimdall.coordinator.codec import from_dict, to_dict
 from heimdall.coordinator.coordinator import Coordinator
 from heimdall.errors import ConfigError
+from heimdall.schedulers import Scheduler
 from heimdall.vocabulary.events import Action, Event
 
 
@@ -35,14 +36,19 @@ def record(now_ns: int, event: Event | None, actions: Sequence[Action]) -> dict[
     }
 
 
-def replay(config: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> Iterator[Difference]:
+def replay(
+    config: Mapping[str, Any],
+    records: Iterable[Mapping[str, Any]],
+    policy: Scheduler | None = None,
+) -> Iterator[Difference]:
     """Yield every difference between the recorded and the replayed actions.
 
-    ``config`` is ``Coordinator.config()`` of the recorded one. Raises ConfigError for data that
+    ``config`` is ``Coordinator.config()`` of the recorded one; ``policy``: its scheduler, fresh,
+    where that cannot be made of its name alone. Raises ConfigError for data that
     is no such record, CoordinationError when a recorded event cannot happen in the replay (it
     has gone another way after the differences yielded so far).
     """
-    coordinator = Coordinator.from_config(config)
+    coordinator = Coordinator.from_config(config, policy)
     for index, entry in enumerate(records):
         try:
             now_ns = int(entry["now_ns"])

@@ -25,6 +25,7 @@ from heimdall.vocabulary.events import (
     ProcessorLost,
     RunChunk,
     RunFallback,
+    RunTogether,
 )
 
 
@@ -53,6 +54,7 @@ TABLE: Mapping[State, Mapping[type, State]] = {
     PREPARING: {InputReady: READY, **_DROPPED},
     READY: {
         RunChunk: RUNNING,
+        RunTogether: RUNNING,
         RunFallback: FALLBACK,
         Prepare: PREPARING,  # the next stage, or the first one anew
         Finish: FINISHED,

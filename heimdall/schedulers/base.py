@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from heimdall.schedulers.expected import StageCosts
 from heimdall.vocabulary.enums import Trigger
@@ -105,12 +106,20 @@ class View:
 @dataclass(slots=True)  # not frozen: made in every decision, and that takes thrice as long
 class Assignment:
     """Run ``[next_op, end_op)`` of a job on ``processor``. ``variant``: one of the job's variants
-    to go on as, "" for the one it is; ``next_op`` is that one's next from ``passed_op`` on."""
+    to go on as, "" for the one it is; ``next_op`` is that one's next from ``passed_op`` on.
+
+    Several with ``group`` or ``stage`` (or ``ops``) run together, on a processor that has a lane
+    for each group: stages one after the other, the groups of a stage at the same time. ``ops``: the
+    op ranges of the group, where they are not those from where the job's last assignment ends.
+    """
 
     job: int
     end_op: int
     processor: str = GPU
     variant: str = ""
+    group: int = 0
+    stage: int = 0
+    ops: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -119,6 +128,12 @@ class Choice:
 
     assignments: tuple[Assignment, ...]
     reason: str
+    expected_ns: int = 0  # of what runs together, where the policy knows; 0: the longest groups
+
+    @property
+    def together(self) -> bool:
+        """Whether its assignments are one piece of work."""
+        return any(each.group or each.stage or each.ops for each in self.assignments)
 
 
 def run(job: JobView, reason: str) -> Choice:
@@ -143,6 +158,10 @@ class Scheduler(ABC):
         """Whether the chunk that ``running`` has on the GPU shall end early for ``job``, which
         has just become ready."""
         return False
+
+    def config(self) -> dict[str, Any]:
+        """What it was made of beside its name, as JSON data: a replay needs the same."""
+        return {}
 
     def observe(self, event: Event) -> None:  # noqa: B027 - optional
         """Hear every event, for policies that learn."""

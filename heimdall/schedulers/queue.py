@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from heimdall.schedulers.base import Choice, JobView, Scheduler
 
@@ -42,6 +43,7 @@ class QueuePolicy(Scheduler):
 
     requeues: bool = False
     partition: str = "whole"
+    wake_ns: float = inf  # to be asked again then, set by ``select``, though nothing has happened
 
     def place(self, job: JobView, queue: Sequence[JobView], now_ns: int) -> int:
         """Where ``job``, which has just become ready, goes in ``queue`` (all unfinished jobs, those
@@ -55,4 +57,5 @@ class QueuePolicy(Scheduler):
     @abstractmethod
     def select(self, view: QueueView, now_ns: int) -> Choice | None:  # type: ignore[override]
         """What to start now, one assignment for an idle lane and a job at most: the job's ops from
-        ``next_op`` to ``end_op`` on ``processor``. None, or no assignment: nothing."""
+        ``next_op`` to ``end_op`` on ``processor``; or what runs together on a processor of which
+        all lanes are idle. None, or no assignment: nothing."""

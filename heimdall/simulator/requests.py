@@ -38,6 +38,7 @@ from heimdall.vocabulary.events import (
     RenderingStopped,
     RunChunk,
     RunFallback,
+    RunTogether,
 )
 from heimdall.vocabulary.plans import DnnPlan
 from heimdall.vocabulary.processors import Processor
@@ -63,11 +64,15 @@ class Answered(Outcome):
 
 
 Follow = Callable[[Answered], Sequence[tuple[str, int]]]
+Together = Callable[[RunTogether], int]
 
 
 @dataclass(frozen=True)
 class _ChunkEnded:
-    action: RunChunk
+    """``parts``: of each job, (job, start, end)."""
+
+    processor: str
+    parts: tuple[tuple[int, int, int], ...]
     chunk: int
     took_ns: int
 
@@ -78,8 +83,9 @@ class RequestRun:
     ``noise``: by processor, the relative standard deviation of what ranges take there.
     ``estimates``: how wrong the profile is that the policy is given, a relative standard deviation
     drawn once for each model and processor. ``away``: (processor, from, until) in ns. ``follow``:
-    the requests that come of an answer, if any: models, and when from now on. ``answered``: in the
-    order of answers; ``busy_ns``: by processor; ``lone_ns``: by model.
+    the requests that come of an answer, if any: models, and when from now on. ``together``: how
+    long what runs together takes, in ns. ``answered``: in the order of answers; ``busy_ns``: by
+    processor; ``lone_ns``: by model.
     """
 
     def __init__(
@@ -96,11 +102,12 @@ class RequestRun:
         admission: str = "all",
         follow: Follow | None = None,
         observe: Observer | None = None,
+        together: Together | None = None,
     ) -> None:
         self.now_ns = 0
         self.answered: list[Answered] = []
         self.busy_ns = {each.id: 0 for each in processors}
-        self._observe, self._follow = observe, follow
+        self._observe, self._follow, self._together = observe, follow, together
         self._plans = {each.plan.name: each.plan for each in models}
         self._costs = {each.plan.name: _costs(each.plan) for each in models}
         self.lone_ns = {name: costs.lone_ns for name, costs in self._costs.items()}
@@ -130,6 +137,7 @@ class RequestRun:
         self._handlers: dict[type, Callable[[Any], None]] = {
             Prepare: self._prepare,
             RunChunk: self._run_chunk,
+            RunTogether: self._run_together,
             RunFallback: self._run_fallback,
             Move: self._move,
             Finish: self._finish,
@@ -175,10 +183,8 @@ class RequestRun:
             raise ConfigError(f"{left} requests were never answered: nothing ran them")
 
     def _next_ns(self) -> int | None:
-        wake_ns, due_ns = self.coordinator.next_wakeup_ns(), self._agenda.next_ns()
-        if wake_ns is None or due_ns is None:
-            return due_ns
-        return min(wake_ns, due_ns)
+        due = self.coordinator.next_wakeup_ns(), self._agenda.next_ns()
+        return min((each for each in due if each is not None), default=None)
 
     def _tell(self, event: Event) -> None:
         self._do(self.coordinator.receive(event, self.now_ns), event)
@@ -201,23 +207,32 @@ class RequestRun:
         costs, processor = self._costs[action.dnn], action.processor
         took_ns = costs.on_ns(processor, action.start_op, action.end_op)
         assert took_ns is not None
+        self._start(processor, ((action.job, action.start_op, action.end_op),), took_ns)
+
+    def _run_together(self, action: RunTogether) -> None:
+        if self._together is None:
+            raise ConfigError(
+                f"nothing is known of what runs together on {action.processor!r}: choose a device "
+                "whose profile says how many work-groups it holds"
+            )
+        self._start(action.processor, action.parts, self._together(action))
+
+    def _start(self, processor: str, parts: tuple[tuple[int, int, int], ...], took_ns: int) -> None:
         took_ns = max(1, int(took_ns * self._noise[processor]()))
         self._chunks += 1
         self._running[processor][self._chunks] = self.now_ns
-        self._agenda.add(self.now_ns + took_ns, _ChunkEnded(action, self._chunks, took_ns))
+        ended = _ChunkEnded(processor, parts, self._chunks, took_ns)
+        self._agenda.add(self.now_ns + took_ns, ended)
 
     def _chunk_ended(self, ended: _ChunkEnded) -> None:
-        action = ended.action
-        del self._running[action.processor][ended.chunk]
+        processor = ended.processor
+        del self._running[processor][ended.chunk]
         if ended.chunk in self._gone:
             self._gone.remove(ended.chunk)
             return
-        self.busy_ns[action.processor] += ended.took_ns
-        self._tell(
-            ChunkFinished(
-                action.job, action.processor, action.start_op, action.end_op, ended.took_ns
-            )
-        )
+        self.busy_ns[processor] += ended.took_ns
+        for job, start, end in ended.parts:
+            self._tell(ChunkFinished(job, processor, start, end, ended.took_ns))
 
     def _run_fallback(self, action: RunFallback) -> None:
         took_ns = self._costs[action.dnn].fallback_ns(action.start_op, action.end_op)

@@ -222,6 +222,46 @@ class RunChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """What one job does in a stage of ``RunTogether``: the op ranges ``ops`` of task ``task`` of
+    its network ``stage``, one after the other. Several groups of a job in the same stage are
+    branches of its graph that do not need each other."""
+
+    job: int
+    dnn: str
+    stage: int
+    task: int
+    ops: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunTogether:
+    """Run ``stages`` one after the other on ``processor``, the groups of a stage at the same time
+    (TOP, section IV). Of each job in it, all ops together are one range that begins at its next op.
+    It is answered by a ChunkFinished for each job, ``elapsed_ns`` being the whole."""
+
+    processor: str
+    stages: tuple[tuple[Group, ...], ...]
+    expected_ns: int
+    reason: str
+
+    @property
+    def dnn(self) -> str:
+        """One of its DNNs: whose executor runs all of it."""
+        return self.stages[0][0].dnn
+
+    @property
+    def parts(self) -> tuple[tuple[int, int, int], ...]:
+        """Of each job in it: (job, its first op, the op before which it ends)."""
+        found: dict[int, tuple[int, int]] = {}
+        for group in (group for groups in self.stages for group in groups):
+            start, end = found.get(group.job, group.ops[0])
+            starts, ends = zip(*group.ops, strict=True)
+            found[group.job] = min(start, *starts), max(end, *ends)
+        return tuple((job, start, end) for job, (start, end) in found.items())
+
+
+@dataclass(frozen=True, slots=True)
 class Yield:
     """End the chunk of ``job`` that runs on the GPU as soon as it may, for a more urgent one."""
 
@@ -278,4 +318,4 @@ class Drop:
     request: int | None = None
 
 
-Action = Prepare | RunChunk | Yield | RunFallback | Move | Finish | Drop
+Action = Prepare | RunChunk | RunTogether | Yield | RunFallback | Move | Finish | Drop

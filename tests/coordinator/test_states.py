@@ -24,16 +24,18 @@ from heimdall.vocabulary.events import (
     ProcessorLost,
     RunChunk,
     RunFallback,
+    RunTogether,
 )
 
 EVENTS = (
     InputReady, RunChunk, ChunkFinished, RunFallback, FallbackFinished, Prepare, Finish,
-    JobFailed, ProcessorLost, DnnRemoved, DnnBuilt, Drop, InferenceRequested,
+    JobFailed, ProcessorLost, DnnRemoved, DnnBuilt, Drop, InferenceRequested, RunTogether,
 )  # fmt: skip
 
 LIFE: dict[tuple[str, type], str] = {
     ("preparing", InputReady): "ready",
     ("ready", RunChunk): "running",
+    ("ready", RunTogether): "running",
     ("running", ChunkFinished): "ready",
     ("ready", RunFallback): "fallback",
     ("fallback", FallbackFinished): "ready",

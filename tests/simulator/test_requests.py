@@ -204,3 +204,36 @@ class Wrong(Oldest):
 def test_a_policy_that_chooses_what_cannot_be():
     with pytest.raises(HeimdallError, match="'abacus' has no free lane"):
         run([(plan(), [0])], Wrong)
+
+
+class AllTogether(Oldest):
+    """Every job that waits, whole, at the same time."""
+
+    name = "all together"
+
+    def select(self, view, now_ns):
+        if not view.idle:
+            return None
+        return Choice(
+            tuple(Assignment(job.id, 2, group=index) for index, job in enumerate(view.queue, 1)),
+            "all",
+        )
+
+
+def test_what_runs_together_takes_what_the_device_says():
+    seen = []
+
+    def together(action):
+        seen.append(action.parts)
+        return 7 * MS
+
+    lanes = (Processor(GPU, "gpu", lanes=4),)
+    done = run([(plan(), [0, MS, MS])], AllTogether, lanes, together=together)
+    assert seen == [((0, 0, 2),), ((1, 0, 2), (2, 0, 2))]
+    assert [each.finished_ns for each in done.answered] == [7 * MS, 14 * MS, 14 * MS]
+    assert done.busy_ns == {GPU: 14 * MS}
+
+
+def test_a_device_that_says_nothing_of_what_runs_together():
+    with pytest.raises(ConfigError, match="nothing is known of what runs together on 'gpu'"):
+        run([(plan(), [0])], AllTogether, (Processor(GPU, "gpu", lanes=4),))
