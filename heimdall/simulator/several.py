@@ -237,14 +237,20 @@ def several_names() -> list[str]:
     return sorted(path.stem for path in paths.PROFILES.glob("*.toml") if _is_several(path))
 
 
-def load_several(name_or_path: str) -> SeveralDevice:
-    """A bundled device by its name, or a file of one's own. Raises ConfigError for an unknown
-    name, an unreadable file and impossible values."""
+def several_path(name_or_path: str) -> Path:
+    """The file of a bundled device, or one's own. Raises ConfigError for an unknown name."""
     path = Path(name_or_path)
     if path.suffix != ".toml":
         if name_or_path not in several_names():
             raise ConfigError(unknown("device for requests", name_or_path, several_names()))
         path = paths.PROFILES / f"{name_or_path}.toml"
+    return path
+
+
+def load_several(name_or_path: str) -> SeveralDevice:
+    """A bundled device by its name, or a file of one's own. Raises ConfigError for an unknown
+    name, an unreadable file and impossible values."""
+    path = several_path(name_or_path)
     return as_tables(SeveralDevice, path, read_toml(path))
 
 
