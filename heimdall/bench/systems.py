@@ -111,13 +111,15 @@ class Queueing:
     networks are cut for it, and what becomes of ops that a processor does not support (``silent``).
     ``mapped``: each network has a processor of its own. ``busy_skips``: a client waits for its
     answer before it asks again, and what it meant to ask meanwhile is lost (of a closed loop,
-    nothing is)."""
+    nothing is). ``together``: ops of several requests run at the same time, as plans say that are
+    made for the models and the device; so its policy cannot be made of its name alone."""
 
     scheduler: str
     partition: str = "whole"
     silent: str = Silent.NEVER
     mapped: bool = False
     busy_skips: bool = False
+    together: bool = False
 
 
 _QUEUES = {
@@ -140,6 +142,12 @@ _QUEUES = {
     "round-robin-nosubgraphs": Queueing("round-robin", silent=Silent.BACK),
     "fixed": Queueing("fixed", silent=Silent.STAY, mapped=True, busy_skips=True),
     "fixed-many": Queueing("fixed", silent=Silent.BACK, mapped=True, busy_skips=True),
+    # TOP (TPDS '25); one plan for a request of every model, as compilers make it, which waits for
+    # all of them, or leaves the places of others free; one network after the other.
+    "top": Queueing("top", "blocks", together=True),
+    "static-plan": Queueing("static-plan", together=True),
+    "static-plan-free": Queueing("static-plan", together=True),
+    "sequential": Queueing("fcfs"),
 }
 
 
@@ -167,7 +175,8 @@ def parse_system(name: str) -> System:
         return System(name, sharing=sharing)
     if name in _QUEUES:
         row = _QUEUES[name]
-        create(row.scheduler)
+        if not row.together:
+            create(row.scheduler)
         return System(name, row.scheduler, ChunkMode.STATIC, queueing=row)
     kept = name.removesuffix(_REPLACES)
     policy = kept.removesuffix("-nooffload")
@@ -221,7 +230,9 @@ def system_names() -> list[str]:
 
 def queue_names() -> list[str]:
     """The systems that keep a queue of requests."""
-    return [name for name, row in _QUEUES.items() if row.scheduler in SCHEDULERS]
+    return [
+        name for name, row in _QUEUES.items() if row.together or row.scheduler in SCHEDULERS
+    ]
 
 
 def queueing_policies() -> frozenset[str]:

@@ -105,6 +105,10 @@ class SeveralDevice(Table):
         check(found)
         return tuple(found)
 
+    def alone(self) -> tuple[Processor, ...]:
+        """The same, for systems that run one range on each lane of a processor."""
+        return self.list()
+
     def noise(self) -> dict[str, float]:
         """By processor, how much times there vary."""
         return {id: each.noise for id, each in self.processors.items()}
@@ -138,7 +142,7 @@ class SeveralDevice(Table):
     def two(self) -> tuple[Processor, ...]:
         """The processors that policies use which know one GPU and CPU cores. Raises ConfigError
         where there are none."""
-        found = tuple(each for each in self.list() if each.id in PROCESSORS)
+        found = tuple(each for each in self.alone() if each.id in PROCESSORS)
         if not any(each.id == GPU for each in found):
             raise ConfigError(
                 f"device {self.name!r} has no processor {GPU!r}, nothing else is used"

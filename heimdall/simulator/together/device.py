@@ -19,7 +19,9 @@ Its networks are those that are written down op by op (``networks``), and any th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
+from statistics import fmean
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
@@ -31,7 +33,7 @@ from heimdall.simulator.together.networks import ARCHITECTURES, network
 from heimdall.vocabulary.enums import Silent
 from heimdall.vocabulary.events import RunTogether
 from heimdall.vocabulary.plans import StagePlan
-from heimdall.vocabulary.processors import GPU
+from heimdall.vocabulary.processors import GPU, Processor
 
 BLOCKS = "blocks"  # the partition that the architecture itself has
 
@@ -52,6 +54,10 @@ class TogetherDevice(SeveralDevice):
 
     together: TogetherTable
     networks: Mapping[str, NetworkTable] = Field(default_factory=dict)
+
+    def alone(self) -> tuple[Processor, ...]:
+        """Its GPU runs one network at a time for whoever does not group them."""
+        return tuple(replace(each, lanes=1) for each in self.list())
 
     @cached_property
     def gpu(self) -> ConcurrentGpu:
@@ -86,8 +92,7 @@ class TogetherDevice(SeveralDevice):
     @cached_property
     def short_ns(self) -> int:
         """As of other devices: the mean of what networks take."""
-        means = [sum(self.times(name).ns) for name in ARCHITECTURES]
-        return round(sum(means) / len(means))
+        return round(fmean(sum(self.times(name).ns) for name in ARCHITECTURES))
 
     def took(self, action: RunTogether, references: Mapping[str, str]) -> Took:
         """What runs together takes; ``references``: by model, its network."""
