@@ -21,9 +21,9 @@ from typing import ClassVar
 import numpy as np
 
 from heimdall import DNN, App, Detection, Hand, Key, Marker, Pointer, Scene, Scroll, World
-from heimdall.render.mesh import weave
 
 from .content.furniture import CATALOGUE, FABRICS, Room
+from .content.weave import weave
 
 SURFACES = ("dining table", "bed")
 FURNITURE = ("couch", "chair", "potted plant", "tv", "refrigerator")

@@ -77,6 +77,10 @@ def status() -> Status:
     )
 
 
+def couch(scene: Scene, x: float, cloth: np.ndarray) -> None:
+    scene.model("couch.glb", at=(x, 384), width=269, yaw=-20, texture=cloth)
+
+
 def paints(moving: bool) -> dict[str, Paint]:
     """What is drawn over the picture, in the order of shopping's draw."""
     cloth, card = noise(192, 192, 3), noise(120, 300, 4)
@@ -85,9 +89,7 @@ def paints(moving: bool) -> dict[str, Paint]:
     corners = np.array([(440, 250), (606, 250), (606, 316), (440, 316)])
     return {
         "picture": lambda scene, number: None,
-        "couch": lambda scene, number: scene.mesh(
-            "couch", at=(294 + moving * number % 2, 384), width=269, yaw=-20, texture=cloth
-        ),
+        "couch": lambda scene, number: couch(scene, 294 + moving * number % 2, cloth),
         "person in front": lambda scene, number: scene.occlude(masks[number % len(masks)]),
         "box": lambda scene, number: scene.boxes(box),
         "hand": lambda scene, number: scene.hands(fan),
@@ -127,6 +129,10 @@ class Painter:
         self.parts = [*self._paints, "overlay"]
         self._frames = [cv2.GaussianBlur(noise(*PICTURE[::-1], 3), (0, 0), s) for s in (3, 4)]
         self._number = 0
+        self._scene.begin(self._frames[0], 0)
+        for paint in self._paints.values():
+            paint(self._scene, 0)
+        self._scene.settle()  # models are loaded beside the frames
 
     def frame(self, count: int, times: Times) -> None:
         """One frame with ``count`` parts."""

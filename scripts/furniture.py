@@ -1,6 +1,6 @@
-"""Models the bundled furniture: ``python scripts/furniture.py [FOLDER]`` writes assets/content.
+"""Models the bundled furniture: ``python -m scripts.furniture [FOLDER]`` writes assets/content.
 
-Everything is made here, of rounded boxes (`heimdall.render.mesh`) and turned parts, in metres and
+Everything is made here, of rounded boxes (`scripts/rounded.py`) and turned parts, in metres and
 at true size, and is in the public domain (CC0 1.0). What is upholstered has a material `fabric`,
 whose picture an app may replace: ``scene.model("couch.glb", ..., texture={"fabric": image})``.
 How open each place is to the room's light is in the colours of the vertices.
@@ -20,8 +20,9 @@ from typing import Any
 import cv2
 import numpy as np
 
-from heimdall.render.mesh import Part, build, couch_parts, weave
+from apps.content.weave import weave
 from heimdall.system.paths import ASSETS, replace_file
+from scripts.rounded import Part, build
 
 _TILE = 0.62  # metres that a picture of the fabric covers
 _TEXELS = 192  # of a side of the fabric's picture
@@ -55,6 +56,27 @@ MATERIALS: dict[str, tuple[tuple[int, int, int], float, float, float]] = {
     "red": ((150, 70, 58), 0.0, 0.9, 0.0),
     "blue": ((70, 96, 112), 0.0, 0.9, 0.0),
 }
+
+
+def couch_parts() -> list[Part]:
+    """A three-seat couch, 2.1 m wide, in few triangles: llvmpipe takes a microsecond for each,
+    however small. What hides the rest comes first, so that most hidden pixels fail the depth
+    test before they are shaded."""
+    parts = []
+    for x in (-0.561, 0, 0.561):
+        parts.append(
+            Part((x, 0.66, -0.215), (0.545, 0.42, 0.18), 0.075, 0.030, tilt=14, cells=(2, 2, 1))
+        )
+        parts.append(Part((x, 0.395, 0.055), (0.555, 0.16, 0.76), 0.055, 0.022, cells=(2, 1, 2)))
+    for x in (-0.945, 0.945):
+        parts.append(Part((x, 0.395, 0.0), (0.21, 0.51, 0.90), 0.085, 0.008, cells=(1, 2, 2)))
+    parts.append(Part((0, 0.235, 0.0), (1.90, 0.19, 0.84), 0.04, cells=(4, 1, 1)))  # frame
+    parts.append(Part((0, 0.50, -0.375), (1.90, 0.62, 0.19), 0.08, tilt=7, cells=(4, 2, 1)))
+    for x in (-0.90, 0.90):
+        for z in (-0.36, 0.36):
+            leg = Part((x, 0.075, z), (0.055, 0.15, 0.055), 0, wood=True, cells=(1, 1, 1), bends=0)
+            parts.append(leg)
+    return parts
 
 
 def couch() -> list[Piece]:

@@ -8,14 +8,17 @@ from typing import Any, get_args
 
 from heimdall.errors import ConfigError, unknown
 from heimdall.vocabulary.events import Action, Event, Group
-from heimdall.vocabulary.plans import DnnPlan, StagePlan, Utility
+from heimdall.vocabulary.plans import DnnPlan, Exit, StagePlan, Utility
 
 TYPES: dict[str, type] = {
     cls.__name__: cls
-    for cls in (*get_args(Event), *get_args(Action), Group, DnnPlan, StagePlan, Utility)
+    for cls in (*get_args(Event), *get_args(Action), Group, DnnPlan, StagePlan, Exit, Utility)
 }
 # What only some systems use is left out where it says nothing: traces are as they were before.
-_RARE = frozenset({"request", "slo_ns", "replaces", "anew", "queued", "on", "cut_ns", "remote_ns"})
+_RARE = frozenset(
+    {"request", "slo_ns", "replaces", "anew", "queued", "on", "cut_ns", "remote_ns"}
+    | {"exits", "state_bytes", "exit"}
+)
 _FIELDS = {cls: tuple(f.name for f in dataclasses.fields(cls)) for cls in TYPES.values()}
 
 

@@ -313,7 +313,8 @@ class Coordinator:
                 return ""
         else:
             job.stage_costs.learn_tasks(event.tasks)
-        job.tasks, job.task, job.next_op = event.tasks, 0, 0
+        job.tasks, job.task = event.tasks, 0
+        job.begin()
         if event.tasks == 0:
             self._jobs.finish(job, now_ns, out)
         else:

@@ -188,7 +188,12 @@ class Dispatcher:
                 raise self._wrong(chosen, "together with others, which takes a QueuePolicy")
             if job.processor != chosen.processor or not self._jobs.has_room(job.processor):
                 raise self._wrong(chosen, f"which cannot run on {chosen.processor!r} now")
+            if chosen.variant and not job.vary(chosen.variant):
+                raise self._wrong(chosen, f"as {chosen.variant!r}, which it cannot become")
             costs = job.stage_costs
+            if costs.fallback[job.next_op] and job.processor == GPU:  # of the variant's head
+                self._jobs.ready(job, now_ns, out)
+                continue
             last = costs.run_end[job.next_op] if job.processor == GPU else costs.ops
             if not job.next_op < chosen.end_op <= last:
                 may = f"a chunk from op {job.next_op} may end at {last} at most"

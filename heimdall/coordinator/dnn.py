@@ -8,6 +8,7 @@ from dataclasses import replace
 from heimdall.errors import ConfigError, unknown
 from heimdall.schedulers.base import JobView
 from heimdall.schedulers.expected import StageCosts
+from heimdall.schedulers.ways import why_wrong
 from heimdall.vocabulary.enums import Priority
 from heimdall.vocabulary.events import DnnAdjusted
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
@@ -189,6 +190,12 @@ def _validate(plan: DnnPlan) -> None:
                 "fallback marks; profile its network again"
             )
         _validate_processors(stage, where)
+        if why := why_wrong(stage.exits, len(stage.op_ns)):
+            raise ConfigError(f"{where} cannot be used: {why}")
+        if stage.state_bytes and len(stage.state_bytes) != len(stage.op_ns):
+            raise ConfigError(
+                f"{where} has {len(stage.op_ns)} ops, but {len(stage.state_bytes)} sizes of state"
+            )
         times = (*stage.op_ns, stage.cpu_ns, stage.chunk_cost_ns, *stage.cut_ns)
         if min(times) < 0:
             raise ConfigError(f"{where} has a negative latency; profile its network again")

@@ -29,6 +29,7 @@ class Job(JobView):
     last_op_ns: int = 0  # when its last op so far ended
     chunks: int = 0
     placed: tuple[int, int, int] | None = None  # stage, task and op when it was put in the queue
+    exit: str = ""  # the variant that its last network with exits ended as
 
     def happened(self, event: type) -> None:
         """Go on to the state that this type of event or action leads to. Raises CoordinationError
@@ -38,10 +39,40 @@ class Job(JobView):
         except KeyError:
             raise illegal(self.id, self.dnn, self.state, event) from None
 
+    def begin(self) -> None:
+        """Before the first op of its current network, which may end as any of its variants."""
+        self.next_op = self.passed_op = 0
+        self.variant = self.stage_costs.whole
+        self.variants = tuple(self.stage_costs.ways)
+
+    def passed(self, end_op: int) -> bool:
+        """Ops ``[next_op, end_op)`` have run: on to the variant's next; whether there is none."""
+        costs = self.stage_costs
+        if self.variants:
+            ways, passed_op, start = costs.ways, self.passed_op, self.next_op
+            self.variants = tuple(
+                name for name in self.variants if ways[name].next_op[passed_op] == start
+            )
+            if end_op > costs.run_end[start]:  # a processor that never cuts runs the heads, too
+                self.variant = costs.whole
+            self.passed_op, end_op = end_op, ways[self.variant].next_op[end_op]
+            if end_op == costs.ops:
+                self.exit = self.variant
+        self.next_op = end_op
+        return end_op == costs.ops
+
+    def vary(self, variant: str) -> bool:
+        """Go on as another variant; whether it may still become that one."""
+        if variant not in self.variants:
+            return False
+        self.variant = variant
+        self.next_op = self.stage_costs.ways[variant].next_op[self.passed_op]
+        return True
+
     def left(self) -> tuple[int, int, int]:
         """What it still needs on the GPU in all its stages: (GPU ns, ns off the GPU, static
         chunks)."""
-        gpu_ns, other_ns, chunks = left = self.stage_costs.left(self.next_op)
+        gpu_ns, other_ns, chunks = left = self.stage_costs.left(self.next_op, self.variant)
         costs, stage, more = self.owner.costs, self.stage + 1, self.tasks - self.task - 1
         if more == 0 and stage == len(costs):
             return left

@@ -189,7 +189,8 @@ class Jobs:
             self.changed.append(job)
         elif job.owner.plan.queued and job.processor in self._placement.lost:
             job.processor, job.chunk_end_op = job.owner.processor, 0
-            job.next_op = job.next_op if job.processor == GPU else 0  # others never cut
+            if job.processor != GPU:  # others never cut
+                job.begin()
         if job.processor != GPU and not self.binds_late:
             job.remaining_ns = sum(
                 later.off_ns(job.processor) for later in job.owner.costs[job.stage :]
@@ -208,16 +209,18 @@ class Jobs:
 
     def progress(self, job: Job, end_op: int, now_ns: int, out: list[Action]) -> None:
         """Ops up to ``end_op`` are done: on with the task, the next one, the next stage, or end."""
-        job.next_op, job.last_op_ns = end_op, now_ns
+        job.last_op_ns = now_ns
         if end_op == job.chunk_end_op:
             job.chunk_end_op = 0
-        if end_op == job.stage_costs.ops:
+        if job.passed(end_op):
             if job.task + 1 < job.tasks:
-                job.task, job.next_op = job.task + 1, 0
+                job.task += 1
+                job.begin()
             elif job.stage + 1 < len(job.owner.costs):
                 job.happened(Prepare)
-                job.stage, job.task, job.tasks, job.next_op = job.stage + 1, 0, 1, 0
+                job.stage, job.task, job.tasks = job.stage + 1, 0, 1
                 job.stage_costs = job.owner.costs[job.stage]
+                job.begin()
                 job.prepare_ns = now_ns
                 out.append(Prepare(job.id, job.dnn, job.stage))
                 return
@@ -234,7 +237,8 @@ class Jobs:
         stages = len(job.owner.costs)
         out.append(
             Finish(
-                job.id, job.dnn, job.processor, latency_ns, missed, job.chunks, stages, job.request
+                job.id, job.dnn, job.processor, latency_ns, missed, job.chunks, stages, job.request,
+                job.exit,
             )
         )  # fmt: skip
         self._end(job, now_ns, out)
@@ -254,8 +258,9 @@ class Jobs:
     def begin_anew(self, job: Job, why: str, now_ns: int, out: list[Action]) -> None:
         """A job that is ready begins again, on the newest frame. It stays as urgent as it was."""
         job.happened(Prepare)
-        job.stage, job.task, job.tasks, job.next_op, job.chunk_end_op = 0, 0, 1, 0, 0
+        job.stage, job.task, job.tasks, job.chunk_end_op, job.exit = 0, 0, 1, 0, ""
         job.stage_costs, job.prepare_ns = job.owner.costs[0], now_ns
+        job.begin()
         out.append(Prepare(job.id, job.dnn, 0, job.request, why))
 
     def put_back(self, job: Job) -> None:

@@ -169,7 +169,12 @@ class QueueDispatcher:
         job = self._ready(chosen)
         if chosen.processor not in idle:
             raise self._wrong(chosen, f"but {chosen.processor!r} has no free lane")
-        costs, start, end = job.stage_costs, job.next_op, chosen.end_op
+        costs = job.stage_costs
+        if chosen.variant and not job.vary(chosen.variant):
+            raise self._wrong(chosen, f"as {chosen.variant!r}, which it cannot become")
+        start, end = job.next_op, chosen.end_op
+        if costs.ways and end > start:
+            end = self._before_head(costs, chosen.processor, start, end)
         there = start < end <= costs.ops
         expected_ns = costs.on_ns(chosen.processor, start, end) if there else None
         if expected_ns is None:
@@ -183,6 +188,12 @@ class QueueDispatcher:
             expected_ns = costs.on_ns(chosen.processor, start, end) or 0
         idle.remove(chosen.processor)
         self._start(job, end, chosen.processor, expected_ns, reason, now_ns, out)
+
+    @staticmethod
+    def _before_head(costs: StageCosts, processor: str, start: int, end: int) -> int:
+        """Ops ``[start, end)`` without the head of an exit, where the processor cuts networks."""
+        ranges, run_end = costs.on(processor), costs.run_end
+        return min(end, run_end[start]) if ranges is None or ranges.cuts else end
 
     def _ready(self, chosen: Assignment) -> Job:
         job = self._jobs.in_flight.get(chosen.job)

@@ -1,4 +1,4 @@
-"""Meshes that stand still as a picture of their own, copied onto each frame.
+"""Models that stand still as a picture of their own, copied onto each frame.
 
 Software GL takes 4 ms for a couch at 720p, most of it for its many small triangles, and 0.7 ms for
 the copy. Besides, without depth it copies everything else of the frame faster (``pixels``). What

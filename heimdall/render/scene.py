@@ -29,12 +29,10 @@ from heimdall.render.content.model import Model
 from heimdall.render.glyphs import Glyphs, glyph_quads
 from heimdall.render.kept import Kept
 from heimdall.render.layout import Letterbox
-from heimdall.render.mesh import load
 from heimdall.render.plate import MIX
 from heimdall.render.programs import Programs
 from heimdall.render.shapes import Color
 from heimdall.render.solids import SOLIDS, Solid, Solids
-from heimdall.render.stage import Piece
 from heimdall.render.surface import Surface
 from heimdall.render.textures import TextureCache, mask_textures
 from heimdall.tracking import Hit, World
@@ -269,29 +267,6 @@ class Scene:
             return  # corners on one line: nothing to see
         self._layers.append(_Image(image, homography))
 
-    def mesh(
-        self,
-        name: str,
-        at: tuple[float, float],
-        width: float,
-        yaw: float = 0.0,
-        texture: np.ndarray | None = None,
-        lift: float = 0.0,
-    ) -> None:
-        """A lit 3D mesh standing on the picture point ``at`` (its base centre).
-
-        ``width`` is how wide it looks, unturned, in picture pixels; ``yaw`` turns it about its
-        vertical, in degrees, its front to the right; ``texture`` (RGB uint8) replaces its cloth
-        and is sent again only if it is another array object; ``lift`` raises it above its
-        shadow, in picture pixels. Camera model: module ``heimdall.render.stage``.
-        """
-        load(name)
-        if not (np.isfinite([*at, width, yaw, lift]).all() and width > 0):
-            raise AppError(f"mesh {name!r} at {at}, width {width}: give finite numbers, width > 0")
-        if texture is not None:
-            _check_image(texture)
-        self._layers.append(Piece(name, (at[0], at[1]), width, yaw, texture, max(lift, 0.0)))
-
     def model(
         self,
         file: str | Path,
@@ -431,7 +406,7 @@ class Scene:
     def _draw_layers(
         self, layers: Sequence[_Layer], target: moderngl.Framebuffer, kept: bool
     ) -> None:
-        cuts = meshes = 0
+        cuts = solids = 0
         for layer in _merged(layers):
             match layer:
                 case _Bars(rows):
@@ -452,13 +427,13 @@ class Scene:
                     self._images.get(pixels).use(0)
                     self._programs["quad"]["u_homography"] = tuple(homography.T.ravel())
                     self._quads["quad"].render(moderngl.TRIANGLE_FAN, vertices=4)
-                case Piece() | Figure() | Hider() if not kept:
-                    meshes += 1
+                case Figure() | Hider() if not kept:
+                    solids += 1
                     self._solids.draw(layer, self._box, target)
-                case Piece() | Figure() | Hider() if not meshes:  # the first is all of them
-                    meshes += 1
+                case Figure() | Hider() if not solids:  # the first is all of them
+                    solids += 1
                     self._kept.draw()
-                case _Occlusion() if meshes:
+                case _Occlusion() if solids:
                     self._backdrop.draw_again(target, cuts)
                     cuts += 1
 
@@ -492,7 +467,7 @@ class Scene:
 def _in_order(layers: Sequence[_Layer]) -> list[_Layer]:
     """The layers, with planes that hide solids before the first of those, and masks that do, if
     they were called earlier, behind the last."""
-    solid = [i for i, layer in enumerate(layers) if isinstance(layer, Piece | Figure)]
+    solid = [i for i, layer in enumerate(layers) if isinstance(layer, Figure)]
     if not solid:
         return [layer for layer in layers if not isinstance(layer, Hider)]
     first, last = solid[0], solid[-1]

@@ -1,11 +1,11 @@
-"""What stands in the picture: pieces of furniture in the picture plane, models in the world, and
-planes that hide them; one interface to draw all of these."""
+"""What stands in the picture: 3-D models, and planes that hide them; one interface to draw both."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import moderngl
 import numpy as np
@@ -22,11 +22,10 @@ from heimdall.render.content.sending import Picture, Sent
 from heimdall.render.content.stock import Stock
 from heimdall.render.layout import Letterbox
 from heimdall.render.programs import Programs
-from heimdall.render.stage import Piece, Stage
 from heimdall.render.surface import Surface
 
-Solid = Piece | Figure | Hider
-SOLIDS = (Piece, Figure, Hider)
+Solid = Figure | Hider
+SOLIDS = (Figure, Hider)
 
 _STEP = 0.25  # surface pixels; what moves by less stands still
 _LOOK = 6  # every so many pictures the light is looked at
@@ -37,7 +36,6 @@ class Solids:
     """Draws solids, and loads the models among them. Main thread only."""
 
     def __init__(self, surface: Surface, programs: Programs):
-        self.stage = Stage(surface.ctx, programs)
         self._surface, self._programs = surface, programs
         self._figures: Figures | None = None  # once there is a model
         self._stock: Stock | None = None
@@ -74,12 +72,14 @@ class Solids:
                 f"model {file} with scale {scale}, yaw {yaw}, lift {lift}, width {width}, fade "
                 f"{fade}: give finite numbers, scale and width above 0"
             )
+        flat = isinstance(at, tuple | list | np.ndarray)
+        point, pixels = _point(at, width, file) if flat else ((0.0, 0.0), 0.0)
         sent, lit = self._opened().model(file), self._lit()
         if sent is None or lit is None:
             return (sent.model if sent else None), None
         model = sent.model
-        if isinstance(at, tuple | list | np.ndarray):
-            camera, place = placing.in_picture(model, *_point(at, width, file), box.picture)
+        if flat:
+            camera, place = placing.in_picture(model, point, pixels, box.picture)
         else:
             place = placing.pose_of(at)
         if camera is None or camera.pose is None or fade <= 0:
@@ -179,17 +179,13 @@ class Solids:
         """The corners of what they and their shadows cover of the surface, (n, 2) pixels."""
         found = [np.zeros((0, 2), np.float32)]
         for solid in solids:
-            if isinstance(solid, Piece):
-                found.append(self.stage.corners(solid, box))
-            elif self._figures is not None and self._light is not None:
+            if self._figures is not None and self._light is not None:
                 found.append(self._figures.corners(solid, box, self._light[0]))
         return np.concatenate(found)
 
     def draw(self, solid: Solid, box: Letterbox, target: moderngl.Framebuffer) -> None:
         """Draw one; blending is on."""
-        if isinstance(solid, Piece):
-            self.stage.draw(solid, box, target)
-        elif self._figures is not None and self._light is not None:
+        if self._figures is not None and self._light is not None:
             self._figures.draw(solid, box, target, self._light)
 
     def key(self, solids: Sequence[Solid], box: Letterbox) -> tuple[object, ...]:
@@ -197,12 +193,7 @@ class Solids:
         step = _STEP / box.zoom
         key: list[object] = [box, self.scale]
         for solid in solids:
-            # The pixels a cloth is made of are never changed: the array is its version.
-            if isinstance(solid, Piece):
-                x, y, width = (round(length / step) for length in (*solid.at, solid.width))
-                key += [solid.name, x, y, width, solid.yaw, id(solid.texture), solid.lift]
-            else:
-                key += [*key_of(solid, step), *self._light_key()]
+            key += [*key_of(solid, step), *self._light_key()]
         return tuple(key)
 
     def _light_key(self) -> list[object]:
@@ -214,14 +205,11 @@ class Solids:
 
     def trim(self) -> None:
         """Forget cloths that have not been used lately."""
-        self.stage.trim()
         if self._figures is not None:
             self._figures.trim()
 
 
-def _point(
-    at: tuple[float, ...] | list[float] | np.ndarray, width: float | None, file: str | Path
-) -> tuple[tuple[float, float], float]:
+def _point(at: Any, width: float | None, file: str | Path) -> tuple[tuple[float, float], float]:
     if len(at) != 2 or not np.isfinite(at).all():
         raise AppError(f"model {file} at {at}: give a point of the picture, or a pose")
     if width is None:

@@ -49,6 +49,7 @@ class JobView:
     task: int = 0
     tasks: int = 1
     next_op: int = 0
+    passed_op: int = 0  # where its last chunk ended; next_op is the next of its variant from here
     end_op: int = 0  # the chunk proposed for this decision is [next_op, end_op)
     executed_ns: int = 0  # processor time it has had
     remaining_ns: int = 0  # expected processor time of everything left, later stages included
@@ -57,7 +58,8 @@ class JobView:
     gaps: int = 1  # in how many gaps all that is left fits, one after the other (static: chunks)
     beta: float = 1.0  # Eq. 3's beta; under "aging" scaled by content variation
     bonus: float = 0.0  # alpha * C of Eq. 2; zero under "aging"
-    variants: tuple[str, ...] = ()  # early-exit alternatives, where a network has them
+    variant: str = ""  # of the current stage's network, where that has early exits
+    variants: tuple[str, ...] = ()  # those that it may still end as, least accurate first
     request: int | None = None  # of a queued DNN
 
     def utility_at(self, now_ns: int) -> float:
@@ -103,7 +105,8 @@ class View:
 
 @dataclass(slots=True)  # not frozen: made in every decision, and that takes thrice as long
 class Assignment:
-    """Run ``[next_op, end_op)`` of a job on ``processor`` (``variant``: an early exit).
+    """Run ``[next_op, end_op)`` of a job on ``processor``. ``variant``: one of the job's variants
+    to go on as, "" for the one it is; ``next_op`` is that one's next from ``passed_op`` on.
 
     Several with ``group`` or ``stage`` (or ``ops``) run together, on a processor that has a lane
     for each group: stages one after the other, the groups of a stage at the same time. ``ops``: the

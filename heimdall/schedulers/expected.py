@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 
 from heimdall.schedulers.ranges import Ranges, Whole, lone_ns
+from heimdall.schedulers.ways import borders, ways
 from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import CPU, GPU, REMOTE
 
@@ -49,6 +50,8 @@ class StageCosts:
 
     ``run_end[i]``: where the run of ops of op i's kind (GPU or fallback) ends, for what is handed
     to a processor may not cross it. ``chunk_end[i]``: where the static chunk that holds op i ends.
+    ``ways``: the variants of a network with early exits, by name; both ends respect their heads.
+    What is said of the whole network is then said of the last one, which skips all heads.
     """
 
     __slots__ = (
@@ -57,6 +60,7 @@ class StageCosts:
         "_gpu_sums",
         "_gpu_total",
         "_has_fallback",
+        "_left_on",
         "_lone_ns",
         "_ranges",
         "_runs_left",
@@ -72,6 +76,8 @@ class StageCosts:
         "plan",
         "run_end",
         "tasks",
+        "ways",
+        "whole",
     )
 
     def __init__(self, plan: StagePlan) -> None:
@@ -86,23 +92,38 @@ class StageCosts:
         self._gpu_sums = list(accumulate((0 if off else ns for ns, off in pairs), initial=0))
         self._gpu_total = max(self._gpu_sums[-1], 1)
         self._fallback_sums = list(accumulate((ns if off else 0 for ns, off in pairs), initial=0))
-        self.run_end, self._runs_left = _runs(plan.fallback)
+        self.run_end, self._runs_left = _runs(plan.fallback, borders(plan.exits))
         self._gpu_left = [
             self._gpu_sums[-1] - done_ns + plan.chunk_cost_ns * runs
             for done_ns, runs in zip(self._gpu_sums, self._runs_left, strict=True)
         ]
         self._has_fallback = any(plan.fallback)
+        self.ways = ways(plan.exits, self.ops)
+        self.whole = plan.exits[-1].name if plan.exits else ""
+        for way in self.ways.values():
+            way.measure(plan.op_ns, plan.fallback, self.run_end, plan.chunk_cost_ns)
+        if self.ways:
+            self._gpu_left = self.ways[self.whole].gpu_left
+            self._gpu_total = max(self._gpu_left[0], 1)
         self._ranges = {
             processor: Ranges(op_ns, plan.cut_ns, plan.chunk_cost_ns)
             for processor, op_ns in plan.on
         }
+        self._left_on: dict[tuple[str, str], list[int | None]] = {}
         self._lone_ns: int | None = None
         self.learnt = 0  # how often ratios of actual to profiled times have changed
         self.recut(plan.chunks)
 
     def recut(self, chunks: Iterable[tuple[int, int]]) -> None:
         """Use another static partition from now on."""
-        self.chunk_end, self.chunks_left = _static_chunks(chunks, self.fallback, self.run_end)
+        self.chunk_end, self.chunks_left = _static_chunks(
+            chunks, self.fallback, self.run_end, borders(self.plan.exits)
+        )
+        self._left_on.clear()
+        for way in self.ways.values():
+            way.recut(self.chunk_end, self.fallback)
+        if self.ways:
+            self.chunks_left = self.ways[self.whole].chunks_left
 
     def block_end(self, op: int) -> int:
         """Where the part of its chunk that ``op`` is in ends: before fallback ops."""
@@ -113,7 +134,7 @@ class StageCosts:
         """A range with all that lies in it: its GPU ops, a wait for each run of them, and its
         fallback ops."""
         waits = self._runs_left[start] - self._runs_left[end]
-        if end < self.ops and not self.fallback[end] and not self.fallback[end - 1]:
+        if not self.fallback[end - 1] and self.run_end[end - 1] > end:
             waits += 1  # the run goes on behind the end
         work_ns = self._gpu_sums[end] - self._gpu_sums[start] + waits * self.chunk_cost_ns
         return int(work_ns * self.gpu_ratio.value) + self.fallback_ns(start, end)
@@ -168,12 +189,52 @@ class StageCosts:
         if self._lone_ns is None:
             self.on(GPU)
             found = lone_ns(list(self._ranges.values()), self.chunk_end, self.ops)
+            if self.ways:
+                found = self._lone_whole_ns()
             self._lone_ns = sum(self.left(0)[:2]) if found is None else found
         return self._lone_ns
 
-    def left(self, next_op: int) -> tuple[int, int, int]:
+    def _lone_whole_ns(self) -> int | None:
+        """The whole network without its heads, on its fastest processor."""
+        found = []
+        for ranges in self._ranges.values():
+            spans = self.plan.exits[-1].ranges if ranges.cuts else ((0, self.ops),)
+            parts = [ranges.profiled_ns(start, end) for start, end in spans]
+            if None not in parts:
+                found.append(sum(part or 0 for part in parts))
+        return min(found, default=None)
+
+    def left_on(self, processor: str, op: int, variant: str = "") -> int | None:
+        """All of a variant (by default: of the whole network) from ``op`` on, on a processor and
+        chunk by chunk, expected; None where an op of it is not supported."""
+        found = self._left_on.get((processor, variant))
+        if found is None:
+            found = self._left_on[processor, variant] = self._suffixes(processor, variant)
+        left_ns = found[op]
+        return None if left_ns is None else int(left_ns * self._ranges[processor].ratio)
+
+    def _suffixes(self, processor: str, variant: str) -> list[int | None]:
+        """``left_on`` of every op, as profiled."""
+        ranges, way = self.on(processor), self.ways.get(variant or self.whole)
+        left: list[int | None] = [None] * self.ops + [0]
+        for op in range(self.ops - 1, -1, -1):
+            start = op if way is None else way.next_op[op]
+            if start > op:
+                left[op] = left[start]
+            elif ranges is not None:
+                end = self.block_end(op) if ranges.cuts else self.ops
+                ns, rest_ns = ranges.profiled_ns(op, end), left[end]
+                left[op] = None if ns is None or rest_ns is None else ns + rest_ns
+        return left
+
+    def left(self, next_op: int, variant: str = "") -> tuple[int, int, int]:
         """Everything from ``next_op`` on: (ns on the GPU, in as few chunks as fallback ops allow,
-        ns of fallback ops, static chunks)."""
+        ns of fallback ops, static chunks). Of a variant: by default of the whole network."""
+        if self.ways:
+            way, op = self.ways[variant or self.whole], next_op
+            gpu_ns = int(way.gpu_left[op] * self.gpu_ratio.value)
+            other_ns = int(way.fallback_left[op] * self.fallback_ratio.value)
+            return gpu_ns, other_ns, way.chunks_left[op]
         gpu_ns = int(self._gpu_left[next_op] * self.gpu_ratio.value)
         other_ns = self.fallback_ns(next_op, self.ops) if self._has_fallback else 0
         return gpu_ns, other_ns, self.chunks_left[next_op]
@@ -233,26 +294,32 @@ class StageCosts:
         self.tasks += 0.2 * (tasks - self.tasks)
 
 
-def _runs(fallback: tuple[bool, ...]) -> tuple[list[int], list[int]]:
-    """For each op: where the run of its kind ends, and how many GPU runs are left from it."""
+def _runs(fallback: tuple[bool, ...], borders: frozenset[int]) -> tuple[list[int], list[int]]:
+    """For each op: where the run of its kind ends, and how many GPU runs are left from it. No run
+    crosses a border."""
     count = len(fallback)
     ends, left = [count] * count, [0] * (count + 1)
     for i in range(count - 1, -1, -1):
-        opens = i + 1 == count or fallback[i] != fallback[i + 1]
+        opens = i + 1 == count or fallback[i] != fallback[i + 1] or i + 1 in borders
         ends[i] = i + 1 if opens else ends[i + 1]
         left[i] = left[i + 1] + (1 if opens and not fallback[i] else 0)
     return ends, left
 
 
 def _static_chunks(
-    chunks: Iterable[tuple[int, int]], fallback: tuple[bool, ...], run_end: list[int]
+    chunks: Iterable[tuple[int, int]],
+    fallback: tuple[bool, ...],
+    run_end: list[int],
+    borders: frozenset[int],
 ) -> tuple[list[int], list[int]]:
     """For each op: where its chunk of the partition ends (without one: its run), and how many
     chunks with work for the GPU are left."""
     count = len(run_end)
     ends, left = list(run_end), [0] * (count + 1)
     for start, end in chunks:
-        ends[start:end] = [end] * (end - start)
+        for border in (*sorted(op for op in borders if start < op < end), end):
+            ends[start:border] = [border] * (border - start)
+            start = border
     on_gpu = False  # anything from here to the end of the chunk
     for i in range(count - 1, -1, -1):
         if ends[i] == i + 1:

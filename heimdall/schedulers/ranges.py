@@ -12,6 +12,7 @@ class Ranges:
     """One network on one processor: prefix sums, where it lacks ops, and one ratio of actual to
     profiled time. ``cut_ns[i]``: what it costs to begin at op i, where that is not the first."""
 
+    cuts = True  # whether it runs parts of the network, too
     __slots__ = ("_chunk_cost_ns", "_cut_ns", "_sums", "_supported_to", "ratio")
 
     def __init__(
@@ -50,6 +51,7 @@ class Ranges:
 class Whole(Ranges):
     """A processor that runs the network only as a whole."""
 
+    cuts = False
     __slots__ = ()
 
     def __init__(self, ops: int, whole_ns: int) -> None:

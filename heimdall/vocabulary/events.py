@@ -303,6 +303,7 @@ class Finish:
     chunks: int  # how many chunks its GPU work was cut into
     stages: int = 1
     request: int | None = None
+    exit: str = ""  # the variant of its network that ran, where that has early exits
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,16 @@ class Utility:
 
 
 @dataclass(frozen=True, slots=True)
+class Exit:
+    """A variant of a network (Pantheon, section 3.1): the op ranges that run, half-open and in
+    order; ops between them, the heads of other exits, are skipped."""
+
+    name: str
+    ranges: tuple[tuple[int, int], ...]
+    accuracy: float  # 0..1
+
+
+@dataclass(frozen=True, slots=True)
 class StagePlan:
     """What is known about one network of a DNN before it runs (from its profile)."""
 
@@ -38,6 +48,10 @@ class StagePlan:
     cut_ns: tuple[int, ...] = ()
     # The whole network on the remote server, from here and back; None: it is not there.
     remote_ns: int | None = None
+    # Its variants, least accurate first, the whole network last; empty: all ops run, always.
+    exits: tuple[Exit, ...] = ()
+    # Bytes alive where the network is cut before op i: what a job that was preempted there keeps.
+    state_bytes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,9 @@ def test_nothing_that_es_lacks_is_called(called):
         scene.background(np.zeros((18, 32, 3), np.uint8), mask)
         scene.boxes([Detection("cup", 0.9, (10, 10, 60, 60))])
         scene.mask(mask, "#ff0000")
-        scene.mesh("couch", at=(160, 150), width=80)
+        scene.model("couch.glb", at=(160, 150), width=80)
+        scene.settle()
+        scene.model("couch.glb", at=(160, 150), width=80)
         scene.occlude(mask)
         scene.picture(
             np.full((4, 4, 4), 200, np.uint8), np.array([[9, 9], [30, 9], [30, 30], [9, 30]])

@@ -1,11 +1,11 @@
-"""Meshes that stand still are copied from a picture of their own, and look the same."""
+"""Models that stand still are copied from a picture of their own, and look the same."""
 
 import numpy as np
 import pytest
 
 from heimdall.models.results import Mask
 from heimdall.render import Scene
-from heimdall.render.stage import Stage
+from heimdall.render.content.figures import Figures
 
 GREEN = np.full((32, 32, 3), (0, 255, 0), np.uint8)
 RED = np.full((32, 32, 3), (255, 0, 0), np.uint8)
@@ -17,6 +17,10 @@ class Run:
 
     def __init__(self, surface):
         self.surface, self.scene, self.number = surface, Scene(surface), 0
+        self.scene.estimates_light = False
+        self.scene.begin(np.full((360, 640, 3), 128, np.uint8), 0)
+        couch()(self.scene)
+        self.scene.settle()
 
     def frame(self, *layers, grey=128):
         """The picture."""
@@ -31,7 +35,7 @@ class Run:
 
 def couch(**options):
     placed = {"at": (320, 260), "width": 260, "texture": GREEN} | options
-    return lambda scene: scene.mesh("couch", **placed)
+    return lambda scene: scene.model("couch.glb", **placed)
 
 
 @pytest.fixture
@@ -41,14 +45,14 @@ def run(headless):
 
 @pytest.fixture
 def drawings(monkeypatch):
-    """How often a mesh was drawn rather than copied."""
-    drawn, draw = [], Stage.draw
+    """How often a model was drawn rather than copied; ``run`` has loaded it before."""
+    drawn, draw = [], Figures.draw
 
     def counted(*arguments):
         drawn.append(1)
         draw(*arguments)
 
-    monkeypatch.setattr(Stage, "draw", counted)
+    monkeypatch.setattr(Figures, "draw", counted)
     return drawn
 
 
@@ -62,7 +66,7 @@ def directly_drawn(surface, *layers, grey=128):
 
 def test_a_couch_that_stands_still_is_kept_and_looks_as_drawn(run, drawings):
     if not run.surface.software:
-        pytest.skip("only software GL keeps pictures of meshes")
+        pytest.skip("only software GL keeps pictures of models")
     frames = [run.frame(couch()) for _ in range(5)]
     assert len(drawings) == 2  # before it was known to stand still, and to be kept
     expected = directly_drawn(run.surface, couch())
@@ -113,7 +117,7 @@ def test_people_stand_in_front_of_a_couch(run):
     assert np.abs(picture - directly_drawn(run.surface, couch(), person)).max() <= 6
 
 
-def test_meshes_with_something_between_them_are_drawn_in_their_order(run):
+def test_models_with_something_between_them_are_drawn_in_their_order(run):
     def label(scene):
         scene.text("between", (300, 250), size=40, color="#ff0000", background=None)
 

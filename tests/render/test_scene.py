@@ -286,17 +286,19 @@ def test_layers_stay_inside_the_camera_picture(surface):
 
 def test_nothing_of_a_frame_stays_for_the_next(surface, grey):
     scene = Scene(surface)
-    drawn(surface, grey, lambda s: s.mesh("couch", (160, 120), 150), 1, scene)
+    square = np.array([[100, 50], [200, 50], [200, 150], [100, 150]])
+    drawn(surface, grey, lambda s: s.polygons([square], "#ff0000"), 1, scene)
     assert (drawn(surface, grey, sequence=2, scene=scene) == 128).all()
 
 
 @pytest.mark.parametrize(
     "paint",
     [
-        lambda scene: scene.mesh("sofa", (0, 0), 10),
-        lambda scene: scene.mesh("couch", (0, 0), 0),
-        lambda scene: scene.mesh("couch", (float("nan"), 0), 10),
-        lambda scene: scene.mesh("couch", (0, 0), 10, texture=np.zeros((4, 4), np.uint8)),
+        lambda scene: scene.model("couch.glb", (0, 0), width=0),
+        lambda scene: scene.model("couch.glb", (float("nan"), 0), width=10),
+        lambda scene: scene.model(
+            "couch.glb", (0, 0), width=10, texture=np.zeros((4, 4), np.uint8)
+        ),
         lambda scene: scene.polygons([np.zeros(3)]),
         lambda scene: scene.polygons([np.zeros((3, 2))], "red"),
         lambda scene: scene.polygons([np.zeros((3, 2))], (255, 0, 0)),

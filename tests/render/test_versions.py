@@ -102,9 +102,12 @@ def test_both_kinds_draw_the_same_picture(monkeypatch):
         with surface:
             scene = Scene(surface)
             scene.begin(np.full((180, 320, 3), 128, np.uint8), 1)
+            scene.model("couch.glb", at=(160, 150), width=120)
+            scene.settle()
+            scene.begin(np.full((180, 320, 3), 128, np.uint8), 1)
             mask = Mask(np.tri(18, 32, dtype=np.float32))
             scene.mask(mask, "#ff0000")
-            scene.mesh("couch", at=(160, 150), width=120, yaw=20)
+            scene.model("couch.glb", at=(160, 150), width=120, yaw=20)
             scene.occlude(mask)
             scene.boxes([Detection("cup", 0.9, (200, 20, 300, 100))])
             scene.render()

@@ -1,13 +1,11 @@
 """The bundled furniture is what its script makes, at true size."""
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
 
 from heimdall.render.content.reading import read
-from heimdall.system.paths import ASSETS, ROOT
+from heimdall.system.paths import ASSETS
 
 SIZES = {  # width, height and depth in metres
     "couch": (2.1, 0.87, 0.95),
@@ -20,13 +18,7 @@ SIZES = {  # width, height and depth in metres
 
 @pytest.fixture(scope="module")
 def furniture():
-    script = ROOT / "scripts" / "furniture.py"
-    if not script.exists():
-        pytest.skip("scripts are not installed")
-    spec = importlib.util.spec_from_file_location("furniture", script)
-    module = sys.modules["furniture"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return pytest.importorskip("scripts.furniture", reason="scripts are not installed")
 
 
 def test_every_piece_is_bundled(furniture):

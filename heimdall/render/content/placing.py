@@ -16,9 +16,10 @@ from heimdall.capture.lens import Camera, Pose
 from heimdall.errors import AppError
 from heimdall.render.content.model import Model
 from heimdall.render.layout import Letterbox
-from heimdall.render.stage import FIELD_OF_VIEW, PITCH
 
 NEAR, FAR = 0.02, 1000.0  # metres
+# Degrees, of the guessed camera over a picture: about as a person looks at a table or floor.
+FIELD_OF_VIEW, PITCH = 60.0, 24.0
 _FLIP = np.diag([1.0, -1.0, -1.0])  # y up, z to the viewer <-> y down, z into the picture
 
 

@@ -1,4 +1,4 @@
-"""Furniture made of rounded boxes: the couch, modelled here, in metres.
+"""Furniture made of rounded boxes, in metres: the geometry of scripts/furniture.py.
 
 Model space: x right, y up, z to the front; the base centre is the origin and the floor is
 y = 0. Each part is a box with a rounding radius, whose exact distance is known, so the distance
@@ -8,28 +8,20 @@ occlusion, stored per vertex: free when drawn) and the hidden triangles that are
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
-
-from heimdall.errors import AppError, unknown
 
 
 @dataclass(frozen=True)
 class Mesh:
-    """Triangles with smooth normals; ``half_size`` is half the base's width and depth."""
+    """Triangles with smooth normals."""
 
     positions: np.ndarray  # (n, 3) float32, metres
     normals: np.ndarray  # (n, 3) float32, unit
     uvs: np.ndarray  # (n, 2) float32, metres on the cloth
     openness: np.ndarray  # (n,) float32, 1 in the open to 0 in a fold
-    triangles: np.ndarray  # (m, 3) uint32, counter-clockwise from outside: cloth, then wood
-    cloth_triangles: int
-    width: float
-    half_size: tuple[float, float]
-    height: float
+    triangles: np.ndarray  # (m, 3) uint32, counter-clockwise from outside
 
 
 @dataclass(frozen=True)
@@ -58,30 +50,8 @@ class Part:
         return outside + np.minimum(beyond.max(axis=1), 0) - self.radius
 
 
-def couch_parts() -> list[Part]:
-    """A three-seat couch, 2.1 m wide, in few triangles: llvmpipe takes a microsecond for each,
-    however small. What hides the rest comes first, so that most hidden pixels fail the depth
-    test before they are shaded."""
-    parts = []
-    for x in (-0.561, 0, 0.561):
-        parts.append(
-            Part((x, 0.66, -0.215), (0.545, 0.42, 0.18), 0.075, 0.030, tilt=14, cells=(2, 2, 1))
-        )
-        parts.append(Part((x, 0.395, 0.055), (0.555, 0.16, 0.76), 0.055, 0.022, cells=(2, 1, 2)))
-    for x in (-0.945, 0.945):
-        parts.append(Part((x, 0.395, 0.0), (0.21, 0.51, 0.90), 0.085, 0.008, cells=(1, 2, 2)))
-    parts.append(Part((0, 0.235, 0.0), (1.90, 0.19, 0.84), 0.04, cells=(4, 1, 1)))  # frame
-    parts.append(Part((0, 0.50, -0.375), (1.90, 0.62, 0.19), 0.08, tilt=7, cells=(4, 2, 1)))
-    for x in (-0.90, 0.90):
-        for z in (-0.36, 0.36):
-            leg = Part((x, 0.075, z), (0.055, 0.15, 0.055), 0, wood=True, cells=(1, 1, 1), bends=0)
-            parts.append(leg)
-    return parts
-
-
 def build(parts: list[Part]) -> Mesh:
     """The visible triangles of all parts as one mesh."""
-    parts = sorted(parts, key=lambda part: part.wood)
     pieces = [_visible(index, parts) for index in range(len(parts))]
     sizes = [len(piece[0]) for piece in pieces]
     starts = np.cumsum([0, *sizes[:-1]])
@@ -91,17 +61,12 @@ def build(parts: list[Part]) -> Mesh:
     triangles = np.concatenate(
         [piece[3] + start for piece, start in zip(pieces, starts, strict=True)]
     )
-    half = np.abs(positions[:, [0, 2]]).max(axis=0)
     return Mesh(
         positions.astype(np.float32),
         normals.astype(np.float32),
         uvs.astype(np.float32),
         _openness(positions, normals, parts).astype(np.float32),
         triangles.astype(np.uint32),
-        sum(len(piece[3]) for part, piece in zip(parts, pieces, strict=True) if not part.wood),
-        width=2 * float(half[0]),
-        half_size=(float(half[0]), float(half[1])),
-        height=float(positions[:, 1].max()),
     )
 
 
@@ -206,30 +171,3 @@ def _openness(positions: np.ndarray, normals: np.ndarray, parts: list[Part]) -> 
         nearest = np.minimum(nearest, probe[:, 1])
         blocked += weight * np.maximum(step - np.maximum(nearest, 0), 0)
     return np.clip(1 - 1.35 * blocked, 0.12, 1)
-
-
-_PIECES: dict[str, Callable[[], list[Part]]] = {"couch": couch_parts}
-
-
-@cache
-def load(name: str) -> Mesh:
-    """The piece of that name, built once."""
-    if name not in _PIECES:
-        raise AppError(unknown("mesh", name, _PIECES))
-    return build(_PIECES[name]())
-
-
-def weave(size: int = 256, seed: int = 3) -> np.ndarray:
-    """The couch's own cloth: a coarse teal weave, RGB uint8 (size, size, 3), seamless."""
-    rng = np.random.default_rng(seed)
-    threads = size // 6
-    row, column = np.mgrid[0:size, 0:size] / size * threads
-    over = (row.astype(int) + column.astype(int)) % 2 == 0
-    round_warp = np.sin(np.pi * (column % 1)) ** 0.6
-    round_weft = np.sin(np.pi * (row % 1)) ** 0.6
-    light = np.where(over, round_warp, round_weft) * 0.34 + 0.72
-    tone = rng.normal(0, 0.05, (2, threads))
-    light += np.where(over, tone[0][column.astype(int)], tone[1][row.astype(int)])
-    light += rng.normal(0, 0.02, (size, size))
-    base = np.array([60, 104, 112]) * np.where(over, 1.0, 0.93)[..., None]
-    return np.clip(base * light[..., None], 0, 255).astype(np.uint8)
