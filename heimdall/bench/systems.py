@@ -230,9 +230,7 @@ def system_names() -> list[str]:
 
 def queue_names() -> list[str]:
     """The systems that keep a queue of requests."""
-    return [
-        name for name, row in _QUEUES.items() if row.together or row.scheduler in SCHEDULERS
-    ]
+    return [name for name, row in _QUEUES.items() if row.together or row.scheduler in SCHEDULERS]
 
 
 def queueing_policies() -> frozenset[str]:

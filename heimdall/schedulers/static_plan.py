@@ -27,7 +27,7 @@ class StaticPlan(QueuePolicy):
         return {"models": list(self.models), "stages": groups, "waits": self.waits}
 
     def select(self, view: QueueView, now_ns: int) -> Choice | None:  # type: ignore[override]
-        if GPU not in view.idle:
+        if view.running or GPU not in view.idle:
             return None
         first: dict[str, JobView] = {}
         for job in view.queue:

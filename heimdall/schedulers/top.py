@@ -96,14 +96,17 @@ def apart(task: Task, plan: Plan) -> Plan:
 
 class Top(QueuePolicy):
     """``actor`` decides, ``stages`` says how the ops of a combined block run; ``stages_hash`` is a
-    part of what a replay needs, as the actor's is."""
+    part of what a replay needs, as the actor's is. ``always``: the actor is asked at every step,
+    which lets it learn."""
 
     name = "top"
     partition = "blocks"
 
-    def __init__(self, actor: Actor, stages: Stager, stages_hash: str = "") -> None:
+    def __init__(
+        self, actor: Actor, stages: Stager, stages_hash: str = "", *, always: bool = False
+    ) -> None:
         self.actor, self.task, self._stages = actor, actor.task, stages
-        self._stages_hash = stages_hash
+        self._stages_hash, self._always = stages_hash, always
         self.plan: Plan | None = None
         self._samples: deque[tuple[float, ...]] = deque(maxlen=self.task.samples)
         self._sampled_ns = self._decided_ns = -(1 << 62)
@@ -113,7 +116,7 @@ class Top(QueuePolicy):
         return {"actor": self.actor.hash, "stages": self._stages_hash}
 
     def select(self, view: QueueView, now_ns: int) -> Choice | None:  # type: ignore[override]
-        if GPU not in view.idle:
+        if view.running or GPU not in view.idle:
             return None
         waiting = dict.fromkeys(self.task.models, 0)
         at: dict[Member, JobView] = {}  # the first that is to begin a block
@@ -129,7 +132,7 @@ class Top(QueuePolicy):
         self._sample(at, waiting, now_ns)
         if self.plan is None or (
             now_ns >= self._decided_ns + _PAUSE_NS
-            and variance(list(waiting.values())) > self.task.threshold
+            and (self._always or variance(list(waiting.values())) > self.task.threshold)
         ):
             self._decide(now_ns)
         return self._next(at, view, now_ns)

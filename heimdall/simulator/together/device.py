@@ -98,16 +98,8 @@ class TogetherDevice(SeveralDevice):
         """What runs together takes; ``references``: by model, its network."""
         ns = filled_ns = 0.0
         for groups in action.stages:
-            stage = stage_took(
-                (
-                    (
-                        self.times(references[group.dnn]),
-                        [op for start, end in group.ops for op in range(start, end)],
-                    )
-                    for group in groups
-                ),
-                self.gpu.contention,
-            )
+            parts = [self.times(references[group.dnn]).group(group.ops) for group in groups]
+            stage = stage_took(parts, self.gpu.contention)
             ns, filled_ns = ns + stage.ns, filled_ns + stage.filled_ns
         return Took(ns, filled_ns)
 

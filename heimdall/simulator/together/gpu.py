@@ -9,15 +9,13 @@ the sum of occupancy x time; and each hinders the others a little (contention).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from heimdall.simulator.together.layers import Network, Operator
 
 TILE = 2048  # outputs that a work-group computes: 256 threads with 8 each
-
-Group = Sequence[int]  # numbers of ops, which run one after the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +39,6 @@ class ConcurrentGpu:
         return min(1.0, -(-prod(op.output) // TILE) / self.work_groups)
 
 
-class OpTimes:
-    """The ops of a network on a GPU. ``ns``: of each op alone; ``filled_ns``: occupancy x that."""
-
-    def __init__(self, gpu: ConcurrentGpu, network: Network) -> None:
-        self.contention = gpu.contention
-        self.ns = [gpu.alone_ns(op) for op in network.ops]
-        pairs = zip(network.ops, self.ns, strict=True)
-        self.filled_ns = [gpu.occupancy(op) * ns for op, ns in pairs]
-
-
 @dataclass(frozen=True, slots=True)
 class Took:
     """``ns``, and of it the share of the GPU that was filled, in ns of a full one."""
@@ -59,13 +47,27 @@ class Took:
     filled_ns: float
 
 
-def stage_took(groups: Iterable[tuple[OpTimes, Group]], contention: float) -> Took:
+class OpTimes:
+    """The ops of a network on a GPU. ``ns``: of each op alone; ``filled_ns``: occupancy x that."""
+
+    def __init__(self, gpu: ConcurrentGpu, network: Network) -> None:
+        self.contention = gpu.contention
+        self._of: dict[tuple[tuple[int, int], ...], Took] = {}
+        self.ns = [gpu.alone_ns(op) for op in network.ops]
+        pairs = zip(network.ops, self.ns, strict=True)
+        self.filled_ns = [gpu.occupancy(op) * ns for op, ns in pairs]
+
+    def group(self, ranges: tuple[tuple[int, int], ...]) -> Took:
+        """A group of ops, which run one after the other."""
+        if ranges not in self._of:
+            ops = [op for start, end in ranges for op in range(start, end)]
+            filled_ns = sum(self.filled_ns[op] for op in ops)
+            self._of[ranges] = Took(sum(self.ns[op] for op in ops), filled_ns)
+        return self._of[ranges]
+
+
+def stage_took(groups: Sequence[Took], contention: float) -> Took:
     """A stage of groups that run at the same time."""
-    longest_ns = filled_ns = 0.0
-    count = 0
-    for times, ops in groups:
-        longest_ns = max(longest_ns, sum(times.ns[op] for op in ops))
-        filled_ns += sum(times.filled_ns[op] for op in ops)
-        count += 1
-    ns = max(longest_ns, filled_ns) * (1 + contention * (count - 1))
-    return Took(ns, filled_ns)
+    filled_ns = sum(group.filled_ns for group in groups)
+    ns = max(max(group.ns for group in groups), filled_ns)
+    return Took(ns * (1 + contention * (len(groups) - 1)), filled_ns)

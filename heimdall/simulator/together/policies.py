@@ -75,14 +75,12 @@ def top(device: TogetherDevice, references: References, actor: str | None) -> To
         )
     loaded = OnnxActor(actor_path(actor))
     loaded.check(tuple(references.values()), task_of(device, references).blocks, device.name)
-    stager = OnnxStager(loaded.path)
+    stager = OnnxStager(loaded.path.parent / loaded.about.stages)
     stages = Stager(device, references, stager.cut)
     return Top(loaded.named(tuple(references)), stages, stager.hash)
 
 
-def made(
-    name: str, device: TogetherDevice, references: References, actor: str | None
-) -> Scheduler:
+def made(name: str, device: TogetherDevice, references: References, actor: str | None) -> Scheduler:
     """The policy of a system that runs operators together."""
     if name == Top.name:
         return top(device, references, actor)

@@ -63,8 +63,8 @@ class Block:
     def __init__(self, network: Network, start: int, end: int, times: OpTimes) -> None:
         self.network, self.start, self.end = network, start, end
         self.ops = network.ops[self.start : self.end]
-        self._ns = times.ns[self.start : self.end]
-        self._filled_ns = times.filled_ns[self.start : self.end]
+        self.ns = times.ns[self.start : self.end]
+        self.filled_ns = times.filled_ns[self.start : self.end]
         self.contention = times.contention
         self.needs = [
             [need - self.start for need in op.needs if need >= self.start] for op in self.ops
@@ -103,8 +103,8 @@ class Block:
         groups = [[op for op in range(len(self.ops)) if tail >> op & 1] for tail in tails]
         if not groups:
             return _NOTHING
-        lengths = [sum(self._ns[op] for op in group) for group in groups]
-        filled_ns = sum(self._filled_ns[op] for group in groups for op in group)
+        lengths = [sum(self.ns[op] for op in group) for group in groups]
+        filled_ns = sum(self.filled_ns[op] for group in groups for op in group)
         return Part(
             sum(tails),
             tuple(tuple(self.start + op for op in group) for group in groups),
@@ -177,7 +177,7 @@ class Combined:
     @cached_property
     def alone_ns(self) -> float:
         """All its ops, one after the other."""
-        return sum(sum(block._ns) for block in self.blocks)
+        return sum(sum(block.ns) for block in self.blocks)
 
 
 def _in_order(parts: Sequence[Part]) -> list[Part]:

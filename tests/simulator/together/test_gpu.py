@@ -44,13 +44,12 @@ def test_an_op_fills_what_its_work_groups_fill():
 def test_a_stage_takes_its_longest_group_or_as_long_as_the_gpu_is_full():
     times = OpTimes(SLOW_MEMORY, ops(1, 1, 1))
     one = times.ns[0]
-    both = stage_took([(times, [0]), (times, [1, 2])], contention=0.1)
+    both = stage_took([times.group(((0, 1),)), times.group(((1, 3),))], contention=0.1)
     assert both.ns == pytest.approx(2 * one * 1.1)
     assert both.filled_ns == pytest.approx(3 * one * 0.01)
     full = OpTimes(ConcurrentGpu(1e9, 1e6, 1e3, 1, 0.1), ops(1, 1, 1))
-    assert stage_took([(full, [0]), (full, [1]), (full, [2])], 0.1).ns == pytest.approx(
-        3 * one * 1.2
-    )
+    three = [full.group(((op, op + 1),)) for op in range(3)]
+    assert stage_took(three, 0.1).ns == pytest.approx(3 * one * 1.2)
 
 
 def test_it_is_fitted_to_the_6_ms_of_resnet_50_on_an_rtx_3080():
