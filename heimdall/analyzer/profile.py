@@ -159,5 +159,4 @@ def to_stage_plan(
 
 def recut(plan: StagePlan, cut: Cut) -> StagePlan:
     """The same network, cut another way."""
-    costs = OpCosts(plan.op_ns, plan.fallback, plan.chunk_cost_ns, plan.cut_ns)
-    return replace(plan, chunks=cut.of(costs))
+    return replace(plan, chunks=cut.of(OpCosts.of(plan)))

@@ -93,7 +93,7 @@ class Served:
     def costs(self) -> OpCosts:
         """What partitioners know of its units."""
         stage = self.stage
-        return OpCosts(stage.op_ns, stage.fallback, stage.chunk_cost_ns, stage.cut_ns, stage.on)
+        return OpCosts.of(stage)
 
     def partition(self, cut: Cut) -> list[tuple[tuple[int, int], ...]]:
         """The partition of its units, cut another way."""

@@ -22,6 +22,8 @@ from heimdall.bench.traffic import Traffic
 from heimdall.errors import ConfigError, unknown
 from heimdall.runtime.telemetry.figures import SCHEMA, processor_figures
 from heimdall.runtime.telemetry.requests import (
+    SLO,
+    accuracy,
     request_figures,
     throughput_hz,
     violations,
@@ -35,6 +37,7 @@ from heimdall.simulator.cores import noise_source
 from heimdall.simulator.mapping import balanced, numbers_a_round
 from heimdall.simulator.request_variations import vary_requests
 from heimdall.simulator.requests import Answered, RequestRun, SimulatedModel
+from heimdall.simulator.scaling import search
 from heimdall.simulator.several import SeveralDevice, alone_ns, load_several
 from heimdall.vocabulary.enums import ProcessorKind
 from heimdall.vocabulary.events import Action, ChunkFinished, Event, RunChunk
@@ -43,6 +46,7 @@ from heimdall.vocabulary.processors import Processor
 
 NO_SLO_NS = 3_600_000_000_000  # the latency constraint of who has none: nothing waits for an hour
 _NS_PER_MS = 1e6
+_SEARCH_S, _SEARCH_SEED = 2.0, 1_000_003  # of the runs of a search, apart from those reported
 _DRAWS = 20_000  # of noise, for its 99th percentile
 
 
@@ -64,7 +68,9 @@ class RequestExperiment:
         """Of each model its network, cut as the system wants it."""
         row, device = self.system.queueing, self.device
         return {
-            name: device.stage(self.scenario.reference(name), row.partition, row.silent)
+            name: device.stage(
+                self.scenario.reference(name), row.partition, row.silent, exits=row.exits
+            )
             if row is not None
             else device.stage_of_two(self.scenario.reference(name))
             for name in self.scenario.models
@@ -87,15 +93,29 @@ class RequestExperiment:
             found[name] = alone_ns(stage) * factor
         return found
 
-    @property
+    @cached_property
     def policy(self) -> str | Scheduler:
         """The system's policy. One that gives each model a processor for good has the mapping by
-        which a round of the closed loops takes least; without loops, each model its fastest."""
+        which a round of the closed loops takes least; without loops, each model its fastest. One
+        whose choices are made before anything runs is searched for."""
         row, numbers = self.system.queueing, numbers_a_round(self.scenario)
+        if row is not None and row.searched:
+            plans = {name: self._plan(name, stage) for name, stage in self.stages.items()}
+            return search(plans, self._accuracy_of)
         if row is None or not row.mapped or not numbers:
             return self.system.scheduler or ""
         times = {name: _times(self.stages[name]) for name in numbers}
         return Fixed(balanced(times, numbers, {each.id: each.lanes for each in self.processors}))
+
+    def _accuracy_of(self, policy: Scheduler) -> float:
+        """The accuracy of a short run with chances of its own; the share of deadlines that are met,
+        without exits."""
+        scenario = self.scenario.ending_after(_SEARCH_S)
+        run = self._begin(Traffic(scenario, _SEARCH_SEED), _SEARCH_SEED, None, policy)
+        run.run()
+        outcomes = self._outcomes(run)
+        found = accuracy(outcomes)
+        return 1 - (violations(outcomes, {})[SLO] or 0) if found is None else found
 
     @property
     def admission(self) -> str:
@@ -130,7 +150,9 @@ class RequestExperiment:
             "wall_s": round(ran_s, 3),
         }
 
-    def _begin(self, traffic: Traffic, seed: int, tracer: Tracer | None) -> RequestRun:
+    def _begin(
+        self, traffic: Traffic, seed: int, tracer: Tracer | None, policy: Scheduler | None = None
+    ) -> RequestRun:
         arrivals = traffic.arrivals_ns()
         models = [
             SimulatedModel(self._plan(name, stage), arrivals[name])
@@ -149,7 +171,7 @@ class RequestExperiment:
         run = RequestRun(
             models,
             self.processors,
-            self.policy,
+            policy or self.policy,
             seed=seed,
             noise=self._noise(),
             estimates=self.values.get("estimates", 0.0),
@@ -169,8 +191,11 @@ class RequestExperiment:
         noise = self.values.get("noise")
         return {id: each if noise is None else noise for id, each in self.device.noise().items()}
 
+    def _outcomes(self, run: RequestRun) -> list[Answered]:
+        return [replace(each, slo_ns=self.slo_ns(each.model)) for each in run.answered]
+
     def _summary(self, run: RequestRun, traffic: Traffic) -> dict[str, Any]:
-        outcomes = [replace(each, slo_ns=self.slo_ns(each.model)) for each in run.answered]
+        outcomes = self._outcomes(run)
         ends_ns = [each.finished_ns for each in outcomes if each.finished_ns is not None]
         seconds = max(ends_ns, default=run.now_ns) / 1e9
         lanes = {each.id: each.lanes for each in self.processors}
@@ -184,6 +209,7 @@ class RequestExperiment:
             "seconds": round(seconds, 3),
             "requests": request_figures(outcomes, self.lone_ns),
             "violations": violations(outcomes, self.lone_ns),
+            "accuracy": accuracy(outcomes),
             "throughput_hz": throughput_hz(outcomes, seconds),
             "processors": processor_figures(run.busy_ns, lanes, seconds),
             **({"frames": traffic.frame_figures()} if traffic.frames_ns else {}),

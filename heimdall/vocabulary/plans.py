@@ -52,6 +52,8 @@ class StagePlan:
     exits: tuple[Exit, ...] = ()
     # Bytes alive where the network is cut before op i: what a job that was preempted there keeps.
     state_bytes: tuple[int, ...] = ()
+    # The ops before which one tensor is alive: where all paths through the network meet.
+    critical: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
