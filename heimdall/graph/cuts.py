@@ -72,7 +72,9 @@ def held(graph: Graph, ops: Sequence[Collection[str]]) -> list[Held]:
         made = last[node.name] + 1
         alive_for(first[node.name] + 1, made, 0)
         for name in filter(None, node.outputs):
-            readers = [last[each.name] for each in graph.consumers.get(name, ()) if each.name in last]
+            readers = [
+                last[each.name] for each in graph.consumers.get(name, ()) if each.name in last
+            ]
             until = len(ops) if name in kept else max(readers, default=-1) + 1
             alive_for(made, until, graph.tensors[name].bytes if name in graph.tensors else 0)
     return [

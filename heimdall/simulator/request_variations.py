@@ -79,9 +79,7 @@ def _vary_best_effort(scenario: RequestScenario, value: Any) -> RequestScenario:
     def varied(each: ModelSettings) -> ModelSettings:
         if each.event is None or each.priority != Priority.LOW:
             return each
-        return each.model_copy(
-            update={"event": each.event.model_copy(update={"rate_hz": value})}
-        )
+        return each.model_copy(update={"event": each.event.model_copy(update={"rate_hz": value})})
 
     return _each_model(scenario, varied)
 
