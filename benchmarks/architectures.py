@@ -14,6 +14,7 @@ import argparse
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -34,7 +35,7 @@ class Builder:
         self.outputs: list[str] = []
         self._size = size
 
-    def add(self, kind: str, inputs: list[str], channels: int, **attributes: object) -> str:
+    def add(self, kind: str, inputs: list[str], channels: int, **attributes: Any) -> str:
         name = f"{kind.lower()}{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, inputs, [name], name=name, **attributes))
         self.channels[name] = channels

@@ -194,8 +194,9 @@ def _at_critical_nodes(costs: OpCosts, **_: int) -> list[tuple[int, int]]:
     ops = len(costs.op_ns)
     places = [op for op in costs.critical or range(ops) if 0 < op < ops]
     slices = list(pairwise((0, *places, ops)))
-    mean_ns = sum(costs.op_ns) / len(slices)
-    heavy = [start for start, end in slices if sum(costs.op_ns[start:end]) >= _LIGHT * mean_ns]
+    on_gpu = [0 if off else ns for ns, off in zip(costs.op_ns, costs.fallback, strict=True)]
+    least_ns = _LIGHT * sum(on_gpu) / len(slices)
+    heavy = [start for start, end in slices if sum(on_gpu[start:end]) >= least_ns > 0]
     return list(pairwise((0, *(start for start in heavy if start), ops)))
 
 

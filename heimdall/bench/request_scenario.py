@@ -140,7 +140,8 @@ class RequestScenario(Table):
     (beside those that come ``after`` them), when no more come after so many ``seconds``, or when
     each closed loop has gone round so many times (``frames``); what is under way then is finished.
     ``lone``: what multiples of the time that a model takes alone are of, its mean or its 99th
-    percentile.
+    percentile. ``drain`` false: it ends when no more requests come, whatever waits then. ``actor``:
+    of a system that learns, what it has learnt: a bundled name, or a file beside this one.
 
     Live, requests run on ``processors`` of this machine, and with a ``load`` all open streams are
     so much faster or slower that what they ask for, whole and one after the other, takes this share
@@ -158,12 +159,16 @@ class RequestScenario(Table):
     processors: tuple[str, ...] = (GPU,)
     load: float | None = Field(default=None, allow_inf_nan=False, gt=0, le=100)
     away: tuple[Away, ...] = ()
+    drain: bool = True
+    actor: str | None = None
     models: Mapping[str, ModelSettings] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _ends_and_begins(self) -> RequestScenario:
         if sum(each is not None for each in (self.requests, self.seconds, self.frames)) != 1:
             raise ValueError("needs one of requests, seconds and frames: when it ends")
+        if not self.drain and self.seconds is None:
+            raise ValueError("drain = false needs seconds: when it ends")
         closed = [name for name in self.models if self.loop_of(name) is not None]
         if self.frames is not None and len(closed) != len(self.models):
             raise ValueError("frames are of closed loops: give requests or seconds instead")
@@ -274,4 +279,6 @@ def _beside(path: Path, scenario: RequestScenario) -> RequestScenario:
         if beside.is_file():
             settings = settings.model_copy(update={"model": str(beside)})
         models[name] = settings
-    return scenario.model_copy(update={"models": models})
+    actor = path.parent / (scenario.actor or "")
+    found = {"actor": str(actor)} if actor.is_file() else {}
+    return scenario.model_copy(update={"models": models, **found})

@@ -112,7 +112,9 @@ class Queueing:
     ``mapped``: each network has a processor of its own. ``busy_skips``: a client waits for its
     answer before it asks again, and what it meant to ask meanwhile is lost (of a closed loop,
     nothing is). ``searched``: priorities and variants are found by runs beforehand. ``exits``:
-    networks have their early exits."""
+    networks have their early exits. ``together``: ops of several requests run at the same time, as
+    plans say that are made for the models and the device; so its policy cannot be made of its name
+    alone."""
 
     scheduler: str
     partition: str = "whole"
@@ -121,6 +123,7 @@ class Queueing:
     busy_skips: bool = False
     searched: bool = False
     exits: bool = False
+    together: bool = False
 
 
 _QUEUES = {
@@ -152,6 +155,12 @@ _QUEUES = {
     "rms": Queueing("rms"),
     "dms": Queueing("dms"),
     "rt-mdl": Queueing("rt-mdl", searched=True, exits=True),
+    # TOP (TPDS '25); one plan for a request of every model, as compilers make it, which waits for
+    # all of them, or leaves the places of others free; one network after the other.
+    "top": Queueing("top", "blocks", together=True),
+    "static-plan": Queueing("static-plan", together=True),
+    "static-plan-free": Queueing("static-plan", together=True),
+    "sequential": Queueing("fcfs"),
 }
 
 
@@ -179,7 +188,8 @@ def parse_system(name: str) -> System:
         return System(name, sharing=sharing)
     if name in _QUEUES:
         row = _QUEUES[name]
-        create(row.scheduler)
+        if not row.together:
+            create(row.scheduler)
         return System(name, row.scheduler, ChunkMode.STATIC, queueing=row)
     kept = name.removesuffix(_REPLACES)
     policy = kept.removesuffix("-nooffload")
@@ -233,7 +243,7 @@ def system_names() -> list[str]:
 
 def queue_names() -> list[str]:
     """The systems that keep a queue of requests."""
-    return [name for name, row in _QUEUES.items() if row.scheduler in SCHEDULERS]
+    return [name for name, row in _QUEUES.items() if row.together or row.scheduler in SCHEDULERS]
 
 
 def queueing_policies() -> frozenset[str]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heimdall.engine.base import Op
 from heimdall.engine.exits import Progress, computed, may_skip
 from heimdall.errors import ModelError
 from heimdall.graph.graph import Graph, Node, Tensor
 from heimdall.vocabulary.plans import Exit
+
+if TYPE_CHECKING:
+    from heimdall.engine.base import Op
 
 
 def check_inputs(graph: Graph, given: Mapping[str, np.ndarray]) -> None:

@@ -7,7 +7,8 @@ coordinator driven by it behaves the same on every machine.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -19,7 +20,9 @@ from heimdall.engine.checks import (
     check_read,
     is_forced,
 )
-from heimdall.engine.exits import Progress, exits_of
+from heimdall.engine.exits import exits_of
+from heimdall.engine.together import Part, deal, whole_jobs
+from heimdall.graph.branches import node_needs
 from heimdall.graph.costs import node_bytes, node_flops
 from heimdall.graph.cuts import alive
 from heimdall.graph.graph import Graph
@@ -32,7 +35,8 @@ class NullEngine(Engine):
     """Costs instead of computation.
 
     ``op_ns`` is the cost of one op in ns (a number, or a function of the op) and
-    ``chunk_cost_ns`` that of each call. ``sleep`` makes calls take that long for real.
+    ``chunk_cost_ns`` that of each call. ``sleep`` makes calls take that long for real. Parts on
+    different ``lanes`` take no longer than the longest of them.
     """
 
     name = "null"
@@ -45,8 +49,9 @@ class NullEngine(Engine):
         op_ns: OpCost = 100_000,
         chunk_cost_ns: int = 0,
         sleep: bool = False,
+        lanes: int = 1,
     ) -> None:
-        self.processor = processor
+        self.processor, self.lanes = processor, lanes
         self.chunk_cost_ns = chunk_cost_ns
         self.sleep = sleep
         self._op_ns = op_ns
@@ -76,15 +81,28 @@ class NullEngine(Engine):
         )
         return NullNetwork(self, graph, ops)
 
+    def run_together(self, stages: Sequence[Sequence[Part]]) -> int:
+        jobs = whole_jobs(self, stages)
+        elapsed_ns = self.chunk_cost_ns
+        for stage in stages:
+            costs = [sum(self.op_ns(part.network.ops[op]) for op in part.ops) for part in stage]
+            dealt = deal(costs, self.lanes)
+            elapsed_ns += max((sum(costs[part] for part in lane) for lane in dealt), default=0)
+        for job in jobs:
+            job.state.progress.add(*job.ranges[0])
+        if self.sleep:
+            time.sleep(elapsed_ns / 1e9)
+        return elapsed_ns
+
+    def runs(self, network: Network) -> bool:
+        return isinstance(network, NullNetwork) and network.engine is self
+
     def describe(self) -> Mapping[str, str]:
         return {"device": "none", "driver": "none", "version": "1", "mode": "null"}
 
 
 class NullState(State):
     """How far one job is; before ``write`` no op may run."""
-
-    def __init__(self) -> None:
-        self.progress = Progress()
 
 
 class NullNetwork(Network):
@@ -94,7 +112,7 @@ class NullNetwork(Network):
         self.graph = graph
         self.ops = ops
         self.exits = exits_of(graph.exits, [(node.inputs, node.outputs) for node in graph.nodes])
-        self._engine = engine
+        self.engine = engine
 
     def new_state(self) -> NullState:
         return NullState()
@@ -124,7 +142,7 @@ class NullNetwork(Network):
 
     def hand_over(self, state: State) -> dict[str, np.ndarray]:
         assert isinstance(state, NullState)
-        tensors = (self.graph.tensors[name] for name in self.handovers[state.progress.position])
+        tensors = (self.graph.tensors[name] for name in self.handovers[state.position])
         return {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in tensors}
 
     def take_over(
@@ -138,16 +156,20 @@ class NullNetwork(Network):
         self.write(state, inputs)
         state.progress.begin(op)
 
+    @cached_property
+    def needs(self) -> Sequence[frozenset[int]]:
+        return node_needs(self.graph)
+
     def op_times(self, state: State) -> list[int] | None:
         assert isinstance(state, NullState)
-        return [self._engine.op_ns(op) for op in self.ops[: max(state.progress.position, 0)]]
+        return [self.engine.op_ns(op) for op in self.ops[: max(state.position, 0)]]
 
     def _advance(self, state: State, start: int, end: int, *, fallback: bool) -> int:
         assert isinstance(state, NullState)
-        position = state.progress.position
+        position = state.position
         check_range(self.ops, position, start, end, fallback=fallback, exits=self.exits)
         state.progress.add(start, end)
-        elapsed_ns = self._engine.chunk_cost_ns + sum(map(self._engine.op_ns, self.ops[start:end]))
-        if self._engine.sleep:
+        elapsed_ns = self.engine.chunk_cost_ns + sum(map(self.engine.op_ns, self.ops[start:end]))
+        if self.engine.sleep:
             time.sleep(elapsed_ns / 1e9)
         return elapsed_ns

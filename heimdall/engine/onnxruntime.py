@@ -22,7 +22,7 @@ from heimdall.engine.checks import (
     check_read,
     is_forced,
 )
-from heimdall.engine.exits import Progress, exits_of
+from heimdall.engine.exits import exits_of
 from heimdall.engine.segments import SegmentedNetwork
 from heimdall.engine.submodels import PROVIDERS, Splitter, in_order, session_options
 from heimdall.errors import ConfigError, ModelError
@@ -96,6 +96,9 @@ class OnnxRuntimeEngine(Engine):
     def load_segments(self, graph: Graph, cuts: Sequence[Collection[str]]) -> SegmentedNetwork:
         return SegmentedNetwork(graph, cuts, self.threads)
 
+    def runs(self, network: Network) -> bool:
+        return isinstance(network, (OnnxRuntimeNetwork, SegmentedNetwork))
+
     def describe(self) -> Mapping[str, str]:
         return {
             "device": cpu_name(),
@@ -109,7 +112,7 @@ class OnnxRuntimeState(State):
     """The tensors that later ops still need, and which ops have run."""
 
     def __init__(self) -> None:
-        self.progress = Progress()
+        super().__init__()
         self.values: dict[str, ort.OrtValue] = {}
 
 
@@ -181,7 +184,7 @@ class OnnxRuntimeNetwork(Network):
 
     def _run(self, state: State, start: int, end: int, *, fallback: bool) -> int:
         assert isinstance(state, OnnxRuntimeState)
-        position = state.progress.position
+        position = state.position
         check_range(self.ops, position, start, end, fallback=fallback, exits=self.exits)
         if start == end:
             return 0

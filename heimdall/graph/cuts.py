@@ -47,8 +47,9 @@ class Held(NamedTuple):
 
 
 def held(graph: Graph, ops: Sequence[Collection[str]]) -> list[Held]:
-    """What is alive before each op, of which each runs the nodes of these names. A node that several
-    ops run is done when the last of them is; in between it holds one more, of unknown size."""
+    """What is alive before each op, of which each runs the nodes of these names. A node that
+    several ops run is done when the last of them is; in between it holds one more, of unknown
+    size."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for op, names in enumerate(ops):
@@ -83,6 +84,6 @@ def held(graph: Graph, ops: Sequence[Collection[str]]) -> list[Held]:
 
 
 def critical(states: Sequence[Held]) -> tuple[int, ...]:
-    """The ops before which one tensor is alive: all paths through the graph meet there (the critical
-    nodes of Pantheon, MobiSys '24, section 3.2.1)."""
+    """The ops before which one tensor is alive: all paths through the graph meet there (the
+    critical nodes of Pantheon, MobiSys '24, section 3.2.1)."""
     return tuple(op for op, state in enumerate(states) if op and state.tensors == 1)

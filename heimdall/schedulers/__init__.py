@@ -76,6 +76,7 @@ __all__ = [
     "Scheduler",
     "View",
     "create",
+    "kind_of",
     "name_of",
     "utility_for",
 ]
@@ -86,17 +87,21 @@ def create(policy: str | type[Scheduler] | Scheduler) -> Scheduler:
 
     Raises ConfigError for an unknown name, listing those there are, and for what is no scheduler.
     """
-    if isinstance(policy, str):
-        found = SCHEDULERS[policy] if policy in SCHEDULERS else SCHEDULERS.find(policy)
-    else:
-        name_of(policy)
-        if isinstance(policy, Scheduler):
-            return policy
-        found = policy
+    found = kind_of(policy)
+    if isinstance(policy, Scheduler):
+        return policy
     try:
         return found()
     except TypeError as error:  # an abstract method is missing, or arguments are
         raise ConfigError(f"scheduler {found.__name__} cannot be made: {error}") from error
+
+
+def kind_of(policy: str | type[Scheduler] | Scheduler) -> type[Scheduler]:
+    """The class of a scheduler. Raises what ``create`` raises for one that there is not."""
+    if isinstance(policy, str):
+        return SCHEDULERS[policy] if policy in SCHEDULERS else SCHEDULERS.find(policy)
+    name_of(policy)
+    return type(policy) if isinstance(policy, Scheduler) else policy
 
 
 def name_of(policy: str | type[Scheduler] | Scheduler) -> str:

@@ -41,7 +41,8 @@ class EdfExits(RealTime):
         return job.deadline_ns
 
     def variant(self, job: JobView) -> str:
-        return self._variants.get(job.id, "")
+        chosen = self._variants.get(job.id, "")
+        return chosen if chosen in job.variants else ""  # its next network may have others
 
     def place(self, job: JobView, queue: Sequence[JobView], now_ns: int) -> int:
         self._came = True
@@ -71,7 +72,7 @@ class EdfExits(RealTime):
             if job.priority == LOW:
                 break
             if job.id not in self._late:
-                done_ns += left_ns(job, processor, self._variants.get(job.id, job.variant))
+                done_ns += left_ns(job, processor, self.variant(job) or job.variant)
                 if done_ns > job.deadline_ns:
                     return True
         return False
@@ -107,8 +108,9 @@ class _Choice:
     def __init__(self, job: JobView, processor: str, fixed: bool) -> None:
         self.id, self.was = job.id, job.variant
         self._job, self._processor = job, processor
+        self._smaller: tuple[str, ...] = ()
         if fixed or not job.variants:
-            self.variant, self._smaller = job.variant, ()
+            self.variant = job.variant
         else:
             self.variant, self._smaller = job.variants[-1], job.variants[:-1]
         self.left_ns = left_ns(job, processor, self.variant)

@@ -19,8 +19,9 @@ def vary_requests(scenario: RequestScenario, values: Mapping[str, Any]) -> Reque
     ``rate``: all open streams so many times as fast; ``slo_multiplier``: that of every model;
     ``poisson_hz``: what is asked for periodically comes at random instead, so many times a second,
     but for what comes most urgently (Pantheon, section 5.3: tasks behind a detection);
-    ``best_effort_hz``: how often models of low priority are asked for; ``noise``: relative standard deviation of what runs, on every processor; ``estimates``: that of
-    what policies are told. The run takes the last two from the values.
+    ``best_effort_hz``: how often models of low priority are asked for; ``noise``: relative
+    standard deviation of what runs, on every processor; ``estimates``: that of what policies are
+    told. The run takes the last two from the values.
 
     Raises ConfigError for names that are not known, and for values out of range.
     """

@@ -44,6 +44,7 @@ from heimdall.vocabulary.plans import DnnPlan
 from heimdall.vocabulary.processors import Processor
 
 MOVE_NS = 50_000_000  # section 6.3.2 of the Heimdall paper
+WAITED = "waited when it ended"
 INTERVAL_NS = 33_333_333  # of the frames that nobody draws
 
 
@@ -162,10 +163,13 @@ class RequestRun:
         self._submitted[request] = plan.name, at_ns, plan.constraint_ns
         self._agenda.add(at_ns, InferenceRequested(plan.name, request))
 
-    def run(self) -> None:
-        """Until nothing is left to happen. Raises ConfigError where requests stay unanswered."""
+    def run(self, until_ns: int | None = None) -> None:
+        """Until nothing is left to happen. Raises ConfigError where requests stay unanswered. With
+        ``until_ns``, until then: what is not answered has waited to the end."""
         self._tell(RenderingStopped())
         while (due_ns := self._next_ns()) is not None:
+            if until_ns is not None and due_ns > until_ns:
+                break
             self.now_ns = max(self.now_ns, due_ns)
             wake_ns = self.coordinator.next_wakeup_ns()
             if wake_ns is not None and wake_ns <= self.now_ns:
@@ -178,7 +182,11 @@ class RequestRun:
             if isinstance(event, ProcessorLost):
                 self._gone.update(self._running[event.processor])
             self._tell(event)
-        if len(self.answered) < len(self._submitted):
+        if until_ns is not None:
+            answered = {each.request for each in self.answered}
+            for request in self._submitted.keys() - answered:
+                self._answer(request, None, WAITED)
+        elif len(self.answered) < len(self._submitted):
             left = len(self._submitted) - len(self.answered)
             raise ConfigError(f"{left} requests were never answered: nothing ran them")
 

@@ -111,6 +111,10 @@ class SeveralDevice(Table):
         check(found)
         return tuple(found)
 
+    def alone(self) -> tuple[Processor, ...]:
+        """The same, for systems that run one range on each lane of a processor."""
+        return self.list()
+
     def noise(self) -> dict[str, float]:
         """By processor, how much times there vary."""
         return {id: each.noise for id, each in self.processors.items()}
@@ -153,7 +157,7 @@ class SeveralDevice(Table):
     def two(self) -> tuple[Processor, ...]:
         """The processors that policies use which know one GPU and CPU cores. Raises ConfigError
         where there are none."""
-        found = tuple(each for each in self.list() if each.id in PROCESSORS)
+        found = tuple(each for each in self.alone() if each.id in PROCESSORS)
         if not any(each.id == GPU for each in found):
             raise ConfigError(
                 f"device {self.name!r} has no processor {GPU!r}, nothing else is used"
@@ -251,14 +255,20 @@ def several_names() -> list[str]:
     return sorted(path.stem for path in paths.PROFILES.glob("*.toml") if _is_several(path))
 
 
-def load_several(name_or_path: str) -> SeveralDevice:
-    """A bundled device by its name, or a file of one's own. Raises ConfigError for an unknown
-    name, an unreadable file and impossible values."""
+def several_path(name_or_path: str) -> Path:
+    """The file of a bundled device, or one's own. Raises ConfigError for an unknown name."""
     path = Path(name_or_path)
     if path.suffix != ".toml":
         if name_or_path not in several_names():
             raise ConfigError(unknown("device for requests", name_or_path, several_names()))
         path = paths.PROFILES / f"{name_or_path}.toml"
+    return path
+
+
+def load_several(name_or_path: str) -> SeveralDevice:
+    """A bundled device by its name, or a file of one's own. Raises ConfigError for an unknown
+    name, an unreadable file and impossible values."""
+    path = several_path(name_or_path)
     return as_tables(SeveralDevice, path, read_toml(path))
 
 

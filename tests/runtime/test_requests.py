@@ -82,8 +82,9 @@ class Bench:
     def __init__(self):
         self.inbox: queue.SimpleQueue = queue.SimpleQueue()
         cpu = OnnxRuntimeEngine(processor=CPU)
-        self.served = serve(chain_graph(), {GPU: OnnxRuntimeEngine(), CPU: cpu}, cpu)
-        self.executor = Executor(self.inbox, urgent=False)
+        self.engines = {GPU: OnnxRuntimeEngine(), CPU: cpu}
+        self.served = serve(chain_graph(), self.engines, cpu)
+        self.executor = Executor(self.inbox, urgent=False, engines=self.engines)
         self.requests = self.executor.requests
         self.requests.add("chain", self.served)
         self.jobs = 0

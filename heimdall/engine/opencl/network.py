@@ -65,6 +65,18 @@ class OpenCLNetwork(Network):
         except cl.Error as error:
             raise explain(error, f"trying the kernels of {self.graph.name}") from error
 
+    def loaded_in(self, context: cl.Context) -> bool:
+        """Whether it runs on queues of that context."""
+        return bool(self._engine.context == context)
+
+    @property
+    def needs(self) -> Sequence[frozenset[int]]:
+        return self._compiled.needs
+
+    def expected_ns(self, op: int) -> float:
+        """What an op takes, by what its layer took when it was first run."""
+        return self._compiled.op_ns(op)
+
     @property
     def tuned(self) -> bool:
         return all(map(self._engine.tuning.knows, self._compiled.convolutions))
@@ -119,7 +131,7 @@ class OpenCLNetwork(Network):
         self, state: State, start: int, ends: Sequence[int], go_on: Callable[[int], bool]
     ) -> tuple[int, int]:
         assert isinstance(state, OpenCLState)
-        check_range(self.ops, state.progress.position, start, ends[-1], exits=self.exits)
+        check_range(self.ops, state.position, start, ends[-1], exits=self.exits)
         first, began = start, time.perf_counter_ns()
         parts: list[list[cl.Event]] = []
         state.in_flight = True
@@ -147,7 +159,7 @@ class OpenCLNetwork(Network):
 
     def run_fallback(self, state: State, start: int, end: int) -> int:
         assert isinstance(state, OpenCLState)
-        position = state.progress.position
+        position = state.position
         check_range(self.ops, position, start, end, fallback=True, exits=self.exits)
         began = time.perf_counter_ns()
         for index in range(start, end):
@@ -212,7 +224,7 @@ class OpenCLNetwork(Network):
 
     def hand_over(self, state: State) -> dict[str, np.ndarray]:
         assert isinstance(state, OpenCLState)
-        cut = self._compiled.cut_at(state.progress.position)
+        cut = self._compiled.cut_at(state.position)
         found = {}
         for name in cut.names:
             if name in state.host:

@@ -54,7 +54,7 @@ def test_memory_that_is_set_as_an_argument_lives_as_long_as_the_state(
     nobody = held.pop(id(objects[-1]))
     times = Counter(map(id, objects))
     assert all(held[key] - times[key] >= nobody for key in held)
-    assert state.progress.position == 0
+    assert state.position == 0
 
 
 def test_an_error_between_parts_leaves_nothing_running_when_the_state_goes(engine, assets):
