@@ -137,7 +137,8 @@ slo_ms = 60
 def test_exits_are_taken_where_the_whole_network_would_be_late(early):
     """Ops of 8 ms: the first exit takes 5 of them, the second 12, the whole network 14."""
     options: dict[str, Any] = {"device": NullEngine(op_ns=8_000_000, sleep=True)}
-    found = compare_requests(early, "edf-exits,edf-exits-noexits", processors="gpu", **options)
+    systems = "edf-exits,edf-exits-noexits"
+    found = compare_requests(early, systems, processors=["gpu"], **options)
     assert found["failures"] == []
     kind, without = (run["requests"]["kind"] for run in found["systems"].values())
     assert set(kind["exits"]) == {"first"}
