@@ -83,7 +83,7 @@ def test_what_was_taken_is_counted(extent):
     assert sum(figures["preempted"] for figures in run["requests"].values()) > 0
     whole = summaries(extent, "robot", "rms")[0]
     assert all(not each["preempted"] for each in whole["requests"].values())
-    assert set(whole["requests"]["age"]["exits"]) == {"full"}
+    assert set(whole["requests"]["age"]["exits"]) == {"whole"}
 
 
 def test_the_search_for_a_fixed_choice_beats_fixed_priorities(extent):
