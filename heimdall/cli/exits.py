@@ -37,6 +37,11 @@ if TYPE_CHECKING:
         show_default=True,
         help="Passes over the pictures, for each exit.",
     ),
+    click.option(
+        "--pictures",
+        type=click.IntRange(1),
+        help="Learn from so many of them; from all by default.",
+    ),
     click.option("--seed", type=int, default=0, show_default=True, help="Of all that is drawn."),
     click.option(
         "--mean", type=(float,) * 3, metavar="R G B", help="Of the network's input, as 0..1."
@@ -54,6 +59,7 @@ def exits(
     out: Path | None,
     count: int | None,
     epochs: int,
+    pictures: int | None,
     seed: int,
     mean: tuple[float, ...] | None,
     std: tuple[float, ...] | None,
@@ -82,6 +88,7 @@ def exits(
         check_classifier(graph)
         dataset = open_dataset(data, seed, making.class_names(graph))
         making.check_fits(graph, dataset)
+        dataset = dataset.fewer(pictures, seed)
         chosen = places(graph, count)
         threads = load_torch().get_num_threads()
         prepare = ImageInput(mean=mean or 0.0, std=std or 1.0, fit="stretch")
