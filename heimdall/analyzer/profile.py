@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from heimdall.analyzer.partition import Chunk, Cut, OpCosts, partition
 from heimdall.analyzer.profiler import Measurement
 from heimdall.engine.base import Engine, Network
+from heimdall.graph.cuts import Held, critical
 from heimdall.graph.graph import Graph
 from heimdall.vocabulary.plans import Exit, StagePlan
 
@@ -139,13 +140,19 @@ class NetworkProfile:
 
 
 def to_stage_plan(
-    profile: NetworkProfile, cut: Cut, *, tasks: int = 1, exits: Sequence[Exit] = ()
+    profile: NetworkProfile,
+    cut: Cut,
+    *,
+    tasks: int = 1,
+    exits: Sequence[Exit] = (),
+    states: Sequence[Held] = (),
 ) -> StagePlan:
-    """What the coordinator must know of one network. ``exits``: its variants over these ops.
+    """What the coordinator must know of one network. ``exits``: its variants over these ops;
+    ``states``: what is alive before each.
 
     ``chunks`` holds the ranges of fallback ops too.
     """
-    costs = profile.costs
+    costs = replace(profile.costs, critical=critical(states))
     return StagePlan(
         op_ns=costs.op_ns,
         fallback=costs.fallback,
@@ -154,6 +161,8 @@ def to_stage_plan(
         chunks=cut.of(costs),
         tasks=tasks,
         exits=tuple(exits),
+        state_bytes=tuple(state.bytes for state in states),
+        critical=costs.critical,
     )
 
 
