@@ -19,6 +19,7 @@ from onnx import TensorProto, helper
 from heimdall.analyzer.exits import features, heads, making
 from heimdall.analyzer.exits.data import Dataset, open_dataset
 from heimdall.analyzer.exits.places import Place
+from heimdall.analyzer.exits.written import CLASSES
 from heimdall.graph import half
 from heimdall.graph.graph import Graph, graph_from_model, load_graph
 from heimdall.models.image_input import ImageInput
@@ -54,7 +55,7 @@ def with_end(graph: Graph, head: heads.Head, dataset: Dataset) -> onnx.ModelProt
     model.graph.ClearField("output")
     model.graph.output.append(helper.make_tensor_value_info("scores", TensorProto.FLOAT, shape))
     del model.graph.value_info[:]
-    helper.set_model_props(model, {making.CLASSES: json.dumps(dataset.classes)})
+    helper.set_model_props(model, {CLASSES: json.dumps(dataset.classes)})
     half.narrow(model)
     onnx.checker.check_model(model)
     return model

@@ -130,7 +130,7 @@ def _bar(value: float, most: float, width: int = 24) -> str:
 
 def exits_report(result: Mapping[str, Any]) -> list[Table | str]:
     """One line an exit: how often it is right, and when it is there."""
-    columns = ("exit", "after", ">accuracy %", ">ms", ">10th", ">90th", ">head kB")
+    columns = ("exit", "after", ">accuracy %", ">ms", ">10th", ">90th", ">head kB", "kept")
     rows = [
         [
             exit["name"],
@@ -140,6 +140,7 @@ def exits_report(result: Mapping[str, Any]) -> list[Table | str]:
             _ms(exit["delay_p10_ms"], 3),
             _ms(exit["delay_p90_ms"], 3),
             _ms(exit["head_kb"]),
+            "yes" if exit["kept"] else "",
         ]
         for exit in result["exits"]
     ]
