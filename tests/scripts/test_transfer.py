@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import onnxruntime as ort
+import pytest
 
 from heimdall.analyzer.exits.data import Dataset, Pictures
 from heimdall.analyzer.exits.heads import WIDTH, Head
 from heimdall.analyzer.exits.places import check_classifier
 from heimdall.graph.graph import graph_from_model, load_graph
 from heimdall.system.paths import ASSETS
-from scripts import transfer
 
+transfer = pytest.importorskip("scripts.transfer")  # not in an installed package
 TENSOR = "PartitionedCall/onnx_tf_prefix_Concat_27:0"
 
 
