@@ -15,6 +15,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -210,7 +211,7 @@ class Writer:
         )
         return self.add("Relu", [name], f"{name}/relu") if relu else name
 
-    def add(self, kind: str, given: list[str], made: str, **attributes: object) -> str:
+    def add(self, kind: str, given: list[str], made: str, **attributes: Any) -> str:
         """A node that makes one tensor, and has its name."""
         self.nodes.append(helper.make_node(kind, given, [made], made, **attributes))
         return made
