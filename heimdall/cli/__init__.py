@@ -8,7 +8,17 @@ from __future__ import annotations
 
 import click
 
-from heimdall.cli import apps, comparisons, console, content, networks, poses, serving, sessions
+from heimdall.cli import (
+    apps,
+    comparisons,
+    console,
+    content,
+    exits,
+    networks,
+    poses,
+    serving,
+    sessions,
+)
 
 COMMANDS = (
     apps.run,
@@ -20,6 +30,7 @@ COMMANDS = (
     networks.profile,
     networks.partition,
     networks.check,
+    exits.exits,
     content.content,
     comparisons.bench,
     comparisons.simulate,

@@ -15,10 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from heimdall.engine.exits import Progress
 from heimdall.engine.together import Part, whole_jobs
 from heimdall.errors import DeviceError
 from heimdall.graph.graph import Graph, Tensor
 from heimdall.vocabulary.enums import Precision
+from heimdall.vocabulary.plans import Exit
 
 LoadProgress = Callable[[int, int], None]  # steps done, steps in all
 
@@ -68,10 +70,16 @@ class Tried(NamedTuple):
     wrong: int = 0
 
 
-class State(ABC):  # noqa: B024  (engines keep what they need)
+class State:  # engines keep what they need
     """The activations of one job in flight. They survive between calls of ``Network.run``."""
 
-    position: int = -1  # the op that is next; -1 before the first ``Network.write``
+    def __init__(self) -> None:
+        self.progress = Progress()
+
+    @property
+    def position(self) -> int:
+        """The op that is next; -1 before the first ``Network.write``."""
+        return self.progress.position
 
 
 class Network(ABC):
@@ -79,6 +87,8 @@ class Network(ABC):
 
     graph: Graph
     ops: tuple[Op, ...]
+    # Its variants over ``ops``, least accurate first, the whole network last. Empty: all ops run.
+    exits: tuple[Exit, ...] = ()
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -103,8 +113,9 @@ class Network(ABC):
     def run(self, state: State, start: int, end: int) -> int:
         """Run ops ``[start, end)`` and wait; return the elapsed time on the processor in ns.
 
-        Ranges are run in order, each once. The range may not contain fallback ops
-        (ValueError); those go through ``run_fallback``.
+        Ranges are run in order, each once; ops that only early exits need (``exits``) may be
+        left out. The range may not contain fallback ops (ValueError); those go through
+        ``run_fallback``.
         """
 
     def run_parts(
@@ -126,17 +137,23 @@ class Network(ABC):
 
     @abstractmethod
     def read(self, state: State) -> dict[str, np.ndarray]:
-        """The output tensors, in the graph's shapes; valid after the last op has run."""
+        """The output tensors, in the graph's shapes; valid after the last op has run. Of a network
+        with exits: those that were computed, once all ops of an exit have run."""
 
     def infer(self, state: State, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """A whole inference, ops that fall back to the CPU included."""
         self.write(state, inputs)
-        start = 0
-        for fallback, run in groupby(self.ops, lambda op: op.fallback):
-            end = start + sum(1 for _ in run)
-            (self.run_fallback if fallback else self.run)(state, start, end)
-            start = end
+        self.run_any(state, 0, len(self.ops))
         return self.read(state)
+
+    def run_any(self, state: State, start: int, end: int) -> int:
+        """Run ops ``[start, end)``, those that fall back to the CPU included; the elapsed ns."""
+        elapsed_ns = 0
+        for fallback, run in groupby(self.ops[start:end], lambda op: op.fallback):
+            stop = start + sum(1 for _ in run)
+            elapsed_ns += (self.run_fallback if fallback else self.run)(state, start, stop)
+            start = stop
+        return elapsed_ns
 
     @property
     def handovers(self) -> Mapping[int, tuple[str, ...]]:

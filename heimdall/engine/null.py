@@ -13,7 +13,14 @@ from functools import cached_property
 import numpy as np
 
 from heimdall.engine.base import Engine, LoadProgress, Network, Op, State
-from heimdall.engine.checks import check_forced, check_inputs, check_range, is_forced
+from heimdall.engine.checks import (
+    check_forced,
+    check_inputs,
+    check_range,
+    check_read,
+    is_forced,
+)
+from heimdall.engine.exits import exits_of
 from heimdall.engine.together import Part, deal, whole_jobs
 from heimdall.graph.branches import node_needs
 from heimdall.graph.costs import node_bytes, node_flops
@@ -82,7 +89,7 @@ class NullEngine(Engine):
             dealt = deal(costs, self.lanes)
             elapsed_ns += max((sum(costs[part] for part in lane) for lane in dealt), default=0)
         for job in jobs:
-            job.state.position = job.ranges[0][1]
+            job.state.progress.add(*job.ranges[0])
         if self.sleep:
             time.sleep(elapsed_ns / 1e9)
         return elapsed_ns
@@ -97,9 +104,6 @@ class NullEngine(Engine):
 class NullState(State):
     """How far one job is; before ``write`` no op may run."""
 
-    def __init__(self) -> None:
-        self.position = -1
-
 
 class NullNetwork(Network):
     """The ops are the graph's nodes."""
@@ -107,6 +111,7 @@ class NullNetwork(Network):
     def __init__(self, engine: NullEngine, graph: Graph, ops: tuple[Op, ...]) -> None:
         self.graph = graph
         self.ops = ops
+        self.exits = exits_of(graph.exits, [(node.inputs, node.outputs) for node in graph.nodes])
         self.engine = engine
 
     def new_state(self) -> NullState:
@@ -115,7 +120,7 @@ class NullNetwork(Network):
     def write(self, state: State, inputs: Mapping[str, np.ndarray]) -> None:
         assert isinstance(state, NullState)
         check_inputs(self.graph, inputs)
-        state.position = 0
+        state.progress.begin()
 
     def run(self, state: State, start: int, end: int) -> int:
         return self._advance(state, start, end, fallback=False)
@@ -125,11 +130,14 @@ class NullNetwork(Network):
 
     def read(self, state: State) -> dict[str, np.ndarray]:
         assert isinstance(state, NullState)
-        check_range(self.ops, state.position, len(self.ops), len(self.ops))
-        return {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in self.outputs}
+        names = check_read(self.graph, self.ops, self.exits, state.progress)
+        tensors = (self.graph.tensors[name] for name in names)
+        return {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in tensors}
 
     @property
     def handovers(self) -> Mapping[int, tuple[str, ...]]:
+        if self.exits:  # what is alive depends on the heads that ran
+            return {}
         return {op: alive(self.graph, op) for op in range(1, len(self.ops))}
 
     def hand_over(self, state: State) -> dict[str, np.ndarray]:
@@ -146,7 +154,7 @@ class NullNetwork(Network):
     ) -> None:
         assert isinstance(state, NullState)
         self.write(state, inputs)
-        state.position = op
+        state.progress.begin(op)
 
     @cached_property
     def needs(self) -> Sequence[frozenset[int]]:
@@ -158,8 +166,9 @@ class NullNetwork(Network):
 
     def _advance(self, state: State, start: int, end: int, *, fallback: bool) -> int:
         assert isinstance(state, NullState)
-        check_range(self.ops, state.position, start, end, fallback=fallback)
-        state.position = end
+        position = state.position
+        check_range(self.ops, position, start, end, fallback=fallback, exits=self.exits)
+        state.progress.add(start, end)
         elapsed_ns = self.engine.chunk_cost_ns + sum(map(self.engine.op_ns, self.ops[start:end]))
         if self.engine.sleep:
             time.sleep(elapsed_ns / 1e9)

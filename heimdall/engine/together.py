@@ -57,7 +57,7 @@ def _whole(found: Sequence[tuple[int, Part]]) -> Part:
     if len(places) < end - start:
         missing = next(op for op in range(start, end) if op not in places)
         raise ValueError(f"op {missing} of {name} is missing: others after it would run")
-    check_range(network.ops, state.position, start, end)
+    check_range(network.ops, state.position, start, end, exits=network.exits)
     needs = network.needs
     for op, place in places.items():
         for other in needs[op]:

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from heimdall.engine.checks import check_inputs
+from heimdall.engine.exits import is_done
 from heimdall.errors import AppError, DeviceError
 from heimdall.models.base import Prepared
 from heimdall.models.luminance import MEASURES, luminance_difference
@@ -517,7 +518,7 @@ class Executor(SharedFallible):
         with self._locks[chunk.dnn][chunk.processor]:
             self._begin(run, chunk, network, state, chunk.processor)
             yield Ready(Placed(network, range(len(network.ops) + 1)), state)
-            if chunk.end_op == len(network.ops):
+            if is_done(network.exits, len(network.ops), chunk.end_op):
                 self._end(run, chunk, network, state, chunk.processor)
 
     def _on_gpu(self, action: RunChunk) -> Compute:
@@ -544,7 +545,7 @@ class Executor(SharedFallible):
             self._begin(run, action, network, state, processor)
             written_ns = self._clock() - began_ns
             end, ran_ns = compute(network, state)
-            if end == len(network.ops):
+            if is_done(network.exits, len(network.ops), end):
                 self._end(run, action, network, state, processor)
         return end, written_ns + ran_ns
 

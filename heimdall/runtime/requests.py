@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from heimdall.engine.base import State
+from heimdall.engine.exits import may_skip
 from heimdall.errors import AppError, ModelError, RequestError
 from heimdall.runtime.parts import Parts
 from heimdall.runtime.prober import Prober
@@ -322,8 +323,11 @@ class Requests:
 
     def _brought(self, request: _Request, processor: str, unit: int) -> State:
         """A state on ``processor`` before ``unit``."""
-        if request.state is not None and request.unit == unit and request.processor == processor:
-            return request.state
+        if request.state is not None and request.processor == processor:
+            placed = request.placed
+            here, there = placed.edges[request.unit], placed.edges[unit]
+            if may_skip(placed.network.exits, here, there):
+                return request.state
         placed, inputs = request.served.placed[processor], request.inputs
         tensors = self._handed_over(request, unit)
         request.release()

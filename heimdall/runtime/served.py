@@ -147,6 +147,8 @@ def serve(
     Raises ModelError where one of them cannot run it.
     """
     free = {name: each for name, each in engines.items() if each.cuts_where_asked}
+    if graph.exits and len(engines) == 1:  # an exit is a range of the network's own ops
+        free = {}
     loaded = {name: each.load(graph) for name, each in engines.items() if name not in free}
     profiles = {
         name: load_or_measure(

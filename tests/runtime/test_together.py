@@ -116,7 +116,7 @@ def test_where_a_launch_fails_each_job_runs_by_itself(bench, monkeypatch):
 
     def fail(stages):
         for part in (part for stage in stages for part in stage):
-            part.state.position = -1  # what it had computed is lost
+            part.state.progress.begin(-1)  # what it had computed is lost
         raise DeviceError("out of luck")
 
     with monkeypatch.context() as patched:

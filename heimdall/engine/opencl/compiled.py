@@ -16,6 +16,7 @@ from heimdall.engine.opencl.constants import uploader
 from heimdall.engine.opencl.cost import cost
 from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.edges import find_edges
+from heimdall.engine.opencl.exits import exits_on
 from heimdall.engine.opencl.handover import DeviceCut, find_cuts
 from heimdall.engine.opencl.launch import Kernel, Traits
 from heimdall.engine.opencl.limits import check_fits
@@ -61,6 +62,7 @@ class Compiled:
         self.ops_of = [len(each) for each in ops]  # a layer
         self.layer_of = [layer for layer, count in enumerate(self.ops_of) for _ in range(count)]
         self.ops = tuple(op for each in ops for op in each)
+        self.exits = exits_on(self.module, self.placer.ops, self.ops_of)
         self.fallbacks = {
             index: self._fallback(self.placer.ops[layer].op)
             for index, layer in enumerate(self.layer_of)
@@ -215,8 +217,9 @@ class Compiled:
 
     @cached_property
     def handovers(self) -> dict[int, DeviceCut]:
-        """Where another processor can go on; found when somebody first asks."""
-        return find_cuts(self.placer, self.graph, self.ops_of)
+        """Where another processor can go on; found when somebody first asks. With exits what is
+        alive depends on which of their heads ran: nowhere."""
+        return {} if self.exits else find_cuts(self.placer, self.graph, self.ops_of)
 
     def cut_at(self, op: int) -> DeviceCut:
         """The cut before ``op``. Raises ValueError where there is none."""

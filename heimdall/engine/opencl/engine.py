@@ -171,7 +171,7 @@ class OpenCLEngine(Engine):
         events = self._lanes.run(stages, self.lanes)
         waited_ns = time.perf_counter_ns() - began_ns
         for job in jobs:
-            job.state.position = job.ranges[0][1]
+            job.state.progress.add(*job.ranges[0])
         if not events or not self.times_ops:
             return waited_ns
         first_ns = min(int(event.profile.queued) for event in events)

@@ -15,6 +15,10 @@ from heimdall.engine.opencl.state import OpenCLState
 from heimdall.engine.together import Part, deal
 
 AT_ONCE_NS = 1_000_000  # of each lane in turn: none waits until another is enqueued as a whole
+LEAST_NS = 100_000  # that lanes must be able to save: to wait for one another costs half of it
+
+
+Sequences = list[list[Part]]  # what each lane runs, one part after the other
 
 
 class Chunk(NamedTuple):
@@ -50,8 +54,8 @@ class Lanes:
             for state in states:
                 state.in_flight = True
             before: dict[int, cl.Event] = {}
-            for stage in stages:
-                before = self._enqueue(stage, lanes, before, events) or before
+            for sequences in _dealt(stages, lanes):
+                before = self._enqueue(sequences, before, events) or before
             if before:
                 cl.wait_for_events(list(before.values()))
         except cl.Error as error:
@@ -60,30 +64,21 @@ class Lanes:
                     finish(queue)
                 _end(states)
             for state in states:
-                state.position = -1
+                state.progress.begin(-1)
             raise explain(error, "running networks together") from error
         _end(states)
         return events
 
     def _enqueue(
-        self,
-        stage: Sequence[Part],
-        lanes: int,
-        before: dict[int, cl.Event],
-        events: list[cl.Event],
+        self, sequences: Sequences, before: dict[int, cl.Event], events: list[cl.Event]
     ) -> dict[int, cl.Event]:
         """One stage, behind what was last on each lane ``before``; the same of its own lanes."""
-        costs = [_cost(part) for part in stage]
-        dealt = deal(costs, lanes)
-        loads = [sum(costs[part] for part in parts) for parts in dealt]
-        for lane in range(len(dealt)):
+        for lane in range(len(sequences)):
             if others := [event for index, event in before.items() if index != lane]:
                 cl.enqueue_marker(self._lane(lane), wait_for=others)
+        loads = [sum(map(_cost, parts)) for parts in sequences]
+        chunks = [_chunks(parts, loads, lane) for lane, parts in enumerate(sequences)]
         ended: dict[int, cl.Event] = {}
-        chunks = [
-            _chunks([stage[part] for part in parts], loads[lane], loads)
-            for lane, parts in enumerate(dealt)
-        ]
         for turn in zip_longest(*chunks):
             for lane, chunk in enumerate(turn):
                 if chunk is None:
@@ -95,23 +90,45 @@ class Lanes:
         return ended
 
 
-def _chunks(parts: Sequence[Part], own: float, loads: Sequence[float]) -> Iterator[Chunk]:
+def _dealt(stages: Sequence[Sequence[Part]], lanes: int) -> Iterator[Sequences]:
+    """Who runs what. A stage of which little could be gained stays on one lane, and with those
+    before and after it that do is as one."""
+    alone: list[Part] = []
+    for stage in stages:
+        costs = [_cost(part) for part in stage]
+        if lanes == 1 or sum(costs) - max(costs, default=0) < LEAST_NS:
+            alone += stage
+            continue
+        if alone:
+            yield [alone]
+            alone = []
+        yield [[stage[part] for part in parts] for parts in deal(costs, lanes)]
+    if alone:
+        yield [alone]
+
+
+def _chunks(parts: Sequence[Part], loads: Sequence[float], lane: int) -> Iterator[Chunk]:
     """What a lane is given at a time. Lanes with as much to do get on equally fast, so ``loads``
     tell who is done first: the others share the device from then on."""
-    done = 0.0
+    done, since, chunk = 0.0, 0.0, None
     for part in parts:
         network, state = _job(part)
-        for start, end in part.ranges:
-            first, since = start, done
-            for op in range(start, end):
-                beside = sum(load > done for load in loads) - (own > done)
-                if op == first:
-                    together = beside
-                elif beside != together or done - since >= AT_ONCE_NS:
-                    yield Chunk(state, first, op, together)
-                    first, since, together = op, done, beside
-                done += network.expected_ns(op)
-            yield Chunk(state, first, end, together)
+        for op in part.ops:
+            beside = sum(load > done for load in loads) - (loads[lane] > done)
+            more = chunk is not None and (chunk.state, chunk.end, chunk.beside) == (
+                state,
+                op,
+                beside,
+            )
+            if chunk is not None and more and (not beside or done - since < AT_ONCE_NS):
+                chunk = chunk._replace(end=op + 1)
+            else:
+                if chunk is not None:
+                    yield chunk
+                chunk, since = Chunk(state, op, op + 1, beside), done
+            done += network.expected_ns(op)
+    if chunk is not None:
+        yield chunk
 
 
 def _cost(part: Part) -> float:

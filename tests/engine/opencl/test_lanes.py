@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heimdall.engine import Part
+from heimdall.engine.opencl import lanes
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.lanes import Lanes
 from heimdall.engine.opencl.state import OpenCLState
@@ -46,8 +47,18 @@ def loaded(opened, assets, shared):
     return made
 
 
+@pytest.fixture(scope="module", params=["whatever may", "what pays"])
+def eager(request):
+    """What is spread over lanes."""
+    with pytest.MonkeyPatch.context() as patched:
+        if request.param == "whatever may":
+            patched.setattr(lanes, "LEAST_NS", -1)
+        yield
+
+
 @drawn
 @given(st.lists(st.sampled_from(range(len(BUNDLED))), min_size=1, max_size=4), st.data())
+@pytest.mark.usefixtures("eager")
 def test_any_networks_together_give_what_each_gives_alone(opened, loaded, shared, which, data):
     """One network may be there several times, each time another job."""
     opened.lanes = data.draw(st.integers(1, 3))
@@ -133,6 +144,27 @@ def test_an_error_of_any_lane_surfaces_once_nothing_runs(
         assert shared.same(network.read(state), wanted)
 
 
+def test_what_gains_little_stays_on_one_lane(opened, loaded, monkeypatch):
+    network, inputs, _ = loaded[0]
+    stages = independent_branches(network.needs)
+    used = {}
+    for least in (-1, 10**12):
+        monkeypatch.setattr(lanes, "LEAST_NS", least)
+        enqueue, queues = OpenCLState.enqueue, set()
+
+        def remember(state, start, end, queue, beside, enqueue=enqueue, queues=queues):
+            queues.add(queue)
+            return enqueue(state, start, end, queue, beside)
+
+        state = network.new_state()
+        network.write(state, inputs)
+        with monkeypatch.context() as patched:
+            patched.setattr(OpenCLState, "enqueue", remember)
+            opened.run_together([[Part(network, state, g) for g in s] for s in stages])
+        used[least] = len(queues)
+    assert used[-1] > 1 == used[10**12]
+
+
 def test_an_error_of_a_command_surfaces(opened, loaded, monkeypatch):
     """What the device reports later, by an event."""
     network, inputs, _ = loaded[0]
@@ -152,8 +184,7 @@ def test_queues_open_when_they_are_needed(engine):
         opened.append(cl.CommandQueue(engine.context, engine.device))
         return opened[-1]
 
-    lanes = Lanes(engine.queue, open_queue)
-    assert lanes.run([], 4) == []
+    assert Lanes(engine.queue, open_queue).run([], 4) == []
     assert not opened
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from heimdall.engine import Part
+from heimdall.engine.opencl import lanes
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import ModelError
 from tests.engine.groupings import legal_stages
@@ -215,8 +216,17 @@ def test_any_network_in_any_chunks(processor, build, shared, channels, size, kin
     network.close()
 
 
+@pytest.fixture(scope="module")
+def eager():
+    """Lanes take what they can, however little is gained."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(lanes, "LEAST_NS", -1)
+        yield
+
+
 @drawn
 @given(*a_network)
+@pytest.mark.usefixtures("eager")
 def test_any_network_in_any_stages(processor, build, shared, channels, size, kinds, data):
     """Branches at the same time, planned for it or not: the same numbers as one after the other."""
     graph, shape = drawn_graph(build, channels, size, kinds, data)
