@@ -150,7 +150,7 @@ def test_what_gains_little_stays_on_one_lane(opened, loaded, monkeypatch):
     used = {}
     for least in (-1, 10**12):
         monkeypatch.setattr(lanes, "LEAST_NS", least)
-        enqueue, queues = OpenCLState.enqueue, set()
+        enqueue, queues = OpenCLState.enqueue, set[cl.CommandQueue]()
 
         def remember(state, start, end, queue, beside, enqueue=enqueue, queues=queues):
             queues.add(queue)
