@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks.cores import add_options, worker
 from benchmarks.engines import graphs
-from heimdall.bench.in_turns import Way, drawn
+from heimdall.bench.in_turns import drawn
 from heimdall.engine import Part
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.network import OpenCLNetwork
@@ -77,10 +77,8 @@ def _measure(cores: int, options: argparse.Namespace) -> None:
         print("| --- |" + " ---: |" * (2 + len(lanes)))
         for group in options.only:
             jobs = Jobs(engine, group.split("+"))
-            ways: dict[str, Way] = {
-                SEQUENTIAL: jobs.in_sequence,
-                "one queue": partial(jobs.together, 1),
-            }
+            ways: dict[str, Callable[[], float]] = {SEQUENTIAL: jobs.in_sequence}
+            ways["one queue"] = partial(jobs.together, 1)
             ways |= {f"{count} lanes": partial(jobs.together, count) for count in options.lanes}
             for name, way in ways.items():
                 way()

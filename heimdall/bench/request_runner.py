@@ -48,6 +48,11 @@ def compare_requests(
         if not system.coordinated:
             names = ", ".join(queue_names())
             raise ConfigError(f"{system.name} has no queue of requests: choose one of {names}")
+        if system.queueing is not None and system.queueing.together:
+            raise ConfigError(
+                f"{system.name} needs plans that are made for a device's profile: it can be "
+                "simulated (heimdall simulate), not run live"
+            )
     check_number("seconds", seconds, above=0, most=LONGEST_S)
     check_number("runs", runs, least=1, most=MOST_RUNS)
     check_writable("report", report, (".html",))

@@ -10,8 +10,16 @@ import inspect
 
 from heimdall.errors import ConfigError
 from heimdall.schedulers.base import Assignment, Choice, JobView, Scheduler, View
+from heimdall.schedulers.edf_exits import (
+    EdfExits,
+    WithoutExits,
+    WithoutExitsOrPreemption,
+    WithoutSwitching,
+    WithoutSwitchingOrPreemption,
+)
 from heimdall.schedulers.fcfs import Fcfs
 from heimdall.schedulers.fixed import Fixed
+from heimdall.schedulers.fixed_priority import DeadlineMonotonic, RateMonotonic, RtMdl
 from heimdall.schedulers.greedy import Greedy
 from heimdall.schedulers.heft import EarliestFinish
 from heimdall.schedulers.lst import LeastSlack
@@ -41,11 +49,21 @@ def _accept(name: str, value: object) -> str | None:
 
 _BAND = (LeastSlack, EarliestFinish, ShortestLatency, RoundRobin, Fixed)
 _SPLIT = (ResponseRatio, AlwaysSplit, Fcfs, Prema, RtA)
+_PANTHEON = (
+    EdfExits,
+    WithoutSwitching,
+    WithoutSwitchingOrPreemption,
+    WithoutExits,
+    WithoutExitsOrPreemption,
+    RateMonotonic,
+    DeadlineMonotonic,
+    RtMdl,
+)
 
 SCHEDULERS: Registry[type[Scheduler]] = Registry(
     "scheduler",
     "heimdall.schedulers",
-    {policy.name: policy for policy in (MaxMin, MaxTotal, *_BAND, *_SPLIT)},
+    {policy.name: policy for policy in (MaxMin, MaxTotal, *_BAND, *_SPLIT, *_PANTHEON)},
     _accept,
 )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,8 +20,11 @@ from heimdall.bench.request_scenario import LONGEST_S, RequestScenario
 from heimdall.bench.systems import System, queue_names
 from heimdall.bench.traffic import Traffic
 from heimdall.errors import ConfigError, unknown
+from heimdall.runtime.loop import Observer
 from heimdall.runtime.telemetry.figures import SCHEMA, processor_figures
 from heimdall.runtime.telemetry.requests import (
+    SLO,
+    accuracy,
     request_figures,
     throughput_hz,
     violations,
@@ -35,14 +38,19 @@ from heimdall.simulator.cores import noise_source
 from heimdall.simulator.mapping import balanced, numbers_a_round
 from heimdall.simulator.request_variations import vary_requests
 from heimdall.simulator.requests import Answered, RequestRun, SimulatedModel
-from heimdall.simulator.several import SeveralDevice, alone_ns, load_several
+from heimdall.simulator.scaling import search
+from heimdall.simulator.several import SeveralDevice, alone_ns
+from heimdall.simulator.together import policies
+from heimdall.simulator.together.device import TogetherDevice, load_device_for_requests
+from heimdall.simulator.together.watched import Watched
 from heimdall.vocabulary.enums import ProcessorKind
-from heimdall.vocabulary.events import Action, ChunkFinished, Event, RunChunk
+from heimdall.vocabulary.events import Action, ChunkFinished, Event, RunChunk, RunTogether
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
 from heimdall.vocabulary.processors import Processor
 
 NO_SLO_NS = 3_600_000_000_000  # the latency constraint of who has none: nothing waits for an hour
 _NS_PER_MS = 1e6
+_SEARCH_S, _SEARCH_SEED = 2.0, 1_000_003  # of the runs of a search, apart from those reported
 _DRAWS = 20_000  # of noise, for its 99th percentile
 
 
@@ -64,7 +72,9 @@ class RequestExperiment:
         """Of each model its network, cut as the system wants it."""
         row, device = self.system.queueing, self.device
         return {
-            name: device.stage(self.scenario.reference(name), row.partition, row.silent)
+            name: device.stage(
+                self.scenario.reference(name), row.partition, row.silent, exits=row.exits
+            )
             if row is not None
             else device.stage_of_two(self.scenario.reference(name))
             for name in self.scenario.models
@@ -73,7 +83,10 @@ class RequestExperiment:
     @property
     def processors(self) -> tuple[Processor, ...]:
         """Those that the system uses."""
-        return self.device.two() if self.system.queueing is None else self.device.list()
+        row = self.system.queueing
+        if row is None:
+            return self.device.two()
+        return self.device.list() if row.together else self.device.alone()
 
     @cached_property
     def lone_ns(self) -> dict[str, float]:
@@ -88,14 +101,46 @@ class RequestExperiment:
         return found
 
     @property
+    def references(self) -> dict[str, str]:
+        """By model, its network."""
+        return {name: self.scenario.reference(name) for name in self.scenario.models}
+
+    @property
     def policy(self) -> str | Scheduler:
         """The system's policy. One that gives each model a processor for good has the mapping by
-        which a round of the closed loops takes least; without loops, each model its fastest."""
+        which a round of the closed loops takes least; without loops, each model its fastest. One
+        whose choices are made before anything runs is searched for."""
         row, numbers = self.system.queueing, numbers_a_round(self.scenario)
+        if row is not None and row.searched:
+            return self._searched
+        if row is not None and row.together:
+            if not isinstance(self.device, TogetherDevice):
+                raise ConfigError(
+                    f"device {self.device.name!r} runs one operator at a time: {self.system.name} "
+                    "needs one whose profile has a table [together]"
+                )
+            return policies.made(
+                self.system.name, self.device, self.references, self.scenario.actor
+            )
         if row is None or not row.mapped or not numbers:
             return self.system.scheduler or ""
         times = {name: _times(self.stages[name]) for name in numbers}
         return Fixed(balanced(times, numbers, {each.id: each.lanes for each in self.processors}))
+
+    @cached_property
+    def _searched(self) -> Scheduler:
+        plans = {name: self._plan(name, stage) for name, stage in self.stages.items()}
+        return search(plans, self._accuracy_of)
+
+    def _accuracy_of(self, policy: Scheduler) -> float:
+        """The accuracy of a short run with chances of its own; the share of deadlines that are met,
+        without exits."""
+        scenario = self.scenario.ending_after(_SEARCH_S)
+        run = self._begin(Traffic(scenario, _SEARCH_SEED), _SEARCH_SEED, (), policy)
+        run.run()
+        outcomes = self._outcomes(run)
+        found = accuracy(outcomes)
+        return 1 - (violations(outcomes, {})[SLO] or 0) if found is None else found
 
     @property
     def admission(self) -> str:
@@ -110,27 +155,49 @@ class RequestExperiment:
 
     def begin(self, seed: int, tracer: Tracer | None = None) -> RequestRun:
         """A run that has not begun. Raises ConfigError where the system makes no sense."""
-        return self._begin(Traffic(self.scenario, seed), seed, tracer)
+        observers = [] if tracer is None else [_recorder(tracer)]
+        return self._begin(Traffic(self.scenario, seed), seed, observers)
+
+    def begin_with(self, policy: Scheduler, seed: int, observers: Sequence[Observer]) -> RequestRun:
+        """The same under this policy, which nobody has asked yet."""
+        return self._begin(Traffic(self.scenario, seed), seed, observers, policy)
 
     def run(self, seed: int, trace: Path | None = None) -> dict[str, Any]:
         """The summary of a run with these chances; its timeline goes to ``trace``."""
         tracer = Tracer(0) if trace is not None else None
         began_s = time.perf_counter()
         traffic = Traffic(self.scenario, seed)
-        run = self._begin(traffic, seed, tracer)
-        run.run()
+        observers: list[Observer] = [] if tracer is None else [_recorder(tracer)]
+        watched: Watched | None = None
+        if isinstance(self.device, TogetherDevice):
+            watched = Watched(self.device, self.references)
+            observers.append(watched)
+        run = self._begin(traffic, seed, observers)
+        run.run(None if self.scenario.drain else self._end_ns)
         ran_s = time.perf_counter() - began_s
         if tracer is not None and trace is not None:
             about = {"scenario": self.scenario.name, "device": self.device.name}
             tracer.save(trace, run.coordinator.config(), {**about, "system": self.system.name})
         return {
             **self._summary(run, traffic),
+            **({"together": watched.figures(run.now_ns / 1e9)} if watched else {}),
             "seed": seed,
             "times_real_time": round(run.now_ns / 1e9 / ran_s, 1),
             "wall_s": round(ran_s, 3),
         }
 
-    def _begin(self, traffic: Traffic, seed: int, tracer: Tracer | None) -> RequestRun:
+    @property
+    def _end_ns(self) -> int:
+        """When it ends that does not wait for what waits."""
+        return round((self.scenario.seconds or 0.0) * 1e9)
+
+    def _begin(
+        self,
+        traffic: Traffic,
+        seed: int,
+        observers: Sequence[Observer],
+        policy: Scheduler | None = None,
+    ) -> RequestRun:
         arrivals = traffic.arrivals_ns()
         models = [
             SimulatedModel(self._plan(name, stage), arrivals[name])
@@ -149,7 +216,7 @@ class RequestExperiment:
         run = RequestRun(
             models,
             self.processors,
-            self.policy,
+            policy or self.policy,
             seed=seed,
             noise=self._noise(),
             estimates=self.values.get("estimates", 0.0),
@@ -157,9 +224,14 @@ class RequestExperiment:
             mode=system.mode,
             admission=self.admission,
             follow=follow,
-            observe=None if tracer is None else _recorder(tracer),
+            observe=_to_all(observers) if observers else None,
+            together=self._together if isinstance(self.device, TogetherDevice) else None,
         )
         return run
+
+    def _together(self, action: RunTogether) -> int:
+        assert isinstance(self.device, TogetherDevice)
+        return round(self.device.took(action, self.references).ns)
 
     def _plan(self, name: str, stage: StagePlan) -> DnnPlan:
         slo_ns = self.slo_ns(name) or NO_SLO_NS
@@ -169,11 +241,15 @@ class RequestExperiment:
         noise = self.values.get("noise")
         return {id: each if noise is None else noise for id, each in self.device.noise().items()}
 
+    def _outcomes(self, run: RequestRun) -> list[Answered]:
+        return [replace(each, slo_ns=self.slo_ns(each.model)) for each in run.answered]
+
     def _summary(self, run: RequestRun, traffic: Traffic) -> dict[str, Any]:
-        outcomes = [replace(each, slo_ns=self.slo_ns(each.model)) for each in run.answered]
+        outcomes = self._outcomes(run)
         ends_ns = [each.finished_ns for each in outcomes if each.finished_ns is not None]
-        seconds = max(ends_ns, default=run.now_ns) / 1e9
-        lanes = {each.id: each.lanes for each in self.processors}
+        ended_ns = max(ends_ns, default=run.now_ns) if self.scenario.drain else self._end_ns
+        seconds = ended_ns / 1e9
+        lanes = {each.id: each.lanes for each in self.device.alone()}
         return {
             "schema": SCHEMA,
             "simulated": True,
@@ -184,6 +260,7 @@ class RequestExperiment:
             "seconds": round(seconds, 3),
             "requests": request_figures(outcomes, self.lone_ns),
             "violations": violations(outcomes, self.lone_ns),
+            "accuracy": accuracy(outcomes),
             "throughput_hz": throughput_hz(outcomes, seconds),
             "processors": processor_figures(run.busy_ns, lanes, seconds),
             **({"frames": traffic.frame_figures()} if traffic.frames_ns else {}),
@@ -219,7 +296,7 @@ def prepare_requests(
         scenario = scenario.ending_after(seconds)
     values = dict(variations or {})
     scenario = vary_requests(scenario, values)
-    experiment = RequestExperiment(scenario, load_several(device), system, values)
+    experiment = RequestExperiment(scenario, load_device_for_requests(device), system, values)
     _check_away(experiment)
     return experiment
 
@@ -265,13 +342,21 @@ def _about(device: SeveralDevice) -> dict[str, Any]:
     }
 
 
+def _to_all(observers: Sequence[Observer]) -> Observer:
+    def observe(now_ns: int, event: Event | None, actions: Sequence[Action]) -> None:
+        for each in observers:
+            each(now_ns, event, actions)
+
+    return observe
+
+
 def _p99(spread: float) -> float:
     """How much longer than usual the slowest hundredth takes with such noise."""
     noise = noise_source(random.Random(0), spread)
     return float(np.percentile([noise() for _ in range(_DRAWS)], 99)) if spread else 1.0
 
 
-def _recorder(tracer: Tracer) -> Callable[[int, Event | None, Sequence[Action]], None]:
+def _recorder(tracer: Tracer) -> Observer:
     """Records steps, and each range that has run as a piece of work."""
     dnns: dict[int, str] = {}
 
@@ -284,5 +369,7 @@ def _recorder(tracer: Tracer) -> Callable[[int, Event | None, Sequence[Action]],
         for action in actions:
             if isinstance(action, RunChunk):
                 dnns[action.job] = action.dnn
+            elif isinstance(action, RunTogether):
+                dnns.update((each.job, each.dnn) for groups in action.stages for each in groups)
 
     return observe

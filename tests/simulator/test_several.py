@@ -8,6 +8,7 @@ import pytest
 
 from heimdall.errors import ConfigError
 from heimdall.simulator.several import alone_ns, load_several, several_names
+from heimdall.simulator.together.device import load_device_for_requests
 
 VALID = """
 title = "Three"
@@ -41,7 +42,7 @@ def load(tmp_path: Path):
 
 @pytest.mark.parametrize("name", several_names())
 def test_bundled_devices_are_valid(name):
-    device = load_several(name)
+    device = load_device_for_requests(name)
     assert device.list()
     for network in device.networks:
         assert alone_ns(device.stage(network, "whole")) > 0

@@ -64,7 +64,7 @@ class Lanes:
                     finish(queue)
                 _end(states)
             for state in states:
-                state.progress.begin(-1)
+                state.progress.begin(-1)  # until it is written anew
             raise explain(error, "running networks together") from error
         _end(states)
         return events

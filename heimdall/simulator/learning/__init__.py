@@ -1,0 +1,1 @@
+"""Learning for TOP: GPG cuts combined blocks, MADDPG combines them (extra ``learn``)."""

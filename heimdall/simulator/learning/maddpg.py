@@ -1,0 +1,300 @@
+"""MADDPG: W + 1 agents that learn when each model's queue is drawn from, and which blocks run
+together (TOP, section V-B, Algorithm 1), in the simulator.
+
+The agents are asked from within a run, as the shipped actor is, but at every step. A run is an
+episode; the next begins with empty queues and other chances. Deviations from the paper, with
+reasons: actions are explored by noise and by plans drawn at random, the share of which falls;
+variances are seen as their logarithms (queues that grow have no scale); latency is from a task's
+launch on, since its wait grows with the time that is simulated; networks are small; and shipped is
+the best of what training came by, measured in runs of their own.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from heimdall.schedulers.grouped import Stager, variance
+from heimdall.schedulers.top import Task, Top, plan_of
+from heimdall.simulator.learning.nets import OnnxGraph, mlp, pytorch
+from heimdall.simulator.serving import RequestExperiment
+from heimdall.simulator.together.device import TogetherDevice
+from heimdall.simulator.together.watched import Watched
+
+GAMMA, RATE, BATCH = 0.95, 0.001, 100  # section VI-B
+WEIGHTS = (0.4, 0.4, 0.2)  # a, b, c of Eq. 2
+HIDDEN, CRITIC = 24, (96, 48)
+EPISODE_S, TEST_S = 2.0, 2.0
+REPLAY = 200  # transitions before anything is learnt
+_KEPT = 20_000
+_FOLLOW = 0.01  # of the target networks
+_FALLEN = 0.8  # of the best score: the agents go back to that
+_TRIES = 4  # to come by a plan without superblocks
+_MOST = 3.0  # of the exponent of Eq. 2: z-scores of a run's first steps are of nothing
+
+
+class Agents:
+    """The launcher, agent 0, and a scheduler for each model; each sees the whole state."""
+
+    def __init__(self, task: Task) -> None:
+        torch = pytorch()
+        sizes = [len(task.models), *task.blocks]
+        self.sizes, actions = sizes, sum(sizes)
+        self.actors = torch.nn.ModuleList(
+            mlp(task.state_size, HIDDEN, HIDDEN, size) for size in sizes
+        )
+        self.critics = torch.nn.ModuleList(
+            mlp(task.state_size + actions, *CRITIC, 1) for _ in sizes
+        )
+
+    def act(self, state: Any) -> Any:
+        """What all agents answer, side by side."""
+        torch = pytorch()
+        return torch.sigmoid(torch.cat([actor(state) for actor in self.actors], -1))
+
+    def begin_with(self, numbers: Sequence[float]) -> None:
+        """Answer these numbers, whatever the state, before anything is learnt."""
+        torch, first = pytorch(), 0
+        with torch.no_grad():
+            for actor, size in zip(self.actors, self.sizes, strict=True):
+                actor[-1].weight.mul_(0.1)
+                actor[-1].bias.copy_(torch.logit(torch.tensor(numbers[first : first + size])))
+                first += size
+
+    def onnx(self, state_size: int, metadata: dict[str, str]) -> bytes:
+        """All actors as one file: state to numbers."""
+        graph = OnnxGraph()
+        answers = [graph.mlp(actor, "state") for actor in self.actors]
+        graph.node("Sigmoid", graph.node("Concat", *answers, axis=1), output="numbers")
+        return graph.model({"state": [1, state_size]}, {"numbers": [1, sum(self.sizes)]}, metadata)
+
+
+class ZScores:
+    """Values beside the mean and standard deviation of those so far."""
+
+    def __init__(self, size: int) -> None:
+        self.count, self.mean, self.squares = 0, np.zeros(size), np.zeros(size)
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        self.count += 1
+        before = values - self.mean
+        self.mean = self.mean + before / self.count
+        self.squares = self.squares + before * (values - self.mean)
+        spread = np.sqrt(self.squares / max(self.count - 1, 1))
+        return np.asarray((values - self.mean) / np.maximum(spread, 1e-6))
+
+
+class _Learner:
+    """An actor that learns from what its answers lead to, while it is asked."""
+
+    hash = "in training"
+
+    def __init__(self, training: MaddpgTraining, watched: Watched) -> None:
+        self.task = training.task
+        self._training, self._watched = training, watched
+        self._before: tuple[np.ndarray, np.ndarray] | None = None
+
+    def __call__(self, state: Sequence[float]) -> Sequence[float]:
+        seen = np.asarray(state, np.float32)
+        if self._before is not None:
+            self._training.store(*self._before, self._training.reward(self._watched), seen)
+        for _ in range(_TRIES):
+            action = self._training.explore(seen)
+            if plan_of(self.task, action.tolist()).largest <= self.task.most_blocks:
+                break
+            nothing = np.zeros(len(self.task.models) + 1, np.float32)
+            self._training.store(seen, action, nothing, seen)  # a superblock: lines 8 and 9
+        self._before = seen, action
+        return [float(each) for each in action]
+
+
+class _Greedy:
+    """The agents as they are, without noise."""
+
+    hash = "in training"
+
+    def __init__(self, training: MaddpgTraining) -> None:
+        self.task, self._agents = training.task, training.agents
+
+    def __call__(self, state: Sequence[float]) -> Sequence[float]:
+        torch = pytorch()
+        with torch.no_grad():
+            found = self._agents.act(torch.tensor([state]))[0]
+        return [float(each) for each in found]
+
+
+class MaddpgTraining:
+    """Learns in runs of an experiment, of which the policy is TOP's."""
+
+    def __init__(
+        self, experiment: RequestExperiment, task: Task, stages: Stager, seed: int, steps: int
+    ) -> None:
+        pytorch().manual_seed(seed)
+        self.task, self.steps, self.done = task, steps, 0
+        self.curve: list[tuple[int, float]] = []  # step, mean reward since the last
+        self.tests: list[tuple[int, float]] = []
+        self._experiment, self._stages, self._seed = experiment, stages, seed
+        self._draw = random.Random(seed)
+        self.agents = Agents(task)
+        self.agents.begin_with(self._random_plan())
+        self._targets = copy.deepcopy(self.agents)
+        torch = pytorch()
+        self._actor_steps = [torch.optim.Adam(a.parameters(), RATE) for a in self.agents.actors]
+        self._critic_steps = [torch.optim.Adam(c.parameters(), RATE) for c in self.agents.critics]
+        self._memory: list[tuple[np.ndarray, ...]] = []
+        self._scores = ZScores(len(task.models) + 2)
+        self._rewards: list[float] = []
+        self._best, self._best_actors = self.score(), self._actors()
+
+    # -- runs ------------------------------------------------------------------------------
+
+    def train(self) -> Iterator[None]:
+        """An episode at a time."""
+        while self.done < self.steps:
+            self._rewards.clear()
+            self._run(_Learner, EPISODE_S, self._draw.randrange(1 << 30), always=True)
+            self.curve.append((self.done, float(np.mean(self._rewards or [0.0]))))
+            score = self.score()
+            self.tests.append((self.done, score))
+            if score > self._best:
+                self._best, self._best_actors = score, self._actors()
+            elif score < _FALLEN * self._best:
+                self.agents.actors.load_state_dict(self._best_actors)
+            yield
+        self.agents.actors.load_state_dict(self._best_actors)
+
+    def score(self) -> float:
+        """How well the agents do without noise: the share of requests that finish, of all and of
+        the model with the least."""
+        watched = self._run(lambda *_: _Greedy(self), TEST_S, -1)
+        shares = [watched.finished[name] / max(watched.asked[name], 1) for name in watched.asked]
+        return sum(watched.finished.values()) / max(sum(watched.asked.values()), 1) + min(shares)
+
+    def _run(
+        self, actor: Callable[..., Any], seconds: float, seed: int, *, always: bool = False
+    ) -> Watched:
+        experiment = self._experiment
+        device = experiment.device
+        assert isinstance(device, TogetherDevice)
+        watched = Watched(device, experiment.references)
+        self._filled_ns, self._asked_ns, self._finished = 0.0, 0, dict[str, int]()
+        policy = Top(actor(self, watched), self._stages, always=always)
+        run = experiment.begin_with(policy, seed, [watched])
+        run.run(round(seconds * 1e9))
+        return watched
+
+    def reward(self, watched: Watched) -> np.ndarray:
+        """Eq. 2, of each agent, for what happened since it was last asked for."""
+        passed_ns = max(watched.now_ns - self._asked_ns, 1)
+        full = (watched.filled_ns - self._filled_ns) / passed_ns
+        self._filled_ns, self._asked_ns = watched.filled_ns, watched.now_ns
+        latencies = [watched.latency_ms(name) for name in self._experiment.references]
+        unequal = math.log1p(variance(list(watched.waiting.values())))
+        z = self._scores(np.asarray([full, *latencies, unequal]))
+        a, b, c = WEIGHTS
+        of_agents = [float(np.mean(z[1:-1])), *z[1:-1]]
+        exponents = [a * z[0] - b * latency - c * z[-1] for latency in of_agents]
+        return np.exp(np.clip(exponents, -_MOST, _MOST)).astype(np.float32)
+
+    def explore(self, state: np.ndarray) -> np.ndarray:
+        """An action with noise, or a plan drawn at random."""
+        left = max(1 - self.done / self.steps, 0.0)
+        if self._draw.random() < 0.5 * left:
+            return np.asarray(self._random_plan(), np.float32)
+        torch = pytorch()
+        with torch.no_grad():
+            found = self.agents.act(torch.from_numpy(state)[None])[0].numpy()
+        noise = [self._draw.gauss(0, 0.01 + 0.04 * left) for _ in found]
+        return np.asarray(np.clip(found + np.asarray(noise, np.float32), 0.001, 0.999))
+
+    def _random_plan(self) -> list[float]:
+        """Short intervals, and blocks dealt into combined ones of at most as many as pay."""
+        task, draw = self.task, self._draw
+        total = sum(task.blocks)
+        members = list(range(total))
+        draw.shuffle(members)
+        parts, part = [0] * total, 0
+        while members:
+            for _ in range(draw.randint(1, task.most_blocks)):
+                if members:
+                    parts[members.pop()] = part
+            part += 1
+        launch = [draw.uniform(0.001, 0.6) for _ in task.models]
+        return [*launch, *((each + 0.5) / part for each in parts)]  # far from each other
+
+    # -- learning --------------------------------------------------------------------------
+
+    def store(
+        self, state: np.ndarray, action: np.ndarray, reward: np.ndarray, after: np.ndarray
+    ) -> None:
+        """Keep a transition, and learn from some."""
+        self._memory.append((state, action, reward, after))
+        del self._memory[:-_KEPT]
+        self._rewards.append(float(reward[0]))
+        self.done += 1
+        if len(self._memory) >= REPLAY:
+            self._learn(self._draw.sample(self._memory, BATCH))
+
+    def _learn(self, batch: Sequence[tuple[np.ndarray, ...]]) -> None:
+        """Eqs. 3 and 4."""
+        torch, agents, targets = pytorch(), self.agents, self._targets
+        states, actions, rewards, after = (
+            torch.from_numpy(np.stack(each)) for each in zip(*batch, strict=True)
+        )
+        with torch.no_grad():
+            later = torch.cat([after, targets.act(after)], 1)
+        chosen = torch.split(actions, agents.sizes, 1)
+        for index, (actor, critic) in enumerate(zip(agents.actors, agents.critics, strict=True)):
+            with torch.no_grad():
+                target = rewards[:, index : index + 1] + GAMMA * targets.critics[index](later)
+            value = critic(torch.cat([states, actions], 1))
+            self._step(self._critic_steps[index], torch.nn.functional.mse_loss(value, target))
+            mine = [*chosen]
+            mine[index] = torch.sigmoid(actor(states))
+            self._step(self._actor_steps[index], -critic(torch.cat([states, *mine], 1)).mean())
+        with torch.no_grad():
+            for kept, new in ((targets.actors, agents.actors), (targets.critics, agents.critics)):
+                for ours, theirs in zip(kept.parameters(), new.parameters(), strict=True):
+                    ours.lerp_(theirs, _FOLLOW)
+
+    @staticmethod
+    def _step(optimizer: Any, loss: Any) -> None:
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    # -- going on --------------------------------------------------------------------------
+
+    def _actors(self) -> Any:
+        return copy.deepcopy(self.agents.actors.state_dict())
+
+    _KEPT_PARTS = ("done", "curve", "tests", "_memory", "_best", "_best_actors", "_scores")
+
+    def state(self) -> dict[str, Any]:
+        """All that going on needs."""
+        nets = (self.agents, self._targets)
+        return {
+            **{name: getattr(self, name) for name in self._KEPT_PARTS},
+            "draw": self._draw.getstate(),
+            "nets": [(net.actors.state_dict(), net.critics.state_dict()) for net in nets],
+            "optimizers": [each.state_dict() for each in self._optimizers()],
+        }
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from there, as if it had never ended."""
+        for name in self._KEPT_PARTS:
+            setattr(self, name, state[name])
+        self._draw.setstate(state["draw"])
+        for net, (actors, critics) in zip((self.agents, self._targets), state["nets"], strict=True):
+            net.actors.load_state_dict(actors)
+            net.critics.load_state_dict(critics)
+        for optimizer, kept in zip(self._optimizers(), state["optimizers"], strict=True):
+            optimizer.load_state_dict(kept)
+
+    def _optimizers(self) -> list[Any]:
+        return [*self._actor_steps, *self._critic_steps]

@@ -1,0 +1,1 @@
+"""GPUs that run operators of several networks at the same time, in virtual time (TOP, TPDS '25)."""

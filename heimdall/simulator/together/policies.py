@@ -1,0 +1,87 @@
+"""The policies that run operators together, made for a scenario's models on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from heimdall.errors import ConfigError
+from heimdall.schedulers import Scheduler
+from heimdall.schedulers.grouped import Member
+from heimdall.schedulers.static_plan import StaticPlan
+from heimdall.schedulers.top import Task, Top
+from heimdall.simulator.together.actors import OnnxActor, OnnxStager, actor_path
+from heimdall.simulator.together.device import TogetherDevice
+from heimdall.simulator.together.networks import network
+from heimdall.simulator.together.stages import Block, Combined, Stage, cut, most_saving
+
+References = Mapping[str, str]  # by model, its network
+
+
+def block_of(device: TogetherDevice, reference: str, index: int | None = None) -> Block:
+    """One block of a network, or all of it, on a device."""
+    net = network(reference)
+    start, end = (0, len(net.ops)) if index is None else net.blocks[index]
+    return Block(net, start, end, device.times(reference))
+
+
+def static_plan(device: TogetherDevice, references: References, *, waits: bool) -> StaticPlan:
+    """One plan for a request of every model."""
+    whole = Combined([block_of(device, reference) for reference in references.values()])
+    stages, _ = cut(whole, most_saving)
+    return StaticPlan(tuple(references), stages, waits=waits)
+
+
+class Stager:
+    """Cuts combined blocks into stages, each once."""
+
+    def __init__(
+        self,
+        device: TogetherDevice,
+        references: References,
+        cuts: Callable[[Combined], list[Stage]],
+    ) -> None:
+        self._cuts, self._known = cuts, dict[tuple[Member, ...], list[Stage]]()
+        self._blocks = {
+            (model, index): block_of(device, reference, index)
+            for model, reference in references.items()
+            for index in range(len(network(reference).blocks))
+        }
+
+    def __call__(self, members: tuple[Member, ...]) -> list[Stage]:
+        """The stages of a combined block, groups as (number of the member, ops of its network)."""
+        if members not in self._known:
+            blocks = [self._blocks[member] for member in members]
+            self._known[members] = self._cuts(Combined(blocks))
+        return self._known[members]
+
+
+def saving_stager(device: TogetherDevice, references: References) -> Stager:
+    """One that takes the ending that saves most, step by step."""
+    return Stager(device, references, lambda combined: cut(combined, most_saving)[0])
+
+
+def task_of(device: TogetherDevice, references: References) -> Task:
+    """What there is to decide."""
+    blocks = tuple(len(network(reference).blocks) for reference in references.values())
+    return Task(tuple(references), blocks, device.together.most_blocks)
+
+
+def top(device: TogetherDevice, references: References, actor: str | None) -> Top:
+    """TOP with what was learnt for these models. Raises ConfigError where nothing was."""
+    if actor is None:
+        raise ConfigError(
+            "system 'top' needs an actor, and the scenario names none: train one "
+            "(heimdall train-top SCENARIO) and name it (actor = FILE)"
+        )
+    loaded = OnnxActor(actor_path(actor))
+    loaded.check(tuple(references.values()), task_of(device, references).blocks, device.name)
+    stager = OnnxStager(loaded.path.parent / loaded.about.stages)
+    stages = Stager(device, references, stager.cut)
+    return Top(loaded.named(tuple(references)), stages, stager.hash)
+
+
+def made(name: str, device: TogetherDevice, references: References, actor: str | None) -> Scheduler:
+    """The policy of a system that runs operators together."""
+    if name == Top.name:
+        return top(device, references, actor)
+    return static_plan(device, references, waits=name == StaticPlan.name)
