@@ -8,9 +8,8 @@
 (``squeezenet``) the branches run together. All ways are run in turns, in drawn order: one network
 after the other, each waited for, as a scheduler without groups does it; all on one queue; and on
 several, each with its share of the cores. A ratio is the time of the first way by that of another,
-in the same turn: the median, and between which values half of them lie; then that of the best
-times of both, which what else runs on a machine disturbs least. Outputs are compared bit for bit
-before anything is timed.
+in the same turn: the median, and between which values half of them lie. Outputs are compared bit
+for bit before anything is timed.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ def _measure(cores: int, options: argparse.Namespace) -> None:
 def _ratio(alone_s: Sequence[float], together_s: Sequence[float]) -> str:
     ratios = [a / b for a, b in zip(alone_s, together_s, strict=True)]
     low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
-    return f"{middle:.2f} ({low:.2f}-{high:.2f}), {min(alone_s) / min(together_s):.2f}"
+    return f"{middle:.2f} ({low:.2f}-{high:.2f})"
 
 
 class Jobs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
@@ -110,30 +111,39 @@ def _dealt(stages: Sequence[Sequence[Part]], lanes: int) -> Iterator[Sequences]:
 def _chunks(parts: Sequence[Part], loads: Sequence[float], lane: int) -> Iterator[Chunk]:
     """What a lane is given at a time. Lanes with as much to do get on equally fast, so ``loads``
     tell who is done first: the others share the device from then on."""
-    done, since, chunk = 0.0, 0.0, None
+    done, others = 0.0, sorted((*loads[:lane], *loads[lane + 1 :]))
+    for network, state, start, end in _ranges(parts):
+        until_ns = network.until_ns
+        while start < end:
+            beside = len(others) - bisect_right(others, done)
+            stop = end
+            if beside:
+                left_ns = min(AT_ONCE_NS, others[-beside] - done)
+                stop = bisect_left(until_ns, until_ns[start] + left_ns, start + 1, end)
+            yield Chunk(state, start, stop, beside)
+            done += until_ns[stop] - until_ns[start]
+            start = stop
+
+
+def _ranges(parts: Sequence[Part]) -> Iterator[tuple[OpenCLNetwork, OpenCLState, int, int]]:
+    """The ranges of some parts in order; what goes on where the one before ended is one with it."""
+    last: tuple[OpenCLNetwork, OpenCLState, int, int] | None = None
     for part in parts:
-        network, state = _job(part)
-        for op in part.ops:
-            beside = sum(load > done for load in loads) - (loads[lane] > done)
-            more = chunk is not None and (chunk.state, chunk.end, chunk.beside) == (
-                state,
-                op,
-                beside,
-            )
-            if chunk is not None and more and (not beside or done - since < AT_ONCE_NS):
-                chunk = chunk._replace(end=op + 1)
-            else:
-                if chunk is not None:
-                    yield chunk
-                chunk, since = Chunk(state, op, op + 1, beside), done
-            done += network.expected_ns(op)
-    if chunk is not None:
-        yield chunk
+        job = _job(part)
+        for start, end in part.ranges:
+            if last is not None and (last[1], last[3]) == (job[1], start):
+                last = (*job, last[2], end)
+                continue
+            if last is not None:
+                yield last
+            last = (*job, start, end)
+    if last is not None:
+        yield last
 
 
 def _cost(part: Part) -> float:
-    network, _ = _job(part)
-    return sum(map(network.expected_ns, part.ops))
+    until_ns = _job(part)[0].until_ns
+    return sum(until_ns[end] - until_ns[start] for start, end in part.ranges)
 
 
 def _job(part: Part) -> tuple[OpenCLNetwork, OpenCLState]:
