@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heimdall.coordinator.coordinator import Coordinator
+from heimdall.coordinator.jobs import NO_JOB
 from heimdall.errors import ConfigError
 from heimdall.runtime.loop import Observer
 from heimdall.runtime.telemetry.requests import Outcome, Progress
@@ -184,8 +185,11 @@ class RequestRun:
             self._tell(event)
         if until_ns is not None:
             answered = {each.request for each in self.answered}
-            for request in self._submitted.keys() - answered:
-                self._answer(request, None, WAITED)
+            jobs = {request: job for job, request in self._requests.items()}
+            for request in sorted(self._submitted.keys() - answered):
+                model, _, _ = self._submitted[request]
+                drop = Drop(jobs.get(request, NO_JOB), model, WAITED, request=request)
+                self._answer(drop, request, None, WAITED)
         elif len(self.answered) < len(self._submitted):
             left = len(self._submitted) - len(self.answered)
             raise ConfigError(f"{left} requests were never answered: nothing ran them")

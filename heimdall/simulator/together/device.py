@@ -81,9 +81,11 @@ class TogetherDevice(SeveralDevice):
             self._times[reference] = OpTimes(self.gpu, network(reference))
         return self._times[reference]
 
-    def stage(self, reference: str, strategy: str, silent: str = Silent.NEVER) -> StagePlan:
+    def stage(
+        self, reference: str, strategy: str, silent: str = Silent.NEVER, *, exits: bool = False
+    ) -> StagePlan:
         if reference in self.networks and reference not in ARCHITECTURES:
-            return super().stage(reference, strategy, silent)
+            return super().stage(reference, strategy, silent, exits=exits)
         ns = tuple(max(1, round(each)) for each in self.times(reference).ns)
         none, blocks = (False,) * len(ns), network(reference).blocks
         plan = StagePlan(ns, none, sum(ns), 0, blocks, on=((GPU, ns),))
