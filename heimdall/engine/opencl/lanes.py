@@ -16,7 +16,9 @@ from heimdall.engine.opencl.state import OpenCLState
 from heimdall.engine.together import Part, deal
 
 AT_ONCE_NS = 1_000_000  # of each lane in turn: none waits until another is enqueued as a whole
-LEAST_NS = 100_000  # that lanes must be able to save: to wait for one another costs half of it
+# What the shorter lanes of a stage must have to do: to wait for one another costs 20 to 100 us. On
+# a CPU the cores are all busy with one lane, and those of several save only waits at each layer.
+LEAST_NS, LEAST_SHARED_NS = 100_000, 500_000
 
 
 Sequences = list[list[Part]]  # what each lane runs, one part after the other
@@ -34,8 +36,12 @@ class Chunk(NamedTuple):
 class Lanes:
     """The first lane is the queue that the engine runs chunks on; others open when needed."""
 
-    def __init__(self, queue: cl.CommandQueue, open_queue: Callable[[], cl.CommandQueue]) -> None:
+    def __init__(
+        self, queue: cl.CommandQueue, open_queue: Callable[[], cl.CommandQueue], least_ns: int
+    ) -> None:
+        """``least_ns``: what is worth a lane."""
         self._queues, self._open = [queue], open_queue
+        self.least_ns = least_ns
 
     def _lane(self, index: int) -> cl.CommandQueue:
         while len(self._queues) <= index:
@@ -55,7 +61,7 @@ class Lanes:
             for state in states:
                 state.in_flight = True
             before: dict[int, cl.Event] = {}
-            for sequences in _dealt(stages, lanes):
+            for sequences in self._dealt(stages, lanes):
                 before = self._enqueue(sequences, before, events) or before
             if before:
                 cl.wait_for_events(list(before.values()))
@@ -69,6 +75,22 @@ class Lanes:
             raise explain(error, "running networks together") from error
         _end(states)
         return events
+
+    def _dealt(self, stages: Sequence[Sequence[Part]], lanes: int) -> Iterator[Sequences]:
+        """Who runs what. A stage of which little could be gained stays on one lane, and with those
+        before and after it that do is as one."""
+        alone: list[Part] = []
+        for stage in stages:
+            costs = [_cost(part) for part in stage]
+            if lanes == 1 or sum(costs) - max(costs, default=0) < self.least_ns:
+                alone += stage
+                continue
+            if alone:
+                yield [alone]
+                alone = []
+            yield [[stage[part] for part in parts] for parts in deal(costs, lanes)]
+        if alone:
+            yield [alone]
 
     def _enqueue(
         self, sequences: Sequences, before: dict[int, cl.Event], events: list[cl.Event]
@@ -89,23 +111,6 @@ class Lanes:
                     ended[lane] = made[-1]
                     events += made
         return ended
-
-
-def _dealt(stages: Sequence[Sequence[Part]], lanes: int) -> Iterator[Sequences]:
-    """Who runs what. A stage of which little could be gained stays on one lane, and with those
-    before and after it that do is as one."""
-    alone: list[Part] = []
-    for stage in stages:
-        costs = [_cost(part) for part in stage]
-        if lanes == 1 or sum(costs) - max(costs, default=0) < LEAST_NS:
-            alone += stage
-            continue
-        if alone:
-            yield [alone]
-            alone = []
-        yield [[stage[part] for part in parts] for parts in deal(costs, lanes)]
-    if alone:
-        yield [alone]
 
 
 def _chunks(parts: Sequence[Part], loads: Sequence[float], lane: int) -> Iterator[Chunk]:

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heimdall.engine import Part
-from heimdall.engine.opencl import lanes
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.lanes import Lanes
 from heimdall.engine.opencl.state import OpenCLState
@@ -48,11 +47,11 @@ def loaded(opened, assets, shared):
 
 
 @pytest.fixture(scope="module", params=["whatever may", "what pays"])
-def eager(request):
+def eager(request, opened):
     """What is spread over lanes."""
     with pytest.MonkeyPatch.context() as patched:
         if request.param == "whatever may":
-            patched.setattr(lanes, "LEAST_NS", -1)
+            patched.setattr(opened._lanes, "least_ns", -1)
         yield
 
 
@@ -149,7 +148,7 @@ def test_what_gains_little_stays_on_one_lane(opened, loaded, monkeypatch):
     stages = independent_branches(network.needs)
     used = {}
     for least in (-1, 10**12):
-        monkeypatch.setattr(lanes, "LEAST_NS", least)
+        monkeypatch.setattr(opened._lanes, "least_ns", least)
         enqueue, queues = OpenCLState.enqueue, set[cl.CommandQueue]()
 
         def remember(state, start, end, queue, beside, enqueue=enqueue, queues=queues):
@@ -184,7 +183,7 @@ def test_queues_open_when_they_are_needed(engine):
         opened.append(cl.CommandQueue(engine.context, engine.device))
         return opened[-1]
 
-    assert Lanes(engine.queue, open_queue).run([], 4) == []
+    assert Lanes(engine.queue, open_queue, 0).run([], 4) == []
     assert not opened
 
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from heimdall.engine import Part
-from heimdall.engine.opencl import lanes
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import ModelError
 from tests.engine.groupings import legal_stages
@@ -217,10 +216,10 @@ def test_any_network_in_any_chunks(processor, build, shared, channels, size, kin
 
 
 @pytest.fixture(scope="module")
-def eager():
+def eager(processor):
     """Lanes take what they can, however little is gained."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(lanes, "LEAST_NS", -1)
+        patched.setattr(processor._lanes, "least_ns", -1)
         yield
 
 
