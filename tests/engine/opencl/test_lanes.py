@@ -63,21 +63,18 @@ def test_any_networks_together_give_what_each_gives_alone(opened, loaded, shared
     opened.lanes = data.draw(st.integers(1, 3))
     chosen = [loaded[index % len(loaded)] for index in which]
     jobs = [(each, each[0].new_state()) for each in chosen]
-    stages: list[list[list[Part]]] = []  # of each job
+    launches: tuple[list[list[list[Part]]], ...] = ([], [])  # of each job its stages
     for (network, inputs, _), state in jobs:
         network.write(state, inputs)
-        cut = data.draw(st.integers(1, len(network.ops)))
-        found = [*data.draw(legal_stages(network.needs, 0, cut))]
-        if cut < len(network.ops):
-            found.append([((cut, len(network.ops)),)])
-        late = data.draw(st.integers(0, 2))
-        parts = [[Part(network, state, ranges) for ranges in stage] for stage in found]
-        stages.append([[] for _ in range(late)] + parts)
-    turns = itertools.zip_longest(*stages, fillvalue=[])
-    together = [[part for parts in turn for part in parts] for turn in turns]
-    split = data.draw(st.integers(0, len(together)))
-    for several in (together[:split], together[split:]):
-        opened.run_together(several)
+        cut = data.draw(st.integers(0, len(network.ops)))
+        for launch, ends in zip(launches, ((0, cut), (cut, len(network.ops))), strict=True):
+            late = data.draw(st.integers(0, 2))
+            found = data.draw(legal_stages(network.needs, *ends))
+            parts = [[Part(network, state, ranges) for ranges in stage] for stage in found]
+            launch.append([[] for _ in range(late)] + parts)
+    for launch in launches:
+        turns = itertools.zip_longest(*launch, fillvalue=[])
+        opened.run_together([[part for parts in turn for part in parts] for turn in turns])
     for (network, _, wanted), state in jobs:
         assert shared.same(network.read(state), wanted)
 
