@@ -101,6 +101,7 @@ class Top(QueuePolicy):
 
     name = "top"
     partition = "blocks"
+    together = True
 
     def __init__(
         self, actor: Actor, stages: Stager, stages_hash: str = "", *, always: bool = False
