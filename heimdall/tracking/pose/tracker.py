@@ -220,7 +220,7 @@ class PoseTracker:
         if self.views is not None:
             # A target that is seen well says all: what was learnt from it can only be worse.
             well = any(len(seen.points) >= max(8, 0.5 * seen.expected) for seen, _ in parts)
-            helping = 2 - bool(parts) - again - bool(side_px < SIDE_PX and not parts)
+            helping = 1 - again if parts else 1 + (side_px == SIDE_PX)
             for view in () if well else self.views.near(guess, helping):
                 seen = register(grey, camera, view.reference, guess, side_px)
                 if seen is not None and len(seen.points):

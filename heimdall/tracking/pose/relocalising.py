@@ -1,0 +1,54 @@
+"""Finding the camera by what is remembered around the targets: features of a frame against those
+of views, whose points have places in the world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import cv2
+import numpy as np
+
+from heimdall.capture.lens import Camera, Pose
+from heimdall.tracking.pose.features import matched
+from heimdall.tracking.pose.finding import halved
+from heimdall.tracking.pose.reference import Reference
+
+LEAST_MATCHES = 14
+RELOCALISED_PX = 8.0  # in a picture 1280 wide
+TRIES = 300  # of RANSAC, once for what all views say: once for each took twice as long
+
+
+class Remembered(Protocol):
+    """Points of the world, where a picture has them, and how they look there."""
+
+    @property
+    def reference(self) -> Reference: ...
+    @property
+    def descriptors(self) -> np.ndarray: ...
+
+
+def relocalised(
+    finder: cv2.ORB, views: Sequence[Remembered], grey: np.ndarray, camera: Camera
+) -> Pose | None:
+    """Where most of the features say that the camera is, if that many do; to be checked."""
+    small, _ = halved(grey)
+    keypoints, descriptors = finder.detectAndCompute(small, None)
+    if descriptors is None or not views:
+        return None
+    places = np.array([each.pt for each in keypoints])
+    points, seen = [], []
+    for view in views:
+        pairs = matched(descriptors, view.descriptors, view.reference.places)
+        points.append(view.reference.points[pairs[:, 1]])
+        seen.append(places[pairs[:, 0]])
+    if sum(map(len, points)) < LEAST_MATCHES:
+        return None
+    lens = camera.scaled(*small.shape[::-1])
+    ok, turn, move, agree = cv2.solvePnPRansac(
+        np.concatenate(points), np.concatenate(seen), lens.matrix, lens.coefficients,
+        iterationsCount=TRIES, reprojectionError=RELOCALISED_PX * lens.width / 1280,
+        flags=cv2.SOLVEPNP_AP3P,
+    )  # fmt: skip
+    enough = ok and agree is not None and len(agree) >= LEAST_MATCHES
+    return Pose.of(turn, move) if enough else None
