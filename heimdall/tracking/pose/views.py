@@ -36,8 +36,8 @@ FORMAT = 1
 
 @dataclass(eq=False)
 class View:
-    """``reference`` over the frame, at half its size if it is large; ``descriptors`` (n, 32) of its points. While
-    it is not ``ready`` places of points are guesses on the target's plane."""
+    """``reference`` over the frame, at half its size if it is large; ``descriptors`` (n, 32) of its
+    points. While it is not ``ready`` places of points are guesses on the target's plane."""
 
     pose: Pose
     reference: Reference
