@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from heimdall.tracking.pose.reference import Reference
-from heimdall.tracking.pose.relocalising import LEAST_MATCHES, relocalised
+from heimdall.tracking.pose.relocalising import relocalised
 from heimdall.tracking.pose.solve import apart
 from heimdall.tracking.pose.views import View
 from tests.tracking.pose.photographed import STRAIGHT, desk, looking
@@ -31,10 +31,9 @@ def found(views):
     return relocalised(FINDER, views, desk("nothing").taken(TRUTH), STRAIGHT)
 
 
-def test_views_with_few_points_each_say_it_together():
+def test_views_say_together_where_the_camera_is():
     here = looking((0.0, 0.0), 0.6, 25, 202)
-    few = [view(here, slice(first, None, 55)) for first in range(0, 55, 6)]
-    assert all(len(each.descriptors) < LEAST_MATCHES for each in few)
+    few = [view(here, slice(first, None, 5)) for first in range(5)]
     assert np.degrees(apart(found(few), TRUTH)[0]) < 2
 
 
