@@ -13,6 +13,7 @@ from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.pose.features import matched
 from heimdall.tracking.pose.finding import halved
 from heimdall.tracking.pose.reference import Reference
+from heimdall.tracking.pose.solve import flipped, refine
 
 LEAST_MATCHES = 14
 RELOCALISED_PX = 8.0  # in a picture 1280 wide
@@ -45,10 +46,21 @@ def relocalised(
     if sum(map(len, points)) < LEAST_MATCHES:
         return None
     lens = camera.scaled(*small.shape[::-1])
+    return _agreed(lens, np.concatenate(points), np.concatenate(seen))
+
+
+def _agreed(lens: Camera, points: np.ndarray, seen: np.ndarray) -> Pose | None:
+    """What most of the pairs say. Much of the world is a table, which looks nearly the same tilted
+    the other way, so that RANSAC may have taken either."""
     ok, turn, move, agree = cv2.solvePnPRansac(
-        np.concatenate(points), np.concatenate(seen), lens.matrix, lens.coefficients,
+        points, seen, lens.matrix, lens.coefficients,
         iterationsCount=TRIES, reprojectionError=RELOCALISED_PX * lens.width / 1280,
         flags=cv2.SOLVEPNP_AP3P,
     )  # fmt: skip
-    enough = ok and agree is not None and len(agree) >= LEAST_MATCHES
-    return Pose.of(turn, move) if enough else None
+    if not ok or agree is None or len(agree) < LEAST_MATCHES:
+        return None
+    points, seen, pose = points[agree[:, 0]], seen[agree[:, 0]], Pose.of(turn, move)
+    both = (pose, flipped(pose, points.mean(axis=0)))
+    fits = [fit for each in both if (fit := refine(lens, points, seen, each)) is not None]
+    best = max(fits, key=lambda fit: fit.count - fit.rms_px, default=None)
+    return best.pose if best is not None and best.count >= LEAST_MATCHES else None
