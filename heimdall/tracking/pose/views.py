@@ -60,15 +60,22 @@ class View:
 
 
 class Views:
-    """All that is remembered; ``learn`` with each frame whose pose is well known."""
+    """All that is remembered; ``learn`` with each frame whose pose is well known. ``focal``: how
+    many times longer than the guess the lens was found to be by which it was seen."""
 
     def __init__(self) -> None:
+        self.focal = 1.0
         self._views: list[View] = []
         self._finder = cv2.ORB.create(700, 1.25, 5)
         self._turn = 0
 
     def __len__(self) -> int:
         return sum(each.ready for each in self._views)
+
+    def begin_anew(self, focal: float) -> None:
+        """Forget all: it was seen by another lens than that was taken for."""
+        self._views.clear()
+        self.focal = focal
 
     def near(self, pose: Pose, most: int) -> list[View]:
         """The views that help most at ``pose``."""
@@ -129,7 +136,7 @@ class Views:
 
     def save(self, path: Path) -> None:
         """Keep what is ready. Raises ConfigError where that cannot be written."""
-        kept: dict[str, np.ndarray] = {"format": np.array(FORMAT)}
+        kept: dict[str, np.ndarray] = {"format": np.array(FORMAT), "focal": np.array(self.focal)}
         for number, each in enumerate(view for view in self._views if view.ready):
             picture = cv2.imencode(".png", each.reference.picture)[1]
             values = {
@@ -155,8 +162,12 @@ class Views:
             with np.load(path, allow_pickle=False) as kept:
                 if int(kept["format"]) != FORMAT:
                     raise ValueError("of another version")
+                focal = float(kept["focal"]) if "focal" in kept.files else 1.0
+                if not 0 < focal < math.inf:
+                    raise ValueError("its lens is none")
                 count = sum(name.startswith("picture_") for name in kept.files)
                 self._views += [_restored(kept, number) for number in range(count)]
+                self.focal = focal
         except Exception as error:  # zip, numpy and OpenCV each have errors of their own
             raise ConfigError(f"map {path} cannot be read ({error}); delete it") from error
 

@@ -31,7 +31,7 @@ def found(views):
     return relocalised(FINDER, views, desk("nothing").taken(TRUTH), STRAIGHT)
 
 
-@pytest.mark.parametrize("apart_", [1, 5, 30])
+@pytest.mark.parametrize("apart_", [1, 5, 12])
 def test_a_desk_is_not_taken_for_its_mirror_image(apart_):
     """All is flat here, and looks nearly the same tilted the other way."""
     views = [view(looking((0.0, 0.0), 0.6, 25, side), slice(None, None, apart_))

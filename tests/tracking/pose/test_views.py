@@ -66,10 +66,13 @@ def test_what_shows_nothing_is_not_learnt_and_not_found(learnt):
 
 def test_what_was_saved_is_there_again(learnt, tmp_path):
     path = tmp_path / "deep" / "map.npz"
+    learnt.focal = 1.25
     learnt.save(path)
+    learnt.focal = 1.0
     again = Views()
     again.load(path)
     assert len(again) == len(learnt)
+    assert again.focal == 1.25
     one, other = (each.near(tour()[10], 1)[0] for each in (learnt, again))
     assert other.reference.points == pytest.approx(one.reference.points)
     assert np.array_equal(other.reference.picture, one.reference.picture)
