@@ -8,7 +8,17 @@ from __future__ import annotations
 
 import click
 
-from heimdall.cli import apps, comparisons, console, content, networks, poses, serving, sessions
+from heimdall.cli import (
+    apps,
+    comparisons,
+    console,
+    content,
+    networks,
+    poses,
+    serving,
+    sessions,
+    training,
+)
 
 COMMANDS = (
     apps.run,
@@ -23,6 +33,7 @@ COMMANDS = (
     content.content,
     comparisons.bench,
     comparisons.simulate,
+    training.train_top,
     serving.serve,
     poses.calibrate,
     poses.pose,

@@ -34,6 +34,7 @@ REPLAY = 200  # transitions before anything is learnt
 _KEPT = 20_000
 _FOLLOW = 0.01  # of the target networks
 _FALLEN = 0.8  # of the best score: the agents go back to that
+_FIRST = 8  # plans, of which the best is begun with
 _TRIES = 4  # to come by a plan without superblocks
 _MOST = 3.0  # of the exponent of Eq. 2: z-scores of a run's first steps are of nothing
 
@@ -62,7 +63,7 @@ class Agents:
         torch, first = pytorch(), 0
         with torch.no_grad():
             for actor, size in zip(self.actors, self.sizes, strict=True):
-                actor[-1].weight.mul_(0.1)
+                actor[-1].weight.clamp_(-0.02, 0.02)
                 actor[-1].bias.copy_(torch.logit(torch.tensor(numbers[first : first + size])))
                 first += size
 
@@ -141,7 +142,7 @@ class MaddpgTraining:
         self._experiment, self._stages, self._seed = experiment, stages, seed
         self._draw = random.Random(seed)
         self.agents = Agents(task)
-        self.agents.begin_with(self._random_plan())
+        self.agents.begin_with(self._first_plan())
         self._targets = copy.deepcopy(self.agents)
         torch = pytorch()
         self._actor_steps = [torch.optim.Adam(a.parameters(), RATE) for a in self.agents.actors]
@@ -167,6 +168,11 @@ class MaddpgTraining:
                 self.agents.actors.load_state_dict(self._best_actors)
             yield
         self.agents.actors.load_state_dict(self._best_actors)
+
+    @property
+    def best(self) -> float:
+        """The best score so far."""
+        return self._best
 
     def score(self) -> float:
         """How well the agents do without noise: the share of requests that finish, of all and of
@@ -200,6 +206,15 @@ class MaddpgTraining:
         of_agents = [float(np.mean(z[1:-1])), *z[1:-1]]
         exponents = [a * z[0] - b * latency - c * z[-1] for latency in of_agents]
         return np.exp(np.clip(exponents, -_MOST, _MOST)).astype(np.float32)
+
+    def _first_plan(self) -> list[float]:
+        """The best of a few plans drawn at random."""
+        plans = [self._random_plan() for _ in range(_FIRST)]
+        scores = []
+        for plan in plans:
+            self.agents.begin_with(plan)
+            scores.append(self.score())
+        return plans[scores.index(max(scores))]
 
     def explore(self, state: np.ndarray) -> np.ndarray:
         """An action with noise, or a plan drawn at random."""
@@ -273,14 +288,16 @@ class MaddpgTraining:
     def _actors(self) -> Any:
         return copy.deepcopy(self.agents.actors.state_dict())
 
-    _KEPT_PARTS = ("done", "curve", "tests", "_memory", "_best", "_best_actors", "_scores")
+    _KEPT_PARTS = ("done", "curve", "tests", "_best", "_best_actors")
 
     def state(self) -> dict[str, Any]:
         """All that going on needs."""
-        nets = (self.agents, self._targets)
+        nets, scores, torch = (self.agents, self._targets), self._scores, pytorch()
         return {
             **{name: getattr(self, name) for name in self._KEPT_PARTS},
             "draw": self._draw.getstate(),
+            "memory": [tuple(map(torch.from_numpy, each)) for each in self._memory],
+            "scores": (scores.count, *map(torch.from_numpy, (scores.mean, scores.squares))),
             "nets": [(net.actors.state_dict(), net.critics.state_dict()) for net in nets],
             "optimizers": [each.state_dict() for each in self._optimizers()],
         }
@@ -290,6 +307,9 @@ class MaddpgTraining:
         for name in self._KEPT_PARTS:
             setattr(self, name, state[name])
         self._draw.setstate(state["draw"])
+        self._memory = [tuple(each.numpy() for each in kept) for kept in state["memory"]]
+        self._scores.count, mean, squares = state["scores"]
+        self._scores.mean, self._scores.squares = mean.numpy(), squares.numpy()
         for net, (actors, critics) in zip((self.agents, self._targets), state["nets"], strict=True):
             net.actors.load_state_dict(actors)
             net.critics.load_state_dict(critics)

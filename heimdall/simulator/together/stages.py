@@ -142,7 +142,7 @@ class Combined:
         return tuple(block.whole for block in self.blocks)
 
     def endings(self, left: Left) -> list[Ending]:
-        """All endings of what is left, those with few ops first."""
+        """All endings of what is left, those with little work first."""
         r = GROUP_OPS
         while r > 1 and self._number(left, r) > ENDINGS:
             r -= 1
@@ -151,7 +151,7 @@ class Combined:
             choices = [_in_order(parts) for parts in choices]
         found = [self._ending(parts) for parts in product(*choices)]
         kept = [each for each in found if each is not None]
-        return sorted(kept, key=lambda ending: (ending.ops, ending.ns))
+        return sorted(kept, key=lambda ending: ending.alone_ns)
 
     def after(self, left: Left, ending: Ending) -> Left:
         """What is left without an ending."""
