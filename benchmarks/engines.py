@@ -91,7 +91,7 @@ def _measure(cores: int, options: argparse.Namespace) -> dict[str, Any]:
             "copy_gbs": 0.0,
             "networks": [],
         }
-        for name, read in _graphs(options.only):
+        for name, read in graphs(options.only):
             print(f"{cores} core(s): {name}", file=sys.stderr, flush=True)
             # again each time, the best counting: a busy minute must not lower the limits
             report["gemm_gflops"] = max(report["gemm_gflops"], gemm_gflops(cores))
@@ -100,8 +100,9 @@ def _measure(cores: int, options: argparse.Namespace) -> dict[str, Any]:
     return report
 
 
-def _graphs(only: Sequence[str]) -> Iterator[tuple[str, Callable[[], Graph]]]:
-    """Names, and functions that read the graphs: the large ones should not be held at once."""
+def graphs(only: Sequence[str]) -> Iterator[tuple[str, Callable[[], Graph]]]:
+    """Networks with one of these in their names (all, without any), the classics included: names,
+    and functions that read the graphs, for the large ones should not be held at once."""
 
     def wanted(name: str) -> bool:
         return not only or any(part in name for part in only)

@@ -56,6 +56,8 @@ if TYPE_CHECKING:
         Hand,
         HeatMaps,
         ImageInput,
+        Label,
+        Labels,
         Mask,
         Masks,
         ModelEntry,
@@ -93,8 +95,8 @@ _HOMES = {
     "heimdall.errors": "AppError ArgumentError ConfigError DeviceError HeimdallError ModelError "
     "RequestError",
     "heimdall.models": "CATALOG Body Body3D Boxes Detection Embedding FaceMesh Hand HeatMaps "
-    "ImageInput Mask Masks ModelEntry Network OnnxPipeline Picture Pipeline Prepared TextLine "
-    "TextRegion",
+    "ImageInput Label Labels Mask Masks ModelEntry Network OnnxPipeline Picture Pipeline Prepared "
+    "TextLine TextRegion",
     "heimdall.render": "Key Pointer Scene Scroll",
     "heimdall.runtime.run": "run",
     "heimdall.runtime.session": "Session",
@@ -135,6 +137,8 @@ __all__ = [
     "ImageInput",
     "ImageTarget",
     "Key",
+    "Label",
+    "Labels",
     "Marker",
     "Mask",
     "Masks",

@@ -3,7 +3,8 @@
 A partitioner sees what the profile knows of the ops and returns half-open ranges that cover
 all of them in order. The paper's partitions *all* ops (Eq. 1), so that fallback ops lie inside
 chunks; ``runs``, ``fixed`` and ``whole`` make a run of fallback ops a range of its own, as whoever
-enqueues ops on a device has to. ``even`` is SPLIT's, and partitions all ops too.
+enqueues ops on a device has to. ``even`` is SPLIT's, ``critical`` Pantheon's: both partition all
+ops, too.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from heimdall.analyzer.even import Ops, best_split
 from heimdall.analyzer.units import units
 from heimdall.errors import ConfigError, unknown
 from heimdall.vocabulary.enums import ChunkMode
+from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import GPU
 
 MARGIN_NS = 5_000_000  # relaxation of Eq. 1: the paper's 5 ms
+_LIGHT = 0.25  # of the mean chunk: a chunk that takes less is "lightweight" (Pantheon, 3.2.1)
 FIXED_OPS = 5  # ops a chunk in MACE, the paper's comparison in section 8
 
 
@@ -28,7 +31,8 @@ class OpCosts:
 
     ``op_ns`` is each op's latency, ``fallback`` marks those that run on the CPU, and
     ``chunk_cost_ns`` is the measured cost of one more cut; ``cut_ns`` what it costs to begin at an
-    op, and ``on`` each op's latency by processor (as in ``StagePlan``; empty: not known).
+    op, ``on`` each op's latency by processor, and ``critical`` the ops before which one tensor is
+    alive (as in ``StagePlan``; empty: not known).
     """
 
     op_ns: tuple[int, ...]
@@ -36,6 +40,14 @@ class OpCosts:
     chunk_cost_ns: int = 0
     cut_ns: tuple[int, ...] = ()
     on: tuple[tuple[str, tuple[int | None, ...]], ...] = ()
+    critical: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, plan: StagePlan) -> OpCosts:
+        """What a plan knows of its network."""
+        return cls(
+            plan.op_ns, plan.fallback, plan.chunk_cost_ns, plan.cut_ns, plan.on, plan.critical
+        )
 
 
 @dataclass(frozen=True)
@@ -87,8 +99,8 @@ def partition(
     margin_ns: int = MARGIN_NS,
     ops_per_chunk: int = FIXED_OPS,
 ) -> list[Chunk]:
-    """Cut a network by a named strategy: ``even``, ``heimdall``, ``runs``, ``fixed``, ``units`` or
-    ``whole``.
+    """Cut a network by a named strategy: ``critical``, ``even``, ``heimdall``, ``runs``, ``fixed``,
+    ``units`` or ``whole``.
 
     ``gap_ns`` is 1/f - T_render (Eq. 1); for ``even``, how long a short network takes. Raises
     ConfigError for an unknown strategy, a gap that is not positive, a negative margin or an empty
@@ -172,6 +184,20 @@ def _evenly(costs: OpCosts, *, gap_ns: int, **_: int) -> list[tuple[int, int]]:
     ops = Ops(costs.op_ns, costs.cut_ns, costs.chunk_cost_ns)
     cuts = best_split(ops).cuts if ops.whole_ns > gap_ns else ()
     return list(pairwise((0, *cuts, ops.count)))
+
+
+@register("critical")
+def _at_critical_nodes(costs: OpCosts, **_: int) -> list[tuple[int, int]]:
+    """Between critical nodes, where one tensor is alive (where that is not known: anywhere), light
+    chunks merged into the heavy one before them (Pantheon, section 3.2.1). There, layers are heavy
+    or light by their kind, as frameworks fuse them; here by their time, for fusing is done."""
+    ops = len(costs.op_ns)
+    places = [op for op in costs.critical or range(ops) if 0 < op < ops]
+    slices = list(pairwise((0, *places, ops)))
+    on_gpu = [0 if off else ns for ns, off in zip(costs.op_ns, costs.fallback, strict=True)]
+    least_ns = _LIGHT * sum(on_gpu) / len(slices)
+    heavy = [start for start, end in slices if sum(on_gpu[start:end]) >= least_ns > 0]
+    return list(pairwise((0, *(start for start in heavy if start), ops)))
 
 
 def _packed(costs: OpCosts, start: int, end: int, limit_ns: int) -> list[tuple[int, int]]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 
 from heimdall.analyzer.partition import Chunk, Cut, OpCosts, partition
 from heimdall.analyzer.profiler import Measurement
 from heimdall.engine.base import Engine, Network
 from heimdall.graph.graph import Graph
-from heimdall.vocabulary.plans import StagePlan
+from heimdall.vocabulary.plans import Exit, StagePlan
 
 SCHEMA = 1
 
@@ -138,8 +138,10 @@ class NetworkProfile:
         return partition(self.costs, gap_ns, strategy, **options)
 
 
-def to_stage_plan(profile: NetworkProfile, cut: Cut, *, tasks: int = 1) -> StagePlan:
-    """What the coordinator must know of one network.
+def to_stage_plan(
+    profile: NetworkProfile, cut: Cut, *, tasks: int = 1, exits: Sequence[Exit] = ()
+) -> StagePlan:
+    """What the coordinator must know of one network. ``exits``: its variants over these ops.
 
     ``chunks`` holds the ranges of fallback ops too.
     """
@@ -151,10 +153,10 @@ def to_stage_plan(profile: NetworkProfile, cut: Cut, *, tasks: int = 1) -> Stage
         chunk_cost_ns=profile.chunk_cost_ns,
         chunks=cut.of(costs),
         tasks=tasks,
+        exits=tuple(exits),
     )
 
 
 def recut(plan: StagePlan, cut: Cut) -> StagePlan:
     """The same network, cut another way."""
-    costs = OpCosts(plan.op_ns, plan.fallback, plan.chunk_cost_ns, plan.cut_ns)
-    return replace(plan, chunks=cut.of(costs))
+    return replace(plan, chunks=cut.of(OpCosts.of(plan)))

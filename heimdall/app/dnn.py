@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Detection,
         FaceMesh,
         Hand,
+        Label,
         Mask,
         Picture,
         TextLine,
@@ -114,6 +115,13 @@ class DNN(Generic[T]):
         self: DNN[Picture],
         name: str = ...,
         model: Literal["multistyle"] = ...,
+        **settings: Unpack[Settings],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DNN[Label],
+        name: str = ...,
+        model: Literal["fashion"] = ...,
         **settings: Unpack[Settings],
     ) -> None: ...
     @overload

@@ -54,6 +54,7 @@ def write_report(
         models=models,
         over=over,
         rounds=any("frames" in run for run in over.values()),
+        exits=any(each.get("exits") for run in over.values() for each in run["requests"].values()),
         multiples=[*map(str, MULTIPLES), SLO],
         loads={
             name: load for run in systems.values() for name, load in run.get("loads", {}).items()

@@ -44,10 +44,14 @@ _FASTEST_HZ = 100_000.0
 class RequestProcess(Table):
     """When a model is asked for: at random (``poisson``), at even times from a random one on
     (``periodic``: clients do not know of each other), or in a ``closed`` loop: again as soon as
-    all that the last event has led to is answered."""
+    all that the last event has led to is answered. ``phase``: of a periodic one, the share of its
+    period at which it begins, where that is not left to chance; ``jitter_ms``: how much earlier or
+    later than due each comes at most."""
 
     process: Literal["poisson", "periodic", "closed"]
     rate_hz: float | None = Field(default=None, allow_inf_nan=False, gt=0, le=_FASTEST_HZ)
+    phase: float | None = Field(default=None, ge=0, lt=1)
+    jitter_ms: float = Field(default=0.0, allow_inf_nan=False, ge=0, le=_LONGEST_MS)
 
     @model_validator(mode="after")
     def _has_a_rate_or_needs_none(self) -> RequestProcess:
@@ -55,17 +59,27 @@ class RequestProcess(Table):
             raise ValueError("a closed loop has no rate_hz: it goes on when all is answered")
         if self.process != "closed" and self.rate_hz is None:
             raise ValueError(f"a {self.process} process needs rate_hz")
+        if self.process != "periodic" and (self.phase is not None or self.jitter_ms):
+            raise ValueError(f"phase and jitter_ms are of a periodic process, not {self.process}")
+        if self.rate_hz is not None and self.jitter_ms >= 500 / self.rate_hz:
+            raise ValueError(f"jitter_ms = {self.jitter_ms} is half a period or more")
         return self
 
     def times_s(self, draw: random.Random) -> Iterator[float]:
         """When an open stream's events come, without end; of a closed loop, none."""
         if self.rate_hz is None:
             return
-        periodic = self.process == "periodic"
-        at_s = draw.random() / self.rate_hz if periodic else draw.expovariate(self.rate_hz)
+        if self.process == "poisson":
+            at_s = draw.expovariate(self.rate_hz)
+            while True:
+                yield at_s
+                at_s += draw.expovariate(self.rate_hz)
+        at_s = (draw.random() if self.phase is None else self.phase) / self.rate_hz
+        jitter_s = self.jitter_ms / 1000
         while True:
-            yield at_s
-            at_s += 1 / self.rate_hz if periodic else draw.expovariate(self.rate_hz)
+            late_s = draw.uniform(-jitter_s, jitter_s) if jitter_s else 0.0
+            yield max(at_s + late_s, 0.0)
+            at_s += 1 / self.rate_hz
 
 
 class ModelSettings(Table):

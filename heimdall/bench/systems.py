@@ -111,19 +111,23 @@ class Queueing:
     networks are cut for it, and what becomes of ops that a processor does not support (``silent``).
     ``mapped``: each network has a processor of its own. ``busy_skips``: a client waits for its
     answer before it asks again, and what it meant to ask meanwhile is lost (of a closed loop,
-    nothing is). ``together``: ops of several requests run at the same time, as plans say that are
-    made for the models and the device; so its policy cannot be made of its name alone."""
+    nothing is). ``searched``: priorities and variants are found by runs beforehand. ``exits``:
+    networks have their early exits. ``together``: ops of several requests run at the same time, as
+    plans say that are made for the models and the device; so its policy cannot be made of its name
+    alone."""
 
     scheduler: str
     partition: str = "whole"
     silent: str = Silent.NEVER
     mapped: bool = False
     busy_skips: bool = False
+    searched: bool = False
+    exits: bool = False
     together: bool = False
 
 
 _QUEUES = {
-    # SPLIT (ICPP '23), and what it is compared with tthere; nosplit: networks run whole.
+    # SPLIT (ICPP '23), and what it is compared with there; nosplit: networks run whole.
     "response-ratio": Queueing("response-ratio", "even"),
     "response-ratio-nosplit": Queueing("response-ratio"),
     "response-ratio-always": Queueing("response-ratio-always", "even"),
@@ -142,6 +146,15 @@ _QUEUES = {
     "round-robin-nosubgraphs": Queueing("round-robin", silent=Silent.BACK),
     "fixed": Queueing("fixed", silent=Silent.STAY, mapped=True, busy_skips=True),
     "fixed-many": Queueing("fixed", silent=Silent.BACK, mapped=True, busy_skips=True),
+    # Pantheon (MobiSys '24), its ablations, and what it is compared with there.
+    "edf-exits": Queueing("edf-exits", "critical", exits=True),
+    "edf-exits-noswitch": Queueing("edf-exits-noswitch", "critical", exits=True),
+    "edf-exits-noswitch-nopreempt": Queueing("edf-exits-noswitch-nopreempt", exits=True),
+    "edf-exits-noexits": Queueing("edf-exits-noexits", "critical"),
+    "edf-exits-noexits-nopreempt": Queueing("edf-exits-noexits-nopreempt"),
+    "rms": Queueing("rms"),
+    "dms": Queueing("dms"),
+    "rt-mdl": Queueing("rt-mdl", searched=True, exits=True),
     # TOP (TPDS '25); one plan for a request of every model, as compilers make it, which waits for
     # all of them, or leaves the places of others free; one network after the other.
     "top": Queueing("top", "blocks", together=True),

@@ -39,9 +39,16 @@ def seeds_of_requests(result: Figures) -> list[Table | str]:
         ("processors", ", ".join(_busy(over))),
     ]
     columns = ["model", ">alone ms", ">asked", ">dropped", ">mean ms", ">p50", ">p99", ">longest"]
-    columns += [">jitter ms", *_violated_columns()]
+    with_exits = _with_exits(over)
+    columns += [">jitter ms", *_violated_columns(), *([">accuracy %"] if with_exits else ())]
     rows = [_model_row(name, each) for name, each in over["requests"].items()]
     rows.append(["all", *[""] * 8, *_violated(over)])
+    if with_exits:
+        for row, each in zip(rows, (*over["requests"].values(), over), strict=True):
+            row.append(_accuracy(each))
+        columns += ["exits", ">preempted"]
+        for row, each in zip(rows, (*over["requests"].values(), {}), strict=True):
+            row += [_taken(each), _plain("preempted", 0)(each) if each else ""]
     parts: list[Table | str] = [cells.facts(said), "", cells.table(None, columns, rows)]
     errors = [f"error: {error}" for error in first.get("errors", ())]
     return parts + (["", *errors] if errors else [])
@@ -59,7 +66,9 @@ def compared(result: Figures) -> list[Table | str]:
     if len(seeds) > 1:
         parts.append(f"{len(seeds)} seeds: means, and half the 95% interval of each")
     if any("violations" in each for each in over.values()):
-        parts += ["", _systems(over), "", _by_name(over, "requests", "model", _MODEL_FIGURES)]
+        with_exits = any(_with_exits(each) for each in over.values())
+        figures = (*_MODEL_FIGURES, *(_EXIT_FIGURES if with_exits else ()))
+        parts += ["", _systems(over), "", _by_name(over, "requests", "model", figures)]
         return parts
     return [*parts, "", _drawing(over), "", _by_name(over, "dnns", "DNN", _DNN_FIGURES)]
 
@@ -68,13 +77,15 @@ def _systems(over: Figures) -> Table:
     """A line a system that answers requests."""
     loops = list(dict.fromkeys(loop for each in over.values() for loop in each.get("frames", {})))
     columns = ["system", ">answered a second", *(f">{loop} rounds a second" for loop in loops)]
-    columns += [*_violated_columns(), "processors busy"]
+    with_exits = any(_with_exits(each) for each in over.values())
+    columns += [*_violated_columns(), *([">accuracy %"] if with_exits else ()), "processors busy"]
     rows = [
         [
             name,
             cells.mean(each.get("throughput_hz"), 2),
             *(cells.mean(each["frames"][loop].get("fps"), 2) for loop in loops),
             *_violated(each),
+            *([_accuracy(each)] if with_exits else ()),
             ", ".join(_busy(each)),
         ]
         for name, each in over.items()
@@ -112,6 +123,21 @@ def _by_name(over: Figures, key: str, kind: str, figures: Sequence[tuple[str, Ce
     return cells.table(None, [kind, *(f">{name}" for name in over)], rows)
 
 
+def _with_exits(over: Figures) -> bool:
+    """Whether any model has early exits."""
+    return any(each.get("accuracy") for each in over["requests"].values())
+
+
+def _accuracy(figures: Figures) -> str:
+    return cells.mean(figures.get("accuracy"), 1, 100)
+
+
+def _taken(figures: Figures) -> str:
+    """How often each exit was taken."""
+    exits = figures.get("exits", {})
+    return ", ".join(f"{name} {each['mean']:.0f}" for name, each in exits.items())
+
+
 def _latency(key: str) -> Cell:
     return lambda figures: cells.mean(figures.get("latency_ms", {}).get(key))
 
@@ -131,6 +157,11 @@ _MODEL_FIGURES: Sequence[tuple[str, Cell]] = (
     ("over 4x %", _late("4")),
     ("over SLO %", _late(SLO)),
     ("dropped", _plain("dropped", 0)),
+)
+_EXIT_FIGURES: Sequence[tuple[str, Cell]] = (
+    ("accuracy %", lambda figures: _accuracy(figures)),
+    ("exits", lambda figures: _taken(figures)),
+    ("preempted", _plain("preempted", 0)),
 )
 _DNN_FIGURES: Sequence[tuple[str, Cell]] = (
     ("mean ms", _latency("mean")),

@@ -39,7 +39,7 @@ from heimdall.cli.parameters import FILE, json_option
 @json_option
 def train_top(scenario: str, out: Path, as_json: bool, **rest: Any) -> None:
     """Learn for SCENARIO's models which of their blocks run together, and how often each model's
-    queue is drawn from (TOP). Needs PyTorch: pip install 'heimdall[learn]'."""
+    queue is drawn from (TOP). Needs PyTorch: the extra ``learn``."""
     from heimdall.bench.request_scenario import load_requests
     from heimdall.simulator.learning.training import train_top as train
 

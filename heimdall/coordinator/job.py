@@ -47,15 +47,16 @@ class Job(JobView):
 
     def passed(self, end_op: int) -> bool:
         """Ops ``[next_op, end_op)`` have run: on to the variant's next; whether there is none."""
-        costs = self.stage_costs
+        costs, passed_op = self.stage_costs, self.passed_op
+        self.passed_op = end_op
         if self.variants:
-            ways, passed_op, start = costs.ways, self.passed_op, self.next_op
+            ways, start = costs.ways, self.next_op
             self.variants = tuple(
                 name for name in self.variants if ways[name].next_op[passed_op] == start
             )
             if end_op > costs.run_end[start]:  # a processor that never cuts runs the heads, too
                 self.variant = costs.whole
-            self.passed_op, end_op = end_op, ways[self.variant].next_op[end_op]
+            end_op = ways[self.variant].next_op[end_op]
             if end_op == costs.ops:
                 self.exit = self.variant
         self.next_op = end_op

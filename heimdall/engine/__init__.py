@@ -11,6 +11,7 @@ import inspect
 from typing import Any
 
 from heimdall.engine.base import Engine, Memory, Network, Op, State
+from heimdall.engine.together import Part
 from heimdall.system.registry import Registry
 
 
@@ -43,4 +44,4 @@ def open_engine(name: str, **options: Any) -> Engine:
     return kind(**options)
 
 
-__all__ = ["ENGINES", "Engine", "Memory", "Network", "Op", "State", "open_engine"]
+__all__ = ["ENGINES", "Engine", "Memory", "Network", "Op", "Part", "State", "open_engine"]

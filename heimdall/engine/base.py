@@ -15,9 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from heimdall.engine.exits import Progress
+from heimdall.engine.together import Part, whole_jobs
 from heimdall.errors import DeviceError
 from heimdall.graph.graph import Graph, Tensor
 from heimdall.vocabulary.enums import Precision
+from heimdall.vocabulary.plans import Exit
 
 LoadProgress = Callable[[int, int], None]  # steps done, steps in all
 
@@ -67,8 +70,16 @@ class Tried(NamedTuple):
     wrong: int = 0
 
 
-class State(ABC):  # noqa: B024  (engines keep what they need)
+class State:  # engines keep what they need
     """The activations of one job in flight. They survive between calls of ``Network.run``."""
+
+    def __init__(self) -> None:
+        self.progress = Progress()
+
+    @property
+    def position(self) -> int:
+        """The op that is next; -1 before the first ``Network.write``."""
+        return self.progress.position
 
 
 class Network(ABC):
@@ -76,6 +87,8 @@ class Network(ABC):
 
     graph: Graph
     ops: tuple[Op, ...]
+    # Its variants over ``ops``, least accurate first, the whole network last. Empty: all ops run.
+    exits: tuple[Exit, ...] = ()
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -100,8 +113,9 @@ class Network(ABC):
     def run(self, state: State, start: int, end: int) -> int:
         """Run ops ``[start, end)`` and wait; return the elapsed time on the processor in ns.
 
-        Ranges are run in order, each once. The range may not contain fallback ops
-        (ValueError); those go through ``run_fallback``.
+        Ranges are run in order, each once; ops that only early exits need (``exits``) may be
+        left out. The range may not contain fallback ops (ValueError); those go through
+        ``run_fallback``.
         """
 
     def run_parts(
@@ -123,17 +137,23 @@ class Network(ABC):
 
     @abstractmethod
     def read(self, state: State) -> dict[str, np.ndarray]:
-        """The output tensors, in the graph's shapes; valid after the last op has run."""
+        """The output tensors, in the graph's shapes; valid after the last op has run. Of a network
+        with exits: those that were computed, once all ops of an exit have run."""
 
     def infer(self, state: State, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """A whole inference, ops that fall back to the CPU included."""
         self.write(state, inputs)
-        start = 0
-        for fallback, run in groupby(self.ops, lambda op: op.fallback):
-            end = start + sum(1 for _ in run)
-            (self.run_fallback if fallback else self.run)(state, start, end)
-            start = end
+        self.run_any(state, 0, len(self.ops))
         return self.read(state)
+
+    def run_any(self, state: State, start: int, end: int) -> int:
+        """Run ops ``[start, end)``, those that fall back to the CPU included; the elapsed ns."""
+        elapsed_ns = 0
+        for fallback, run in groupby(self.ops[start:end], lambda op: op.fallback):
+            stop = start + sum(1 for _ in run)
+            elapsed_ns += (self.run_fallback if fallback else self.run)(state, start, stop)
+            start = stop
+        return elapsed_ns
 
     @property
     def handovers(self) -> Mapping[int, tuple[str, ...]]:
@@ -155,6 +175,12 @@ class Network(ABC):
     ) -> None:
         """Go on before ``op`` with the ``inputs`` and ``tensors`` of a job from elsewhere."""
         raise ValueError(f"{self.graph.name} cannot be taken over by this engine")
+
+    @property
+    def needs(self) -> Sequence[frozenset[int]]:
+        """Of each op the ops before it that it waits for; ``heimdall.graph.branches`` tells which
+        may run together. An engine that cannot tell runs them in their order."""
+        return [frozenset({op - 1} if op else ()) for op in range(len(self.ops))]
 
     def op_times(self, state: State) -> list[int] | None:
         """Device time in ns of each op since ``write``; None unless the engine ``times_ops``, and
@@ -197,6 +223,7 @@ class Engine(ABC):
     ends_early: bool = False  # ``Network.run_parts`` asks before each part, and stops when told
     times_ops: bool = False  # ``Network.op_times`` tells
     saves_later: bool = False  # binaries are made by ``save_kernels`` alone
+    lanes: int = 1  # how many command queues it uses at once in ``run_together``
 
     @abstractmethod
     def load(
@@ -209,6 +236,31 @@ class Engine(ABC):
         """Compile and place a graph. ``force_fallback`` names ONNX op types or node names
         that must run as fallback ops (phones' GPU engines lack many: paper, Table 2).
         ``on_progress(done, total)`` is told while that takes long."""
+
+    def run_together(self, stages: Sequence[Sequence[Part]]) -> int:
+        """Run stages one after the other, the parts of a stage at the same time where there are
+        lanes for them (TOP, section IV), and wait; return the elapsed ns.
+
+        Parts of one stage are of several jobs, or independent branches of one (``Network.needs``).
+        What all parts have of a job is one range of its ops, from where it has got to. Results are
+        those of that range run by itself.
+
+        Raises ValueError, before anything has run, for parts of a stage that need each other,
+        ranges out of order, fallback ops, and networks of other engines; DeviceError where the
+        device fails: what all jobs in it had computed is lost then, as before ``Network.write``.
+        """
+        jobs = whole_jobs(self, stages)
+        return sum(job.network.run(job.state, *job.ranges[0]) for job in jobs)
+
+    def runs(self, network: Network) -> bool:
+        """Whether ``run_together`` takes a network: one that this engine has loaded."""
+        return True
+
+    @property
+    def for_branches(self) -> Engine:
+        """The same processor with networks whose independent branches may run together: their
+        tensors share no memory there. Networks as others, where that makes no difference."""
+        return self
 
     def load_segments(self, graph: Graph, cuts: Sequence[Collection[str]]) -> Network:
         """The same as ``len(cuts) + 1`` ops, each from one set of tensors to the next, so that it

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from heimdall.engine.base import Op
+from heimdall.engine.exits import Progress, computed, may_skip
 from heimdall.errors import ModelError
 from heimdall.graph.graph import Graph, Node, Tensor
+from heimdall.vocabulary.plans import Exit
+
+if TYPE_CHECKING:
+    from heimdall.engine.base import Op
 
 
 def check_inputs(graph: Graph, given: Mapping[str, np.ndarray]) -> None:
@@ -44,18 +49,42 @@ def _what_to_do(array: np.ndarray, tensor: Tensor) -> str:
 
 
 def check_range(
-    ops: Sequence[Op], position: int, start: int, end: int, *, fallback: bool = False
+    ops: Sequence[Op],
+    position: int,
+    start: int,
+    end: int,
+    *,
+    fallback: bool = False,
+    exits: Sequence[Exit] = (),
 ) -> None:
-    """Raise ValueError unless ``[start, end)`` continues at ``position`` and holds only ops of
-    the wanted kind."""
+    """Raise ValueError unless ``[start, end)`` continues at ``position``, or beyond heads of
+    ``exits``, and holds only ops of the wanted kind."""
     if not 0 <= start <= end <= len(ops):
         raise ValueError(f"range [{start}, {end}) is outside the {len(ops)} ops")
-    if start != position:
+    if start != position and not (0 <= position < start and may_skip(exits, position, start)):
         raise ValueError(f"op {position} is next; the range [{start}, {end}) is out of order")
     for op in ops[start:end]:
         if op.fallback != fallback:
             kind, call = ("a fallback", "run_fallback") if op.fallback else ("a GPU", "run")
             raise ValueError(f"op {op.name!r} is {kind} op: use {call}")
+
+
+def check_read(
+    graph: Graph, ops: Sequence[Op], exits: Sequence[Exit], progress: Progress
+) -> list[str]:
+    """The outputs that a job has computed, by name. Raises ValueError where it has not reached
+    the end, nor that of an exit."""
+    if exits:
+        found = computed(graph.exits, exits, progress)
+    else:
+        done = progress.position == len(ops)
+        found = [tensor.name for tensor in graph.outputs] if done else []
+    if not found:
+        raise ValueError(
+            f"{graph.name} has run {max(progress.position, 0)} of {len(ops)} ops: run the rest "
+            "before reading"
+        )
+    return found
 
 
 def is_forced(node: Node, forced: Collection[str]) -> bool:

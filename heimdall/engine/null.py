@@ -7,12 +7,22 @@ coordinator driven by it behaves the same on every machine.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from heimdall.engine.base import Engine, LoadProgress, Network, Op, State
-from heimdall.engine.checks import check_forced, check_inputs, check_range, is_forced
+from heimdall.engine.checks import (
+    check_forced,
+    check_inputs,
+    check_range,
+    check_read,
+    is_forced,
+)
+from heimdall.engine.exits import exits_of
+from heimdall.engine.together import Part, deal, whole_jobs
+from heimdall.graph.branches import node_needs
 from heimdall.graph.costs import node_bytes, node_flops
 from heimdall.graph.cuts import alive
 from heimdall.graph.graph import Graph
@@ -25,7 +35,8 @@ class NullEngine(Engine):
     """Costs instead of computation.
 
     ``op_ns`` is the cost of one op in ns (a number, or a function of the op) and
-    ``chunk_cost_ns`` that of each call. ``sleep`` makes calls take that long for real.
+    ``chunk_cost_ns`` that of each call. ``sleep`` makes calls take that long for real. Parts on
+    different ``lanes`` take no longer than the longest of them.
     """
 
     name = "null"
@@ -38,8 +49,9 @@ class NullEngine(Engine):
         op_ns: OpCost = 100_000,
         chunk_cost_ns: int = 0,
         sleep: bool = False,
+        lanes: int = 1,
     ) -> None:
-        self.processor = processor
+        self.processor, self.lanes = processor, lanes
         self.chunk_cost_ns = chunk_cost_ns
         self.sleep = sleep
         self._op_ns = op_ns
@@ -69,15 +81,28 @@ class NullEngine(Engine):
         )
         return NullNetwork(self, graph, ops)
 
+    def run_together(self, stages: Sequence[Sequence[Part]]) -> int:
+        jobs = whole_jobs(self, stages)
+        elapsed_ns = self.chunk_cost_ns
+        for stage in stages:
+            costs = [sum(self.op_ns(part.network.ops[op]) for op in part.ops) for part in stage]
+            dealt = deal(costs, self.lanes)
+            elapsed_ns += max((sum(costs[part] for part in lane) for lane in dealt), default=0)
+        for job in jobs:
+            job.state.progress.add(*job.ranges[0])
+        if self.sleep:
+            time.sleep(elapsed_ns / 1e9)
+        return elapsed_ns
+
+    def runs(self, network: Network) -> bool:
+        return isinstance(network, NullNetwork) and network.engine is self
+
     def describe(self) -> Mapping[str, str]:
         return {"device": "none", "driver": "none", "version": "1", "mode": "null"}
 
 
 class NullState(State):
     """How far one job is; before ``write`` no op may run."""
-
-    def __init__(self) -> None:
-        self.position = -1
 
 
 class NullNetwork(Network):
@@ -86,7 +111,8 @@ class NullNetwork(Network):
     def __init__(self, engine: NullEngine, graph: Graph, ops: tuple[Op, ...]) -> None:
         self.graph = graph
         self.ops = ops
-        self._engine = engine
+        self.exits = exits_of(graph.exits, [(node.inputs, node.outputs) for node in graph.nodes])
+        self.engine = engine
 
     def new_state(self) -> NullState:
         return NullState()
@@ -94,7 +120,7 @@ class NullNetwork(Network):
     def write(self, state: State, inputs: Mapping[str, np.ndarray]) -> None:
         assert isinstance(state, NullState)
         check_inputs(self.graph, inputs)
-        state.position = 0
+        state.progress.begin()
 
     def run(self, state: State, start: int, end: int) -> int:
         return self._advance(state, start, end, fallback=False)
@@ -104,11 +130,14 @@ class NullNetwork(Network):
 
     def read(self, state: State) -> dict[str, np.ndarray]:
         assert isinstance(state, NullState)
-        check_range(self.ops, state.position, len(self.ops), len(self.ops))
-        return {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in self.outputs}
+        names = check_read(self.graph, self.ops, self.exits, state.progress)
+        tensors = (self.graph.tensors[name] for name in names)
+        return {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in tensors}
 
     @property
     def handovers(self) -> Mapping[int, tuple[str, ...]]:
+        if self.exits:  # what is alive depends on the heads that ran
+            return {}
         return {op: alive(self.graph, op) for op in range(1, len(self.ops))}
 
     def hand_over(self, state: State) -> dict[str, np.ndarray]:
@@ -125,17 +154,22 @@ class NullNetwork(Network):
     ) -> None:
         assert isinstance(state, NullState)
         self.write(state, inputs)
-        state.position = op
+        state.progress.begin(op)
+
+    @cached_property
+    def needs(self) -> Sequence[frozenset[int]]:
+        return node_needs(self.graph)
 
     def op_times(self, state: State) -> list[int] | None:
         assert isinstance(state, NullState)
-        return [self._engine.op_ns(op) for op in self.ops[: max(state.position, 0)]]
+        return [self.engine.op_ns(op) for op in self.ops[: max(state.position, 0)]]
 
     def _advance(self, state: State, start: int, end: int, *, fallback: bool) -> int:
         assert isinstance(state, NullState)
-        check_range(self.ops, state.position, start, end, fallback=fallback)
-        state.position = end
-        elapsed_ns = self._engine.chunk_cost_ns + sum(map(self._engine.op_ns, self.ops[start:end]))
-        if self._engine.sleep:
+        position = state.position
+        check_range(self.ops, position, start, end, fallback=fallback, exits=self.exits)
+        state.progress.add(start, end)
+        elapsed_ns = self.engine.chunk_cost_ns + sum(map(self.engine.op_ns, self.ops[start:end]))
+        if self.engine.sleep:
             time.sleep(elapsed_ns / 1e9)
         return elapsed_ns

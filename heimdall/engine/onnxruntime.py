@@ -15,11 +15,19 @@ import onnx
 import onnxruntime as ort
 
 from heimdall.engine.base import Engine, LoadProgress, Network, Op, State
-from heimdall.engine.checks import check_forced, check_inputs, check_range, is_forced
+from heimdall.engine.checks import (
+    check_forced,
+    check_inputs,
+    check_range,
+    check_read,
+    is_forced,
+)
+from heimdall.engine.exits import exits_of
 from heimdall.engine.segments import SegmentedNetwork
 from heimdall.engine.submodels import PROVIDERS, Splitter, in_order, session_options
 from heimdall.errors import ConfigError, ModelError
 from heimdall.graph.costs import node_bytes, node_flops
+from heimdall.graph.exits import Edges, arrange
 from heimdall.graph.graph import Graph
 from heimdall.system.cpu import cpu_name
 from heimdall.vocabulary.processors import CPU, GPU
@@ -67,6 +75,8 @@ class OnnxRuntimeEngine(Engine):
             if not made.issuperset(tensor.name for tensor in graph.outputs):
                 plain, model = True, graph.model  # an output was folded: no range would write it
             # What is cut out of the plain graph is optimised by itself.
+            if not plain and not _arranged(graph, model):
+                plain, model = True, graph.model  # a fusion joined what exits part
             level = levels.ORT_ENABLE_ALL if plain else levels.ORT_DISABLE_ALL
             options = session_options(self.threads, level)
 
@@ -86,6 +96,9 @@ class OnnxRuntimeEngine(Engine):
     def load_segments(self, graph: Graph, cuts: Sequence[Collection[str]]) -> SegmentedNetwork:
         return SegmentedNetwork(graph, cuts, self.threads)
 
+    def runs(self, network: Network) -> bool:
+        return isinstance(network, (OnnxRuntimeNetwork, SegmentedNetwork))
+
     def describe(self) -> Mapping[str, str]:
         return {
             "device": cpu_name(),
@@ -96,10 +109,10 @@ class OnnxRuntimeEngine(Engine):
 
 
 class OnnxRuntimeState(State):
-    """The tensors that later ops still need, and which op is next (-1: no input yet)."""
+    """The tensors that later ops still need, and which ops have run."""
 
     def __init__(self) -> None:
-        self.position = -1
+        super().__init__()
         self.values: dict[str, ort.OrtValue] = {}
 
 
@@ -127,6 +140,9 @@ class OnnxRuntimeNetwork(Network):
         self._open = {False: open_range, True: open_fallback or open_range}
         self._splitter = Splitter(model)
         self._first_node = [0, *itertools.accumulate(sizes or [1] * len(ops))]
+        parts = itertools.pairwise(self._first_node)
+        nodes = [model.graph.node[start:end] for start, end in parts]
+        self.exits = exits_of(graph.exits, [_edges(each) for each in nodes])
         self._sessions: OrderedDict[tuple[int, int], tuple[ort.InferenceSession, int]]
         self._sessions = OrderedDict()
         self._lock = threading.Lock()
@@ -142,7 +158,7 @@ class OnnxRuntimeNetwork(Network):
             name: ort.OrtValue.ortvalue_from_numpy(np.array(array, order="C"), self._memory, 0)
             for name, array in inputs.items()
         }
-        state.position = 0
+        state.progress.begin()
 
     def run(self, state: State, start: int, end: int) -> int:
         return self._run(state, start, end, fallback=False)
@@ -152,9 +168,9 @@ class OnnxRuntimeNetwork(Network):
 
     def read(self, state: State) -> dict[str, np.ndarray]:
         assert isinstance(state, OnnxRuntimeState)
-        check_range(self.ops, state.position, len(self.ops), len(self.ops))
-        found = {tensor.name: state.values[tensor.name].numpy() for tensor in self.outputs}
-        for tensor in self.outputs:
+        names = check_read(self.graph, self.ops, self.exits, state.progress)
+        found = {name: state.values[name].numpy() for name in names}
+        for tensor in map(self.graph.tensors.__getitem__, names):
             if found[tensor.name].shape != tensor.shape:
                 raise ModelError(
                     f"onnxruntime makes {tensor.name!r} of {self.graph.name} of shape "
@@ -168,7 +184,8 @@ class OnnxRuntimeNetwork(Network):
 
     def _run(self, state: State, start: int, end: int, *, fallback: bool) -> int:
         assert isinstance(state, OnnxRuntimeState)
-        check_range(self.ops, state.position, start, end, fallback=fallback)
+        position = state.position
+        check_range(self.ops, position, start, end, fallback=fallback, exits=self.exits)
         if start == end:
             return 0
         session = self._session(start, end, fallback)
@@ -182,7 +199,7 @@ class OnnxRuntimeNetwork(Network):
         last = self._first_node[end]
         kept = {k: v for k, v in state.values.items() if self._splitter.needed(k, last)}
         state.values = kept | made
-        state.position = end
+        state.progress.add(start, end)
         return elapsed_ns
 
     def _session(self, start: int, end: int, fallback: bool) -> ort.InferenceSession:
@@ -233,6 +250,26 @@ def _optimised(graph: Graph) -> onnx.ModelProto:
         level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
         ort.InferenceSession(graph.serialized, session_options(1, level, str(target)), PROVIDERS)
         return in_order(onnx.load(target))
+
+
+def _arranged(graph: Graph, model: onnx.ModelProto) -> bool:
+    """Put the nodes of an optimised model into the order of its exits; whether that can be done."""
+    if not graph.exits:
+        return True
+    nodes = list(model.graph.node)
+    try:
+        edges = [(node.input, node.output) for node in nodes]
+        arranged = arrange(edges, [each.output for each in graph.exits])
+    except ValueError:
+        return False
+    del model.graph.node[:]
+    model.graph.node.extend(nodes[op] for op in arranged.order)
+    return True
+
+
+def _edges(nodes: Sequence[onnx.NodeProto]) -> Edges:
+    """What some nodes read and make together."""
+    return [n for node in nodes for n in node.input], [n for node in nodes for n in node.output]
 
 
 def _plain_ops(graph: Graph, forced: Collection[str]) -> tuple[Op, ...]:

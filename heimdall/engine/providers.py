@@ -13,7 +13,7 @@ from functools import partial
 import onnx
 import onnxruntime as ort
 
-from heimdall.engine.base import Engine, LoadProgress, Op
+from heimdall.engine.base import Engine, LoadProgress, Network, Op
 from heimdall.engine.checks import check_forced, is_forced
 from heimdall.engine.onnxruntime import OnnxRuntimeNetwork
 from heimdall.engine.submodels import PROVIDERS as CPU_ONLY
@@ -182,6 +182,9 @@ class ProviderEngine(Engine):
             raise
         except Exception as error:  # onnxruntime raises a dozen types of its own
             raise ModelError(f"{self._provider.title} cannot load {graph.name}: {error}") from error
+
+    def runs(self, network: Network) -> bool:
+        return isinstance(network, OnnxRuntimeNetwork)
 
     def describe(self) -> Mapping[str, str]:
         device = cpu_name() if not self.hardware else self._target.device

@@ -161,6 +161,9 @@ class RemoteEngine(Engine):
             return ModelError(f"{self.address} has no model {model!r}: {words}")
         return ModelError(f"{self.address} refuses {model!r}: {words} ({code})")
 
+    def runs(self, network: Network) -> bool:
+        return isinstance(network, RemoteNetwork)
+
     def describe(self) -> Mapping[str, str]:
         return {"device": self.address, "driver": "", "version": "1", "mode": "remote"}
 
@@ -172,9 +175,9 @@ class RemoteState(State):
     """The tensors of one inference, and whether it has been made."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.inputs: Mapping[str, np.ndarray] = {}
         self.outputs: dict[str, np.ndarray] = {}
-        self.position = -1
 
 
 class RemoteNetwork(Network):
@@ -196,7 +199,8 @@ class RemoteNetwork(Network):
         assert isinstance(state, RemoteState)
         check_inputs(self.graph, inputs)
         state.inputs = {name: np.array(array, order="C") for name, array in inputs.items()}
-        state.outputs, state.position = {}, 0
+        state.outputs = {}
+        state.progress.begin()
 
     def run(self, state: State, start: int, end: int) -> int:
         """Raises DeviceError where no answer comes in time, ModelError where it is no answer."""
@@ -206,7 +210,7 @@ class RemoteNetwork(Network):
             return 0
         began_ns = time.perf_counter_ns()
         state.outputs = self._infer(state.inputs, self._engine.timeout_s)
-        state.position = end
+        state.progress.add(start, end)
         return time.perf_counter_ns() - began_ns
 
     def measure(self) -> int:

@@ -26,7 +26,7 @@ class SegmentState(State):
     """The inputs, the tensors at the last cut, and which segment is next (-1: no input yet)."""
 
     def __init__(self) -> None:
-        self.position = -1
+        super().__init__()
         self.inputs: dict[str, np.ndarray] = {}
         self.values: Mapping[str, np.ndarray] = {}
 
@@ -59,7 +59,8 @@ class SegmentedNetwork(Network):
         assert isinstance(state, SegmentState)
         check_inputs(self.graph, inputs)
         state.inputs = {name: np.array(array, order="C") for name, array in inputs.items()}
-        state.values, state.position = {}, 0
+        state.values = {}
+        state.progress.begin()
 
     def run(self, state: State, start: int, end: int) -> int:
         assert isinstance(state, SegmentState)
@@ -73,7 +74,7 @@ class SegmentedNetwork(Network):
         elapsed_ns = time.perf_counter_ns() - began_ns
         known.update(made)
         state.values = {name: known[name] for name in self._edges[end]}
-        state.position = end
+        state.progress.add(start, end)
         return elapsed_ns
 
     def run_fallback(self, state: State, start: int, end: int) -> int:
@@ -106,7 +107,7 @@ class SegmentedNetwork(Network):
         assert isinstance(state, SegmentState)
         self.write(state, inputs)
         state.values = {name: tensors[name] for name in self.handovers[op]}
-        state.position = op
+        state.progress.begin(op)
 
     def prepare(self, start: int, end: int) -> None:
         """Make the session of a range now rather than when it is first run."""

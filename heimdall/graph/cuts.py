@@ -5,7 +5,9 @@ A *cut* is a set of tensors: with these and the graph's inputs, all that is left
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from itertools import accumulate
+from typing import NamedTuple
 
 from heimdall.graph.graph import Graph, Node
 
@@ -35,3 +37,53 @@ def between(
         read |= used & there
         needed |= used - there
     return nodes[::-1], sorted(read)
+
+
+class Held(NamedTuple):
+    """What a job that stops at a cut keeps: how many tensors, and their bytes."""
+
+    tensors: int
+    bytes: int
+
+
+def held(graph: Graph, ops: Sequence[Collection[str]]) -> list[Held]:
+    """What is alive before each op, of which each runs the nodes of these names. A node that
+    several ops run is done when the last of them is; in between it holds one more, of unknown
+    size."""
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for op, names in enumerate(ops):
+        for name in names:
+            first.setdefault(name, op)
+            last[name] = op
+    tensors, sizes = [0] * (len(ops) + 1), [0] * (len(ops) + 1)
+
+    def alive_for(start: int, end: int, size: int) -> None:
+        """As differences from op to op."""
+        if start < end:
+            tensors[start] += 1
+            tensors[end] -= 1
+            sizes[start] += size
+            sizes[end] -= size
+
+    kept = {tensor.name for tensor in graph.outputs}
+    for node in graph.nodes:
+        if node.name not in last:
+            continue
+        made = last[node.name] + 1
+        alive_for(first[node.name] + 1, made, 0)
+        for name in filter(None, node.outputs):
+            readers = [
+                last[each.name] for each in graph.consumers.get(name, ()) if each.name in last
+            ]
+            until = len(ops) if name in kept else max(readers, default=-1) + 1
+            alive_for(made, until, graph.tensors[name].bytes if name in graph.tensors else 0)
+    return [
+        Held(*each) for each in zip(accumulate(tensors[:-1]), accumulate(sizes[:-1]), strict=True)
+    ]
+
+
+def critical(states: Sequence[Held]) -> tuple[int, ...]:
+    """The ops before which one tensor is alive: all paths through the graph meet there (the
+    critical nodes of Pantheon, MobiSys '24, section 3.2.1)."""
+    return tuple(op for op, state in enumerate(states) if op and state.tensors == 1)

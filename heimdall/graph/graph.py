@@ -18,6 +18,7 @@ from onnx import helper, numpy_helper
 
 from heimdall.errors import ModelError
 from heimdall.graph import limits, weights
+from heimdall.graph.exits import DeclaredExit, order_nodes
 from heimdall.graph.onnx_file import read_model
 from heimdall.graph.simplified import Simplified, scan, simplified_model
 from heimdall.graph.values import attribute
@@ -61,6 +62,7 @@ class Graph:
     opset: int
     sha256: str  # of the file and the chosen shapes: the identity used by profiles
     bare: onnx.ModelProto  # the same graph, with or without weights (see ``model``)
+    exits: tuple[DeclaredExit, ...] = ()  # those before the last are early; see ``exits``
 
     @property
     def model(self) -> onnx.ModelProto:
@@ -152,6 +154,7 @@ def _load(path: Path, content: hashlib._Hash, read: Callable[[], Simplified]) ->
 
 def _to_graph(path: Path, found: Simplified, sha256: str) -> Graph:
     model, apart = found.model, found.weights
+    exits = order_nodes(path, model)
     constants = {
         item.name: apart[item.name] if item.name in apart else numpy_helper.to_array(item)
         for item in model.graph.initializer
@@ -200,6 +203,7 @@ def _to_graph(path: Path, found: Simplified, sha256: str) -> Graph:
         opset=found.opset,
         sha256=sha256,
         bare=model,
+        exits=exits,
     )
 
 

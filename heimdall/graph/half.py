@@ -16,7 +16,7 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 _HALF = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _TYPES = ("to", "dtype", "output_dtype")  # attributes that name an element type
-_LEAST_VALUES = 256  # smaller weights are not worth a Cast
+LEAST_VALUES = 256  # smaller weights are not worth a Cast
 _LARGEST = float(np.finfo(np.float16).max)
 _STORED = "__half"  # ends the name of a weight that is cast to the one that nodes read
 
@@ -55,7 +55,7 @@ def narrow(model: onnx.ModelProto) -> float:
     casts, worst = [], 0.0
     for item in graph.initializer:
         array = numpy_helper.to_array(item)
-        if item.data_type != TensorProto.FLOAT or array.size < _LEAST_VALUES:
+        if item.data_type != TensorProto.FLOAT or array.size < LEAST_VALUES:
             continue
         largest = float(np.abs(array).max())
         if not largest <= _LARGEST:
@@ -96,7 +96,7 @@ def _take_constants(graph: onnx.GraphProto) -> None:
     kept = []
     for node in graph.node:
         tensors = [each.t for each in node.attribute if each.name == "value"]
-        if node.op_type != "Constant" or not tensors or prod(tensors[0].dims) < _LEAST_VALUES:
+        if node.op_type != "Constant" or not tensors or prod(tensors[0].dims) < LEAST_VALUES:
             kept.append(node)
             continue
         item = graph.initializer.add()

@@ -1,13 +1,14 @@
 """The catalogue of networks: each turns a frame into input tensors, and outputs into a result.
 
 ``catalog`` lists them, ``base`` is their contract, ``results`` what apps receive; then one task
-a file: ``detect segment hand style face face_mesh pose body text ocr``, and ``custom`` for your own
-ONNX file, with ``image_input``, ``boxes`` and ``decoders`` ready for it.
+a file: ``detect segment hand style face face_mesh pose body text ocr classify``, and ``custom`` for
+your own ONNX file, with ``image_input``, ``boxes`` and ``decoders`` ready for it.
 """
 
 from heimdall.models.base import Network, Pipeline, Prepared
 from heimdall.models.boxes import Boxes
 from heimdall.models.catalog import CATALOG, ModelEntry, open_pipeline
+from heimdall.models.classify import Labels
 from heimdall.models.custom import Decode, OnnxPipeline, Preprocess
 from heimdall.models.decoders import Embedding, HeatMaps, Masks
 from heimdall.models.image_input import ImageInput
@@ -18,6 +19,7 @@ from heimdall.models.results import (
     Detection,
     FaceMesh,
     Hand,
+    Label,
     Mask,
     Picture,
     TextLine,
@@ -36,6 +38,8 @@ __all__ = [
     "Hand",
     "HeatMaps",
     "ImageInput",
+    "Label",
+    "Labels",
     "Mask",
     "Masks",
     "ModelEntry",

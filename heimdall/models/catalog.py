@@ -16,6 +16,7 @@ from typing import Any
 from heimdall.errors import ConfigError, unknown
 from heimdall.models.base import Pipeline
 from heimdall.models.body import Bodies
+from heimdall.models.classify import Fashion
 from heimdall.models.custom import OnnxPipeline
 from heimdall.models.detect import NanoDet
 from heimdall.models.face import CenterFace
@@ -84,6 +85,14 @@ _ENTRIES = (
         CenterFace,
         "MIT",
         ("centerface_dynamic.onnx",),
+    ),
+    ModelEntry(
+        "fashion",
+        "Fashion-MNIST classifier 28x28 with early exits",
+        "which of 10 pieces of clothing",
+        Fashion,
+        "Apache-2.0",
+        ("fashion_exits_28.onnx",),
     ),
     ModelEntry(
         "face-mesh",

@@ -26,6 +26,16 @@ class Detection:
 
 
 @dataclass(frozen=True)
+class Label:
+    """What a picture shows, a score in 0..1, and of a network with early exits the one that said
+    so ("": it has none)."""
+
+    name: str
+    score: float
+    exit: str = ""
+
+
+@dataclass(frozen=True)
 class Mask:
     """Probability 0..1 of each cell, float32 (h, w), stretched over the whole frame."""
 

@@ -84,7 +84,8 @@ class Panel(Sheet):
 
     def _dnn(self, dnn: DnnStatus, color: str) -> None:
         """Its colour, name, processor and rate; latency against the constraint in numbers and as
-        a bar; below it the age of the result on screen, and deadlines missed."""
+        a bar; below it the age of the result on screen, the exit that made it, and deadlines
+        missed."""
         top, left = self._y, self._left
         side = self.px(8 if dnn.active else 5)
         middle = top + self.px(9)
@@ -101,6 +102,8 @@ class Panel(Sheet):
         self._y = top + self.px(18)
         self._bar((dnn.latency_ms or 0.0) / max(dnn.constraint_ms, 1e-3))
         age = "no result yet" if dnn.age_ms is None else f"result {_age(dnn.age_ms)} old"
+        if dnn.exit:
+            age += f" · {dnn.exit}"
         self.put(age, left + self.px(12), self._y, 10, DIM)
         if dnn.misses:
             missed = f"{dnn.misses} missed"

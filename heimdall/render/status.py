@@ -20,6 +20,7 @@ class DnnStatus:
     age_ms: float | None  # of the result on screen
     misses: int
     active: bool  # has the processor now
+    exit: str = ""  # the early exit that made the result, of a network that has some
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,20 @@ inbox that the main thread reads.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from heimdall.engine.checks import check_inputs
+from heimdall.engine.exits import is_done
 from heimdall.errors import AppError, DeviceError
 from heimdall.models.base import Prepared
 from heimdall.models.luminance import MEASURES, luminance_difference
@@ -24,6 +28,8 @@ from heimdall.runtime.deployment import Deployment, run_on_zeros
 from heimdall.runtime.parts import Parts
 from heimdall.runtime.prober import Prober
 from heimdall.runtime.requests import Answer, Requests
+from heimdall.runtime.served import Placed
+from heimdall.runtime.together import Ready, chunks_of, launch
 from heimdall.system.faults import SharedFallible, say
 from heimdall.system.priority import (
     first_in_line,
@@ -48,6 +54,7 @@ from heimdall.vocabulary.events import (
     Prepare,
     RunChunk,
     RunFallback,
+    RunTogether,
     Yield,
 )
 from heimdall.vocabulary.processors import CPU, GPU, PROCESSORS, REMOTE, SERVER
@@ -56,7 +63,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from heimdall.capture import Frame
-    from heimdall.engine.base import Network, State
+    from heimdall.engine.base import Engine, Network, State
     from heimdall.runtime.telemetry.spans import Spans
 
 
@@ -127,6 +134,7 @@ class Executor(SharedFallible):
         urgent: bool = True,
         cpu_workers: int = 1,
         luminance: str = Luminance.CELLS,
+        engines: Mapping[str, Engine] = MappingProxyType({}),
     ) -> None:
         """``urgent``: its threads may be real-time ones, where that is permitted. ``cpu_workers``:
         how many jobs the CPU runs at once, each on one core. ``luminance``: of what the change
@@ -163,7 +171,7 @@ class Executor(SharedFallible):
         # Short work that a job waits for at each of its fallback ops: not behind whole pictures.
         self._fallback = Workers("fallback", urgency=second_in_line if urgent else None)
         self._workers = (self._gpu, self._cpu, self._only, self._remote, self._fallback, self._pool)
-        self._prober = Prober(inbox)
+        self._prober, self._engines = Prober(inbox), engines
         workers = {GPU: self._gpu, CPU: self._cpu}
         self.requests = Requests(
             inbox, workers, self._prober, clock, self._span, self._report_request
@@ -172,6 +180,7 @@ class Executor(SharedFallible):
             Prepare: self._on_prepare,
             RunChunk: self._on_run_chunk,
             Yield: self._on_yield,
+            RunTogether: self._on_run_together,
             RunFallback: lambda action: self._fallback.submit(self._run_fallback, action),
             Move: self._on_move,
             Finish: self._on_finish,
@@ -229,7 +238,7 @@ class Executor(SharedFallible):
     def execute(self, actions: Sequence[Action]) -> None:
         """Dispatch ``actions``; none of them blocks."""
         for action in actions:
-            if action.dnn in self.requests:
+            if action.dnn in self.requests and not isinstance(action, RunTogether):
                 self.requests.execute(action)
             else:
                 self._handlers[type(action)](action)
@@ -301,6 +310,11 @@ class Executor(SharedFallible):
         else:
             worker = self._cpu if self._deployments[action.dnn].plan.built else self._only
         worker.submit(self._run_chunk, action)
+
+    def _on_run_together(self, action: RunTogether) -> None:
+        self._yielding = _NO_JOB
+        losses = self._prober.losses(action.processor)
+        self.requests.workers(action.processor).submit(self._run_together, action, losses)
 
     def _on_move(self, action: Move) -> None:
         if action.processor != CPU:  # its networks are there: not behind what the CPU is at
@@ -457,6 +471,56 @@ class Executor(SharedFallible):
             ChunkFinished(action.job, action.processor, action.start_op, end_op, elapsed_ns)
         )
 
+    def _run_together(self, action: RunTogether, losses: int) -> None:
+        """All its jobs at once. Where that fails each runs by itself, so that only one that cannot
+        is lost for it."""
+        start_ns, chunks = self._clock(), chunks_of(action)
+        try:
+            elapsed_ns = launch(action, self._engines[action.processor], self._joined)
+        except Exception as error:
+            self._fault("", f"not run together: {say(error)}", error)
+            for chunk in chunks:
+                if chunk.dnn in self.requests:
+                    self.requests.run_chunk(chunk, losses)
+                else:
+                    self._run_chunk(chunk)
+            return
+        if losses != self._prober.losses(action.processor):
+            return  # lost meanwhile: its jobs have been put back
+        for row, chunk in enumerate(chunks):
+            self._span(
+                f"{action.processor}-{row}" if row else action.processor,
+                chunk.dnn,
+                start_ns,
+                start_ns + elapsed_ns,
+                ops=f"{chunk.start_op}-{chunk.end_op}",
+                together=[other.dnn for other in chunks],
+                reason=action.reason,
+                expected_ms=action.expected_ns / 1e6,
+            )
+        for chunk in chunks:
+            self._inbox.put(
+                ChunkFinished(chunk.job, chunk.processor, chunk.start_op, chunk.end_op, elapsed_ns)
+            )
+
+    def _joined(self, chunk: RunChunk) -> AbstractContextManager[Ready | None]:
+        own = chunk.dnn in self.requests
+        return self.requests.joined(chunk) if own else self._joined_dnn(chunk)
+
+    @contextlib.contextmanager
+    def _joined_dnn(self, chunk: RunChunk) -> Iterator[Ready | None]:
+        """A job of an app's DNN, for ``together.launch``."""
+        run = self._runs.get(chunk.job)
+        if run is None:  # dropped meanwhile
+            yield None
+            return
+        network, state = self._deployments[chunk.dnn].network(chunk.stage, chunk.processor)
+        with self._locks[chunk.dnn][chunk.processor]:
+            self._begin(run, chunk, network, state, chunk.processor)
+            yield Ready(Placed(network, range(len(network.ops) + 1)), state)
+            if is_done(network.exits, len(network.ops), chunk.end_op):
+                self._end(run, chunk, network, state, chunk.processor)
+
     def _on_gpu(self, action: RunChunk) -> Compute:
         pace = self._parts[action.dnn][action.stage].pace(action, self._clock)
 
@@ -478,16 +542,30 @@ class Executor(SharedFallible):
         network, state = self._deployments[action.dnn].network(action.stage, processor)
         began_ns = self._clock()
         with self._locks[action.dnn][processor]:
-            if action.start_op == 0 and (action.task or run.written != processor):
-                network.write(state, run.tasks[action.task].inputs)
+            self._begin(run, action, network, state, processor)
             written_ns = self._clock() - began_ns
             end, ran_ns = compute(network, state)
-            if end == len(network.ops):
-                if action.task + 1 < len(run.tasks):
-                    run.outputs[action.task] = network.read(state)
-                else:
-                    run.unread = processor, network, state
+            if is_done(network.exits, len(network.ops), end):
+                self._end(run, action, network, state, processor)
         return end, written_ns + ran_ns
+
+    @staticmethod
+    def _begin(
+        run: _Run, action: RunChunk | RunFallback, network: Network, state: State, processor: str
+    ) -> None:
+        """Copy the input in, unless the pool has, or what ran has lost it."""
+        there = run.written == processor and not action.task and state.position == 0
+        if action.start_op == 0 and not there:
+            network.write(state, run.tasks[action.task].inputs)
+
+    @staticmethod
+    def _end(
+        run: _Run, action: RunChunk | RunFallback, network: Network, state: State, processor: str
+    ) -> None:
+        if action.task + 1 < len(run.tasks):
+            run.outputs[action.task] = network.read(state)
+        else:
+            run.unread = processor, network, state
 
     def _move(self, action: Move) -> None:
         start_ns = self._clock()

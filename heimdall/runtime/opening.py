@@ -19,7 +19,7 @@ from heimdall.runtime.processors import Processors, check_others, open_processor
 from heimdall.runtime.setup import Place, Setup, confinement, ground, start
 from heimdall.runtime.station import Coordinated, Policy, Station, System
 from heimdall.runtime.undrawn import UndrawnRun
-from heimdall.schedulers import create, name_of
+from heimdall.schedulers import create, kind_of, name_of
 from heimdall.schedulers.queue import QueuePolicy
 from heimdall.system.process import begin_frames
 from heimdall.vocabulary.enums import ChunkMode
@@ -42,8 +42,9 @@ class Shared:
         self.stack.enter_context(ground(process))
         self._processors: Processors | None = None
 
-    def processors(self, options: RunOptions, beside: bool) -> Processors:
-        """Both engines, opened when they are first asked for, ``beside``: without a compiler."""
+    def processors(self, options: RunOptions, beside: bool, together: bool) -> Processors:
+        """Both engines, opened when they are first asked for, ``beside``: without a compiler;
+        ``together``: for groups of ops that run at the same time."""
         if self._processors is None:
             software = confinement(options, self.process)
             check_others(options.processors)
@@ -54,7 +55,8 @@ class Shared:
                 others=options.processors,
                 remote=options.remote,
             )
-            self._processors = self.stack.enter_context(opened)
+            found = self.stack.enter_context(opened)
+            self._processors = found.for_groups() if together else found
         return self._processors
 
     def abandon(self) -> None:
@@ -114,7 +116,9 @@ class Opening:
         return run
 
     def _processors(self, shared: Shared) -> Processors:
-        return shared.processors(self._options, self._place.beside)
+        kind = kind_of(self._options.scheduler or self._app.scheduler)
+        together = issubclass(kind, QueuePolicy) and kind.together
+        return shared.processors(self._options, self._place.beside, together)
 
     def close(self) -> None:
         """End it."""
@@ -226,7 +230,8 @@ def _of_requests(options: RunOptions, processors: Processors, policy: Policy) ->
             f"{kind.name} shares a GPU: add 'gpu' to the processors, or choose a policy that "
             "places requests anywhere, such as lst"
         )
-    if options.processors is not None or processors.remote is not None:
+    further = processors.remote is not None or processors.together
+    if options.processors is not None or further:
         rules["processors"] = processors.listed(options.cpu_workers or 1)
     return rules
 

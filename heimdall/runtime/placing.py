@@ -115,4 +115,9 @@ def _profile(
         )
         for engine, network in loaded
     ]
-    deployment.complete([to_stage_plan(profile, cut) for profile in profiles])
+    deployment.complete(
+        [
+            to_stage_plan(profile, cut, exits=network.exits)
+            for profile, (_, network) in zip(profiles, loaded, strict=True)
+        ]
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import cv2  # noqa: F401  (its threads, and numpy's, must not become the software GPU's)
 
@@ -34,6 +34,7 @@ class Processors:
     others: Mapping[str, Engine] = field(default_factory=dict)  # by id: for requests alone
     used: tuple[str, ...] = (GPU, CPU)  # by requests: their ids
     remote: RemoteEngine | None = None  # a server that DNNs may run on too
+    together: bool = False  # groups of ops run at the same time; else an engine has one lane
 
     @property
     def by_id(self) -> dict[str, Engine]:
@@ -50,7 +51,16 @@ class Processors:
         }
         if self.remote is not None:
             found = {**usually, **found, REMOTE: SERVER}
+        if self.together:
+            for name, engine in self.by_id.items():
+                if name != CPU:
+                    found[name] = replace(found[name], lanes=engine.lanes)
         return tuple(found.values())
+
+    def for_groups(self) -> Processors:
+        """The same ``together``: networks are planned so that their branches may run so."""
+        others = {name: engine.for_branches for name, engine in self.others.items()}
+        return replace(self, gpu=self.gpu.for_branches, others=others, together=True)
 
     @property
     def further(self) -> tuple[str, ...]:

@@ -8,11 +8,12 @@ lost.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,10 +21,12 @@ from typing import Any
 import numpy as np
 
 from heimdall.engine.base import State
+from heimdall.engine.exits import may_skip
 from heimdall.errors import AppError, ModelError, RequestError
 from heimdall.runtime.parts import Parts
 from heimdall.runtime.prober import Prober
 from heimdall.runtime.served import Placed, Served
+from heimdall.runtime.together import Ready
 from heimdall.system.faults import say
 from heimdall.system.workers import Workers
 from heimdall.vocabulary.events import (
@@ -202,7 +205,7 @@ class Requests:
     def _on_run_chunk(self, action: RunChunk) -> None:
         self._yielding = _NO_JOB
         losses = self._prober.losses(action.processor)
-        self._workers(action.processor).submit(self._run_chunk, action, losses)
+        self.workers(action.processor).submit(self.run_chunk, action, losses)
 
     def _on_yield(self, action: Yield) -> None:
         self._yielding = action.job
@@ -226,7 +229,8 @@ class Requests:
         else:
             self._answers.submit(self._give_up, request, action.reason)
 
-    def _workers(self, processor: str) -> Workers:
+    def workers(self, processor: str) -> Workers:
+        """Those that run its chunks."""
         found = self._shared.get(processor) or self._own.get(processor)
         if found is None:
             found = self._own[processor] = Workers(processor)
@@ -234,7 +238,9 @@ class Requests:
 
     # --- the processors' workers -----------------------------------------------------
 
-    def _run_chunk(self, action: RunChunk, losses: int) -> None:
+    def run_chunk(self, action: RunChunk, losses: int) -> None:
+        """On one of the processor's workers. ``losses``: how often the processor had been lost when
+        that was decided."""
         request, start_ns = self._jobs.get(action.job), self._clock()
         end, elapsed_ns = action.end_op, 0  # where it was dropped meanwhile
         if request is not None:
@@ -262,6 +268,23 @@ class Requests:
         self._inbox.put(
             ChunkFinished(action.job, action.processor, action.start_op, end, elapsed_ns)
         )
+
+    @contextlib.contextmanager
+    def joined(self, action: RunChunk) -> Iterator[Ready | None]:
+        """A job that runs together with others while the context lasts; see ``together.launch``."""
+        request = self._jobs.get(action.job)
+        if request is None:
+            yield None
+            return
+        with request.lock:
+            if request.over:
+                yield None
+                return
+            state = self._brought(request, action.processor, action.start_op)
+            # Should it end with an error, its tensors are those of no unit.
+            request.processor, request.state = action.processor, None
+            yield Ready(request.placed, state)
+            request.state, request.unit = state, action.end_op
 
     def _run(self, request: _Request, action: RunChunk) -> tuple[int, int]:
         """The unit before which it stopped, and how long it took, with what it took to get the
@@ -300,8 +323,11 @@ class Requests:
 
     def _brought(self, request: _Request, processor: str, unit: int) -> State:
         """A state on ``processor`` before ``unit``."""
-        if request.state is not None and request.unit == unit and request.processor == processor:
-            return request.state
+        if request.state is not None and request.processor == processor:
+            placed = request.placed
+            here, there = placed.edges[request.unit], placed.edges[unit]
+            if may_skip(placed.network.exits, here, there):
+                return request.state
         placed, inputs = request.served.placed[processor], request.inputs
         tensors = self._handed_over(request, unit)
         request.release()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise
 
 from heimdall.analyzer.partition import Cut, OpCosts
@@ -21,7 +21,7 @@ from heimdall.graph.costs import node_bytes, node_flops
 from heimdall.graph.cuts import alive
 from heimdall.graph.graph import Graph
 from heimdall.runtime.agreement import disagreeing
-from heimdall.vocabulary.plans import StagePlan
+from heimdall.vocabulary.plans import Exit, StagePlan
 from heimdall.vocabulary.processors import GPU
 
 log = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ class Served:
     def costs(self) -> OpCosts:
         """What partitioners know of its units."""
         stage = self.stage
-        return OpCosts(stage.op_ns, stage.fallback, stage.chunk_cost_ns, stage.cut_ns, stage.on)
+        return OpCosts.of(stage)
 
     def partition(self, cut: Cut) -> list[tuple[tuple[int, int], ...]]:
         """The partition of its units, cut another way."""
@@ -147,6 +147,8 @@ def serve(
     Raises ModelError where one of them cannot run it.
     """
     free = {name: each for name, each in engines.items() if each.cuts_where_asked}
+    if graph.exits and len(engines) == 1:  # an exit is a range of the network's own ops
+        free = {}
     loaded = {name: each.load(graph) for name, each in engines.items() if name not in free}
     profiles = {
         name: load_or_measure(
@@ -155,14 +157,22 @@ def serve(
         for name, network in loaded.items()
     }
     cuts: Sequence[Border] = ()
-    if len(engines) > 1 or free:
+    if (len(engines) > 1 or free) and not graph.exits:
         cuts = _cuts(graph, loaded, profiles)
     placed, cut_ns = _placed(graph, loaded, engines, cuts)
     if not cuts and len(engines) == 1 and loaded:
         (name, network), *_ = loaded.items()
         placed[name] = Placed(network, range(len(network.ops) + 1))
     ordered = {name: placed[name] for name in engines}
-    return Served(graph, ordered, _stage(ordered, profiles, cut_ns))
+    return Served(graph, ordered, replace(_stage(ordered, profiles, cut_ns), exits=_exits(ordered)))
+
+
+def _exits(placed: Mapping[str, Placed]) -> tuple[Exit, ...]:
+    """The variants of a network with early exits, where its units are its ops. Elsewhere all of it
+    runs: no other processor could go on with what is alive, which depends on the exit."""
+    (first, *others) = placed.values()
+    by_op = first.edges == tuple(range(len(first.network.ops) + 1))
+    return first.network.exits if by_op and not others else ()
 
 
 def _cuts(

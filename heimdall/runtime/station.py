@@ -104,7 +104,8 @@ class Coordinated:
         clock: Callable[[], int],
     ) -> Executes:
         workers, luminance = self._cpu_workers, self._luminance
-        return Executor(inbox, spans, clock, self._urgent, workers, luminance)
+        engines = processors.by_id
+        return Executor(inbox, spans, clock, self._urgent, workers, luminance, engines)
 
 
 class Station:

@@ -10,8 +10,16 @@ import inspect
 
 from heimdall.errors import ConfigError
 from heimdall.schedulers.base import Assignment, Choice, JobView, Scheduler, View
+from heimdall.schedulers.edf_exits import (
+    EdfExits,
+    WithoutExits,
+    WithoutExitsOrPreemption,
+    WithoutSwitching,
+    WithoutSwitchingOrPreemption,
+)
 from heimdall.schedulers.fcfs import Fcfs
 from heimdall.schedulers.fixed import Fixed
+from heimdall.schedulers.fixed_priority import DeadlineMonotonic, RateMonotonic, RtMdl
 from heimdall.schedulers.greedy import Greedy
 from heimdall.schedulers.heft import EarliestFinish
 from heimdall.schedulers.lst import LeastSlack
@@ -41,11 +49,21 @@ def _accept(name: str, value: object) -> str | None:
 
 _BAND = (LeastSlack, EarliestFinish, ShortestLatency, RoundRobin, Fixed)
 _SPLIT = (ResponseRatio, AlwaysSplit, Fcfs, Prema, RtA)
+_PANTHEON = (
+    EdfExits,
+    WithoutSwitching,
+    WithoutSwitchingOrPreemption,
+    WithoutExits,
+    WithoutExitsOrPreemption,
+    RateMonotonic,
+    DeadlineMonotonic,
+    RtMdl,
+)
 
 SCHEDULERS: Registry[type[Scheduler]] = Registry(
     "scheduler",
     "heimdall.schedulers",
-    {policy.name: policy for policy in (MaxMin, MaxTotal, *_BAND, *_SPLIT)},
+    {policy.name: policy for policy in (MaxMin, MaxTotal, *_BAND, *_SPLIT, *_PANTHEON)},
     _accept,
 )
 
@@ -58,6 +76,7 @@ __all__ = [
     "Scheduler",
     "View",
     "create",
+    "kind_of",
     "name_of",
     "utility_for",
 ]
@@ -68,17 +87,21 @@ def create(policy: str | type[Scheduler] | Scheduler) -> Scheduler:
 
     Raises ConfigError for an unknown name, listing those there are, and for what is no scheduler.
     """
-    if isinstance(policy, str):
-        found = SCHEDULERS[policy] if policy in SCHEDULERS else SCHEDULERS.find(policy)
-    else:
-        name_of(policy)
-        if isinstance(policy, Scheduler):
-            return policy
-        found = policy
+    found = kind_of(policy)
+    if isinstance(policy, Scheduler):
+        return policy
     try:
         return found()
     except TypeError as error:  # an abstract method is missing, or arguments are
         raise ConfigError(f"scheduler {found.__name__} cannot be made: {error}") from error
+
+
+def kind_of(policy: str | type[Scheduler] | Scheduler) -> type[Scheduler]:
+    """The class of a scheduler. Raises what ``create`` raises for one that there is not."""
+    if isinstance(policy, str):
+        return SCHEDULERS[policy] if policy in SCHEDULERS else SCHEDULERS.find(policy)
+    name_of(policy)
+    return type(policy) if isinstance(policy, Scheduler) else policy
 
 
 def name_of(policy: str | type[Scheduler] | Scheduler) -> str:

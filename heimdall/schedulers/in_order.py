@@ -25,12 +25,14 @@ class InOrder(QueuePolicy):
         idle, free_ns = list(view.idle), dict(view.free_ns)
         chosen: list[Assignment] = []
         for job in self.order(view, now_ns):
-            found = _soonest(job, self.end(job, view), view.processors, free_ns)
+            variant, end = self.variant(job), self.end(job, view)
+            start = start_of(job, variant) if variant else job.next_op
+            found = _soonest(job, start, end, view.processors, free_ns)
             if found is None:
                 continue
             processor, end_op, done_ns = found
             if processor in idle:
-                chosen.append(Assignment(job.id, end_op, processor))
+                chosen.append(Assignment(job.id, end_op, processor, variant))
                 idle.remove(processor)
                 if not idle:
                     break
@@ -42,9 +44,18 @@ class InOrder(QueuePolicy):
         """The jobs that wait, whose turn it is first. Default: the queue as it is."""
         return view.queue
 
+    def variant(self, job: JobView) -> str:
+        """What its network is to end as, "" for what it is to anyway."""
+        return ""
+
     @abstractmethod
     def end(self, job: JobView, view: QueueView) -> int:
         """The op before which somebody else may have the processor."""
+
+
+def start_of(job: JobView, variant: str) -> int:
+    """The next op of a job that is to end as a variant of its network."""
+    return job.costs[job.stage].ways[variant].next_op[job.passed_op]
 
 
 def lone_ns(job: JobView) -> int:
@@ -59,10 +70,10 @@ def whole(job: JobView) -> int:
 
 
 def _soonest(
-    job: JobView, end: int, processors: Sequence[str], free_ns: Mapping[str, int]
+    job: JobView, start: int, end: int, processors: Sequence[str], free_ns: Mapping[str, int]
 ) -> tuple[str, int, int] | None:
     """(Processor, how far a job runs there, when it is done); None where it cannot run."""
-    costs, start = job.costs[job.stage], job.next_op
+    costs = job.costs[job.stage]
     best: tuple[str, int, int] | None = None
     for processor in processors:
         reach = end

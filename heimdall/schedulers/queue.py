@@ -39,9 +39,11 @@ class QueueView:
 class QueuePolicy(Scheduler):
     """One of them. ``requeues``: what is left of a job when a range of it has run is placed anew
     (Band's ENQUEUEREMAINING); else it keeps its place (SPLIT's full preemption). ``partition``: the
-    strategy that networks are best cut by for it."""
+    strategy that networks are best cut by for it. ``together``: it chooses groups of ops that run
+    at the same time, on processors with several lanes."""
 
     requeues: bool = False
+    together: bool = False
     partition: str = "whole"
     wake_ns: float = inf  # to be asked again then, set by ``select``, though nothing has happened
 

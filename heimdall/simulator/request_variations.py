@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from heimdall.app.options import check_number
-from heimdall.bench.request_scenario import RequestScenario
+from heimdall.bench.request_scenario import ModelSettings, RequestProcess, RequestScenario
 from heimdall.errors import ArgumentError, ConfigError, unknown
+from heimdall.vocabulary.enums import Priority
 
 Vary = Callable[[RequestScenario, Any], RequestScenario]
 
@@ -16,8 +17,11 @@ def vary_requests(scenario: RequestScenario, values: Mapping[str, Any]) -> Reque
     """The scenario with other values of what ``REQUEST_VARIATIONS`` lists.
 
     ``rate``: all open streams so many times as fast; ``slo_multiplier``: that of every model;
-    ``noise``: relative standard deviation of what runs, on every processor; ``estimates``: that of
-    what policies are told. The run takes the last two from the values.
+    ``poisson_hz``: what is asked for periodically comes at random instead, so many times a second,
+    but for what comes most urgently (Pantheon, section 5.3: tasks behind a detection);
+    ``best_effort_hz``: how often models of low priority are asked for; ``noise``: relative
+    standard deviation of what runs, on every processor; ``estimates``: that of what policies are
+    told. The run takes the last two from the values.
 
     Raises ConfigError for names that are not known, and for values out of range.
     """
@@ -53,7 +57,38 @@ def _vary_rate(scenario: RequestScenario, value: Any) -> RequestScenario:
 def _vary_slo(scenario: RequestScenario, value: Any) -> RequestScenario:
     _number("slo_multiplier", value, above=0, most=1e6)
     slo = {"slo_ms": None, "slo_multiplier": value}
-    models = {name: each.model_copy(update=slo) for name, each in scenario.models.items()}
+    return _each_model(scenario, lambda each: each.model_copy(update=slo))
+
+
+def _vary_poisson(scenario: RequestScenario, value: Any) -> RequestScenario:
+    """The models with the shortest SLO stay as they are: they detect what the others look at."""
+    _number("poisson_hz", value, above=0, most=1000)
+    slos = [each.slo_ms for each in scenario.models.values() if each.slo_ms is not None]
+    event = RequestProcess(process="poisson", rate_hz=value)
+
+    def varied(each: ModelSettings) -> ModelSettings:
+        periodic = each.event is not None and each.event.process == "periodic"
+        detects = each.slo_ms is None or each.slo_ms == min(slos)
+        return each.model_copy(update={"event": event}) if periodic and not detects else each
+
+    return _each_model(scenario, varied)
+
+
+def _vary_best_effort(scenario: RequestScenario, value: Any) -> RequestScenario:
+    _number("best_effort_hz", value, above=0, most=1000)
+
+    def varied(each: ModelSettings) -> ModelSettings:
+        if each.event is None or each.priority != Priority.LOW:
+            return each
+        return each.model_copy(update={"event": each.event.model_copy(update={"rate_hz": value})})
+
+    return _each_model(scenario, varied)
+
+
+def _each_model(
+    scenario: RequestScenario, varied: Callable[[ModelSettings], ModelSettings]
+) -> RequestScenario:
+    models = {name: varied(each) for name, each in scenario.models.items()}
     return scenario.model_copy(update={"models": models})
 
 
@@ -61,5 +96,7 @@ REQUEST_VARIATIONS: Mapping[str, Vary] = {
     "noise": _vary_spread("noise"),
     "estimates": _vary_spread("estimates"),
     "rate": _vary_rate,
+    "poisson_hz": _vary_poisson,
+    "best_effort_hz": _vary_best_effort,
     "slo_multiplier": _vary_slo,
 }

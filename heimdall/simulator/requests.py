@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heimdall.coordinator.coordinator import Coordinator
+from heimdall.coordinator.jobs import NO_JOB
 from heimdall.errors import ConfigError
 from heimdall.runtime.loop import Observer
-from heimdall.runtime.telemetry.requests import Outcome
+from heimdall.runtime.telemetry.requests import Outcome, Progress
 from heimdall.schedulers import Scheduler
 from heimdall.schedulers.expected import StageCosts
 from heimdall.simulator.agenda import Agenda
@@ -131,6 +132,7 @@ class RequestRun:
         self._agenda: Agenda[Event | _ChunkEnded] = Agenda()
         self._submitted: dict[int, tuple[str, int, int]] = {}  # by request: model, when, SLO
         self._requests: dict[int, int] = {}  # by job
+        self._progress = Progress()
         self._running: dict[str, dict[int, int]] = {each.id: {} for each in processors}
         self._gone: set[int] = set()  # numbers of chunks that a lost processor was at
         self._chunks = 0
@@ -184,7 +186,8 @@ class RequestRun:
         if until_ns is not None:
             answered = {each.request for each in self.answered}
             for request in self._submitted.keys() - answered:
-                self._answer(request, None, WAITED)
+                model = self._submitted[request][0]
+                self._answer(Drop(NO_JOB, model, WAITED), request, None, WAITED)
         elif len(self.answered) < len(self._submitted):
             left = len(self._submitted) - len(self.answered)
             raise ConfigError(f"{left} requests were never answered: nothing ran them")
@@ -210,6 +213,7 @@ class RequestRun:
         self._agenda.add(self.now_ns, InputReady(action.job))
 
     def _run_chunk(self, action: RunChunk) -> None:
+        self._progress.acted(action)
         costs, processor = self._costs[action.dnn], action.processor
         took_ns = costs.on_ns(processor, action.start_op, action.end_op)
         assert took_ns is not None
@@ -249,16 +253,19 @@ class RequestRun:
         self._agenda.add(self.now_ns + MOVE_NS, DnnMoved(action.dnn, action.processor))
 
     def _finish(self, action: Finish) -> None:
-        self._answer(self._requests.pop(action.job), self.now_ns, "")
+        self._answer(action, self._requests.pop(action.job), self.now_ns, "")
 
     def _drop(self, action: Drop) -> None:
         self._requests.pop(action.job, None)
         if action.request is not None:
-            self._answer(action.request, None, action.reason)
+            self._answer(action, action.request, None, action.reason)
 
-    def _answer(self, request: int, finished_ns: int | None, reason: str) -> None:
+    def _answer(
+        self, action: Finish | Drop, request: int, finished_ns: int | None, reason: str
+    ) -> None:
         model, submitted_ns, slo_ns = self._submitted[request]
-        answered = Answered(model, submitted_ns, finished_ns, slo_ns, reason, request)
+        taken = self._progress.of(action, self._plans[model])
+        answered = Answered(model, submitted_ns, finished_ns, slo_ns, reason, *taken, request)
         self.answered.append(answered)
         for name, at_ns in self._follow(answered) if self._follow else ():
             self._ask(self._plans[name], at_ns)

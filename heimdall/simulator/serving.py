@@ -23,6 +23,8 @@ from heimdall.errors import ConfigError, unknown
 from heimdall.runtime.loop import Observer
 from heimdall.runtime.telemetry.figures import SCHEMA, processor_figures
 from heimdall.runtime.telemetry.requests import (
+    SLO,
+    accuracy,
     request_figures,
     throughput_hz,
     violations,
@@ -36,6 +38,7 @@ from heimdall.simulator.cores import noise_source
 from heimdall.simulator.mapping import balanced, numbers_a_round
 from heimdall.simulator.request_variations import vary_requests
 from heimdall.simulator.requests import Answered, RequestRun, SimulatedModel
+from heimdall.simulator.scaling import search
 from heimdall.simulator.several import SeveralDevice, alone_ns
 from heimdall.simulator.together import policies
 from heimdall.simulator.together.device import TogetherDevice, load_device_for_requests
@@ -47,6 +50,7 @@ from heimdall.vocabulary.processors import Processor
 
 NO_SLO_NS = 3_600_000_000_000  # the latency constraint of who has none: nothing waits for an hour
 _NS_PER_MS = 1e6
+_SEARCH_S, _SEARCH_SEED = 2.0, 1_000_003  # of the runs of a search, apart from those reported
 _DRAWS = 20_000  # of noise, for its 99th percentile
 
 
@@ -68,7 +72,9 @@ class RequestExperiment:
         """Of each model its network, cut as the system wants it."""
         row, device = self.system.queueing, self.device
         return {
-            name: device.stage(self.scenario.reference(name), row.partition, row.silent)
+            name: device.stage(
+                self.scenario.reference(name), row.partition, row.silent, exits=row.exits
+            )
             if row is not None
             else device.stage_of_two(self.scenario.reference(name))
             for name in self.scenario.models
@@ -102,8 +108,11 @@ class RequestExperiment:
     @property
     def policy(self) -> str | Scheduler:
         """The system's policy. One that gives each model a processor for good has the mapping by
-        which a round of the closed loops takes least; without loops, each model its fastest."""
+        which a round of the closed loops takes least; without loops, each model its fastest. One
+        whose choices are made before anything runs is searched for."""
         row, numbers = self.system.queueing, numbers_a_round(self.scenario)
+        if row is not None and row.searched:
+            return self._searched
         if row is not None and row.together:
             if not isinstance(self.device, TogetherDevice):
                 raise ConfigError(
@@ -117,6 +126,21 @@ class RequestExperiment:
             return self.system.scheduler or ""
         times = {name: _times(self.stages[name]) for name in numbers}
         return Fixed(balanced(times, numbers, {each.id: each.lanes for each in self.processors}))
+
+    @cached_property
+    def _searched(self) -> Scheduler:
+        plans = {name: self._plan(name, stage) for name, stage in self.stages.items()}
+        return search(plans, self._accuracy_of)
+
+    def _accuracy_of(self, policy: Scheduler) -> float:
+        """The accuracy of a short run with chances of its own; the share of deadlines that are met,
+        without exits."""
+        scenario = self.scenario.ending_after(_SEARCH_S)
+        run = self._begin(Traffic(scenario, _SEARCH_SEED), _SEARCH_SEED, (), policy)
+        run.run()
+        outcomes = self._outcomes(run)
+        found = accuracy(outcomes)
+        return 1 - (violations(outcomes, {})[SLO] or 0) if found is None else found
 
     @property
     def admission(self) -> str:
@@ -217,8 +241,11 @@ class RequestExperiment:
         noise = self.values.get("noise")
         return {id: each if noise is None else noise for id, each in self.device.noise().items()}
 
+    def _outcomes(self, run: RequestRun) -> list[Answered]:
+        return [replace(each, slo_ns=self.slo_ns(each.model)) for each in run.answered]
+
     def _summary(self, run: RequestRun, traffic: Traffic) -> dict[str, Any]:
-        outcomes = [replace(each, slo_ns=self.slo_ns(each.model)) for each in run.answered]
+        outcomes = self._outcomes(run)
         ends_ns = [each.finished_ns for each in outcomes if each.finished_ns is not None]
         ended_ns = max(ends_ns, default=run.now_ns) if self.scenario.drain else self._end_ns
         seconds = ended_ns / 1e9
@@ -233,6 +260,7 @@ class RequestExperiment:
             "seconds": round(seconds, 3),
             "requests": request_figures(outcomes, self.lone_ns),
             "violations": violations(outcomes, self.lone_ns),
+            "accuracy": accuracy(outcomes),
             "throughput_hz": throughput_hz(outcomes, seconds),
             "processors": processor_figures(run.busy_ns, lanes, seconds),
             **({"frames": traffic.frame_figures()} if traffic.frames_ns else {}),

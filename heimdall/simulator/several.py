@@ -11,6 +11,7 @@ ms = { gpu = 41, npu = 12 }           # the whole network there, as if all its o
 unsupported = { npu = [[10, 14]] }    # ops that are not
 cut_ms = 1.2                          # to begin at an op with tensors from elsewhere
 cuts = [{ at = 0.5, ms = 0.8 }]       # ... but there (see ``cutting``)
+accuracy = 0.87                       # with early exits: see ``early_exits``
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from heimdall.analyzer.silent import falling_back
 from heimdall.errors import ConfigError, unknown
 from heimdall.schedulers.expected import StageCosts
 from heimdall.simulator.cutting import CutTable, check_cuts, placed, prices_ms
+from heimdall.simulator.early_exits import ExitTable, Heads, check_exits
 from heimdall.simulator.tables import Table, as_tables, read_toml
 from heimdall.system import paths
 from heimdall.vocabulary.enums import ProcessorKind, Silent
@@ -60,6 +62,9 @@ class NetworkTable(Table):
     unsupported: Mapping[str, tuple[tuple[int, int], ...]] = Field(default_factory=dict)
     cut_ms: NonNegativeFloat | tuple[NonNegativeFloat, ...] = 0.0
     cuts: tuple[CutTable, ...] = ()
+    accuracy: float | None = Field(default=None, ge=0, le=1)
+    slices: PositiveInt | None = None
+    exits: tuple[ExitTable, ...] = ()
 
     @model_validator(mode="after")
     def _fits(self) -> NetworkTable:
@@ -69,6 +74,7 @@ class NetworkTable(Table):
         if isinstance(self.cut_ms, tuple) and len(self.cut_ms) != self.ops:
             raise ValueError(f"cut_ms: a cost for each of the {self.ops} ops, or one for all")
         check_cuts(self.cuts, self.ops)
+        check_exits(self.exits, self.accuracy, min(self.slices or self.ops, self.ops))
         for op in range(self.ops):
             if not any(self.supports(processor, op) for processor in self.ms):
                 raise ValueError(f"op {op} is supported by no processor")
@@ -113,22 +119,31 @@ class SeveralDevice(Table):
         """By processor, how much times there vary."""
         return {id: each.noise for id, each in self.processors.items()}
 
-    def stage(self, reference: str, strategy: str, silent: str = Silent.NEVER) -> StagePlan:
+    def stage(
+        self, reference: str, strategy: str, silent: str = Silent.NEVER, *, exits: bool = False
+    ) -> StagePlan:
         """The plan of a network, cut by a strategy; ``silent``: what follows an op that a processor
-        lacks. Raises ConfigError for one it lacks."""
+        lacks; ``exits``: with its early exits. Raises ConfigError for one it lacks."""
         on, network = self._latencies(reference), self.networks[reference]
-        op_ns = tuple(min(filter(None, each)) for each in zip(*on.values(), strict=True))
         shares = _shares(reference, network.ops, self.op_spread)
         prices = prices_ms(shares, network.cuts, network.cut_ms)
+        heads = Heads(network.exits if exits else (), network.accuracy, shares, network.slices)
+        for id, latencies in on.items():
+            own = [max(1, round(each * network.ms[id] * _NS_PER_MS)) for each in heads.shares]
+            on[id] = tuple(heads.inserted(latencies, own))
+        prices = heads.inserted(prices, [0.0] * len(heads.shares))
+        op_ns = tuple(min(filter(None, each)) for each in zip(*on.values(), strict=True))
         cut_ns = tuple(round(each * _NS_PER_MS) for each in prices)
         plan = StagePlan(
             op_ns=op_ns,
-            fallback=(False,) * network.ops,
+            fallback=(False,) * len(op_ns),
             cpu_ns=sum(op_ns),
             chunk_cost_ns=self._chunk_cost_ns(),
             chunks=(),
             on=falling_back(tuple(on.items()), self._host, cut_ns, silent),
             cut_ns=cut_ns,
+            exits=heads.variants,
+            critical=heads.critical,
         )
         return recut(plan, strategy, self.short_ns)
 
@@ -201,8 +216,7 @@ class SeveralDevice(Table):
 
 def recut(plan: StagePlan, strategy: str, short_ns: int = 1) -> StagePlan:
     """The same, cut by another strategy; some leave networks whole that take ``short_ns``."""
-    costs = OpCosts(plan.op_ns, plan.fallback, plan.chunk_cost_ns, plan.cut_ns, plan.on)
-    return replace(plan, chunks=Cut(short_ns, strategy).of(costs))
+    return replace(plan, chunks=Cut(short_ns, strategy).of(OpCosts.of(plan)))
 
 
 def alone_ns(plan: StagePlan) -> int:

@@ -52,6 +52,8 @@ class StagePlan:
     exits: tuple[Exit, ...] = ()
     # Bytes alive where the network is cut before op i: what a job that was preempted there keeps.
     state_bytes: tuple[int, ...] = ()
+    # The ops before which one tensor is alive: where all paths through the network meet.
+    critical: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,5 +87,7 @@ class DnnPlan:
 
 
 def _sum(stage: StagePlan, *, fallback: bool) -> int:
-    pairs = zip(stage.op_ns, stage.fallback, strict=True)
-    return sum(ns for ns, falls_back in pairs if falls_back == fallback)
+    pairs = list(zip(stage.op_ns, stage.fallback, strict=True))
+    spans = stage.exits[-1].ranges if stage.exits else ((0, len(pairs)),)
+    ops = (each for start, end in spans for each in pairs[start:end])
+    return sum(ns for ns, falls_back in ops if falls_back == fallback)

@@ -137,5 +137,18 @@ def test_chunks_cover_all_ops_in_order_and_only_papers_mix_processors(ops, gap_n
         assert chunk.start < chunk.end
         marks = network.fallback[chunk.start : chunk.end]
         assert chunk.fallback_ops == sum(marks)
-        assert strategy in ("heimdall", "even") or set(marks) == {chunk.fallback}
+        assert strategy in ("heimdall", "even", "critical") or set(marks) == {chunk.fallback}
         assert chunk.ns == sum(network.op_ns[chunk.start : chunk.end])
+
+
+def test_critical_cuts_where_one_tensor_is_alive_and_merges_light_chunks_into_heavy_ones():
+    """Fig. 5: a light chunk is merged into the one before it, until the next heavy one."""
+    op_ns = (9, 9, 1, 8, 8, 1, 1, 9)
+    network = OpCosts(op_ns, (False,) * 8, critical=(2, 3, 5, 6, 7))
+    chunks = partition(network, 1, "critical")
+    assert [(each.start, each.end) for each in chunks] == [(0, 3), (3, 7), (7, 8)]
+
+
+def test_critical_cuts_anywhere_where_nothing_is_known():
+    chunks = partition(OpCosts((5, 5, 5), (False,) * 3), 1, "critical")
+    assert [(each.start, each.end) for each in chunks] == [(0, 1), (1, 2), (2, 3)]

@@ -32,6 +32,17 @@ def test_systems_stand_side_by_side(shown):
     assert any(line.startswith("GPT-2 jitter ms") for line in lines)
 
 
+def test_early_exits_are_shown_where_there_are_any(shown):
+    found = compare_simulated("pantheon-uav", None, "edf-exits,rms", seconds=3)
+    lines = shown(request_tables.compared(found))
+    assert any(line.startswith("scene exits") and "exit1" in line for line in lines)
+    assert "accuracy %" in " ".join(lines)
+    alone = shown(request_tables.request_summary(simulate("pantheon-uav", None, "rms", seconds=2)))
+    assert any(line.startswith("scene") and "full " in line for line in alone)
+    plain = shown(request_tables.request_summary(simulate("split-1", None, "fcfs", seconds=5)))
+    assert "accuracy" not in " ".join(plain)
+
+
 def test_apps_stand_side_by_side(shown):
     found = compare_simulated("shopping", None, "max-total,max-min", seconds=2)
     lines = shown(request_tables.compared(found))

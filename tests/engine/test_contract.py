@@ -7,9 +7,10 @@ import onnx.reference
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from heimdall.engine import ENGINES, Engine, open_engine
+from heimdall.engine import ENGINES, Engine, Part, open_engine
 from heimdall.engine.providers import PROVIDERS, ProviderEngine, available_providers
 from heimdall.errors import ConfigError, DeviceError, ModelError
+from heimdall.graph.branches import independent_branches
 from heimdall.graph.graph import graph_from_model
 from heimdall.vocabulary.processors import PROCESSORS
 
@@ -364,3 +365,103 @@ def test_only_engines_that_declare_it_cut_where_they_are_asked(engine, graph):
     else:
         with pytest.raises(DeviceError, match="cannot cut"):
             engine.load_segments(graph, [])
+
+
+def branches(network, state):
+    """All ops, in stages of whatever may run together."""
+    stages = independent_branches(network.needs)
+    return [[Part(network, state, group) for group in stage] for stage in stages]
+
+
+def test_ops_need_ops_before_them(engine, graph):
+    network = engine.load(graph)
+    assert len(network.needs) == len(network.ops)
+    for op, needed in enumerate(network.needs):
+        assert all(0 <= other < op for other in needed)
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3])
+def test_together_gives_exactly_what_each_job_gives_alone(engine, graph, monkeypatch, lanes):
+    monkeypatch.setattr(engine, "lanes", lanes)
+    network, other = engine.load(graph), engine.for_branches.load(graph)
+    jobs = [(network, network.new_state()), (other, other.new_state()), (other, other.new_state())]
+    wanted = [infer(network, picture(seed)) for seed in range(3)]
+    half = len(network.ops) // 2
+    for seed, (each, state) in enumerate(jobs):
+        each.write(state, picture(seed))
+    run(network, jobs[0][1], 0, half)  # one has begun before, and one is left half way
+    parts = [
+        Part(*jobs[0], ((half, len(network.ops)),)),
+        *branches(*jobs[1])[0],
+        Part(*jobs[2], ((0, half),)),
+    ]
+    assert engine.run_together([parts, *branches(*jobs[1])[1:]]) >= 0
+    run(other, jobs[2][1], half, len(other.ops))
+    for (each, state), outputs in zip(jobs, wanted, strict=True):
+        assert_same(engine, each.read(state), outputs)
+
+
+@pytest.fixture(scope="module")
+def forked():
+    """A fire module: a squeezing convolution, and two that expand what it has made."""
+    random = np.random.default_rng(3)
+    weights = {"w1": (16, 3, 1, 1), "w2": (16, 16, 1, 1), "w3": (16, 16, 3, 3)}
+    constants = [
+        numpy_helper.from_array(random.standard_normal(shape).astype(np.float32), name)
+        for name, shape in weights.items()
+    ]
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["s"], "squeeze"),
+        helper.make_node("Conv", ["s", "w2"], ["a"], "expand1"),
+        helper.make_node("Conv", ["s", "w3"], ["b"], "expand3", pads=[1, 1, 1, 1]),
+        helper.make_node("Concat", ["a", "b"], ["y"], "join", axis=1),
+    ]
+    values = {"x": [1, 3, 12, 16], "y": [1, 32, 12, 16]}
+    inputs, outputs = (
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)]
+        for name, shape in values.items()
+    )
+    proto = helper.make_graph(nodes, "fire", inputs, outputs, constants)
+    imports = [helper.make_opsetid("", 13)]
+    return graph_from_model(helper.make_model(proto, opset_imports=imports, ir_version=8), "fire")
+
+
+def test_branches_run_at_the_same_time_where_the_engine_knows_them(engine, forked, monkeypatch):
+    monkeypatch.setattr(engine, "lanes", 2)
+    network = engine.for_branches.load(forked)
+    state = network.new_state()
+    wanted = infer(engine.load(forked), picture(0))
+    for _ in range(3):
+        network.write(state, picture(0))
+        stages = branches(network, state)
+        if engine.name in ("opencl", "null"):
+            assert [len(stage) for stage in stages][:2] == [1, 2]
+        engine.run_together(stages)
+        assert_same(engine, network.read(state), wanted)
+
+
+def test_parts_that_need_each_other_are_refused_in_one_stage_and_nothing_runs(engine, graph):
+    network = engine.load(graph)
+    if len(network.ops) < 2:
+        pytest.skip("one op")
+    state = network.new_state()
+    network.write(state, picture(0))
+    parts = [Part(network, state, ((0, 1),)), Part(network, state, ((1, len(network.ops)),))]
+    with pytest.raises(ValueError, match="needs op 0"):
+        engine.run_together([parts])
+    with pytest.raises(ValueError, match="out of order"):
+        engine.run_together([parts[1:]])
+    engine.run_together([parts[:1], parts[1:]])
+    assert_equal(engine, graph, network.read(state), picture(0))
+
+
+def test_fallback_ops_and_networks_from_elsewhere_do_not_run_together(engine, graph):
+    network = engine.load(graph, force_fallback=["MaxPool"])
+    state = network.new_state()
+    network.write(state, picture(0))
+    with pytest.raises(ValueError, match="fallback"):
+        engine.run_together([[Part(network, state, ((0, len(network.ops)),))]])
+    other = "null" if engine.name != "null" else "onnxruntime"
+    foreign = open_engine(other).load(graph)
+    with pytest.raises(ValueError, match="another engine"):
+        engine.run_together([[Part(foreign, foreign.new_state(), ((0, 1),))]])

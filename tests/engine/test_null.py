@@ -34,7 +34,7 @@ def test_outputs_are_zeros_and_only_after_the_last_op():
     state = network.new_state()
     network.write(state, X)
     network.run(state, 0, 2)
-    with pytest.raises(ValueError, match="out of order"):
+    with pytest.raises(ValueError, match="before reading"):
         network.read(state)
     network.run(state, 2, 3)
     assert not network.read(state)["y"].any()

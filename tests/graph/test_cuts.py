@@ -3,7 +3,7 @@
 import pytest
 from onnx import TensorProto, helper
 
-from heimdall.graph.cuts import alive, between
+from heimdall.graph.cuts import Held, alive, between, critical, held
 from heimdall.graph.graph import graph_from_model
 
 
@@ -45,3 +45,22 @@ def test_what_is_read_later_is_alive(graph):
 def test_the_nodes_between_two_cuts(graph, given, wanted, nodes, read):
     found, used = between(graph, given, wanted)
     assert ([node.name for node in found], used) == (nodes, read)
+
+
+def test_what_a_job_keeps_at_each_op_is_what_is_alive_there(graph):
+    states = held(graph, [[node.name] for node in graph.nodes])
+    for index, state in enumerate(states):
+        names = alive(graph, index)
+        assert state == Held(len(names), sum(graph.tensors[name].bytes for name in names))
+    assert critical(states) == (1,)
+
+
+def test_an_op_of_several_nodes_makes_only_what_others_read(graph):
+    states = held(graph, [["first", "second"], ["third"], ["last"]])
+    assert [state.tensors for state in states] == [0, 2, 3]
+
+
+def test_within_a_node_of_several_ops_nothing_is_critical(graph):
+    states = held(graph, [["first"], ["first"], ["second", "third", "last"]])
+    assert [state.tensors for state in states] == [0, 1, 1]
+    assert states[1].bytes == 0

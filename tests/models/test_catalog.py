@@ -11,8 +11,8 @@ from heimdall.graph.graph import load_graph
 from heimdall.models import CATALOG, open_pipeline
 from heimdall.system import paths
 
-NAMES = ["body", "centerface", "face-mesh", "hand", "movenet", "multistyle", "nanodet", "ocr"]
-NAMES += ["ppocr", "selfie"]
+NAMES = ["body", "centerface", "face-mesh", "fashion", "hand", "movenet", "multistyle"]
+NAMES += ["nanodet", "ocr", "ppocr", "selfie"]
 
 
 def _notice() -> dict[str, str]:
@@ -53,7 +53,7 @@ def test_every_bundled_file_has_a_notice_with_its_digest() -> None:
 
 
 def test_an_unknown_name_lists_the_valid_ones() -> None:
-    with pytest.raises(ConfigError, match=r"'yolo'.*centerface, face-mesh, hand"):
+    with pytest.raises(ConfigError, match=r"'yolo'.*centerface, face-mesh, fashion, hand"):
         open_pipeline("yolo")
 
 

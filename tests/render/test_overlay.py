@@ -74,6 +74,15 @@ def test_the_processor_shows_by_its_colour(headless):
     assert (on_gpu != on_cpu).any()
 
 
+def test_the_exit_that_made_a_result_stands_behind_its_age(headless):
+    plain = drawn(headless)
+    early = drawn(headless, replace(STATUS, dnns=(replace(DETECT, exit="exit2"),)))
+    changed = np.argwhere((plain != early).any(axis=2))
+    assert len(changed) > 20  # letters
+    assert np.ptp(changed[:, 0]) < 14  # of one line
+    assert changed[:, 1].min() > 90  # behind "result 300 ms old"
+
+
 def test_before_the_first_result_and_frame_the_panel_has_its_bars_still_empty(headless):
     def filled(picture):
         """Lines of the picture with a long green stretch: the graph, and the latency's bar."""

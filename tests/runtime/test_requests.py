@@ -31,6 +31,7 @@ from heimdall.vocabulary.events import (
     RunChunk,
 )
 from heimdall.vocabulary.processors import CPU, GPU
+from tests.engine.networks_with_exits import with_exits
 
 
 def chain_graph(nodes=6):
@@ -81,8 +82,9 @@ class Bench:
     def __init__(self):
         self.inbox: queue.SimpleQueue = queue.SimpleQueue()
         cpu = OnnxRuntimeEngine(processor=CPU)
-        self.served = serve(chain_graph(), {GPU: OnnxRuntimeEngine(), CPU: cpu}, cpu)
-        self.executor = Executor(self.inbox, urgent=False)
+        self.engines = {GPU: OnnxRuntimeEngine(), CPU: cpu}
+        self.served = serve(chain_graph(), self.engines, cpu)
+        self.executor = Executor(self.inbox, urgent=False, engines=self.engines)
         self.requests = self.executor.requests
         self.requests.add("chain", self.served)
         self.jobs = 0
@@ -311,3 +313,59 @@ def test_a_model_that_is_removed_is_not_asked_any_more(bench):
     with pytest.raises(RequestError, match="closed"):
         waiting.result(20)
     assert "chain" not in bench.requests
+
+
+# --- early exits ---
+
+
+@pytest.fixture
+def early():
+    """A model with three exits, on one processor, and how to run ranges of it."""
+    cpu = OnnxRuntimeEngine(processor=CPU)
+    inbox: queue.SimpleQueue = queue.SimpleQueue()
+    executor = Executor(inbox, urgent=False)
+    served = serve(with_exits(), {GPU: OnnxRuntimeEngine()}, cpu)
+    executor.requests.add("exits", served)
+    yield served, executor, inbox
+    executor.close()
+    served.close()
+
+
+def answered(early, *ranges):
+    """What a request answers that has run these ranges."""
+    _, executor, inbox = early
+    number = executor.requests.number()
+    inputs = {"x": np.random.default_rng(0).random((1, 3, 12, 16), np.float32)}
+    future = executor.requests.submit(number, "exits", inputs)
+    assert inbox.get(timeout=20) == InferenceRequested("exits", number)
+    executor.execute([Prepare(number, "exits", 0, number)])
+    assert inbox.get(timeout=20) == InputReady(number)
+    for start, end in ranges:
+        executor.execute([RunChunk(number, "exits", 0, 0, GPU, start, end, 0, "test")])
+        done = inbox.get(timeout=20)
+        assert (done.start_op, done.end_op) == (start, end)
+    executor.execute([Finish(number, "exits", GPU, 1, False, 1, 1, number)])
+    assert isinstance(inbox.get(timeout=20), Answer)
+    return future.result(timeout=20)
+
+
+def test_a_request_may_end_at_any_exit_of_its_model(early):
+    served, *_ = early
+    graph = served.graph
+    assert [exit.name for exit in served.stage.exits] == [each.name for each in graph.exits]
+    everything = answered(early, (0, served.units))
+    assert set(everything) == {"y1", "y2", "y3"}
+    for exit, declared in zip(served.stage.exits, graph.exits, strict=True):
+        found = answered(early, *exit.ranges)
+        assert list(found) == [declared.output]
+        np.testing.assert_allclose(
+            found[declared.output], everything[declared.output], rtol=1e-4, atol=1e-5
+        )
+
+
+def test_a_model_with_exits_on_several_processors_runs_whole():
+    cpu = OnnxRuntimeEngine(processor=CPU)
+    served = serve(with_exits(), {GPU: OnnxRuntimeEngine(), CPU: cpu}, cpu)
+    assert served.units == 1
+    assert not served.stage.exits
+    served.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from functools import cached_property
-from itertools import count
+from itertools import accumulate, count
 
 import numpy as np
 import pyopencl as cl
@@ -16,12 +16,14 @@ from heimdall.engine.opencl.constants import uploader
 from heimdall.engine.opencl.cost import cost
 from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.edges import find_edges
+from heimdall.engine.opencl.exits import exits_on
 from heimdall.engine.opencl.handover import DeviceCut, find_cuts
 from heimdall.engine.opencl.launch import Kernel, Traits
 from heimdall.engine.opencl.limits import check_fits
 from heimdall.engine.opencl.lowered import Conv, Fallback, Lowered, Separable
-from heimdall.engine.opencl.memory import needs_clearing, place_scratch, plan_arena
+from heimdall.engine.opencl.memory import in_order, needs_clearing, place_scratch, plan_arena
 from heimdall.engine.opencl.opened import Opened
+from heimdall.engine.opencl.order import Order
 from heimdall.engine.opencl.passes import lower_for
 from heimdall.engine.opencl.placed import ALIGN, Picture, PlacedOp, Step, Storage
 from heimdall.engine.opencl.placement import Placer
@@ -29,6 +31,7 @@ from heimdall.engine.opencl.planning import Bound, clear_halo, conv_layer, plan_
 from heimdall.engine.opencl.slices import ops_for
 from heimdall.engine.opencl.tuning import Layer
 from heimdall.engine.opencl.walk import Walk, plan_walk
+from heimdall.graph.branches import direct
 from heimdall.graph.graph import Graph
 
 
@@ -44,7 +47,8 @@ class Compiled:
         self.graph = graph
         self.dtype = engine.traits.dtype
         self._place(engine, force_fallback)
-        self.arena_floats = plan_arena(self.placer.storages)
+        self._meet = self._order.meet if engine.plans_branches else in_order
+        self.arena_floats = plan_arena(self.placer.storages, meet=self._meet)
         check_fits(
             graph,
             self.placer.storages,
@@ -53,11 +57,12 @@ class Compiled:
             self.dtype.itemsize,
         )
         bound = self._plan(engine)
-        self._add_scratch(bound, engine.device)
+        self._add_scratch(bound, engine)
         ops = [self._ops(*each, engine.traits) for each in zip(self.placer.ops, bound, strict=True)]
         self.ops_of = [len(each) for each in ops]  # a layer
         self.layer_of = [layer for layer, count in enumerate(self.ops_of) for _ in range(count)]
         self.ops = tuple(op for each in ops for op in each)
+        self.exits = exits_on(self.module, self.placer.ops, self.ops_of)
         self.fallbacks = {
             index: self._fallback(self.placer.ops[layer].op)
             for index, layer in enumerate(self.layer_of)
@@ -101,24 +106,34 @@ class Compiled:
                     bound[-1].append(plan_step(step, traits, engine.tuning))
         return bound
 
-    def _add_scratch(self, bound: list[list[Bound]], device: cl.Device) -> None:
+    def _add_scratch(self, bound: list[list[Bound]], engine: Opened) -> None:
         """Each op's scratch memory, in the arena. Kernels get it as a sub-buffer.
 
         It holds floats: twice the room where tensors are half.
         """
         wide = np.dtype(np.float32).itemsize // self.dtype.itemsize
-        made, first = [], 0
-        for item, plans in zip(self.placer.ops, bound, strict=True):
+        made: list[Storage] = []
+        self._scratch: list[tuple[int, Storage]] = []  # with the layer whose it is
+        first = 0
+        for layer, (item, plans) in enumerate(zip(self.placer.ops, bound, strict=True)):
             last = first + len(item.steps) - 1
             floats = max([0, *(each.plan.scratch_floats for each in plans)])
             if floats:
                 made.append(Storage("scratch", None, wide * floats, first=first, last=last))
                 for each in plans:
                     each.storages["scratch"] = made[-1]
+                self._scratch.append((layer, made[-1]))
+                if engine.plans_branches:
+                    self._order.use_scratch(layer, made[-1])
             first = last + 1
-        align = max(ALIGN, device.mem_base_addr_align // (8 * self.dtype.itemsize))  # bits
+        align = max(ALIGN, engine.device.mem_base_addr_align // (8 * self.dtype.itemsize))  # bits
         self.arena_floats = place_scratch(
-            made, self.placer.storages, self.arena_floats, align, finite=wide == 1
+            made,
+            self.placer.storages,
+            self.arena_floats,
+            align,
+            finite=wide == 1,
+            meet=self._meet,
         )
 
     def _ops(self, item: PlacedOp, bound: list[Bound], traits: Traits) -> list[Op]:
@@ -178,9 +193,33 @@ class Compiled:
         return [s for s in self.placer.storages if s.dedicated and s.first is not None]
 
     @cached_property
+    def _order(self) -> Order:
+        return Order(self.placer.ops)
+
+    @cached_property
+    def needs(self) -> tuple[frozenset[int], ...]:
+        """See ``Network.needs``: the ops of a layer follow each other, and those of the layers
+        that it waits for."""
+        for layer, scratch in self._scratch:
+            self._order.use_scratch(layer, scratch)
+        self._order.share(each for each in self.placer.storages if not each.dedicated)
+        ends, found = list(accumulate(self.ops_of)), []
+        for op, layer in enumerate(self.layer_of):
+            first = op == ends[layer] - self.ops_of[layer]
+            waits = [ends[each] - 1 for each in self._order.needs[layer]] if first else [op - 1]
+            found.append(frozenset(waits))
+        return tuple(direct(found))
+
+    def op_ns(self, op: int) -> float:
+        """What an op takes, by what its layer took when it was first run."""
+        layer = self.layer_of[op]
+        return sum(self.taken_ns[layer]) / self.ops_of[layer]
+
+    @cached_property
     def handovers(self) -> dict[int, DeviceCut]:
-        """Where another processor can go on; found when somebody first asks."""
-        return find_cuts(self.placer, self.graph, self.ops_of)
+        """Where another processor can go on; found when somebody first asks. With exits what is
+        alive depends on which of their heads ran: nowhere."""
+        return {} if self.exits else find_cuts(self.placer, self.graph, self.ops_of)
 
     def cut_at(self, op: int) -> DeviceCut:
         """The cut before ``op``. Raises ValueError where there is none."""

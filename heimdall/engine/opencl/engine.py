@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 from weakref import WeakValueDictionary
 
 import pyopencl as cl
 
-from heimdall.engine.base import Engine, LoadProgress, PassOp, Tried
+from heimdall.engine.base import Engine, LoadProgress, Network, PassOp, Tried
 from heimdall.engine.opencl.abilities import Abilities
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import (
@@ -23,6 +25,7 @@ from heimdall.engine.opencl.device import (
     select,
     traits_of,
 )
+from heimdall.engine.opencl.lanes import Lanes
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.lowered import Module
 from heimdall.engine.opencl.network import OpenCLNetwork
@@ -33,22 +36,26 @@ from heimdall.engine.opencl.transfer import Transfer
 from heimdall.engine.opencl.tuner import ROUNDS, tune
 from heimdall.engine.opencl.tuning import Tuning, family
 from heimdall.engine.opencl.version import version
-from heimdall.errors import DeviceError
+from heimdall.engine.together import Part, whole_jobs
+from heimdall.errors import ConfigError, DeviceError
 from heimdall.graph.graph import Graph
 from heimdall.vocabulary.enums import Precision
 from heimdall.vocabulary.processors import GPU
 
+MOST_LANES = 4  # TOP's blocks of the most networks that gained anything together (its Fig. 18)
+
 
 class OpenCLEngine(Engine):
-    """One device with one in-order queue for chunks and one for copies.
+    """One device with one in-order queue for chunks, one for copies, and more for ``run_together``.
 
     ``device``: an index or part of a name as ``heimdall devices`` prints them; by default the
     first GPU that can be used, else the CPU. ``traits`` replaces what is known about the device
     (tests run the kernels for GPUs on PoCL). ``keep_kernels``: what is compiled is kept on disk for
     the next start. ``abilities``: what the device can do; by default that is tried where it is not
     known (``probe``); with ``soon`` only what needs no compiler, and ``completed`` tries the rest.
-    ``save_last``: where binaries take a compiler, they are made by ``save_kernels``. Raises
-    DeviceError when there is no such device, or it cannot be used.
+    ``save_last``: where binaries take a compiler, they are made by ``save_kernels``. ``lanes``: how
+    many queues ``run_together`` uses; by default 4, on a CPU as many as it has cores, if fewer.
+    Raises DeviceError when there is no such device, or it cannot be used.
     """
 
     name = "opencl"
@@ -57,6 +64,7 @@ class OpenCLEngine(Engine):
     cuts_at_any_op = True
     ends_early = True
     times_ops = True
+    plans_branches = False
 
     def __init__(
         self,
@@ -67,6 +75,7 @@ class OpenCLEngine(Engine):
         abilities: Abilities | None = None,
         soon: bool = False,
         save_last: bool = False,
+        lanes: int | None = None,
     ) -> None:
         self._complete, self._keeps, self._saves_last = True, keep_kernels, save_last
         if abilities is not None:
@@ -76,6 +85,11 @@ class OpenCLEngine(Engine):
         else:
             self.device, self.abilities = choose(device)
         self.hardware = is_gpu(self.device)
+        if lanes is not None and lanes < 1:
+            raise ConfigError(f"lanes must be at least 1, not {lanes}")
+        # a CPU shares its cores out among them, which is at most as many as there are
+        most = MOST_LANES if self.hardware else self.device.max_compute_units
+        self.lanes = lanes or min(MOST_LANES, most)
         self.times_ops = self.abilities.clock
         try:
             self.context = cl.Context([self.device])
@@ -123,7 +137,9 @@ class OpenCLEngine(Engine):
 
     def _open_queues(self) -> None:
         profiling = (cl.command_queue_properties.PROFILING_ENABLE,) if self.abilities.clock else ()
-        self.queue = cl.CommandQueue(self.context, self.device, *profiling)
+        open_queue = partial(cl.CommandQueue, self.context, self.device, *profiling)
+        self.queue = open_queue()
+        self._lanes = Lanes(self.queue, open_queue)
         self.transfer = Transfer(
             self.context, self.device, self.abilities.ways[0], self.traits.dtype
         )
@@ -136,6 +152,30 @@ class OpenCLEngine(Engine):
         except cl.Error as error:
             raise explain(error, f"opening a queue on {label(self.device)}") from error
         return other
+
+    @property
+    def for_branches(self) -> OpenCLEngine:
+        if self.plans_branches:
+            return self
+        other = copy.copy(self)
+        other.plans_branches = True
+        other._compiled = WeakValueDictionary()
+        return other
+
+    def runs(self, network: Network) -> bool:
+        return isinstance(network, OpenCLNetwork) and network.loaded_in(self.context)
+
+    def run_together(self, stages: Sequence[Sequence[Part]]) -> int:
+        jobs = whole_jobs(self, stages)
+        began_ns = time.perf_counter_ns()
+        events = self._lanes.run(stages, self.lanes)
+        waited_ns = time.perf_counter_ns() - began_ns
+        for job in jobs:
+            job.state.progress.add(*job.ranges[0])
+        if not events or not self.times_ops:
+            return waited_ns
+        first_ns = min(int(event.profile.queued) for event in events)
+        return min(waited_ns, max(int(event.profile.end) for event in events) - first_ns)
 
     @property
     def precisions(self) -> tuple[Precision, ...]:

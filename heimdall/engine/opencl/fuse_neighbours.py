@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from heimdall.engine.opencl.exits import heads_of
 from heimdall.engine.opencl.expression import compose
 from heimdall.engine.opencl.lowered import Fallback, Lowered, Module
 from heimdall.engine.opencl.ops_elementwise import Elementwise
@@ -42,10 +43,14 @@ def _joined(module: Module, op: Lowered, reader: Lowered) -> Lowered | None:
 
 
 def merge_fallbacks(module: Module) -> None:
-    """Consecutive fallback nodes become one op: one trip to the CPU instead of several."""
+    """Consecutive fallback nodes become one op: one trip to the CPU instead of several. Those of
+    an early exit stay apart from the rest."""
     merged: list[Lowered] = []
+    heads, head = heads_of(module), None
     for op in module.ops:
-        if merged and isinstance(op.spec, Fallback) and isinstance(merged[-1].spec, Fallback):
+        before, head = head, heads.get(id(op))
+        falls_back = isinstance(op.spec, Fallback) and head == before
+        if merged and falls_back and isinstance(merged[-1].spec, Fallback):
             last = merged[-1]
             inputs = (*last.inputs, *(name for name in op.inputs if name not in last.outputs))
             outputs, nodes = last.outputs + op.outputs, last.nodes + op.nodes

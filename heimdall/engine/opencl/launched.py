@@ -93,8 +93,8 @@ class Launched(Work):
     def counts(self) -> list[int]:
         return [len(op) for op in self._enqueues]
 
-    def enqueue(self, start: int, end: int) -> list[Enqueued]:
-        queue, enqueue = self._queue, cl.enqueue_nd_range_kernel
+    def enqueue(self, queue: cl.CommandQueue, start: int, end: int, beside: int) -> list[Enqueued]:
+        enqueue = cl.enqueue_nd_range_kernel
         return [
             ((op, op + 1), [enqueue(queue, *launch) for launch in self._enqueues[op]])
             for op in range(start, end)

@@ -11,7 +11,7 @@ import numpy as np
 import pyopencl as cl
 
 from heimdall.engine.base import LoadProgress, Memory, Network, State
-from heimdall.engine.checks import check_inputs, check_range
+from heimdall.engine.checks import check_inputs, check_range, check_read
 from heimdall.engine.opencl import edges as edge_ops
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explain
@@ -32,7 +32,7 @@ class OpenCLNetwork(Network):
         one_by_one: bool = False,
     ) -> None:
         self.graph = compiled.graph
-        self.ops = compiled.ops
+        self.ops, self.exits = compiled.ops, compiled.exits
         self._engine = engine
         self._compiled = compiled
         self._module, self._edges, self._placer = compiled.module, compiled.edges, compiled.placer
@@ -64,6 +64,18 @@ class OpenCLNetwork(Network):
             yield
         except cl.Error as error:
             raise explain(error, f"trying the kernels of {self.graph.name}") from error
+
+    def loaded_in(self, context: cl.Context) -> bool:
+        """Whether it runs on queues of that context."""
+        return bool(self._engine.context == context)
+
+    @property
+    def needs(self) -> Sequence[frozenset[int]]:
+        return self._compiled.needs
+
+    def expected_ns(self, op: int) -> float:
+        """What an op takes, by what its layer took when it was first run."""
+        return self._compiled.op_ns(op)
 
     @property
     def tuned(self) -> bool:
@@ -119,8 +131,8 @@ class OpenCLNetwork(Network):
         self, state: State, start: int, ends: Sequence[int], go_on: Callable[[int], bool]
     ) -> tuple[int, int]:
         assert isinstance(state, OpenCLState)
-        check_range(self.ops, state.position, start, ends[-1])
-        began = time.perf_counter_ns()
+        check_range(self.ops, state.position, start, ends[-1], exits=self.exits)
+        first, began = start, time.perf_counter_ns()
         parts: list[list[cl.Event]] = []
         state.in_flight = True
         try:
@@ -136,7 +148,7 @@ class OpenCLNetwork(Network):
             state.in_flight = False
         except cl.Error as error:
             raise explain(error, f"running ops {start}..{end} of {self.graph.name}") from error
-        state.position = start
+        state.progress.add(first, start)
         waited_ns = time.perf_counter_ns() - began
         launches = [event for part in parts for event in part]
         if not launches or not self._engine.times_ops:
@@ -147,7 +159,8 @@ class OpenCLNetwork(Network):
 
     def run_fallback(self, state: State, start: int, end: int) -> int:
         assert isinstance(state, OpenCLState)
-        check_range(self.ops, state.position, start, end, fallback=True)
+        position = state.position
+        check_range(self.ops, position, start, end, fallback=True, exits=self.exits)
         began = time.perf_counter_ns()
         for index in range(start, end):
             before = time.perf_counter_ns()
@@ -161,7 +174,7 @@ class OpenCLNetwork(Network):
             for value, name in self._fallback_outputs(index):
                 self._upload(state, value, state.host[name])
             state.fallback_ns[index] = time.perf_counter_ns() - before
-        state.position = end
+        state.progress.add(start, end)
         return time.perf_counter_ns() - began
 
     def _fallback_outputs(self, index: int) -> list[tuple[Picture | Array, str]]:
@@ -191,20 +204,19 @@ class OpenCLNetwork(Network):
 
     def read(self, state: State) -> dict[str, np.ndarray]:
         assert isinstance(state, OpenCLState)
-        if state.position != len(self.ops):
-            raise ValueError(
-                f"{self.graph.name} has run {state.position} of {len(self.ops)} ops: run the rest "
-                "before reading"
-            )
-        arrays = {name: self._on_host(state, name) for name in self._placer.left}
-        for op in self._edges.tails:
+        names = check_read(self.graph, self.ops, self.exits, state.progress)
+        needed, tails = set(names), []
+        for op in reversed(self._edges.tails):
+            if not needed.isdisjoint(op.outputs):
+                needed.update(op.inputs)
+                tails.append(op)
+        left = [name for name in self._placer.left if name in needed]
+        arrays = {name: self._on_host(state, name) for name in left}
+        for op in reversed(tails):
             arrays[op.output] = edge_ops.apply(
                 self._module, op, [arrays[name] for name in op.inputs]
             )
-        return {
-            name: np.asarray(self._typed(name, arrays[name]), order="C")
-            for name in self._module.outputs
-        }
+        return {name: np.asarray(self._typed(name, arrays[name]), order="C") for name in names}
 
     @property
     def handovers(self) -> Mapping[int, tuple[str, ...]]:
@@ -242,7 +254,7 @@ class OpenCLNetwork(Network):
             state.host[name] = tensors[name]
         for name, value in cut.on_device:
             self._upload(state, value, tensors[name])
-        state.position = op
+        state.progress.begin(op)
 
     def op_times(self, state: State) -> list[int] | None:
         assert isinstance(state, OpenCLState)

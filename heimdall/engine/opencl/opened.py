@@ -23,6 +23,7 @@ class Opened(Protocol):
     abilities: Abilities
     traits: Traits
     times_ops: bool  # events of the queue carry times
+    plans_branches: bool  # tensors of independent branches share no memory
     context: cl.Context
     queue: cl.CommandQueue
     transfer: Transfer

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from operator import is_
 
 from heimdall.engine.opencl.copy_outputs import copy_outputs
+from heimdall.engine.opencl.exits import order_exits
 from heimdall.engine.opencl.fuse_conv import fuse_convolutions, fuse_shifts
 from heimdall.engine.opencl.fuse_input import fuse_input_scales
 from heimdall.engine.opencl.fuse_neighbours import group_elementwise, merge_fallbacks
@@ -47,6 +48,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("group-elementwise", _anywhere(group_elementwise)),
     ("merge-fallbacks", _anywhere(merge_fallbacks)),
     ("fuse-separable", fuse_separable),
+    ("order-exits", _anywhere(order_exits)),
     ("copy-outputs", copy_outputs),
 )
 

@@ -14,6 +14,7 @@ from functools import partial
 
 from heimdall.engine.opencl.activation import NONE
 from heimdall.engine.opencl.array_op import ArrayOp
+from heimdall.engine.opencl.exits import heads_of
 from heimdall.engine.opencl.expression import Expression, Operand
 from heimdall.engine.opencl.kernel_op import KernelOp, PictureOp
 from heimdall.engine.opencl.lowered import (
@@ -44,9 +45,17 @@ class Placer(Tensors):
         for tensor, _ in self.edges.heads.values():
             self._place_input(tensor)
         absorbed = self.edges.absorbed
+        heads, head = heads_of(self.module), None
         for op in self.module.ops:
             if id(op) in absorbed:
                 continue
+            if heads.get(id(op)) != head:
+                if head is not None:
+                    self._leave_head()
+                head = heads.get(id(op))
+                self._before_head = dict(self.pictures), dict(self.arrays)
+                self._made_in_head.clear()
+            self._made_in_head.update(op.outputs)
             self._current = PlacedOp(op)
             self._way(op)(op)
             if self._current.steps:

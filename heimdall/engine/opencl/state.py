@@ -28,9 +28,10 @@ class OpenCLState(State):
     """
 
     def __init__(self, engine: Opened, compiled: Compiled) -> None:
+        super().__init__()
+        self.progress.begin()  # there is memory to run on, whatever it holds
         self._queue, self._times_ops = engine.queue, engine.times_ops
         self._compiled = compiled  # kernels do not keep the buffers they are bound to
-        self.position = 0
         self.host: dict[str, np.ndarray] = {}
         self.events: dict[tuple[int, int], list[cl.Event]] = {}  # by range of ops
         self.in_flight = False  # whether something may run that nobody has waited for yet
@@ -68,7 +69,7 @@ class OpenCLState(State):
         self.host.clear()
         self.events.clear()
         self.fallback_ns.clear()
-        self.position = 0
+        self.progress.begin()
 
     def warm_up(self, on_layer: Callable[[], None], *, wait: bool) -> None:
         """Enqueue every layer once, on zeros; ``settle`` must follow.
@@ -109,15 +110,19 @@ class OpenCLState(State):
         again().wait()
         return time.perf_counter_ns() - began
 
-    def enqueue(self, start: int, end: int) -> list[cl.Event]:
-        """Enqueue ops ``[start, end)``; the first and the last event, if there are any."""
+    def enqueue(
+        self, start: int, end: int, queue: cl.CommandQueue | None = None, beside: int = 0
+    ) -> list[cl.Event]:
+        """Enqueue ops ``[start, end)``; the first and the last event, if there are any. On the
+        engine's queue, or on another one with work on ``beside`` others at the same time."""
         edges: list[cl.Event] = []
-        for ops, events in self.work.enqueue(start, end):
+        queue = queue or self._queue
+        for ops, events in self.work.enqueue(queue, start, end, beside):
             if events:
                 self.events[ops] = events
                 edges = [edges[0] if edges else events[0], events[-1]]
         if edges:
-            self._queue.flush()
+            queue.flush()
         return edges
 
     def __del__(self) -> None:

@@ -39,6 +39,16 @@ class Tensors:
         self._pending: tuple[str, ...] = ()
         self._step_count = 0
         self._current = PlacedOp(Lowered(Fallback(), (), (), ()))
+        self._before_head: tuple[dict[str, Picture], dict[str, Array]] = {}, {}
+        self._made_in_head: set[str] = set()
+
+    def _leave_head(self) -> None:
+        """After an early exit's head, which a job may leave out: who else needs a tensor in the
+        form that the head has converted it to makes that again."""
+        pictures, arrays = self._before_head
+        made = self._made_in_head
+        self.pictures = pictures | {n: v for n, v in self.pictures.items() if n in made}
+        self.arrays = arrays | {n: v for n, v in self.arrays.items() if n in made}
 
     def _left_for_host(self) -> list[str]:
         """Tensors that the host reads after the last op."""

@@ -30,5 +30,6 @@ class Work(ABC):
         """In how many pieces each op is enqueued, or would be by itself."""
 
     @abstractmethod
-    def enqueue(self, start: int, end: int) -> list[Enqueued]:
-        """Enqueue ops ``[start, end)``, in order."""
+    def enqueue(self, queue: cl.CommandQueue, start: int, end: int, beside: int) -> list[Enqueued]:
+        """Enqueue ops ``[start, end)``, in order. ``beside``: on how many other queues there is
+        work for the device meanwhile."""

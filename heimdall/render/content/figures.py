@@ -120,18 +120,21 @@ class Figures:
         camera, place = in_picture(sent.model, (0.5, 0.5), 0.5, (1, 1))
         where = stand(sent.model, place, camera, scale=1.0, yaw=0.0, lift=0.0, ground=True)
         stance = sent.model.skeleton.stance()
-        # First what all models share, then each part.
+        # First what all models share, a plane that hides and a shadow, then each part.
         shares = [replace(sent, parts=parts) for parts in ((), *((each,) for each in sent.parts))]
+        solids = (
+            hider(place, (1.0, 1.0), camera),
+            *(Figure(share, where, stance, 1.0) for share in shares),
+        )
         ways = ((MIX, 1.0), (MIX, 0.5), (PREMULTIPLYING, 0.5))  # with their opacity
-        for (blending, fade), share in product(ways, shares):
+        for (blending, fade), solid in product(ways, solids):
             target.use()
             target.viewport = (0, 0, 1, 1)
             ctx.enable_only(moderngl.BLEND)
             ctx.blend_func = blending
             self.begin()
-            if not share.parts:
-                self.draw(hider(place, (1.0, 1.0), camera), box, target, light)
-            self.draw(Figure(share, where, stance, fade), box, target, light)
+            shown = replace(solid, fade=fade) if isinstance(solid, Figure) else solid
+            self.draw(shown, box, target, light)
             ctx.finish()
             surface.target.use()
             yield None

@@ -3,6 +3,7 @@ steps, a little before each frame."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -16,6 +17,7 @@ from heimdall.errors import AppError, unknown
 from heimdall.render.content.light import Room, usual_room
 from heimdall.render.content.model import Model
 from heimdall.render.content.sending import Picture, Sent, send, sent_picture
+from heimdall.render.content.shaders_kept import have_kept
 from heimdall.render.programs import Programs
 from heimdall.system.paths import ASSETS
 from heimdall.system.priority import lower_priority
@@ -77,6 +79,8 @@ class Stock:
     ):
         self._ctx, self._programs, self._software = ctx, programs, software
         self._rehearse = rehearse
+        self._driver = " ".join(ctx.info[each] for each in ("GL_RENDERER", "GL_VERSION"))
+        self._settling = threading.Event()
         self._orders: dict[tuple[str, Path], _Order[Any]] = {}
         self._reader: ThreadPoolExecutor | None = None
         self._paths: dict[str | Path, Path] = {}
@@ -86,7 +90,7 @@ class Stock:
         AppError for a file that is not there, ModelError for one that cannot be drawn."""
         path, largest = self._found(file, (".glb", ".gltf", ".obj")), _LARGEST[not self._software]
         return self._order(
-            "model", path, partial(_read_model, path, largest), self._send_model
+            "model", path, partial(self._read_model, path, largest), self._send_model
         ).get()
 
     def room(self, file: str | Path | None) -> tuple[Room, Picture] | None:
@@ -110,12 +114,14 @@ class Stock:
         on its way."""
         until_s = time.monotonic() + timeout_s
         some = False
+        self._settling.set()  # who waits does so shorter without a process that draws first
         for order in self._orders.values():
             if order.waiting or order.sending:
                 some = True
                 order.wait(max(until_s - time.monotonic(), 0.01))
                 while order.sending:
                     order.step()
+        self._settling.clear()
         return some
 
     def _found(self, file: str | Path, kinds: tuple[str, ...]) -> Path:
@@ -140,6 +146,15 @@ class Stock:
             self._orders[key] = _Order(self._reader.submit(read), begin)
         return self._orders[key]
 
+    def _read_model(self, path: Path, largest: int) -> Model:
+        # pydantic, which checks the file, takes as long to import as a model to load
+        from heimdall.render.content.reading import read
+
+        model = read(path, largest)
+        if self._software:
+            have_kept(path, self._driver, self._settling)
+        return model
+
     def _send_model(self, model: Model) -> Iterator[Sent | None]:
         for step in send(model, self._ctx, self._programs, software=self._software):
             if step is not None:
@@ -161,13 +176,6 @@ def _found(file: str | Path, kinds: tuple[str, ...]) -> Path:
     if path.name in bundled and path.parent == Path("."):
         return FOLDER / path.name
     raise AppError(f"no file {path}; {unknown('bundled file', path.name, bundled)}")
-
-
-def _read_model(path: Path, largest: int) -> Any:
-    # pydantic, which checks the file, takes as long to import as a model to load
-    from heimdall.render.content.reading import read
-
-    return read(path, largest)
 
 
 def _read_room(path: Path) -> Room:

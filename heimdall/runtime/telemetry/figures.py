@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,6 +45,8 @@ class DnnFigures:
     remote: int = 0
     deadline_misses: int = 0
     dropped: int = 0
+    exits: Counter[str] = field(default_factory=Counter)  # how often each early exit was taken
+    exit: str = ""  # the newest one
     stages: int = 1
     required_hz: float | None = None  # None: event-driven
     utility: Utility | None = None  # Eqs. 2 and 3, as declared
@@ -54,11 +56,15 @@ class DnnFigures:
         self.latencies_ns, self.end_to_end_ns = array(_NS), array(_NS)
         self.ages_ns, self.begun_anew = array(_NS), 0
         self.gpu = self.cpu = self.remote = self.chunks = self.deadline_misses = self.dropped = 0
+        self.exits.clear()
 
     def finished(self, finish: Finish) -> None:
         """Count an inference."""
         self.latencies_ns.append(finish.latency_ns)
         self.deadline_misses += finish.missed
+        self.exit = finish.exit
+        if finish.exit:
+            self.exits[finish.exit] += 1
         if finish.processor == GPU:
             self.gpu += 1
             self.chunks += finish.chunks
@@ -85,6 +91,7 @@ class DnnFigures:
             "gpu": self.gpu,
             "cpu": self.cpu,
             **({"remote": self.remote} if self.remote else {}),
+            **({"exits": dict(sorted(self.exits.items()))} if self.exits else {}),
             "chunks": round(self.chunks / self.gpu, 2) if self.gpu else 0,
             "fallback_ops": self.fallback_ops,
             "deadline_misses": self.deadline_misses,

@@ -83,6 +83,7 @@ class Reporter:
             age_ms=(now_ns - results[-1]) / 1e6 if results else None,
             misses=item.misses,
             active=item.state == State.RUNNING,
+            exit=self._figures.dnns[name].exit,
         )
 
     def summary(self, now_ns: int, startup_s: float) -> dict[str, Any]:

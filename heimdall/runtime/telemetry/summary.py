@@ -6,7 +6,7 @@ None is what could not be taken: no frame was drawn, say, or nobody could know.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 
@@ -84,7 +84,8 @@ class DnnSummary:
     ``gpu``, ``cpu``, ``remote``: inferences there; ``chunks``: mean of one on the GPU.
     ``achieved_hz``: inferences a second, beside the least that was asked for (None: event-driven);
     ``miss_rate``: the share that missed their deadline; ``utility``: what results were worth when
-    they came, 1 fresh, 0 at the latency constraint."""
+    they came, 1 fresh, 0 at the latency constraint; ``exits``: how often each early exit was taken,
+    of a network that has some."""
 
     inferences: int
     achieved_hz: float | None
@@ -103,6 +104,7 @@ class DnnSummary:
     dropped: int
     stages: int
     remote: int = 0
+    exits: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DnnSummary:
@@ -287,4 +289,7 @@ class RunSummary:
         for each in (data["device"], *data["dnns"].values()):
             if not each["remote"]:  # as where no server was asked
                 del each["remote"]
+        for each in data["dnns"].values():
+            if not each["exits"]:  # as of a network without
+                del each["exits"]
         return data

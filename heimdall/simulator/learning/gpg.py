@@ -22,7 +22,7 @@ import numpy as np
 from heimdall.simulator.learning.nets import OnnxGraph, mlp, pytorch
 from heimdall.simulator.together.actors import index_of
 from heimdall.simulator.together.features import SIZE, Graph, graph_of
-from heimdall.simulator.together.stages import Block, Combined, Ending, Left, cut
+from heimdall.simulator.together.stages import GROUPS, Block, Combined, Ending, Left, cut
 
 ROUNDS = 6
 HIDDEN, CRITIC = 32, 64
@@ -93,11 +93,13 @@ class Episode:
 class GpgTraining:
     """Learns from combined blocks of up to ``most`` of ``blocks``, drawn at random."""
 
-    def __init__(self, blocks: Sequence[Block], most: int, seed: int, steps: int) -> None:
+    def __init__(
+        self, blocks: Sequence[Block], most: int, seed: int, steps: int, groups: int = GROUPS
+    ) -> None:
         pytorch().manual_seed(seed)
         self.net, self.steps, self.done = Gpg(), steps, 0
         self.curve: list[tuple[int, float]] = []  # step, time beside one op after the other
-        self._blocks, self._most = list(blocks), most
+        self._blocks, self._most, self._groups = list(blocks), most, groups
         self._draw = random.Random(seed)
         self._memory: list[Episode] = []
         other = random.Random(-1 - seed)
@@ -136,7 +138,7 @@ class GpgTraining:
         return tuple(draw.sample(range(len(self._blocks)), count))
 
     def _combined(self, blocks: Sequence[int]) -> Combined:
-        return Combined([self._blocks[index] for index in blocks])
+        return Combined([self._blocks[index] for index in blocks], self._groups)
 
     def _chooser(self, combined: Combined) -> Callable[[Combined, Left, list[Ending]], Ending]:
         graph, torch = graph_of(combined), pytorch()

@@ -10,19 +10,14 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from heimdall.errors import ConfigError
+from heimdall.analyzer.exits.heads import load_torch
 
 OPSET, IR = 17, 8
 
 
 def pytorch() -> Any:
     """PyTorch, on one thread. Raises ConfigError, naming the extra, where it is not installed."""
-    try:
-        import torch
-    except ImportError as error:
-        raise ConfigError(
-            "learning needs PyTorch, which is not installed: pip install 'heimdall[learn]'"
-        ) from error
+    torch = load_torch()
     torch.set_num_threads(1)
     return torch
 

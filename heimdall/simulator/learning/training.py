@@ -74,7 +74,7 @@ def train_top(
             for name in dict.fromkeys(references.values())
             for index in range(len(network(name).blocks))
         ]
-        cutter = gpg.GpgTraining(blocks, found.together.most_blocks, seed, stage_steps)
+        cutter = gpg.GpgTraining(blocks, found.most_blocks, seed, stage_steps, found.groups)
         kept.go_on("stages", cutter)
         for _ in cutter.train():
             progress("stages", cutter.done, stage_steps)

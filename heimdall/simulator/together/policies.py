@@ -26,7 +26,8 @@ def block_of(device: TogetherDevice, reference: str, index: int | None = None) -
 
 def static_plan(device: TogetherDevice, references: References, *, waits: bool) -> StaticPlan:
     """One plan for a request of every model."""
-    whole = Combined([block_of(device, reference) for reference in references.values()])
+    blocks = [block_of(device, reference) for reference in references.values()]
+    whole = Combined(blocks, device.groups)
     stages, _ = cut(whole, most_saving)
     return StaticPlan(tuple(references), stages, waits=waits)
 
@@ -41,6 +42,7 @@ class Stager:
         cuts: Callable[[Combined], list[Stage]],
     ) -> None:
         self._cuts, self._known = cuts, dict[tuple[Member, ...], list[Stage]]()
+        self._groups = device.groups
         self._blocks = {
             (model, index): block_of(device, reference, index)
             for model, reference in references.items()
@@ -51,7 +53,7 @@ class Stager:
         """The stages of a combined block, groups as (number of the member, ops of its network)."""
         if members not in self._known:
             blocks = [self._blocks[member] for member in members]
-            self._known[members] = self._cuts(Combined(blocks))
+            self._known[members] = self._cuts(Combined(blocks, self._groups))
         return self._known[members]
 
 
@@ -63,7 +65,7 @@ def saving_stager(device: TogetherDevice, references: References) -> Stager:
 def task_of(device: TogetherDevice, references: References) -> Task:
     """What there is to decide."""
     blocks = tuple(len(network(reference).blocks) for reference in references.values())
-    return Task(tuple(references), blocks, device.together.most_blocks)
+    return Task(tuple(references), blocks, device.most_blocks)
 
 
 def top(device: TogetherDevice, references: References, actor: str | None) -> Top:

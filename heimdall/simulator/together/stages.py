@@ -130,10 +130,10 @@ def _apart(tails: Sequence[Mask], most: int) -> Iterator[list[Mask]]:
 
 
 class Combined:
-    """Some blocks whose instances run together."""
+    """Some blocks whose instances run together, in stages of at most so many ``groups``."""
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self.blocks = tuple(blocks)
+    def __init__(self, blocks: Sequence[Block], groups: int = GROUPS) -> None:
+        self.blocks, self._groups = tuple(blocks), groups
         self.contention = blocks[0].contention
 
     @property
@@ -166,7 +166,7 @@ class Combined:
 
     def _ending(self, parts: tuple[Part, ...]) -> Ending | None:
         groups = sum(len(part.groups) for part in parts)
-        if not 0 < groups <= GROUPS:
+        if not 0 < groups <= self._groups:
             return None
         longest_ns = max(part.longest_ns for part in parts)
         filled_ns = sum(part.filled_ns for part in parts)

@@ -47,11 +47,13 @@ class Recovery:
 
     def guess(self, grey: np.ndarray, camera: Camera, places: Mapping[int, Pose]) -> Guess | None:
         """What to try in this frame; ``places`` of targets, from their own axes to the world."""
-        if self._known:  # what was begun before is old
-            self._known = False
+        begun, self._known = self._known, False
+        if begun:  # what was begun before is old
             self._guesses.clear()
             self.finder.forget()
         drifted = self._adrift.advance(grey, camera)
+        if begun:
+            return None  # to begin has cost enough
         if not self._guesses:
             self._guesses, costly = self._looked(grey, camera, places, drifted)
             if costly:

@@ -80,11 +80,17 @@ def corners_of(picture: np.ndarray, most: int = MOST_POINTS) -> tuple[np.ndarray
 
 
 def register(
-    grey: np.ndarray, camera: Camera, reference: Reference, pose: Pose, side_px: int = SIDE_PX
+    grey: np.ndarray,
+    camera: Camera,
+    reference: Reference,
+    pose: Pose,
+    side_px: int = SIDE_PX,
+    most: int = MOST_POINTS,
 ) -> Seen | None:
     """The points of ``reference`` in ``grey``, a picture of ``camera``, which is about at ``pose``;
     None where too few can be in it, or are seen from behind. The smaller the pictures that are
-    compared (``side_px``), the farther points may be off, and the less exactly they are found."""
+    compared (``side_px``), the farther points may be off, and the less exactly they are found.
+    ``most`` points are compared."""
     there = pose.to_camera(reference.points)
     front = there[:, 2] > NEAREST_M
     if front.sum() < LEAST_POINTS:
@@ -106,7 +112,7 @@ def register(
     high = np.minimum(np.ceil(pixels[inside].max(axis=0)) + MARGIN_PX + 1, camera.size).astype(int)
     scale = min(1.0, side_px / float(max(high - low)))
     level = int(np.clip(math.floor(math.log2(1 / (grown * scale)) + 0.5), 0, _last(reference)))
-    chosen = _chosen(reference, inside, level)
+    chosen = _chosen(reference, inside, level, most)
     if len(chosen) < LEAST_POINTS:
         return None
     size = tuple(max(2 * WINDOW, math.ceil(each * scale)) for each in high - low)
@@ -152,13 +158,13 @@ def _last(reference: Reference) -> int:
     return len(reference.pyramid) - 1
 
 
-def _chosen(reference: Reference, inside: np.ndarray, level: int) -> np.ndarray:
+def _chosen(reference: Reference, inside: np.ndarray, level: int, most: int) -> np.ndarray:
     """Points of the level that fits, else of all of them; spread evenly if they are many."""
     chosen = np.flatnonzero(inside & (reference.levels == level))
     if len(chosen) < LEAST_POINTS * 2:
         chosen = np.flatnonzero(inside)
-    if len(chosen) > MOST_POINTS:
-        chosen = chosen[np.linspace(0, len(chosen) - 1, MOST_POINTS).astype(int)]
+    if len(chosen) > most:
+        chosen = chosen[np.linspace(0, len(chosen) - 1, most).astype(int)]
     return chosen
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from heimdall.capture.lens import Camera, Pose
 
 STEPS = 9
-SETTLED = 1e-6  # radians and metres: a step that changes nothing any more
+SETTLED = 1e-5  # radians and metres, 0.01 pixels: a step that changes nothing any more
 LEAST_SCALE_PX = 0.25  # of residuals: below it, all are as good
 LARGEST_PX = 1.5
 FREE_STEPS = 2  # whose residuals may be any size

@@ -17,7 +17,7 @@ import numpy as np
 from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.pose.finding import Finder
 from heimdall.tracking.pose.recovery import FOLLOWED_SHARE, Recovery
-from heimdall.tracking.pose.reference import Seen, register
+from heimdall.tracking.pose.reference import NEAREST_M, SIDE_PX, Seen, register
 from heimdall.tracking.pose.smooth import Smoother
 from heimdall.tracking.pose.solve import Fit, apart, flipped, refine
 from heimdall.tracking.pose.targets import Prepared, Target, prepare
@@ -31,6 +31,9 @@ SHARP_PX = 0.8  # the same in pictures of COARSE_PX: beyond it they are blurred
 TURN_SD, PLACE_SD = math.radians(1.6), 0.018  # worse is not known
 LEARN_TURN_SD, LEARN_PLACE_SD = math.radians(0.45), 0.005
 COARSE_PX = 130  # side of the pictures compared where a pose has jumped
+HIDDEN, GLANCED = 0.1, 0.25  # share of a target's points: less is none; so many are worth a look
+GLANCE_POINTS = 40  # of a hidden target, which tell whether it is still hidden
+NEAR_PX = 10.0  # off in a picture 1280 wide: looking again from there would find the same
 VIEW_WEIGHT = 0.3  # of a remembered point beside a target's
 OTHER_DEGREES = 5.0  # the two poses of a plane are worth telling apart beyond it
 SURE = 5.0  # log likelihood
@@ -75,6 +78,7 @@ class PoseTracker:
         self._smooth = Smoother()
         self._blurred = False
         self._costly = False  # this frame, already
+        self._hidden: set[int] = set()  # targets of which nothing was to be seen last
         self._pose: Pose | None = None  # as measured, of the frame before
         self._step: Pose | None = None  # from the frame before that to it
         self._shown: Pose | None = None
@@ -132,33 +136,63 @@ class PoseTracker:
         assert self._pose is not None
         guess = self._step.after(self._pose) if self._step is not None else self._pose
         # a frame after a blurred one is blurred
-        fit = None if self._blurred else self._measured(grey, camera, guess, FOLLOWED_SHARE)
+        sharp = not self._blurred
+        fit = self._measured(grey, camera, guess, FOLLOWED_SHARE) if sharp else None
         self._costly = fit is None
-        fit = fit or self._settled(grey, camera, guess, FOLLOWED_SHARE, COARSE_PX)
+        fit = fit or self._settled(grey, camera, guess, FOLLOWED_SHARE, COARSE_PX, failed=sharp)
         return self._told_apart(grey, camera, fit) if fit is not None else None
 
     def _settled(
-        self, grey: np.ndarray, camera: Camera, guess: Pose, share: float, side_px: int
+        self,
+        grey: np.ndarray,
+        camera: Camera,
+        guess: Pose,
+        share: float,
+        side_px: int,
+        *,
+        failed: bool = False,
     ) -> Fit | None:
         """The pose near a guess that may be many pixels off, from smaller pictures first. If they
-        are blurred that is the better one."""
+        are blurred that is the better one. ``failed``: full ones were compared there already."""
         rough = self._measured(grey, camera, guess, FOLLOWED_SHARE, side_px)
         kept, worst = self._last, SHARP_PX * camera.width / 1280
         good = rough if rough is not None and _is_known(rough, 0.5) else None
+        if failed and not (rough and self._elsewhere(camera, guess, rough)):
+            self._blurred = good is not None
+            return good  # it would come to the same
         if good is not None and self._blurred and good.rms_px > worst:
             return good
-        fit = self._measured(grey, camera, rough.pose if rough else guess, share)
+        fit = self._measured(grey, camera, rough.pose if rough else guess, share, again=failed)
         self._blurred = fit is None and good is not None
         if self._blurred:
             self._last = kept
             return good
         return fit
 
+    def _elsewhere(self, camera: Camera, guess: Pose, rough: Fit) -> bool:
+        """Whether a comparison where ``rough`` is may find what one at ``guess`` has not."""
+        assert self._last is not None
+        if rough.count <= FEW_POINTS:  # one more or less decides
+            return True
+        there, then = (each.to_camera(self._last[0]) for each in (guess, rough.pose))
+        if min(there[:, 2].min(), then[:, 2].min()) < NEAREST_M:
+            return True
+        off = np.linalg.norm(camera.pixels(there) - camera.pixels(then), axis=1)
+        return bool(np.median(off) > NEAR_PX * camera.width / 1280)
+
     def _measured(
-        self, grey: np.ndarray, camera: Camera, guess: Pose, least: float, side_px: int = 0
+        self,
+        grey: np.ndarray,
+        camera: Camera,
+        guess: Pose,
+        least: float,
+        side_px: int = 0,
+        *,
+        again: bool = False,
     ) -> Fit | None:
-        """The pose near ``guess``, if the picture bears it out."""
-        parts = self._seen(grey, camera, guess, side_px)
+        """The pose near ``guess``, if the picture bears it out. ``again``: much time has gone into
+        this frame."""
+        parts = self._seen(grey, camera, guess, side_px, again)
         if not parts:
             return None
         points, pixels, weights, expected = _together(parts)
@@ -174,23 +208,39 @@ class PoseTracker:
         return fit
 
     def _seen(
-        self, grey: np.ndarray, camera: Camera, guess: Pose, side_px: int
+        self, grey: np.ndarray, camera: Camera, guess: Pose, side_px: int, again: bool
     ) -> list[tuple[Seen, float]]:
-        sides = {"side_px": side_px} if side_px else {}
+        side_px = side_px or SIDE_PX
         parts: list[tuple[Seen, float]] = []
         for number, at in self._places.items():
-            seen = register(grey, camera, self._targets[number].reference, guess.after(at), **sides)
+            seen = self._target_seen(grey, camera, number, guess.after(at), side_px)
             if seen is not None and len(seen.points):
                 world = at.to_camera(seen.points)
                 parts.append((Seen(world, seen.pixels, seen.expected, seen.numbers), 1.0))
         if self.views is not None:
             # A target that is seen well says all: what was learnt from it can only be worse.
             well = any(len(seen.points) >= max(8, 0.5 * seen.expected) for seen, _ in parts)
-            for view in () if well else self.views.near(guess, 1 if parts else 2):
-                seen = register(grey, camera, view.reference, guess, **sides)
+            helping = 2 - bool(parts) - again - bool(side_px < SIDE_PX and not parts)
+            for view in () if well else self.views.near(guess, helping):
+                seen = register(grey, camera, view.reference, guess, side_px)
                 if seen is not None and len(seen.points):
                     parts.append((seen, VIEW_WEIGHT))
         return parts
+
+    def _target_seen(
+        self, grey: np.ndarray, camera: Camera, number: int, pose: Pose, side_px: int
+    ) -> Seen | None:
+        """The points of a target; of one that was hidden no more than a glance, while it is."""
+        reference = self._targets[number].reference
+        if number in self._hidden:
+            seen = register(grey, camera, reference, pose, COARSE_PX, GLANCE_POINTS)
+            if seen is None or len(seen.points) < GLANCED * seen.expected:
+                return None
+            self._hidden.remove(number)
+        seen = register(grey, camera, reference, pose, side_px)
+        if seen is not None and len(seen.points) < HIDDEN * seen.expected:
+            self._hidden.add(number)
+        return seen
 
     def _told_apart(self, grey: np.ndarray, camera: Camera, fit: Fit) -> Fit:
         """``fit``, or the pose that looks nearly the same, once that has been better for long."""
@@ -219,6 +269,7 @@ class PoseTracker:
 
     def _find(self, grey: np.ndarray, camera: Camera) -> Fit | None:
         self._costly = True
+        self._hidden.clear()
         guess = self._recovery.guess(grey, camera, self._places)
         if guess is None:
             return None

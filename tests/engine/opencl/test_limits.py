@@ -57,7 +57,10 @@ def test_offsets_beyond_32_bits_are_refused_even_where_there_is_memory(graph, pl
 def test_nothing_is_allocated_for_a_network_that_does_not_fit(engine, graph, monkeypatch):
     monkeypatch.setattr(compiled.cl, "Buffer", lambda *_: pytest.fail("allocates"))
     small: Any = SimpleNamespace(
-        traits=engine.traits, device=device(1 << 10, 1 << 40), context=engine.context
+        traits=engine.traits,
+        device=device(1 << 10, 1 << 40),
+        context=engine.context,
+        plans_branches=False,
     )
     with pytest.raises(ModelError, match="small"):
         compiled.Compiled(small, graph, ())

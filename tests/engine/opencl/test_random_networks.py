@@ -6,14 +6,18 @@ searches longer.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from onnx import helper
 
+from heimdall.engine import Part
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import ModelError
+from tests.engine.groupings import legal_stages
 from tests.engine.opencl.drawn import search
 
 drawn = search(15)
@@ -165,14 +169,16 @@ def processor(request, engine_for):
     return engine_for(TRAITS.get(request.param))
 
 
-@drawn
-@given(
+a_network = (
     st.sampled_from([3, 4, 8, 16, 20, 32]),
     st.tuples(st.integers(3, 11), st.integers(3, 11)),
     st.lists(st.sampled_from(KINDS), min_size=2, max_size=12),
     st.data(),
 )
-def test_any_network_in_any_chunks(processor, build, shared, channels, size, kinds, data):
+
+
+def drawn_graph(build, channels, size, kinds, data):
+    """The graph, and the shape of its input."""
     builder = Builder(data, channels, size)
     for kind in kinds:
         getattr(builder, kind)()
@@ -187,11 +193,18 @@ def test_any_network_in_any_chunks(processor, build, shared, channels, size, kin
     except ModelError as error:
         assume("unused" not in str(error))
         raise
+    return graph, builder.shape["x"]
+
+
+@drawn
+@given(*a_network)
+def test_any_network_in_any_chunks(processor, build, shared, channels, size, kinds, data):
+    graph, shape = drawn_graph(build, channels, size, kinds, data)
     network = processor.load(graph)
     state = network.new_state()
     random = np.random.default_rng(len(kinds))
     for _ in range(2):
-        inputs = {"x": random.uniform(-1, 1, builder.shape["x"]).astype(np.float32)}
+        inputs = {"x": random.uniform(-1, 1, shape).astype(np.float32)}
         wanted = shared.reference(graph, inputs)
         whole = shared.run(network, state, inputs)
         assert shared.relative_error(whole, wanted) <= 1e-3
@@ -200,3 +213,35 @@ def test_any_network_in_any_chunks(processor, build, shared, channels, size, kin
         for name, value in whole.items():
             np.testing.assert_array_equal(cut[name], value)
     network.close()
+
+
+@drawn
+@given(*a_network)
+def test_any_network_in_any_stages(processor, build, shared, channels, size, kinds, data):
+    """Branches at the same time, planned for it or not: the same numbers as one after the other."""
+    graph, shape = drawn_graph(build, channels, size, kinds, data)
+    processor.lanes = data.draw(st.integers(1, 3))
+    random = np.random.default_rng(len(kinds))
+    inputs = {"x": random.uniform(-1, 1, shape).astype(np.float32)}
+    networks = [processor.load(graph), processor.for_branches.load(graph)]
+    wanted = shared.run(networks[0], networks[0].new_state(), inputs)
+    for network in networks:
+        state = network.new_state()
+        for _ in range(2):
+            network.write(state, inputs)
+            run_in_stages(processor, network, state, data)
+            assert shared.same(network.read(state), wanted)
+        network.close()
+
+
+def run_in_stages(processor, network, state, data):
+    start = 0
+    for fallback, ops in itertools.groupby(network.ops, lambda op: op.fallback):
+        end = start + len(list(ops))
+        if fallback:
+            network.run_fallback(state, start, end)
+        else:
+            stages = data.draw(legal_stages(network.needs, start, end))
+            groups = [[Part(network, state, ranges) for ranges in stage] for stage in stages]
+            assert processor.run_together(groups) >= 0
+        start = end

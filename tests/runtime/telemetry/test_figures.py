@@ -108,3 +108,14 @@ def test_the_age_of_pictures_is_told_over_the_run_and_of_the_last_second():
     assert figures.summary(0, None, now_ns=0)["picture_age_ms"]["p50"] == 36.0
     figures.restart(0)
     assert figures.recent_picture_ms() is None
+
+
+def test_early_exits_are_counted_and_the_newest_is_known():
+    dnn = DnnFigures()
+    assert "exits" not in dnn.summary()
+    for exit in ("exit1", "whole", "exit1", "whole", "exit1"):
+        dnn.finished(Finish(1, "kind", GPU, 5 * MS, False, 1, exit=exit))
+    assert dnn.exit == "exit1"
+    assert dnn.summary()["exits"] == {"exit1": 3, "whole": 2}
+    dnn.restart()
+    assert "exits" not in dnn.summary()

@@ -1,0 +1,123 @@
+"""Which layers must wait for which: by what each reads and writes, and where that lies.
+
+Layers that share no memory may run at the same time. So two branches of a network may, where the
+arena is planned for it: no two storages share bytes there unless all that touches the one comes
+before all that touches the other, in any order in which the layers can run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from heimdall.engine.opencl.lowered import Fallback
+from heimdall.engine.opencl.ops_picture import FillHalo
+from heimdall.engine.opencl.placed import Array, Picture, PlacedOp, Step, Storage, Value
+from heimdall.graph.branches import ancestors
+
+INNER, HALO = 1, 2
+BOTH = INNER | HALO
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a layer does to blocks ``first`` .. ``end`` of the channels of a storage."""
+
+    layer: int
+    first: int
+    end: int
+    reads: int = 0  # INNER, HALO
+    writes: int = 0
+
+    def clashes(self, other: Access) -> bool:
+        """Whether the order of the two matters."""
+        apart = self.end <= other.first or other.end <= self.first
+        mine, theirs = self.reads | self.writes, other.reads | other.writes
+        return not apart and bool(self.writes & theirs or other.writes & mine)
+
+
+class Order:
+    """The order that the tensors alone demand, wherever they come to lie."""
+
+    def __init__(self, layers: Sequence[PlacedOp]) -> None:
+        self._accesses: dict[Storage, list[Access]] = {}
+        self._scratch: set[Storage] = set()
+        for index, layer in enumerate(layers):
+            for step in layer.steps:
+                self._note(index, step)
+        self._steps = sum(len(layer.steps) for layer in layers)
+        for storage, made in self._accesses.items():
+            if storage.picture and any(storage.halo) and not storage.dedicated:
+                # whoever comes first clears the halo, if others have been in that memory
+                made.append(Access(made[0].layer, 0, _blocks(storage), writes=HALO))
+        self.needs: list[set[int]] = [set() for _ in layers]
+        for made in self._accesses.values():
+            for a, b in combinations(made, 2):
+                if a.layer != b.layer and a.clashes(b):
+                    self._add(a.layer, b.layer)
+        self._before = [*ancestors(self.needs), (1 << len(layers)) - 1]  # at last the host
+        self._touched: dict[Storage, tuple[int, int]] = {}
+
+    def _note(self, layer: int, step: Step) -> None:
+        for value in step.inputs:
+            self._add_access(layer, value, reads=BOTH)
+        fills = isinstance(step.spec, FillHalo)
+        for value in step.outputs:
+            inner = isinstance(value, Picture) and value.storage.picture is not None
+            all_of_it = fills or step.clears or isinstance(step.spec, Fallback) or not inner
+            self._add_access(layer, value, BOTH if fills else 0, BOTH if all_of_it else INNER)
+
+    def _add_access(self, layer: int, value: Value, reads: int = 0, writes: int = 0) -> None:
+        if isinstance(value, (Picture, Array)):
+            access = Access(layer, *_reach(value), reads, writes)
+            self._accesses.setdefault(value.storage, []).append(access)
+
+    def _add(self, a: int, b: int) -> None:
+        self.needs[max(a, b)].add(min(a, b))
+
+    def meet(self, a: Storage, b: Storage) -> bool:
+        """Whether two storages may be in use at once."""
+        (touch_a, before_a), (touch_b, before_b) = self._touch(a), self._touch(b)
+        return bool(touch_a & ~before_b) and bool(touch_b & ~before_a)
+
+    def _touch(self, storage: Storage) -> tuple[int, int]:
+        """Who touches a storage, and what has run before all of these: layers, as bits."""
+        if storage not in self._touched:
+            layers = {access.layer for access in self._accesses.get(storage, ())}
+            if storage.last >= self._steps:
+                layers.add(len(self.needs))
+            before = self._before[-1]
+            for layer in layers:
+                before &= self._before[layer]
+            self._touched[storage] = sum(1 << layer for layer in layers), before
+        return self._touched[storage]
+
+    def use_scratch(self, layer: int, scratch: Storage) -> None:
+        """The scratch memory of a layer."""
+        self._accesses[scratch] = [Access(layer, 0, 1, BOTH, BOTH)]
+        self._scratch.add(scratch)
+
+    def share(self, places: Iterable[Storage]) -> None:
+        """Add what the memory demands, now that storages, and scratch memory, have their places
+        in the arena."""
+        placed = sorted({*places, *self._scratch} & self._accesses.keys(), key=lambda s: s.offset)
+        for index, one in enumerate(placed):
+            for other in placed[index + 1 :]:
+                if other.offset >= one.offset + one.floats:
+                    break
+                for a in {access.layer for access in self._accesses[one]}:
+                    for b in {access.layer for access in self._accesses[other]} - {a}:
+                        self._add(a, b)
+
+
+def _blocks(storage: Storage) -> int:
+    return storage.layout.blocks
+
+
+def _reach(value: Picture | Array) -> tuple[int, int]:
+    """The blocks of channels of its storage that a value is in."""
+    storage = value.storage
+    if isinstance(value, Array) or storage.picture is None:
+        return 0, _blocks(storage)
+    return value.start // storage.block, -(-(value.start + value.channels) // storage.block)

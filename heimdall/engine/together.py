@@ -1,0 +1,85 @@
+"""Ops of several jobs, or independent branches of one, that run at the same time (TOP, section IV):
+what an engine is asked for, and whether that can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from heimdall.engine.checks import check_range
+
+if TYPE_CHECKING:
+    from heimdall.engine.base import Engine, Network, State
+
+
+@dataclass(frozen=True)
+class Part:
+    """Ops of one job that run beside those of other parts: half-open ``ranges``, in order."""
+
+    network: Network
+    state: State
+    ranges: tuple[tuple[int, int], ...]
+
+    @property
+    def ops(self) -> list[int]:
+        return [op for start, end in self.ranges for op in range(start, end)]
+
+
+def whole_jobs(engine: Engine, stages: Sequence[Sequence[Part]]) -> list[Part]:
+    """What all parts have of each job, as one range.
+
+    Raises ValueError as ``Engine.run_together`` does.
+    """
+    jobs: dict[int, list[tuple[int, Part]]] = {}
+    for number, stage in enumerate(stages):
+        for part in stage:
+            if not engine.runs(part.network):
+                raise ValueError(f"{part.network.graph.name} is loaded by another engine")
+            jobs.setdefault(id(part.state), []).append((number, part))
+    return [_whole(found) for found in jobs.values()]
+
+
+def _whole(found: Sequence[tuple[int, Part]]) -> Part:
+    network, state = found[0][1].network, found[0][1].state
+    name = network.graph.name
+    places: dict[int, tuple[int, Part]] = {}  # the stage of each op, and its part
+    for stage, part in found:
+        ops = part.ops
+        if part.network is not network:
+            raise ValueError(f"one state for {name} and {part.network.graph.name}")
+        if not ops or ops != sorted(set(ops)):
+            raise ValueError(f"ranges {part.ranges} of {name} hold no ops, or not in order")
+        if again := places.keys() & set(ops):
+            raise ValueError(f"op {min(again)} of {name} is in two parts")
+        places |= dict.fromkeys(ops, (stage, part))
+    start, end = min(places), max(places) + 1
+    if len(places) < end - start:
+        missing = next(op for op in range(start, end) if op not in places)
+        raise ValueError(f"op {missing} of {name} is missing: others after it would run")
+    check_range(network.ops, state.position, start, end, exits=network.exits)
+    needs = network.needs
+    for op, place in places.items():
+        for other in needs[op]:
+            if other >= start and not _before(places[other], place):
+                raise ValueError(
+                    f"op {op} of {name} needs op {other}, or its memory, which is in another part "
+                    "of its stage, or a later one (branches that are planned to run together: "
+                    "networks from Engine.for_branches)"
+                )
+    return Part(network, state, ((start, end),))
+
+
+def _before(needed: tuple[int, Part], place: tuple[int, Part]) -> bool:
+    return needed[0] < place[0] or needed[1] is place[1]
+
+
+def deal(costs: Sequence[float], lanes: int) -> list[list[int]]:
+    """Which of some parts each lane runs: the longest first, to whoever is done first."""
+    dealt: list[list[int]] = [[] for _ in range(lanes)]
+    loads = [0.0] * lanes
+    for part in sorted(range(len(costs)), key=lambda part: -costs[part]):
+        lane = loads.index(min(loads))
+        loads[lane] += costs[part]
+        dealt[lane].append(part)
+    return [lane for lane in dealt if lane]

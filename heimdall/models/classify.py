@@ -1,0 +1,94 @@
+"""What is in the picture: a decoder for classifiers, with early exits or without, and a small one
+of pieces of clothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import cv2
+import numpy as np
+
+from heimdall.errors import ModelError
+from heimdall.graph.graph import Graph, Tensor
+from heimdall.models.base import Network, Pipeline, Prepared
+from heimdall.models.decoders import Decoder
+from heimdall.models.letterbox import letterbox
+from heimdall.models.results import Label
+
+SIDE = 28
+
+
+class Labels(Decoder):
+    """The class with the largest score. Result: a Label.
+
+    For one output of shape (1, classes), scores or probabilities, or one an exit. Names are
+    ``names``, else those of the model's metadata ``classes`` (a JSON list), else numbers.
+    """
+
+    wants = "one output of shape (1, classes), or one an exit"
+
+    def __init__(self, names: Sequence[str] = ()) -> None:
+        self._names = tuple(names)
+
+    def bind(self, graph: Graph) -> None:
+        super().bind(graph)
+        count = graph.outputs[0].shape[1]
+        names = self._names or _names(graph) or tuple(map(str, range(count)))
+        if len(names) != count:
+            raise ModelError(f"{graph.name} has {count} classes, and there are {len(names)} names")
+        self._names = names
+        exits = {each.output: each.name for each in graph.exits}
+        self._outputs = exits or {graph.outputs[0].name: ""}
+        self._softmax = {
+            name for name in self._outputs if graph.producers[name].op_type != "Softmax"
+        }
+
+    def _check(self, outputs: Sequence[Tensor]) -> None:
+        shapes = {each.shape for each in outputs}
+        (shape, *others) = shapes
+        if others or len(shape) != 2 or shape[0] != 1:
+            raise self._mismatch(outputs)
+
+    def __call__(self, outputs: Mapping[str, np.ndarray], context: Any) -> Label:
+        last = next(name for name in reversed(self._outputs) if name in outputs)
+        scores = outputs[last][0].astype(np.float64)
+        if last in self._softmax:
+            scores = np.exp(scores - scores.max())
+            scores /= scores.sum()
+        best = int(scores.argmax())
+        return Label(self._names[best], float(scores[best]), self._outputs[last])
+
+
+def _names(graph: Graph) -> tuple[str, ...]:
+    try:
+        found = json.loads(graph.metadata.get("classes", "[]"))
+    except ValueError:
+        return ()
+    return tuple(map(str, found)) if isinstance(found, list) else ()
+
+
+class Fashion(Pipeline[Label]):
+    """Result: a Label: which of ten pieces of clothing fills the picture, light on black.
+
+    A small network with early exits: under policies that use them, the Label says which was taken.
+    """
+
+    networks = (Network("fashion_exits_28.onnx"),)
+
+    def __init__(self) -> None:
+        self._labels = Labels()
+
+    def bind(self, graphs: Sequence[Graph]) -> None:
+        self._labels.bind(graphs[0])
+
+    def prepare(
+        self, stage: int, image: np.ndarray, previous: Sequence[Any], options: Mapping[str, Any]
+    ) -> list[Prepared]:
+        canvas, placement = letterbox(image, SIDE, SIDE, centred=True)
+        grey = cv2.cvtColor(canvas, cv2.COLOR_BGR2GRAY)
+        return [Prepared({"image": grey[None, None] * np.float32(1 / 255)}, placement)]
+
+    def decode(self, stage: int, outputs: Mapping[str, np.ndarray], context: Any) -> Label:
+        return self._labels(outputs, context)

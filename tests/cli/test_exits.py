@@ -1,0 +1,103 @@
+"""`heimdall exits`: what it says of input that it cannot use, and what it prints."""
+
+from __future__ import annotations
+
+import json
+
+import onnx
+import pytest
+from click.testing import CliRunner
+
+from heimdall.cli import main
+from heimdall.cli.network_tables import exits_report
+from heimdall.graph.graph import load_graph
+from heimdall.system.paths import ASSETS
+from tests.analyzer.exits.networks import CLASSES, classifier, write_pictures
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder with a classifier, and one of labelled pictures."""
+    folder = tmp_path_factory.mktemp("exits")
+    onnx.save(classifier(blocks=3), folder / "stripes.onnx")
+    onnx.save(classifier(blocks=0), folder / "short.onnx")
+    onnx.save(classifier(classes=5), folder / "five.onnx")
+    write_pictures(folder / "data", 30)
+    return folder
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, ["exits", *map(str, arguments)])
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "more", "says"),
+    [
+        ("stripes.onnx", "data", ["--exits", "9"], "places for 3 exits"),
+        ("short.onnx", "data", [], "no place for an exit"),
+        ("five.onnx", "data", [], "tells 5 classes apart, and the data have 3"),
+        ("stripes.onnx", "data/down", [], "no labels"),
+        ("stripes.onnx", "nothing", [], "no folder of labelled pictures"),
+        ("gone.onnx", "data", [], "gone.onnx"),
+        ("stripes.onnx", "data", ["--out", "x.txt"], "x.txt"),
+        (ASSETS / "models" / "seg_selfie_256.onnx", "data", [], "no classifier"),
+        ("hand", "data", [], "hand has 2 networks"),
+        ("fashion", "data", [], "early exits already"),
+    ],
+)
+def test_input_that_cannot_be_used_gets_one_error(files, model, data, more, says):
+    named = files / model if str(model).endswith(".onnx") else model
+    done = invoke(named, "--data", files / data, *more)
+    assert done.exit_code == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not done.stdout
+
+
+def test_without_pytorch_the_extra_is_named(files, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    done = invoke(files / "stripes.onnx", "--data", files / "data")
+    assert done.exit_code == 2
+    assert "heimdall-ar[learn]" in done.stderr
+
+
+RESULT = {
+    "model": "a.onnx",
+    "file": "b.onnx",
+    "size_kb": 12.3,
+    "tested_on": 10,
+    "engine": {"device": "some GPU"},
+    "exits": [
+        {"name": "exit1", "after": "b0", "accuracy": 0.8125, "delay_ms": 0.5, "delay_p10_ms": 0.4,
+         "delay_p90_ms": 0.75, "head_kb": 4.0},
+        {"name": "whole", "after": None, "accuracy": 0.9, "delay_ms": 1.5, "delay_p10_ms": 1.4,
+         "delay_p90_ms": 1.75, "head_kb": 0.0},
+    ],
+}  # fmt: skip
+
+
+def test_the_table_has_a_line_an_exit(shown):
+    lines = shown(exits_report(RESULT))
+    assert any("exit1" in line and "81.2" in line and "0.500" in line for line in lines)
+    assert any("whole" in line and "90.0" in line for line in lines)
+    assert lines[-1] == "b.onnx, 12 kB"
+
+
+def test_a_network_gets_exits(files):
+    pytest.importorskip("torch")
+    made = files / "made.onnx"
+    done = invoke(
+        files / "stripes.onnx", "--data", files / "data", "--out", made, "--epochs", 80, "--json"
+    )
+    assert done.exit_code == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["classes"] == list(CLASSES)
+    assert result["trained_on"] == 72
+    assert result["tested_on"] == 18
+    names = [exit["name"] for exit in result["exits"]]
+    graph = load_graph(made)
+    assert names == [exit.name for exit in graph.exits]
+    for exit, printed in zip(graph.exits, result["exits"], strict=True):
+        assert exit.accuracy == pytest.approx(printed["accuracy"], abs=1e-4)
+        assert printed["delay_p10_ms"] <= printed["delay_ms"] <= printed["delay_p90_ms"]
+    assert result["exits"][-2]["accuracy"] > 0.6
