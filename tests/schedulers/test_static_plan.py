@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from heimdall.schedulers.base import Assignment
+from heimdall.schedulers.grouped import Stages
 from heimdall.schedulers.static_plan import StaticPlan
 
 # Two stages: both models' first op at the same time, then what is left of each.
-STAGES = [[(0, (0,)), (1, (0,))], [(0, (1, 2)), (1, (1,))]]
+STAGES: Stages = [[(0, (0,)), (1, (0,))], [(0, (1, 2)), (1, (1,))]]
 
 
 @pytest.fixture

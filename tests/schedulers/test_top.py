@@ -56,7 +56,7 @@ def view(queues):
 
 def top(*answers, **options):
     actor = Answers(*answers)
-    return Top(actor, side_by_side, "def", **options), actor
+    return Top(actor, side_by_side, {"stages": "def"}, **options), actor
 
 
 def test_numbers_are_intervals_and_parts_of_equal_size():
@@ -84,6 +84,13 @@ def test_those_of_which_most_have_input_come_first(view):
     choice = policy.select(view(("a", 0), ("a", 1)), 0)
     assert [each.job for each in choice.assignments] == [1]
     assert choice.reason == "1 of 1 blocks have input"
+
+
+def test_who_has_waited_long_is_not_starved_by_smaller_combined_blocks(view):
+    policy, _ = top([*AT_ONCE, 0.1, 0.9, 0.2])
+    moment = view(("b", 0), ("a", 1))  # half of two blocks has input, and one of one
+    moment.queue[1].arrival_ns = 9 * MS
+    assert policy.select(moment, 10 * MS).assignments[0].job == 0
 
 
 def test_between_two_blocks_of_a_network_one_request_waits_at_most(view):

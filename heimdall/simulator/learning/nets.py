@@ -37,7 +37,7 @@ class OnnxGraph:
 
     def __init__(self) -> None:
         self._nodes: list[Any] = []
-        self._weights: dict[str, Any] = {}
+        self._weights: dict[int, Any] = {}  # by the values they were made of
         self._names = 0
 
     def node(self, kind: str, *inputs: str, output: str = "", **attributes: Any) -> str:
@@ -49,11 +49,11 @@ class OnnxGraph:
 
     def weight(self, values: Any) -> str:
         """Add weights once; their name."""
-        name = f"weight_{id(values)}"
-        if name not in self._weights:
-            array = values.detach().numpy().astype(np.float32)
-            self._weights[name] = numpy_helper.from_array(np.ascontiguousarray(array), name)
-        return name
+        if id(values) not in self._weights:
+            array = np.ascontiguousarray(values.detach().numpy(), np.float32)
+            name = f"weight_{len(self._weights)}"
+            self._weights[id(values)] = numpy_helper.from_array(array, name)
+        return str(self._weights[id(values)].name)
 
     def mlp(self, layers: Any, x: str) -> str:
         """What ``mlp`` made, applied to ``x``."""

@@ -18,7 +18,7 @@ from typing import Any
 from heimdall.bench.request_scenario import RequestScenario
 from heimdall.bench.systems import parse_system
 from heimdall.errors import ConfigError
-from heimdall.simulator.learning import gpg, maddpg
+from heimdall.simulator.learning import agents, gpg, maddpg
 from heimdall.simulator.learning.nets import pytorch
 from heimdall.simulator.serving import prepare_requests
 from heimdall.simulator.together.actors import KEY, About, OnnxStager, file_hash
@@ -105,7 +105,7 @@ def train_top(
         seed=seed,
         steps=steps,
         settings={"gamma": maddpg.GAMMA, "rate": maddpg.RATE, "batch": maddpg.BATCH,
-                  "weights": maddpg.WEIGHTS, "hidden": maddpg.HIDDEN, "critic": maddpg.CRITIC,
+                  "weights": maddpg.WEIGHTS, "hidden": agents.HIDDEN, "critic": agents.CRITIC,
                   "replay": maddpg.REPLAY, "episode_s": maddpg.EPISODE_S},
     )  # fmt: skip
     actor = out / f"{scenario.name}.onnx"

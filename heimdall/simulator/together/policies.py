@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 from heimdall.errors import ConfigError
 from heimdall.schedulers import Scheduler
 from heimdall.schedulers.grouped import Member
 from heimdall.schedulers.static_plan import StaticPlan
 from heimdall.schedulers.top import Task, Top
-from heimdall.simulator.together.actors import OnnxActor, OnnxStager, actor_path
-from heimdall.simulator.together.device import TogetherDevice
+from heimdall.simulator.together.actors import OnnxActor, OnnxStager, actor_path, bundled
+from heimdall.simulator.together.device import TogetherDevice, load_together
 from heimdall.simulator.together.networks import network
 from heimdall.simulator.together.stages import Block, Combined, Stage, cut, most_saving
 
@@ -79,7 +81,8 @@ def top(device: TogetherDevice, references: References, actor: str | None) -> To
     loaded.check(tuple(references.values()), task_of(device, references).blocks, device.name)
     stager = OnnxStager(loaded.path.parent / loaded.about.stages)
     stages = Stager(device, references, stager.cut)
-    return Top(loaded.named(tuple(references)), stages, stager.hash)
+    made_of = {"stages": stager.hash, "device": device.name, "networks": dict(references)}
+    return Top(loaded.named(tuple(references)), stages, made_of)
 
 
 def made(name: str, device: TogetherDevice, references: References, actor: str | None) -> Scheduler:
@@ -87,3 +90,22 @@ def made(name: str, device: TogetherDevice, references: References, actor: str |
     if name == Top.name:
         return top(device, references, actor)
     return static_plan(device, references, waits=name == StaticPlan.name)
+
+
+def remade(config: Mapping[str, Any], actor: Path | None = None) -> Scheduler | None:
+    """The policy that a coordinator's configuration was recorded with, fresh, where it is one of
+    these; ``actor``: the file that it had, unless that is a bundled one. Raises ConfigError where
+    it cannot be had."""
+    policy, name = config.get("policy"), config.get("scheduler")
+    try:
+        if policy is None:
+            return None
+        if name == StaticPlan.name:
+            stages = [[(member, tuple(ops)) for member, ops in each] for each in policy["stages"]]
+            return StaticPlan(policy["models"], stages, waits=policy["waits"])
+        if name == Top.name:
+            path = actor or bundled(policy["actor"])
+            return top(load_together(policy["device"]), policy["networks"], str(path))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"the recorded policy {name!r} is damaged: {error!r}") from error
+    return None

@@ -61,7 +61,7 @@ class Block:
     """One block of a network on a GPU, its ops ``[start, end)``: bit i is its i-th op."""
 
     def __init__(self, network: Network, start: int, end: int, times: OpTimes) -> None:
-        self.network, self.start, self.end = network, start, end
+        self.network, self.start, self.end, self._times = network, start, end, times
         self.ops = network.ops[self.start : self.end]
         self.ns = times.ns[self.start : self.end]
         self.filled_ns = times.filled_ns[self.start : self.end]
@@ -74,6 +74,10 @@ class Block:
             for need in self.needs[op]:
                 self._behind[need] |= self._behind[op] | 1 << op
         self._parts: dict[tuple[Mask, int], list[Part]] = {}
+
+    def fresh(self) -> Block:
+        """The same, of which nothing has been looked at yet."""
+        return Block(self.network, self.start, self.end, self._times)
 
     @property
     def whole(self) -> Mask:
