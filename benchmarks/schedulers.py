@@ -56,6 +56,7 @@ PANTHEON_SYSTEMS = (
     "rms",
     "dms",
 )
+PANTHEON_S = 20.0  # of requests, a run
 RATES_HZ = (10, 15, 20, 25)  # as Fig. 15
 MULTIPLIERS = (1, 2, 3, 4, 5)  # as Fig. 18
 BAND_S = 10.0  # of frames, or requests, a run
@@ -252,7 +253,7 @@ def misses_of_pantheon(simulated: Simulated) -> str:
     for system in PANTHEON_SYSTEMS:
         row = [f"`{system}`"]
         for scenario in PANTHEON:
-            runs = simulated.runs(scenario, system)
+            runs = simulated.runs(scenario, system, seconds=PANTHEON_S)
             row += [
                 cell(interval([figure(run) for run in runs]), 2) for figure in (missed, accurate)
             ]
@@ -268,7 +269,8 @@ def poisson_of_pantheon(simulated: Simulated) -> str:
         for scenario in PANTHEON:
             row = [f"`{system}`, {scenario}"]
             for rate_hz in RATES_HZ:
-                runs = simulated.runs(scenario, system, variations={"poisson_hz": rate_hz})
+                random = {"variations": {"poisson_hz": rate_hz}}
+                runs = simulated.runs(scenario, system, seconds=PANTHEON_S, **random)
                 row.append(cell(interval([missed(run) for run in runs]), 2))
             rows.append(row)
     return table(["missed, %", *(f"{each} a second" for each in RATES_HZ)], rows)
@@ -278,7 +280,7 @@ def best_effort_of_pantheon(simulated: Simulated) -> str:
     """Deadlines missed beside more best effort, and what that gets."""
     rows = []
     for rate_hz in (15, 20, 25):
-        asked = {"variations": {"best_effort_hz": rate_hz}}
+        asked = {"seconds": PANTHEON_S, "variations": {"best_effort_hz": rate_hz}}
         row = [str(rate_hz)]
         for scenario in PANTHEON:
             runs = simulated.runs(scenario, "edf-exits", **asked)
