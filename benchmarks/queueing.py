@@ -80,6 +80,8 @@ def main() -> None:
     print(f"{'system':<26}{'calls':>8}{'p50 us':>9}{'p99 us':>9}")
     for system in queue_names():
         row = parse_system(system).queueing
+        if row is not None and row.together:  # its plans are of one device and its models
+            continue
         device = with_exits if row and (row.exits or row.partition == "critical") else plain
         taken = decisions_us(system, device, arguments.jobs, arguments.answers)
         p50, p99 = statistics.median(taken), statistics.quantiles(taken, n=100)[98]

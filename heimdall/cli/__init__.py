@@ -18,6 +18,7 @@ from heimdall.cli import (
     poses,
     serving,
     sessions,
+    training,
 )
 
 COMMANDS = (
@@ -34,6 +35,7 @@ COMMANDS = (
     content.content,
     comparisons.bench,
     comparisons.simulate,
+    training.train_top,
     serving.serve,
     poses.calibrate,
     poses.pose,

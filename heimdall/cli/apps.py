@@ -258,25 +258,31 @@ def new(name: str, folder: Path, as_json: bool) -> None:
 
 @click.command(cls=console.Command)
 @click.argument("file", type=FILE)
+@click.option("--actor", type=FILE, help="What TOP had learnt, unless that is bundled (.onnx).")
 @json_option
-def trace(file: Path, as_json: bool) -> None:
+def trace(file: Path, actor: Path | None, as_json: bool) -> None:
     """Replay a run recorded with `run --trace` or `run --capture` and show where a fresh
     coordinator differs."""
     with console.work(as_json):
         from heimdall.runtime.telemetry.trace import read_recording
 
-        result = _replay(read_recording(file))
+        result = _replay(read_recording(file), actor)
     show(as_json, result, "replay_report")
 
 
-def _replay(recording: Recording) -> dict[str, Any]:
+def _replay(recording: Recording, actor: Path | None) -> dict[str, Any]:
     """The differences; ``stopped`` is why the replay could not go on, or None."""
     from heimdall.coordinator.replay import replay
 
     found: list[dict[str, Any]] = []
     stopped = None
     try:
-        for each in replay(recording.config, recording.records):
+        policy = None
+        if "policy" in recording.config:
+            from heimdall.simulator.together.policies import remade
+
+            policy = remade(recording.config, actor)
+        for each in replay(recording.config, recording.records, policy):
             found.append(
                 {
                     "step": each.index,

@@ -3,14 +3,17 @@
 A learned actor says how often each model's queue is drawn from, and which blocks are combined
 (section V-B). It is asked at the beginning, and whenever queues have become so unequal that the
 variance of their lengths is above its threshold. Of a combined block those networks take part of
-which a request has come that far (Ratio_in, section VI-A); between two blocks of a network one
-request waits at most.
+which a request has come that far; between two blocks of a network one request waits at most.
+
+The paper runs the combined block first of which most have their input (Ratio_in, section VI-A). By
+that alone, four blocks one of which has input would never run while two do of which one has: here
+the share counts times how old the oldest of its requests is.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -95,8 +98,8 @@ def apart(task: Task, plan: Plan) -> Plan:
 
 
 class Top(QueuePolicy):
-    """``actor`` decides, ``stages`` says how the ops of a combined block run; ``stages_hash`` is a
-    part of what a replay needs, as the actor's is. ``always``: the actor is asked at every step,
+    """``actor`` decides, ``stages`` says how the ops of a combined block run; ``made_of``: what
+    a replay needs beside the actor's hash. ``always``: the actor is asked at every step,
     which lets it learn."""
 
     name = "top"
@@ -104,17 +107,22 @@ class Top(QueuePolicy):
     together = True
 
     def __init__(
-        self, actor: Actor, stages: Stager, stages_hash: str = "", *, always: bool = False
+        self,
+        actor: Actor,
+        stages: Stager,
+        made_of: Mapping[str, Any] | None = None,
+        *,
+        always: bool = False,
     ) -> None:
         self.actor, self.task, self._stages = actor, actor.task, stages
-        self._stages_hash, self._always = stages_hash, always
+        self._made_of, self._always = dict(made_of or {}), always
         self.plan: Plan | None = None
         self._samples: deque[tuple[float, ...]] = deque(maxlen=self.task.samples)
         self._sampled_ns = self._decided_ns = -(1 << 62)
         self._launch_ns = dict.fromkeys(self.task.models, 0)  # when the next may be
 
     def config(self) -> dict[str, Any]:
-        return {"actor": self.actor.hash, "stages": self._stages_hash}
+        return {"actor": self.actor.hash, **self._made_of}
 
     def select(self, view: QueueView, now_ns: int) -> Choice | None:  # type: ignore[override]
         if view.running or GPU not in view.idle:
@@ -167,7 +175,7 @@ class Top(QueuePolicy):
     # -- running ---------------------------------------------------------------------------
 
     def _next(self, at: dict[Member, JobView], view: QueueView, now_ns: int) -> Choice | None:
-        """The combined block of which most has its input; of several, that with the oldest."""
+        """The combined block of which most has its input, and has waited longest."""
         assert self.plan is not None
         held = {
             model for model in self.task.models if now_ns < self._launch_ns[model]
@@ -178,7 +186,8 @@ class Top(QueuePolicy):
             jobs = self._able(members, at, held)
             if not jobs:
                 continue
-            rank = len(jobs) / len(members), -min(job.id for job in jobs.values())
+            waited_ns = now_ns - min(job.arrival_ns for job in jobs.values())
+            rank = len(jobs) / len(members) * (waited_ns + 1), -min(job.id for job in jobs.values())
             if best is None or rank > best:
                 best, chosen = rank, (members, jobs)
         if chosen is None:

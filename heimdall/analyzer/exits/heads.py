@@ -82,7 +82,7 @@ def load_torch() -> Any:
         import torch
     except ImportError as error:
         raise ConfigError(
-            "training exits needs PyTorch: install Heimdall with the extra learn, "
+            "training needs PyTorch: install Heimdall with the extra learn, "
             'pip install "heimdall-ar[learn]"'
         ) from error
     return torch

@@ -22,11 +22,11 @@ import numpy as np
 from heimdall.simulator.learning.nets import OnnxGraph, mlp, pytorch
 from heimdall.simulator.together.actors import index_of
 from heimdall.simulator.together.features import SIZE, Graph, graph_of
-from heimdall.simulator.together.stages import Block, Combined, Ending, Left, cut
+from heimdall.simulator.together.stages import GROUPS, Block, Combined, Ending, Left, cut
 
 ROUNDS = 6
 HIDDEN, CRITIC = 32, 64
-GAMMA, RATE = 0.95, 0.001  # section VI-B
+GAMMA, RATE = 0.95, 0.001
 _REPLAYED, _KEPT = 3, 300  # episodes learnt again after each, of so many
 _TESTED = 24  # combined blocks that are not trained with
 
@@ -80,8 +80,10 @@ class Gpg:
 
 @dataclass
 class Episode:
-    """One combined block, cut. ``leaves``: (steps + 1, ops), the last of nothing left."""
+    """A combined block of these ``blocks``, cut. ``leaves``: (steps + 1, ops), the last of nothing
+    left; ``where`` and ``rewards``: (steps, 1)."""
 
+    blocks: tuple[int, ...]
     graph: Graph
     leaves: np.ndarray
     where: np.ndarray
@@ -91,15 +93,17 @@ class Episode:
 class GpgTraining:
     """Learns from combined blocks of up to ``most`` of ``blocks``, drawn at random."""
 
-    def __init__(self, blocks: Sequence[Block], most: int, seed: int, steps: int) -> None:
+    def __init__(
+        self, blocks: Sequence[Block], most: int, seed: int, steps: int, groups: int = GROUPS
+    ) -> None:
         pytorch().manual_seed(seed)
         self.net, self.steps, self.done = Gpg(), steps, 0
         self.curve: list[tuple[int, float]] = []  # step, time beside one op after the other
-        self._blocks, self._most = list(blocks), most
+        self._blocks, self._most, self._groups = list(blocks), most, groups
         self._draw = random.Random(seed)
         self._memory: list[Episode] = []
         other = random.Random(-1 - seed)
-        self._tests = [self._combined(other) for _ in range(_TESTED)]
+        self._tests = [self._combined(self._drawn(other)) for _ in range(_TESTED)]
         self._best = self.score()
         self._best_parts = copy.deepcopy(self.net.parts.state_dict())
 
@@ -107,7 +111,7 @@ class GpgTraining:
         """One combined block at a time."""
         while self.done < self.steps:
             spread = max(0.02, 0.15 * (1 - self.done / self.steps))
-            self._memory.append(self._play(self._combined(self._draw), spread))
+            self._memory.append(self._play(self._drawn(self._draw), spread))
             del self._memory[:-_KEPT]
             again = min(len(self._memory), _REPLAYED)
             for episode in [self._memory[-1], *self._draw.sample(self._memory, again)]:
@@ -129,10 +133,12 @@ class GpgTraining:
         if score < self._best:
             self._best, self._best_parts = score, copy.deepcopy(self.net.parts.state_dict())
 
-    def _combined(self, draw: random.Random) -> Combined:
-        return Combined(
-            draw.sample(self._blocks, draw.randint(1, min(self._most, len(self._blocks))))
-        )
+    def _drawn(self, draw: random.Random) -> tuple[int, ...]:
+        count = draw.randint(1, min(self._most, len(self._blocks)))
+        return tuple(draw.sample(range(len(self._blocks)), count))
+
+    def _combined(self, blocks: Sequence[int]) -> Combined:
+        return Combined([self._blocks[index] for index in blocks], self._groups)
 
     def _chooser(self, combined: Combined) -> Callable[[Combined, Left, list[Ending]], Ending]:
         graph, torch = graph_of(combined), pytorch()
@@ -144,8 +150,9 @@ class GpgTraining:
 
         return choose
 
-    def _play(self, combined: Combined, spread: float) -> Episode:
-        graph, torch = graph_of(combined), pytorch()
+    def _play(self, blocks: tuple[int, ...], spread: float) -> Episode:
+        combined, torch = self._combined(blocks), pytorch()
+        graph = graph_of(combined)
         leaves, wheres, rewards = list[np.ndarray](), list[float](), list[float]()
 
         def choose(_: Combined, left: Left, endings: list[Ending]) -> Ending:
@@ -163,6 +170,7 @@ class GpgTraining:
         cut(combined, choose)
         leaves.append(np.zeros_like(leaves[-1]))
         return Episode(
+            blocks,
             graph,
             np.concatenate(leaves),
             np.asarray(wheres, np.float32)[:, None],
@@ -188,6 +196,7 @@ class GpgTraining:
 
     def state(self) -> dict[str, Any]:
         """All that going on needs."""
+        torch = pytorch()
         return {
             "done": self.done,
             "curve": self.curve,
@@ -196,13 +205,21 @@ class GpgTraining:
             "critic": self.net.critic.state_dict(),
             "best": (self._best, self._best_parts),
             "draw": self._draw.getstate(),
+            "memory": [
+                (each.blocks, *map(torch.from_numpy, (each.leaves, each.where, each.rewards)))
+                for each in self._memory
+            ],
         }
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on from there; what was played before is not remembered."""
+        """Go on from there, as if it had never ended."""
         self.done, self.curve = state["done"], state["curve"]
         self.net.parts.load_state_dict(state["parts"])
         self.net.policy.load_state_dict(state["policy"])
         self.net.critic.load_state_dict(state["critic"])
         self._best, self._best_parts = state["best"]
         self._draw.setstate(state["draw"])
+        self._memory = [
+            Episode(blocks, graph_of(self._combined(blocks)), *(each.numpy() for each in arrays))
+            for blocks, *arrays in state["memory"]
+        ]

@@ -3,7 +3,9 @@ together (TOP, section V-B, Algorithm 1), in the simulator.
 
 The agents are asked from within a run, as the shipped actor is, but at every step. A run is an
 episode; the next begins with empty queues and other chances. Deviations from the paper, with
-reasons: actions are explored by noise and by plans drawn at random, the share of which falls;
+reasons: agents begin with a plan that local search has found (``start``), which minutes of training
+do not come by from one drawn at random; actions are explored by noise and by plans drawn at random,
+the share of which falls; where a policy has become much worse than the best, it goes back to that;
 variances are seen as their logarithms (queues that grow have no scale); latency is from a task's
 launch on, since its wait grows with the time that is simulated; networks are small; and shipped is
 the best of what training came by, measured in runs of their own.
@@ -19,16 +21,18 @@ from typing import Any
 
 import numpy as np
 
-from heimdall.schedulers.grouped import Stager, variance
+from heimdall.schedulers.grouped import Member, Stager, ranges_of, variance
 from heimdall.schedulers.top import Task, Top, plan_of
-from heimdall.simulator.learning.nets import OnnxGraph, mlp, pytorch
+from heimdall.simulator.learning.agents import Agents, ZScores
+from heimdall.simulator.learning.nets import pytorch
+from heimdall.simulator.learning.start import searched
 from heimdall.simulator.serving import RequestExperiment
 from heimdall.simulator.together.device import TogetherDevice
+from heimdall.simulator.together.gpu import stage_took
 from heimdall.simulator.together.watched import Watched
 
 GAMMA, RATE, BATCH = 0.95, 0.001, 100  # section VI-B
 WEIGHTS = (0.4, 0.4, 0.2)  # a, b, c of Eq. 2
-HIDDEN, CRITIC = 24, (96, 48)
 EPISODE_S, TEST_S = 2.0, 2.0
 REPLAY = 200  # transitions before anything is learnt
 _KEPT = 20_000
@@ -36,57 +40,6 @@ _FOLLOW = 0.01  # of the target networks
 _FALLEN = 0.8  # of the best score: the agents go back to that
 _TRIES = 4  # to come by a plan without superblocks
 _MOST = 3.0  # of the exponent of Eq. 2: z-scores of a run's first steps are of nothing
-
-
-class Agents:
-    """The launcher, agent 0, and a scheduler for each model; each sees the whole state."""
-
-    def __init__(self, task: Task) -> None:
-        torch = pytorch()
-        sizes = [len(task.models), *task.blocks]
-        self.sizes, actions = sizes, sum(sizes)
-        self.actors = torch.nn.ModuleList(
-            mlp(task.state_size, HIDDEN, HIDDEN, size) for size in sizes
-        )
-        self.critics = torch.nn.ModuleList(
-            mlp(task.state_size + actions, *CRITIC, 1) for _ in sizes
-        )
-
-    def act(self, state: Any) -> Any:
-        """What all agents answer, side by side."""
-        torch = pytorch()
-        return torch.sigmoid(torch.cat([actor(state) for actor in self.actors], -1))
-
-    def begin_with(self, numbers: Sequence[float]) -> None:
-        """Answer these numbers, whatever the state, before anything is learnt."""
-        torch, first = pytorch(), 0
-        with torch.no_grad():
-            for actor, size in zip(self.actors, self.sizes, strict=True):
-                actor[-1].weight.mul_(0.1)
-                actor[-1].bias.copy_(torch.logit(torch.tensor(numbers[first : first + size])))
-                first += size
-
-    def onnx(self, state_size: int, metadata: dict[str, str]) -> bytes:
-        """All actors as one file: state to numbers."""
-        graph = OnnxGraph()
-        answers = [graph.mlp(actor, "state") for actor in self.actors]
-        graph.node("Sigmoid", graph.node("Concat", *answers, axis=1), output="numbers")
-        return graph.model({"state": [1, state_size]}, {"numbers": [1, sum(self.sizes)]}, metadata)
-
-
-class ZScores:
-    """Values beside the mean and standard deviation of those so far."""
-
-    def __init__(self, size: int) -> None:
-        self.count, self.mean, self.squares = 0, np.zeros(size), np.zeros(size)
-
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        self.count += 1
-        before = values - self.mean
-        self.mean = self.mean + before / self.count
-        self.squares = self.squares + before * (values - self.mean)
-        spread = np.sqrt(self.squares / max(self.count - 1, 1))
-        return np.asarray((values - self.mean) / np.maximum(spread, 1e-6))
 
 
 class _Learner:
@@ -140,8 +93,13 @@ class MaddpgTraining:
         self.tests: list[tuple[int, float]] = []
         self._experiment, self._stages, self._seed = experiment, stages, seed
         self._draw = random.Random(seed)
+        self._block_ns = [
+            sum(stage.op_ns[start:end])
+            for stage in experiment.stages.values()
+            for start, end in stage.chunks
+        ]
         self.agents = Agents(task)
-        self.agents.begin_with(self._random_plan())
+        self.agents.begin_with(self._first_plan())
         self._targets = copy.deepcopy(self.agents)
         torch = pytorch()
         self._actor_steps = [torch.optim.Adam(a.parameters(), RATE) for a in self.agents.actors]
@@ -167,6 +125,11 @@ class MaddpgTraining:
                 self.agents.actors.load_state_dict(self._best_actors)
             yield
         self.agents.actors.load_state_dict(self._best_actors)
+
+    @property
+    def best(self) -> float:
+        """The best score so far."""
+        return self._best
 
     def score(self) -> float:
         """How well the agents do without noise: the share of requests that finish, of all and of
@@ -201,6 +164,34 @@ class MaddpgTraining:
         exponents = [a * z[0] - b * latency - c * z[-1] for latency in of_agents]
         return np.exp(np.clip(exponents, -_MOST, _MOST)).astype(np.float32)
 
+    def _first_plan(self) -> list[float]:
+        """Shortest intervals, and blocks combined by local search."""
+        task, experiment = self.task, self._experiment
+        events = {name: each.event for name, each in experiment.scenario.models.items()}
+        rates = {name: (event and event.rate_hz) or 1.0 for name, event in events.items()}
+        parts = searched(task, rates, self._takes_s, self._draw)
+        of = {member: (number + 0.5) / len(parts)
+              for number, part in enumerate(parts) for member in part}  # fmt: skip
+        members = [
+            (model, block)
+            for model, blocks in zip(task.models, task.blocks, strict=True)
+            for block in range(blocks)
+        ]
+        return [*([0.001] * len(task.models)), *(of[member] for member in members)]
+
+    def _takes_s(self, members: tuple[Member, ...]) -> float:
+        device, references = self._experiment.device, self._experiment.references
+        assert isinstance(device, TogetherDevice)
+        times = [device.times(references[model]) for model, _ in members]
+        took = [
+            stage_took(
+                [times[member].group(ranges_of(ops)) for member, ops in stage],
+                device.gpu.contention,
+            )
+            for stage in self._stages(members)
+        ]
+        return sum(each.ns for each in took) / 1e9
+
     def explore(self, state: np.ndarray) -> np.ndarray:
         """An action with noise, or a plan drawn at random."""
         left = max(1 - self.done / self.steps, 0.0)
@@ -213,18 +204,23 @@ class MaddpgTraining:
         return np.asarray(np.clip(found + np.asarray(noise, np.float32), 0.001, 0.999))
 
     def _random_plan(self) -> list[float]:
-        """Short intervals, and blocks dealt into combined ones of at most as many as pay."""
+        """Short intervals, and blocks dealt into combined ones of at most as many as pay: those of
+        a network together, those that take about as long, or any."""
         task, draw = self.task, self._draw
         total = sum(task.blocks)
         members = list(range(total))
-        draw.shuffle(members)
+        order = draw.randrange(3)
+        if order == 1:
+            members.sort(key=self._block_ns.__getitem__)
+        elif order == 2:
+            draw.shuffle(members)
         parts, part = [0] * total, 0
         while members:
             for _ in range(draw.randint(1, task.most_blocks)):
                 if members:
                     parts[members.pop()] = part
             part += 1
-        launch = [draw.uniform(0.001, 0.6) for _ in task.models]
+        launch = [draw.uniform(0.001, 0.3) for _ in task.models]
         return [*launch, *((each + 0.5) / part for each in parts)]  # far from each other
 
     # -- learning --------------------------------------------------------------------------
@@ -273,14 +269,16 @@ class MaddpgTraining:
     def _actors(self) -> Any:
         return copy.deepcopy(self.agents.actors.state_dict())
 
-    _KEPT_PARTS = ("done", "curve", "tests", "_memory", "_best", "_best_actors", "_scores")
+    _KEPT_PARTS = ("done", "curve", "tests", "_best", "_best_actors")
 
     def state(self) -> dict[str, Any]:
         """All that going on needs."""
-        nets = (self.agents, self._targets)
+        nets, scores, torch = (self.agents, self._targets), self._scores, pytorch()
         return {
             **{name: getattr(self, name) for name in self._KEPT_PARTS},
             "draw": self._draw.getstate(),
+            "memory": [tuple(map(torch.from_numpy, each)) for each in self._memory],
+            "scores": (scores.count, *map(torch.from_numpy, (scores.mean, scores.squares))),
             "nets": [(net.actors.state_dict(), net.critics.state_dict()) for net in nets],
             "optimizers": [each.state_dict() for each in self._optimizers()],
         }
@@ -290,6 +288,9 @@ class MaddpgTraining:
         for name in self._KEPT_PARTS:
             setattr(self, name, state[name])
         self._draw.setstate(state["draw"])
+        self._memory = [tuple(each.numpy() for each in kept) for kept in state["memory"]]
+        self._scores.count, mean, squares = state["scores"]
+        self._scores.mean, self._scores.squares = mean.numpy(), squares.numpy()
         for net, (actors, critics) in zip((self.agents, self._targets), state["nets"], strict=True):
             net.actors.load_state_dict(actors)
             net.critics.load_state_dict(critics)

@@ -10,19 +10,14 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from heimdall.errors import ConfigError
+from heimdall.analyzer.exits.heads import load_torch
 
 OPSET, IR = 17, 8
 
 
 def pytorch() -> Any:
     """PyTorch, on one thread. Raises ConfigError, naming the extra, where it is not installed."""
-    try:
-        import torch
-    except ImportError as error:
-        raise ConfigError(
-            "learning needs PyTorch, which is not installed: pip install 'heimdall[learn]'"
-        ) from error
+    torch = load_torch()
     torch.set_num_threads(1)
     return torch
 
@@ -42,7 +37,7 @@ class OnnxGraph:
 
     def __init__(self) -> None:
         self._nodes: list[Any] = []
-        self._weights: dict[str, Any] = {}
+        self._weights: dict[int, Any] = {}  # by the values they were made of
         self._names = 0
 
     def node(self, kind: str, *inputs: str, output: str = "", **attributes: Any) -> str:
@@ -54,11 +49,11 @@ class OnnxGraph:
 
     def weight(self, values: Any) -> str:
         """Add weights once; their name."""
-        name = f"weight_{id(values)}"
-        if name not in self._weights:
-            array = values.detach().numpy().astype(np.float32)
-            self._weights[name] = numpy_helper.from_array(np.ascontiguousarray(array), name)
-        return name
+        if id(values) not in self._weights:
+            array = np.ascontiguousarray(values.detach().numpy(), np.float32)
+            name = f"weight_{len(self._weights)}"
+            self._weights[id(values)] = numpy_helper.from_array(array, name)
+        return str(self._weights[id(values)].name)
 
     def mlp(self, layers: Any, x: str) -> str:
         """What ``mlp`` made, applied to ``x``."""

@@ -117,6 +117,14 @@ def actor_path(actor: str) -> Path:
     return path
 
 
+def bundled(sha256: str) -> Path:
+    """The bundled actor with that hash. Raises ConfigError where there is none."""
+    for path in sorted(ACTORS.glob("*.onnx")):
+        if file_hash(path) == sha256:
+            return path
+    raise ConfigError(f"no bundled actor has the sha256 {sha256}: name its file (--actor FILE)")
+
+
 def file_hash(path: Path) -> str:
     """SHA-256 of a file. Raises ConfigError where it cannot be read."""
     try:

@@ -30,6 +30,7 @@ from heimdall.simulator.several import NetworkTable, SeveralDevice, recut, sever
 from heimdall.simulator.tables import Table, as_tables, read_toml
 from heimdall.simulator.together.gpu import ConcurrentGpu, OpTimes, Took, stage_took
 from heimdall.simulator.together.networks import ARCHITECTURES, network
+from heimdall.simulator.together.stages import GROUPS
 from heimdall.vocabulary.enums import Silent
 from heimdall.vocabulary.events import RunTogether
 from heimdall.vocabulary.plans import StagePlan
@@ -58,6 +59,16 @@ class TogetherDevice(SeveralDevice):
     def alone(self) -> tuple[Processor, ...]:
         """Its GPU runs one network at a time for whoever does not group them."""
         return tuple(replace(each, lanes=1) for each in self.list())
+
+    @property
+    def groups(self) -> int:
+        """How many groups of ops it runs at the same time at most."""
+        return min(GROUPS, *(each.lanes for each in self.list() if each.id == GPU))
+
+    @property
+    def most_blocks(self) -> int:
+        """How many blocks are combined at most: none, where there is one lane."""
+        return min(self.together.most_blocks, self.groups)
 
     @cached_property
     def gpu(self) -> ConcurrentGpu:

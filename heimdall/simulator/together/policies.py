@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 from heimdall.errors import ConfigError
 from heimdall.schedulers import Scheduler
 from heimdall.schedulers.grouped import Member
 from heimdall.schedulers.static_plan import StaticPlan
 from heimdall.schedulers.top import Task, Top
-from heimdall.simulator.together.actors import OnnxActor, OnnxStager, actor_path
-from heimdall.simulator.together.device import TogetherDevice
+from heimdall.simulator.together.actors import OnnxActor, OnnxStager, actor_path, bundled
+from heimdall.simulator.together.device import TogetherDevice, load_together
 from heimdall.simulator.together.networks import network
 from heimdall.simulator.together.stages import Block, Combined, Stage, cut, most_saving
 
@@ -26,7 +28,8 @@ def block_of(device: TogetherDevice, reference: str, index: int | None = None) -
 
 def static_plan(device: TogetherDevice, references: References, *, waits: bool) -> StaticPlan:
     """One plan for a request of every model."""
-    whole = Combined([block_of(device, reference) for reference in references.values()])
+    blocks = [block_of(device, reference) for reference in references.values()]
+    whole = Combined(blocks, device.groups)
     stages, _ = cut(whole, most_saving)
     return StaticPlan(tuple(references), stages, waits=waits)
 
@@ -41,6 +44,7 @@ class Stager:
         cuts: Callable[[Combined], list[Stage]],
     ) -> None:
         self._cuts, self._known = cuts, dict[tuple[Member, ...], list[Stage]]()
+        self._groups = device.groups
         self._blocks = {
             (model, index): block_of(device, reference, index)
             for model, reference in references.items()
@@ -51,7 +55,7 @@ class Stager:
         """The stages of a combined block, groups as (number of the member, ops of its network)."""
         if members not in self._known:
             blocks = [self._blocks[member] for member in members]
-            self._known[members] = self._cuts(Combined(blocks))
+            self._known[members] = self._cuts(Combined(blocks, self._groups))
         return self._known[members]
 
 
@@ -63,7 +67,7 @@ def saving_stager(device: TogetherDevice, references: References) -> Stager:
 def task_of(device: TogetherDevice, references: References) -> Task:
     """What there is to decide."""
     blocks = tuple(len(network(reference).blocks) for reference in references.values())
-    return Task(tuple(references), blocks, device.together.most_blocks)
+    return Task(tuple(references), blocks, device.most_blocks)
 
 
 def top(device: TogetherDevice, references: References, actor: str | None) -> Top:
@@ -77,7 +81,8 @@ def top(device: TogetherDevice, references: References, actor: str | None) -> To
     loaded.check(tuple(references.values()), task_of(device, references).blocks, device.name)
     stager = OnnxStager(loaded.path.parent / loaded.about.stages)
     stages = Stager(device, references, stager.cut)
-    return Top(loaded.named(tuple(references)), stages, stager.hash)
+    made_of = {"stages": stager.hash, "device": device.name, "networks": dict(references)}
+    return Top(loaded.named(tuple(references)), stages, made_of)
 
 
 def made(name: str, device: TogetherDevice, references: References, actor: str | None) -> Scheduler:
@@ -85,3 +90,22 @@ def made(name: str, device: TogetherDevice, references: References, actor: str |
     if name == Top.name:
         return top(device, references, actor)
     return static_plan(device, references, waits=name == StaticPlan.name)
+
+
+def remade(config: Mapping[str, Any], actor: Path | None = None) -> Scheduler | None:
+    """The policy that a coordinator's configuration was recorded with, fresh, where it is one of
+    these; ``actor``: the file that it had, unless that is a bundled one. Raises ConfigError where
+    it cannot be had."""
+    policy, name = config.get("policy"), config.get("scheduler")
+    try:
+        if policy is None:
+            return None
+        if name == StaticPlan.name:
+            stages = [[(member, tuple(ops)) for member, ops in each] for each in policy["stages"]]
+            return StaticPlan(policy["models"], stages, waits=policy["waits"])
+        if name == Top.name:
+            path = actor or bundled(policy["actor"])
+            return top(load_together(policy["device"]), policy["networks"], str(path))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"the recorded policy {name!r} is damaged: {error!r}") from error
+    return None

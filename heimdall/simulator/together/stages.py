@@ -61,7 +61,7 @@ class Block:
     """One block of a network on a GPU, its ops ``[start, end)``: bit i is its i-th op."""
 
     def __init__(self, network: Network, start: int, end: int, times: OpTimes) -> None:
-        self.network, self.start, self.end = network, start, end
+        self.network, self.start, self.end, self._times = network, start, end, times
         self.ops = network.ops[self.start : self.end]
         self.ns = times.ns[self.start : self.end]
         self.filled_ns = times.filled_ns[self.start : self.end]
@@ -74,6 +74,10 @@ class Block:
             for need in self.needs[op]:
                 self._behind[need] |= self._behind[op] | 1 << op
         self._parts: dict[tuple[Mask, int], list[Part]] = {}
+
+    def fresh(self) -> Block:
+        """The same, of which nothing has been looked at yet."""
+        return Block(self.network, self.start, self.end, self._times)
 
     @property
     def whole(self) -> Mask:
@@ -130,10 +134,10 @@ def _apart(tails: Sequence[Mask], most: int) -> Iterator[list[Mask]]:
 
 
 class Combined:
-    """Some blocks whose instances run together."""
+    """Some blocks whose instances run together, in stages of at most so many ``groups``."""
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
-        self.blocks = tuple(blocks)
+    def __init__(self, blocks: Sequence[Block], groups: int = GROUPS) -> None:
+        self.blocks, self._groups = tuple(blocks), groups
         self.contention = blocks[0].contention
 
     @property
@@ -142,7 +146,7 @@ class Combined:
         return tuple(block.whole for block in self.blocks)
 
     def endings(self, left: Left) -> list[Ending]:
-        """All endings of what is left, those with few ops first."""
+        """All endings of what is left, those with little work first."""
         r = GROUP_OPS
         while r > 1 and self._number(left, r) > ENDINGS:
             r -= 1
@@ -151,7 +155,7 @@ class Combined:
             choices = [_in_order(parts) for parts in choices]
         found = [self._ending(parts) for parts in product(*choices)]
         kept = [each for each in found if each is not None]
-        return sorted(kept, key=lambda ending: (ending.ops, ending.ns))
+        return sorted(kept, key=lambda ending: ending.alone_ns)
 
     def after(self, left: Left, ending: Ending) -> Left:
         """What is left without an ending."""
@@ -166,7 +170,7 @@ class Combined:
 
     def _ending(self, parts: tuple[Part, ...]) -> Ending | None:
         groups = sum(len(part.groups) for part in parts)
-        if not 0 < groups <= GROUPS:
+        if not 0 < groups <= self._groups:
             return None
         longest_ns = max(part.longest_ns for part in parts)
         filled_ns = sum(part.filled_ns for part in parts)

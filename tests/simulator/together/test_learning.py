@@ -1,0 +1,138 @@
+"""Learning for TOP: small, but real."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from heimdall.bench.request_scenario import load_requests
+from heimdall.errors import ConfigError
+from heimdall.simulator.together.actors import OnnxActor, OnnxStager
+from heimdall.simulator.together.device import load_together
+from heimdall.simulator.together.features import graph_of
+from heimdall.simulator.together.networks import network
+from heimdall.simulator.together.policies import block_of
+from heimdall.simulator.together.stages import Combined, cut
+
+torch = pytest.importorskip("torch")
+
+from heimdall.schedulers.top import Task  # noqa: E402
+from heimdall.simulator.learning.agents import Agents, ZScores  # noqa: E402
+from heimdall.simulator.learning.gpg import GpgTraining  # noqa: E402
+from heimdall.simulator.learning.training import train_top  # noqa: E402
+
+
+def blocks(device, name="SqueezeNet"):
+    return [block_of(device, name, index) for index in range(len(network(name).blocks))]
+
+
+def test_the_file_of_the_actors_equals_pytorch(tmp_path):
+    torch.manual_seed(1)
+    task = Task(("a", "b"), (3, 4), 2, samples=3)
+    agents = Agents(task)
+    session = onnxruntime.InferenceSession(agents.onnx(task.state_size, {}))
+    for seed in range(5):
+        state = np.random.default_rng(seed).normal(size=(1, task.state_size)).astype(np.float32)
+        (found,) = session.run(None, {"state": state})
+        expected = agents.act(torch.from_numpy(state)).detach().numpy()
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert expected.shape == (1, 2 + 7)
+
+
+def test_the_file_of_the_cutter_equals_pytorch():
+    made = blocks(load_together("top-a100"))
+    training = GpgTraining(made, 3, 0, 1)
+    graph = graph_of(Combined(made[1:4]))
+    leaves = graph.leaves(graph.combined.whole)
+    session = onnxruntime.InferenceSession(training.net.onnx({}))
+    given = {"features": graph.features, "parents": graph.parents, "leaves": leaves}
+    (found,) = session.run(None, given)
+    expected = training.net.where(training.net.embed(graph, leaves)).detach().numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_where_running_together_does_not_pay_cutting_learns_not_to():
+    nano = load_together("top-nano")
+    made = [*blocks(nano, "SqueezeNet"), *blocks(nano, "Inception-V3")[:12]]
+    training = GpgTraining(made, 2, 1, 200)
+    before = training.score()
+    for _ in training.train():
+        pass
+    assert before > 1.05
+    assert training.score() == pytest.approx(1.0, abs=0.01)  # as one op after the other
+
+
+def test_z_scores_are_of_all_values_so_far():
+    scores, values = ZScores(1), [3.0, 5.0, 10.0]
+    for value in values:
+        last = scores(np.asarray([value]))
+    assert last[0] == pytest.approx((10 - 6) / np.std(values, ddof=1))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    out = tmp_path_factory.mktemp("trained")
+    told = []
+    result = train_top(
+        load_requests("top-resnet-50"), out, steps=40, stage_steps=4, seed=5,
+        progress=lambda *each: told.append(each),
+    )  # fmt: skip
+    return out, result, told
+
+
+def test_a_training_writes_actor_stages_curves_and_a_checkpoint(trained):
+    out, result, told = trained
+    assert {"top-resnet-50.onnx", "top-resnet-50.png", "top-resnet-50.pt",
+            "stages-top-a100.onnx"} == {file.name for file in out.iterdir()}  # fmt: skip
+    assert told[-1] == ("actors", 40, 40)
+    actor = OnnxActor(out / "top-resnet-50.onnx")
+    assert actor.hash == result["actor_sha256"]
+    assert (actor.about.seed, actor.about.steps) == (5, 40)
+    assert actor.about.networks == ("ResNet-50",)
+    stager = OnnxStager(out / actor.about.stages)
+    whole = Combined(blocks(load_together("top-a100"), "ResNet-50")[:2])
+    assert stager.cut(whole) == cut(whole, stager.chooser(whole))[0]
+    json.dumps(result)
+
+
+def test_the_same_seed_learns_the_same(trained, tmp_path):
+    _, result, _ = trained
+    again = train_top(load_requests("top-resnet-50"), tmp_path, steps=40, stage_steps=4, seed=5)
+    assert again["actor_sha256"] == result["actor_sha256"]
+
+
+class EnoughError(Exception):
+    pass
+
+
+def test_a_training_that_was_ended_goes_on_as_if_it_had_not(trained, tmp_path):
+    _, result, _ = trained
+
+    def stop(what, done, total):
+        if what == "actors" and done >= 30:
+            raise EnoughError
+
+    scenario = load_requests("top-resnet-50")
+    how: dict[str, Any] = {"steps": 40, "stage_steps": 4, "seed": 5}
+    with pytest.raises(EnoughError):
+        train_top(scenario, tmp_path, progress=stop, **how)
+    kept = tmp_path / "top-resnet-50.pt"
+    again = train_top(scenario, tmp_path, resume=kept, **how)
+    assert again["actor_sha256"] == result["actor_sha256"]
+    with pytest.raises(ConfigError, match="resume it with the same arguments"):
+        train_top(scenario, tmp_path, resume=kept, **{**how, "seed": 6})
+
+
+def test_a_checkpoint_that_is_none(tmp_path):
+    (tmp_path / "no.pt").write_bytes(b"nothing")
+    with pytest.raises(ConfigError, match=r"training .*no\.pt cannot be read"):
+        train_top(load_requests("top-resnet-50"), tmp_path, resume=tmp_path / "no.pt")
+
+
+def test_a_device_with_nothing_to_learn(tmp_path):
+    with pytest.raises(ConfigError, match="runs one operator at a time: there is nothing to learn"):
+        train_top(load_requests("top-resnet-50"), tmp_path, device="jetson-nano")
