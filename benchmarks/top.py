@@ -31,7 +31,7 @@ _DRAWN = 10  # combined blocks of each size
 
 def throughput(seeds: int, seconds: float | None) -> Iterator[str]:
     """Requests finished a second, how full the GPU was, and the variance of queues in the end."""
-    yield "| scenario | system | finished a second | `top` over it | filled | queue variance, last |"
+    yield "| scenario | system | finished a second | `top` over it | filled | variance, last |"
     yield "|---|---|---|---|---|---|"
     for name in SCENARIOS:
         best = None

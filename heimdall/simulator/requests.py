@@ -185,9 +185,11 @@ class RequestRun:
             self._tell(event)
         if until_ns is not None:
             answered = {each.request for each in self.answered}
-            for request in self._submitted.keys() - answered:
-                model = self._submitted[request][0]
-                self._answer(Drop(NO_JOB, model, WAITED), request, None, WAITED)
+            jobs = {request: job for job, request in self._requests.items()}
+            for request in sorted(self._submitted.keys() - answered):
+                model, _, _ = self._submitted[request]
+                drop = Drop(jobs.get(request, NO_JOB), model, WAITED, request=request)
+                self._answer(drop, request, None, WAITED)
         elif len(self.answered) < len(self._submitted):
             left = len(self._submitted) - len(self.answered)
             raise ConfigError(f"{left} requests were never answered: nothing ran them")
