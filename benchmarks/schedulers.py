@@ -1,8 +1,8 @@
 """Every system on its own ground and on the others': ``python -m benchmarks.schedulers [--write]``.
 
-Simulates the scenarios of SPLIT's and Band's papers under their systems and baselines, and an app
-under all policies, over seeds. ``--write`` renews docs/schedulers.md, whose words, and figures of
-live runs with their commands, are in benchmarks/schedulers.md.
+Simulates the scenarios of SPLIT's, Band's and Pantheon's papers under their systems and baselines,
+and an app under all policies, over seeds. ``--write`` renews docs/schedulers.md, whose words, and
+figures of live runs with their commands, are in benchmarks/schedulers.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from heimdall.system import paths
 
 PAGE = paths.ROOT / "docs" / "schedulers.md"
 TEXT = paths.ROOT / "benchmarks" / "schedulers.md"
-SEEDS = 16  # a quarter of them for an app, whose minute takes seconds
+SEEDS = 16  # a quarter of them for an app and for Pantheon, whose minutes take seconds
 APP = "shopping"
 SPLIT = [f"split-{number}" for number in range(1, 7)]
 SPLIT_SYSTEMS = ("response-ratio", "response-ratio-nosplit", "fcfs", "prema", "rt-a", "max-total")
@@ -45,6 +45,19 @@ APP_SYSTEMS = (
     "shortest",
     "multithread",
 )
+PANTHEON = ("pantheon-traffic", "pantheon-robot", "pantheon-uav")
+PANTHEON_SYSTEMS = (
+    "edf-exits",
+    "edf-exits-noswitch",
+    "edf-exits-noswitch-nopreempt",
+    "edf-exits-noexits",
+    "edf-exits-noexits-nopreempt",
+    "rt-mdl",
+    "rms",
+    "dms",
+)
+PANTHEON_S = 20.0  # of requests, a run
+RATES_HZ = (10, 15, 20, 25)  # as Fig. 15
 MULTIPLIERS = (1, 2, 3, 4, 5)  # as Fig. 18
 BAND_S = 10.0  # of frames, or requests, a run
 Runs = Sequence[Mapping[str, Any]]
@@ -61,7 +74,8 @@ class Simulated:
         """One for each seed."""
         key = f"{scenario} {system} {options}"
         if key not in self._runs:
-            seeds = max(2, self._seeds // 4) if scenario == APP else self._seeds
+            fewer = scenario in (APP, *PANTHEON)
+            seeds = max(2, self._seeds // 4) if fewer else self._seeds
             found = simulate_seeds(scenario, None, system, seeds=seeds, **options)
             self._runs[key] = found["runs"]
         return self._runs[key]
@@ -220,6 +234,66 @@ def noise_of_band(simulated: Simulated) -> str:
     return table(["30% noise in estimates costs", "frames a second", "paper"], rows)
 
 
+# --- Pantheon -------------------------------------------------------------------------------------
+
+
+def missed(run: Mapping[str, Any]) -> float:
+    """Percent of all deadlines."""
+    return float(100 * run["violations"]["slo"])
+
+
+def accurate(run: Mapping[str, Any]) -> float:
+    """Percent of the whole networks' accuracy, missed deadlines counted as none."""
+    return float(100 * run["accuracy"])
+
+
+def misses_of_pantheon(simulated: Simulated) -> str:
+    """Deadlines missed and accuracy kept, by application."""
+    rows = []
+    for system in PANTHEON_SYSTEMS:
+        row = [f"`{system}`"]
+        for scenario in PANTHEON:
+            runs = simulated.runs(scenario, system, seconds=PANTHEON_S)
+            row += [
+                cell(interval([figure(run) for run in runs]), 2) for figure in (missed, accurate)
+            ]
+        rows.append(row)
+    columns = [f"{name}: {what}" for name in PANTHEON for what in ("missed, %", "accuracy, %")]
+    return table(["", *columns], rows)
+
+
+def poisson_of_pantheon(simulated: Simulated) -> str:
+    """Deadlines missed where what is not a detector comes at random."""
+    rows = []
+    for system in ("edf-exits", "rt-mdl", "rms"):
+        for scenario in PANTHEON:
+            row = [f"`{system}`, {scenario}"]
+            for rate_hz in RATES_HZ:
+                random = {"variations": {"poisson_hz": rate_hz}}
+                runs = simulated.runs(scenario, system, seconds=PANTHEON_S, **random)
+                row.append(cell(interval([missed(run) for run in runs]), 2))
+            rows.append(row)
+    return table(["missed, %", *(f"{each} a second" for each in RATES_HZ)], rows)
+
+
+def best_effort_of_pantheon(simulated: Simulated) -> str:
+    """Deadlines missed beside more best effort, and what that gets."""
+    rows = []
+    for rate_hz in (15, 20, 25):
+        asked = {"seconds": PANTHEON_S, "variations": {"best_effort_hz": rate_hz}}
+        row = [str(rate_hz)]
+        for scenario in PANTHEON:
+            runs = simulated.runs(scenario, "edf-exits", **asked)
+            row.append(cell(interval([missed(run) for run in runs]), 2))
+        waits_s = [
+            run["requests"]["AlexNet"]["latency_ms"]["p50"] / 1000
+            for run in simulated.runs("pantheon-robot", "edf-exits", **asked)
+        ]
+        rows.append([*row, cell(interval(waits_s))])
+    columns = [f"{scenario}: missed, %" for scenario in PANTHEON]
+    return table(["best effort a second", *columns, "its p50 on the robot, s"], rows)
+
+
 # --- an app ---------------------------------------------------------------------------------------
 
 
@@ -250,6 +324,9 @@ PARTS: Mapping[str, Callable[[Simulated], str]] = {
     "band_ratios": ratios_of_band,
     "band_slos": slos_of_band,
     "band_noise": noise_of_band,
+    "pantheon_misses": misses_of_pantheon,
+    "pantheon_poisson": poisson_of_pantheon,
+    "pantheon_best_effort": best_effort_of_pantheon,
     "app": an_app,
 }
 

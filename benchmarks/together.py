@@ -94,7 +94,7 @@ def _measure(cores: int, options: argparse.Namespace) -> None:
 def _ratio(alone_s: Sequence[float], together_s: Sequence[float]) -> str:
     ratios = [a / b for a, b in zip(alone_s, together_s, strict=True)]
     low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
-    return f"{middle:.3f} ({low:.2f}-{high:.2f})"
+    return f"{middle:.2f} ({low:.2f}-{high:.2f})"
 
 
 class Jobs:

@@ -2,8 +2,9 @@
 
 DATA is the folder of the Debian package dataset-fashion-mnist. What is written is an ONNX file of
 about 0.2 MB, its batch norms folded and its weights in float16, to which `heimdall exits` adds
-exits. It needs PyTorch (the extra "learn"); one thread, one seed and one version of PyTorch give
-the same file.
+exits. With `--start FILE --size 112` the network of such a file goes on learning from enlarged
+pictures: the same weights are 16 times the work, as measurements of schedulers need it. PyTorch is
+needed (the extra "learn"); one thread, one seed and one version of it give the same file.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from torch.nn import functional
 
 from heimdall.analyzer.exits.data import Pictures, open_dataset
 from heimdall.graph import half
+from heimdall.graph.graph import Graph, load_graph
 from heimdall.system.paths import replace_file
 
 SIZE = 28
@@ -44,6 +46,14 @@ class Normed(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.norm(self.conv(x))
+
+    def restore(self, weights: np.ndarray, bias: np.ndarray) -> None:
+        """Become the one convolution that ``folded`` gave: the norm adds the bias alone."""
+        state = {"conv.weight": weights, "norm.bias": bias, "norm.weight": np.ones_like(bias)}
+        state |= {"norm.running_mean": np.zeros_like(bias)}
+        state |= {"norm.running_var": np.full_like(bias, 1 - self.norm.eps)}
+        found = {name: torch.from_numpy(np.array(array)) for name, array in state.items()}
+        self.load_state_dict(found | {"norm.num_batches_tracked": torch.tensor(0)})
 
     def folded(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights and bias of the one convolution that both are."""
@@ -89,24 +99,50 @@ class Backbone(nn.Module):
         return self.last(x.mean(dim=(2, 3)))
 
 
+def restored(graph: Graph, classes: int) -> Backbone:
+    """The network of a file that ``to_onnx`` made."""
+    network = Backbone(classes)
+    layers = {"stem": network.stem}
+    for number, block in enumerate(network.blocks, 1):
+        layers |= {f"block{number}/first": block.first, f"block{number}/second": block.second}
+        if block.shortcut is not None:
+            layers[f"block{number}/beside"] = block.shortcut
+    for name, layer in layers.items():
+        layer.restore(*(graph.constants[f"{name}/{part}"] for part in ("weight", "bias")))
+    network.last.weight.data = torch.from_numpy(graph.constants["last/weight"].copy())
+    network.last.bias.data = torch.from_numpy(graph.constants["last/bias"].copy())
+    return network
+
+
 def tensors(pictures: Pictures) -> tuple[torch.Tensor, torch.Tensor]:
     """All pictures as (n, 1, 28, 28) in 0..1, and their labels."""
     grey = np.stack([pictures.read(index)[..., 0] for index in range(len(pictures))])
     return torch.from_numpy(grey).float()[:, None] / 255, torch.from_numpy(pictures.labels)
 
 
-def train(network: Backbone, images: torch.Tensor, labels: torch.Tensor, epochs: int) -> None:
-    """Stochastic gradient descent on mirrored and shifted pictures."""
+def train(
+    network: Backbone,
+    images: torch.Tensor,
+    labels: torch.Tensor,
+    epochs: int,
+    *,
+    size: int = SIZE,
+    begun: bool = False,
+) -> None:
+    """Stochastic gradient descent on mirrored and shifted pictures, enlarged to ``size``.
+    ``begun``: from weights that are good already, with batch norms as they are."""
+    rate = RATE / 20 if begun else RATE
     optimiser = torch.optim.SGD(
-        network.parameters(), RATE, MOMENTUM, weight_decay=DECAY, nesterov=True
+        network.parameters(), rate, MOMENTUM, weight_decay=DECAY, nesterov=True
     )
     steps = epochs * -(-len(images) // BATCH)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps)
     for epoch in range(1, epochs + 1):
-        network.train()
+        network.train(not begun)
         began, total = time.monotonic(), 0.0
         for chosen in torch.randperm(len(images)).split(BATCH):
-            loss = functional.cross_entropy(network(varied(images[chosen])), labels[chosen])
+            scores = network(enlarged(varied(images[chosen]), size))
+            loss = functional.cross_entropy(scores, labels[chosen])
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
@@ -126,11 +162,21 @@ def varied(batch: torch.Tensor) -> torch.Tensor:
     return wide[:, :, down : down + SIZE, across : across + SIZE]
 
 
+def enlarged(batch: torch.Tensor, size: int) -> torch.Tensor:
+    """As OpenCV enlarges pictures."""
+    if size == SIZE:
+        return batch
+    return functional.interpolate(batch, (size, size), mode="bilinear", align_corners=False)
+
+
 @torch.no_grad()
-def accuracy(network: Backbone, images: torch.Tensor, labels: torch.Tensor) -> float:
+def accuracy(
+    network: Backbone, images: torch.Tensor, labels: torch.Tensor, size: int = SIZE
+) -> float:
     """Share of pictures that get their label."""
     network.eval()
-    right = [(network(x).argmax(1) == y).sum() for x, y in _batches(images, labels)]
+    pairs = _batches(images, labels)
+    right = [(network(enlarged(x, size)).argmax(1) == y).sum() for x, y in pairs]
     return int(sum(right)) / len(labels)
 
 
@@ -170,7 +216,7 @@ class Writer:
         return made
 
 
-def to_onnx(network: Backbone, classes: tuple[str, ...]) -> onnx.ModelProto:
+def to_onnx(network: Backbone, classes: tuple[str, ...], size: int = SIZE) -> onnx.ModelProto:
     """The network in float16 storage, with its classes in the metadata."""
     writer = Writer()
     x = writer.conv(network.stem, "stem", "image", relu=True)
@@ -184,7 +230,7 @@ def to_onnx(network: Backbone, classes: tuple[str, ...]) -> onnx.ModelProto:
     for part, tensor in (("weight", network.last.weight), ("bias", network.last.bias)):
         writer.weights.append(numpy_helper.from_array(tensor.detach().numpy(), f"last/{part}"))
     writer.add("Gemm", [x, "last/weight", "last/bias"], "scores", transB=1)
-    given = helper.make_tensor_value_info("image", TensorProto.FLOAT, ["n", 1, SIZE, SIZE])
+    given = helper.make_tensor_value_info("image", TensorProto.FLOAT, ["n", 1, size, size])
     made = helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", len(classes)])
     graph = helper.make_graph(writer.nodes, "fashion", [given], [made], writer.weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -200,14 +246,19 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=Path("out") / "fashion_28.onnx")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--start", type=Path, help="go on with the weights of this file")
+    parser.add_argument("--size", type=int, default=SIZE, help="of pictures, enlarged")
+    parser.add_argument("--pictures", type=int, help="learn from so many (default: all)")
     arguments = parser.parse_args()
     torch.manual_seed(arguments.seed)
     torch.set_num_threads(1)
     dataset = open_dataset(arguments.data, arguments.seed)
-    network = Backbone(len(dataset.classes))
-    train(network, *tensors(dataset.train), arguments.epochs)
-    found = accuracy(network, *tensors(dataset.test))
-    content = to_onnx(network, dataset.classes).SerializeToString(deterministic=True)
+    begun, size, classes = arguments.start is not None, arguments.size, len(dataset.classes)
+    network = restored(load_graph(arguments.start), classes) if begun else Backbone(classes)
+    images, labels = (each[: arguments.pictures] for each in tensors(dataset.train))
+    train(network, images, labels, arguments.epochs, size=size, begun=begun)
+    found = accuracy(network, *tensors(dataset.test), size)
+    content = to_onnx(network, dataset.classes, size).SerializeToString(deterministic=True)
     replace_file(arguments.to, content)
     count = sum(each.numel() for each in network.parameters())
     print(

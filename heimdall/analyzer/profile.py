@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from heimdall.analyzer.partition import Chunk, Cut, OpCosts, partition
 from heimdall.analyzer.profiler import Measurement
 from heimdall.engine.base import Engine, Network
+from heimdall.graph.cuts import Held, critical
 from heimdall.graph.graph import Graph
 from heimdall.vocabulary.plans import Exit, StagePlan
 
@@ -64,7 +65,9 @@ class ProfileKey:
 
 @dataclass(frozen=True)
 class OpProfile:
-    """One op: its share of a run of many ops on the GPU (fallback: on the CPU)."""
+    """One op: its share of a run of many ops on the GPU (fallback: on the CPU). ``tensors`` and
+    ``state_bytes``: what is alive before it, of what those before it have made (older profiles
+    have none)."""
 
     name: str
     kind: str
@@ -72,9 +75,11 @@ class OpProfile:
     fallback: bool = False
     flops: int = 0
     bytes: int = 0
+    tensors: int = 0
+    state_bytes: int = 0
 
     def __post_init__(self) -> None:
-        if min(self.ns, self.flops, self.bytes) < 0:
+        if min(self.ns, self.flops, self.bytes, self.tensors, self.state_bytes) < 0:
             raise ValueError(f"a figure of op {self.name!r} is negative")
 
 
@@ -113,8 +118,10 @@ class NetworkProfile:
                 fallback=op.fallback,
                 flops=op.flops,
                 bytes=op.bytes,
+                tensors=state.tensors,
+                state_bytes=state.bytes,
             )
-            for op, ns in zip(network.ops, measured.op_ns, strict=True)
+            for op, ns, state in zip(network.ops, measured.op_ns, network.held(), strict=True)
         )
         return cls(
             model=network.graph.name,
@@ -131,7 +138,18 @@ class NetworkProfile:
     def costs(self) -> OpCosts:
         """What partitioners know. The pool copies input and output, not the processor."""
         op_ns = tuple(op.ns for op in self.ops)
-        return OpCosts(op_ns, tuple(op.fallback for op in self.ops), self.chunk_cost_ns)
+        return OpCosts(
+            op_ns,
+            tuple(op.fallback for op in self.ops),
+            self.chunk_cost_ns,
+            critical=critical(self.states),
+        )
+
+    @property
+    def states(self) -> list[Held]:
+        """What is alive before each op; nothing where an older profile does not tell."""
+        found = [Held(op.tensors, op.state_bytes) for op in self.ops]
+        return found if any(state.tensors for state in found) else []
 
     def partition(self, gap_ns: int, strategy: str = "heimdall", **options: int) -> list[Chunk]:
         """Chunks for a gap; options as in ``partition.partition``."""
@@ -139,13 +157,20 @@ class NetworkProfile:
 
 
 def to_stage_plan(
-    profile: NetworkProfile, cut: Cut, *, tasks: int = 1, exits: Sequence[Exit] = ()
+    profile: NetworkProfile,
+    cut: Cut,
+    *,
+    tasks: int = 1,
+    exits: Sequence[Exit] = (),
+    states: Sequence[Held] = (),
 ) -> StagePlan:
-    """What the coordinator must know of one network. ``exits``: its variants over these ops.
+    """What the coordinator must know of one network. ``exits``: its variants over these ops;
+    ``states``: what is alive before each, if that is known better than by the profile.
 
     ``chunks`` holds the ranges of fallback ops too.
     """
-    costs = profile.costs
+    states = states or profile.states
+    costs = replace(profile.costs, critical=critical(states))
     return StagePlan(
         op_ns=costs.op_ns,
         fallback=costs.fallback,
@@ -154,6 +179,8 @@ def to_stage_plan(
         chunks=cut.of(costs),
         tasks=tasks,
         exits=tuple(exits),
+        state_bytes=tuple(state.bytes for state in states),
+        critical=costs.critical,
     )
 
 

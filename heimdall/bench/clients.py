@@ -14,6 +14,7 @@ from heimdall.errors import HeimdallError
 from heimdall.runtime.telemetry.requests import Outcome
 
 Submit = Callable[[], "Future[Any]"]
+Exits = Mapping[str, tuple[str, float]]  # by output: name and accuracy
 
 
 class Clients(threading.Thread):
@@ -30,11 +31,12 @@ class Clients(threading.Thread):
         submits: Mapping[str, Submit],
         slos_ns: Mapping[str, int | None],
         clock: Callable[[], int] = time.perf_counter_ns,
+        exits: Mapping[str, Exits] | None = None,
     ) -> None:
-        """``submits`` by model: ask once."""
+        """``submits`` by model: ask once. ``exits`` of models that have some: see ``exits_in``."""
         super().__init__(name="clients", daemon=True)
         self._traffic, self._submits, self._slos_ns = traffic, submits, slos_ns
-        self._clock = clock
+        self._clock, self._exits = clock, exits or {}
         self._changed = threading.Condition()
         self._due: list[tuple[int, str]] = []
         self._waiting = 0  # for answers
@@ -78,18 +80,27 @@ class Clients(threading.Thread):
         except HeimdallError as error:
             self._note(model, at_ns, str(error))
             return
-        future.add_done_callback(lambda done: self._note(model, at_ns, _problem(done)))
+        future.add_done_callback(lambda done: self._note(model, at_ns, _problem(done), done))
 
-    def _note(self, model: str, at_ns: int, problem: str) -> None:
+    def _note(self, model: str, at_ns: int, problem: str, done: Future[Any] | None = None) -> None:
         now_ns = self._now_ns()
         finished_ns = None if problem else now_ns
-        outcome = Outcome(model, at_ns, finished_ns, self._slos_ns[model], problem)
+        taken = self._taken(model, None if problem or done is None else done.result())
+        outcome = Outcome(model, at_ns, finished_ns, self._slos_ns[model], problem, *taken)
         with self._changed:
             self.outcomes.append(outcome)
             for name, when_ns in self._traffic.follow(model, not problem, now_ns):
                 heapq.heappush(self._due, (when_ns, name))
             self._waiting -= 1
             self._changed.notify()
+
+    def _taken(self, model: str, outputs: Mapping[str, Any] | None) -> tuple[str, float | None]:
+        """The exit that an answer has come from, and its accuracy."""
+        exits = self._exits.get(model)
+        if not exits:
+            return "", None
+        found = [exit for output, exit in exits.items() if outputs and output in outputs]
+        return found[-1] if found else ("", 0.0)
 
     def _now_ns(self) -> int:
         return self._clock() - self._began_ns

@@ -169,7 +169,9 @@ def describe_passes(
 
 
 def describe_chunks(profile: NetworkProfile, chunks: Sequence[Chunk]) -> list[dict[str, Any]]:
-    """Chunks as ``--json`` prints them; ``end`` is the op after the last."""
+    """Chunks as ``--json`` prints them; ``end`` is the op after the last, ``state_kb`` what is kept
+    of those before where the network stops ahead of it (null: an older profile does not tell)."""
+    states = profile.states
     return [
         {
             "network": profile.model,
@@ -178,6 +180,7 @@ def describe_chunks(profile: NetworkProfile, chunks: Sequence[Chunk]) -> list[di
             "ms": chunk.ns / 1e6,
             "fallback": chunk.fallback,
             "fallback_ops": chunk.fallback_ops,
+            "state_kb": states[chunk.start].bytes / 1000 if states else None,
         }
         for chunk in chunks
     ]

@@ -23,6 +23,7 @@ from heimdall.bench.standin import PREFIX, standin_path
 from heimdall.bench.systems import System
 from heimdall.bench.traffic import Traffic
 from heimdall.errors import ConfigError, unknown
+from heimdall.runtime.models import exits_in
 from heimdall.runtime.session import Session
 from heimdall.runtime.telemetry.figures import SCHEMA
 from heimdall.runtime.telemetry.requests import request_figures, throughput_hz, violations
@@ -121,8 +122,9 @@ def run_requests(
         models = _register(session, scenario, files, slos_ns)
         submits = {name: partial(model.submit, inputs_of(model)) for name, model in models.items()}
         for model in models.values():
-            model.run(inputs_of(model))
-        clients = Clients(traffic, submits, slos_ns)
+            model.run(inputs_of(model), NO_SLO_MS)  # a first run may take long
+        exits = {name: exits_in(model) for name, model in models.items()}
+        clients = Clients(traffic, submits, slos_ns, exits=exits)
         clients.start()
         try:
             session.serve(clients.over)
@@ -132,6 +134,9 @@ def run_requests(
     outcomes = clients.outcomes
     ends_ns = [each.finished_ns for each in outcomes if each.finished_ns is not None]
     seconds = max(ends_ns, default=0) / 1e9
+    requests = request_figures(outcomes, lone_ns)
+    for name, each in requests.items():  # which clients cannot know
+        each["preempted"] = figures.requests[name].preempted
     return {
         "schema": SCHEMA,
         "scenario": scenario.name,
@@ -139,7 +144,7 @@ def run_requests(
         "scheduler": system.scheduler,
         "device": asdict(figures.device),
         "seconds": round(seconds, 3),
-        "requests": request_figures(outcomes, lone_ns),
+        "requests": requests,
         "violations": violations(outcomes, lone_ns),
         "throughput_hz": throughput_hz(outcomes, seconds),
         "processors": {name: asdict(each) for name, each in figures.processors.items()},

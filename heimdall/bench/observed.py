@@ -127,7 +127,9 @@ class Observed:
             self._seen["move",].append(now_ns - self._asked_ns.pop((Move, event.dnn)))
 
     def _chunk_finished(self, now_ns: int, event: ChunkFinished) -> None:
-        chunk = self._chunks.pop(event.job)
+        chunk = self._chunks.pop(event.job, None)
+        if chunk is None:  # it ran together with others, and its own time is not known
+            return
         stage = self.plan(chunk.dnn).stages[chunk.stage]
         profiled_ns = stage.cpu_ns
         if event.processor == GPU:

@@ -119,6 +119,10 @@ class Camera:
             cy=(self.cy + 0.5) * y - 0.5,
         )
 
+    def zoomed(self, times: float) -> Camera:
+        """With a focal length that many times longer."""
+        return replace(self, fx=self.fx * times, fy=self.fy * times)
+
     def pixels(self, points: np.ndarray) -> np.ndarray:
         """Where points (n, 3) before the camera, metres with z > 0, are in the picture: (n, 2)."""
         where = np.asarray(points, np.float64).reshape(-1, 1, 3)

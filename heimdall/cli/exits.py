@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,24 @@ if TYPE_CHECKING:
         show_default=True,
         help="Passes over the pictures, for each exit.",
     ),
+    click.option(
+        "--pictures",
+        type=click.IntRange(1),
+        help="Learn from so many of them; from all by default.",
+    ),
     click.option("--seed", type=int, default=0, show_default=True, help="Of all that is drawn."),
+    click.option(
+        "--max-drop",
+        type=click.FloatRange(0, 100),
+        default=10.0,
+        show_default=True,
+        help="No exit is less accurate than the network by more, in percent (Eq. 3).",
+    ),
+    click.option(
+        "--budget-mb",
+        type=click.FloatRange(0, min_open=True),
+        help="What all weights may take in float32 (Eq. 5); no limit by default.",
+    ),
     click.option(
         "--mean", type=(float,) * 3, metavar="R G B", help="Of the network's input, as 0..1."
     ),
@@ -54,7 +72,10 @@ def exits(
     out: Path | None,
     count: int | None,
     epochs: int,
+    pictures: int | None,
     seed: int,
+    max_drop: float,
+    budget_mb: float | None,
     mean: tuple[float, ...] | None,
     std: tuple[float, ...] | None,
     device: str | None,
@@ -64,14 +85,16 @@ def exits(
     """Give the classifier MODEL early exits, trained on labelled pictures.
 
     Exits are put behind chunks, trained while the rest is frozen, and measured: how often each is
-    right on pictures that it has not seen, and how long it takes on this machine's engine. Needs
-    PyTorch: the extra learn.
+    right on pictures that it has not seen, and how long it takes on this machine's engine. Those
+    are kept that a job is soonest at one of, wherever it is (Pantheon, Eqs. 3-6). Needs PyTorch:
+    the extra learn.
     """
     with console.work(as_json), console.Progress() as progress:
         from heimdall.analyzer.exits import making
         from heimdall.analyzer.exits.data import open_dataset
         from heimdall.analyzer.exits.heads import load_torch
         from heimdall.analyzer.exits.places import check_classifier, places
+        from heimdall.analyzer.exits.written import with_exits
         from heimdall.models.image_input import ImageInput
         from heimdall.runtime.processors import open_processors
         from heimdall.system import softgpu
@@ -82,6 +105,7 @@ def exits(
         check_classifier(graph)
         dataset = open_dataset(data, seed, making.class_names(graph))
         making.check_fits(graph, dataset)
+        dataset = dataset.fewer(pictures, seed)
         chosen = places(graph, count)
         threads = load_torch().get_num_threads()
         prepare = ImageInput(mean=mean or 0.0, std=std or 1.0, fit="stretch")
@@ -89,11 +113,13 @@ def exits(
         heads = making.train_heads(graph, dataset, chosen, recipe, progress)
         made = dict(zip(chosen, heads, strict=True))
         with open_processors(device, softgpu.plan(cores=gpu_cores)) as there:
-            first = making.with_exits(graph, made, dataset)
+            first = with_exits(graph, made, dataset)
             found = making.measure(first, made, dataset, there.gpu, recipe, progress)
             machine = dict(there.gpu.describe())
+        budget = math.inf if budget_mb is None else budget_mb * 1e6
+        kept = making.choose(found, max_drop / 100, budget)
         right = {each.output: each.accuracy for each in found}
-        final = making.with_exits(graph, made, dataset, accuracy=right)
+        final = with_exits(graph, made, dataset, accuracy=right, kept=kept)
         content = final.SerializeToString(deterministic=True)
         if out is not None:
             replace_file(out, content)
@@ -110,7 +136,8 @@ def exits(
         "seed": seed,
         "engine": machine,
         "exits": [
-            _described(each, place) for each, place in zip(found, [*chosen, None], strict=True)
+            _described(each, place) | {"kept": number in kept}
+            for number, (each, place) in enumerate(zip(found, [*chosen, None], strict=True))
         ],
     }
     show(as_json, result, "exits_report")
@@ -125,7 +152,8 @@ def _described(variant: Variant, place: Any) -> dict[str, Any]:
         "delay_ms": variant.delay_ns / 1e6,
         "delay_p10_ms": low / 1e6,
         "delay_p90_ms": high / 1e6,
-        "head_kb": variant.bytes / 1000,
+        "head_kb": variant.head_bytes / 1000,
+        "chunk_kb": variant.chunk_bytes / 1000,
     }
 
 

@@ -77,6 +77,11 @@ def profile_report(result: Mapping[str, Any]) -> list[Table | str]:
     return parts[:-1]
 
 
+def _kept(chunk: Mapping[str, Any]) -> str:
+    kept = chunk["state_kb"]
+    return "-" if kept is None else f"{kept:.0f}"
+
+
 def partition_report(result: Mapping[str, Any]) -> list[Table | str]:
     """Chunks against the gap."""
     gap = result["gap_ms"]
@@ -88,11 +93,12 @@ def partition_report(result: Mapping[str, Any]) -> list[Table | str]:
             chunk["end"] - chunk["start"],
             _ms(chunk["ms"], 2),
             f"{100 * chunk['ms'] / gap:.0f}",
+            _kept(chunk),
             "fallback" if chunk["fallback"] else _bar(chunk["ms"], gap),
         ]
         for number, chunk in enumerate(result["chunks"], 1)
     ]
-    columns = (">chunk", "network", "ops", ">count", ">ms", ">% of the gap", "")
+    columns = (">chunk", "network", "ops", ">count", ">ms", ">% of the gap", ">kept kB", "")
     title = f"{result['model']}: {result['strategy']}, gap {gap:g} ms"
     parts: list[Table | str] = [_table(title, columns, rows)]
     return parts + [f"drawn: {path}" for path in result["pictures"]]
@@ -130,7 +136,7 @@ def _bar(value: float, most: float, width: int = 24) -> str:
 
 def exits_report(result: Mapping[str, Any]) -> list[Table | str]:
     """One line an exit: how often it is right, and when it is there."""
-    columns = ("exit", "after", ">accuracy %", ">ms", ">10th", ">90th", ">head kB")
+    columns = ("exit", "after", ">accuracy %", ">ms", ">10th", ">90th", ">head kB", "kept")
     rows = [
         [
             exit["name"],
@@ -140,6 +146,7 @@ def exits_report(result: Mapping[str, Any]) -> list[Table | str]:
             _ms(exit["delay_p10_ms"], 3),
             _ms(exit["delay_p90_ms"], 3),
             _ms(exit["head_kb"]),
+            "yes" if exit["kept"] else "",
         ]
         for exit in result["exits"]
     ]

@@ -18,6 +18,7 @@ import numpy as np
 from heimdall.engine.exits import Progress
 from heimdall.engine.together import Part, whole_jobs
 from heimdall.errors import DeviceError
+from heimdall.graph.cuts import Held, held
 from heimdall.graph.graph import Graph, Tensor
 from heimdall.vocabulary.enums import Precision
 from heimdall.vocabulary.plans import Exit
@@ -154,6 +155,10 @@ class Network(ABC):
             elapsed_ns += (self.run_fallback if fallback else self.run)(state, start, stop)
             start = stop
         return elapsed_ns
+
+    def held(self) -> list[Held]:
+        """What a job that stops before each op keeps of what it has computed."""
+        return held(self.graph, [op.nodes for op in self.ops])
 
     @property
     def handovers(self) -> Mapping[int, tuple[str, ...]]:

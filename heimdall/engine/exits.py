@@ -51,9 +51,9 @@ def exits_of(declared: Sequence[DeclaredExit], ops: Sequence[Edges]) -> tuple[Ex
 
 def may_skip(exits: Sequence[Exit], start: int, end: int) -> bool:
     """Whether a job may jump over ops ``[start, end)``: whether all are of early exits' heads."""
-    if not exits:
+    if start == end or not exits:
         return start == end
-    return not any(start < last and first < end for first, last in exits[-1].ranges)
+    return start < end and not any(start < last and first < end for first, last in exits[-1].ranges)
 
 
 def is_done(exits: Sequence[Exit], ops: int, end: int) -> bool:

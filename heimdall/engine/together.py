@@ -58,6 +58,9 @@ def _whole(found: Sequence[tuple[int, Part]]) -> Part:
         missing = next(op for op in range(start, end) if op not in places)
         raise ValueError(f"op {missing} of {name} is missing: others after it would run")
     check_range(network.ops, state.position, start, end, exits=network.exits)
+    whole = Part(network, state, ((start, end),))
+    if len(found) == 1:
+        return whole
     needs = network.needs
     for op, place in places.items():
         for other in needs[op]:
@@ -67,7 +70,7 @@ def _whole(found: Sequence[tuple[int, Part]]) -> Part:
                     "of its stage, or a later one (branches that are planned to run together: "
                     "networks from Engine.for_branches)"
                 )
-    return Part(network, state, ((start, end),))
+    return whole
 
 
 def _before(needed: tuple[int, Part], place: tuple[int, Part]) -> bool:

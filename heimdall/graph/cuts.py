@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from heimdall.graph.graph import Graph, Node
 
+_VIEWS = frozenset({"Concat", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+
 
 def alive(graph: Graph, index: int) -> tuple[str, ...]:
     """The cut before node ``index``: what later nodes, or the caller, read of what earlier ones
@@ -49,13 +51,20 @@ class Held(NamedTuple):
 def held(graph: Graph, ops: Sequence[Collection[str]]) -> list[Held]:
     """What is alive before each op, of which each runs the nodes of these names. A node that
     several ops run is done when the last of them is; in between it holds one more, of unknown
-    size."""
+    size. One that no op runs, or that only puts tensors side by side, is another view of what it
+    reads: it is there as soon as that is. The output of an early exit ends its job: nobody holds
+    it."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for op, names in enumerate(ops):
         for name in names:
             first.setdefault(name, op)
             last[name] = op
+    ran = frozenset(last)
+    for node in graph.nodes:
+        if node.name not in ran or node.op_type in _VIEWS:
+            makers = [last[m.name] for name in node.inputs if (m := graph.producers.get(name))]
+            first[node.name] = last[node.name] = max(makers, default=-1)
     tensors, sizes = [0] * (len(ops) + 1), [0] * (len(ops) + 1)
 
     def alive_for(start: int, end: int, size: int) -> None:
@@ -66,16 +75,14 @@ def held(graph: Graph, ops: Sequence[Collection[str]]) -> list[Held]:
             sizes[start] += size
             sizes[end] -= size
 
-    kept = {tensor.name for tensor in graph.outputs}
+    kept = {tensor.name for tensor in graph.outputs} - {each.output for each in graph.exits[:-1]}
     for node in graph.nodes:
-        if node.name not in last:
-            continue
         made = last[node.name] + 1
+        if not made:  # nothing has run for it: it is another view of an input
+            continue
         alive_for(first[node.name] + 1, made, 0)
         for name in filter(None, node.outputs):
-            readers = [
-                last[each.name] for each in graph.consumers.get(name, ()) if each.name in last
-            ]
+            readers = [last[each.name] for each in graph.consumers.get(name, ())]
             until = len(ops) if name in kept else max(readers, default=-1) + 1
             alive_for(made, until, graph.tensors[name].bytes if name in graph.tensors else 0)
     return [

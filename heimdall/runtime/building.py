@@ -253,7 +253,8 @@ class Building:
             in_turn()
         if [op.name for op in profile.ops] != [op.name for op in network.ops]:
             raise DeviceError(f"the ops of {graph.name} are not those that were built: start again")
-        return network, to_stage_plan(profile, self._cut, exits=network.exits)
+        plan = to_stage_plan(profile, self._cut, exits=network.exits, states=network.held())
+        return network, plan
 
     def _hand_over(self, waiting: _Waiting) -> None:
         stages = [stage for stage in waiting.stages if stage is not None]

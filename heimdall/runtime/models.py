@@ -22,6 +22,7 @@ from heimdall.runtime.executor import Result
 from heimdall.runtime.requests import Requests, Tensors
 from heimdall.runtime.served import Served
 from heimdall.runtime.telemetry.requests import Outcome, request_figures
+from heimdall.runtime.telemetry.requests import Progress as JobProgress
 from heimdall.schedulers.expected import StageCosts
 from heimdall.schedulers.utility import utility_for
 from heimdall.system import paths
@@ -40,14 +41,17 @@ _REMEMBERED = 100_000  # answers, for the figures
 class Model:
     """A network that answers requests. See ``Session.register``, which makes it.
 
-    ``inputs`` and ``outputs``: name, shape and type of its tensors. ``submit`` and ``run`` may be
-    called from any thread; it is the session's thread that has to serve meanwhile.
+    ``inputs`` and ``outputs``: name, shape and type of its tensors; ``exits``: what its file says
+    of its early exits, with the output of each: a request that ends there has that output alone.
+    ``submit`` and ``run`` may be called from any thread; it is the session's thread that has to
+    serve meanwhile.
     """
 
     def __init__(self, name: str, graph: Graph, slo_ms: float, priority: str, desk: Desk) -> None:
         self.name, self.slo_ms, self.priority = name, slo_ms, priority
         self.inputs: tuple[Tensor, ...] = graph.inputs
         self.outputs: tuple[Tensor, ...] = graph.outputs
+        self.exits = graph.exits
         self._graph, self._desk = graph, desk
 
     def submit(
@@ -87,6 +91,14 @@ class Model:
         return self._desk.wait(self.submit(inputs, slo_ms, priority=priority), timeout_s)
 
 
+def exits_in(model: Model) -> dict[str, tuple[str, float]]:
+    """Of a model with early exits: by output the exit that makes it, in their order, and its
+    accuracy over the whole network's. Nothing of others."""
+    exits = model.exits
+    whole = exits[-1].accuracy if exits else 0.0
+    return {each.output: (each.name, each.accuracy / whole if whole else 0.0) for each in exits}
+
+
 class Desk:
     """The models that a session serves. It registers them on the session's thread."""
 
@@ -103,8 +115,10 @@ class Desk:
         self._served: dict[str, Served] = {}  # by model
         self._names: dict[tuple[str, str], str] = {}  # by model and priority: the station's
         self._models: dict[str, str] = {}  # the other way round
+        self._plans: dict[str, DnnPlan] = {}  # by the station's names
         self._asked: dict[int, tuple[str, int, int]] = {}  # of requests: the model, when, SLO
         self.answered: deque[Outcome] = deque(maxlen=_REMEMBERED)
+        self._progress = JobProgress()
         self._closed = False
         self._lock = threading.RLock()  # between threads that submit, and one that closes
 
@@ -166,7 +180,7 @@ class Desk:
             queued=True,
         )
         self._names[model.name, priority] = name
-        self._models[name] = model.name
+        self._models[name], self._plans[name] = model.name, plan
         self._requests.add(name, served)
         self._station.board.join(self, [name])
         self._station.keep(plan, served)
@@ -205,16 +219,19 @@ class Desk:
     # --- what the switchboard tells ----------------------------------------------------------
 
     def acted(self, action: Action) -> None:
-        """A request has been answered, or will not be."""
+        """A request runs, has been answered, or will not be."""
         if isinstance(action, Finish):
-            self._note(action.request, self._station.clock(), "")
+            self._note(action, self._station.clock(), "")
         elif isinstance(action, Drop) and not action.again:
-            self._note(action.request, None, action.reason)
+            self._note(action, None, action.reason)
+        self._progress.acted(action)
 
-    def _note(self, request: int | None, finished_ns: int | None, reason: str) -> None:
-        if request is not None and request in self._asked:
-            model, submitted_ns, slo_ns = self._asked.pop(request)
-            self.answered.append(Outcome(model, submitted_ns, finished_ns, slo_ns, reason))
+    def _note(self, action: Finish | Drop, finished_ns: int | None, reason: str) -> None:
+        if action.request is None or action.request not in self._asked:
+            return
+        model, submitted_ns, slo_ns = self._asked.pop(action.request)
+        taken = self._progress.of(action, self._plans[action.dnn])
+        self.answered.append(Outcome(model, submitted_ns, finished_ns, slo_ns, reason, *taken))
 
     def delivered(self, result: Result) -> None:
         """Only apps get results."""

@@ -23,7 +23,7 @@ from heimdall.schedulers import create, kind_of, name_of
 from heimdall.schedulers.queue import QueuePolicy
 from heimdall.system.process import begin_frames
 from heimdall.vocabulary.enums import ChunkMode
-from heimdall.vocabulary.processors import GPU
+from heimdall.vocabulary.processors import CPU, GPU
 
 log = logging.getLogger(__name__)
 
@@ -232,7 +232,13 @@ def _of_requests(options: RunOptions, processors: Processors, policy: Policy) ->
         )
     further = processors.remote is not None or processors.together
     if options.processors is not None or further:
-        rules["processors"] = processors.listed(options.cpu_workers or 1)
+        rules["processors"] = listed = processors.listed(options.cpu_workers or 1)
+        if processors.together and all(each.lanes == 1 for each in listed if each.id != CPU):
+            raise ConfigError(
+                f"{name_of(policy)} runs groups of ops at the same time, and the GPU of this run "
+                "has one lane: choose another policy, or a device with more, such as "
+                "OpenCLEngine(lanes=2)"
+            )
     return rules
 
 

@@ -117,7 +117,7 @@ def _profile(
     ]
     deployment.complete(
         [
-            to_stage_plan(profile, cut, exits=network.exits)
+            to_stage_plan(profile, cut, exits=network.exits, states=network.held())
             for profile, (_, network) in zip(profiles, loaded, strict=True)
         ]
     )

@@ -18,7 +18,7 @@ from heimdall.analyzer.profiler import Progress, measure_whole, no_progress
 from heimdall.analyzer.store import load_or_measure
 from heimdall.engine.base import Engine, Network, Op, State
 from heimdall.graph.costs import node_bytes, node_flops
-from heimdall.graph.cuts import alive
+from heimdall.graph.cuts import alive, critical
 from heimdall.graph.graph import Graph
 from heimdall.runtime.agreement import disagreeing
 from heimdall.vocabulary.plans import Exit, StagePlan
@@ -92,8 +92,7 @@ class Served:
     @property
     def costs(self) -> OpCosts:
         """What partitioners know of its units."""
-        stage = self.stage
-        return OpCosts.of(stage)
+        return OpCosts.of(self.stage)
 
     def partition(self, cut: Cut) -> list[tuple[tuple[int, int], ...]]:
         """The partition of its units, cut another way."""
@@ -247,6 +246,8 @@ def _stage(
         cpu_ns, cost_ns = measure_whole(first.network), 0
         times = {names[0]: _shared(cpu_ns, [op.flops + op.bytes for op in first.network.ops])}
     like = times[names[0]]
+    held = first.network.held()
+    states = [held[op] for op in first.edges[:-1]]
     on = tuple(
         (
             name,
@@ -266,6 +267,8 @@ def _stage(
         chunks=((0, units),),
         on=on if listed else (),
         cut_ns=cut_ns if len(placed) > 1 else (),
+        state_bytes=tuple(state.bytes for state in states),
+        critical=critical(states),
     )
 
 

@@ -4,6 +4,7 @@ run from their first op to their last."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from heimdall.schedulers.base import JobView
 from heimdall.schedulers.in_order import lone_ns
@@ -48,6 +49,10 @@ class RtMdl(RealTime):
         self, ranks: Mapping[str, int] | None = None, variants: Mapping[str, str] | None = None
     ) -> None:
         self._ranks, self._variants = ranks or {}, variants or {}
+
+    def config(self) -> dict[str, Any]:
+        chosen = {"ranks": dict(self._ranks), "variants": dict(self._variants)}
+        return chosen if any(chosen.values()) else {}
 
     def rank(self, job: JobView) -> int:
         return self._ranks.get(job.dnn, job.constraint_ns)

@@ -18,6 +18,7 @@ class StaticPlan(QueuePolicy):
     """
 
     name = "static-plan"
+    together = True
 
     def __init__(self, models: Sequence[str], stages: Stages, *, waits: bool = True) -> None:
         self.models, self.stages, self.waits = tuple(models), stages, waits

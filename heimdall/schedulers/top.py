@@ -104,6 +104,7 @@ class Top(QueuePolicy):
 
     name = "top"
     partition = "blocks"
+    together = True
 
     def __init__(
         self,

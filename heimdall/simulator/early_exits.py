@@ -19,7 +19,7 @@ from pydantic import Field
 from heimdall.simulator.tables import Table
 from heimdall.vocabulary.plans import Exit
 
-WHOLE = "full"  # the variant without an early exit
+WHOLE = "whole"  # the variant without an early exit
 T = TypeVar("T")
 
 

@@ -19,11 +19,12 @@ SECOND = 1_000_000_000
 def play():
     """Play a scenario against ``submit(model)``; returns the traffic and the outcomes."""
 
-    def run(submit, **said: Any):
+    def run(submit, exits=None, **said: Any):
         scenario = RequestScenario.model_validate({"name": "test", "title": "Test", **said})
         traffic = Traffic(scenario)
         submits = {name: lambda name=name: submit(name) for name in scenario.models}
-        clients = Clients(traffic, submits, dict.fromkeys(scenario.models, SECOND))
+        slos = dict.fromkeys(scenario.models, SECOND)
+        clients = Clients(traffic, submits, slos, exits=exits)
         clients.start()
         assert clients.over.wait(30)
         clients.join(30)
@@ -89,3 +90,21 @@ def test_a_closed_loop_goes_round_on_answers_from_another_thread(play):
         traffic, outcomes = play(lambda name: pool.submit(int), frames=5, models=models)
     assert [each.model for each in outcomes].count("b") == 10
     assert len(traffic.frames_ns["a"]) == 5
+
+
+def test_an_answer_says_which_exit_it_came_from(play):
+    answers = iter([{"y1": 0}, {"scores": 0}, {"y1": 0, "scores": 0}, None])
+
+    def submit(name: str) -> Future[Any]:
+        answer = next(answers)
+        return done(answer) if answer else done(error=RequestError("late"))
+
+    exits = {"a": {"y1": ("exit1", 0.8), "scores": ("whole", 1.0)}}
+    _, outcomes = play(submit, exits, **{**OPEN, "requests": 4})
+    taken = [(each.exit, each.accuracy) for each in outcomes]
+    assert taken == [("exit1", 0.8), ("whole", 1.0), ("whole", 1.0), ("", 0.0)]
+
+
+def test_a_model_without_exits_has_no_accuracy(play):
+    _, outcomes = play(lambda name: done({"y": 0}), {"a": {}}, **OPEN)
+    assert {(each.exit, each.accuracy) for each in outcomes} == {("", None)}

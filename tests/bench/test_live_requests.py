@@ -16,6 +16,7 @@ from heimdall.bench.request_scenario import RequestScenario, load_requests
 from heimdall.engine.null import NullEngine
 from heimdall.errors import ConfigError
 from heimdall.graph.graph import Graph
+from tests.engine.networks_with_exits import BACKBONE, HEADS, declared, model
 
 SCENARIO = """
 title = "Two models"
@@ -109,6 +110,44 @@ def test_networks_are_gone_when_the_next_system_runs(scenario):
     finally:
         gc.enable()
     assert after == before
+
+
+@pytest.fixture
+def early(tmp_path: Path) -> RequestScenario:
+    """A model with three exits, of which only the first can be there in time."""
+    save(
+        model([*BACKBONE, *HEADS[0], *HEADS[1]], ["y3", "y1", "y2"], declared()),
+        tmp_path / "e.onnx",
+    )
+    path = tmp_path / "early.toml"
+    path.write_text(
+        """
+title = "Early exits"
+requests = 12
+[models.kind]
+model = "e.onnx"
+event = { process = "periodic", rate_hz = 10 }
+slo_ms = 60
+""",
+        encoding="utf-8",
+    )
+    return load_requests(str(path))
+
+
+def test_exits_are_taken_where_the_whole_network_would_be_late(early):
+    """Ops of 8 ms: the first exit takes 5 of them, the second 12, the whole network 14."""
+    options: dict[str, Any] = {"device": NullEngine(op_ns=8_000_000, sleep=True)}
+    systems = "edf-exits,edf-exits-noexits"
+    found = compare_requests(early, systems, processors=["gpu"], **options)
+    assert found["failures"] == []
+    kind, without = (run["requests"]["kind"] for run in found["systems"].values())
+    assert set(kind["exits"]) == {"first"}
+    assert kind["exits"]["first"] == kind["finished"] > 0
+    late = kind["violations"]["slo"]
+    assert kind["accuracy"] == pytest.approx((1 - late) * 0.5 / 0.9, abs=1e-4)
+    assert set(without["exits"]) <= {"whole"}
+    assert without["accuracy"] == 0
+    assert kind["preempted"] >= 0
 
 
 @pytest.mark.parametrize(

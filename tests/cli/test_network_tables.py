@@ -8,16 +8,16 @@ from tests.cli.printed import cells
 
 def test_chunks_are_bars_and_one_beyond_the_gap_sticks_out(shown):
     chunks = [
-        {"network": "net", "start": 0, "end": 3, "ms": 10.0, "fallback": False},
-        {"network": "net", "start": 3, "end": 4, "ms": 30.0, "fallback": False},
-        {"network": "net", "start": 4, "end": 5, "ms": 1.0, "fallback": True},
+        {"network": "net", "start": 0, "end": 3, "ms": 10.0, "fallback": False, "state_kb": 0.0},
+        {"network": "net", "start": 3, "end": 4, "ms": 30.0, "fallback": False, "state_kb": 40.2},
+        {"network": "net", "start": 4, "end": 5, "ms": 1.0, "fallback": True, "state_kb": None},
     ]
     report = {"model": "net", "strategy": "gap", "gap_ms": 20.0, "chunks": chunks, "pictures": []}
     lines = shown(network_tables.partition_report(report))
     assert lines[0] == "net: gap, gap 20 ms"
-    assert cells(lines, "1")[2:] == ["0-2", "3", "10.00", "50", "#" * 12]
-    assert cells(lines, "2")[2:] == ["3-3", "1", "30.00", "150", "#" * 24 + ">"]
-    assert cells(lines, "3")[-1] == "fallback"
+    assert cells(lines, "1")[2:] == ["0-2", "3", "10.00", "50", "0", "#" * 12]
+    assert cells(lines, "2")[2:] == ["3-3", "1", "30.00", "150", "40", "#" * 24 + ">"]
+    assert cells(lines, "3")[-2:] == ["-", "fallback"]
 
 
 def test_a_pass_is_a_table_with_a_line_an_op(shown):

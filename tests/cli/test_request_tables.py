@@ -38,7 +38,7 @@ def test_early_exits_are_shown_where_there_are_any(shown):
     assert any(line.startswith("scene exits") and "exit1" in line for line in lines)
     assert "accuracy %" in " ".join(lines)
     alone = shown(request_tables.request_summary(simulate("pantheon-uav", None, "rms", seconds=2)))
-    assert any(line.startswith("scene") and "full " in line for line in alone)
+    assert any(line.startswith("scene") and "whole " in line for line in alone)
     plain = shown(request_tables.request_summary(simulate("split-1", None, "fcfs", seconds=5)))
     assert "accuracy" not in " ".join(plain)
 

@@ -7,9 +7,10 @@ import numpy as np
 import onnx.reference
 import pytest
 
-from heimdall.engine import ENGINES, open_engine
+from heimdall.engine import ENGINES, Part, open_engine
 from heimdall.engine.providers import available_providers
 from heimdall.errors import DeviceError, ModelError
+from heimdall.graph.branches import independent_branches
 from heimdall.graph.exits import arrange
 from tests.engine.networks_with_exits import (
     EXITS,
@@ -217,3 +218,43 @@ def test_order_puts_heads_behind_the_backbone_that_they_need():
     assert names.index("y2") < names.index("c4")
     assert names.index("y2") > names.index("c3")
     assert [each.name for each in graph.exits] == NAMES
+
+
+def test_variants_run_together_and_jump_over_heads(engine, network, monkeypatch):
+    """One launch for each range of the longest variant, as a scheduler asks for them."""
+    monkeypatch.setattr(engine, "lanes", 2)
+    planned = engine.for_branches.load(with_exits())
+    for each in (network, planned):
+        jobs = [(exit, each.new_state()) for exit in each.exits]
+        for seed, (_, state) in enumerate(jobs):
+            each.write(state, picture(seed))
+        longest = max(len(exit.ranges) for exit, _ in jobs)
+        for number in range(longest):
+            parts = [
+                Part(each, state, exit.ranges[number : number + 1])
+                for exit, state in jobs
+                if number < len(exit.ranges)
+            ]
+            engine.run_together([parts])
+        for seed, (exit, state) in enumerate(jobs):
+            found, wanted = each.read(state), outcome(network, exit, seed)
+            assert found.keys() == wanted.keys()
+            assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
+
+
+def test_heads_run_beside_the_backbone(engine, monkeypatch):
+    """They are branches like any other: all exits of one job, in one launch."""
+    monkeypatch.setattr(engine, "lanes", 2)
+    planned = engine.for_branches.load(with_exits())
+    stages = independent_branches(planned.needs)
+    state = planned.new_state()
+    for seed in range(3):
+        planned.write(state, picture(seed))
+        engine.run_together([[Part(planned, state, group) for group in s] for s in stages])
+        found = planned.read(state)
+        for exit in planned.exits:
+            for name, value in outcome(planned, exit, seed).items():
+                close = 0 if engine.name in ("opencl", "null") else 1e-5 * np.abs(value).max()
+                np.testing.assert_allclose(found[name], value, rtol=0, atol=close)
+    if engine.name in ("opencl", "null"):
+        assert max(map(len, stages)) > 1

@@ -64,3 +64,10 @@ def test_within_a_node_of_several_ops_nothing_is_critical(graph):
     states = held(graph, [["first"], ["first"], ["second", "third", "last"]])
     assert [state.tensors for state in states] == [0, 1, 1]
     assert states[1].bytes == 0
+
+
+def test_a_node_that_no_op_runs_is_another_view_of_what_it_reads(graph):
+    """As where "last" writes into the memory of the others."""
+    states = held(graph, [["first"], ["second"], ["third"]])
+    assert [state.tensors for state in states] == [0, 1, 2]
+    assert states[2].bytes == 2 * graph.tensors["a"].bytes  # a for "third", and y

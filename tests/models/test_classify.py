@@ -77,25 +77,25 @@ def test_every_exit_of_the_bundled_network_knows_trousers(engine, graph):
 
 
 def test_accuracies_rise_along_the_exits_of_the_bundled_network(graph):
-    *found, whole = (each.accuracy for each in graph.exits)
+    found = [each.accuracy for each in graph.exits]
     assert len(found) > 2
     assert found == sorted(found)
-    assert min(found) > 0.8
-    assert whole > 0.92
+    assert found[0] > 0.8
+    assert found[-1] > 0.92
 
 
 def test_the_bundled_network_computes_what_it_did_without_exits(engine, graph):
     network, alone = engine.load(graph), engine.load(without_heads(graph))
     assert not alone.exits
-    whole = network.exits[-1]
+    whole, last = network.exits[-1], graph.exits[-1].output
     for seed in range(3):
         given = {"image": np.random.default_rng(seed).random((1, 1, 28, 28), np.float32)}
-        wanted = alone.infer(alone.new_state(), given)["scores"]
+        wanted = alone.infer(alone.new_state(), given)[last]
         state = network.new_state()
         network.write(state, given)
         for start, end in whole.ranges:
             network.run(state, start, end)
-        np.testing.assert_array_equal(network.read(state)["scores"], wanted)
+        np.testing.assert_array_equal(network.read(state)[last], wanted)
 
 
 def test_a_decoder_names_the_largest_score_and_its_share():

@@ -13,15 +13,19 @@ from typing import Any
 
 import cv2
 import numpy as np
+import onnx
 import pytest
 
 from heimdall.app import DNN, App
+from heimdall.engine.null import NullEngine
 from heimdall.errors import AppError, ConfigError, DeviceError
+from heimdall.models import ImageInput, Labels
 from heimdall.models.results import Mask
 from heimdall.render.headless import HeadlessSurface
 from heimdall.runtime.session import Session
 from heimdall.system.process import settings
 from heimdall.tracking import Marker, World
+from tests.engine.networks_with_exits import BACKBONE, HEADS, declared, model
 
 SIZE = (320, 180)
 # Without OpenCL: these tests are about what surrounds networks.
@@ -724,3 +728,27 @@ def test_pushed_frames_say_where_the_camera_is_and_each_session_begins_afresh(as
         assert app.world.thread is None
     with Session(app, render=False, **PLAIN):
         assert app.world.thread is None  # nothing is drawn there
+
+
+# --- early exits --------------------------------------------------------------------------------
+
+
+def test_a_dnn_ends_at_an_exit_where_the_whole_network_would_be_late(tmp_path):
+    """Ops of 8 ms: the first exit takes 5 of them, the whole network 14."""
+    file = tmp_path / "early.onnx"
+    nodes = [*BACKBONE, *HEADS[0], *HEADS[1]]
+    onnx.save(model(nodes, ["y3", "y1", "y2"], declared()), file)
+    dnn = DNN(
+        "kind",
+        model=str(file),
+        preprocess=ImageInput(),
+        decode=Labels("abcd"),
+        on_event=True,
+        latency_constraint_ms=60,
+    )
+    engine = NullEngine(op_ns=8_000_000, sleep=True)
+    options: dict[str, Any] = {"device": engine, "offload": False, "build_first": True}
+    with Session([dnn], scheduler="edf-exits", **options) as session:
+        session.push(RED)
+        assert session.wait(session.request("kind"), 20).exit == "first"
+        assert session.summary().dnns["kind"].exits == {"first": 1}

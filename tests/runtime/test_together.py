@@ -13,7 +13,7 @@ from heimdall import Session
 from heimdall.coordinator.replay import replay
 from heimdall.engine.null import NullEngine
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
-from heimdall.errors import DeviceError, ModelError
+from heimdall.errors import ConfigError, DeviceError, ModelError
 from heimdall.graph.branches import independent_branches, node_needs
 from heimdall.graph.graph import load_graph
 from heimdall.runtime import prober
@@ -286,3 +286,8 @@ def test_a_session_runs_what_a_policy_groups(fire, name, tmp_path):
     spans = json.loads(trace.read_text())["traceEvents"]
     rows = {each["tid"] for each in spans if "together" in each.get("args", {})}
     assert len(rows) == 2  # one for each job, side by side
+
+
+def test_a_policy_that_groups_needs_lanes():
+    with pytest.raises(ConfigError, match=r"grouped runs groups .* one lane"):
+        Session(device=NullEngine(lanes=1), scheduler=Grouped).open()

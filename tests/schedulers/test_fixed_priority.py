@@ -53,3 +53,11 @@ def test_rt_mdl_goes_by_the_ranks_and_variants_that_it_was_given(queues):
         queue.insert(policy.place(job, queue, 0), job)
     (assignment,) = policy.select(queues.view(*queue, idle=("gpu",)), 0).assignments
     assert (assignment.job, assignment.variant) == (1, "exit1")
+
+
+def test_what_rt_mdl_was_given_is_part_of_what_a_replay_needs():
+    assert RtMdl({"a": 7}, {"a": "exit1"}).config() == {
+        "ranks": {"a": 7},
+        "variants": {"a": "exit1"},
+    }
+    assert create("rt-mdl").config() == {}

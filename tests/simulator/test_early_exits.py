@@ -37,7 +37,7 @@ def load(tmp_path):
 def test_heads_are_among_the_ops_between_slices(load):
     plan = load().stage("eye", "critical", exits=True)
     names = [each.name for each in plan.exits]
-    assert (names, len(plan.op_ns)) == (["exit1", "exit2", "full"], 14)
+    assert (names, len(plan.op_ns)) == (["exit1", "exit2", "whole"], 14)
     first, second, full = (each.ranges for each in plan.exits)
     head = first[-1][0]
     assert first == ((0, head), (head, head + 1))
@@ -51,7 +51,7 @@ def test_heads_are_among_the_ops_between_slices(load):
 
 def test_without_exits_the_whole_network_is_the_one_variant(load):
     plan = load().stage("eye", "whole")
-    assert [(each.name, each.ranges) for each in plan.exits] == [("full", ((0, 12),))]
+    assert [(each.name, each.ranges) for each in plan.exits] == [("whole", ((0, 12),))]
     assert load().stage("plain", "whole", exits=True).exits == ()
 
 

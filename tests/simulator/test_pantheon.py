@@ -12,8 +12,9 @@ import pytest
 from heimdall.bench.request_scenario import load_requests
 from heimdall.bench.systems import parse_system
 from heimdall.simulator.serving import prepare_requests
+from heimdall.vocabulary.events import Finish, RunChunk
 
-EXTENTS = [(2, 10), pytest.param((5, 60), marks=pytest.mark.slow)]  # seeds, and seconds of each
+EXTENTS = [(2, 5), pytest.param((5, 20), marks=pytest.mark.slow)]  # seeds, and seconds of each
 APPS = ("traffic", "robot", "uav")
 LEAST = 0.0039  # the fewest misses that the paper has: what ours count as where they are fewer
 
@@ -50,7 +51,7 @@ def test_fixed_priorities_miss_ten_times_as_many(extent, app, system):
 
 
 def test_the_scale_of_the_device_is_fitted_to_rms_on_the_robot(extent):
-    assert misses(extent, "robot", "rms") == pytest.approx(0.5, abs=0.02)
+    assert misses(extent, "robot", "rms") == pytest.approx(0.5, abs=0.03)
 
 
 @pytest.mark.parametrize("app", APPS)
@@ -83,9 +84,39 @@ def test_what_was_taken_is_counted(extent):
     assert sum(figures["preempted"] for figures in run["requests"].values()) > 0
     whole = summaries(extent, "robot", "rms")[0]
     assert all(not each["preempted"] for each in whole["requests"].values())
-    assert set(whole["requests"]["age"]["exits"]) == {"full"}
+    assert set(whole["requests"]["age"]["exits"]) == {"whole"}
 
 
 def test_the_search_for_a_fixed_choice_beats_fixed_priorities(extent):
     """RT-mDL's, which hardly misses here, other than in the paper."""
     assert misses(extent, "robot", "rt-mdl") < misses(extent, "robot", "rms")
+
+
+def test_no_op_is_dispatched_twice_and_each_job_runs_its_variant():
+    """Section 3.1.1's order inconsistency cannot happen."""
+    scenario = load_requests("pantheon-traffic")
+    variations = {"poisson_hz": 25}
+    system = parse_system("edf-exits")
+    experiment = prepare_requests(scenario, None, system, seconds=3, variations=variations)
+    run = experiment.begin(seed=1)
+    ran: dict[int, list[int]] = {}
+    finished: list[Finish] = []
+    receive = run.coordinator.receive
+
+    def watched(event, now_ns):
+        actions = receive(event, now_ns)
+        for action in actions:
+            if isinstance(action, RunChunk):
+                ops = range(action.start_op, action.end_op)
+                ran[action.job] = [*ran.get(action.job, []), *ops]
+            elif isinstance(action, Finish):
+                finished.append(action)
+        return actions
+
+    run.coordinator.receive = watched  # type: ignore[method-assign]
+    run.run()
+    assert len({each.exit for each in finished}) > 2
+    for each in finished:
+        exits = {exit.name: exit.ranges for exit in experiment.stages[each.dnn].exits}
+        ops = [op for start, end in exits.get(each.exit, ((0, 11),)) for op in range(start, end)]
+        assert ran[each.job] == ops

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import cv2
@@ -53,6 +53,15 @@ class Dataset:
     classes: tuple[str, ...]
     train: Pictures
     test: Pictures
+
+    def fewer(self, count: int | None, seed: int = 0) -> Dataset:
+        """The same with ``count`` pictures to train with, drawn by the seed; None: with all."""
+        if count is None or count >= len(self.train):
+            return self
+        chosen = np.random.default_rng(seed).permutation(len(self.train))[:count]
+        whole = self.train
+        few = Pictures(whole.labels[chosen], lambda index: whole.read(int(chosen[index])))
+        return replace(self, train=few)
 
 
 def open_dataset(path: str | Path, seed: int = 0, classes: Sequence[str] = ()) -> Dataset:

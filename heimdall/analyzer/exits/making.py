@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
 
 from heimdall.analyzer.exits import features, heads
 from heimdall.analyzer.exits.data import Dataset
 from heimdall.analyzer.exits.heads import Head, Progress
+from heimdall.analyzer.exits.placement import Exit, place
 from heimdall.analyzer.exits.places import Place, check_classifier
+from heimdall.analyzer.exits.written import CLASSES
 from heimdall.engine.base import Engine
 from heimdall.errors import ConfigError
-from heimdall.graph import half
-from heimdall.graph.exits import METADATA, DeclaredExit, order_nodes
 from heimdall.graph.graph import Graph, graph_from_model
 from heimdall.graph.samples import sample_inputs
 from heimdall.models.image_input import ImageInput
 
-WHOLE = "whole"  # the name of the variant without an early exit
-CLASSES = "classes"  # the metadata that name the classes, a JSON list
 ROUNDS = 30  # of measuring delays
 
 
@@ -46,10 +41,12 @@ class Variant:
 
     name: str
     output: str
-    bytes: int  # of what its head adds: weights in float32
-    accuracy: float = 0.0
-    delay_ns: int = 0
-    delays_ns: tuple[int, int] = (0, 0)
+    head_bytes: int  # weights of its head, in float32; of the whole network's end: 0
+    chunk_bytes: int  # of the chunk before it
+    accuracy: float
+    delay_ns: int
+    delays_ns: tuple[int, int]
+    chunk_ns: int  # the chunk before it alone
 
 
 def check_fits(graph: Graph, dataset: Dataset) -> None:
@@ -92,53 +89,6 @@ def train_heads(
     ]
 
 
-def with_exits(
-    graph: Graph,
-    made: Mapping[Place, Head],
-    dataset: Dataset,
-    *,
-    accuracy: Mapping[str, float] | None = None,
-) -> onnx.ModelProto:
-    """The network with a head at each place, its nodes in the order of ``heimdall.graph.exits``.
-
-    ``accuracy`` by output. Where the network's weights are halves, so are those of the heads, and
-    all are kept in float16 (``heimdall.graph.half``).
-    """
-    model = graph.model
-    last = graph.outputs[0].name
-    softmax = graph.producers[last].op_type == "Softmax"
-    outputs = [f"exit{number}" for number in range(1, len(made) + 1)]
-    for output, (place, head) in zip(outputs, made.items(), strict=True):
-        nodes, weights = heads.nodes(head, graph.tensors[place.tensor], output, softmax=softmax)
-        model.graph.node.extend(nodes)
-        model.graph.initializer.extend(weights)
-        shape = (1, len(dataset.classes))
-        value = helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)
-        model.graph.output.append(value)
-    names = [*outputs, WHOLE]
-    declared = [
-        DeclaredExit(name, output, round((accuracy or {}).get(output, 0.0), 4))
-        for name, output in zip(names, [*outputs, last], strict=True)
-    ]
-    metadata = {entry.key: entry.value for entry in model.metadata_props}
-    metadata[METADATA] = json.dumps([vars(each) for each in declared])
-    metadata[CLASSES] = json.dumps(dataset.classes)
-    helper.set_model_props(model, metadata)
-    order_nodes(Path(graph.name), model)
-    del model.graph.value_info[:]  # sizes that readers infer
-    if _in_half(graph):
-        half.narrow(model)
-    onnx.checker.check_model(model)
-    return model
-
-
-def _in_half(graph: Graph) -> bool:
-    weights = [each for each in graph.constants.values() if each.dtype == np.float32]
-    large = [each for each in weights if each.size >= half.LEAST_VALUES]
-    with np.errstate(over="ignore"):
-        return all(np.array_equal(each, each.astype(np.float16)) for each in large)
-
-
 def measure(
     model: onnx.ModelProto,
     made: Mapping[Place, Head],
@@ -152,35 +102,75 @@ def measure(
     graph = graph_from_model(model)
     tell = _telling(progress, "testing the exits")
     right = features.accuracies(model, recipe.prepare, dataset.test, tell, recipe.threads)
-    sizes = [*(head.bytes for head in made.values()), 0]
+    heads_bytes = [*(head.bytes for head in made.values()), 0]
+    times = _delays(graph, engine, progress)
+    chunks_ns = np.median(times[-1], axis=0)  # the whole network runs chunk by chunk
+    found = zip(
+        graph.exits, heads_bytes, _chunk_bytes(graph, list(made)), times, chunks_ns, strict=True
+    )
     return [
         Variant(
-            exit.name,
-            exit.output,
-            size,
-            right[exit.output],
-            int(statistics.median(times)),
-            (int(np.quantile(times, 0.1)), int(np.quantile(times, 0.9))),
+            name=exit.name,
+            output=exit.output,
+            head_bytes=head_bytes,
+            chunk_bytes=chunk_bytes,
+            accuracy=right[exit.output],
+            delay_ns=int(np.median(ranges.sum(axis=1))),
+            delays_ns=(
+                int(np.quantile(ranges.sum(axis=1), 0.1)),
+                int(np.quantile(ranges.sum(axis=1), 0.9)),
+            ),
+            chunk_ns=int(chunk_ns),
         )
-        for exit, size, times in zip(
-            graph.exits, sizes, _delays(graph, engine, progress), strict=True
-        )
+        for exit, head_bytes, chunk_bytes, ranges, chunk_ns in found
     ]
 
 
-def _delays(graph: Graph, engine: Engine, progress: Progress) -> list[list[int]]:
-    """What each exit takes on an engine, in ns, in rounds in which all take turns."""
+def _delays(graph: Graph, engine: Engine, progress: Progress) -> list[np.ndarray]:
+    """What each range of each exit takes on an engine, in ns (rounds, ranges); in each round all
+    exits take turns."""
     network = engine.load(graph)
     state, inputs = network.new_state(), sample_inputs(graph, 0)
-    times: list[list[int]] = [[] for _ in network.exits]
+    times: list[list[list[int]]] = [[] for _ in network.exits]
     tell = _telling(progress, "measuring delays")
     for number in range(ROUNDS + 2):
         for exit, found in zip(network.exits, times, strict=True):
             network.write(state, inputs)
-            found.append(sum(network.run_any(state, start, end) for start, end in exit.ranges))
+            found.append([network.run_any(state, start, end) for start, end in exit.ranges])
         tell(number + 1, ROUNDS + 2)
     network.close()
-    return [each[2:] for each in times]  # the first two warm up
+    return [np.array(each[2:]) for each in times]  # the first two warm up
+
+
+def _chunk_bytes(graph: Graph, chosen: Sequence[Place]) -> list[int]:
+    """The weights of each chunk of the network, in bytes of float32; the last ends the network."""
+    places = {place.tensor: number for number, place in enumerate(chosen)}
+    whole = graph.exits[-1].output
+    found, number, makers = [0] * (len(chosen) + 1), 0, graph.producers
+    own, pending = set[str](), [whole]
+    while pending:
+        node = makers.get(pending.pop())
+        if node is not None and node.name not in own:
+            own.add(node.name)
+            pending += node.inputs
+    for node in graph.nodes:
+        if node.name in own:
+            weights = (graph.constants[n] for n in node.inputs if n in graph.constants)
+            found[number] += sum(each.nbytes for each in weights)
+            number = max([number, *(places[n] + 1 for n in node.outputs if n in places)])
+    return found
+
+
+def choose(found: Sequence[Variant], alpha: float, budget_bytes: float) -> tuple[int, ...]:
+    """Which exits to keep, from 0 (Pantheon, Eqs. 3-6; see ``placement``): none loses more than
+    ``alpha`` of accuracy, and all weights take ``budget_bytes`` at most. Raises ConfigError where
+    that cannot be."""
+    exits = [
+        Exit(each.delay_ns, each.accuracy, each.chunk_bytes, each.head_bytes, each.chunk_ns)
+        for each in found
+    ]
+    (chosen,) = place([exits], alpha, budget_bytes)
+    return chosen.kept
 
 
 def _telling(progress: Progress, what: str) -> Callable[[int, int], None]:

@@ -210,10 +210,11 @@ class Compiled:
             found.append(frozenset(waits))
         return tuple(direct(found))
 
-    def op_ns(self, op: int) -> float:
-        """What an op takes, by what its layer took when it was first run."""
-        layer = self.layer_of[op]
-        return sum(self.taken_ns[layer]) / self.ops_of[layer]
+    @cached_property
+    def until_ns(self) -> list[float]:
+        """What all ops before each one take, and at last all of them, once a state has run."""
+        each_ns = [sum(ns) / ops for ns, ops in zip(self.taken_ns, self.ops_of, strict=True)]
+        return list(accumulate((each_ns[layer] for layer in self.layer_of), initial=0.0))
 
     @cached_property
     def handovers(self) -> dict[int, DeviceCut]:

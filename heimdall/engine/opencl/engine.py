@@ -25,7 +25,7 @@ from heimdall.engine.opencl.device import (
     select,
     traits_of,
 )
-from heimdall.engine.opencl.lanes import Lanes
+from heimdall.engine.opencl.lanes import LEAST_NS, LEAST_SHARED_NS, Lanes
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.lowered import Module
 from heimdall.engine.opencl.network import OpenCLNetwork
@@ -139,7 +139,8 @@ class OpenCLEngine(Engine):
         profiling = (cl.command_queue_properties.PROFILING_ENABLE,) if self.abilities.clock else ()
         open_queue = partial(cl.CommandQueue, self.context, self.device, *profiling)
         self.queue = open_queue()
-        self._lanes = Lanes(self.queue, open_queue)
+        least_ns = LEAST_NS if self.hardware else LEAST_SHARED_NS
+        self._lanes = Lanes(self.queue, open_queue, least_ns)
         self.transfer = Transfer(
             self.context, self.device, self.abilities.ways[0], self.traits.dtype
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
@@ -15,6 +16,12 @@ from heimdall.engine.opencl.state import OpenCLState
 from heimdall.engine.together import Part, deal
 
 AT_ONCE_NS = 1_000_000  # of each lane in turn: none waits until another is enqueued as a whole
+# What the shorter lanes of a stage must have to do: to wait for one another costs 20 to 100 us. On
+# a CPU the cores are all busy with one lane, and those of several save only waits at each layer.
+LEAST_NS, LEAST_SHARED_NS = 100_000, 500_000
+
+
+Sequences = list[list[Part]]  # what each lane runs, one part after the other
 
 
 class Chunk(NamedTuple):
@@ -29,8 +36,12 @@ class Chunk(NamedTuple):
 class Lanes:
     """The first lane is the queue that the engine runs chunks on; others open when needed."""
 
-    def __init__(self, queue: cl.CommandQueue, open_queue: Callable[[], cl.CommandQueue]) -> None:
+    def __init__(
+        self, queue: cl.CommandQueue, open_queue: Callable[[], cl.CommandQueue], least_ns: int
+    ) -> None:
+        """``least_ns``: what is worth a lane."""
         self._queues, self._open = [queue], open_queue
+        self.least_ns = least_ns
 
     def _lane(self, index: int) -> cl.CommandQueue:
         while len(self._queues) <= index:
@@ -50,8 +61,8 @@ class Lanes:
             for state in states:
                 state.in_flight = True
             before: dict[int, cl.Event] = {}
-            for stage in stages:
-                before = self._enqueue(stage, lanes, before, events) or before
+            for sequences in self._dealt(stages, lanes):
+                before = self._enqueue(sequences, before, events) or before
             if before:
                 cl.wait_for_events(list(before.values()))
         except cl.Error as error:
@@ -65,25 +76,32 @@ class Lanes:
         _end(states)
         return events
 
+    def _dealt(self, stages: Sequence[Sequence[Part]], lanes: int) -> Iterator[Sequences]:
+        """Who runs what. A stage of which little could be gained stays on one lane, and with those
+        before and after it that do is as one."""
+        alone: list[Part] = []
+        for stage in stages:
+            costs = [_cost(part) for part in stage]
+            if lanes == 1 or sum(costs) - max(costs, default=0) < self.least_ns:
+                alone += stage
+                continue
+            if alone:
+                yield [alone]
+                alone = []
+            yield [[stage[part] for part in parts] for parts in deal(costs, lanes)]
+        if alone:
+            yield [alone]
+
     def _enqueue(
-        self,
-        stage: Sequence[Part],
-        lanes: int,
-        before: dict[int, cl.Event],
-        events: list[cl.Event],
+        self, sequences: Sequences, before: dict[int, cl.Event], events: list[cl.Event]
     ) -> dict[int, cl.Event]:
         """One stage, behind what was last on each lane ``before``; the same of its own lanes."""
-        costs = [_cost(part) for part in stage]
-        dealt = deal(costs, lanes)
-        loads = [sum(costs[part] for part in parts) for parts in dealt]
-        for lane in range(len(dealt)):
+        for lane in range(len(sequences)):
             if others := [event for index, event in before.items() if index != lane]:
                 cl.enqueue_marker(self._lane(lane), wait_for=others)
+        loads = [sum(map(_cost, parts)) for parts in sequences]
+        chunks = [_chunks(parts, loads, lane) for lane, parts in enumerate(sequences)]
         ended: dict[int, cl.Event] = {}
-        chunks = [
-            _chunks([stage[part] for part in parts], loads[lane], loads)
-            for lane, parts in enumerate(dealt)
-        ]
         for turn in zip_longest(*chunks):
             for lane, chunk in enumerate(turn):
                 if chunk is None:
@@ -95,28 +113,42 @@ class Lanes:
         return ended
 
 
-def _chunks(parts: Sequence[Part], own: float, loads: Sequence[float]) -> Iterator[Chunk]:
+def _chunks(parts: Sequence[Part], loads: Sequence[float], lane: int) -> Iterator[Chunk]:
     """What a lane is given at a time. Lanes with as much to do get on equally fast, so ``loads``
     tell who is done first: the others share the device from then on."""
-    done = 0.0
+    done, others = 0.0, sorted((*loads[:lane], *loads[lane + 1 :]))
+    for network, state, start, end in _ranges(parts):
+        until_ns = network.until_ns
+        while start < end:
+            beside = len(others) - bisect_right(others, done)
+            stop = end
+            if beside:
+                left_ns = min(AT_ONCE_NS, others[-beside] - done)
+                stop = bisect_left(until_ns, until_ns[start] + left_ns, start + 1, end)
+            yield Chunk(state, start, stop, beside)
+            done += until_ns[stop] - until_ns[start]
+            start = stop
+
+
+def _ranges(parts: Sequence[Part]) -> Iterator[tuple[OpenCLNetwork, OpenCLState, int, int]]:
+    """The ranges of some parts in order; what goes on where the one before ended is one with it."""
+    last: tuple[OpenCLNetwork, OpenCLState, int, int] | None = None
     for part in parts:
-        network, state = _job(part)
+        job = _job(part)
         for start, end in part.ranges:
-            first, since = start, done
-            for op in range(start, end):
-                beside = sum(load > done for load in loads) - (own > done)
-                if op == first:
-                    together = beside
-                elif beside != together or done - since >= AT_ONCE_NS:
-                    yield Chunk(state, first, op, together)
-                    first, since, together = op, done, beside
-                done += network.expected_ns(op)
-            yield Chunk(state, first, end, together)
+            if last is not None and (last[1], last[3]) == (job[1], start):
+                last = (*job, last[2], end)
+                continue
+            if last is not None:
+                yield last
+            last = (*job, start, end)
+    if last is not None:
+        yield last
 
 
 def _cost(part: Part) -> float:
-    network, _ = _job(part)
-    return sum(map(network.expected_ns, part.ops))
+    until_ns = _job(part)[0].until_ns
+    return sum(until_ns[end] - until_ns[start] for start, end in part.ranges)
 
 
 def _job(part: Part) -> tuple[OpenCLNetwork, OpenCLState]:

@@ -73,9 +73,11 @@ class OpenCLNetwork(Network):
     def needs(self) -> Sequence[frozenset[int]]:
         return self._compiled.needs
 
-    def expected_ns(self, op: int) -> float:
-        """What an op takes, by what its layer took when it was first run."""
-        return self._compiled.op_ns(op)
+    @property
+    def until_ns(self) -> Sequence[float]:
+        """What all ops before each one take, and what all do, by what layers took when a state was
+        first made."""
+        return self._compiled.until_ns
 
     @property
     def tuned(self) -> bool:

@@ -126,7 +126,10 @@ class RequestSummary:
     """The requests to one model. ``reasons``: why some were dropped; ``violations``: the share that
     was dropped or took longer than a multiple ("2", "4", "8", "20") of ``lone_ms``, what the model
     takes alone, or than its own SLO ("slo"); ``utility``: of answers, 1 at once, 0 at the SLO;
-    ``jitter_ms``: the standard deviation of latencies."""
+    ``jitter_ms``: the standard deviation of latencies; ``accuracy``: what is left of the whole
+    network's, on average, of a model with early exits (a violated SLO counts as nothing right), and
+    how often each of its ``exits`` was taken; ``preempted``: how often a request that had begun had
+    to wait for another one."""
 
     submitted: int
     finished: int
@@ -137,6 +140,9 @@ class RequestSummary:
     jitter_ms: float | None
     latency_ms: Latency
     lone_ms: float | None
+    accuracy: float | None
+    exits: Mapping[str, int]
+    preempted: int
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RequestSummary:

@@ -4,7 +4,7 @@
 ``finding``    targets anywhere in a picture
 ``reference``  pictures whose points have places in the world, found again near a known pose
 ``solve``      a pose from points: robust, refined, with its uncertainty
-``views``      the surroundings, remembered
+``views``      the surroundings, remembered, and found again by ``relocalising``
 ``smooth``     poses without trembling
 ``tracker``    ties them together: frames in, poses out
 

@@ -58,7 +58,7 @@ def refine(
     focal = math.sqrt(camera.fx * camera.fy)
     rotation, translation = pose.rotation, pose.translation
     for step in range(STEPS):
-        residuals, jacobian = _residuals(rotation, translation, points, seen)
+        residuals, jacobian = reprojected(rotation, translation, points, seen)
         if residuals is None or jacobian is None:
             return None
         sizes = np.hypot(*residuals) * focal
@@ -82,7 +82,7 @@ def refine(
 def _judged(
     pose: Pose, points: np.ndarray, seen: np.ndarray, given: np.ndarray, focal: float
 ) -> Fit | None:
-    residuals, jacobian = _residuals(pose.rotation, pose.translation, points, seen)
+    residuals, jacobian = reprojected(pose.rotation, pose.translation, points, seen)
     if residuals is None or jacobian is None or not np.isfinite(residuals).all():
         return None
     sizes = np.hypot(*residuals) * focal
@@ -108,7 +108,7 @@ def _judged(
     return Fit(pose, agree, rms, float(turn), float(place / far))
 
 
-def _residuals(
+def reprojected(
     rotation: np.ndarray, translation: np.ndarray, points: np.ndarray, seen: np.ndarray
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Of x and y of each point (2, n), on the plane z = 1, and their derivatives (2, n, 6) by a

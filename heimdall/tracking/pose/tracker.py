@@ -16,6 +16,7 @@ import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.pose.finding import Finder
+from heimdall.tracking.pose.focal import Focal, zoomed
 from heimdall.tracking.pose.recovery import FOLLOWED_SHARE, Recovery
 from heimdall.tracking.pose.reference import NEAREST_M, SIDE_PX, Seen, register
 from heimdall.tracking.pose.smooth import Smoother
@@ -46,7 +47,8 @@ PLACED_AFTER = 6  # looks that agree on where another target is
 @dataclass(frozen=True, eq=False)
 class Tracking:
     """Of one frame: its ``state`` and ``pose`` (world to camera; while lost the last one, None
-    before the first), smoothed, and ``raw`` as it was measured; how far points were off, pixels."""
+    before the first), smoothed, and ``raw`` as it was measured; how far points were off, pixels;
+    and how many times longer than the guess the ``focal`` length is that they go with."""
 
     sequence: int
     state: str
@@ -54,6 +56,7 @@ class Tracking:
     raw: Pose | None = None
     reprojection_px: float | None = None
     points: int = 0
+    focal: float = 1.0
 
     @property
     def tracked(self) -> bool:
@@ -61,29 +64,44 @@ class Tracking:
         return self.state == TRACKED
 
 
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """What a pose was measured by: ``points`` (n, 3) at ``pixels`` (n, 2), their ``weights``, of
+    how many targets and views (``parts``), and whether that is one target alone (``flat``)."""
+
+    points: np.ndarray
+    pixels: np.ndarray
+    weights: np.ndarray
+    parts: int
+    flat: bool
+
+
 class PoseTracker:
     """Give it frame after frame. One thread only.
 
     The world is that of the first of ``targets``: its middle is the origin, x right, y up, z out
     of it. Others may lie anywhere; where, is found out when both are seen. ``views``: what is
-    remembered of the surroundings (None: nothing is).
+    remembered of the surroundings (None: nothing is). The focal length of a camera that was guessed
+    is found by the targets, if they are ``true``: of the shape that they are said to have.
     """
 
-    def __init__(self, targets: Sequence[Target], views: Views | None = None) -> None:
+    def __init__(
+        self, targets: Sequence[Target], views: Views | None = None, *, true: bool = True
+    ) -> None:
         self._targets: list[Prepared] = prepare(targets)
         self._recovery = Recovery(Finder(self._targets), views)
         self.views = views
         self._places: dict[int, Pose] = {0: Pose(np.eye(3), np.zeros(3))}
         self._sightings: dict[int, list[Pose]] = {}
         self._smooth = Smoother()
+        self._focal = Focal(views.focal if views is not None else 1.0) if true else None
         self._blurred = False
         self._costly = False  # this frame, already
         self._hidden: set[int] = set()  # targets of which nothing was to be seen last
         self._pose: Pose | None = None  # as measured, of the frame before
         self._step: Pose | None = None  # from the frame before that to it
         self._shown: Pose | None = None
-        # of the last measurement: points, pixels, weights, and how many targets and views they are
-        self._last: tuple[np.ndarray, np.ndarray, np.ndarray, int] | None = None
+        self._last: _Measured | None = None
         self._evidence = 0.0  # for the pose against its mirror image
         self._unsure = 0
         self._frames = 0
@@ -110,21 +128,26 @@ class PoseTracker:
         grey = image if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
         at_s = self._frames / 30 if at_s is None else at_s
         self._frames += 1
+        guessed, times = camera, self._focal.times if self._focal and camera.guessed else 1.0
+        camera = guessed.zoomed(times)
         # one or the other: a frame in which following fails has cost enough
         following = self._pose is not None
         fit = self._follow(grey, camera) if following else self._find(grey, camera)
         if fit is None:
             self._lose()
-            return Tracking(sequence, LOST, self._shown)
+            return Tracking(sequence, LOST, self._shown, focal=times)
         self._step = fit.pose.after(self._pose.inverse) if self._pose is not None else None
         self._pose = fit.pose
         self._recovery.saw(grey, camera, fit.pose)
         if self._unsure:
             self._unsure = 0 if abs(self._evidence) > SURE else self._unsure - 1
-            return Tracking(sequence, LOST, self._shown)
+            return Tracking(sequence, LOST, self._shown, focal=times)
         self._learn(grey, camera, fit)
         self._shown = self._smooth(fit.pose, at_s)
-        return Tracking(sequence, TRACKED, self._shown, fit.pose, fit.rms_px, fit.count)
+        found = Tracking(sequence, TRACKED, self._shown, fit.pose, fit.rms_px, fit.count, times)
+        if guessed.guessed:
+            self._calibrate(guessed, fit.pose)
+        return found
 
     def _lose(self) -> None:
         self._pose = self._step = None
@@ -174,7 +197,7 @@ class PoseTracker:
         assert self._last is not None
         if rough.count <= FEW_POINTS:  # one more or less decides
             return True
-        there, then = (each.to_camera(self._last[0]) for each in (guess, rough.pose))
+        there, then = (each.to_camera(self._last.points) for each in (guess, rough.pose))
         if min(there[:, 2].min(), then[:, 2].min()) < NEAREST_M:
             return True
         off = np.linalg.norm(camera.pixels(there) - camera.pixels(then), axis=1)
@@ -204,7 +227,8 @@ class PoseTracker:
             return None
         if not side_px and not _is_known(fit):
             return None
-        self._last = (points, pixels, weights, len(parts))
+        flat = len(parts) == 1 and parts[0][1] == 1.0
+        self._last = _Measured(points, pixels, weights, len(parts), flat)
         return fit
 
     def _seen(
@@ -220,7 +244,7 @@ class PoseTracker:
         if self.views is not None:
             # A target that is seen well says all: what was learnt from it can only be worse.
             well = any(len(seen.points) >= max(8, 0.5 * seen.expected) for seen, _ in parts)
-            helping = 2 - bool(parts) - again - bool(side_px < SIDE_PX and not parts)
+            helping = 1 - again if parts else 1 + (side_px == SIDE_PX)
             for view in () if well else self.views.near(guess, helping):
                 seen = register(grey, camera, view.reference, guess, side_px)
                 if seen is not None and len(seen.points):
@@ -245,7 +269,8 @@ class PoseTracker:
     def _told_apart(self, grey: np.ndarray, camera: Camera, fit: Fit) -> Fit:
         """``fit``, or the pose that looks nearly the same, once that has been better for long."""
         assert self._last is not None
-        points, pixels, weights, parts = self._last
+        points, pixels, weights = self._last.points, self._last.pixels, self._last.weights
+        parts = self._last.parts
         if parts > 1:  # what is not on the same plane says it
             self._evidence = max(self._evidence, SURE + 1)
         if parts > 1 or (not self._unsure and self._frames % 5):
@@ -295,6 +320,21 @@ class PoseTracker:
     def _outlines(self, camera: Camera, pose: Pose) -> np.ndarray | None:
         there = pose.after(self._places[0]).to_camera(self._targets[0].corners * 1.3)
         return camera.pixels(there) if (there[:, 2] > 0.02).all() else None
+
+    def _calibrate(self, guessed: Camera, pose: Pose) -> None:
+        """Find out how long the lens is, and begin anew where it is another."""
+        last, focal = self._last, self._focal
+        if focal is None or last is None or not last.flat:
+            return
+        before = focal.times
+        if not focal.look(guessed, last.points, last.pixels, pose):
+            return
+        self._pose, self._step = zoomed(pose, focal.times / before), None
+        self._smooth.forget()
+        # what was learnt has places by the lens as it was taken to be
+        self._places, self._sightings = {0: self._places[0]}, {}
+        if self.views is not None:
+            self.views.begin_anew(focal.times)
 
     def _place(self, grey: np.ndarray, camera: Camera, pose: Pose) -> None:
         """Find out where further targets are, from several looks that agree."""

@@ -18,8 +18,9 @@ import numpy as np
 from heimdall.capture.lens import Camera, Pose
 from heimdall.errors import ConfigError
 from heimdall.system import paths
-from heimdall.tracking.pose.features import matched
+from heimdall.tracking.pose.finding import halved
 from heimdall.tracking.pose.reference import Reference, Seen, register
+from heimdall.tracking.pose.relocalising import relocalised
 
 POINTS = 260  # of a view, at most
 LEAST_READY = 24
@@ -29,15 +30,14 @@ OFF_PX = 2.0  # of a point from where it should be, in its first view and the ne
 PATIENCE = 120  # frames for a view to become ready
 MOST_VIEWS = 40
 NEAR = 0.35  # radians, and share of the distance: a view is good for so much
-RELOCALISED_PX = 4.0
-LEAST_MATCHES = 14
+AT_ONCE = 4  # views that one frame is compared with
 FORMAT = 1
 
 
 @dataclass(eq=False)
 class View:
-    """``reference`` over the frame at half its size; ``descriptors`` (n, 32) of its points. While
-    it is not ``ready`` places of points are guesses on the target's plane."""
+    """``reference`` over the frame, at half its size if it is large; ``descriptors`` (n, 32) of its
+    points. While it is not ``ready`` places of points are guesses on the target's plane."""
 
     pose: Pose
     reference: Reference
@@ -60,14 +60,22 @@ class View:
 
 
 class Views:
-    """All that is remembered; ``learn`` with each frame whose pose is well known."""
+    """All that is remembered; ``learn`` with each frame whose pose is well known. ``focal``: how
+    many times longer than the guess the lens was found to be by which it was seen."""
 
     def __init__(self) -> None:
+        self.focal = 1.0
         self._views: list[View] = []
         self._finder = cv2.ORB.create(700, 1.25, 5)
+        self._turn = 0
 
     def __len__(self) -> int:
         return sum(each.ready for each in self._views)
+
+    def begin_anew(self, focal: float) -> None:
+        """Forget all: it was seen by another lens than that was taken for."""
+        self._views.clear()
+        self.focal = focal
 
     def near(self, pose: Pose, most: int) -> list[View]:
         """The views that help most at ``pose``."""
@@ -94,19 +102,17 @@ class Views:
     def _new(
         self, grey: np.ndarray, camera: Camera, pose: Pose, taken: np.ndarray | None
     ) -> View | None:
-        size = (grey.shape[1] // 2, grey.shape[0] // 2)
-        small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
+        small, scale = halved(grey)
         open_to = np.full(small.shape, 255, np.uint8)
         if taken is not None:
-            hull = cv2.convexHull((taken / 2).round().astype(np.int32))
+            hull = cv2.convexHull((taken * scale).round().astype(np.int32))
             cv2.fillConvexPoly(open_to, hull, 0)
         keypoints = _spread_out(self._finder.detect(small, open_to), small.shape)
         if len(keypoints) < LEAST_READY:
             return None
         described, descriptors = self._finder.compute(small, keypoints)
         places = np.array([each.pt for each in described])
-        half = camera.scaled(*size)
-        rays = half.rays(places)
+        rays = camera.scaled(*small.shape[::-1]).rays(places)
         far = float(np.linalg.norm(pose.position))
         points = pose.to_world(rays * _depths(rays, pose, far)[:, None])
         reference = Reference(small, places, points, np.zeros(len(places), int))
@@ -120,41 +126,17 @@ class Views:
         return view
 
     def relocalise(self, grey: np.ndarray, camera: Camera) -> Pose | None:
-        """Where the camera is, by features of all views; to be checked."""
+        """Where the camera is, by features of some views, each time of others; to be checked."""
         ready = [each for each in self._views if each.ready]
         if not ready:
             return None
-        size = (grey.shape[1] // 2, grey.shape[0] // 2)
-        small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
-        keypoints, descriptors = self._finder.detectAndCompute(small, None)
-        if descriptors is None:
-            return None
-        pixels = np.array([each.pt for each in keypoints])
-        best: tuple[int, Pose] | None = None
-        for view in ready[self._turn(len(ready)) :][:4]:
-            pairs = matched(descriptors, view.descriptors, view.reference.places)
-            if len(pairs) < LEAST_MATCHES:
-                continue
-            half = camera.scaled(*size)
-            points, seen = view.reference.points[pairs[:, 1]], pixels[pairs[:, 0]]
-            ok, turn, move, agree = cv2.solvePnPRansac(
-                points, seen, half.matrix, half.coefficients, iterationsCount=200,
-                reprojectionError=RELOCALISED_PX, flags=cv2.SOLVEPNP_AP3P,
-            )  # fmt: skip
-            count = 0 if agree is None else len(agree)
-            if ok and count >= LEAST_MATCHES and (best is None or count > best[0]):
-                best = (count, Pose.of(turn, move))
-        return best[1] if best else None
-
-    _next = 0
-
-    def _turn(self, count: int) -> int:
-        self._next = (self._next + 4) % count if count > 4 else 0
-        return self._next
+        self._turn = (self._turn + AT_ONCE) % len(ready) if len(ready) > AT_ONCE else 0
+        views = (ready * 2)[self._turn :][: min(AT_ONCE, len(ready))]
+        return relocalised(self._finder, views, grey, camera)
 
     def save(self, path: Path) -> None:
         """Keep what is ready. Raises ConfigError where that cannot be written."""
-        kept: dict[str, np.ndarray] = {"format": np.array(FORMAT)}
+        kept: dict[str, np.ndarray] = {"format": np.array(FORMAT), "focal": np.array(self.focal)}
         for number, each in enumerate(view for view in self._views if view.ready):
             picture = cv2.imencode(".png", each.reference.picture)[1]
             values = {
@@ -180,8 +162,12 @@ class Views:
             with np.load(path, allow_pickle=False) as kept:
                 if int(kept["format"]) != FORMAT:
                     raise ValueError("of another version")
+                focal = float(kept["focal"]) if "focal" in kept.files else 1.0
+                if not 0 < focal < math.inf:
+                    raise ValueError("its lens is none")
                 count = sum(name.startswith("picture_") for name in kept.files)
                 self._views += [_restored(kept, number) for number in range(count)]
+                self.focal = focal
         except Exception as error:  # zip, numpy and OpenCV each have errors of their own
             raise ConfigError(f"map {path} cannot be read ({error}); delete it") from error
 

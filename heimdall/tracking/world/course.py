@@ -23,11 +23,13 @@ STALE_NS = 200_000_000  # a pose so far before another says nothing about speed
 @dataclass(frozen=True, eq=False)
 class Place:
     """Where the camera is for a frame: as ``tracking`` found it there, or lately; its ``pose`` is
-    that of the frame. ``ahead_ns``: how far it was predicted."""
+    that of the frame. ``ahead_ns``: how far it was predicted. ``focal``: times the guessed focal
+    length."""
 
     pose: Pose | None
     tracked: bool
     ahead_ns: int = 0
+    focal: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +56,15 @@ class Course:
             return Place(None, False)
         newest = before[-1]
         pose, tracked = newest.tracking.pose, newest.tracking.tracked
+        focal = newest.tracking.focal
         ahead_ns = min(at_ns - newest.at_ns, AHEAD_NS)
         if pose is None or not tracked or not ahead_ns:
-            return Place(pose, tracked)
+            return Place(pose, tracked, focal=focal)
         earlier = _earlier(before)
         if earlier is None or earlier.tracking.pose is None:
-            return Place(pose, tracked)
+            return Place(pose, tracked, focal=focal)
         share = ahead_ns / (newest.at_ns - earlier.at_ns)
-        return Place(_onwards(earlier.tracking.pose, pose, share), tracked, ahead_ns)
+        return Place(_onwards(earlier.tracking.pose, pose, share), tracked, ahead_ns, focal)
 
 
 def _earlier(known: list[_Known]) -> _Known | None:
@@ -69,7 +72,8 @@ def _earlier(known: list[_Known]) -> _Known | None:
     newest = known[-1]
     for each in reversed(known[:-1]):
         apart_ns = newest.at_ns - each.at_ns
-        if not each.tracking.tracked or apart_ns > STALE_NS:
+        same = each.tracking.focal == newest.tracking.focal
+        if not each.tracking.tracked or apart_ns > STALE_NS or not same:
             return None
         if apart_ns >= APART_NS:
             return each

@@ -59,7 +59,9 @@ def tracker(
     """Makes what follows that square from this very picture, BGR, on."""
 
     def make() -> PoseTracker:
-        made = PoseTracker([target(image, camera, pose, side)], Views() if remember else None)
+        # its shape follows from the guess: it cannot correct it
+        views = Views() if remember else None
+        made = PoseTracker([target(image, camera, pose, side)], views, true=False)
         made.expect(pose)
         return made
 

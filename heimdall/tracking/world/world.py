@@ -198,7 +198,7 @@ class World:
         self._lost += self._was_tracked and not self.tracked
         self._was_tracked = self.tracked
         pose = self._place.pose or self.pose
-        self._frame, self._camera = frame, frame.camera.at(pose)
+        self._frame, self._camera = frame, frame.camera.zoomed(self._place.focal).at(pose)
         gone_ms = (now_ns - self._shown_ns) / 1e6 if self._shown_ns else 0.0
         self._shown_ns = now_ns
         step = gone_ms / BACK_MS if self.tracked else -gone_ms / GONE_MS

@@ -66,6 +66,17 @@ def test_no_picture_is_in_both_parts_and_the_seed_decides(tmp_path):
     assert content(1)[1] != test
 
 
+def test_fewer_pictures_are_drawn_from_all_classes(tmp_path):
+    found = open_dataset(write_pictures(tmp_path))
+    few = found.fewer(12)
+    assert len(few.train) == 12
+    assert set(few.train.labels) == {0, 1, 2}
+    assert few.test is found.test
+    everything = {found.train.read(i).tobytes(): found.train.labels[i] for i in range(48)}
+    assert all(everything[few.train.read(i).tobytes()] == few.train.labels[i] for i in range(12))
+    assert found.fewer(None) is found.fewer(48) is found
+
+
 def test_classes_come_in_the_order_of_the_model(tmp_path):
     write_pictures(tmp_path)
     assert open_dataset(tmp_path, classes=("flat", "across", "down")).classes[0] == "flat"

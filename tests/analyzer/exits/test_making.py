@@ -12,6 +12,7 @@ from heimdall.analyzer.exits.data import open_dataset
 from heimdall.analyzer.exits.features import accuracies, pooled_features
 from heimdall.analyzer.exits.heads import GRID, WIDTH, Head, load_torch, train
 from heimdall.analyzer.exits.places import places
+from heimdall.analyzer.exits.written import with_exits
 from heimdall.engine.null import NullEngine
 from heimdall.errors import ConfigError, ModelError
 from heimdall.graph import half
@@ -41,7 +42,7 @@ def made_of(graph):
 
 def test_what_is_written_has_the_exits_and_the_backbone_unchanged(dataset):
     graph = small(blocks=3)
-    model = making.with_exits(graph, made_of(graph), dataset, accuracy={"exit1": 0.5})
+    model = with_exits(graph, made_of(graph), dataset, accuracy={"exit1": 0.5})
     found = graph_from_model(model, "stripes")
     assert [each.name for each in found.exits] == ["exit1", "exit2", "exit3", "whole"]
     assert [each.accuracy for each in found.exits] == [0.5, 0, 0, 0]
@@ -56,7 +57,7 @@ def test_a_head_computes_what_it_has_learned(dataset):
     """Against numpy: averages, a convolution, ReLU, averages, a full layer."""
     graph = small(blocks=2)
     place, head = places(graph)[0], random_head()
-    model = making.with_exits(graph, {place: head}, dataset)
+    model = with_exits(graph, {place: head}, dataset)
     model.graph.output.append(onnx.ValueInfoProto(name=place.tensor))
     given = {"image": np.random.default_rng(1).random((1, 1, 16, 16), np.float32)}
     session = ort.InferenceSession(model.SerializeToString())
@@ -72,7 +73,7 @@ def test_a_head_computes_what_it_has_learned(dataset):
 
 def test_heads_end_as_the_network_does(dataset):
     graph = small(blocks=2, softmax=True)
-    model = making.with_exits(graph, made_of(graph), dataset)
+    model = with_exits(graph, made_of(graph), dataset)
     given = {"image": np.zeros((1, 1, 16, 16), np.float32)}
     for scores in ort.InferenceSession(model.SerializeToString()).run(None, given):
         assert scores.sum() == pytest.approx(1, abs=1e-5)
@@ -84,7 +85,7 @@ def test_weights_are_halves_where_the_networks_were(dataset):
     sizes = []
     for source in (stored, classifier(blocks=2)):
         graph = graph_from_model(source, "stripes")
-        model = making.with_exits(graph, made_of(graph), dataset)
+        model = with_exits(graph, made_of(graph), dataset)
         sizes.append(len(model.SerializeToString()))
     assert sizes[0] < 0.65 * sizes[1]
 
@@ -120,15 +121,59 @@ def test_accuracy_is_the_share_of_pictures_that_get_their_label(dataset):
 def test_delays_are_those_of_the_ops_that_each_exit_runs(dataset):
     graph = small(blocks=2)
     made = made_of(graph)
-    model = making.with_exits(graph, made, dataset)
+    model = with_exits(graph, made, dataset)
     recipe = making.Recipe()
     found = making.measure(model, made, dataset, NullEngine(op_ns=1000), recipe, quiet)
     network = NullEngine().load(graph_from_model(model))
     wanted = [1000 * sum(b - a for a, b in exit.ranges) for exit in network.exits]
     assert [each.delay_ns for each in found] == wanted
     assert [each.name for each in found] == ["exit1", "exit2", "whole"]
-    assert found[0].bytes == 4 * (WIDTH * (8 * 9 + 1) + 3 * (WIDTH + 1))
-    assert found[-1].bytes == 0
+    assert found[0].head_bytes == 4 * (WIDTH * (8 * 9 + 1) + 3 * (WIDTH + 1))
+    assert found[-1].head_bytes == 0
+    assert [each.chunk_bytes for each in found] == [4 * 8 * 9, 4 * 8 * 8 * 9, 4 * (8 * 8 * 9 + 24)]
+    chunks = [1000 * (b - a) for a, b in network.exits[-1].ranges]
+    assert [each.chunk_ns for each in found] == chunks
+
+
+def variants(*rows):
+    """Of (accuracy, delay, chunk's bytes)."""
+    return [
+        making.Variant(f"exit{n}", f"y{n}", 10, size, accuracy, delay, (delay, delay), 1)
+        for n, (accuracy, delay, size) in enumerate(rows)
+    ]
+
+
+def test_exits_are_kept_by_accuracy_front_and_memory():
+    rows = (0.5, 10, 100), (0.8, 20, 100), (0.75, 30, 100), (0.9, 40, 100)
+    assert making.choose(variants(*rows), 0.5, 1e9) == (0, 1, 3)  # one beats the third
+    assert making.choose(variants(*rows), 0.15, 1e9) == (1, 3)
+    assert making.choose(variants(*rows), 0.5, 425) == (1, 3)  # room for two heads
+    with pytest.raises(ConfigError, match="budget"):
+        making.choose(variants(*rows), 0.5, 200)
+
+
+def test_the_networks_own_end_goes_where_an_exit_is_as_good(dataset):
+    assert making.choose(variants((0.8, 10, 9), (0.9, 20, 9), (0.89, 30, 9)), 0.2, 1e9) == (0, 1)
+    graph = small(blocks=3)
+    full = with_exits(graph, made_of(graph), dataset)
+    model = with_exits(graph, made_of(graph), dataset, kept=[0, 2])
+    found = graph_from_model(model, "stripes")
+    assert [each.name for each in found.exits] == ["exit1", "exit3"]
+    assert [each.name for each in found.outputs] == ["exit1", "exit3"]
+    assert len(found.nodes) < len(graph_from_model(full, "stripes").nodes)
+    assert "features" not in found.tensors
+    given = {"image": np.random.default_rng(0).random((1, 1, 16, 16), np.float32)}
+    ours, theirs = (ort.InferenceSession(each.SerializeToString()) for each in (model, full))
+    for name in ("exit1", "exit3"):
+        np.testing.assert_array_equal(ours.run([name], given), theirs.run([name], given))
+
+
+def test_one_exit_alone_is_a_network_without_exits(dataset):
+    graph = small(blocks=2)
+    model = with_exits(graph, made_of(graph), dataset, kept=[1])
+    found = graph_from_model(model, "stripes")
+    assert not found.exits
+    assert [each.name for each in found.outputs] == ["exit2"]
 
 
 def test_data_of_another_number_of_classes_are_refused(dataset):
@@ -153,7 +198,7 @@ def test_exits_learn_what_the_backbone_sees(dataset):
     recipe = making.Recipe(epochs=150)  # of one step each
     chosen = places(graph)
     heads = making.train_heads(graph, dataset, chosen, recipe, quiet)
-    model = making.with_exits(graph, dict(zip(chosen, heads, strict=True)), dataset)
+    model = with_exits(graph, dict(zip(chosen, heads, strict=True)), dataset)
     right = accuracies(model, ImageInput(fit="stretch"), dataset.test, quiet)
     assert right["exit1"] > 0.8  # the backbone's own guess, untrained: a third
     assert right["exit3"] > 0.8

@@ -34,7 +34,10 @@ PART = {  # what `make test` runs: a file and what of it
 }
 OPERATORS = ("test_operators.py", "test_conv.py", "test_conv_separable.py", "test_drawn.py")
 KERNELS = (EACH_KERNEL, *OPERATORS, CONTRACT)
-NETWORKS = ("test_whole.py", "test_random_networks.py", "test_network.py", "test_state.py")
+NETWORKS = (
+    *("test_whole.py", "test_random_networks.py", "test_network.py", "test_state.py"),
+    "test_lanes.py",
+)
 WHOLE = {
     "intel": [*KERNELS, *NETWORKS, "test_transfer.py", "test_slices.py", "test_program.py"],
     "rusticl": [*KERNELS, *NETWORKS, "test_transfer.py"],

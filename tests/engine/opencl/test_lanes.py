@@ -46,28 +46,35 @@ def loaded(opened, assets, shared):
     return made
 
 
+@pytest.fixture(scope="module", params=["whatever may", "what pays"])
+def eager(request, opened):
+    """What is spread over lanes."""
+    with pytest.MonkeyPatch.context() as patched:
+        if request.param == "whatever may":
+            patched.setattr(opened._lanes, "least_ns", -1)
+        yield
+
+
 @drawn
 @given(st.lists(st.sampled_from(range(len(BUNDLED))), min_size=1, max_size=4), st.data())
+@pytest.mark.usefixtures("eager")
 def test_any_networks_together_give_what_each_gives_alone(opened, loaded, shared, which, data):
     """One network may be there several times, each time another job."""
     opened.lanes = data.draw(st.integers(1, 3))
     chosen = [loaded[index % len(loaded)] for index in which]
     jobs = [(each, each[0].new_state()) for each in chosen]
-    stages: list[list[list[Part]]] = []  # of each job
+    launches: tuple[list[list[list[Part]]], ...] = ([], [])  # of each job its stages
     for (network, inputs, _), state in jobs:
         network.write(state, inputs)
-        cut = data.draw(st.integers(1, len(network.ops)))
-        found = [*data.draw(legal_stages(network.needs, 0, cut))]
-        if cut < len(network.ops):
-            found.append([((cut, len(network.ops)),)])
-        late = data.draw(st.integers(0, 2))
-        parts = [[Part(network, state, ranges) for ranges in stage] for stage in found]
-        stages.append([[] for _ in range(late)] + parts)
-    turns = itertools.zip_longest(*stages, fillvalue=[])
-    together = [[part for parts in turn for part in parts] for turn in turns]
-    split = data.draw(st.integers(0, len(together)))
-    for several in (together[:split], together[split:]):
-        opened.run_together(several)
+        cut = data.draw(st.integers(0, len(network.ops)))
+        for launch, ends in zip(launches, ((0, cut), (cut, len(network.ops))), strict=True):
+            late = data.draw(st.integers(0, 2))
+            found = data.draw(legal_stages(network.needs, *ends))
+            parts = [[Part(network, state, ranges) for ranges in stage] for stage in found]
+            launch.append([[] for _ in range(late)] + parts)
+    for launch in launches:
+        turns = itertools.zip_longest(*launch, fillvalue=[])
+        opened.run_together([[part for parts in turn for part in parts] for turn in turns])
     for (network, _, wanted), state in jobs:
         assert shared.same(network.read(state), wanted)
 
@@ -133,6 +140,27 @@ def test_an_error_of_any_lane_surfaces_once_nothing_runs(
         assert shared.same(network.read(state), wanted)
 
 
+def test_what_gains_little_stays_on_one_lane(opened, loaded, monkeypatch):
+    network, inputs, _ = loaded[0]
+    stages = independent_branches(network.needs)
+    used = {}
+    for least in (-1, 10**12):
+        monkeypatch.setattr(opened._lanes, "least_ns", least)
+        enqueue, queues = OpenCLState.enqueue, set[cl.CommandQueue]()
+
+        def remember(state, start, end, queue, beside, enqueue=enqueue, queues=queues):
+            queues.add(queue)
+            return enqueue(state, start, end, queue, beside)
+
+        state = network.new_state()
+        network.write(state, inputs)
+        with monkeypatch.context() as patched:
+            patched.setattr(OpenCLState, "enqueue", remember)
+            opened.run_together([[Part(network, state, g) for g in s] for s in stages])
+        used[least] = len(queues)
+    assert used[-1] > 1 == used[10**12]
+
+
 def test_an_error_of_a_command_surfaces(opened, loaded, monkeypatch):
     """What the device reports later, by an event."""
     network, inputs, _ = loaded[0]
@@ -152,8 +180,7 @@ def test_queues_open_when_they_are_needed(engine):
         opened.append(cl.CommandQueue(engine.context, engine.device))
         return opened[-1]
 
-    lanes = Lanes(engine.queue, open_queue)
-    assert lanes.run([], 4) == []
+    assert Lanes(engine.queue, open_queue, 0).run([], 4) == []
     assert not opened
 
 

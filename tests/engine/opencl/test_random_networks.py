@@ -215,8 +215,17 @@ def test_any_network_in_any_chunks(processor, build, shared, channels, size, kin
     network.close()
 
 
+@pytest.fixture(scope="module")
+def eager(processor):
+    """Lanes take what they can, however little is gained."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(processor._lanes, "least_ns", -1)
+        yield
+
+
 @drawn
 @given(*a_network)
+@pytest.mark.usefixtures("eager")
 def test_any_network_in_any_stages(processor, build, shared, channels, size, kinds, data):
     """Branches at the same time, planned for it or not: the same numbers as one after the other."""
     graph, shape = drawn_graph(build, channels, size, kinds, data)

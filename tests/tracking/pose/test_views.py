@@ -47,6 +47,14 @@ def test_views_say_where_the_camera_is(learnt):
         assert metres < 0.02
 
 
+def test_small_pictures_are_remembered_in_full():
+    """Half of 640 pixels would hold too little to be found again by."""
+    views = Views()
+    for pose in tour():
+        views.learn(desk("nothing").taken(pose), STRAIGHT, pose, None)
+    assert views.near(tour()[10], 1)[0].reference.picture.shape == (STRAIGHT.height, STRAIGHT.width)
+
+
 def test_what_shows_nothing_is_not_learnt_and_not_found(learnt):
     plain, views = np.full((360, 640), 120, np.uint8), Views()
     for pose in tour(20):
@@ -58,10 +66,13 @@ def test_what_shows_nothing_is_not_learnt_and_not_found(learnt):
 
 def test_what_was_saved_is_there_again(learnt, tmp_path):
     path = tmp_path / "deep" / "map.npz"
+    learnt.focal = 1.25
     learnt.save(path)
+    learnt.focal = 1.0
     again = Views()
     again.load(path)
     assert len(again) == len(learnt)
+    assert again.focal == 1.25
     one, other = (each.near(tour()[10], 1)[0] for each in (learnt, again))
     assert other.reference.points == pytest.approx(one.reference.points)
     assert np.array_equal(other.reference.picture, one.reference.picture)
