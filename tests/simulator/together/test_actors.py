@@ -21,7 +21,7 @@ from heimdall.simulator.together.policies import task_of
 from heimdall.simulator.together.stages import best_cut, cut
 from tests.simulator.together.test_stages import combined
 
-SCENARIOS = ("top-mixed", "top-inception-v3", "top-resnet-50", "top-squeezenet")
+SCENARIOS = ("top-mixed", "top-240", "top-inception-v3", "top-resnet-50", "top-squeezenet")
 SQUEEZE = "SqueezeNet"
 
 
