@@ -14,6 +14,7 @@ from typing import Any
 
 from heimdall.bench.statistics import Interval, interval
 from heimdall.bench.systems import system_names
+from heimdall.errors import ConfigError
 from heimdall.simulator.seeds import simulate_seeds
 from heimdall.system import paths
 
@@ -60,6 +61,8 @@ PANTHEON_S = 20.0  # of requests, a run
 RATES_HZ = (10, 15, 20, 25)  # as Fig. 15
 MULTIPLIERS = (1, 2, 3, 4, 5)  # as Fig. 18
 BAND_S = 10.0  # of frames, or requests, a run
+TOP = ("top-mixed", "top-240")
+TOP_S = 4.0
 Runs = Sequence[Mapping[str, Any]]
 
 
@@ -74,7 +77,7 @@ class Simulated:
         """One for each seed."""
         key = f"{scenario} {system} {options}"
         if key not in self._runs:
-            fewer = scenario in (APP, *PANTHEON)
+            fewer = scenario in (APP, *PANTHEON, *TOP)
             seeds = max(2, self._seeds // 4) if fewer else self._seeds
             found = simulate_seeds(scenario, None, system, seeds=seeds, **options)
             self._runs[key] = found["runs"]
@@ -316,6 +319,60 @@ def an_app(simulated: Simulated) -> str:
     return table(columns, rows)
 
 
+# --- everything -----------------------------------------------------------------------------------
+
+
+def finished(run: Mapping[str, Any]) -> float:
+    """Requests answered a second."""
+    return float(run["throughput_hz"])
+
+
+# Of each workload: what is said of it, and how it is run.
+WORKLOADS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], float], Mapping[str, Any]]] = {
+    "split-1": ("over 4x, %", violated("4"), {}),
+    "split-6": ("over 4x, %", violated("4"), {}),
+    "band-lifelogging": (
+        "over 2x, %",
+        missed,
+        {"seconds": BAND_S, "variations": {"slo_multiplier": 2}},
+    ),
+    "band-eagleeye": ("frames a second", rounds, {"seconds": BAND_S}),
+    "band-distream": ("frames a second", rounds, {"seconds": BAND_S}),
+    "pantheon-traffic": ("missed, %", missed, {"seconds": PANTHEON_S}),
+    "pantheon-robot": ("missed, %", missed, {"seconds": PANTHEON_S}),
+    "pantheon-uav": ("missed, %", missed, {"seconds": PANTHEON_S}),
+    "top-mixed": ("finished a second", finished, {"seconds": TOP_S}),
+    "top-240": ("finished a second", finished, {"seconds": TOP_S}),
+}
+EVERYBODY = (
+    "max-total",
+    "response-ratio",
+    "lst",
+    "heft",
+    "edf-exits",
+    "top",
+    "static-plan",
+    "rms",
+    "prema",
+    "fcfs",
+)
+
+
+def everything(simulated: Simulated) -> str:
+    """Every system on every workload; a dash where it cannot run it."""
+    rows = []
+    for system in EVERYBODY:
+        row = [f"`{system}`"]
+        for scenario, (_, figure, options) in WORKLOADS.items():
+            try:
+                row.append(simulated.over(figure, scenario, system, **options))
+            except ConfigError:
+                row.append("-")
+        rows.append(row)
+    columns = [f"{scenario}: {what}" for scenario, (what, _, _) in WORKLOADS.items()]
+    return table(["", *columns], rows)
+
+
 PARTS: Mapping[str, Callable[[Simulated], str]] = {
     "split_violations": violations_of_split,
     "split_jitter": jitter_of_split,
@@ -327,6 +384,7 @@ PARTS: Mapping[str, Callable[[Simulated], str]] = {
     "pantheon_misses": misses_of_pantheon,
     "pantheon_poisson": poisson_of_pantheon,
     "pantheon_best_effort": best_effort_of_pantheon,
+    "everything": everything,
     "app": an_app,
 }
 

@@ -14,7 +14,7 @@ from heimdall.bench.live_requests import at_load, measure_alone, run_requests, w
 from heimdall.bench.request_scenario import LONGEST_S, RequestScenario
 from heimdall.bench.runner import MOST_RUNS, SCHEMA, machine, run_all
 from heimdall.bench.statistics import over_runs
-from heimdall.bench.systems import System, parse_systems, queue_names
+from heimdall.bench.systems import System, refuse_planned, parse_systems, queue_names
 from heimdall.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -48,11 +48,7 @@ def compare_requests(
         if not system.coordinated:
             names = ", ".join(queue_names())
             raise ConfigError(f"{system.name} has no queue of requests: choose one of {names}")
-        if system.queueing is not None and system.queueing.together:
-            raise ConfigError(
-                f"{system.name} needs plans that are made for a device's profile: it can be "
-                "simulated (heimdall simulate), not run live"
-            )
+        refuse_planned(system)
     check_number("seconds", seconds, above=0, most=LONGEST_S)
     check_number("runs", runs, least=1, most=MOST_RUNS)
     check_writable("report", report, (".html",))

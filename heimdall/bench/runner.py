@@ -24,7 +24,7 @@ from heimdall.bench.apart import Hearing, run_apart
 from heimdall.bench.live import run_live
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.statistics import over_runs
-from heimdall.bench.systems import System, parse_systems
+from heimdall.bench.systems import System, refuse_planned, parse_systems
 from heimdall.errors import ArgumentError, HeimdallError
 from heimdall.runtime.setup import confinement
 from heimdall.system.cpu import cpu_name
@@ -68,6 +68,8 @@ def compare(
     Raises ConfigError before anything runs when a name or value is wrong.
     """
     chosen = parse_systems(systems)
+    for each in chosen:
+        refuse_planned(each)
     check_number("runs", runs, least=1, most=MOST_RUNS)
     if trace is not None and len(chosen) > 1:
         problem = f"records one system, not {len(chosen)}: name one, or ask for a report"

@@ -201,6 +201,15 @@ def parse_system(name: str) -> System:
     return System(name, scheduler, mode, offload=policy == kept, admission=admission)
 
 
+def refuse_planned(system: System) -> None:
+    """Raise ConfigError for a system that can only be simulated, with requests."""
+    if system.queueing is not None and system.queueing.together:
+        raise ConfigError(
+            f"{system.name} needs plans that are made for models and a device's profile: simulate "
+            "a scenario of requests under it, such as top-mixed"
+        )
+
+
 def _sharing(name: str) -> Sharing | None:
     """What a baseline of that name is; None where it is none."""
     for pattern, sharing in _NUMBERED.items():

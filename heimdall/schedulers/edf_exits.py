@@ -52,18 +52,14 @@ class EdfExits(RealTime):
         if self._came or self._slipped(view, now_ns):
             self._came = False
             self._refresh(view, now_ns)
-        ordered = super().order(view, now_ns)
-        if not self._late:
-            return ordered
-        urgent = real_time(ordered)
+        return self.uninterrupted(self._late_last(view.queue) if self._late else view.queue)
+
+    def _late_last(self, queue: Sequence[JobView]) -> Sequence[JobView]:
+        """Who cannot be in time comes behind those who can, and before best effort."""
+        urgent = real_time(queue)
         late = [job for job in urgent if job.id in self._late]
-        if len(late) == len(urgent):
-            return ordered
-        return [
-            *(job for job in urgent if job.id not in self._late),
-            *late,
-            *ordered[len(urgent) :],
-        ]
+        in_time = [job for job in urgent if job.id not in self._late]
+        return [*in_time, *late, *queue[len(urgent) :]] if in_time else queue
 
     def _slipped(self, view: QueueView, now_ns: int) -> bool:
         """Whether a job that was to be in time would not be, as things are (Eq. 2)."""

@@ -42,11 +42,15 @@ class RealTime(InOrder):
         return "its deadline has passed" if late else ""
 
     def order(self, view: QueueView, now_ns: int) -> Sequence[JobView]:
+        return self.uninterrupted(view.queue)
+
+    def uninterrupted(self, queue: Sequence[JobView]) -> Sequence[JobView]:
+        """Who has begun comes first, where nobody is interrupted."""
         if self.whole_networks:
-            for job in view.queue:
+            for job in queue:
                 if job.executed_ns:
-                    return [job, *(other for other in view.queue if other is not job)]
-        return view.queue
+                    return [job, *(other for other in queue if other is not job)]
+        return queue
 
     def end(self, job: JobView, view: QueueView) -> int:
         if self.whole_networks:

@@ -14,7 +14,7 @@ from heimdall.app.options import MAX_FPS, check_number, check_size
 from heimdall.bench.alone import too_slow_alone
 from heimdall.bench.request_scenario import AnyScenario, load_any
 from heimdall.bench.scenario import Scenario, load_scenario
-from heimdall.bench.systems import System, parse_system
+from heimdall.bench.systems import System, parse_system, refuse_planned
 from heimdall.errors import ArgumentError, ConfigError
 from heimdall.runtime.telemetry.figures import SCHEMA
 from heimdall.runtime.telemetry.trace import Tracer
@@ -198,6 +198,7 @@ def simulated_run(
     tracer: Tracer | None = None,
 ) -> SimulatedRun:
     """A run that has not begun. Raises ConfigError where the system makes no sense."""
+    refuse_planned(system)
     sharing = system.sharing
     if sharing and not sharing.on_gpu and machine.software_gpu:
         raise ConfigError(

@@ -44,7 +44,16 @@ def test_the_same_seed_gives_the_same_run():
     assert first["dnns"] != other["dnns"]
 
 
-@pytest.mark.parametrize("name", system_names())
+PLANNED = ("top", "static-plan", "static-plan-free")
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_a_system_of_plans_is_for_requests(name):
+    with pytest.raises(ConfigError, match=f"{name} needs plans .* top-mixed"):
+        simulate("shopping", "pixel-3-xl", name, seconds=3)
+
+
+@pytest.mark.parametrize("name", [each for each in system_names() if each not in PLANNED])
 def test_every_system_runs(name):
     summary = simulate("shopping", "pixel-3-xl", name, seconds=3)
     assert summary["simulated"]
