@@ -31,12 +31,7 @@ _DRAWN = 10  # combined blocks of each size
 
 def throughput(seeds: int, seconds: float | None) -> Iterator[str]:
     """Requests finished a second, how full the GPU was, and the variance of queues in the end."""
-<<<<<<< HEAD
     yield "| scenario | system | finished a second | `top` over it | filled | variance, last |"
-=======
-    columns = "finished a second", "`top` over it", "filled", "queue variance, last"
-    yield f"| scenario | system | {' | '.join(columns)} |"
->>>>>>> main
     yield "|---|---|---|---|---|---|"
     for name in SCENARIOS:
         best = None
