@@ -14,7 +14,7 @@ from heimdall.bench.live_requests import at_load, measure_alone, run_requests, w
 from heimdall.bench.request_scenario import LONGEST_S, RequestScenario
 from heimdall.bench.runner import MOST_RUNS, SCHEMA, machine, run_all
 from heimdall.bench.statistics import over_runs
-from heimdall.bench.systems import System, refuse_planned, parse_systems, queue_names
+from heimdall.bench.systems import System, parse_systems, queue_names, refuse_planned
 from heimdall.errors import ConfigError
 
 log = logging.getLogger(__name__)

@@ -24,7 +24,7 @@ from heimdall.bench.apart import Hearing, run_apart
 from heimdall.bench.live import run_live
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.statistics import over_runs
-from heimdall.bench.systems import System, refuse_planned, parse_systems
+from heimdall.bench.systems import System, parse_systems, refuse_planned
 from heimdall.errors import ArgumentError, HeimdallError
 from heimdall.runtime.setup import confinement
 from heimdall.system.cpu import cpu_name
