@@ -188,12 +188,18 @@ def _difference(
 
 
 def _peak_bytes() -> int:
+    """The most memory that this process had. Linux' ``ru_maxrss`` counts what its parent had when
+    it was started."""
     try:
         import resource
     except ImportError:  # Windows
         import psutil
 
         return int(psutil.Process().memory_info().peak_wset)
+    status = Path("/proc/self/status")
+    if status.exists():
+        (line,) = (each for each in status.read_text().splitlines() if each.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
         1 if sys.platform == "darwin" else 1024
     )
