@@ -17,6 +17,7 @@ from pathlib import Path
 import onnx
 
 from heimdall.graph import half
+from heimdall.graph.outputs import keep_outputs
 from heimdall.system.paths import replace_file
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,24 +60,6 @@ def store(network: Stored, model: onnx.ModelProto) -> float:
         )
     onnx.checker.check_model(model)
     return moved
-
-
-def keep_outputs(model: onnx.ModelProto, outputs: tuple[str, ...]) -> None:
-    """Leave out the other outputs, and what only they need."""
-    graph = model.graph
-    needed, nodes = set(outputs), []
-    for node in reversed(graph.node):
-        if needed.intersection(node.output):
-            needed.update(node.input)
-            nodes.append(node)
-    kept = {
-        "node": nodes[::-1],
-        "initializer": [item for item in graph.initializer if item.name in needed],
-        "output": [value for value in graph.output if value.name in outputs],
-    }
-    for name, values in kept.items():
-        graph.ClearField(name)
-        getattr(graph, name).extend(values)
 
 
 def main() -> None:

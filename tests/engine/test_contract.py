@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.engine import ENGINES, Engine, Part, open_engine
-from heimdall.engine.providers import PROVIDERS, ProviderEngine, available_providers
+from heimdall.engine.providers import PROVIDERS, ProviderEngine
 from heimdall.errors import ConfigError, DeviceError, ModelError
 from heimdall.graph.branches import independent_branches
 from heimdall.graph.graph import graph_from_model
@@ -24,18 +24,9 @@ DECLARED = {
 TOLERANCE = 1e-3  # of the largest value; engines may fuse and reorder sums
 
 
-GPU_PROVIDERS = tuple(available_providers())  # of the onnxruntime that is installed
-
-
-@pytest.fixture(scope="module", params=[*ENGINES, *GPU_PROVIDERS])
-def engine(request):
-    options = {"provider": request.param} if request.param in GPU_PROVIDERS else {}
-    try:
-        opened = open_engine("provider" if options else request.param, **options)
-    except DeviceError as error:
-        pytest.skip(f"no {request.param} engine here: {error}")
-    yield opened
-    opened.close()
+@pytest.fixture(scope="module")
+def engine(every_engine):
+    return every_engine
 
 
 @pytest.fixture(scope="module")

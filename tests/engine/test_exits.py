@@ -7,9 +7,8 @@ import numpy as np
 import onnx.reference
 import pytest
 
-from heimdall.engine import ENGINES, Part, open_engine
-from heimdall.engine.providers import available_providers
-from heimdall.errors import DeviceError, ModelError
+from heimdall.engine import Part
+from heimdall.errors import ModelError
 from heimdall.graph.branches import independent_branches
 from heimdall.graph.exits import arrange
 from tests.engine.networks_with_exits import (
@@ -20,19 +19,12 @@ from tests.engine.networks_with_exits import (
     without_exits,
 )
 
-GPU_PROVIDERS = tuple(available_providers())
 NAMES = [name for name, _, _ in EXITS]
 
 
-@pytest.fixture(scope="module", params=[*ENGINES, *GPU_PROVIDERS])
-def engine(request):
-    options = {"provider": request.param} if request.param in GPU_PROVIDERS else {}
-    try:
-        opened = open_engine("provider" if options else request.param, **options)
-    except DeviceError as error:
-        pytest.skip(f"no {request.param} engine here: {error}")
-    yield opened
-    opened.close()
+@pytest.fixture(scope="module")
+def engine(every_engine):
+    return every_engine
 
 
 @pytest.fixture(scope="module")

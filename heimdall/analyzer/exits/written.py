@@ -17,6 +17,7 @@ from heimdall.analyzer.exits.places import Place
 from heimdall.graph import half
 from heimdall.graph.exits import METADATA, DeclaredExit, order_nodes
 from heimdall.graph.graph import Graph
+from heimdall.graph.outputs import keep_outputs
 
 WHOLE = "whole"  # the name of the variant without an early exit
 CLASSES = "classes"  # the metadata that name the classes, a JSON list
@@ -54,7 +55,7 @@ def with_exits(
     ]
     if kept is not None:
         declared = [declared[number] for number in kept]
-        _keep_outputs(model, [each.output for each in declared])
+        keep_outputs(model, [each.output for each in declared])
     metadata = {entry.key: entry.value for entry in model.metadata_props}
     if len(declared) > 1:
         metadata[METADATA] = json.dumps([vars(each) for each in declared])
@@ -66,23 +67,6 @@ def with_exits(
         half.narrow(model)
     onnx.checker.check_model(model)
     return model
-
-
-def _keep_outputs(model: onnx.ModelProto, outputs: Sequence[str]) -> None:
-    """Leave out the other outputs, and what only they need."""
-    graph, needed, nodes = model.graph, set(outputs), list[onnx.NodeProto]()
-    for node in reversed(graph.node):
-        if needed.intersection(node.output):
-            needed.update(node.input)
-            nodes.append(node)
-    kept = {
-        "node": nodes[::-1],
-        "initializer": [item for item in graph.initializer if item.name in needed],
-        "output": [value for value in graph.output if value.name in outputs],
-    }
-    for name, values in kept.items():
-        graph.ClearField(name)
-        getattr(graph, name).extend(values)
 
 
 def _in_half(graph: Graph) -> bool:
