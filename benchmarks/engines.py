@@ -35,7 +35,7 @@ from heimdall.analyzer.profiler import measure_ops
 from heimdall.bench import inspection
 from heimdall.bench.check import GAP_NS
 from heimdall.bench.in_turns import Runs, drawn, timed, turn, wait_for_quiet
-from heimdall.engine.base import Network
+from heimdall.engine.network import Network
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.graph.graph import Graph, load_graph
 from heimdall.graph.samples import sample_inputs

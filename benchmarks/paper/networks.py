@@ -27,7 +27,7 @@ from heimdall.bench.runner import FailedSystemError
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.workload import as_app
 from heimdall.capture import open_source
-from heimdall.engine.base import Network, State
+from heimdall.engine.network import Network, State
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.graph.costs import node_flops
 from heimdall.graph.graph import Graph

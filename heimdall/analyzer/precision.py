@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from heimdall.engine.base import Engine, Network, State
+from heimdall.engine.base import Engine
+from heimdall.engine.network import Network, State
 from heimdall.graph.graph import Graph
 from heimdall.graph.samples import sample_inputs
 from heimdall.system import findings, paths

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields, replace
 
 from heimdall.analyzer.partition import Chunk, Cut, OpCosts, partition
 from heimdall.analyzer.profiler import Measurement
-from heimdall.engine.base import Engine, Network
+from heimdall.engine.base import Engine
+from heimdall.engine.network import Network
 from heimdall.graph.cuts import Held, critical
 from heimdall.graph.graph import Graph
 from heimdall.vocabulary.plans import Exit, StagePlan

@@ -16,7 +16,7 @@ from itertools import accumulate, compress, pairwise
 import numpy as np
 
 from heimdall.analyzer.partition import OpCosts, partition
-from heimdall.engine.base import Network, State
+from heimdall.engine.network import Network, State
 from heimdall.graph.samples import sample_inputs
 
 BATCHES = 3

@@ -21,7 +21,8 @@ from heimdall.analyzer.profiler import (
     measure_whole,
     no_progress,
 )
-from heimdall.engine.base import Engine, Network
+from heimdall.engine.base import Engine
+from heimdall.engine.network import Network
 from heimdall.graph.graph import Graph
 from heimdall.system import paths
 

@@ -14,7 +14,8 @@ import numpy as np
 from heimdall.analyzer.partition import OpCosts, partition
 from heimdall.analyzer.precision import engine_for
 from heimdall.analyzer.profiler import measure_ops
-from heimdall.engine.base import Engine, Network, State
+from heimdall.engine.base import Engine
+from heimdall.engine.network import Network, State
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.errors import DeviceError, HeimdallError
 from heimdall.graph.graph import Graph, load_graph

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from heimdall.engine.base import Network, State
+from heimdall.engine.network import Network, State
 
 TURN_S = 0.06  # inferences in a row: the first finds the caches of another engine
 TURN_RUNS = 3  # at least

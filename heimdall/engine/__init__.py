@@ -10,7 +10,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from heimdall.engine.base import Engine, Memory, Network, Op, State
+from heimdall.engine.base import Engine
+from heimdall.engine.network import Memory, Network, Op, State
 from heimdall.engine.together import Part
 from heimdall.system.registry import Registry
 

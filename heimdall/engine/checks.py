@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from heimdall.engine.exits import Progress, computed, may_skip
+from heimdall.engine.network import Op
 from heimdall.errors import ModelError
 from heimdall.graph.graph import Graph, Node, Tensor
 from heimdall.vocabulary.plans import Exit
-
-if TYPE_CHECKING:
-    from heimdall.engine.base import Op
 
 
 def check_inputs(graph: Graph, given: Mapping[str, np.ndarray]) -> None:

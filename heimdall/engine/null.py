@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from heimdall.engine.base import Engine, LoadProgress, Network, Op, State
+from heimdall.engine.base import Engine, LoadProgress
 from heimdall.engine.checks import (
     check_forced,
     check_inputs,
@@ -21,6 +21,7 @@ from heimdall.engine.checks import (
     is_forced,
 )
 from heimdall.engine.exits import exits_of
+from heimdall.engine.network import Network, Op, State
 from heimdall.engine.together import Part, deal, whole_jobs
 from heimdall.graph.branches import node_needs
 from heimdall.graph.costs import node_bytes, node_flops
@@ -82,7 +83,7 @@ class NullEngine(Engine):
         return NullNetwork(self, graph, ops)
 
     def run_together(self, stages: Sequence[Sequence[Part]]) -> int:
-        jobs = whole_jobs(self, stages)
+        jobs = whole_jobs(self.runs, stages)
         elapsed_ns = self.chunk_cost_ns
         for stage in stages:
             costs = [sum(self.op_ns(part.network.ops[op]) for op in part.ops) for part in stage]

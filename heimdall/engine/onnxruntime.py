@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-from heimdall.engine.base import Engine, LoadProgress, Network, Op, State
+from heimdall.engine.base import Engine, LoadProgress
 from heimdall.engine.checks import (
     check_forced,
     check_inputs,
@@ -23,6 +23,7 @@ from heimdall.engine.checks import (
     is_forced,
 )
 from heimdall.engine.exits import exits_of
+from heimdall.engine.network import Network, Op, State
 from heimdall.engine.segments import SegmentedNetwork
 from heimdall.engine.submodels import PROVIDERS, Splitter, in_order, session_options
 from heimdall.errors import ConfigError, ModelError

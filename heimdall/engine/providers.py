@@ -13,8 +13,9 @@ from functools import partial
 import onnx
 import onnxruntime as ort
 
-from heimdall.engine.base import Engine, LoadProgress, Network, Op
+from heimdall.engine.base import Engine, LoadProgress
 from heimdall.engine.checks import check_forced, is_forced
+from heimdall.engine.network import Network, Op
 from heimdall.engine.onnxruntime import OnnxRuntimeNetwork
 from heimdall.engine.submodels import PROVIDERS as CPU_ONLY
 from heimdall.engine.submodels import session_options

@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from heimdall.engine.base import Engine, LoadProgress, Network, Op, State
+from heimdall.engine.base import Engine, LoadProgress
 from heimdall.engine.checks import check_forced, check_inputs, check_range
+from heimdall.engine.network import Network, Op, State
 from heimdall.errors import ArgumentError, ConfigError, DeviceError, ModelError
 from heimdall.graph.costs import node_flops
 from heimdall.graph.graph import Graph, Tensor

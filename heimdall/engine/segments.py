@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from heimdall.engine.base import Network, Op, State
 from heimdall.engine.checks import check_inputs, check_range
 from heimdall.engine.fallback import FallbackOps
+from heimdall.engine.network import Network, Op, State
 from heimdall.graph.costs import node_bytes, node_flops
 from heimdall.graph.cuts import between
 from heimdall.graph.graph import Graph

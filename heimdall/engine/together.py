@@ -3,14 +3,11 @@ what an engine is asked for, and whether that can be."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from heimdall.engine.checks import check_range
-
-if TYPE_CHECKING:
-    from heimdall.engine.base import Engine, Network, State
+from heimdall.engine.network import Network, State
 
 
 @dataclass(frozen=True)
@@ -26,15 +23,15 @@ class Part:
         return [op for start, end in self.ranges for op in range(start, end)]
 
 
-def whole_jobs(engine: Engine, stages: Sequence[Sequence[Part]]) -> list[Part]:
-    """What all parts have of each job, as one range.
+def whole_jobs(runs: Callable[[Network], bool], stages: Sequence[Sequence[Part]]) -> list[Part]:
+    """What all parts have of each job, as one range; ``runs``: the engine's own.
 
     Raises ValueError as ``Engine.run_together`` does.
     """
     jobs: dict[int, list[tuple[int, Part]]] = {}
     for number, stage in enumerate(stages):
         for part in stage:
-            if not engine.runs(part.network):
+            if not runs(part.network):
                 raise ValueError(f"{part.network.graph.name} is loaded by another engine")
             jobs.setdefault(id(part.state), []).append((number, part))
     return [_whole(found) for found in jobs.values()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from heimdall.graph.graph import Graph
+from heimdall.vocabulary.ranges import as_ranges
 
 Needs = Sequence[Collection[int]]
 Range = tuple[int, int]  # half-open
@@ -49,7 +50,7 @@ def independent_branches(needs: Needs) -> Stages:
     before = ancestors(needs)
     stages: list[tuple[tuple[Range, ...], ...]] = []
     for start, end in _in_series(before):
-        groups = tuple(_ranges(group) for group in _parallel(needs, start, end))
+        groups = tuple(as_ranges(group) for group in _parallel(needs, start, end))
         if len(groups) == 1 and stages and len(stages[-1]) == 1:
             stages[-1] = (((stages[-1][0][0][0], end),),)  # a chain goes on: nothing to wait for
         else:
@@ -81,13 +82,3 @@ def _parallel(needs: Needs, start: int, end: int) -> list[list[int]]:
                 group |= dict.fromkeys(joined, joined)
     found = {id(each): each for each in group.values()}
     return sorted(map(sorted, found.values()))
-
-
-def _ranges(ops: Sequence[int]) -> tuple[Range, ...]:
-    ranges: list[Range] = []
-    for op in ops:
-        if ranges and ranges[-1][1] == op:
-            ranges[-1] = ranges[-1][0], op + 1
-        else:
-            ranges.append((op, op + 1))
-    return tuple(ranges)

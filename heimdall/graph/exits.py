@@ -17,6 +17,7 @@ from pathlib import Path
 import onnx
 
 from heimdall.errors import ModelError
+from heimdall.vocabulary.ranges import as_ranges
 
 METADATA = "heimdall_exits"
 _SHAPE = 'a JSON list of {"name": ..., "output": ..., "accuracy": 0..1}, the whole network last'
@@ -124,17 +125,6 @@ def _ancestors(ops: Sequence[Edges], makers: dict[str, int], output: str) -> set
             found.add(op)
             pending += ops[op][0]
     return found
-
-
-def as_ranges(places: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Rising numbers as half-open ranges."""
-    found: list[tuple[int, int]] = []
-    for place in places:
-        if found and found[-1][1] == place:
-            found[-1] = found[-1][0], place + 1
-        else:
-            found.append((place, place + 1))
-    return tuple(found)
 
 
 def order_nodes(path: Path, model: onnx.ModelProto) -> tuple[DeclaredExit, ...]:

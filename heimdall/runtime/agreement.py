@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from heimdall.engine.base import Network, State
+from heimdall.engine.network import Network, State
 from heimdall.graph.graph import Graph
 from heimdall.graph.samples import sample_inputs
 

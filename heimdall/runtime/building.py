@@ -24,7 +24,8 @@ from heimdall.analyzer.partition import Cut
 from heimdall.analyzer.precision import engine_for
 from heimdall.analyzer.profile import NetworkProfile, to_stage_plan
 from heimdall.analyzer.profile_file import from_json
-from heimdall.engine.base import Engine, Network
+from heimdall.engine.base import Engine
+from heimdall.engine.network import Network
 from heimdall.errors import DeviceError, HeimdallError
 from heimdall.models.base import Network as Declared
 from heimdall.system.child import Outcome, watch

@@ -14,7 +14,8 @@ import numpy as np
 from heimdall.analyzer.partition import Cut
 from heimdall.analyzer.profile import recut
 from heimdall.app import DNN
-from heimdall.engine.base import Engine, Network, State
+from heimdall.engine.base import Engine
+from heimdall.engine.network import Network, State
 from heimdall.graph.graph import Graph
 from heimdall.models.base import Pipeline
 from heimdall.schedulers.utility import utility_for

@@ -63,7 +63,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from heimdall.capture import Frame
-    from heimdall.engine.base import Engine, Network, State
+    from heimdall.engine.base import Engine
+    from heimdall.engine.network import Network, State
     from heimdall.runtime.telemetry.spans import Spans
 
 

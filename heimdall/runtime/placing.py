@@ -11,7 +11,8 @@ from heimdall.analyzer.profile import to_stage_plan
 from heimdall.analyzer.profiler import Progress
 from heimdall.analyzer.store import load_or_measure
 from heimdall.app.options import RunOptions
-from heimdall.engine.base import Engine, Network
+from heimdall.engine.base import Engine
+from heimdall.engine.network import Network
 from heimdall.runtime.building import Building
 from heimdall.runtime.deployment import Deployment
 from heimdall.runtime.processors import Processors

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from heimdall.engine.base import State
 from heimdall.engine.exits import may_skip
+from heimdall.engine.network import State
 from heimdall.errors import AppError, ModelError, RequestError
 from heimdall.runtime.parts import Parts
 from heimdall.runtime.prober import Prober

@@ -16,7 +16,8 @@ from heimdall.analyzer.partition import Cut, OpCosts
 from heimdall.analyzer.profile import NetworkProfile
 from heimdall.analyzer.profiler import Progress, measure_whole, no_progress
 from heimdall.analyzer.store import load_or_measure
-from heimdall.engine.base import Engine, Network, Op, State
+from heimdall.engine.base import Engine
+from heimdall.engine.network import Network, Op, State
 from heimdall.graph.costs import node_bytes, node_flops
 from heimdall.graph.cuts import alive, critical
 from heimdall.graph.graph import Graph

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from typing import NamedTuple
 
-from heimdall.engine.base import Engine, State
+from heimdall.engine.base import Engine
+from heimdall.engine.network import State
 from heimdall.engine.together import Part
 from heimdall.runtime.served import Placed
 from heimdall.vocabulary.events import Group, RunChunk, RunTogether

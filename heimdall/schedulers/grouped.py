@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from heimdall.schedulers.base import Assignment, JobView
+from heimdall.vocabulary.ranges import as_ranges
 
 Group = tuple[int, tuple[int, ...]]  # the number of a member of a plan, and its ops
 Stages = Sequence[Sequence[Group]]
@@ -25,22 +26,11 @@ def assignments(
     for groups in stages:
         kept = [(member, ops) for member, ops in groups if member in jobs]
         for number, (member, ops) in enumerate(kept, 1):
-            ranges = ranges_of(ops)
+            ranges = as_ranges(ops)
             end_op = ranges[-1][1]
             found.append(Assignment(jobs[member].id, end_op, processor, "", number, stage, ranges))
         stage += bool(kept)
     return tuple(found)
-
-
-def ranges_of(ops: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Half-open ranges of ops in their order."""
-    ranges: list[tuple[int, int]] = []
-    for op in ops:
-        if ranges and ranges[-1][1] == op:
-            ranges[-1] = ranges[-1][0], op + 1
-        else:
-            ranges.append((op, op + 1))
-    return tuple(ranges)
 
 
 def variance(counts: Sequence[float]) -> float:

@@ -61,7 +61,7 @@ def test_a_stage_takes_as_long_as_its_longest_lane(engine, job):
 def test_what_all_parts_have_of_a_job_is_one_range(engine, job):
     fork, long, short = job(((0, 1),), ((1, 3),), ((3, 4),))
     (other,) = job(((0, 2), (2, 5)))
-    jobs = whole_jobs(engine, [[fork, other], [short, long]])
+    jobs = whole_jobs(engine.runs, [[fork, other], [short, long]])
     assert [each.ranges for each in jobs] == [((0, 4),), ((0, 5),)]
 
 

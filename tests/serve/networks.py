@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from heimdall.engine.base import Network
+from heimdall.engine.network import Network
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.errors import AppError
 from heimdall.graph.graph import graph_from_model

@@ -14,7 +14,8 @@ from heimdall.bench.in_turns import Range, Runs
 from heimdall.bench.inspection import load_networks
 from heimdall.bench.judge.networks import bundled
 from heimdall.engine import open_engine
-from heimdall.engine.base import Engine, Network
+from heimdall.engine.base import Engine
+from heimdall.engine.network import Network
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.engine.providers import available_providers
 from heimdall.errors import DeviceError, HeimdallError

@@ -10,8 +10,8 @@ from itertools import accumulate, count
 import numpy as np
 import pyopencl as cl
 
-from heimdall.engine.base import Memory, Op
 from heimdall.engine.fallback import FallbackOps
+from heimdall.engine.network import Memory, Op
 from heimdall.engine.opencl.constants import uploader
 from heimdall.engine.opencl.cost import cost
 from heimdall.engine.opencl.device import explain

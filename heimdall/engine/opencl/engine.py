@@ -12,7 +12,8 @@ from weakref import WeakValueDictionary
 
 import pyopencl as cl
 
-from heimdall.engine.base import Engine, LoadProgress, Network, PassOp, Tried
+from heimdall.engine.base import Engine, LoadProgress, PassOp, Tried
+from heimdall.engine.network import Network
 from heimdall.engine.opencl.abilities import Abilities
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import (
@@ -167,7 +168,7 @@ class OpenCLEngine(Engine):
         return isinstance(network, OpenCLNetwork) and network.loaded_in(self.context)
 
     def run_together(self, stages: Sequence[Sequence[Part]]) -> int:
-        jobs = whole_jobs(self, stages)
+        jobs = whole_jobs(self.runs, stages)
         began_ns = time.perf_counter_ns()
         events = self._lanes.run(stages, self.lanes)
         waited_ns = time.perf_counter_ns() - began_ns

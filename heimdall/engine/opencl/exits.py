@@ -12,8 +12,9 @@ from itertools import accumulate
 from heimdall.engine.opencl.lowered import Module
 from heimdall.engine.opencl.placed import PlacedOp
 from heimdall.engine.opencl.verify import BrokenModuleError
-from heimdall.graph.exits import Arranged, arrange, as_ranges
+from heimdall.graph.exits import Arranged, arrange
 from heimdall.vocabulary.plans import Exit
+from heimdall.vocabulary.ranges import as_ranges
 
 
 def heads_of(module: Module) -> dict[int, int]:

@@ -10,8 +10,9 @@ from itertools import count
 import numpy as np
 import pyopencl as cl
 
-from heimdall.engine.base import LoadProgress, Memory, Network, State
+from heimdall.engine.base import LoadProgress
 from heimdall.engine.checks import check_inputs, check_range, check_read
+from heimdall.engine.network import Memory, Network, State
 from heimdall.engine.opencl import edges as edge_ops
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explain

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pyopencl as cl
 
-from heimdall.engine.base import State
+from heimdall.engine.network import State
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explain, finish
 from heimdall.engine.opencl.launched import Launched

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from heimdall.schedulers.grouped import Member, Stager, ranges_of, variance
+from heimdall.schedulers.grouped import Member, Stager, variance
 from heimdall.schedulers.top import Task, Top, plan_of
 from heimdall.simulator.learning.agents import Agents, ZScores
 from heimdall.simulator.learning.nets import pytorch
@@ -30,6 +30,7 @@ from heimdall.simulator.serving import RequestExperiment
 from heimdall.simulator.together.device import TogetherDevice
 from heimdall.simulator.together.gpu import stage_took
 from heimdall.simulator.together.watched import Watched
+from heimdall.vocabulary.ranges import as_ranges
 
 GAMMA, RATE, BATCH = 0.95, 0.001, 100  # section VI-B
 WEIGHTS = (0.4, 0.4, 0.2)  # a, b, c of Eq. 2
@@ -185,7 +186,7 @@ class MaddpgTraining:
         times = [device.times(references[model]) for model, _ in members]
         took = [
             stage_took(
-                [times[member].group(ranges_of(ops)) for member, ops in stage],
+                [times[member].group(as_ranges(ops)) for member, ops in stage],
                 device.gpu.contention,
             )
             for stage in self._stages(members)
