@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from heimdall.engine.checks import check_inputs
 from heimdall.engine.exits import is_done
 from heimdall.errors import AppError, DeviceError
+from heimdall.graph.exits import as_whole
 from heimdall.models.base import Prepared
 from heimdall.models.luminance import MEASURES, luminance_difference
 from heimdall.models.walk import Walk
@@ -387,7 +388,9 @@ class Executor(SharedFallible):
 
     def _decode_stage(self, run: _Run) -> None:
         self._read_last(run)
-        run.walk.decode([run.outputs[task] for task in range(len(run.tasks))])
+        graph = self._deployments[run.dnn].graphs[run.walk.stage]
+        tasks = range(len(run.tasks))
+        run.walk.decode([as_whole(graph.exits, run.outputs[task]) for task in tasks])
 
     def _read_last(self, run: _Run) -> None:
         """Copy the stage's last output, if that has not been done yet."""

@@ -111,10 +111,10 @@ def measure(
     return [
         Variant(
             name=exit.name,
-            output=exit.output,
+            output=exit.outputs[0],
             head_bytes=head_bytes,
             chunk_bytes=chunk_bytes,
-            accuracy=right[exit.output],
+            accuracy=right[exit.outputs[0]],
             delay_ns=int(np.median(ranges.sum(axis=1))),
             delays_ns=(
                 int(np.quantile(ranges.sum(axis=1), 0.1)),
@@ -145,9 +145,9 @@ def _delays(graph: Graph, engine: Engine, progress: Progress) -> list[np.ndarray
 def _chunk_bytes(graph: Graph, chosen: Sequence[Place]) -> list[int]:
     """The weights of each chunk of the network, in bytes of float32; the last ends the network."""
     places = {place.tensor: number for number, place in enumerate(chosen)}
-    whole = graph.exits[-1].output
+    whole = graph.exits[-1].outputs
     found, number, makers = [0] * (len(chosen) + 1), 0, graph.producers
-    own, pending = set[str](), [whole]
+    own, pending = set[str](), list(whole)
     while pending:
         node = makers.get(pending.pop())
         if node is not None and node.name not in own:

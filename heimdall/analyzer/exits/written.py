@@ -50,15 +50,15 @@ def with_exits(
         model.graph.output.append(value)
     names = [*outputs, WHOLE]
     declared = [
-        DeclaredExit(name, output, round((accuracy or {}).get(output, 0.0), 4))
+        DeclaredExit(name, (output,), round((accuracy or {}).get(output, 0.0), 4))
         for name, output in zip(names, [*outputs, last], strict=True)
     ]
     if kept is not None:
         declared = [declared[number] for number in kept]
-        keep_outputs(model, [each.output for each in declared])
+        keep_outputs(model, [name for each in declared for name in each.outputs])
     metadata = {entry.key: entry.value for entry in model.metadata_props}
     if len(declared) > 1:
-        metadata[METADATA] = json.dumps([vars(each) for each in declared])
+        metadata[METADATA] = json.dumps([each.described() for each in declared])
     metadata[CLASSES] = json.dumps(dataset.classes)
     helper.set_model_props(model, metadata)
     order_nodes(Path(graph.name), model)
