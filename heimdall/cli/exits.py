@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     click.option("--out", type=FILE, help="Write the network with exits here."),
     click.option("--exits", "count", type=click.IntRange(1), help="Places to try; all by default."),
     click.option(
+        "--after", multiple=True, help="Try the place after this tensor; may be given repeatedly."
+    ),
+    click.option(
         "--epochs",
         type=click.IntRange(1),
         default=20,
@@ -101,6 +104,7 @@ def exits(
     test: Path | None,
     out: Path | None,
     count: int | None,
+    after: tuple[str, ...],
     epochs: int,
     pictures: int | None,
     copies: int,
@@ -136,7 +140,7 @@ def exits(
 
         check_writable("out", out, (".onnx",))
         prepare = ImageInput(mean=mean or 0.0, std=std or 1.0, fit="stretch")
-        much = Much(count, pictures, copies, seed)
+        much = Much(count, after, pictures, copies, seed)
         lesson = _lesson(model, data, test, stage, size, prepare, much)
         recipe = making.Recipe(epochs, seed, load_torch().get_num_threads())
         made = dict(zip(lesson.places, lesson.train(recipe, progress), strict=True))
