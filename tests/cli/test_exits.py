@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
@@ -61,6 +62,8 @@ def invoke(*arguments):
         ("stripes.onnx", "flat", ["--after", "b9"], "'b9'"),
         ("stripes.onnx", "flat", ["--test", "nowhere"], "no clip and no folder with pictures"),
         ("many.onnx", "flat", [], "no exit can make output 'scores'"),
+        ("stripes.onnx", "flat", ["--beside"], "--beside needs --out FILE in the folder"),
+        ("centerface", "flat", ["--beside", "--out", "x.onnx"], "in the folder of the network"),
     ],
 )
 def test_input_that_cannot_be_used_gets_one_error(files, model, data, more, says):
@@ -143,3 +146,20 @@ def test_exits_learn_from_pictures_without_labels(files, data):
     assert [exit["after"] for exit in result["exits"]] == ["b0", "b1", None]
     assert result["exits"][-1]["accuracy"] == 1
     assert {each.name for each in load_graph(made).results} == {"mask", "values"}
+
+
+def test_what_lies_beside_its_network_has_the_heads_alone(files):
+    pytest.importorskip("torch")
+    sizes = {}
+    for name, more in (("full.onnx", []), ("heads.onnx", ["--beside"])):
+        done = invoke(
+            files / "seeing.onnx", "--data", files / "flat", "--after", "b1", "--out",
+            files / name, "--epochs", 1, "--copies", 1, "--max-drop", 100, *more,
+        )  # fmt: skip
+        assert done.exit_code == 0, done.stderr
+        sizes[name] = (files / name).stat().st_size
+    assert sizes["heads.onnx"] < sizes["full.onnx"]
+    full, beside = (load_graph(files / name) for name in sizes)
+    assert full.constants.keys() == beside.constants.keys()
+    for name, array in full.constants.items():
+        np.testing.assert_array_equal(array, beside.constants[name])
