@@ -67,6 +67,11 @@ def test_requests_at_random_are_answered_as_well(extent, app, rate_hz):
     assert misses(extent, app, "edf-exits", poisson_hz=rate_hz) <= 0.03
 
 
+@pytest.mark.parametrize("app", APPS)
+def test_cameras_that_nobody_synchronises_are_served_as_well(extent, app):
+    assert misses(extent, app, "edf-exits", apart=1) <= 0.011
+
+
 @pytest.mark.parametrize("rate_hz", [20, 25])
 def test_best_effort_moves_misses_by_little(extent, rate_hz):
     at_15 = misses(extent, "robot", "edf-exits")
