@@ -186,6 +186,17 @@ def test_without_preemption_who_has_begun_goes_on_to_the_end(nets, name):
     assert (assignment.job, assignment.end_op) == (1, nets.cheap.ops)
 
 
+@pytest.mark.parametrize("name", ["edf-exits-noswitch-nopreempt", "rms", "rt-mdl"])
+def test_best_effort_gives_way_where_nothing_else_does(nets, name):
+    """It has a queue of the GPU's that yields, whoever decides about the others (section 2)."""
+    policy = create(name)
+    idle = job(1, nets.cheap, 900, priority="low", passed_op=1, executed_ns=10)
+    alone = select(policy, queued(policy, idle)).assignments[0]
+    assert (alone.job, alone.end_op) == (1, nets.cheap.block_end(idle.next_op))
+    (first,) = select(policy, queued(policy, idle, job(2, nets.cheap, 100))).assignments
+    assert first.job == 2
+
+
 def test_a_deadline_that_has_passed_is_hopeless_but_not_for_best_effort(nets):
     policy = EdfExits()
     assert "deadline" in policy.hopeless(job(1, nets.cheap, 30), 30)
