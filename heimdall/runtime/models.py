@@ -96,7 +96,11 @@ def exits_in(model: Model) -> dict[str, tuple[str, float]]:
     accuracy over the whole network's. Nothing of others."""
     exits = model.exits
     whole = exits[-1].accuracy if exits else 0.0
-    return {each.output: (each.name, each.accuracy / whole if whole else 0.0) for each in exits}
+    return {
+        output: (each.name, each.accuracy / whole if whole else 0.0)
+        for each in exits
+        for output in each.outputs
+    }
 
 
 class Desk:

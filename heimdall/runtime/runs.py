@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from heimdall.engine.checks import check_inputs
 from heimdall.engine.exits import is_done
 from heimdall.errors import AppError
+from heimdall.graph.exits import as_whole
 from heimdall.models.base import Prepared
 from heimdall.models.luminance import luminance_difference
 from heimdall.models.walk import Walk
@@ -175,7 +176,9 @@ class Run:
 
     def _decode(self) -> None:
         self.read_last()
-        self.walk.decode([self._outputs[task] for task in range(len(self.walk.tasks))])
+        exits = self.hosted.deployment.graphs[self.walk.stage].exits
+        tasks = range(len(self.walk.tasks))
+        self.walk.decode([as_whole(exits, self._outputs[task]) for task in tasks])
 
     # --- on the workers of processors ----------------------------------------------------
 

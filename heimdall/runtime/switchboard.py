@@ -27,6 +27,7 @@ from heimdall.vocabulary.events import (
     InferenceRequested,
     JobFailed,
     Prepare,
+    RunTogether,
 )
 
 
@@ -139,6 +140,11 @@ class Switchboard:
             return
         self.executor.execute(actions)
         for action in actions:
+            if isinstance(action, RunTogether):
+                owners = dict.fromkeys(self._owners.get(dnn) for dnn in action.dnns)
+                for owner in filter(None, owners):
+                    owner.acted(action)
+                continue
             client = self._owners.get(action.dnn)
             if client is None:
                 continue
