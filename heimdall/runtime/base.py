@@ -15,8 +15,8 @@ from heimdall.app import App, RunOptions
 from heimdall.capture import Frame
 from heimdall.errors import AppError
 from heimdall.runtime.callbacks import Callbacks
-from heimdall.runtime.executor import Result
 from heimdall.runtime.models import Desk, Wait
+from heimdall.runtime.runs import Result
 from heimdall.runtime.scene_watch import SceneWatch
 from heimdall.runtime.setup import Setup
 from heimdall.runtime.station import Station

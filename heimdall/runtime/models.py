@@ -18,8 +18,8 @@ from heimdall.app.options import check_number
 from heimdall.engine.checks import check_inputs
 from heimdall.errors import AppError, ArgumentError, ConfigError
 from heimdall.graph.graph import Graph, Tensor, load_graph
-from heimdall.runtime.executor import Result
 from heimdall.runtime.requests import Requests, Tensors
+from heimdall.runtime.runs import Result
 from heimdall.runtime.served import Served
 from heimdall.runtime.telemetry.requests import Outcome, request_figures
 from heimdall.runtime.telemetry.requests import Progress as JobProgress

@@ -13,10 +13,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from heimdall.runtime.executor import Message, Result
+from heimdall.runtime.executor import Message
 from heimdall.runtime.loop import Observer
 from heimdall.runtime.protocols import Coordinates, Executes
 from heimdall.runtime.requests import Answer
+from heimdall.runtime.runs import Result
 from heimdall.system.clock import SPIN_NS
 from heimdall.vocabulary.events import (
     Action,

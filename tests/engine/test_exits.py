@@ -8,9 +8,11 @@ import onnx.reference
 import pytest
 
 from heimdall.engine import Part
+from heimdall.engine.exits import may_skip
 from heimdall.errors import ModelError
 from heimdall.graph.branches import independent_branches
 from heimdall.graph.exits import DeclaredExit, arrange, as_whole
+from heimdall.vocabulary.plans import Exit
 from tests.engine.networks_with_exits import (
     EXITS,
     HEADS,
@@ -268,3 +270,13 @@ def test_heads_run_beside_the_backbone(engine, monkeypatch):
                 np.testing.assert_allclose(found[name], value, rtol=0, atol=close)
     if engine.name in ("opencl", "null"):
         assert max(map(len, stages)) > 1
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "skips"),
+    [(2, 3, True), (2, 2, True), (3, 3, True), (2, 4, False), (1, 3, False), (3, 2, False)],
+)
+def test_only_heads_are_jumped_over_and_going_on_where_one_is_jumps_over_nothing(start, end, skips):
+    exits = (Exit("early", ((0, 2), (2, 3)), 0.5), Exit("full", ((0, 2), (3, 5)), 0.9))
+    assert may_skip(exits, start, end) is skips
+    assert may_skip((), start, end) is (start == end)  # of a network without exits, never more
