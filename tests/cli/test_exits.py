@@ -36,7 +36,6 @@ def invoke(*arguments):
         ("stripes.onnx", "data", ["--exits", "9"], "places for 3 exits"),
         ("short.onnx", "data", [], "no place for an exit"),
         ("five.onnx", "data", [], "tells 5 classes apart, and the data have 3"),
-        ("stripes.onnx", "data/down", [], "no labels"),
         ("stripes.onnx", "nothing", [], "no folder of labelled pictures"),
         ("gone.onnx", "data", [], "gone.onnx"),
         ("stripes.onnx", "data", ["--out", "x.txt"], "x.txt"),
@@ -66,6 +65,7 @@ RESULT = {
     "file": "b.onnx",
     "size_kb": 12.3,
     "tested_on": 10,
+    "judged_by": "labels",
     "engine": {"device": "some GPU"},
     "exits": [
         {"name": "exit1", "after": "b0", "accuracy": 0.8125, "delay_ms": 0.5, "delay_p10_ms": 0.4,
@@ -96,6 +96,10 @@ def test_a_network_gets_exits(files):
     assert result["tested_on"] == 18
     kept = [exit for exit in result["exits"] if exit["kept"]]
     graph = load_graph(made)
+    assert kept
+    if len(kept) == 1:  # delays are measured: where it is the best and soonest, no other pays
+        assert not graph.exits
+        return
     assert [exit["name"] for exit in kept] == [exit.name for exit in graph.exits]
     for exit, printed in zip(graph.exits, kept, strict=True):
         assert exit.accuracy == pytest.approx(printed["accuracy"], abs=1e-4)

@@ -11,7 +11,7 @@ from heimdall.engine import Part
 from heimdall.engine.exits import may_skip
 from heimdall.errors import ModelError
 from heimdall.graph.branches import independent_branches
-from heimdall.graph.exits import arrange
+from heimdall.graph.exits import DeclaredExit, arrange, as_whole
 from heimdall.vocabulary.plans import Exit
 from tests.engine.networks_with_exits import (
     EXITS,
@@ -187,6 +187,10 @@ def test_a_head_may_fall_back(engine):
         (declared(("first", "y2", 0.5), *EXITS[1:]), "the same output"),
         (declared(("first", "gone", 0.5), *EXITS[1:]), "differ by"),
         (declared(*EXITS[1:]), "differ by"),
+        (declared(("first", ["y1", "y1"], 0.5), *EXITS[1:]), "the same output"),
+        (declared(("first", [], 0.5), *EXITS[1:]), "has no output"),
+        (declared(("first", ["y1", 2], 0.5), *EXITS[1:]), "no name or output"),
+        (declared(("both", ["y1", "y2"], 0.5), EXITS[2]), "different numbers of outputs"),
         (declared(EXITS[1], EXITS[0], EXITS[2]), "more of the network than the next"),
     ],
 )
@@ -196,13 +200,27 @@ def test_a_corrupt_or_contradictory_declaration_is_refused(exits, says):
         with_exits(exits=text)
 
 
+def test_exits_of_several_outputs_are_read_as_the_whole_network():
+    x, a, b = (np.full((1, 2), value, np.float32) for value in (1, 2, 3))
+    exits = [DeclaredExit("soon", ("a", "b"), 0.5), DeclaredExit("whole", ("points", "score"), 1)]
+    found = as_whole(exits, {"b": b, "a": a})
+    assert (found.exit, found["points"][0, 0], found["score"][0, 0]) == ("soon", 2, 3)
+    both = as_whole(exits, {"a": a, "b": b, "points": x, "score": x})
+    assert (both.exit, both["points"] is x) == ("whole", True)
+    assert as_whole((), {"a": a}) == {"a": a}
+
+
+def ends(*outputs):
+    return [DeclaredExit(name, (name,), 1.0) for name in outputs]
+
+
 def test_exits_may_not_share_ops_or_have_none():
     first, second, whole = (["x"], ["a"]), (["a"], ["b"]), (["a"], ["c"])
     with pytest.raises(ValueError, match="on the way"):
-        arrange([first, whole], ["a", "c"])
+        arrange([first, whole], ends("a", "c"))
     both = [first, second, (["b"], ["d"]), (["b"], ["e"]), whole]
     with pytest.raises(ValueError, match="what only 'd' makes"):
-        arrange(both, ["d", "e", "c"])
+        arrange(both, ends("d", "e", "c"))
 
 
 def test_order_puts_heads_behind_the_backbone_that_they_need():

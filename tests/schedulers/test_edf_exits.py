@@ -105,6 +105,16 @@ def test_where_all_are_in_time_all_run_whole(nets):
     assert set(found.values()) == {"full"}
 
 
+def test_what_chunks_take_on_their_way_counts(nets):
+    """Three chunks of 10, and four ways: those of the chunks and that of the answer."""
+    for handoff_ns, variant in ((2.5, "full"), (3.0, "exit2")):
+        policy, only = EdfExits(), job(1, nets.cheap, 40)
+        queue = queued(policy, only)
+        gpu = ("gpu",)
+        policy.select(QueueView(queue, (), gpu, gpu, {"gpu": 0}, 33, {"gpu": handoff_ns}), 0)
+        assert (policy.variant(only) or "full") == variant
+
+
 def test_the_one_before_gives_way_where_that_costs_less_accuracy(nets):
     """Fig. 4b: whoever has the least accuracy drop of those up to the one that is late."""
     found = chosen(EdfExits(), job(1, nets.cheap, 30), job(2, nets.dear, 55))

@@ -1,8 +1,9 @@
-"""Where a classifier may get early exits: behind its chunks, cut at critical nodes.
+"""Where a network may get early exits: behind its chunks, cut at critical nodes.
 
-A critical node is one through which all paths go: behind it one tensor is alive. Pieces without
-heavy layers are merged into the heavy one before them, and the last two chunks get no exit
-(Pantheon, sections 3.2.1 and 3.2.2).
+A critical node is one through which all paths go to the network's end, or, where it has several
+branches, to the deepest tensor that can be reached by one way only: of a feature pyramid the way up
+to its top. Pieces without heavy layers are merged into the heavy one before them, and the last two
+chunks get no exit (Pantheon, sections 3.2.1 and 3.2.2).
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from itertools import accumulate
 
 from heimdall.errors import ConfigError, ModelError
 from heimdall.graph.costs import node_flops
-from heimdall.graph.cuts import alive
 from heimdall.graph.graph import Graph
 
 _HEAVY = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
@@ -63,16 +63,26 @@ def places(graph: Graph, count: int | None = None) -> list[Place]:
 
 
 def _candidates(graph: Graph) -> list[Place]:
-    names = {tensor.name for tensor in graph.inputs}
-    last_read = max(i for i, node in enumerate(graph.nodes) if names.intersection(node.inputs))
-    cuts = [0]
-    for index in range(1, len(graph.nodes)):
-        if index > last_read and len(alive(graph, index)) == 1:
-            cuts.append(index)
+    path = _path(graph)
+    cuts = [0, *(index for index, _ in path)]
     slices = zip(cuts, [*cuts[1:], len(graph.nodes)], strict=True)
     chunks = [a for a, b in slices if any(n.op_type in _HEAVY for n in graph.nodes[a:b])]
-    found = [Place(alive(graph, start)[0], start) for start in chunks[1:-1] if start]
+    made = dict(path)
+    found = [Place(made[start], start) for start in chunks[1:-1] if start]
     return [each for each in found if len(graph.tensors[each.tensor].shape) == 4]
+
+
+def _path(graph: Graph) -> list[tuple[int, str]]:
+    """The tensors through which all paths go to the tensor that has most of them before it, each
+    with the number of nodes up to it."""
+    through: dict[str, frozenset[str]] = {tensor.name: frozenset() for tensor in graph.inputs}
+    for node in graph.nodes:
+        before = [through[name] for name in node.inputs if name in through]
+        shared = frozenset.intersection(*before) if before else frozenset()
+        through |= {name: shared | {name} for name in node.outputs if name and before}
+    longest = max(through.values(), key=len)
+    made = {name: index for index, node in enumerate(graph.nodes, 1) for name in node.outputs}
+    return sorted((made[name], name) for name in longest)
 
 
 def _spread(graph: Graph, found: Sequence[Place], count: int) -> list[Place]:
