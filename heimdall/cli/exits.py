@@ -46,7 +46,15 @@ if TYPE_CHECKING:
         help="Without labels: test with these. By default a fifth of the files, or of the clip.",
     ),
     click.option("--out", type=FILE, help="Write the network with exits here."),
+    click.option(
+        "--beside",
+        is_flag=True,
+        help="OUT lies beside the file of the network, and reads the weights from there.",
+    ),
     click.option("--exits", "count", type=click.IntRange(1), help="Places to try; all by default."),
+    click.option(
+        "--after", multiple=True, help="Try the place after this tensor; may be given repeatedly."
+    ),
     click.option(
         "--epochs",
         type=click.IntRange(1),
@@ -100,7 +108,9 @@ def exits(
     data: Path,
     test: Path | None,
     out: Path | None,
+    beside: bool,
     count: int | None,
+    after: tuple[str, ...],
     epochs: int,
     pictures: int | None,
     copies: int,
@@ -129,6 +139,7 @@ def exits(
         from heimdall.analyzer.exits.heads import load_torch
         from heimdall.analyzer.exits.lessons import Much
         from heimdall.analyzer.exits.written import with_exits
+        from heimdall.graph.external_data import refer
         from heimdall.models.image_input import ImageInput
         from heimdall.runtime.processors import open_processors
         from heimdall.system import softgpu
@@ -136,7 +147,8 @@ def exits(
 
         check_writable("out", out, (".onnx",))
         prepare = ImageInput(mean=mean or 0.0, std=std or 1.0, fit="stretch")
-        much = Much(count, pictures, copies, seed)
+        much = Much(count, after, pictures, copies, seed)
+        own = _beside(model, stage, out) if beside else None
         lesson = _lesson(model, data, test, stage, size, prepare, much)
         recipe = making.Recipe(epochs, seed, load_torch().get_num_threads())
         made = dict(zip(lesson.places, lesson.train(recipe, progress), strict=True))
@@ -148,6 +160,8 @@ def exits(
         budget = math.inf if budget_mb is None else budget_mb * 1e6
         kept = making.choose(found, max_drop / 100, budget)
         final = with_exits(lesson.graph, made, lesson.dataset, accuracy=right, kept=kept)
+        if own is not None:
+            refer(final, own)
         content = final.SerializeToString(deterministic=True)
         if out is not None:
             replace_file(out, content)
@@ -203,6 +217,20 @@ def _lesson(
     if stage is None:
         _only(model, graphs)
     return lessons.from_whole(Stage(pipeline, graphs, (stage or 1) - 1), data, test, much)
+
+
+def _beside(model: str, stage: int | None, out: Path | None) -> Path:
+    """The file of the network, in whose folder OUT lies."""
+    from heimdall.models.catalog import CATALOG, open_pipeline
+
+    path = Path(model)
+    if model in CATALOG:
+        path = open_pipeline(model).networks[(stage or 1) - 1].path
+    if out is None or out.resolve().parent != path.resolve().parent:
+        raise ConfigError(f"--beside needs --out FILE in the folder of the network, {path.parent}")
+    if out.resolve() == path.resolve():
+        raise ConfigError(f"--beside: {out} is the file of the network itself: give another name")
+    return path
 
 
 def _only(model: str, graphs: Sequence[Graph]) -> Graph:

@@ -17,20 +17,21 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from heimdall.errors import ModelError
-from heimdall.graph.graph import Graph, Tensor
+from heimdall.graph.graph import Graph, Node, Tensor
 
 ROW_WIDTH, MAP_WIDTH = 32, 64  # channels of the convolutions
 GRID = 7  # pixels a side, about, that rows are made from
 MOST_VALUES = 2048  # of an output that is a row
 ENDS = ("Sigmoid", "Softmax")
+_MOVES = frozenset({"Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 
 Layer = tuple[Any, ...]  # its kind, and numbers: see ``_node``
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """An output of the whole network. ``end``: the kind of its last node, where that is one of
-    ``ENDS``, and the ``axis`` of a softmax."""
+    """An output of the whole network. ``end``: where it is a score, which of ``ENDS`` makes
+    it one, and the ``axis`` of a softmax."""
 
     name: str
     shape: tuple[int, ...]
@@ -97,8 +98,9 @@ def wanted(graph: Graph) -> tuple[Wanted, ...]:
     found = []
     for output in graph.outputs:
         node = graph.producers[output.name]
-        end = node.op_type if node.op_type in ENDS else ""
-        each = Wanted(output.name, output.shape, end, node.attributes.get("axis", -1))
+        each = Wanted(
+            output.name, output.shape, _score(graph, node), node.attributes.get("axis", -1)
+        )
         if (not each.is_map and each.values > MOST_VALUES) or output.shape[:1] != (1,):
             raise ModelError(
                 f"{graph.name}: no exit can make output {output.name!r} {list(output.shape)}: only "
@@ -106,6 +108,15 @@ def wanted(graph: Graph) -> tuple[Wanted, ...]:
             )
         found.append(each)
     return tuple(found)
+
+
+def _score(graph: Graph, node: Node) -> str:
+    """What makes an output a score, if it is one. A sigmoid's may have been moved about since."""
+    if node.op_type in ENDS:
+        return node.op_type
+    while node.op_type in _MOVES and node.inputs[0] in graph.producers:
+        node = graph.producers[node.inputs[0]]
+    return "Sigmoid" if node.op_type == "Sigmoid" else ""
 
 
 def untrained(tensor: Tensor, outputs: Sequence[Wanted]) -> Distilled:

@@ -24,10 +24,12 @@ from heimdall.models.image_input import ImageInput
 
 @dataclass(frozen=True)
 class Much:
-    """How many places are tried (None: all), from how many pictures heads learn (None: from all),
-    how often each of those without a label is seen, and the seed of what is drawn."""
+    """How many places are tried (None: all), or after which tensors; from how many pictures heads
+    learn (None: from all); how often each of those without a label is seen; and the seed of what is
+    drawn."""
 
     places: int | None = None
+    after: tuple[str, ...] = ()
     pictures: int | None = None
     copies: int = 1
     seed: int = 0
@@ -56,7 +58,7 @@ def from_labels(graph: Graph, data: Path, prepare: ImageInput, much: Much) -> Le
     dataset = open_dataset(data, much.seed, making.class_names(graph))
     making.check_fits(graph, dataset)
     dataset = dataset.fewer(much.pictures, much.seed)
-    chosen = places(graph, much.places)
+    chosen = places(graph, much.places, much.after)
 
     def train(recipe: Recipe, progress: Progress) -> Sequence[Head]:
         return making.train_heads(graph, dataset, prepare, chosen, recipe, progress)
@@ -76,7 +78,7 @@ def from_whole(source: Source, data: Path, test: Path | None, much: Much) -> Les
     there are no pictures."""
     graph, outputs = source.graph, wanted(source.graph)
     learnt, kept = open_views(data, test, copies=much.copies, most=much.pictures, seed=much.seed)
-    chosen = places(graph, much.places)
+    chosen = places(graph, much.places, much.after)
     for place in chosen:
         untrained(graph.tensors[place.tensor], outputs)
 

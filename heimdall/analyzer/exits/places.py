@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from heimdall.errors import ConfigError, ModelError
+from heimdall.errors import ConfigError, ModelError, unknown
 from heimdall.graph.costs import node_flops
 from heimdall.graph.graph import Graph
 
@@ -41,10 +41,12 @@ def check_classifier(graph: Graph) -> int:
     return shape[1]
 
 
-def places(graph: Graph, count: int | None = None) -> list[Place]:
-    """All places for exits, or ``count`` of them, spread evenly over what there is to compute.
+def places(graph: Graph, count: int | None = None, after: Sequence[str] = ()) -> list[Place]:
+    """All places for exits, or ``count`` of them, spread evenly over what there is to compute, or
+    those ``after`` these tensors.
 
-    Raises ModelError where there is none, ConfigError where there are fewer than that.
+    Raises ModelError where there is none, ConfigError where there are fewer than that, or where
+    one named is none.
     """
     found = _candidates(graph)
     if not found:
@@ -52,6 +54,8 @@ def places(graph: Graph, count: int | None = None) -> list[Place]:
             f"{graph.name} has no place for an exit: after none of its chunks but the last two "
             "is one picture all that the rest needs"
         )
+    if after:
+        return _named(graph, found, after)
     if count is None or count == len(found):
         return found
     if count > len(found):
@@ -60,6 +64,14 @@ def places(graph: Graph, count: int | None = None) -> list[Place]:
             f"{graph.name} has places for {len(found)} exits ({where}), not for {count}"
         )
     return _spread(graph, found, count)
+
+
+def _named(graph: Graph, found: Sequence[Place], after: Sequence[str]) -> list[Place]:
+    by_name = {each.tensor: each for each in found}
+    for name in after:
+        if name not in by_name:
+            raise ConfigError(unknown(f"place for an exit of {graph.name}", name, list(by_name)))
+    return sorted((by_name[name] for name in set(after)), key=lambda place: place.nodes)
 
 
 def _candidates(graph: Graph) -> list[Place]:

@@ -19,7 +19,8 @@ from heimdall.errors import ConfigError
 
 MOST_FRAMES = 300  # of a clip, evenly spread
 _CLIPS = {".mp4", ".mkv", ".mov", ".avi", ".webm", ".m4v"}
-_LEAST_SIDE = 0.3  # of a cut, over the picture's
+_SIDE = 640  # the longer one of a varied picture, at most
+_LEAST_SHARE = 0.3  # of a cut's side, over the picture's
 _TURN_DEGREES = 20
 Read = Callable[[], np.ndarray]
 
@@ -128,23 +129,30 @@ def _unpacked(packed: np.ndarray) -> np.ndarray:
 
 
 def varied(image: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """A part of a picture, turned, perhaps mirrored, in another light; of the same size."""
-    height, width = image.shape[:2]
-    share = float(np.exp(random.uniform(np.log(_LEAST_SIDE), 0)))
+    """A part of a picture, turned, perhaps mirrored, in another light; as large as the picture, or
+    ``_SIDE`` if that is less."""
+    longest = max(image.shape[:2])
+    if longest > 2 * _SIDE:
+        shrunk = 2 * _SIDE / longest
+        image = cv2.resize(image, None, fx=shrunk, fy=shrunk, interpolation=cv2.INTER_AREA)
+    given = np.array(image.shape[1::-1], float)
+    size = np.round(given * min(1, _SIDE / given.max()))
+    share = float(np.exp(random.uniform(np.log(_LEAST_SHARE), 0)))
     angle = np.deg2rad(random.uniform(-_TURN_DEGREES, _TURN_DEGREES))
-    across = np.array([np.cos(angle), np.sin(angle)]) / share
+    across = np.array([np.cos(angle), np.sin(angle)]) * size[0] / given[0] / share
     down = np.array([-across[1], across[0]])
     if random.random() < 0.5:
         across = -across
     turned = np.stack([across, down], axis=1)
-    middle = np.array([width, height]) * (0.5 + (random.random(2) - 0.5) * (1 - share))
-    moved = np.array([width, height]) / 2 - turned @ middle
+    middle = given * (0.5 + (random.random(2) - 0.5) * (1 - share))
     cut = cv2.warpAffine(
         image,
-        np.column_stack([turned, moved]),
-        (width, height),
+        np.column_stack([turned, size / 2 - turned @ middle]),
+        (int(size[0]), int(size[1])),
         flags=cv2.INTER_LINEAR,
         borderMode=cv2.BORDER_REFLECT_101,
     )
-    lit = cut * (random.uniform(0.6, 1.4) * random.uniform(0.9, 1.1, 3))
-    return np.clip(lit + random.uniform(-20, 20), 0, 255).astype(np.uint8)
+    light = random.uniform(0.6, 1.4) * random.uniform(0.9, 1.1, 3)
+    levels = np.arange(256)[:, None] * light + random.uniform(-20, 20)
+    table = np.clip(levels, 0, 255).astype(np.uint8)
+    return cv2.LUT(cut, table[None])

@@ -37,7 +37,8 @@ def with_exits(
     ``dataset``: the classes of a classifier are told in the metadata. ``accuracy`` by the first
     output of each exit. ``kept``: only these exits, from 0, the network's own being the last;
     of the network what leads to them. Where the network's weights are halves, so are those of the
-    heads, and all are kept in float16 (``heimdall.graph.half``).
+    heads, and all are kept in float16 (``heimdall.graph.half``); heads that learned from the
+    network are so anyway.
     """
     model = graph.model
     whole = tuple(each.name for each in graph.outputs)
@@ -66,8 +67,10 @@ def with_exits(
     helper.set_model_props(model, metadata)
     order_nodes(Path(graph.name), model)
     del model.graph.value_info[:]  # sizes that readers infer
-    if _in_half(graph):
-        half.narrow(model)
+    taught = any(isinstance(head, Distilled) for head in made.values())
+    new = {item.name for item in model.graph.initializer} - graph.constants.keys()
+    if _in_half(graph) or taught:
+        half.narrow(model, None if _in_half(graph) else new)
     onnx.checker.check_model(model)
     return model
 
