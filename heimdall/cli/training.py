@@ -20,7 +20,7 @@ from heimdall.cli.parameters import FILE, json_option
 @click.option(
     "--stage-steps",
     type=click.IntRange(1),
-    default=600,
+    default=1200,
     show_default=True,
     help="Of what cuts combined blocks into stages.",
 )

@@ -82,17 +82,31 @@ class _Greedy:
         return [float(each) for each in found]
 
 
+def centres(parts: int, total: int) -> list[float]:
+    """Numbers for so many combined blocks, far from each other, each in the middle of one of the
+    ``total`` parts of [0, 1] that ``plan_of`` tells apart."""
+    return [(number * total // parts + 0.5) / total for number in range(parts)]
+
+
 class MaddpgTraining:
     """Learns in runs of an experiment, of which the policy is TOP's."""
 
     def __init__(
-        self, experiment: RequestExperiment, task: Task, stages: Stager, seed: int, steps: int
+        self,
+        experiment: RequestExperiment,
+        task: Task,
+        stages: Stager,
+        seed: int,
+        steps: int,
+        quick: Stager | None = None,
     ) -> None:
+        """``quick``: cuts blocks, hardly worse, of the many plans that are only tried."""
         pytorch().manual_seed(seed)
         self.task, self.steps, self.done = task, steps, 0
         self.curve: list[tuple[int, float]] = []  # step, mean reward since the last
         self.tests: list[tuple[int, float]] = []
         self._experiment, self._stages, self._seed = experiment, stages, seed
+        self._quick = quick or stages
         self._draw = random.Random(seed)
         self._block_ns = [
             sum(stage.op_ns[start:end])
@@ -147,7 +161,8 @@ class MaddpgTraining:
         assert isinstance(device, TogetherDevice)
         watched = Watched(device, experiment.references)
         self._filled_ns, self._asked_ns, self._finished = 0.0, 0, dict[str, int]()
-        policy = Top(actor(self, watched), self._stages, always=always)
+        stages = self._quick if always else self._stages
+        policy = Top(actor(self, watched), stages, always=always)
         run = experiment.begin_with(policy, seed, [watched])
         run.run(round(seconds * 1e9))
         return watched
@@ -171,8 +186,8 @@ class MaddpgTraining:
         events = {name: each.event for name, each in experiment.scenario.models.items()}
         rates = {name: (event and event.rate_hz) or 1.0 for name, event in events.items()}
         parts = searched(task, rates, self._takes_s, self._draw)
-        of = {member: (number + 0.5) / len(parts)
-              for number, part in enumerate(parts) for member in part}  # fmt: skip
+        places = centres(len(parts), sum(task.blocks))
+        of = {member: place for place, part in zip(places, parts, strict=True) for member in part}
         members = [
             (model, block)
             for model, blocks in zip(task.models, task.blocks, strict=True)
@@ -189,7 +204,7 @@ class MaddpgTraining:
                 [times[member].group(as_ranges(ops)) for member, ops in stage],
                 device.gpu.contention,
             )
-            for stage in self._stages(members)
+            for stage in self._quick(members)
         ]
         return sum(each.ns for each in took) / 1e9
 
@@ -222,7 +237,8 @@ class MaddpgTraining:
                     parts[members.pop()] = part
             part += 1
         launch = [draw.uniform(0.001, 0.3) for _ in task.models]
-        return [*launch, *((each + 0.5) / part for each in parts)]  # far from each other
+        places = centres(part, total)
+        return [*launch, *(places[each] for each in parts)]
 
     # -- learning --------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from heimdall.simulator.together.policies import Stager, block_of, task_of
 from heimdall.system.paths import replace_file
 
 SAMPLES, THRESHOLD = 3, 100.0
-STEPS, STAGE_STEPS = 2000, 600
+STEPS, STAGE_STEPS = 2000, 1200
 
 Progress = Callable[[str, int, int], None]
 
@@ -82,11 +82,12 @@ def train_top(
                 kept.keep("stages", cutter)
         curves["time of a combined block, beside one op after the other"] = cutter.curve
         said = {**what, "networks": sorted(set(references.values()))}
-        _write(stages, cutter.net.onnx({KEY: json.dumps(said)}))
+        _write(stages, cutter.learnt.onnx({KEY: json.dumps(said)}))
     task = replace(task_of(found, references), samples=SAMPLES, threshold=THRESHOLD)
     stager = OnnxStager(stages)
+    quick = Stager(found, references, lambda combined: stager.cut(combined, 1))
     learner = maddpg.MaddpgTraining(
-        experiment, task, Stager(found, references, stager.cut), seed, steps
+        experiment, task, Stager(found, references, stager.cut), seed, steps, quick
     )
     kept.go_on("actors", learner)
     for _ in learner.train():
