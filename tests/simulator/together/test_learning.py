@@ -26,6 +26,7 @@ torch = pytest.importorskip("torch")
 from heimdall.schedulers.top import Task  # noqa: E402
 from heimdall.simulator.learning.agents import Agents, ZScores  # noqa: E402
 from heimdall.simulator.learning.gpg import GpgTraining  # noqa: E402
+from heimdall.simulator.learning.maddpg import centres  # noqa: E402
 from heimdall.simulator.learning.training import train_top  # noqa: E402
 
 
@@ -104,6 +105,15 @@ def test_learning_to_cut_goes_on_as_if_it_had_not_been_ended():
     other.resume(kept)
     assert after(8, other).learnt.onnx({}) == whole.learnt.onnx({})
     assert kept["lessons"]
+
+
+@pytest.mark.parametrize("total", [5, 13, 30])
+def test_the_numbers_of_a_plan_are_far_from_where_another_one_begins(total):
+    for parts in range(1, total + 1):
+        places = [place * total for place in centres(parts, total)]
+        assert len({int(place) for place in places}) == parts
+        assert all(place % 1 == pytest.approx(0.5) for place in places)
+        assert 0 < places[0] <= places[-1] < total
 
 
 def test_z_scores_are_of_all_values_so_far():
