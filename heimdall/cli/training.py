@@ -28,6 +28,12 @@ from heimdall.cli.parameters import FILE, json_option
 @click.option(
     "--stages", type=FILE, help="Cut combined blocks by this .onnx instead of learning that."
 )
+@click.option(
+    "--search/--no-search",
+    default=True,
+    show_default=True,
+    help="Begin with a plan that is searched for, or with all blocks on their own.",
+)
 @click.option("--resume", type=FILE, help="Go on with the .pt that an earlier training has left.")
 @click.option(
     "--out",

@@ -119,8 +119,8 @@ def test_the_numbers_of_a_plan_are_far_from_where_another_one_begins(total):
 def test_z_scores_are_of_all_values_so_far():
     scores, values = ZScores(1), [3.0, 5.0, 10.0]
     for value in values:
-        last = scores(np.asarray([value]))
-    assert last[0] == pytest.approx((10 - 6) / np.std(values, ddof=1))
+        scores.add(np.asarray([value]))
+    assert scores(np.asarray([10.0]))[0] == pytest.approx((10 - 6) / np.std(values, ddof=1))
 
 
 @pytest.fixture(scope="module")
