@@ -162,7 +162,7 @@ def main() -> None:
         help="PATH[:MODEL[:FPS[:WIDTH]]]; nanodet, and as it is, where not given",
     )
     parser.add_argument("--seeds", type=int, default=16)
-    parser.add_argument("--first", type=int, default=100, help="seed; 0 to 5 were tuned on")
+    parser.add_argument("--first", type=int, default=100, help="seed; 0 to 11 were tuned on")
     parser.add_argument("--late", type=float, default=540.0, help="ms until a result is there")
     arguments = parser.parse_args()
     cv2.setNumThreads(1)

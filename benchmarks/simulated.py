@@ -15,16 +15,22 @@ Runs = Sequence[Mapping[str, Any]]
 class Simulated:
     """Runs of each scenario and system, made once."""
 
-    def __init__(self, seeds: int) -> None:
-        self._seeds = seeds
+    def __init__(self, seeds: int, many: tuple[str, ...] = MANY) -> None:
+        self._seeds, self._many = seeds, many
         self._runs: dict[str, Runs] = {}
+
+    def few(self) -> Simulated:
+        """The same, a quarter of the seeds whatever the scenario."""
+        found = Simulated(self._seeds, ())
+        found._runs = self._runs
+        return found
 
     def runs(self, scenario: str, system: str, **options: Any) -> Runs:
         """One for each seed."""
-        key = f"{scenario} {system} {options}"
+        many = scenario.startswith(self._many)
+        seeds = self._seeds if many else max(2, self._seeds // 4)
+        key = f"{scenario} {system} {seeds} {options}"
         if key not in self._runs:
-            many = scenario.startswith(MANY)
-            seeds = self._seeds if many else max(2, self._seeds // 4)
             found = simulate_seeds(scenario, None, system, seeds=seeds, **options)
             self._runs[key] = found["runs"]
         return self._runs[key]

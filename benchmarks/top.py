@@ -1,7 +1,8 @@
 """The tables of docs/top.md: ``python benchmarks/top.py [--seeds N] [--seconds S]``.
 
 Throughput and queues of TOP and what it is compared with in its scenarios, then how long combined
-blocks take to be cut into stages, and an actor to answer. Prints Markdown.
+blocks take to be cut into stages, and an actor to answer. With ``--trainings N``, instead, how well
+blocks are cut that training has not seen (PyTorch, the extra ``learn``). Prints Markdown.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 from typing import Any
 
 from heimdall.bench.request_scenario import load_requests
@@ -18,9 +20,9 @@ from heimdall.bench.systems import parse_system
 from heimdall.simulator.serving import prepare_requests
 from heimdall.simulator.together.actors import ACTORS, OnnxActor, OnnxStager, actor_path
 from heimdall.simulator.together.device import load_together
-from heimdall.simulator.together.networks import network
+from heimdall.simulator.together.networks import ARCHITECTURES, network
 from heimdall.simulator.together.policies import block_of
-from heimdall.simulator.together.stages import Combined, best_cut, cut, most_saving
+from heimdall.simulator.together.stages import Block, Combined, best_cut, cut, most_saving
 
 SCENARIOS = ("top-mixed", "top-240", "top-inception-v3", "top-resnet-50", "top-squeezenet")
 SYSTEMS = ("top", "static-plan", "static-plan-free", "sequential")
@@ -58,9 +60,7 @@ def _extremes(runs: Sequence[dict[str, Any]]) -> str:
 def cuts() -> Iterator[str]:
     """GPG against dynamic programming, in combined blocks of 1 to 4 of SqueezeNet's blocks, drawn
     at random: of longer ones dynamic programming takes minutes to hours."""
-    device = load_together("top-a100")
-    blocks = [block_of(device, SQUEEZENET, index) for index in _blocks(SQUEEZENET)]
-    blocks = [block for block in blocks if len(block.ops) == _FIRE]
+    blocks = [block for block in _all_blocks() if _is_fire(block)]
     stager = OnnxStager(ACTORS / "stages-top-a100.onnx")
     draw = random.Random(0)
     yield "| blocks | dynamic programming, s | GPG, s | sooner | latency over the best | greedy |"
@@ -82,22 +82,59 @@ def cuts() -> Iterator[str]:
         )
 
 
+def held_out(trainings: int) -> Iterator[str]:
+    """How GPG cuts four Fire modules, and some of them, when it has been trained with all other
+    blocks of the three networks. Which four, the seed of the training says."""
+    from heimdall.simulator.learning.gpg import GpgTraining
+    from heimdall.simulator.learning.training import STAGE_STEPS
+
+    yield "| seed | blocks | combined blocks | GPG over the best | greedy |"
+    yield "|---|---|---|---|---|"
+    blocks = _all_blocks()
+    for seed in range(trainings):
+        held = random.Random(seed).sample([each for each in blocks if _is_fire(each)], 4)
+        seen = [each for each in blocks if each not in held]
+        training = GpgTraining(seen, 4, seed, STAGE_STEPS)
+        for _ in training.train():
+            pass
+        for size in range(1, 5):
+            over, greedy = list[float](), list[float]()
+            for members in combinations(held, size):
+                combined = Combined(members)
+                best_ns = _search(members)[1]
+                over.append(training.cut(combined)[1] / best_ns)
+                greedy.append(cut(combined, most_saving)[1] / best_ns)
+            yield (
+                f"| {seed} | {size} | {len(over)} | {statistics.fmean(over):.3f} "
+                f"({min(over):.3f} to {max(over):.3f}) | {statistics.fmean(greedy):.3f} |"
+            )
+
+
+def _all_blocks() -> list[Block]:
+    """Of the three networks on the A100."""
+    device = load_together("top-a100")
+    return [
+        block_of(device, name, index)
+        for name in ARCHITECTURES
+        for index in range(len(network(name).blocks))
+    ]
+
+
+def _is_fire(block: Block) -> bool:
+    return block.network.name == SQUEEZENET and len(block.ops) == _FIRE
+
+
 def _search(members: Sequence[Any]) -> Any:
     return best_cut(Combined(_fresh(members)))
 
 
 def _cut(members: Sequence[Any], stager: OnnxStager) -> Any:
-    combined = Combined(_fresh(members))
-    return cut(combined, stager.chooser(combined))
+    return stager.cut(Combined(_fresh(members)))
 
 
 def _fresh(members: Sequence[Any]) -> list[Any]:
     """The same blocks, of which nothing has been looked at yet."""
     return [each.fresh() for each in members]
-
-
-def _blocks(name: str) -> range:
-    return range(len(network(name).blocks))
 
 
 def _timed(work: Callable[..., Any], *given: Any) -> tuple[Any, float]:
@@ -125,8 +162,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--seconds", type=float, help="as the scenarios say by default")
+    parser.add_argument("--trainings", type=int, help="how many, each of one or two minutes")
     arguments = parser.parse_args()
-    for table in (answers(), cuts(), throughput(arguments.seeds, arguments.seconds)):
+    tables = [answers(), cuts(), throughput(arguments.seeds, arguments.seconds)]
+    for table in tables if arguments.trainings is None else [held_out(arguments.trainings)]:
         for line in table:
             print(line, flush=True)
         print()

@@ -20,13 +20,19 @@ from heimdall.cli.parameters import FILE, json_option
 @click.option(
     "--stage-steps",
     type=click.IntRange(1),
-    default=600,
+    default=1200,
     show_default=True,
     help="Of what cuts combined blocks into stages.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of all that is random.")
 @click.option(
     "--stages", type=FILE, help="Cut combined blocks by this .onnx instead of learning that."
+)
+@click.option(
+    "--search/--no-search",
+    default=True,
+    show_default=True,
+    help="Begin with a plan that is searched for, or with all blocks on their own.",
 )
 @click.option("--resume", type=FILE, help="Go on with the .pt that an earlier training has left.")
 @click.option(

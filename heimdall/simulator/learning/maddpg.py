@@ -3,12 +3,14 @@ together (TOP, section V-B, Algorithm 1), in the simulator.
 
 The agents are asked from within a run, as the shipped actor is, but at every step. A run is an
 episode; the next begins with empty queues and other chances. Deviations from the paper, with
-reasons: agents begin with a plan that local search has found (``start``), which minutes of training
-do not come by from one drawn at random; actions are explored by noise and by plans drawn at random,
-the share of which falls; where a policy has become much worse than the best, it goes back to that;
-variances are seen as their logarithms (queues that grow have no scale); latency is from a task's
-launch on, since its wait grows with the time that is simulated; networks are small; and shipped is
-the best of what training came by, measured in runs of their own.
+reasons: agents begin with a plan that local search has found (``start``), unless told otherwise;
+critics see which blocks are together instead of the numbers that say so, are two for each agent,
+and actors learn less often than they (TD3); z-scores are taken when a transition is learnt from,
+not when it was made, for what is normal changes as more is seen; actions are explored by noise and
+by plans drawn at random, the share of which falls; where a policy has become much worse than the
+best, it goes back to that; variances are seen as their logarithms (queues that grow have no scale);
+latency is from a task's launch on, since its wait grows with the time that is simulated; networks
+are small; and shipped is the best of what training came by, measured in runs of their own.
 """
 
 from __future__ import annotations
@@ -41,6 +43,9 @@ _FOLLOW = 0.01  # of the target networks
 _FALLEN = 0.8  # of the best score: the agents go back to that
 _TRIES = 4  # to come by a plan without superblocks
 _MOST = 3.0  # of the exponent of Eq. 2: z-scores of a run's first steps are of nothing
+_BATCHES, _DELAY = 2, 2  # learnt from at each step; of these the actors learn from one in so many
+_SMOOTH = 0.01  # noise on the targets' actions: what is hardly another action is worth as much
+_RANDOM = 0.3  # share of plans drawn at random, in the beginning
 
 
 class _Learner:
@@ -56,12 +61,12 @@ class _Learner:
     def __call__(self, state: Sequence[float]) -> Sequence[float]:
         seen = np.asarray(state, np.float32)
         if self._before is not None:
-            self._training.store(*self._before, self._training.reward(self._watched), seen)
+            self._training.store(*self._before, self._training.measure(self._watched), seen)
         for _ in range(_TRIES):
             action = self._training.explore(seen)
             if plan_of(self.task, action.tolist()).largest <= self.task.most_blocks:
                 break
-            nothing = np.zeros(len(self.task.models) + 1, np.float32)
+            nothing = np.full(len(self.task.models) + 2, np.nan)
             self._training.store(seen, action, nothing, seen)  # a superblock: lines 8 and 9
         self._before = seen, action
         return [float(each) for each in action]
@@ -82,17 +87,34 @@ class _Greedy:
         return [float(each) for each in found]
 
 
+def centres(parts: int, total: int) -> list[float]:
+    """Numbers for so many combined blocks, far from each other, each in the middle of one of the
+    ``total`` parts of [0, 1] that ``plan_of`` tells apart."""
+    return [(number * total // parts + 0.5) / total for number in range(parts)]
+
+
 class MaddpgTraining:
     """Learns in runs of an experiment, of which the policy is TOP's."""
 
     def __init__(
-        self, experiment: RequestExperiment, task: Task, stages: Stager, seed: int, steps: int
+        self,
+        experiment: RequestExperiment,
+        task: Task,
+        stages: Stager,
+        seed: int,
+        steps: int,
+        quick: Stager | None = None,
+        *,
+        search: bool = True,
     ) -> None:
+        """``search``: begin with a plan that is searched for; or with all blocks on their own.
+        ``quick``: cuts blocks, hardly worse, of the many plans that are only tried."""
         pytorch().manual_seed(seed)
         self.task, self.steps, self.done = task, steps, 0
         self.curve: list[tuple[int, float]] = []  # step, mean reward since the last
         self.tests: list[tuple[int, float]] = []
         self._experiment, self._stages, self._seed = experiment, stages, seed
+        self._quick = quick or stages
         self._draw = random.Random(seed)
         self._block_ns = [
             sum(stage.op_ns[start:end])
@@ -100,14 +122,16 @@ class MaddpgTraining:
             for start, end in stage.chunks
         ]
         self.agents = Agents(task)
-        self.agents.begin_with(self._first_plan())
+        self.agents.begin_with(self._first_plan(search))
         self._targets = copy.deepcopy(self.agents)
         torch = pytorch()
         self._actor_steps = [torch.optim.Adam(a.parameters(), RATE) for a in self.agents.actors]
-        self._critic_steps = [torch.optim.Adam(c.parameters(), RATE) for c in self.agents.critics]
+        critics = [each.parts for each in self.agents.critics]
+        self._critic_steps = [torch.optim.Adam(each.parameters(), RATE) for each in critics]
+        self._noise, self._learnt = torch.Generator().manual_seed(seed), 0
         self._memory: list[tuple[np.ndarray, ...]] = []
         self._scores = ZScores(len(task.models) + 2)
-        self._rewards: list[float] = []
+        self._measured: list[np.ndarray] = []
         self._best, self._best_actors = self.score(), self._actors()
 
     # -- runs ------------------------------------------------------------------------------
@@ -115,9 +139,10 @@ class MaddpgTraining:
     def train(self) -> Iterator[None]:
         """An episode at a time."""
         while self.done < self.steps:
-            self._rewards.clear()
+            self._measured.clear()
             self._run(_Learner, EPISODE_S, self._draw.randrange(1 << 30), always=True)
-            self.curve.append((self.done, float(np.mean(self._rewards or [0.0]))))
+            rewards = self._rewards(np.stack(self._measured))[:, 0]
+            self.curve.append((self.done, float(rewards.mean())))
             score = self.score()
             self.tests.append((self.done, score))
             if score > self._best:
@@ -147,32 +172,44 @@ class MaddpgTraining:
         assert isinstance(device, TogetherDevice)
         watched = Watched(device, experiment.references)
         self._filled_ns, self._asked_ns, self._finished = 0.0, 0, dict[str, int]()
-        policy = Top(actor(self, watched), self._stages, always=always)
+        stages = self._quick if always else self._stages
+        policy = Top(actor(self, watched), stages, always=always)
         run = experiment.begin_with(policy, seed, [watched])
         run.run(round(seconds * 1e9))
         return watched
 
-    def reward(self, watched: Watched) -> np.ndarray:
-        """Eq. 2, of each agent, for what happened since it was last asked for."""
+    def measure(self, watched: Watched) -> np.ndarray:
+        """What Eq. 2 is made of, for what happened since it was last asked for: how full the GPU
+        was, the latency of each model, how unequal queues are."""
         passed_ns = max(watched.now_ns - self._asked_ns, 1)
         full = (watched.filled_ns - self._filled_ns) / passed_ns
         self._filled_ns, self._asked_ns = watched.filled_ns, watched.now_ns
         latencies = [watched.latency_ms(name) for name in self._experiment.references]
         unequal = math.log1p(variance(list(watched.waiting.values())))
-        z = self._scores(np.asarray([full, *latencies, unequal]))
-        a, b, c = WEIGHTS
-        of_agents = [float(np.mean(z[1:-1])), *z[1:-1]]
-        exponents = [a * z[0] - b * latency - c * z[-1] for latency in of_agents]
-        return np.exp(np.clip(exponents, -_MOST, _MOST)).astype(np.float32)
+        measured = np.asarray([full, *latencies, unequal])
+        self._scores.add(measured)
+        return measured
 
-    def _first_plan(self) -> list[float]:
-        """Shortest intervals, and blocks combined by local search."""
+    def _rewards(self, measured: np.ndarray) -> np.ndarray:
+        """Eq. 2, of rows of what was measured, for each agent: (rows, agents). Nothing for those
+        of NaN."""
+        z = self._scores(measured)
+        a, b, c = WEIGHTS
+        latencies = np.concatenate([z[:, 1:-1].mean(1, keepdims=True), z[:, 1:-1]], 1)
+        exponents = np.clip(a * z[:, :1] - b * latencies - c * z[:, -1:], -_MOST, _MOST)
+        return np.nan_to_num(np.exp(exponents)).astype(np.float32)
+
+    def _first_plan(self, search: bool) -> list[float]:
+        """Shortest intervals, and blocks on their own or combined by local search."""
         task, experiment = self.task, self._experiment
+        if not search:
+            total = sum(task.blocks)
+            return [*([0.001] * len(task.models)), *centres(total, total)]
         events = {name: each.event for name, each in experiment.scenario.models.items()}
         rates = {name: (event and event.rate_hz) or 1.0 for name, event in events.items()}
         parts = searched(task, rates, self._takes_s, self._draw)
-        of = {member: (number + 0.5) / len(parts)
-              for number, part in enumerate(parts) for member in part}  # fmt: skip
+        places = centres(len(parts), sum(task.blocks))
+        of = {member: place for place, part in zip(places, parts, strict=True) for member in part}
         members = [
             (model, block)
             for model, blocks in zip(task.models, task.blocks, strict=True)
@@ -189,14 +226,14 @@ class MaddpgTraining:
                 [times[member].group(as_ranges(ops)) for member, ops in stage],
                 device.gpu.contention,
             )
-            for stage in self._stages(members)
+            for stage in self._quick(members)
         ]
         return sum(each.ns for each in took) / 1e9
 
     def explore(self, state: np.ndarray) -> np.ndarray:
         """An action with noise, or a plan drawn at random."""
         left = max(1 - self.done / self.steps, 0.0)
-        if self._draw.random() < 0.5 * left:
+        if self._draw.random() < _RANDOM * left:
             return np.asarray(self._random_plan(), np.float32)
         torch = pytorch()
         with torch.no_grad():
@@ -222,42 +259,56 @@ class MaddpgTraining:
                     parts[members.pop()] = part
             part += 1
         launch = [draw.uniform(0.001, 0.3) for _ in task.models]
-        return [*launch, *((each + 0.5) / part for each in parts)]  # far from each other
+        places = centres(part, total)
+        return [*launch, *(places[each] for each in parts)]
 
     # -- learning --------------------------------------------------------------------------
 
     def store(
-        self, state: np.ndarray, action: np.ndarray, reward: np.ndarray, after: np.ndarray
+        self, state: np.ndarray, action: np.ndarray, measured: np.ndarray, after: np.ndarray
     ) -> None:
         """Keep a transition, and learn from some."""
-        self._memory.append((state, action, reward, after))
+        self._memory.append((state, action, measured, after))
         del self._memory[:-_KEPT]
-        self._rewards.append(float(reward[0]))
+        self._measured.append(measured)
         self.done += 1
-        if len(self._memory) >= REPLAY:
+        for _ in range(_BATCHES if len(self._memory) >= REPLAY else 0):
             self._learn(self._draw.sample(self._memory, BATCH))
 
     def _learn(self, batch: Sequence[tuple[np.ndarray, ...]]) -> None:
-        """Eqs. 3 and 4."""
+        """Eq. 3, and now and then Eq. 4."""
         torch, agents, targets = pytorch(), self.agents, self._targets
-        states, actions, rewards, after = (
-            torch.from_numpy(np.stack(each)) for each in zip(*batch, strict=True)
-        )
+        rows = [np.stack(each) for each in zip(*batch, strict=True)]
+        states, actions, after = (torch.from_numpy(rows[each]) for each in (0, 1, 3))
+        rewards = torch.from_numpy(self._rewards(rows[2]))
         with torch.no_grad():
-            later = torch.cat([after, targets.act(after)], 1)
+            later = targets.act(after)
+            noise = torch.randn(later.shape, generator=self._noise) * _SMOOTH
+            later = (later + noise.clamp(-2 * _SMOOTH, 2 * _SMOOTH)).clamp(0, 1)
+        for index, critic in enumerate(agents.critics):
+            with torch.no_grad():
+                worth = targets.critics[index](after, later).min(1, keepdim=True).values
+                target = rewards[:, index : index + 1] + GAMMA * worth
+            value = critic(states, actions)
+            loss = torch.nn.functional.mse_loss(value, target.expand_as(value))
+            self._step(self._critic_steps[index], loss)
+        self._learnt += 1
+        if self._learnt % _DELAY == 0:
+            self._improve(states, actions)
+
+    def _improve(self, states: Any, actions: Any) -> None:
+        """Eq. 4, and let the targets follow."""
+        torch, agents = pytorch(), self.agents
         chosen = torch.split(actions, agents.sizes, 1)
         for index, (actor, critic) in enumerate(zip(agents.actors, agents.critics, strict=True)):
-            with torch.no_grad():
-                target = rewards[:, index : index + 1] + GAMMA * targets.critics[index](later)
-            value = critic(torch.cat([states, actions], 1))
-            self._step(self._critic_steps[index], torch.nn.functional.mse_loss(value, target))
             mine = [*chosen]
             mine[index] = torch.sigmoid(actor(states))
-            self._step(self._actor_steps[index], -critic(torch.cat([states, *mine], 1)).mean())
+            worth = critic(states, torch.cat(mine, 1))[:, 0]
+            self._step(self._actor_steps[index], -worth.mean())
+        pairs = zip(self._targets.parts.parameters(), agents.parts.parameters(), strict=True)
         with torch.no_grad():
-            for kept, new in ((targets.actors, agents.actors), (targets.critics, agents.critics)):
-                for ours, theirs in zip(kept.parameters(), new.parameters(), strict=True):
-                    ours.lerp_(theirs, _FOLLOW)
+            for ours, theirs in pairs:
+                ours.lerp_(theirs, _FOLLOW)
 
     @staticmethod
     def _step(optimizer: Any, loss: Any) -> None:
@@ -270,7 +321,7 @@ class MaddpgTraining:
     def _actors(self) -> Any:
         return copy.deepcopy(self.agents.actors.state_dict())
 
-    _KEPT_PARTS = ("done", "curve", "tests", "_best", "_best_actors")
+    _KEPT_PARTS = ("done", "curve", "tests", "_best", "_best_actors", "_learnt")
 
     def state(self) -> dict[str, Any]:
         """All that going on needs."""
@@ -280,7 +331,8 @@ class MaddpgTraining:
             "draw": self._draw.getstate(),
             "memory": [tuple(map(torch.from_numpy, each)) for each in self._memory],
             "scores": (scores.count, *map(torch.from_numpy, (scores.mean, scores.squares))),
-            "nets": [(net.actors.state_dict(), net.critics.state_dict()) for net in nets],
+            "noise": self._noise.get_state(),
+            "nets": [net.parts.state_dict() for net in nets],
             "optimizers": [each.state_dict() for each in self._optimizers()],
         }
 
@@ -292,9 +344,9 @@ class MaddpgTraining:
         self._memory = [tuple(each.numpy() for each in kept) for kept in state["memory"]]
         self._scores.count, mean, squares = state["scores"]
         self._scores.mean, self._scores.squares = mean.numpy(), squares.numpy()
-        for net, (actors, critics) in zip((self.agents, self._targets), state["nets"], strict=True):
-            net.actors.load_state_dict(actors)
-            net.critics.load_state_dict(critics)
+        self._noise.set_state(state["noise"])
+        for net, parts in zip((self.agents, self._targets), state["nets"], strict=True):
+            net.parts.load_state_dict(parts)
         for optimizer, kept in zip(self._optimizers(), state["optimizers"], strict=True):
             optimizer.load_state_dict(kept)
 

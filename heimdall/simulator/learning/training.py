@@ -28,7 +28,7 @@ from heimdall.simulator.together.policies import Stager, block_of, task_of
 from heimdall.system.paths import replace_file
 
 SAMPLES, THRESHOLD = 3, 100.0
-STEPS, STAGE_STEPS = 2000, 600
+STEPS, STAGE_STEPS = 2000, 1200
 
 Progress = Callable[[str, int, int], None]
 
@@ -42,12 +42,14 @@ def train_top(
     stage_steps: int = STAGE_STEPS,
     seed: int = 0,
     stages: Path | None = None,
+    search: bool = True,
     resume: Path | None = None,
     progress: Progress = lambda *_: None,
 ) -> dict[str, Any]:
     """Train for a scenario's models on a device; what was written, and how well it does.
 
-    ``stages``: a file that cuts combined blocks, instead of learning that too; ``resume``: what an
+    ``stages``: a file that cuts combined blocks, instead of learning that too; ``search``: actors
+    begin with a plan that is searched for, instead of all blocks on their own; ``resume``: what an
     earlier training with the same arguments has left. Raises ConfigError without PyTorch, for a
     device that runs one operator at a time, and for a file that is not of such a training.
     """
@@ -64,6 +66,7 @@ def train_top(
         "steps": steps,
         "stage_steps": stage_steps,
         "seed": seed,
+        "search": search,
     }
     kept = _Checkpoint(out / f"{scenario.name}.pt", what, resume)
     curves: dict[str, list[tuple[int, float]]] = {}
@@ -82,11 +85,18 @@ def train_top(
                 kept.keep("stages", cutter)
         curves["time of a combined block, beside one op after the other"] = cutter.curve
         said = {**what, "networks": sorted(set(references.values()))}
-        _write(stages, cutter.net.onnx({KEY: json.dumps(said)}))
+        _write(stages, cutter.learnt.onnx({KEY: json.dumps(said)}))
     task = replace(task_of(found, references), samples=SAMPLES, threshold=THRESHOLD)
     stager = OnnxStager(stages)
+    quick = Stager(found, references, lambda combined: stager.cut(combined, 1))
     learner = maddpg.MaddpgTraining(
-        experiment, task, Stager(found, references, stager.cut), seed, steps
+        experiment,
+        task,
+        Stager(found, references, stager.cut),
+        seed,
+        steps,
+        quick,
+        search=search,
     )
     kept.go_on("actors", learner)
     for _ in learner.train():
@@ -106,7 +116,7 @@ def train_top(
         steps=steps,
         settings={"gamma": maddpg.GAMMA, "rate": maddpg.RATE, "batch": maddpg.BATCH,
                   "weights": maddpg.WEIGHTS, "hidden": agents.HIDDEN, "critic": agents.CRITIC,
-                  "replay": maddpg.REPLAY, "episode_s": maddpg.EPISODE_S},
+                  "replay": maddpg.REPLAY, "episode_s": maddpg.EPISODE_S, "search": search},
     )  # fmt: skip
     actor = out / f"{scenario.name}.onnx"
     _write(actor, learner.agents.onnx(task.state_size, {KEY: json.dumps(asdict(about))}))

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,14 @@ import onnxruntime
 from heimdall.errors import ConfigError
 from heimdall.schedulers.top import Task
 from heimdall.simulator.together.features import graph_of
-from heimdall.simulator.together.stages import Combined, Ending, Left, Stage, cut
+from heimdall.simulator.together.stages import Combined, Ending, Left, Stage
+from heimdall.simulator.together.ways import CUTS, best_of
 from heimdall.system import paths
 
 ACTORS = paths.ASSETS / "models" / "top"
 KEY = "heimdall_top"  # of a file's metadata: what it was trained for, as JSON
 AGAIN = "train one for it: heimdall train-top SCENARIO"
+CHOICE = ("features", "parents", "leaves", "figures")  # what a cutter is given (see ``features``)
 
 
 @dataclass(frozen=True)
@@ -75,35 +76,25 @@ class OnnxActor:
 
 
 class OnnxStager:
-    """A trained GPG: cuts a combined block into stages (Algorithm 2)."""
+    """A trained GPG: cuts a combined block into stages (Algorithm 2). Raises ConfigError for a file
+    that is damaged, or for something else."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.hash = path, file_hash(path)
         self._session = open_session(path)
+        if [each.name for each in self._session.get_inputs()] != list(CHOICE):
+            raise ConfigError(f"{path} does not choose among endings of blocks: {AGAIN}")
 
-    def cut(self, combined: Combined) -> list[Stage]:
-        """The stages of a combined block."""
-        return cut(combined, self.chooser(combined))[0]
-
-    @cached_property
-    def _names(self) -> list[str]:
-        return [each.name for each in self._session.get_inputs()]
-
-    def chooser(self, combined: Combined) -> Any:
-        """Chooses among the endings of what is left of it."""
+    def cut(self, combined: Combined, cuts: int = CUTS) -> tuple[list[Stage], float]:
+        """(Stages of a combined block, what they take in ns), the best of so many cuts."""
         graph = graph_of(combined)
 
-        def choose(_: Combined, left: Left, endings: list[Ending]) -> Ending:
-            given = graph.features, graph.parents, graph.leaves(left)
-            (where,) = self._session.run(None, dict(zip(self._names, given, strict=True)))
-            return endings[index_of(float(where.reshape(-1)[0]), len(endings))]
+        def likely(left: Left, endings: list[Ending]) -> np.ndarray:
+            given = graph.features, graph.parents, *graph.choices(left, endings)
+            (found,) = self._session.run(None, dict(zip(CHOICE, given, strict=True)))
+            return np.asarray(found[:, 0], np.float64)
 
-        return choose
-
-
-def index_of(where: float, count: int) -> int:
-    """The one of ``count`` that a number from 0 to 1 means (section V-C)."""
-    return min(int(where * count), count - 1)
+        return best_of(combined, likely, cuts)
 
 
 def actor_path(actor: str) -> Path:

@@ -1,18 +1,25 @@
-"""A combined block as numbers, for a network that chooses among its endings (TOP, section V-C)."""
+"""A combined block as numbers, for a network that chooses among its endings (TOP, section V-C).
+
+Times are counted in those of the block's mean op, so that numbers are of the same size on every
+device. What an ending takes as a stage is among its figures, by the GPU's model (``gpu``), as it is
+for dynamic programming; the paper, which has no such model, measures it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log2
 
 import numpy as np
 
 from heimdall.simulator.together.layers import KINDS, POOLINGS, Operator
-from heimdall.simulator.together.stages import Combined, Left
+from heimdall.simulator.together.stages import GROUPS, Block, Combined, Ending, Left, Mask
 
 # Kind, pooling, both shapes, stride, kernel, padding and activation of an op, and what it takes on
 # the device: its time, and the share of the GPU that it fills.
 SIZE = len(KINDS) + len(POOLINGS) + 14
+FIGURES = 5  # of an ending: groups, the longest one's time, the sum of all, what they fill, its own
 
 
 @dataclass(frozen=True)
@@ -23,31 +30,46 @@ class Graph:
     features: np.ndarray
     parents: np.ndarray
     combined: Combined
+    mean_ns: float  # of its ops
 
-    def leaves(self, left: Left) -> np.ndarray:
-        """(1, ops): 1 for the ops that nothing of what is left needs."""
-        found: list[float] = []
-        for block, mask in zip(self.combined.blocks, left, strict=True):
-            needed = {
-                need for op, needs in enumerate(block.needs) if mask >> op & 1 for need in needs
-            }
-            found += [float(mask >> op & 1 and op not in needed) for op in range(len(block.ops))]
-        return np.asarray([found], np.float32)
+    def choices(self, left: Left, endings: Sequence[Ending]) -> tuple[np.ndarray, np.ndarray]:
+        """Of each ending a row: 1 for the ops that would be leaves of what it leaves, (endings,
+        ops), and its figures, (endings, FIGURES)."""
+        leaves = []
+        for number, (block, mask) in enumerate(zip(self.combined.blocks, left, strict=True)):
+            after = [mask & ~ending.parts[number].mask for ending in endings]
+            rows = {each: row for row, each in enumerate(dict.fromkeys(after))}
+            table = np.asarray([_leaves(block, each) for each in rows], np.float32)
+            leaves.append(table[[rows[each] for each in after]])
+        figures = [
+            (each.groups / GROUPS, each.longest_ns / self.mean_ns, each.alone_ns / self.mean_ns,
+             each.filled_ns / self.mean_ns, each.ns / self.mean_ns)
+            for each in endings
+        ]  # fmt: skip
+        return np.concatenate(leaves, 1), np.asarray(figures, np.float32)
 
 
 def graph_of(combined: Combined) -> Graph:
     """A combined block as a graph."""
     rows, count = list[list[float]](), sum(len(block.ops) for block in combined.blocks)
     parents, first = np.zeros((count, count), np.float32), 0
+    mean_ns = combined.alone_ns / count
     for block in combined.blocks:
         for op, (kind, ns, filled_ns) in enumerate(
             zip(block.ops, block.ns, block.filled_ns, strict=True)
         ):
-            rows.append([*_row(kind), ns / 1e5, filled_ns / ns])
+            rows.append([*_row(kind), ns / mean_ns, filled_ns / ns])
             for need in block.needs[op]:
                 parents[first + op, first + need] = 1.0
         first += len(block.ops)
-    return Graph(np.asarray(rows, np.float32), parents, combined)
+    return Graph(np.asarray(rows, np.float32), parents, combined, mean_ns)
+
+
+def _leaves(block: Block, left: Mask) -> list[float]:
+    """1 for the ops that nothing of what is left of a block needs."""
+    ops = [op for op in range(len(block.ops)) if left >> op & 1]
+    needed = {need for op in ops for need in block.needs[op]}
+    return [float(left >> op & 1 and op not in needed) for op in range(len(block.ops))]
 
 
 def _row(op: Operator) -> list[float]:

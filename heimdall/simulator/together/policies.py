@@ -41,7 +41,7 @@ class Stager:
         self,
         device: TogetherDevice,
         references: References,
-        cuts: Callable[[Combined], list[Stage]],
+        cuts: Callable[[Combined], tuple[list[Stage], float]],
     ) -> None:
         self._cuts, self._known = cuts, dict[tuple[Member, ...], list[Stage]]()
         self._groups = device.groups
@@ -55,13 +55,13 @@ class Stager:
         """The stages of a combined block, groups as (number of the member, ops of its network)."""
         if members not in self._known:
             blocks = [self._blocks[member] for member in members]
-            self._known[members] = self._cuts(Combined(blocks, self._groups))
+            self._known[members], _ = self._cuts(Combined(blocks, self._groups))
         return self._known[members]
 
 
 def saving_stager(device: TogetherDevice, references: References) -> Stager:
     """One that takes the ending that saves most, step by step."""
-    return Stager(device, references, lambda combined: cut(combined, most_saving)[0])
+    return Stager(device, references, lambda combined: cut(combined, most_saving))
 
 
 def task_of(device: TogetherDevice, references: References) -> Task:

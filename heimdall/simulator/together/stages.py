@@ -43,8 +43,11 @@ class Ending:
     """One ending: of each block a part, and what it takes as a stage."""
 
     parts: tuple[Part, ...]
+    groups: int
     ops: int
     alone_ns: float  # one op after the other
+    longest_ns: float  # its longest group
+    filled_ns: float
     ns: float
 
     def stage(self) -> Stage:
@@ -175,8 +178,8 @@ class Combined:
         longest_ns = max(part.longest_ns for part in parts)
         filled_ns = sum(part.filled_ns for part in parts)
         ns = max(longest_ns, filled_ns) * (1 + self.contention * (groups - 1))
-        ops = sum(part.ops for part in parts)
-        return Ending(parts, ops, sum(part.alone_ns for part in parts), ns)
+        ops, alone_ns = sum(part.ops for part in parts), sum(part.alone_ns for part in parts)
+        return Ending(parts, groups, ops, alone_ns, longest_ns, filled_ns, ns)
 
     @cached_property
     def alone_ns(self) -> float:
@@ -214,31 +217,33 @@ def most_saving(combined: Combined, left: Left, endings: list[Ending]) -> Ending
 
 
 def best_cut(combined: Combined, most_states: int = 1_000_000) -> tuple[list[Stage], float] | None:
-    """The stages that take least, by dynamic programming over all that may be left (IOS); None
-    where that is more than ``most_states``."""
-    best: dict[Left, tuple[float, Ending | None]] = {}
+    """The stages that take least, by dynamic programming (IOS); None where that would look at more
+    than ``most_states``."""
+    least = least_ns(combined, most_states)
+    if least is None:
+        return None
+
+    def choose(_: Combined, left: Left, endings: list[Ending]) -> Ending:
+        return min(endings, key=lambda each: least[combined.after(left, each)] + each.ns)
+
+    return cut(combined, choose)
+
+
+def least_ns(combined: Combined, most_states: int) -> dict[Left, float] | None:
+    """Of all that may be left of a combined block what it takes at least, in ns, by dynamic
+    programming; None where that is more than ``most_states``."""
+    ways: dict[Left, list[tuple[Left, float]]] = {}
     order, seen = [combined.whole], {combined.whole}
     for left in order:  # found breadth first: what is left only shrinks
         if len(order) > most_states:
             return None
-        for ending in combined.endings(left) if any(left) else ():
-            after = combined.after(left, ending)
+        endings = combined.endings(left) if any(left) else []
+        ways[left] = [(combined.after(left, ending), ending.ns) for ending in endings]
+        for after, _ in ways[left]:
             if after not in seen:
                 seen.add(after)
                 order.append(after)
+    least: dict[Left, float] = {}
     for left in sorted(order, key=lambda each: sum(mask.bit_count() for mask in each)):
-        if not any(left):
-            best[left] = 0.0, None
-            continue
-        best[left] = min(
-            (
-                (best[combined.after(left, ending)][0] + ending.ns, ending)
-                for ending in combined.endings(left)
-            ),
-            key=lambda pair: pair[0],
-        )
-    stages, left = list[Stage](), combined.whole
-    while (last := best[left][1]) is not None:
-        stages.insert(0, last.stage())
-        left = combined.after(left, last)
-    return stages, best[combined.whole][0]
+        least[left] = min((least[after] + ns for after, ns in ways[left]), default=0.0)
+    return least

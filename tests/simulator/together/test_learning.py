@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
+from itertools import combinations, pairwise
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -11,18 +14,19 @@ import pytest
 
 from heimdall.bench.request_scenario import load_requests
 from heimdall.errors import ConfigError
-from heimdall.simulator.together.actors import OnnxActor, OnnxStager
+from heimdall.simulator.together.actors import CHOICE, OnnxActor, OnnxStager
 from heimdall.simulator.together.device import load_together
 from heimdall.simulator.together.features import graph_of
 from heimdall.simulator.together.networks import network
 from heimdall.simulator.together.policies import block_of
-from heimdall.simulator.together.stages import Combined, cut
+from heimdall.simulator.together.stages import Combined, best_cut, cut, most_saving
 
 torch = pytest.importorskip("torch")
 
 from heimdall.schedulers.top import Task  # noqa: E402
 from heimdall.simulator.learning.agents import Agents, ZScores  # noqa: E402
 from heimdall.simulator.learning.gpg import GpgTraining  # noqa: E402
+from heimdall.simulator.learning.maddpg import centres  # noqa: E402
 from heimdall.simulator.learning.training import train_top  # noqa: E402
 
 
@@ -46,31 +50,77 @@ def test_the_file_of_the_actors_equals_pytorch(tmp_path):
 def test_the_file_of_the_cutter_equals_pytorch():
     made = blocks(load_together("top-a100"))
     training = GpgTraining(made, 3, 0, 1)
-    graph = graph_of(Combined(made[1:4]))
-    leaves = graph.leaves(graph.combined.whole)
-    session = onnxruntime.InferenceSession(training.net.onnx({}))
-    given = {"features": graph.features, "parents": graph.parents, "leaves": leaves}
+    whole = Combined(made[1:4])
+    graph = graph_of(whole)
+    choices = graph.choices(whole.whole, whole.endings(whole.whole))
+    session = onnxruntime.InferenceSession(training.learnt.onnx({}))
+    given = dict(zip(CHOICE, (graph.features, graph.parents, *choices), strict=True))
     (found,) = session.run(None, given)
-    expected = training.net.where(training.net.embed(graph, leaves)).detach().numpy()
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    expected = torch.softmax(training.learnt.weigh(graph, *choices), 0).detach().numpy()
+    assert len(expected) > 100
+    np.testing.assert_allclose(found[:, 0], expected, atol=1e-5)
+
+
+def beside_one_after_the_other(made, cuts):
+    """What pairs of blocks take, cut by ``cuts(combined)``."""
+    pairs = [Combined(pair) for pair in pairwise(made)]
+    return fmean(cuts(each)[1] / each.alone_ns for each in pairs)
 
 
 def test_where_running_together_does_not_pay_cutting_learns_not_to():
-    nano = load_together("top-nano")
+    nano, draw = load_together("top-nano"), random.Random(0)
     made = [*blocks(nano, "SqueezeNet"), *blocks(nano, "Inception-V3")[:12]]
     training = GpgTraining(made, 2, 1, 200)
-    before = training.score()
     for _ in training.train():
         pass
-    assert before > 1.05
-    assert training.score() == pytest.approx(1.0, abs=0.01)  # as one op after the other
+    by_chance = beside_one_after_the_other(
+        made, lambda each: cut(each, lambda *given: draw.choice(given[-1]))
+    )
+    assert by_chance > 1.05
+    assert beside_one_after_the_other(made, training.cut) == pytest.approx(1.0, abs=0.01)
+
+
+def test_blocks_that_it_has_not_seen_are_cut_nearly_as_by_dynamic_programming():
+    fires = [each for each in blocks(load_together("top-a100")) if len(each.ops) == 4]
+    training = GpgTraining(fires[::2], 2, 0, 150)
+    for _ in training.train():
+        pass
+    others = [Combined(pair) for pair in combinations(fires[1::2], 2)]
+    took = [training.cut(each)[1] / best_cut(each)[1] for each in others]
+    saving = [cut(each, most_saving)[1] / best_cut(each)[1] for each in others]
+    assert fmean(took) <= 1.05 < fmean(saving)
+
+
+def test_learning_to_cut_goes_on_as_if_it_had_not_been_ended():
+    made = blocks(load_together("top-a100"))
+
+    def after(steps, training):
+        while training.done < steps:
+            next(training.train())
+        return training
+
+    whole = after(8, GpgTraining(made, 3, 2, 8))
+    kept = after(5, GpgTraining(made, 3, 2, 8)).state()
+    other = GpgTraining(made, 3, 2, 8)
+    other.resume(kept)
+    assert after(8, other).learnt.onnx({}) == whole.learnt.onnx({})
+    assert kept["lessons"]
+
+
+@pytest.mark.parametrize("total", [5, 13, 30])
+def test_the_numbers_of_a_plan_are_far_from_where_another_one_begins(total):
+    for parts in range(1, total + 1):
+        places = [place * total for place in centres(parts, total)]
+        assert len({int(place) for place in places}) == parts
+        assert all(place % 1 == pytest.approx(0.5) for place in places)
+        assert 0 < places[0] <= places[-1] < total
 
 
 def test_z_scores_are_of_all_values_so_far():
     scores, values = ZScores(1), [3.0, 5.0, 10.0]
     for value in values:
-        last = scores(np.asarray([value]))
-    assert last[0] == pytest.approx((10 - 6) / np.std(values, ddof=1))
+        scores.add(np.asarray([value]))
+    assert scores(np.asarray([10.0]))[0] == pytest.approx((10 - 6) / np.std(values, ddof=1))
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +145,10 @@ def test_a_training_writes_actor_stages_curves_and_a_checkpoint(trained):
     assert actor.about.networks == ("ResNet-50",)
     stager = OnnxStager(out / actor.about.stages)
     whole = Combined(blocks(load_together("top-a100"), "ResNet-50")[:2])
-    assert stager.cut(whole) == cut(whole, stager.chooser(whole))[0]
+    stages, ns = stager.cut(whole)
+    ops = network("ResNet-50").blocks[1][1]
+    assert {op for stage in stages for _, group in stage for op in group} == set(range(ops))
+    assert 0 < ns < whole.alone_ns
     json.dumps(result)
 
 
