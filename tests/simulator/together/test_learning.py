@@ -24,7 +24,7 @@ from heimdall.simulator.together.stages import Combined, best_cut, cut, most_sav
 torch = pytest.importorskip("torch")
 
 from heimdall.schedulers.top import Task  # noqa: E402
-from heimdall.simulator.learning.agents import Agents, ZScores  # noqa: E402
+from heimdall.simulator.learning.agents import Agents, Critic, ZScores  # noqa: E402
 from heimdall.simulator.learning.gpg import GpgTraining  # noqa: E402
 from heimdall.simulator.learning.maddpg import centres  # noqa: E402
 from heimdall.simulator.learning.training import train_top  # noqa: E402
@@ -45,6 +45,21 @@ def test_the_file_of_the_actors_equals_pytorch(tmp_path):
         expected = agents.act(torch.from_numpy(state)).detach().numpy()
         np.testing.assert_allclose(found, expected, atol=1e-5)
     assert expected.shape == (1, 2 + 7)
+
+
+def test_critics_see_which_blocks_are_together_and_not_by_which_number():
+    torch.manual_seed(1)
+    critic = Critic(Task(("a", "b"), (3, 2), 2, samples=3))
+    states = torch.zeros(1, 3 * 7)
+
+    def worth(*numbers):
+        return critic(states, torch.tensor([numbers])).detach().numpy()
+
+    here = worth(0.1, 0.1, 0.1, 0.1, 0.3, 0.5, 0.5)
+    assert here.shape == (1, 2)
+    np.testing.assert_allclose(worth(0.1, 0.1, 0.3, 0.3, 0.5, 0.7, 0.7), here, atol=1e-5)
+    assert np.abs(worth(0.1, 0.1, 0.1, 0.3, 0.1, 0.5, 0.5) - here).max() > 1e-3
+    assert np.abs(worth(0.1, 0.9, 0.1, 0.1, 0.3, 0.5, 0.5) - here).max() > 1e-3
 
 
 def test_the_file_of_the_cutter_equals_pytorch():
