@@ -88,7 +88,8 @@ class Deployment:
             began_ns = time.perf_counter_ns()
             run_on_zeros(network, state)
             cpu_ns = time.perf_counter_ns() - began_ns
-            stages.append(StagePlan((cpu_ns,), (False,), cpu_ns, 0, ((0, 1),)))
+            on_cpu = ((CPU, (cpu_ns,)),)  # nowhere else, whatever a policy would rather have
+            stages.append(StagePlan((cpu_ns,), (False,), cpu_ns, 0, ((0, 1),), on=on_cpu))
         plan = plan_of(self.dnn, stages)
         rest_ns = max(plan.min_interval_ns, _REST_NS)
         self.plan = replace(plan, built=False, min_interval_ns=rest_ns)

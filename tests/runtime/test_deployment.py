@@ -8,10 +8,12 @@ import pytest
 
 from heimdall.analyzer.partition import Cut
 from heimdall.app import DNN
+from heimdall.coordinator import Coordinator
 from heimdall.engine.null import NullEngine, NullNetwork
 from heimdall.graph.graph import graph_from_model
 from heimdall.models.base import Network, Pipeline
 from heimdall.runtime.deployment import Deployment, plan_of
+from heimdall.vocabulary.events import InputReady, RenderingStopped
 from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import CPU, GPU
 
@@ -94,6 +96,15 @@ def test_to_warm_up_runs_every_op_of_every_stage(deployment):
         network, state = deployment.network(stage, CPU)
         (output,) = network.read(state).values()  # which asks for all ops
         np.testing.assert_array_equal(output, np.zeros((1, 3), np.float32))
+
+
+@pytest.mark.parametrize("policy", ["max-total", "lst", "fcfs", "edf-exits"])
+def test_until_it_is_built_it_runs_on_the_cpu_whatever_the_policy(deployment, policy):
+    deployment.begin_on_cpu()
+    coordinator = Coordinator([deployment.plan], scheduler=policy, frame_interval_ns=33 * MS)
+    coordinator.receive(RenderingStopped(), 0)
+    actions = coordinator.receive(InputReady(0), 1 * MS)
+    assert [action.processor for action in actions] == [CPU]
 
 
 def test_fallback_ops_are_those_of_the_gpus_networks(deployment):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import random
-from itertools import combinations, pairwise
+from itertools import combinations
 from statistics import fmean
 from typing import Any
 
@@ -76,23 +75,14 @@ def test_the_file_of_the_cutter_equals_pytorch():
     np.testing.assert_allclose(found[:, 0], expected, atol=1e-5)
 
 
-def beside_one_after_the_other(made, cuts):
-    """What pairs of blocks take, cut by ``cuts(combined)``."""
-    pairs = [Combined(pair) for pair in pairwise(made)]
-    return fmean(cuts(each)[1] / each.alone_ns for each in pairs)
-
-
 def test_where_running_together_does_not_pay_cutting_learns_not_to():
-    nano, draw = load_together("top-nano"), random.Random(0)
+    nano = load_together("top-nano")
     made = [*blocks(nano, "SqueezeNet"), *blocks(nano, "Inception-V3")[:12]]
-    training = GpgTraining(made, 2, 1, 200)
+    training = GpgTraining(made, 2, 3, 200)  # of a seed that begins by running much together
+    assert training.score() > 1.05
     for _ in training.train():
         pass
-    by_chance = beside_one_after_the_other(
-        made, lambda each: cut(each, lambda *given: draw.choice(given[-1]))
-    )
-    assert by_chance > 1.05
-    assert beside_one_after_the_other(made, training.cut) == pytest.approx(1.0, abs=0.01)
+    assert training.score() == pytest.approx(1.0, abs=0.01)  # as one op after the other
 
 
 def test_blocks_that_it_has_not_seen_are_cut_nearly_as_by_dynamic_programming():
