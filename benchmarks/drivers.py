@@ -30,7 +30,7 @@ Times = dict[str, dict[str, float]]  # ms by network, then by driver, and by "on
 
 def measure(driver: str, cores: int) -> list[dict[str, Any]]:
     """What `heimdall check` finds with one driver."""
-    command = [sys.executable, *DRIVERS[driver], "-m", "heimdall.cli", "check", "--all", "--json"]
+    command = [sys.executable, *DRIVERS[driver], "-m", "heimdall", "check", "--all", "--json"]
     done = subprocess.run(
         [*command, "--cores", str(cores)], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
     )

@@ -22,12 +22,13 @@ import numpy as np
 
 from heimdall import Session
 from heimdall.app.options import RunArguments
-from heimdall.bench.accuracy import Inference, boxes_iou, mask_iou, on_screen, score
+from heimdall.bench.accuracy import Inference, on_screen, score
 from heimdall.bench.footage import results_of
 from heimdall.bench.statistics import interval
 from heimdall.capture import Frame
 from heimdall.engine import open_engine
 from heimdall.models.catalog import open_pipeline
+from heimdall.models.likeness import boxes_iou, mask_iou
 from heimdall.models.results import Detection, Hand
 from heimdall.runtime.telemetry.figures import DnnFigures
 from heimdall.simulator.run import WARM_UP_NS

@@ -33,10 +33,11 @@ def decisions_us(system: str, device: SeveralDevice, jobs: int, answers: int) ->
     for name in islice(cycle(device.networks), jobs):
         counts[name] += 1
     stages = {
-        name: device.stage(name, row.partition, row.silent, exits=row.exits) for name in counts
+        name: device.stage(name, row.partition, row.silent, variants=row.variants)
+        for name in counts
     }
     slo_ns = SLO_NS
-    if row.exits:
+    if row.variants:
         lone = {name: StageCosts(stage).lone_ns for name, stage in stages.items()}
         slo_ns = int(_PRESSED * sum(lone[name] * count for name, count in counts.items()))
     models = [
@@ -82,7 +83,7 @@ def main() -> None:
         row = parse_system(system).queueing
         if row is not None and row.together:  # its plans are of one device and its models
             continue
-        device = with_exits if row and (row.exits or row.partition == "critical") else plain
+        device = with_exits if row and (row.variants or row.partition == "critical") else plain
         taken = decisions_us(system, device, arguments.jobs, arguments.answers)
         p50, p99 = statistics.median(taken), statistics.quantiles(taken, n=100)[98]
         print(f"{system:<26}{len(taken):>8}{p50:>9.1f}{p99:>9.1f}")

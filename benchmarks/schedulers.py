@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from heimdall.bench.statistics import Interval, interval
+from benchmarks import pantheon
+from benchmarks.simulated import Runs, Simulated, cell, missed, table
+from heimdall.bench.statistics import interval
 from heimdall.bench.systems import system_names
 from heimdall.errors import ConfigError
-from heimdall.simulator.seeds import simulate_seeds
 from heimdall.system import paths
 
 PAGE = paths.ROOT / "docs" / "schedulers.md"
@@ -46,60 +47,10 @@ APP_SYSTEMS = (
     "shortest",
     "multithread",
 )
-PANTHEON = ("pantheon-traffic", "pantheon-robot", "pantheon-uav")
-PANTHEON_SYSTEMS = (
-    "edf-exits",
-    "edf-exits-noswitch",
-    "edf-exits-noswitch-nopreempt",
-    "edf-exits-noexits",
-    "edf-exits-noexits-nopreempt",
-    "rt-mdl",
-    "rms",
-    "dms",
-)
-PANTHEON_S = 20.0  # of requests, a run
-RATES_HZ = (10, 15, 20, 25)  # as Fig. 15
 MULTIPLIERS = (1, 2, 3, 4, 5)  # as Fig. 18
 BAND_S = 10.0  # of frames, or requests, a run
 TOP = ("top-mixed", "top-240")
-TOP_S = 4.0
-Runs = Sequence[Mapping[str, Any]]
-
-
-class Simulated:
-    """Runs of each scenario and system, made once."""
-
-    def __init__(self, seeds: int) -> None:
-        self._seeds = seeds
-        self._runs: dict[str, Runs] = {}
-
-    def runs(self, scenario: str, system: str, **options: Any) -> Runs:
-        """One for each seed."""
-        key = f"{scenario} {system} {options}"
-        if key not in self._runs:
-            fewer = scenario in (APP, *PANTHEON, *TOP)
-            seeds = max(2, self._seeds // 4) if fewer else self._seeds
-            found = simulate_seeds(scenario, None, system, seeds=seeds, **options)
-            self._runs[key] = found["runs"]
-        return self._runs[key]
-
-    def over(
-        self, figure: Callable[[Mapping[str, Any]], float], *asked: Any, **options: Any
-    ) -> str:
-        """A figure's mean and half its interval, as a cell."""
-        return cell(interval([figure(run) for run in self.runs(*asked, **options)]))
-
-
-def cell(found: Interval, digits: int = 1) -> str:
-    """A mean with half its 95% interval."""
-    half = "" if found.half is None else f" ± {found.half:.{digits}f}"
-    return f"{found.mean:.{digits}f}{half}"
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table as Markdown has it."""
-    head = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
-    return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in rows)])
+TOP_S = 1.0
 
 
 # --- SPLIT ----------------------------------------------------------------------------------------
@@ -237,66 +188,6 @@ def noise_of_band(simulated: Simulated) -> str:
     return table(["30% noise in estimates costs", "frames a second", "paper"], rows)
 
 
-# --- Pantheon -------------------------------------------------------------------------------------
-
-
-def missed(run: Mapping[str, Any]) -> float:
-    """Percent of all deadlines."""
-    return float(100 * run["violations"]["slo"])
-
-
-def accurate(run: Mapping[str, Any]) -> float:
-    """Percent of the whole networks' accuracy, missed deadlines counted as none."""
-    return float(100 * run["accuracy"])
-
-
-def misses_of_pantheon(simulated: Simulated) -> str:
-    """Deadlines missed and accuracy kept, by application."""
-    rows = []
-    for system in PANTHEON_SYSTEMS:
-        row = [f"`{system}`"]
-        for scenario in PANTHEON:
-            runs = simulated.runs(scenario, system, seconds=PANTHEON_S)
-            row += [
-                cell(interval([figure(run) for run in runs]), 2) for figure in (missed, accurate)
-            ]
-        rows.append(row)
-    columns = [f"{name}: {what}" for name in PANTHEON for what in ("missed, %", "accuracy, %")]
-    return table(["", *columns], rows)
-
-
-def poisson_of_pantheon(simulated: Simulated) -> str:
-    """Deadlines missed where what is not a detector comes at random."""
-    rows = []
-    for system in ("edf-exits", "rt-mdl", "rms"):
-        for scenario in PANTHEON:
-            row = [f"`{system}`, {scenario}"]
-            for rate_hz in RATES_HZ:
-                random = {"variations": {"poisson_hz": rate_hz}}
-                runs = simulated.runs(scenario, system, seconds=PANTHEON_S, **random)
-                row.append(cell(interval([missed(run) for run in runs]), 2))
-            rows.append(row)
-    return table(["missed, %", *(f"{each} a second" for each in RATES_HZ)], rows)
-
-
-def best_effort_of_pantheon(simulated: Simulated) -> str:
-    """Deadlines missed beside more best effort, and what that gets."""
-    rows = []
-    for rate_hz in (15, 20, 25):
-        asked = {"seconds": PANTHEON_S, "variations": {"best_effort_hz": rate_hz}}
-        row = [str(rate_hz)]
-        for scenario in PANTHEON:
-            runs = simulated.runs(scenario, "edf-exits", **asked)
-            row.append(cell(interval([missed(run) for run in runs]), 2))
-        waits_s = [
-            run["requests"]["AlexNet"]["latency_ms"]["p50"] / 1000
-            for run in simulated.runs("pantheon-robot", "edf-exits", **asked)
-        ]
-        rows.append([*row, cell(interval(waits_s))])
-    columns = [f"{scenario}: missed, %" for scenario in PANTHEON]
-    return table(["best effort a second", *columns, "its p50 on the robot, s"], rows)
-
-
 # --- an app ---------------------------------------------------------------------------------------
 
 
@@ -338,9 +229,9 @@ WORKLOADS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], float], Mapping
     ),
     "band-eagleeye": ("frames a second", rounds, {"seconds": BAND_S}),
     "band-distream": ("frames a second", rounds, {"seconds": BAND_S}),
-    "pantheon-traffic": ("missed, %", missed, {"seconds": PANTHEON_S}),
-    "pantheon-robot": ("missed, %", missed, {"seconds": PANTHEON_S}),
-    "pantheon-uav": ("missed, %", missed, {"seconds": PANTHEON_S}),
+    "pantheon-traffic": ("missed, %", missed, {"seconds": pantheon.SECONDS}),
+    "pantheon-robot": ("missed, %", missed, {"seconds": pantheon.SECONDS}),
+    "pantheon-uav": ("missed, %", missed, {"seconds": pantheon.SECONDS}),
     "top-mixed": ("finished a second", finished, {"seconds": TOP_S}),
     "top-240": ("finished a second", finished, {"seconds": TOP_S}),
 }
@@ -359,13 +250,13 @@ EVERYBODY = (
 
 
 def everything(simulated: Simulated) -> str:
-    """Every system on every workload; a dash where it cannot run it."""
-    rows = []
+    """Every system on every workload, a quarter of the seeds; a dash where it cannot run it."""
+    few, rows = simulated.few(), []
     for system in EVERYBODY:
         row = [f"`{system}`"]
         for scenario, (_, figure, options) in WORKLOADS.items():
             try:
-                row.append(simulated.over(figure, scenario, system, **options))
+                row.append(few.over(figure, scenario, system, **options))
             except ConfigError:
                 row.append("-")
         rows.append(row)
@@ -381,9 +272,7 @@ PARTS: Mapping[str, Callable[[Simulated], str]] = {
     "band_ratios": ratios_of_band,
     "band_slos": slos_of_band,
     "band_noise": noise_of_band,
-    "pantheon_misses": misses_of_pantheon,
-    "pantheon_poisson": poisson_of_pantheon,
-    "pantheon_best_effort": best_effort_of_pantheon,
+    **pantheon.PARTS,
     "everything": everything,
     "app": an_app,
 }

@@ -103,7 +103,7 @@ def _forget(client: Any, number: int, region: tuple[Any, str]) -> None:
 
 def start(app: str) -> tuple[subprocess.Popen[str], tuple[int, int]]:
     """The server, once it listens: its gRPC and its REST port."""
-    command = [sys.executable, "-m", "heimdall.cli", "serve", app, "--headless", "--json"]
+    command = [sys.executable, "-m", "heimdall", "serve", app, "--headless", "--json"]
     command += ["--model", f"{MODEL}={FILE}", "--http-port", "0", "--grpc-port", "0"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None

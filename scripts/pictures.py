@@ -48,6 +48,7 @@ TAKES = (
     Take("workspace", "desk.mp4", "960x720", 8, False),
     Take("workspace", "desk.mp4", "960x720", 8, True),
     Take("marker", "page.mp4", "960x720", 11.4, False),
+    Take("marker", "page.mp4", "960x720", 9.4, True),
     Take("surroundings", "multi_face.jpg", "1280x720", 7, False),
     Take("surroundings", "single_face.mp4", "1280x720", 8, True),
 )

@@ -389,7 +389,7 @@ class A(App):
 
 def start(*args: object, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "heimdall.cli", *map(str, args)],
+        [sys.executable, "-m", "heimdall", *map(str, args)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -64,7 +64,9 @@ def graph() -> dict[str, set[str]]:
 
 
 def room(name: str) -> str:
-    return name.split(".")[1] if "." in name else ""
+    """Where a file is: the package itself, and what starts it, are in no room."""
+    inner = name.split(".")[1:2]
+    return inner[0] if inner and inner != ["__main__"] else ""
 
 
 def test_there_are_few_rooms_and_each_has_its_place_in_the_order():

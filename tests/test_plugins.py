@@ -63,7 +63,7 @@ def heimdall(tmp_path_factory):
 
     def call(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "heimdall.cli", *words],
+            [sys.executable, "-m", "heimdall", *words],
             capture_output=True,
             text=True,
             timeout=200,

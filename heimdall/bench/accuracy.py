@@ -19,11 +19,9 @@ import numpy as np
 
 from heimdall.capture import Frame
 from heimdall.errors import ConfigError
-from heimdall.models.results import Detection, Mask
+from heimdall.models.likeness import boxes_iou, mask_iou
+from heimdall.models.results import Mask
 from heimdall.tracking import Tracker
-
-SURE = 0.5  # probability from which a mask's cell counts
-BOTH_EMPTY = 1.0  # nothing there and nothing shown
 
 
 @dataclass(frozen=True)
@@ -127,30 +125,3 @@ def score(shown: Sequence[Any], truth: Sequence[Any]) -> Score:
 
 def _iou(result: Any) -> Callable[[Any, Any], float]:
     return mask_iou if isinstance(result, Mask) else boxes_iou
-
-
-def mask_iou(shown: Mask, truth: Mask) -> float:
-    """IoU of the cells that are sure."""
-    one, other = shown.values > SURE, truth.values > SURE
-    union = np.count_nonzero(one | other)
-    return np.count_nonzero(one & other) / union if union else BOTH_EMPTY
-
-
-def boxes_iou(shown: Sequence[Detection], truth: Sequence[Detection]) -> float:
-    """Mean over the true boxes of the best match of their label; a box too many counts as 0."""
-    if not truth:
-        return 0.0 if shown else BOTH_EMPTY
-    best = [
-        max((box_iou(s.box, t.box) for s in shown if s.label == t.label), default=0.0)
-        for t in truth
-    ]
-    return sum(best) / max(len(truth), len(shown))
-
-
-def box_iou(one: Sequence[float], other: Sequence[float]) -> float:
-    """IoU of two boxes (left, top, right, bottom)."""
-    wide = min(one[2], other[2]) - max(one[0], other[0])
-    high = min(one[3], other[3]) - max(one[1], other[1])
-    shared = max(0.0, wide) * max(0.0, high)
-    areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other))
-    return shared / (areas - shared) if areas > shared else 0.0

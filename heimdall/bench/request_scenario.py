@@ -219,14 +219,17 @@ class RequestScenario(Table):
     def offered(self, lone_s: Mapping[str, float]) -> float:
         """The share of a processor's time that open streams ask for, if each request takes as long
         as it does alone."""
-        asked = 0.0
-        for name in self.models:
-            chain = self.before(name)
-            event = self.models[chain[-1]].event
-            if event is not None and event.rate_hz is not None:
-                means = [sum(numbers) / len(numbers) for numbers in map(self.numbers, chain)]
-                asked += event.rate_hz * math.prod(means) * lone_s[name]
-        return asked
+        return math.fsum(self.rate_hz(name) * lone_s[name] for name in self.models)
+
+    def rate_hz(self, model: str) -> float:
+        """How often it is asked for on average, by an open stream or for what one leads to; 0 in a
+        closed loop."""
+        chain = self.before(model)
+        event = self.models[chain[-1]].event
+        if event is None or event.rate_hz is None:
+            return 0.0
+        means = [sum(numbers) / len(numbers) for numbers in map(self.numbers, chain)]
+        return event.rate_hz * math.prod(means)
 
     def numbers(self, model: str) -> tuple[int, ...]:
         """The numbers of requests that one time may make."""

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 SCHEMA = 1
 MOST_RUNS = 1000
-_BENCH = (sys.executable, "-m", "heimdall.cli", "bench")
+_BENCH = (sys.executable, "-m", "heimdall", "bench")
 
 Summary = dict[str, Any]
 

@@ -111,19 +111,37 @@ class Queueing:
     networks are cut for it, and what becomes of ops that a processor does not support (``silent``).
     ``mapped``: each network has a processor of its own. ``busy_skips``: a client waits for its
     answer before it asks again, and what it meant to ask meanwhile is lost (of a closed loop,
-    nothing is). ``searched``: priorities and variants are found by runs beforehand. ``exits``:
-    networks have their early exits. ``together``: ops of several requests run at the same time, as
-    plans say that are made for the models and the device; so its policy cannot be made of its name
-    alone."""
+    nothing is). ``searched``: by what priorities and variants are found beforehand
+    (``heimdall.simulator.scaling``). ``variants``: the kind that networks have beside the whole
+    one (``heimdall.simulator.early_exits``). ``best_effort``: the ``partition`` of models of low
+    priority, where it is another: a GPU has a queue for them that yields to the others.
+    ``together``: ops of several requests run at the same time, as plans say that are made for the
+    models and the device; so its policy cannot be made of its name alone."""
 
     scheduler: str
     partition: str = "whole"
     silent: str = Silent.NEVER
     mapped: bool = False
     busy_skips: bool = False
-    searched: bool = False
-    exits: bool = False
+    searched: str = ""
+    variants: str = ""
+    best_effort: str = ""
     together: bool = False
+
+
+def _rt_mdl() -> dict[str, Queueing]:
+    """RT-mDL (SenSys '21) with networks and a predictor of misses as it has them, and with others:
+    Pantheon's exits in place of its networks; a schedulability analysis, or the very simulator that
+    runs afterwards, in place of its random forest."""
+    networks = {"": "scaled", "-exits": "exits"}
+    predictors = {"": "forest", "-analysis": "analysis", "-oracle": "runs"}
+    return {
+        f"rt-mdl{kind}{by}": Queueing(
+            "rt-mdl", searched=searched, variants=variants, best_effort="critical"
+        )
+        for kind, variants in networks.items()
+        for by, searched in predictors.items()
+    }
 
 
 _QUEUES = {
@@ -147,14 +165,16 @@ _QUEUES = {
     "fixed": Queueing("fixed", silent=Silent.STAY, mapped=True, busy_skips=True),
     "fixed-many": Queueing("fixed", silent=Silent.BACK, mapped=True, busy_skips=True),
     # Pantheon (MobiSys '24), its ablations, and what it is compared with there.
-    "edf-exits": Queueing("edf-exits", "critical", exits=True),
-    "edf-exits-noswitch": Queueing("edf-exits-noswitch", "critical", exits=True),
-    "edf-exits-noswitch-nopreempt": Queueing("edf-exits-noswitch-nopreempt", exits=True),
+    "edf-exits": Queueing("edf-exits", "critical", variants="exits"),
+    "edf-exits-noswitch": Queueing("edf-exits-noswitch", "critical", variants="exits"),
+    "edf-exits-noswitch-nopreempt": Queueing(
+        "edf-exits-noswitch-nopreempt", variants="exits", best_effort="critical"
+    ),
     "edf-exits-noexits": Queueing("edf-exits-noexits", "critical"),
-    "edf-exits-noexits-nopreempt": Queueing("edf-exits-noexits-nopreempt"),
-    "rms": Queueing("rms"),
-    "dms": Queueing("dms"),
-    "rt-mdl": Queueing("rt-mdl", searched=True, exits=True),
+    "edf-exits-noexits-nopreempt": Queueing("edf-exits-noexits-nopreempt", best_effort="critical"),
+    "rms": Queueing("rms", best_effort="critical"),
+    "dms": Queueing("dms", best_effort="critical"),
+    **_rt_mdl(),
     # TOP (TPDS '25); one plan for a request of every model, as compilers make it, which waits for
     # all of them, or leaves the places of others free; one network after the other.
     "top": Queueing("top", "blocks", together=True),

@@ -16,7 +16,8 @@ from heimdall.capture import Frame
 from heimdall.coordinator.bystander import InferenceEnded
 from heimdall.models.walk import Walk
 from heimdall.runtime.deployment import Deployment
-from heimdall.runtime.executor import APP_FAILURES, POOL_NICE, Newest, Renew, Result
+from heimdall.runtime.executor import APP_FAILURES, POOL_NICE
+from heimdall.runtime.runs import Newest, Renew, Result
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.system.faults import SharedFallible, say
 from heimdall.system.priority import lower_priority

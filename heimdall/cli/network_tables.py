@@ -152,6 +152,8 @@ def exits_report(result: Mapping[str, Any]) -> list[Table | str]:
     ]
     where = result["file"] or "nothing was written: give --out FILE"
     tested = f"{result['tested_on']} pictures that it was not trained on"
+    if result["judged_by"] != "labels":
+        tested = f"{tested}: {result['judged_by']} against those of the whole network"
     return [
         _table(None, columns, rows),
         f"on {result['engine']['device']}; accuracy on {tested}",

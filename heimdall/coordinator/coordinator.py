@@ -345,6 +345,7 @@ class Coordinator:
         if self._jobs.binds_late:
             if not job.together:  # else it took as long as all of them
                 job.stage_costs.learn_on(event.processor, event.start_op, event.end_op, elapsed_ns)
+                self._jobs.handed_back(job, event.processor, elapsed_ns, now_ns)
             if event.processor == GPU and not self._jobs.running[GPU]:
                 self._gap.chunk_ended(elapsed_ns)
         elif event.processor == GPU:

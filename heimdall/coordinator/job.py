@@ -22,6 +22,7 @@ class Job(JobView):
     running_end_op: int = 0
     may_end_early: bool = False  # the chunk that runs
     yields: bool = False  # and has been asked to
+    chunk_begin_ns: int = 0  # when it was handed to its processor
     chunk_end_ns: int = 0  # when it is expected to end
     together: bool = False  # the chunk that runs is a part of RunTogether
     chunk_end_op: int = 0  # of a chunk that holds fallback ops and is under way; 0: there is none

@@ -27,14 +27,16 @@ from heimdall.vocabulary.processors import GPU, Processor
 
 NO_JOB = -1  # in Drop: a request was refused before it became one
 _REMEMBERED = 256  # ended jobs whose late events are still understood
+_EWMA = 0.1
 _NOT_TO_BLAME = frozenset({ProcessorLost, DnnBuilt})  # a request that these end is run anew
 
 
 class Jobs:
     """``in_flight``: jobs by number, oldest first; ``changed``: those that became ready or ended
     since the one queue was last looked at, where there is one; ``running``: those on each
-    processor, of which there are ``capacity`` at most; ``resting``: when the next job of a DNN may
-    start, while its rate cap or a failure delays it."""
+    processor, of which there are ``capacity`` at most; ``handoff_ns``: what a chunk there takes
+    beside its own time, from being handed out to being told of, smoothed; ``resting``: when the
+    next job of a DNN may start, while its rate cap or a failure delays it."""
 
     def __init__(
         self,
@@ -51,6 +53,7 @@ class Jobs:
         self.changed: list[Job] = []
         self.running: dict[str, list[Job]] = {each.id: [] for each in processors}
         self.capacity = {each.id: each.lanes for each in processors}
+        self.handoff_ns = dict.fromkeys(self.running, 0.0)
         self.binds_late = False  # a job's processor is chosen anew for each range of it
         self._limit = limit
         self.resting: dict[str, int] = {}
@@ -180,6 +183,11 @@ class Jobs:
     def has_room(self, processor: str) -> bool:
         """Whether a processor can run one more job."""
         return len(self.running[processor]) < self.capacity[processor]
+
+    def handed_back(self, job: Job, processor: str, elapsed_ns: int, now_ns: int) -> None:
+        """A chunk that took ``elapsed_ns`` there has ended, and one hears of it now."""
+        seen_ns = max(0, now_ns - job.chunk_begin_ns - elapsed_ns)
+        self.handoff_ns[processor] += _EWMA * (seen_ns - self.handoff_ns[processor])
 
     def ready(self, job: Job, now_ns: int, out: list[Action]) -> None:
         """A job that is ready goes on: to the pool for fallback ops, else it waits for its

@@ -68,6 +68,7 @@ class QueueDispatcher:
                 idle=idle,
                 free_ns=free_ns,
                 interval_ns=self._interval_ns,
+                handoff_ns=self._jobs.handoff_ns,
             ),
             now_ns,
         )
@@ -269,7 +270,7 @@ class QueueDispatcher:
         job.together = False
         job.owner.last_reason = reason
         self._jobs.running[processor].append(job)
-        job.chunk_end_ns = now_ns + expected_ns
+        job.chunk_begin_ns, job.chunk_end_ns = now_ns, now_ns + expected_ns
         job.may_end_early = processor == self._renderer and not (self._equal or self._gap.endless)
         if processor == self._renderer:
             self._gap.chunk_started(now_ns)

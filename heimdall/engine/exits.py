@@ -42,7 +42,7 @@ def exits_of(declared: Sequence[DeclaredExit], ops: Sequence[Edges]) -> tuple[Ex
     """
     if not declared:
         return ()
-    arranged = arrange(ops, [each.output for each in declared])
+    arranged = arrange(ops, declared)
     if arranged.order != tuple(range(len(ops))):
         raise ValueError("ops of exits are not where they belong")
     pairs = zip(declared, arranged.ranges, strict=True)
@@ -67,4 +67,4 @@ def computed(
 ) -> list[str]:
     """The outputs whose ops have all run, in the order of the exits."""
     pairs = zip(declared, exits, strict=True)
-    return [each.output for each, exit in pairs if progress.covers(exit)]
+    return [name for each, exit in pairs if progress.covers(exit) for name in each.outputs]

@@ -260,7 +260,7 @@ def _arranged(graph: Graph, model: onnx.ModelProto) -> bool:
     nodes = list(model.graph.node)
     try:
         edges = [(node.input, node.output) for node in nodes]
-        arranged = arrange(edges, [each.output for each in graph.exits])
+        arranged = arrange(edges, graph.exits)
     except ValueError:
         return False
     del model.graph.node[:]

@@ -75,7 +75,8 @@ def held(graph: Graph, ops: Sequence[Collection[str]]) -> list[Held]:
             sizes[start] += size
             sizes[end] -= size
 
-    kept = {tensor.name for tensor in graph.outputs} - {each.output for each in graph.exits[:-1]}
+    early = {name for each in graph.exits[:-1] for name in each.outputs}
+    kept = {tensor.name for tensor in graph.outputs} - early
     for node in graph.nodes:
         made = last[node.name] + 1
         if not made:  # nothing has run for it: it is another view of an input

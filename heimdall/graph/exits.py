@@ -1,37 +1,48 @@
 """Early exits of a network: what a file declares of them, and which ops belong to which.
 
-Such a file has an output an exit, and its metadata name them, the whole network last. What only an
-exit needs is its *head*; what the whole network needs is the *backbone*. Ops are kept in the order
-backbone up to exit 1, head 1, backbone up to exit 2, head 2, ..., the rest of the backbone, so
-that a variant is a few ranges of ops (Pantheon, section 3.2.2).
+Such a file has as many outputs an exit as the network has, and its metadata name them, in the same
+order for each, the whole network last. What only an exit needs is its *head*; what the whole
+network needs is the *backbone*. Ops are kept in the order backbone up to exit 1, head 1, backbone
+up to exit 2, head 2, ..., the rest of the backbone, so that a variant is a few ranges of ops
+(Pantheon, section 3.2.2).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import onnx
 
 from heimdall.errors import ModelError
 from heimdall.vocabulary.ranges import as_ranges
 
 METADATA = "heimdall_exits"
-_SHAPE = 'a JSON list of {"name": ..., "output": ..., "accuracy": 0..1}, the whole network last'
+_SHAPE = (
+    'a JSON list of {"name": ..., "output": a name or a list of names, "accuracy": 0..1}, the '
+    "whole network last"
+)
 
 Edges = tuple[Collection[str], Collection[str]]  # of an op: the tensors it reads, those it makes
 
 
 @dataclass(frozen=True)
 class DeclaredExit:
-    """One variant of a network: its output, and the share of pictures it got right."""
+    """One variant of a network: its outputs, in the order of the whole network's, and the share of
+    pictures it got right."""
 
     name: str
-    output: str
+    outputs: tuple[str, ...]
     accuracy: float
+
+    def described(self) -> dict[str, object]:
+        """As in the metadata."""
+        output = self.outputs[0] if len(self.outputs) == 1 else list(self.outputs)
+        return {"name": self.name, "output": output, "accuracy": self.accuracy}
 
 
 @dataclass(frozen=True)
@@ -59,13 +70,14 @@ def declared(name: str, metadata: str, outputs: Collection[str]) -> tuple[Declar
         raise ModelError(f"{where} must be {_SHAPE} ({type(error).__name__}: {error})") from error
     if len(found) < 2:
         raise ModelError(f"{where} names {len(found)} exits: one is none, leave the metadata out")
-    for what, each in (
-        ("name", [exit.name for exit in found]),
-        ("output", [exit.output for exit in found]),
-    ):
+    named = [output for exit in found for output in exit.outputs]
+    for what, each in (("name", [exit.name for exit in found]), ("output", named)):
         if len(set(each)) < len(each):
             raise ModelError(f"{where} gives two exits the same {what}: {each}")
-    strangers = {exit.output for exit in found} ^ set(outputs)
+    counts = {len(exit.outputs) for exit in found}
+    if len(counts) > 1:
+        raise ModelError(f"{where} gives exits different numbers of outputs: {sorted(counts)}")
+    strangers = set(named) ^ set(outputs)
     if strangers:
         raise ModelError(
             f"{where} and the outputs {sorted(outputs)} differ by {sorted(strangers)}: each "
@@ -75,25 +87,48 @@ def declared(name: str, metadata: str, outputs: Collection[str]) -> tuple[Declar
 
 
 def _exit(entry: dict[str, object]) -> DeclaredExit:
-    name, output, accuracy = entry["name"], entry["output"], entry["accuracy"]
-    if not isinstance(name, str) or not isinstance(output, str) or not name:
+    name, outputs, accuracy = entry["name"], entry["output"], entry["accuracy"]
+    outputs = [outputs] if isinstance(outputs, str) else outputs
+    strings = isinstance(outputs, list) and all(isinstance(each, str) for each in outputs)
+    if not isinstance(name, str) or not name or not isinstance(outputs, list) or not strings:
         raise TypeError(f"{entry} has no name or output")
+    if not outputs:
+        raise ValueError(f"{name!r} has no output")
     if isinstance(accuracy, bool) or not isinstance(accuracy, int | float):
         raise TypeError(f"the accuracy of {name!r} is {accuracy!r}")
     if not 0 <= accuracy <= 1:
         raise ValueError(f"the accuracy of {name!r} is {accuracy}, not 0..1")
-    return DeclaredExit(name, output, float(accuracy))
+    return DeclaredExit(name, tuple(outputs), float(accuracy))
 
 
-def arrange(ops: Sequence[Edges], outputs: Sequence[str]) -> Arranged:
+class Outputs(dict[str, np.ndarray]):
+    """The outputs of a network by name; ``exit``: the variant that made them."""
+
+    exit = ""
+
+
+def as_whole(exits: Sequence[DeclaredExit], outputs: Mapping[str, np.ndarray]) -> Outputs:
+    """Of what a job has computed, the last exit's outputs, under the names of the whole network's:
+    who reads them need not know of exits."""
+    if not exits:
+        return Outputs(outputs)
+    last = next(each for each in reversed(exits) if outputs.keys() >= set(each.outputs))
+    pairs = zip(exits[-1].outputs, last.outputs, strict=True)
+    found = Outputs({name: outputs[own] for name, own in pairs})
+    found.exit = last.name
+    return found
+
+
+def arrange(ops: Sequence[Edges], exits: Sequence[DeclaredExit]) -> Arranged:
     """Order ops, given so that each comes after all that it reads, by the exits that end with
-    ``outputs``. Ops that no exit needs come last.
+    their outputs. Ops that no exit needs come last.
 
     Raises ValueError where exits contradict each other: one without ops of its own, two that share
     a head, or one that leaves the backbone after the next.
     """
     makers = {name: op for op, (_, made) in enumerate(ops) for name in made}
-    needs = [_ancestors(ops, makers, output) for output in outputs]
+    needs = [_ancestors(ops, makers, each.outputs) for each in exits]
+    outputs = [each.outputs[0] for each in exits]
     backbone = needs[-1]
     heads = [need - backbone for need in needs[:-1]]
     before = [need & backbone for need in needs]
@@ -117,8 +152,8 @@ def arrange(ops: Sequence[Edges], outputs: Sequence[str]) -> Arranged:
     return Arranged(tuple(order), tuple(order.values()), ranges)
 
 
-def _ancestors(ops: Sequence[Edges], makers: dict[str, int], output: str) -> set[int]:
-    found, pending = set(), [output]
+def _ancestors(ops: Sequence[Edges], makers: dict[str, int], outputs: Sequence[str]) -> set[int]:
+    found, pending = set(), list(outputs)
     while pending:
         op = makers.get(pending.pop())
         if op is not None and op not in found:
@@ -139,7 +174,7 @@ def order_nodes(path: Path, model: onnx.ModelProto) -> tuple[DeclaredExit, ...]:
     exits = declared(path.name, metadata[METADATA], outputs)
     nodes = list(model.graph.node)
     try:
-        arranged = arrange([(n.input, n.output) for n in nodes], [each.output for each in exits])
+        arranged = arrange([(n.input, n.output) for n in nodes], exits)
     except ValueError as error:
         raise ModelError(f"model {path.name}: its exits contradict each other: {error}") from error
     del model.graph.node[:]

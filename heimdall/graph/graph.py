@@ -70,6 +70,13 @@ class Graph:
         return weights.attach(self.bare, self.constants)
 
     @property
+    def results(self) -> tuple[Tensor, ...]:
+        """The outputs of the whole network, without those of early exits."""
+        if not self.exits:
+            return self.outputs
+        return tuple(self.tensors[name] for name in self.exits[-1].outputs)
+
+    @property
     def metadata(self) -> Mapping[str, str]:
         """What the file says of itself: names of classes, an alphabet, who made it."""
         return {entry.key: entry.value for entry in self.bare.metadata_props}

@@ -8,6 +8,7 @@ anything is named or counted, so the graph is that of the float32 file, op by op
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from math import prod
 
 import numpy as np
@@ -45,10 +46,11 @@ def _widen_tensor(tensor: TensorProto) -> None:
         tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
 
 
-def narrow(model: onnx.ModelProto) -> float:
-    """Store the float32 weights of a model in float16, those that fit its range. Returns the
-    largest error that rounding made, over the largest weight of its tensor: 0 where weights were
-    rounded to half precision before, as in many a TensorFlow Lite file.
+def narrow(model: onnx.ModelProto, only: Collection[str] | None = None) -> float:
+    """Store the float32 weights of a model in float16, those that fit its range, or of these
+    ``only`` those that are named. Returns the largest error that rounding made, over the largest
+    weight of its tensor: 0 where weights were rounded to half precision before, as in many a
+    TensorFlow Lite file.
     """
     graph = model.graph
     _take_constants(graph)
@@ -56,6 +58,8 @@ def narrow(model: onnx.ModelProto) -> float:
     for item in graph.initializer:
         array = numpy_helper.to_array(item)
         if item.data_type != TensorProto.FLOAT or array.size < LEAST_VALUES:
+            continue
+        if only is not None and item.name not in only:
             continue
         largest = float(np.abs(array).max())
         if not largest <= _LARGEST:

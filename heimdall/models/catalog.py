@@ -174,6 +174,12 @@ def open_pipeline(name_or_path: str | Path, **options: Any) -> Pipeline[Any]:
     return entry.make(**options)
 
 
+def comes_with_exits(name: str) -> bool:
+    """Whether there is a network of that name with early exits and one without: the option
+    ``exits``."""
+    return name in CATALOG and "exits" in inspect.signature(CATALOG[name].make).parameters
+
+
 def _looks_like_path(name: str | Path) -> bool:
     text = str(name)
     return isinstance(name, Path) or text.endswith(".onnx") or "/" in text or "\\" in text

@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 
 from heimdall.errors import ModelError
+from heimdall.graph.exits import Outputs
 from heimdall.graph.graph import Graph, Tensor
 from heimdall.models.base import Network, Pipeline, Prepared
 from heimdall.models.decoders import Decoder
@@ -23,42 +24,39 @@ SIDE = 28
 class Labels(Decoder):
     """The class with the largest score. Result: a Label.
 
-    For one output of shape (1, classes), scores or probabilities, or one an exit. Names are
+    For one output of shape (1, classes), scores or probabilities, of whichever exit. Names are
     ``names``, else those of the model's metadata ``classes`` (a JSON list), else numbers.
     """
 
-    wants = "one output of shape (1, classes), or one an exit"
+    wants = "one output of shape (1, classes)"
 
     def __init__(self, names: Sequence[str] = ()) -> None:
         self._names = tuple(names)
 
     def bind(self, graph: Graph) -> None:
         super().bind(graph)
-        count = graph.outputs[0].shape[1]
+        (output,) = graph.results
+        count = output.shape[1]
         names = self._names or _names(graph) or tuple(map(str, range(count)))
         if len(names) != count:
             raise ModelError(f"{graph.name} has {count} classes, and there are {len(names)} names")
         self._names = names
-        exits = {each.output: each.name for each in graph.exits}
-        self._outputs = exits or {graph.outputs[0].name: ""}
-        self._softmax = {
-            name for name in self._outputs if graph.producers[name].op_type != "Softmax"
-        }
+        self._output = output.name
+        self._whole = graph.exits[-1].name if graph.exits else ""
+        self._scores = graph.producers[self._output].op_type != "Softmax"
 
     def _check(self, outputs: Sequence[Tensor]) -> None:
-        shapes = {each.shape for each in outputs}
-        (shape, *others) = shapes
-        if others or len(shape) != 2 or shape[0] != 1:
+        if len(outputs) != 1 or len(outputs[0].shape) != 2 or outputs[0].shape[0] != 1:
             raise self._mismatch(outputs)
 
     def __call__(self, outputs: Mapping[str, np.ndarray], context: Any) -> Label:
-        last = next(name for name in reversed(self._outputs) if name in outputs)
-        scores = outputs[last][0].astype(np.float64)
-        if last in self._softmax:
+        scores = outputs[self._output][0].astype(np.float64)
+        if self._scores:
             scores = np.exp(scores - scores.max())
             scores /= scores.sum()
         best = int(scores.argmax())
-        return Label(self._names[best], float(scores[best]), self._outputs[last])
+        exit = outputs.exit if isinstance(outputs, Outputs) else self._whole
+        return Label(self._names[best], float(scores[best]), exit)
 
 
 def _names(graph: Graph) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ class Decoder:
         differ."""
         self._graph_name = graph.name
         self._input = input_size(graph)
-        self._check(graph.outputs)
+        self._check(graph.results)
 
     def _check(self, outputs: Sequence[Tensor]) -> None:
         raise NotImplementedError

@@ -20,17 +20,23 @@ class CenterFace(Pipeline[list[Detection]]):
     the corners of the mouth (5, 2); left ones in the picture come first.
 
     ``size`` = (height, width) of the input, multiples of 32: larger finds smaller faces.
+    ``exits``: with early exits, which policies that use them may end at.
     """
 
     size_step = 32
 
     def __init__(
-        self, size: tuple[int, int] = (480, 640), score: float = 0.5, iou: float = 0.3
+        self,
+        size: tuple[int, int] = (480, 640),
+        score: float = 0.5,
+        iou: float = 0.3,
+        exits: bool = False,
     ) -> None:
         self.height, self.width = sides("centerface size", size, self.size_step)
         self.score, self.iou = score, iou
         shapes = {"input.1": (1, 3, self.height, self.width)}
-        self.networks = (Network("centerface_dynamic.onnx", shapes),)
+        file = "centerface_exits_dynamic.onnx" if exits else "centerface_dynamic.onnx"
+        self.networks = (Network(file, shapes),)
 
     def prepare(
         self, stage: int, image: np.ndarray, previous: Sequence[Any], options: Mapping[str, Any]

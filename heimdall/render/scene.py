@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
@@ -28,6 +27,17 @@ from heimdall.render.content.figure import Figure, Hider
 from heimdall.render.content.model import Model
 from heimdall.render.glyphs import Glyphs, glyph_quads
 from heimdall.render.kept import Kept
+from heimdall.render.layers import (
+    Bars,
+    Image,
+    Layer,
+    Occlusion,
+    Text,
+    Tint,
+    in_order,
+    merged,
+    together,
+)
 from heimdall.render.layout import Letterbox
 from heimdall.render.plate import MIX
 from heimdall.render.programs import Programs
@@ -47,36 +57,6 @@ _PINCHED = 0.35
 _SEEN, _VISIBLE = 0.3, 0.5  # score of a joint that is drawn, of 17 and of 33
 _TURN = np.linspace(0, 2 * np.pi, 12, endpoint=False)
 _CIRCLE = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=1)
-
-
-@dataclass(frozen=True)
-class _Bars:
-    rows: np.ndarray
-
-
-@dataclass(frozen=True)
-class _Text:
-    rows: np.ndarray
-
-
-@dataclass(frozen=True)
-class _Tint:
-    values: np.ndarray
-    color: tuple[float, float, float, float]
-
-
-@dataclass(frozen=True)
-class _Image:
-    pixels: np.ndarray
-    homography: np.ndarray  # unit square to clip space, (3, 3)
-
-
-@dataclass(frozen=True)
-class _Occlusion:
-    values: np.ndarray
-
-
-_Layer = _Bars | _Text | _Tint | _Image | _Occlusion | Solid
 
 
 class Scene:
@@ -105,7 +85,7 @@ class Scene:
         # What took the picture, with its pose in the world where that is known.
         self.camera: Camera | None = None
         self.world: World | None = None  # of the app that draws
-        self._layers: list[_Layer] = []
+        self._layers: list[Layer] = []
         self._behind: Behind | None = None
         self._box = Letterbox.fit((1, 1), surface.size)
 
@@ -169,12 +149,12 @@ class Scene:
             ink = "#101418" if sum(rgb) > 1.2 else "#ffffff"
             labels.append(self._glyphs.rows(caption, left + pen, above, size, ink, bold=True))
         if frames:
-            self._layers += [_Bars(np.concatenate(frames)), _Text(np.concatenate(labels))]
+            self._layers += [Bars(np.concatenate(frames)), Text(np.concatenate(labels))]
 
     def mask(self, mask: Mask, color: Color, opacity: float = 0.5) -> None:
         """Tint the picture where the mask is likely."""
         r, g, b, a = shapes.rgba(color)
-        self._layers.append(_Tint(_checked_mask(mask), (r, g, b, a * opacity)))
+        self._layers.append(Tint(_checked_mask(mask), (r, g, b, a * opacity)))
 
     def skeleton(
         self, points: np.ndarray, bones: Sequence[tuple[int, int]], color: Color = "#2dd4bf"
@@ -188,7 +168,7 @@ class Scene:
         if len(bones):
             pairs = np.asarray(bones)
             rows.insert(0, shapes.lines(places[pairs[:, 0]], places[pairs[:, 1]], pen, color))
-        self._layers.append(_Bars(np.concatenate(rows)))
+        self._layers.append(Bars(np.concatenate(rows)))
 
     def hands(self, hands: Sequence[Hand]) -> None:
         """Each hand's skeleton; a pinch shows as a bright ring between thumb and index."""
@@ -201,7 +181,7 @@ class Scene:
                     shapes.discs(tips, 4.5 * self._pen, "#ffffff"),
                     shapes.discs(tips, 3.2 * self._pen, tint),
                 ]
-                self._layers.append(_Bars(np.concatenate(ring)))
+                self._layers.append(Bars(np.concatenate(ring)))
 
     def bodies(self, bodies: Sequence[Body | Body3D], color: Color = "#a3e635") -> None:
         """Each body's skeleton, of the joints that are in sight."""
@@ -224,13 +204,13 @@ class Scene:
                 radius = np.linalg.norm(rim - middle, axis=1).mean()
                 ring = self._screen_points(middle + radius * _CIRCLE)
                 rows.append(shapes.outline(ring, thin, color))
-            self._layers.append(_Bars(np.concatenate(rows)))
+            self._layers.append(Bars(np.concatenate(rows)))
 
     def polygons(self, polygons: Sequence[np.ndarray], color: Color = "#facc15") -> None:
         """Closed outlines through the corners (n, 2) of each polygon."""
         rows = [shapes.outline(self._screen_points(each), self._pen, color) for each in polygons]
         if rows:
-            self._layers.append(_Bars(np.concatenate(rows)))
+            self._layers.append(Bars(np.concatenate(rows)))
 
     def text(
         self,
@@ -247,9 +227,9 @@ class Scene:
         x, y = self._box.to_screen(np.asarray(at))
         for line in text.split("\n"):
             if background is not None and line:
-                self._layers.append(_Bars(self._plate(line, x, y, pixels, background, bold)))
+                self._layers.append(Bars(self._plate(line, x, y, pixels, background, bold)))
             inset = self._pen if background is not None else 0
-            self._layers.append(_Text(self._glyphs.rows(line, x + inset, y, pixels, color, bold)))
+            self._layers.append(Text(self._glyphs.rows(line, x + inset, y, pixels, color, bold)))
             y += self._glyphs.line_height(pixels, bold)
 
     def picture(self, image: np.ndarray, corners: np.ndarray) -> None:
@@ -265,7 +245,7 @@ class Scene:
             homography = cv2.getPerspectiveTransform(unit, clip.astype(np.float32))
         except cv2.error:
             return  # corners on one line: nothing to see
-        self._layers.append(_Image(image, homography))
+        self._layers.append(Image(image, homography))
 
     def model(
         self,
@@ -346,7 +326,7 @@ class Scene:
         a plane (anything with a `pose`, y up from it, and perhaps a `size` along its x and z in
         metres) is nearer than they are."""
         if isinstance(front, Mask):
-            self._layers.append(_Occlusion(_checked_mask(front)))
+            self._layers.append(Occlusion(_checked_mask(front)))
         elif (hider := self._solids.hider(front, self.camera)) is not None:
             self._layers.append(hider)
 
@@ -364,15 +344,15 @@ class Scene:
 
     def render(self) -> None:
         """Issue all draws of the frame to the surface's framebuffer."""
-        layers = _in_order(self._layers)
+        layers = in_order(self._layers)
         pieces = [layer for layer in layers if isinstance(layer, SOLIDS)]
-        masks = [layer.values for layer in layers if isinstance(layer, _Occlusion)]
+        masks = [layer.values for layer in layers if isinstance(layer, Occlusion)]
         self._solids.begin()
         if pieces and masks:
             corners = self._solids.corners(pieces, self._box)
             self._backdrop.cut(self._box, self._box.extent(corners), masks)
         # Of solids that other layers lie between, the depth must be kept while those are drawn.
-        kept = _together(layers) and self._keeps(pieces)
+        kept = together(layers) and self._keeps(pieces)
         target = self._surface.flat if kept or not pieces else self._surface.framebuffer
         self._surface.target = target
         self._backdrop.draw(target, self._box, self._behind)
@@ -404,26 +384,26 @@ class Scene:
         target.viewport = (0, 0, *self._surface.size)
 
     def _draw_layers(
-        self, layers: Sequence[_Layer], target: moderngl.Framebuffer, kept: bool
+        self, layers: Sequence[Layer], target: moderngl.Framebuffer, kept: bool
     ) -> None:
         cuts = solids = 0
-        for layer in _merged(layers):
+        for layer in merged(layers):
             match layer:
-                case _Bars(rows):
+                case Bars(rows):
                     self._bars.write(rows)
                     self._bars.draw(len(rows))
-                case _Text(rows):
+                case Text(rows):
                     self._glyphs.use(0)
                     self._text.write(rows)
                     self._text.draw(len(rows))
-                case _Tint(values, color):
+                case Tint(values, color):
                     mask = self._masks.get(values)
                     mask.use(0)
                     target.scissor = self._box.gl_part(mask.extent)
                     self._programs["mask"]["u_color"] = color
                     self._over_picture("mask", target)
                     target.scissor = self._box.gl_box()
-                case _Image(pixels, homography):
+                case Image(pixels, homography):
                     self._images.get(pixels).use(0)
                     self._programs["quad"]["u_homography"] = tuple(homography.T.ravel())
                     self._quads["quad"].render(moderngl.TRIANGLE_FAN, vertices=4)
@@ -433,7 +413,7 @@ class Scene:
                 case Figure() | Hider() if not solids:  # the first is all of them
                     solids += 1
                     self._kept.draw()
-                case _Occlusion() if solids:
+                case Occlusion() if solids:
                     self._backdrop.draw_again(target, cuts)
                     cuts += 1
 
@@ -462,41 +442,6 @@ class Scene:
         if array.ndim != 2 or array.shape[1] < 2:
             raise AppError(f"points of shape {array.shape}: give (n, 2) or (n, 3)")
         return self._box.to_screen(array[:, :2])
-
-
-def _in_order(layers: Sequence[_Layer]) -> list[_Layer]:
-    """The layers, with planes that hide solids before the first of those, and masks that do, if
-    they were called earlier, behind the last."""
-    solid = [i for i, layer in enumerate(layers) if isinstance(layer, Figure)]
-    if not solid:
-        return [layer for layer in layers if not isinstance(layer, Hider)]
-    first, last = solid[0], solid[-1]
-    hiders = [layer for layer in layers if isinstance(layer, Hider)]
-    others = [(i, layer) for i, layer in enumerate(layers) if not isinstance(layer, Hider)]
-    early = [each for i, each in others if i < last and isinstance(each, _Occlusion)]
-    before = [each for i, each in others if i < first and not isinstance(each, _Occlusion)]
-    within = [each for i, each in others if first <= i <= last and not isinstance(each, _Occlusion)]
-    return [*before, *hiders, *within, *early, *(each for i, each in others if i > last)]
-
-
-def _together(layers: Sequence[_Layer]) -> bool:
-    """Whether there are solids, and no other layer between them."""
-    where = [number for number, layer in enumerate(layers) if isinstance(layer, SOLIDS)]
-    return bool(where) and where[-1] - where[0] < len(where)
-
-
-def _merged(layers: Sequence[_Layer]) -> list[_Layer]:
-    """Neighbouring bars, and neighbouring texts, as one draw each."""
-    merged: list[_Layer] = []
-    for layer in layers:
-        before = merged[-1] if merged else None
-        if isinstance(layer, _Bars) and isinstance(before, _Bars):
-            merged[-1] = _Bars(np.concatenate([before.rows, layer.rows]))
-        elif isinstance(layer, _Text) and isinstance(before, _Text):
-            merged[-1] = _Text(np.concatenate([before.rows, layer.rows]))
-        else:
-            merged.append(layer)
-    return merged
 
 
 def _image(surface: Surface, pixels: np.ndarray) -> moderngl.Texture:

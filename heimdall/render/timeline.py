@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,12 +18,23 @@ LANES = {Lane.RENDER: "render", Lane.GPU: "GPU", Lane.CPU: "CPU"}  # from the to
 _WIDE = 480  # design pixels: 14 a frame at 30 frames a second
 _COLUMNS = 500  # of 2 ms
 _COLUMN_NS = WINDOW_NS // _COLUMNS
+_ROWS = 12  # of a lane: jobs that run together share them
 _EMPTY, _FRAME, _DNN = 0, 1, 2  # rows of _TINTS; a DNN's is _DNN + the number of its colour
 _TINTS = np.array([shapes.rgba(color) for color in (GROUND, INK, *COLORS)])
 _TINTS[:, :3] *= _TINTS[:, 3:]  # premultiplied, as the pictures of sheets are
 _TINTS = (_TINTS * 255).round().astype(np.uint8).view(np.uint32).ravel()  # a number a pixel
 
-Span = tuple[int, str, int, int]  # number of the lane, DNN, start and end in ns
+
+class Span(NamedTuple):
+    """A piece of work: number of the lane, DNN, start and end in ns. Of ``parts`` jobs that ran
+    together it is number ``part``."""
+
+    lane: int
+    dnn: str
+    start_ns: int
+    end_ns: int
+    part: int = 0
+    parts: int = 1
 
 
 class Strip(Sheet):
@@ -58,18 +70,21 @@ class Timeline:
 
     def __init__(self) -> None:
         # A ring: time is column number ``time // _COLUMN_NS``, kept at its remainder.
-        self._looks = np.full((len(LANES), _COLUMNS), _EMPTY, np.uint8)  # rows of _TINTS
+        # Of each lane its rows; what they hold are rows of _TINTS.
+        self._looks = np.full((len(LANES), _ROWS, _COLUMNS), _EMPTY, np.uint8)
         self._end = 0  # the first column that is not there yet
 
     def add(self, spans: Sequence[Span], names: Sequence[str]) -> None:
         """Take in new spans; ``names`` are the DNNs in the order of their colours."""
-        self._have(max((span[0] + 1 for span in spans), default=0))
-        for lane, name, start_ns, end_ns in spans:
+        self._have(max((span.lane + 1 for span in spans), default=0))
+        for lane, name, start_ns, end_ns, part, parts in spans:
             look = _DNN + names.index(name) % len(COLORS) if name in names else _FRAME
             first = start_ns // _COLUMN_NS
             last = max(end_ns // _COLUMN_NS, first + 1)
             self._reach(last)
-            self._paint(lane, max(first, self._end - _COLUMNS), last, look)
+            top = part * _ROWS // parts
+            rows = lane, slice(top, max((part + 1) * _ROWS // parts, top + 1))
+            self._paint(rows, max(first, self._end - _COLUMNS), last, look)
 
     def pixels(self, strip: Strip, now_ns: int) -> np.ndarray:
         """The lanes, premultiplied RGBA uint8 (height, width, 4), top row first; their top left
@@ -80,27 +95,31 @@ class Timeline:
         columns = (np.arange(width) * _COLUMNS // width + self._end) % _COLUMNS
         tall = strip.tops[-1] + strip.thick - strip.tops[0]
         picture = np.full((tall, width), _TINTS[_EMPTY])
-        for top, tints in zip(strip.tops, _TINTS[self._looks[:lanes, columns]], strict=True):
+        rows = np.arange(strip.thick) * _ROWS // strip.thick
+        for top, looks in zip(strip.tops, self._looks[:lanes], strict=True):
             first = top - strip.tops[0]
-            picture[first : first + strip.thick] = tints
+            picture[first : first + strip.thick] = _TINTS[looks[:, columns]][rows]
         return picture.view(np.uint8).reshape(tall, width, 4)
 
     def _have(self, lanes: int) -> None:
         """Make room for so many of them."""
         if (more := lanes - len(self._looks)) > 0:
-            self._looks = np.vstack([self._looks, np.full((more, _COLUMNS), _EMPTY, np.uint8)])
+            new = np.full((more, *self._looks.shape[1:]), _EMPTY, np.uint8)
+            self._looks = np.concatenate([self._looks, new])
 
     def _reach(self, end: int) -> None:
         """Make room up to this column: what is older than the window goes."""
         if end > self._end:
-            self._paint(slice(None), max(self._end, end - _COLUMNS), end, _EMPTY)
+            self._paint((), max(self._end, end - _COLUMNS), end, _EMPTY)
             self._end = end
 
-    def _paint(self, lanes: int | slice, first: int, last: int, look: int) -> None:
+    def _paint(self, rows: tuple[int | slice, ...], first: int, last: int, look: int) -> None:
+        """Columns of ``rows``, which are those of a lane, or all."""
         if first < last:
+            looks = self._looks[rows]
             left, right = first % _COLUMNS, (last - 1) % _COLUMNS + 1
             if left < right:
-                self._looks[lanes, left:right] = look
+                looks[..., left:right] = look
             else:
-                self._looks[lanes, left:] = look
-                self._looks[lanes, :right] = look
+                looks[..., left:] = look
+                looks[..., :right] = look

@@ -15,8 +15,8 @@ from heimdall.app import App, RunOptions
 from heimdall.capture import Frame
 from heimdall.errors import AppError
 from heimdall.runtime.callbacks import Callbacks
-from heimdall.runtime.executor import Result
 from heimdall.runtime.models import Desk, Wait
+from heimdall.runtime.runs import Result
 from heimdall.runtime.scene_watch import SceneWatch
 from heimdall.runtime.setup import Setup
 from heimdall.runtime.station import Station
@@ -32,6 +32,7 @@ from heimdall.vocabulary.events import (
     InferenceRequested,
     Prepare,
     Reconfigured,
+    RunTogether,
     SceneChanged,
 )
 
@@ -214,6 +215,10 @@ class BaseRun:
 
     def acted(self, action: Action) -> None:
         """Count what the coordinator has decided about a DNN of this run."""
+        if isinstance(action, RunTogether):  # others' DNNs may be in it
+            names = ", ".join(self._names.get(dnn, dnn) for dnn in action.dnns)
+            self._reason = f"{names}: {action.reason}"
+            return
         dnn = self._names[action.dnn]
         if isinstance(action, Finish):
             self._figures.dnns[dnn].finished(action)

@@ -11,24 +11,18 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from heimdall.engine.checks import check_inputs
-from heimdall.engine.exits import is_done
-from heimdall.errors import AppError, DeviceError
-from heimdall.models.base import Prepared
-from heimdall.models.luminance import MEASURES, luminance_difference
-from heimdall.models.walk import Walk
+from heimdall.errors import DeviceError
+from heimdall.models.luminance import MEASURES
 from heimdall.runtime.deployment import Deployment, run_on_zeros
-from heimdall.runtime.parts import Parts
 from heimdall.runtime.prober import Prober
 from heimdall.runtime.requests import Answer, Requests
-from heimdall.runtime.served import Placed
+from heimdall.runtime.runs import Compute, Hosted, Newest, Renew, Result, Run
 from heimdall.runtime.together import Ready, chunks_of, launch
 from heimdall.system.faults import SharedFallible, say
 from heimdall.system.priority import (
@@ -57,12 +51,9 @@ from heimdall.vocabulary.events import (
     RunTogether,
     Yield,
 )
-from heimdall.vocabulary.processors import CPU, GPU, PROCESSORS, REMOTE, SERVER
+from heimdall.vocabulary.processors import CPU, GPU, REMOTE, SERVER
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from heimdall.capture import Frame
     from heimdall.engine.base import Engine
     from heimdall.engine.network import Network, State
     from heimdall.runtime.telemetry.spans import Spans
@@ -78,50 +69,7 @@ _NICE_ONLY = 10  # behind all that feeds frames, and before compilers
 APP_FAILURES = (Exception, SystemExit)  # a thread that exits would take the pool with it
 
 
-@dataclass(frozen=True)
-class Result:
-    """A decoded result on its way to ``App.on_result``."""
-
-    dnn: str
-    value: Any
-    frame: Frame
-    finish: Finish
-    requested_ns: int
-    decoded_ns: int
-
-
 Message = Event | Result | Answer  # what workers report
-
-
-@dataclass
-class _Run:
-    """One job in flight: its frame, and what its stages have produced so far.
-
-    The pool copies a stage's first input to the processor and its last output from it, so that
-    the processor need not wait: ``written`` is where that input is (task, processor), ``unread``
-    where that output still is. ``read`` is set when it has been read, so that the input of the
-    DNN's next job, which waits for that (``previous_read``), may take its place.
-    """
-
-    dnn: str
-    frame: Frame
-    requested_ns: int
-    previous_read: threading.Event
-    walk: Walk
-    written: str = ""
-    outputs: dict[int, Mapping[str, np.ndarray]] = field(default_factory=dict)
-    unread: tuple[str, Network, State] | None = None
-    read: threading.Event = field(default_factory=threading.Event)
-
-    @property
-    def tasks(self) -> Sequence[Prepared]:
-        """Of the stage that is being run."""
-        return self.walk.tasks
-
-
-Newest = Callable[[], "Frame"]
-Renew = Callable[[Any, "Frame"], None]
-Compute = Callable[["Network", "State"], tuple[int, int]]  # returns where it stopped, and ns
 
 
 class Executor(SharedFallible):
@@ -142,24 +90,16 @@ class Executor(SharedFallible):
         from a DNN's last picture to the next is summed."""
         super().__init__()
         self._clock = clock
-        self._deployments: dict[str, Deployment] = {}
-        self._parts: dict[str, list[Parts]] = {}
-        self._newest: dict[str, Newest] = {}
-        self._renew: dict[str, Renew] = {}
+        self._hosted: dict[str, Hosted] = {}
+        self._runs: dict[int, Run] = {}
         self._inbox = inbox
         self._spans = spans
-        self._runs: dict[int, _Run] = {}
-        self._last_read: dict[str, threading.Event] = {}  # of each DNN's newest job
-        self._processor: dict[str, str] = {}  # where each DNN is loaded
-        self._locks: dict[str, dict[str, threading.Lock]] = {}  # of their states, by processor
         self._measure = MEASURES[luminance]
-        self._measured: dict[str, np.ndarray] = {}  # of each DNN's last picture
         self._yielding = _NO_JOB  # its chunk on the GPU ends as soon as it may
         self._gpu_failures = 0
         self._closing = False
         self._leaving: set[str] = set()  # DNNs that nobody needs any more
-        self._left_behind: list[Deployment] = []  # a thread may use them until the process ends
-        self._options: dict[str, Mapping[str, Any]] = {}  # of each DNN's newest request
+        self._left_behind: list[Hosted] = []  # a thread may use them until the process ends
         self.preloaded = threading.Event()  # no loading is under way
         self.preloaded.set()
         self._urgent = urgent
@@ -197,13 +137,7 @@ class Executor(SharedFallible):
     ) -> None:
         """A DNN whose actions will come. ``newest`` gives the frame of a job that begins; ``renew``
         hears of each result in the pool, before the inbox does."""
-        self._parts[name] = _parts(deployment)
-        self._last_read[name] = threading.Event()
-        self._last_read[name].set()
-        self._locks[name] = {each: threading.Lock() for each in (*PROCESSORS, REMOTE)}
-        self._processor[name] = GPU if deployment.plan.built else CPU
-        self._newest[name], self._renew[name] = newest, renew
-        self._deployments[name] = deployment
+        self._hosted[name] = Hosted(deployment, newest, renew, self._measure)
         self._use(name)
 
     def remove(self, names: Iterable[str]) -> bool:
@@ -213,18 +147,13 @@ class Executor(SharedFallible):
         self._leaving.update(names)
         ended = self._drain()
         self._leaving.difference_update(names)
-        kept: list[dict[str, Any]] = [self._options, self._measured]
-        if ended:
-            kept += [self._deployments, self._parts, self._last_read, self._locks]
-            kept += [self._processor, self._newest, self._renew]
-        else:  # what a thread may look up stays, until a DNN of that name is added
-            for name in names:
-                self._deployments[name].in_use = True
-                self._left_behind.append(self._deployments[name])
         for name in names:
             self._forget(name)
-            for each in kept:
-                each.pop(name, None)
+            if ended:
+                self._hosted.pop(name, None)
+            else:  # what a thread may look up stays, until a DNN of that name is added
+                self._hosted[name].deployment.in_use = True
+                self._left_behind.append(self._hosted[name])
         return ended
 
     def _drain(self) -> bool:
@@ -234,7 +163,7 @@ class Executor(SharedFallible):
 
     def ask(self, name: str, options: Mapping[str, Any]) -> None:
         """The options of a DNN's next job."""
-        self._options[name] = options
+        self._hosted[name].options = options
 
     def execute(self, actions: Sequence[Action]) -> None:
         """Dispatch ``actions``; none of them blocks."""
@@ -264,22 +193,22 @@ class Executor(SharedFallible):
                 self.preloaded.set()
 
     def _preload_one(self, name: str) -> None:
-        deployment = self._deployments.get(name)
-        if deployment is not None and self._processor[name] == CPU:
-            return  # it is there, and in use
-        if self._closing or name in self._leaving or deployment is None:
+        hosted = self._hosted.get(name)
+        if hosted is None or self._closing or name in self._leaving:
             return  # nobody needs it any more, and each takes a while
+        if hosted.processor == CPU:
+            return  # it is there, and in use
         # Loading holds the interpreter lock for tens of ms (100 MB of weights: for hundreds),
         # which frames feel: shortest when nothing interrupts it.
-        with self._locks[name][CPU]:
+        with hosted.locks[CPU]:
             if self._urgent:
                 second_in_line()
             try:
-                deployment.load(CPU)
+                hosted.deployment.load(CPU)
             finally:
                 if self._urgent:
                     in_background()
-            deployment.warm_up(CPU)
+            hosted.deployment.warm_up(CPU)
 
     def close(self) -> None:
         """Wait for what is running, then end the threads."""
@@ -293,13 +222,8 @@ class Executor(SharedFallible):
 
     def _on_prepare(self, action: Prepare) -> None:
         if action.stage == 0:
-            frame, before = self._newest[action.dnn](), self._last_read[action.dnn]
-            if action.job in self._runs:  # it begins anew: nobody will read what it had
-                before = self._runs[action.job].previous_read
-            pipeline = self._deployments[action.dnn].pipeline
-            walk = Walk(pipeline, frame.image, self._options.get(action.dnn, {}))
-            run = _Run(action.dnn, frame, self._clock(), before, walk)
-            self._runs[action.job], self._last_read[action.dnn] = run, run.read
+            before = self._runs.get(action.job)
+            self._runs[action.job] = Run.begin(self._hosted[action.dnn], self._clock(), before)
         self._pool.submit(self._prepare, action)
 
     def _on_run_chunk(self, action: RunChunk) -> None:
@@ -309,7 +233,7 @@ class Executor(SharedFallible):
         elif action.processor == REMOTE:
             worker = self._remote
         else:
-            worker = self._cpu if self._deployments[action.dnn].plan.built else self._only
+            worker = self._cpu if self._hosted[action.dnn].deployment.plan.built else self._only
         worker.submit(self._run_chunk, action)
 
     def _on_run_together(self, action: RunTogether) -> None:
@@ -343,59 +267,12 @@ class Executor(SharedFallible):
             return
         start_ns = self._clock()
         try:
-            difference = 0.0
-            if action.stage == 0:
-                difference = self._luminance(action.dnn, run.frame.image)
-            else:
-                self._decode_stage(run)
-            self._check(action, run.walk.prepare())
-            run.outputs = {}
-            if run.tasks:
-                self._write_first(run, action.stage)
+            tasks, difference = run.prepare(action.stage)
         except APP_FAILURES as error:
             self._failed(action.job, action.dnn, "preprocess", error)
             return
         self._span(Lane.POOL, f"{action.dnn} preprocess", start_ns, stage=action.stage)
-        self._inbox.put(InputReady(action.job, len(run.tasks), difference))
-
-    def _write_first(self, run: _Run, stage: int) -> None:
-        """Copy a stage's first input to where the DNN will most likely run."""
-        run.previous_read.wait()  # the pool was given that task before this one
-        processor = self._processor[run.dnn]
-        network, state = self._deployments[run.dnn].network(stage, processor)
-        run.written = ""
-        try:
-            with self._locks[run.dnn][processor]:
-                network.write(state, run.tasks[0].inputs)
-        except Exception:
-            log.debug("%s: its worker copies the input again, and reports", run.dnn, exc_info=True)
-        else:
-            run.written = processor
-
-    def _check(self, action: Prepare, tasks: Sequence[Prepared]) -> None:
-        """Tensors that do not fit are the app's fault, and must not count as the GPU's."""
-        if action.stage == 0 and len(tasks) != 1:
-            raise AppError(f"stage 0 must be given exactly one task, not {len(tasks)}")
-        graph = self._deployments[action.dnn].graphs[action.stage]
-        for task in tasks:
-            check_inputs(graph, task.inputs)
-
-    def _luminance(self, dnn: str, image: np.ndarray) -> float:
-        measured, last = self._measure(image), self._measured.get(dnn)
-        self._measured[dnn] = measured
-        return 0.0 if last is None else luminance_difference(measured, last)
-
-    def _decode_stage(self, run: _Run) -> None:
-        self._read_last(run)
-        run.walk.decode([run.outputs[task] for task in range(len(run.tasks))])
-
-    def _read_last(self, run: _Run) -> None:
-        """Copy the stage's last output, if that has not been done yet."""
-        if run.unread is not None:
-            processor, network, state = run.unread
-            with self._locks[run.dnn][processor]:
-                run.outputs[len(run.tasks) - 1] = network.read(state)
-            run.unread = None
+        self._inbox.put(InputReady(action.job, tasks, difference))
 
     def _run_fallback(self, action: RunFallback) -> None:
         start_ns = self._clock()
@@ -416,26 +293,25 @@ class Executor(SharedFallible):
         )
         self._inbox.put(FallbackFinished(action.job, action.end_op, elapsed_ns))
 
-    def _finish(self, action: Finish, run: _Run) -> None:
+    def _finish(self, action: Finish, run: Run) -> None:
         start_ns = self._clock()
         try:
-            self._read_last(run)
+            run.read_last()
         except Exception as error:
             self._failed(action.job, action.dnn, "reading outputs", error)
             if action.processor == GPU:
-                self._count_gpu_failure(run.dnn)
+                self._count_gpu_failure(action.dnn)
             return
         finally:
             run.read.set()
         try:
-            self._decode_stage(run)
-            value = run.walk.result()
-            self._renew[run.dnn](value, run.frame)
+            value = run.result()
         except APP_FAILURES as error:
             self._failed(action.job, action.dnn, "decode", error)
             return
         self._span(Lane.POOL, f"{action.dnn} decode", start_ns)
-        self._inbox.put(Result(run.dnn, value, run.frame, action, run.requested_ns, self._clock()))
+        decoded_ns = self._clock()
+        self._inbox.put(Result(action.dnn, value, run.frame, action, run.requested_ns, decoded_ns))
 
     # --- GPU and CPU workers -----------------------------------------------------------
 
@@ -505,25 +381,13 @@ class Executor(SharedFallible):
             )
 
     def _joined(self, chunk: RunChunk) -> AbstractContextManager[Ready | None]:
-        own = chunk.dnn in self.requests
-        return self.requests.joined(chunk) if own else self._joined_dnn(chunk)
-
-    @contextlib.contextmanager
-    def _joined_dnn(self, chunk: RunChunk) -> Iterator[Ready | None]:
-        """A job of an app's DNN, for ``together.launch``."""
+        if chunk.dnn in self.requests:
+            return self.requests.joined(chunk)
         run = self._runs.get(chunk.job)
-        if run is None:  # dropped meanwhile
-            yield None
-            return
-        network, state = self._deployments[chunk.dnn].network(chunk.stage, chunk.processor)
-        with self._locks[chunk.dnn][chunk.processor]:
-            self._begin(run, chunk, network, state, chunk.processor)
-            yield Ready(Placed(network, range(len(network.ops) + 1)), state)
-            if is_done(network.exits, len(network.ops), chunk.end_op):
-                self._end(run, chunk, network, state, chunk.processor)
+        return run.joined(chunk) if run is not None else contextlib.nullcontext()  # dropped
 
     def _on_gpu(self, action: RunChunk) -> Compute:
-        pace = self._parts[action.dnn][action.stage].pace(action, self._clock)
+        pace = self._hosted[action.dnn].parts[action.stage].pace(action, self._clock)
 
         def go_on(part: int) -> bool:
             return self._yielding != action.job and pace.go_on(part)
@@ -533,56 +397,24 @@ class Executor(SharedFallible):
     def _run_range(
         self, action: RunChunk | RunFallback, processor: str, compute: Compute
     ) -> tuple[int, int]:
-        """Run ops of a job; returns the op before which it stopped, and the processor's time.
-
-        Between the tasks of a stage the input is copied in before, and the output out after.
-        """
         run = self._runs.get(action.job)
         if run is None:  # dropped meanwhile
             return action.end_op, 0
-        network, state = self._deployments[action.dnn].network(action.stage, processor)
-        began_ns = self._clock()
-        with self._locks[action.dnn][processor]:
-            self._begin(run, action, network, state, processor)
-            written_ns = self._clock() - began_ns
-            end, ran_ns = compute(network, state)
-            if is_done(network.exits, len(network.ops), end):
-                self._end(run, action, network, state, processor)
-        return end, written_ns + ran_ns
-
-    @staticmethod
-    def _begin(
-        run: _Run, action: RunChunk | RunFallback, network: Network, state: State, processor: str
-    ) -> None:
-        """Copy the input in, unless the pool has, or what ran has lost it."""
-        there = run.written == processor and not action.task and state.position == 0
-        if action.start_op == 0 and not there:
-            network.write(state, run.tasks[action.task].inputs)
-
-    @staticmethod
-    def _end(
-        run: _Run, action: RunChunk | RunFallback, network: Network, state: State, processor: str
-    ) -> None:
-        if action.task + 1 < len(run.tasks):
-            run.outputs[action.task] = network.read(state)
-        else:
-            run.unread = processor, network, state
+        return run.compute(action, processor, compute, self._clock)
 
     def _move(self, action: Move) -> None:
-        start_ns = self._clock()
+        start_ns, hosted = self._clock(), self._hosted[action.dnn]
         try:
-            with self._locks[action.dnn][action.processor]:
-                self._deployments[action.dnn].load(action.processor)
+            with hosted.locks[action.processor]:
+                hosted.deployment.load(action.processor)
         except Exception as error:
             self._report(action.dnn, f"move to {action.processor}", error)
-            self._inbox.put(DnnMoved(action.dnn, self._processor[action.dnn]))
+            self._inbox.put(DnnMoved(action.dnn, hosted.processor))
             return
         self._moved(action, start_ns)
 
     def _moved(self, action: Move, start_ns: int) -> None:
-        # One that was built meanwhile has another plan than when it was added.
-        self._parts[action.dnn] = _parts(self._deployments[action.dnn])
-        self._processor[action.dnn] = action.processor
+        self._hosted[action.dnn].move_to(action.processor)
         self._span(
             Lane.CPU, f"{action.dnn} moves to {action.processor}", start_ns, reason=action.reason
         )
@@ -598,7 +430,7 @@ class Executor(SharedFallible):
 
     def _try(self, processor: str, dnn: str) -> None:
         """Raise what a processor raises when it runs a DNN whose failure was the last straw."""
-        for network in self._deployments[dnn].networks(processor):
+        for network in self._hosted[dnn].deployment.networks(processor):
             run_on_zeros(network, network.new_state())
         if processor == GPU:
             self._gpu_failures = 0
@@ -613,7 +445,7 @@ class Executor(SharedFallible):
         self._inbox.put(JobFailed(job, f"{step}: {say(error)}"))
 
     def _report(self, dnn: str, step: str, error: BaseException) -> None:
-        own = self._deployments[dnn].dnn.name  # as its app calls it
+        own = self._hosted[dnn].deployment.dnn.name  # as its app calls it
         self._fault(dnn, f"{own}: {step} failed: {say(error)}", error)
 
     def _report_request(self, dnn: str, step: str, error: BaseException) -> None:
@@ -635,10 +467,6 @@ def _for_the_only_place(urgent: bool) -> None:
     lower_priority(_NICE_ONLY)
     if urgent:
         on_any_core()
-
-
-def _parts(deployment: Deployment) -> list[Parts]:
-    return [Parts(stage.op_ns, stage.chunk_cost_ns) for stage in deployment.plan.stages]
 
 
 def _whole(network: Network, state: State) -> tuple[int, int]:

@@ -18,8 +18,8 @@ from heimdall.app.options import check_number
 from heimdall.engine.checks import check_inputs
 from heimdall.errors import AppError, ArgumentError, ConfigError
 from heimdall.graph.graph import Graph, Tensor, load_graph
-from heimdall.runtime.executor import Result
 from heimdall.runtime.requests import Requests, Tensors
+from heimdall.runtime.runs import Result
 from heimdall.runtime.served import Served
 from heimdall.runtime.telemetry.requests import Outcome, request_figures
 from heimdall.runtime.telemetry.requests import Progress as JobProgress
@@ -96,7 +96,11 @@ def exits_in(model: Model) -> dict[str, tuple[str, float]]:
     accuracy over the whole network's. Nothing of others."""
     exits = model.exits
     whole = exits[-1].accuracy if exits else 0.0
-    return {each.output: (each.name, each.accuracy / whole if whole else 0.0) for each in exits}
+    return {
+        output: (each.name, each.accuracy / whole if whole else 0.0)
+        for each in exits
+        for output in each.outputs
+    }
 
 
 class Desk:

@@ -26,7 +26,7 @@ from heimdall.engine.checks import check_forced_names
 from heimdall.errors import AppError, DeviceError, ModelError
 from heimdall.graph.graph import Graph, load_graph
 from heimdall.models.base import Pipeline
-from heimdall.models.catalog import open_pipeline
+from heimdall.models.catalog import comes_with_exits, open_pipeline
 from heimdall.render import Overlay, Scene, Surface, open_surface
 from heimdall.render.preview import Preview
 from heimdall.runtime.building import Building
@@ -36,6 +36,7 @@ from heimdall.runtime.placing import place_networks
 from heimdall.runtime.processors import Processors, open_processors
 from heimdall.runtime.remote import place_remotely
 from heimdall.runtime.splash import Splash
+from heimdall.schedulers import kind_of
 from heimdall.system import paths, softgpu
 from heimdall.system.policy import parse_policy
 from heimdall.system.process import give_over, restored
@@ -117,7 +118,8 @@ def start(
         if app.world is not None and place.draws:
             stack.callback(app.world.end)
             app.world.begin()
-        pipelines = {dnn.name: _pipeline(dnn, app) for dnn in app.dnns}
+        exits = kind_of(options.scheduler or app.scheduler).exits
+        pipelines = {dnn.name: _pipeline(dnn, app, exits) for dnn in app.dnns}
         preview = _open_preview(app, options)
         if preview is not None:
             stack.callback(preview.close)
@@ -230,11 +232,13 @@ def _canvas(
     return Canvas(surface, scene, overlay, lone_render_ns), progress
 
 
-def _pipeline(dnn: DNN, app: App) -> Pipeline:
+def _pipeline(dnn: DNN, app: App, exits: bool) -> Pipeline:
+    """``exits``: with early exits, unless the app says otherwise of a network that has some."""
     if not isinstance(dnn.model, Pipeline):
         beside = _folder_of(app) / dnn.model
         model = beside if dnn.model.endswith(".onnx") and beside.is_file() else dnn.model
-        return open_pipeline(model, **dnn.pipeline_options)
+        own = {"exits": True} if exits and comes_with_exits(str(model)) else {}
+        return open_pipeline(model, **{**own, **dnn.pipeline_options})
     if not getattr(dnn.model, "networks", ()):
         kind = type(dnn.model).__name__
         raise AppError(f"DNN {dnn.name!r}: {kind}.networks must hold a Network for each stage")

@@ -13,10 +13,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from heimdall.runtime.executor import Message, Result
+from heimdall.runtime.executor import Message
 from heimdall.runtime.loop import Observer
 from heimdall.runtime.protocols import Coordinates, Executes
 from heimdall.runtime.requests import Answer
+from heimdall.runtime.runs import Result
 from heimdall.system.clock import SPIN_NS
 from heimdall.vocabulary.events import (
     Action,
@@ -26,6 +27,7 @@ from heimdall.vocabulary.events import (
     InferenceRequested,
     JobFailed,
     Prepare,
+    RunTogether,
 )
 
 
@@ -138,6 +140,11 @@ class Switchboard:
             return
         self.executor.execute(actions)
         for action in actions:
+            if isinstance(action, RunTogether):
+                owners = dict.fromkeys(self._owners.get(dnn) for dnn in action.dnns)
+                for owner in filter(None, owners):
+                    owner.acted(action)
+                continue
             client = self._owners.get(action.dnn)
             if client is None:
                 continue

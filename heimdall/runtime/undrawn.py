@@ -13,7 +13,7 @@ from typing import Any
 
 from heimdall.capture.pushed import PushedSource
 from heimdall.runtime.base import BaseRun
-from heimdall.runtime.executor import Result
+from heimdall.runtime.runs import Result
 
 _LOOK_NS = 10_000_000  # so often it is looked for what nobody tells of
 

@@ -144,11 +144,13 @@ def run(job: JobView, reason: str) -> Choice:
 class Scheduler(ABC):
     """One policy. ``triggers``: the scheduling events at which it wants to be asked;
     ``processors``: those it decides for (the coordinator serves others first come first served).
+    ``exits``: its jobs may end at early exits, so DNNs that come with or without them have them.
     """
 
     name: str
     triggers: frozenset[str] = TRIGGERS
     processors: frozenset[str] = frozenset({GPU})
+    exits: bool = False
 
     @abstractmethod
     def select(self, view: View, now_ns: int) -> Choice | None:

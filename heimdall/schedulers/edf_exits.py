@@ -63,12 +63,13 @@ class EdfExits(RealTime):
 
     def _slipped(self, view: QueueView, now_ns: int) -> bool:
         """Whether a job that was to be in time would not be, as things are (Eq. 2)."""
-        processor, done_ns = view.processors[0], now_ns
+        (processor, handoff_ns), done_ns = _where(view), now_ns
         for job in view.queue:
             if job.priority == LOW:
                 break
             if job.id not in self._late:
-                done_ns += left_ns(job, processor, self.variant(job) or job.variant)
+                variant = self.variant(job) or job.variant
+                done_ns += left_ns(job, processor, variant, handoff_ns)
                 if done_ns > job.deadline_ns:
                     return True
         return False
@@ -76,12 +77,12 @@ class EdfExits(RealTime):
     def _refresh(self, view: QueueView, now_ns: int) -> None:
         """Steps 1-3 for the queue as it is, from now on."""
         self._late.clear()
-        processor, done_ns = view.processors[0], now_ns
+        (processor, handoff_ns), done_ns = _where(view), now_ns
         chosen: list[_Choice] = []
         before: list[_Choice] = []  # those that are in time
         for job in real_time(view.queue):
             fixed = not self.exits or (not self.switches and job.executed_ns > 0)
-            own = _Choice(job, processor, fixed)
+            own = _Choice(job, processor, handoff_ns, fixed)
             chosen.append(own)
             before.append(own)
             done_ns += own.left_ns
@@ -99,24 +100,26 @@ class _Choice:
     """The variant that a job is to end as. ``drop``: the accuracy lost against the whole network if
     it took its next smaller one; infinite where there is none."""
 
-    __slots__ = ("_job", "_processor", "_smaller", "drop", "id", "left_ns", "variant", "was")
+    __slots__ = (
+        "_handoff_ns", "_job", "_processor", "_smaller", "drop", "id", "left_ns", "variant", "was",
+    )  # fmt: skip
 
-    def __init__(self, job: JobView, processor: str, fixed: bool) -> None:
+    def __init__(self, job: JobView, processor: str, handoff_ns: float, fixed: bool) -> None:
         self.id, self.was = job.id, job.variant
-        self._job, self._processor = job, processor
+        self._job, self._processor, self._handoff_ns = job, processor, handoff_ns
         self._smaller: tuple[str, ...] = ()
         if fixed or not job.variants:
             self.variant = job.variant
         else:
             self.variant, self._smaller = job.variants[-1], job.variants[:-1]
-        self.left_ns = left_ns(job, processor, self.variant)
+        self.left_ns = left_ns(job, processor, self.variant, handoff_ns)
         self.drop = self._next_drop()
 
     def shrink(self) -> int:
         """Take the next smaller one; how much sooner the job is done."""
         before_ns = self.left_ns
         self.variant, self._smaller = self._smaller[-1], self._smaller[:-1]
-        self.left_ns = left_ns(self._job, self._processor, self.variant)
+        self.left_ns = left_ns(self._job, self._processor, self.variant, self._handoff_ns)
         self.drop = self._next_drop()
         return before_ns - self.left_ns
 
@@ -132,9 +135,16 @@ def _drop(choice: _Choice) -> float:
     return choice.drop
 
 
-def left_ns(job: JobView, processor: str, variant: str) -> int:
+def _where(view: QueueView) -> tuple[str, float]:
+    """The processor, and what each chunk there takes beside its own time, ns."""
+    processor = view.processors[0]
+    return processor, view.handoff_ns.get(processor, 0.0)
+
+
+def left_ns(job: JobView, processor: str, variant: str, handoff_ns: float = 0.0) -> int:
     """What a job that ends as a variant still takes: t of Eq. 2, with what other inputs and later
-    stages take, which run whole."""
+    stages take, which run whole. ``handoff_ns``: of each chunk, to the device and back, and of the
+    answer."""
     costs, stage = job.costs, job.stage
     own = costs[stage]
     ns = own.left_on(processor, job.passed_op, variant)
@@ -142,6 +152,8 @@ def left_ns(job: JobView, processor: str, variant: str) -> int:
     more = job.tasks - job.task - 1
     if more:
         ns += more * (own.left_on(processor, 0) or 0)
+    if handoff_ns:
+        ns += int(handoff_ns * (own.left(job.passed_op, variant)[2] + 1))
     if stage + 1 < len(costs):
         later = costs[stage + 1 :]
         ns += sum(int(each.tasks * (each.left_on(processor, 0) or 0)) for each in later)

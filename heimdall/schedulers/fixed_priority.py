@@ -36,10 +36,8 @@ class RtMdl(RealTime):
     """RT-mDL (SenSys '21) as Pantheon's paper has it: a priority and a scaled network for each
     model, both chosen before anything runs, and neither preemption nor another choice later.
 
-    ``ranks`` and ``variants`` by model; without them, deadline-monotonic and whole. They are
-    searched for by runs in the simulator (``heimdall.simulator.scaling``), which stand for the
-    paper's evolutionary search with a random forest that predicts misses. A model's early exits
-    stand for its scaled networks.
+    ``ranks`` and ``variants`` by model; without them, deadline-monotonic and whole. The simulator
+    searches for them (``heimdall.simulator.scaling``).
     """
 
     name = "rt-mdl"

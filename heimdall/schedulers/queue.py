@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 from heimdall.schedulers.base import Choice, JobView, Scheduler
@@ -25,7 +25,8 @@ class QueueView:
     the block, or unit, of its partition ends, or a fallback op stops it). ``running``: the jobs
     that have a processor. ``idle``: a processor's id for each free lane of it, in the order of
     ``processors``, which are all that work. ``free_ns``: by processor, when it is expected to have
-    a free lane; never before now.
+    a free lane; never before now. ``handoff_ns``: by processor, what a chunk takes beside its own
+    time until one hears of its end, as it was lately.
     """
 
     queue: Sequence[JobView]
@@ -34,6 +35,7 @@ class QueueView:
     idle: Sequence[str]
     free_ns: Mapping[str, int]
     interval_ns: int
+    handoff_ns: Mapping[str, float] = field(default_factory=dict)
 
 
 class QueuePolicy(Scheduler):

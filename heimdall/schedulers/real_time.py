@@ -19,7 +19,8 @@ class RealTime(InOrder):
     priority, below all others), first come first served. A real-time request whose deadline has
     passed is dropped: its answer would be worth nothing (section 5.1).
 
-    ``whole_networks``: who has begun is not interrupted.
+    ``whole_networks``: who has begun is not interrupted; best effort is, chunk by chunk: it comes
+    from a GPU queue of low priority, which yields whoever decides about the others (section 2).
     """
 
     whole_networks = True
@@ -47,15 +48,15 @@ class RealTime(InOrder):
         return self.uninterrupted(view.queue)
 
     def uninterrupted(self, queue: Sequence[JobView]) -> Sequence[JobView]:
-        """Who has begun comes first, where nobody is interrupted."""
+        """Who has begun comes first, where only best effort is interrupted."""
         if self.whole_networks:
-            for job in queue:
+            for job in real_time(queue):
                 if job.executed_ns:
                     return [job, *(other for other in queue if other is not job)]
         return queue
 
     def end(self, job: JobView, view: QueueView) -> int:
-        if self.whole_networks:
+        if self.whole_networks and job.priority != LOW:
             return whole(job)
         variant = self.variant(job)
         return job.costs[job.stage].block_end(start_of(job, variant) if variant else job.next_op)

@@ -19,9 +19,10 @@ def vary_requests(scenario: RequestScenario, values: Mapping[str, Any]) -> Reque
     ``rate``: all open streams so many times as fast; ``slo_multiplier``: that of every model;
     ``poisson_hz``: what is asked for periodically comes at random instead, so many times a second,
     but for what comes most urgently (Pantheon, section 5.3: tasks behind a detection);
-    ``best_effort_hz``: how often models of low priority are asked for; ``noise``: relative
-    standard deviation of what runs, on every processor; ``estimates``: that of what policies are
-    told. The run takes the last two from the values.
+    ``apart``: 1 for periodic requests that begin anywhere in their period, as those of cameras that
+    nobody synchronises; ``best_effort_hz``: how often models of low priority are asked for;
+    ``noise``: relative standard deviation of what runs, on every processor; ``estimates``: that of
+    what policies are told. The run takes the last two from the values.
 
     Raises ConfigError for names that are not known, and for values out of range.
     """
@@ -74,6 +75,18 @@ def _vary_poisson(scenario: RequestScenario, value: Any) -> RequestScenario:
     return _each_model(scenario, varied)
 
 
+def _vary_apart(scenario: RequestScenario, value: Any) -> RequestScenario:
+    if value not in (0, 1):
+        raise ConfigError(f"apart={value}: give 1, or 0 for the phases that the scenario has")
+
+    def varied(each: ModelSettings) -> ModelSettings:
+        if not value or each.event is None or each.event.process != "periodic":
+            return each
+        return each.model_copy(update={"event": each.event.model_copy(update={"phase": None})})
+
+    return _each_model(scenario, varied)
+
+
 def _vary_best_effort(scenario: RequestScenario, value: Any) -> RequestScenario:
     _number("best_effort_hz", value, above=0, most=1000)
 
@@ -97,6 +110,7 @@ REQUEST_VARIATIONS: Mapping[str, Vary] = {
     "estimates": _vary_spread("estimates"),
     "rate": _vary_rate,
     "poisson_hz": _vary_poisson,
+    "apart": _vary_apart,
     "best_effort_hz": _vary_best_effort,
     "slo_multiplier": _vary_slo,
 }

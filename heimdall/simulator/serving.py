@@ -36,14 +36,16 @@ from heimdall.schedulers.fixed import Fixed
 from heimdall.schedulers.utility import utility_for
 from heimdall.simulator.cores import noise_source
 from heimdall.simulator.mapping import balanced, numbers_a_round
+from heimdall.simulator.miss_forest import MissForest
 from heimdall.simulator.request_variations import vary_requests
 from heimdall.simulator.requests import Answered, RequestRun, SimulatedModel
-from heimdall.simulator.scaling import search
+from heimdall.simulator.scaling import by_misses, search
+from heimdall.simulator.schedulability import late_share
 from heimdall.simulator.several import SeveralDevice, alone_ns
 from heimdall.simulator.together import policies
 from heimdall.simulator.together.device import TogetherDevice, load_device_for_requests
 from heimdall.simulator.together.watched import Watched
-from heimdall.vocabulary.enums import ProcessorKind
+from heimdall.vocabulary.enums import Priority, ProcessorKind
 from heimdall.vocabulary.events import Action, ChunkFinished, Event, RunChunk, RunTogether
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
 from heimdall.vocabulary.processors import Processor
@@ -70,15 +72,15 @@ class RequestExperiment:
     @cached_property
     def stages(self) -> dict[str, StagePlan]:
         """Of each model its network, cut as the system wants it."""
-        row, device = self.system.queueing, self.device
-        return {
-            name: device.stage(
-                self.scenario.reference(name), row.partition, row.silent, exits=row.exits
-            )
-            if row is not None
-            else device.stage_of_two(self.scenario.reference(name))
-            for name in self.scenario.models
-        }
+        return {name: self._stage(name) for name in self.scenario.models}
+
+    def _stage(self, name: str) -> StagePlan:
+        row, reference = self.system.queueing, self.scenario.reference(name)
+        if row is None:
+            return self.device.stage_of_two(reference)
+        low = self.scenario.models[name].priority == Priority.LOW
+        partition = row.best_effort if low and row.best_effort else row.partition
+        return self.device.stage(reference, partition, row.silent, variants=row.variants)
 
     @property
     def processors(self) -> tuple[Processor, ...]:
@@ -129,8 +131,17 @@ class RequestExperiment:
 
     @cached_property
     def _searched(self) -> Scheduler:
+        """What is chosen before anything runs, from profiles and nominal rates: or, where the
+        simulator is asked, from short runs with chances of their own."""
+        assert self.system.queueing is not None
         plans = {name: self._plan(name, stage) for name, stage in self.stages.items()}
-        return search(plans, self._accuracy_of)
+        rates = {name: self.scenario.rate_hz(name) for name in plans}
+        predict = {
+            "forest": lambda: by_misses(plans, rates, MissForest()),
+            "analysis": lambda: by_misses(plans, rates, late_share),
+            "runs": lambda: lambda strategy: self._accuracy_of(strategy.policy()),
+        }[self.system.queueing.searched]()
+        return search(plans, predict).policy()
 
     def _accuracy_of(self, policy: Scheduler) -> float:
         """The accuracy of a short run with chances of its own; the share of deadlines that are met,

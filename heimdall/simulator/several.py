@@ -11,7 +11,7 @@ ms = { gpu = 41, npu = 12 }           # the whole network there, as if all its o
 unsupported = { npu = [[10, 14]] }    # ops that are not
 cut_ms = 1.2                          # to begin at an op with tensors from elsewhere
 cuts = [{ at = 0.5, ms = 0.8 }]       # ... but there (see ``cutting``)
-accuracy = 0.87                       # with early exits: see ``early_exits``
+accuracy = 0.87                       # with smaller variants: see ``early_exits``
 """
 
 from __future__ import annotations
@@ -31,7 +31,13 @@ from heimdall.analyzer.silent import falling_back
 from heimdall.errors import ConfigError, unknown
 from heimdall.schedulers.expected import StageCosts
 from heimdall.simulator.cutting import CutTable, check_cuts, placed, prices_ms
-from heimdall.simulator.early_exits import ExitTable, Heads, check_exits
+from heimdall.simulator.early_exits import (
+    ExitTable,
+    Heads,
+    ScaledTable,
+    check_exits,
+    check_scaled,
+)
 from heimdall.simulator.tables import Table, as_tables, read_toml
 from heimdall.system import paths
 from heimdall.vocabulary.enums import ProcessorKind, Silent
@@ -65,6 +71,7 @@ class NetworkTable(Table):
     accuracy: float | None = Field(default=None, ge=0, le=1)
     slices: PositiveInt | None = None
     exits: tuple[ExitTable, ...] = ()
+    scaled: tuple[ScaledTable, ...] = ()
 
     @model_validator(mode="after")
     def _fits(self) -> NetworkTable:
@@ -75,6 +82,7 @@ class NetworkTable(Table):
             raise ValueError(f"cut_ms: a cost for each of the {self.ops} ops, or one for all")
         check_cuts(self.cuts, self.ops)
         check_exits(self.exits, self.accuracy, min(self.slices or self.ops, self.ops))
+        check_scaled(self.scaled, self.accuracy, self.ops)
         for op in range(self.ops):
             if not any(self.supports(processor, op) for processor in self.ms):
                 raise ValueError(f"op {op} is supported by no processor")
@@ -120,14 +128,16 @@ class SeveralDevice(Table):
         return {id: each.noise for id, each in self.processors.items()}
 
     def stage(
-        self, reference: str, strategy: str, silent: str = Silent.NEVER, *, exits: bool = False
+        self, reference: str, strategy: str, silent: str = Silent.NEVER, *, variants: str = ""
     ) -> StagePlan:
         """The plan of a network, cut by a strategy; ``silent``: what follows an op that a processor
-        lacks; ``exits``: with its early exits. Raises ConfigError for one it lacks."""
+        lacks; ``variants``: of that kind (``early_exits``). Raises ConfigError for one it lacks."""
         on, network = self._latencies(reference), self.networks[reference]
         shares = _shares(reference, network.ops, self.op_spread)
         prices = prices_ms(shares, network.cuts, network.cut_ms)
-        heads = Heads(network.exits if exits else (), network.accuracy, shares, network.slices)
+        heads = Heads(
+            variants, network.exits, network.scaled, network.accuracy, shares, network.slices
+        )
         for id, latencies in on.items():
             own = [max(1, round(each * network.ms[id] * _NS_PER_MS)) for each in heads.shares]
             on[id] = tuple(heads.inserted(latencies, own))

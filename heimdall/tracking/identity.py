@@ -18,7 +18,7 @@ OTHER = 0.4  # another label: networks waver between a car and a lorry
 LATE = 0.1  # each result that it was missing from
 LIMIT = 2.5  # who costs more is somebody else
 # How far, in mean sides, it may be from where it was expected:
-SIGMAS, NEAREST = 3.0, 0.3  # by what that was uncertain by, but no less than this
+SIGMAS, NEAREST = 3.0, 0.7  # by what that was uncertain by, but no less than this
 FARTHEST = 2.0  # no more than this; and that far, too, who looks the same
 TWINS = 0.1  # looks that differ by less are the same
 SHARED = 0.25  # of a box that lies in another's: it shows the looks of several

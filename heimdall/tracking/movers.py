@@ -23,7 +23,7 @@ from heimdall.tracking.motion import Motion
 from heimdall.tracking.patch import STILL, TOLERANCE, similarity
 from heimdall.tracking.swarm import Swarm
 
-KEPT = 0.6  # of the visible correction to a new result, a frame later
+KEPT = 0.4  # of the visible correction to a new result, a frame later: over in a tenth of a second
 STRIDE = 2  # frames taken at once on the way to the newest
 REFILL_EVERY = 4  # frames between looks for new points
 PAST = 64  # frames remembered

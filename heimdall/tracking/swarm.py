@@ -2,7 +2,9 @@
 
 A box holds background as well, and parts of whoever walks in front. So its points vote: of the
 movements among them the one that most share, those near its middle more than those at its edge,
-and one that differs from the camera's more than one that the camera explains anyway.
+and one that differs from the camera's more than one that the camera explains anyway. Of who is
+hidden by somebody else only their points are seen: their way says little about him who is known to
+go another, and the best there is about him of whom nothing is known yet.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ LATEST = 0.4  # share of the latest step in a point's velocity
 ALIKE = (0.25, 0.015)  # reduced pixels, and of the box: velocities that differ by less are one
 OWN, KNOWN = 1.3, 1.5  # votes count so much more: not the camera's way; as it went before
 HIDDEN = 0.05  # votes count so much where somebody stands in front, whose feet are lower
+THEIRS = 0.02  # of the box, a frame: what a way is uncertain by that is probably somebody else's
 LEAST = 3  # points that must agree
 NOISE = 0.4  # reduced pixels a frame that a way by points is uncertain by, at least
 LEAST_FOR_SIZE = 6  # points that say how a box grows
@@ -76,8 +79,8 @@ class Swarm:
         moved by ``camera`` (2, 3) and ``boxes`` (n, 4), of before, probably by ``speed`` (n, 2) a
         frame beside that.
 
-        The way (n, 4) that each went beside the camera's: x, y, and growth in both logarithms; its
-        variance (n, 4); and its roll (n,) in radians.
+        The way (n, 4) that each went beside the camera's: x, y, and growth of the log side (nothing
+        is said of the shape); its variance (n, 4); and its roll (n,) in radians.
         """
         count = len(boxes)
         way, variance = np.zeros((count, 4)), np.full((count, 4), NEVER)
@@ -118,7 +121,8 @@ class Swarm:
         middle, half = (boxes[:, :2] + boxes[:, 2:]) / 2, (boxes[:, 2:] - boxes[:, :2]) / 2
         off = (self._points - step * frames - middle[:, None]) / half[:, None]
         weight = self._alive * np.exp(-2 * (off**2).sum(axis=2))
-        weight *= np.where(_hidden(self._points - step * frames, boxes), HIDDEN, 1)
+        hidden = _hidden(self._points - step * frames, boxes)
+        weight *= np.where(hidden, HIDDEN, 1)
         gap = np.linalg.norm(self._speed[:, :, None] - self._speed[:, None], axis=3)
         agree = (gap < alike[..., None]) & self._alive[:, None]
         votes = (agree * weight[:, None]).sum(axis=2) * self._alive
@@ -127,6 +131,7 @@ class Swarm:
         best = votes.argmax(axis=1)
         chosen = agree[np.arange(len(boxes)), best] & self._alive
         count = chosen.sum(axis=1)
+        theirs = 2 * (chosen & hidden).sum(axis=1) > count
         sure = np.flatnonzero(count >= LEAST)
         if not len(sure):
             return
@@ -135,8 +140,10 @@ class Swarm:
         mean = (step[sure] * mask[..., None]).sum(axis=1) / n
         spread = ((step[sure] - mean[:, None]) ** 2 * mask[..., None]).sum(axis=1) / n
         way[sure, :2] = mean * frames
-        variance[sure, :2] = (NOISE**2 + spread) / n * frames**2
-        self._grow(sure[count[sure] >= LEAST_FOR_SIZE], chosen, step, frames, way, variance, roll)
+        other = (theirs * (THEIRS * side) ** 2)[sure, None]
+        variance[sure, :2] = ((NOISE**2 + spread) / n + other) * frames**2
+        growing = np.flatnonzero((count >= LEAST_FOR_SIZE) & ~theirs)
+        self._grow(growing, chosen, step, frames, way, variance, roll)
 
     def _grow(
         self,
@@ -162,11 +169,9 @@ class Swarm:
         turn = (z.conj() * w * share).sum(axis=1) / np.maximum(spread, 1e-6)
         usable = (np.abs(turn) > 0.5) & (np.abs(turn) < 2)
         rows, turn, spread = rows[usable], turn[usable], spread[usable]
-        way[rows, 2] = way[rows, 3] = np.log(np.abs(turn))
+        way[rows, 2] = np.log(np.abs(turn))
         roll[rows] = np.angle(turn)
-        variance[rows, 2] = variance[rows, 3] = SIZE_NOISE**2 + variance[rows, 0] / np.maximum(
-            spread, 1e-6
-        )
+        variance[rows, 2] = SIZE_NOISE**2 + variance[rows, 0] / np.maximum(spread, 1e-6)
 
     def keep_inside(self, boxes: np.ndarray) -> None:
         """Drop the points that ``boxes`` (n, 4) have left behind."""

@@ -248,7 +248,12 @@ class RunTogether:
     @property
     def dnn(self) -> str:
         """One of its DNNs: whose executor runs all of it."""
-        return self.stages[0][0].dnn
+        return self.dnns[0]
+
+    @property
+    def dnns(self) -> tuple[str, ...]:
+        """All of them, each once."""
+        return tuple(dict.fromkeys(group.dnn for groups in self.stages for group in groups))
 
     @property
     def parts(self) -> tuple[tuple[int, int, int], ...]:

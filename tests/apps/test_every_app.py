@@ -38,7 +38,7 @@ def test_an_app_draws_what_its_networks_find_on_its_clip(name, play, clip, run):
 @pytest.mark.slow
 def test_a_run_ends_without_errors(tmp_path):
     picture = tmp_path / "last.png"
-    command = [sys.executable, "-m", "heimdall.cli", "run", "workspace", "--headless", "--json"]
+    command = [sys.executable, "-m", "heimdall", "run", "workspace", "--headless", "--json"]
     command += ["--frames", "20", "--size", "640x360", "--screenshot", str(picture)]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=280, check=False, cwd=tmp_path

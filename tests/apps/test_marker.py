@@ -96,7 +96,7 @@ def test_nothing_is_placed_and_something_is_said_while_nobody_sees_the_page(play
 
 @pytest.mark.slow
 def test_a_run_follows_the_page(tmp_path):
-    command = [sys.executable, "-m", "heimdall.cli", "run", "marker", "--headless", "--json"]
+    command = [sys.executable, "-m", "heimdall", "run", "marker", "--headless", "--json"]
     command += ["--frames", "120", "--size", "640x480"]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=280, check=False, cwd=tmp_path

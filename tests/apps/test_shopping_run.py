@@ -25,7 +25,7 @@ ELSEWHERE = (slice(560, 690), slice(880, 1100))
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     folder = tmp_path_factory.mktemp("shopping")
-    command = [sys.executable, "-m", "heimdall.cli", "run", "shopping", "--headless", "--json"]
+    command = [sys.executable, "-m", "heimdall", "run", "shopping", "--headless", "--json"]
     command += ["--frames", str(FRAMES), "--size", "x".join(map(str, SIZE))]
     for option, name in (("screenshot", "last.png"), ("trace", "t.json"), ("record", "v.mp4")):
         command += [f"--{option}", str(folder / name)]

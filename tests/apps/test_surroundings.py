@@ -96,7 +96,7 @@ def test_in_a_crowd_faces_are_wanted_more_than_objects(play, grey):
 def test_a_crowd_in_a_picture_makes_a_run_look_for_faces_more_often(tmp_path, assets):
     """For real: the networks find five faces, and the coordinator is told once."""
     trace = tmp_path / "trace.json"
-    command = [sys.executable, "-m", "heimdall.cli", "run", "surroundings", "--headless", "--json"]
+    command = [sys.executable, "-m", "heimdall", "run", "surroundings", "--headless", "--json"]
     command += ["--source", str(assets / "media" / "multi_face.jpg"), "--size", "640x360"]
     command += ["--frames", "90", "--build-first", "--trace", str(trace)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)

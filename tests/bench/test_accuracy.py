@@ -12,10 +12,7 @@ import pytest
 from heimdall.bench.accuracy import (
     Inference,
     back_to_back,
-    box_iou,
-    boxes_iou,
     in_turn,
-    mask_iou,
     on_screen,
     read_inferences,
     score,
@@ -33,26 +30,6 @@ def face(left: float = 0.0, top: float = 0.0, size: float = 10.0) -> Detection:
 
 def mask(*cells: int) -> Mask:
     return Mask(np.array([cells], np.float32))
-
-
-def test_iou_of_boxes():
-    assert box_iou((0, 0, 10, 10), (0, 0, 10, 10)) == 1
-    assert box_iou((0, 0, 10, 10), (5, 0, 15, 10)) == pytest.approx(1 / 3)
-    assert box_iou((0, 0, 10, 10), (20, 0, 30, 10)) == 0
-
-
-def test_missed_and_superfluous_boxes_count_as_nothing():
-    assert boxes_iou([face()], [face()]) == 1
-    assert boxes_iou([face()], [face(), face(100)]) == 0.5
-    assert boxes_iou([face(), face(100)], [face()]) == 0.5
-    assert boxes_iou([], [face()]) == 0
-    assert boxes_iou([], []) == 1
-    assert boxes_iou([Detection("cup", 1, face().box)], [face()]) == 0
-
-
-def test_iou_of_masks_counts_sure_cells():
-    assert mask_iou(mask(1, 1, 0, 0), mask(0, 1, 1, 0)) == pytest.approx(1 / 3)
-    assert mask_iou(mask(0, 0), mask(0, 0)) == 1
 
 
 def test_latencies_in_turn_become_requests_and_arrivals():

@@ -21,7 +21,8 @@ from heimdall.engine.null import NullEngine, NullNetwork
 from heimdall.graph.graph import graph_from_model
 from heimdall.models.base import Network, Pipeline, Prepared
 from heimdall.runtime.deployment import Deployment
-from heimdall.runtime.executor import Executor, Result
+from heimdall.runtime.executor import Executor
+from heimdall.runtime.runs import Result
 from heimdall.system.priority import standing
 from heimdall.vocabulary.events import Finish, Prepare, RunChunk, RunFallback
 from heimdall.vocabulary.plans import StagePlan

@@ -89,7 +89,7 @@ def test_options_become_the_command_line_they_came_from():
 
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "heimdall.cli", "bench", *arguments],
+        [sys.executable, "-m", "heimdall", "bench", *arguments],
         capture_output=True,
         text=True,
         timeout=200,

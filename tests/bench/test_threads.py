@@ -19,7 +19,7 @@ from heimdall.capture import Frame
 from heimdall.coordinator.bystander import InferenceEnded
 from heimdall.models.base import Network, Pipeline, Prepared
 from heimdall.runtime.deployment import Deployment
-from heimdall.runtime.executor import Result
+from heimdall.runtime.runs import Result
 from heimdall.vocabulary.events import JobFailed, Prepare
 from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import CPU

@@ -24,7 +24,7 @@ def invoke(*args: str, **environment: str):
 def heimdall(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """In a process of its own: where it matters what else a process writes, or its threads."""
     return subprocess.run(
-        [sys.executable, "-m", "heimdall.cli", *args],
+        [sys.executable, "-m", "heimdall", *args],
         capture_output=True,
         text=True,
         timeout=240,

@@ -8,9 +8,11 @@ import onnx.reference
 import pytest
 
 from heimdall.engine import Part
+from heimdall.engine.exits import may_skip
 from heimdall.errors import ModelError
 from heimdall.graph.branches import independent_branches
-from heimdall.graph.exits import arrange
+from heimdall.graph.exits import DeclaredExit, arrange, as_whole
+from heimdall.vocabulary.plans import Exit
 from tests.engine.networks_with_exits import (
     EXITS,
     HEADS,
@@ -185,6 +187,10 @@ def test_a_head_may_fall_back(engine):
         (declared(("first", "y2", 0.5), *EXITS[1:]), "the same output"),
         (declared(("first", "gone", 0.5), *EXITS[1:]), "differ by"),
         (declared(*EXITS[1:]), "differ by"),
+        (declared(("first", ["y1", "y1"], 0.5), *EXITS[1:]), "the same output"),
+        (declared(("first", [], 0.5), *EXITS[1:]), "has no output"),
+        (declared(("first", ["y1", 2], 0.5), *EXITS[1:]), "no name or output"),
+        (declared(("both", ["y1", "y2"], 0.5), EXITS[2]), "different numbers of outputs"),
         (declared(EXITS[1], EXITS[0], EXITS[2]), "more of the network than the next"),
     ],
 )
@@ -194,13 +200,27 @@ def test_a_corrupt_or_contradictory_declaration_is_refused(exits, says):
         with_exits(exits=text)
 
 
+def test_exits_of_several_outputs_are_read_as_the_whole_network():
+    x, a, b = (np.full((1, 2), value, np.float32) for value in (1, 2, 3))
+    exits = [DeclaredExit("soon", ("a", "b"), 0.5), DeclaredExit("whole", ("points", "score"), 1)]
+    found = as_whole(exits, {"b": b, "a": a})
+    assert (found.exit, found["points"][0, 0], found["score"][0, 0]) == ("soon", 2, 3)
+    both = as_whole(exits, {"a": a, "b": b, "points": x, "score": x})
+    assert (both.exit, both["points"] is x) == ("whole", True)
+    assert as_whole((), {"a": a}) == {"a": a}
+
+
+def ends(*outputs):
+    return [DeclaredExit(name, (name,), 1.0) for name in outputs]
+
+
 def test_exits_may_not_share_ops_or_have_none():
     first, second, whole = (["x"], ["a"]), (["a"], ["b"]), (["a"], ["c"])
     with pytest.raises(ValueError, match="on the way"):
-        arrange([first, whole], ["a", "c"])
+        arrange([first, whole], ends("a", "c"))
     both = [first, second, (["b"], ["d"]), (["b"], ["e"]), whole]
     with pytest.raises(ValueError, match="what only 'd' makes"):
-        arrange(both, ["d", "e", "c"])
+        arrange(both, ends("d", "e", "c"))
 
 
 def test_order_puts_heads_behind_the_backbone_that_they_need():
@@ -250,3 +270,13 @@ def test_heads_run_beside_the_backbone(engine, monkeypatch):
                 np.testing.assert_allclose(found[name], value, rtol=0, atol=close)
     if engine.name in ("opencl", "null"):
         assert max(map(len, stages)) > 1
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "skips"),
+    [(2, 3, True), (2, 2, True), (3, 3, True), (2, 4, False), (1, 3, False), (3, 2, False)],
+)
+def test_only_heads_are_jumped_over_and_going_on_where_one_is_jumps_over_nothing(start, end, skips):
+    exits = (Exit("early", ((0, 2), (2, 3)), 0.5), Exit("full", ((0, 2), (3, 5)), 0.9))
+    assert may_skip(exits, start, end) is skips
+    assert may_skip((), start, end) is (start == end)  # of a network without exits, never more

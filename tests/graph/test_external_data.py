@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.errors import ModelError
+from heimdall.graph.external_data import refer
 from heimdall.graph.graph import load_graph
 
 
@@ -105,3 +106,23 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ModelError, match="which is no file"):
         load_graph(path)
+
+
+def test_weights_that_stand_in_another_file_are_read_from_there(tmp_path):
+    weights = np.arange(1000, dtype=np.float32)
+    write(tmp_path / "other.bin", 1200)
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Mul", ["x", "w"], ["m"]), helper.make_node("Add", ["m", "b"], ["y"])],
+        "net",
+        [value("x", TensorProto.FLOAT, [1, 1000])],
+        [value("y", TensorProto.FLOAT, [1, 1000])],
+        [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(-weights, "b")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    refer(model, tmp_path / "other.bin")
+    (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+    assert 4000 < (tmp_path / "net.onnx").stat().st_size < 5000  # one of the two is in it
+    found = load_graph(tmp_path / "net.onnx").constants
+    np.testing.assert_array_equal(found["w"], weights)
+    np.testing.assert_array_equal(found["b"], -weights)

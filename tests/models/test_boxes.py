@@ -21,7 +21,7 @@ def graph(**outputs):
     """A model of one 320 x 320 picture with these outputs."""
     tensors = [Tensor(name, shape, np.dtype(np.float32)) for name, shape in outputs.items()]
     picture = Tensor("image", (1, 3, 320, 320), np.dtype(np.float32))
-    return SimpleNamespace(name="mine", inputs=(picture,), outputs=tuple(tensors))
+    return SimpleNamespace(name="mine", inputs=(picture,), results=tuple(tensors))
 
 
 def centre(box):

@@ -7,7 +7,7 @@ import pytest
 
 from heimdall.engine import open_engine
 from heimdall.errors import DeviceError, ModelError
-from heimdall.graph.exits import METADATA
+from heimdall.graph.exits import METADATA, as_whole
 from heimdall.graph.graph import graph_from_model, load_graph
 from heimdall.models import ImageInput, Label, Labels, open_pipeline
 from heimdall.system.paths import ASSETS
@@ -44,7 +44,7 @@ def engine(request):
 def without_heads(graph):
     """The bundled network as it was before it got exits."""
     model = graph.model
-    last = graph.exits[-1].output
+    (last,) = graph.exits[-1].outputs
     needed, nodes = {last}, list[onnx.NodeProto]()
     for node in reversed(model.graph.node):
         if needed.intersection(node.output):
@@ -71,7 +71,8 @@ def test_every_exit_of_the_bundled_network_knows_trousers(engine, graph):
         network.write(state, given.inputs)
         for start, end in exit.ranges:
             network.run(state, start, end)
-        label = pipeline.combine([[pipeline.decode(0, network.read(state), given.context)]], None)
+        decoded = pipeline.decode(0, as_whole(graph.exits, network.read(state)), given.context)
+        label = pipeline.combine([[decoded]], None)
         assert (label.name, label.exit) == ("Trouser", exit.name)
         assert 0.5 < label.score <= 1
 
@@ -87,7 +88,7 @@ def test_accuracies_rise_along_the_exits_of_the_bundled_network(graph):
 def test_the_bundled_network_computes_what_it_did_without_exits(engine, graph):
     network, alone = engine.load(graph), engine.load(without_heads(graph))
     assert not alone.exits
-    whole, last = network.exits[-1], graph.exits[-1].output
+    whole, (last,) = network.exits[-1], graph.exits[-1].outputs
     for seed in range(3):
         given = {"image": np.random.default_rng(seed).random((1, 1, 28, 28), np.float32)}
         wanted = alone.infer(alone.new_state(), given)[last]
@@ -113,8 +114,12 @@ def test_probabilities_are_taken_as_they_are():
 
 
 def test_of_several_exits_the_last_one_that_was_computed_counts():
-    decode = Labels("abcd")
-    decode.bind(with_exits())
+    graph, labels = with_exits(), Labels("abcd")
+    labels.bind(graph)
+
+    def decode(outputs, context):
+        return labels(as_whole(graph.exits, outputs), context)
+
     scores = {
         "y1": np.array([[9.0, 0, 0, 0]]),
         "y2": np.array([[0, 9.0, 0, 0]]),

@@ -18,7 +18,7 @@ def graph(output, picture=(1, 3, 64, 64), dtype=np.float32):
     return SimpleNamespace(
         name="mine",
         inputs=(Tensor("image", picture, np.dtype(dtype)),),
-        outputs=(Tensor("out", output, np.dtype(np.float32)),),
+        results=(Tensor("out", output, np.dtype(np.float32)),),
     )
 
 

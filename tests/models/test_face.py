@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import numpy as np
+import onnxruntime as ort
 import pytest
 
 from heimdall.errors import ConfigError
+from heimdall.graph.exits import as_whole
+from heimdall.graph.graph import load_graph
 from heimdall.models import open_pipeline
 from heimdall.models.face import CenterFace
 
@@ -58,3 +61,22 @@ def test_an_empty_room_holds_no_face(run) -> None:
 def test_a_size_off_the_grid_is_refused() -> None:
     with pytest.raises(ConfigError, match="multiples of 32"):
         open_pipeline("centerface", size=(100, 100))
+
+
+def test_every_early_exit_finds_the_five_people(five_people) -> None:
+    """And the whole network computes what it does without exits."""
+    pipeline = open_pipeline("centerface", size=(320, 320), exits=True)
+    graph = load_graph(pipeline.networks[0].path, pipeline.networks[0].shapes)
+    (task,) = pipeline.prepare(0, five_people, [], {})
+    session = ort.InferenceSession(graph.serialized)
+    names = [each.name for each in session.get_outputs()]
+    made = dict(zip(names, session.run(names, dict(task.inputs)), strict=True))
+    assert [each.name for each in graph.exits] == ["exit1", "exit2", "whole"]
+    assert [each.accuracy for each in graph.exits] == sorted(each.accuracy for each in graph.exits)
+    for exit in graph.exits:
+        own = {name: made[name] for name in exit.outputs}
+        assert len(pipeline.decode(0, as_whole(graph.exits, own), task.context)) == 5
+    plain = open_pipeline("centerface", size=(320, 320)).networks[0]
+    alone = ort.InferenceSession(load_graph(plain.path, plain.shapes).serialized)
+    for output, array in zip(alone.get_outputs(), alone.run(None, dict(task.inputs)), strict=True):
+        np.testing.assert_allclose(made[output.name], array, atol=1e-5)

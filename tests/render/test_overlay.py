@@ -9,7 +9,7 @@ from heimdall.render import DnnStatus, Overlay, Scene, Status
 from heimdall.render.glyphs import Glyphs
 from heimdall.render.panel import COLORS
 from heimdall.render.shapes import rgba
-from heimdall.render.timeline import Strip
+from heimdall.render.timeline import Span, Strip
 
 DETECT = DnnStatus("detect", 412.0, 1000.0, "gpu", 2.1, 300.0, 0, True)
 STATUS = Status(
@@ -147,7 +147,7 @@ def test_the_timeline_shows_each_dnn_in_its_lane_and_colour(headless):
     overlay = Overlay(headless)
     status = replace(STATUS, view="timeline", now_ns=NOW_NS)
     at_ns = NOW_NS - 500_000_000
-    overlay.add([(1, "detect", at_ns, at_ns + 200_000_000)], status)
+    overlay.add([Span(1, "detect", at_ns, at_ns + 200_000_000)], status)
     picture = drawn(headless, status, overlay=overlay)
     tint = (np.array(rgba(COLORS[0])[:3]) * 255).round()
     found = np.argwhere((np.abs(picture - tint) < 3).all(axis=-1) & (np.arange(360) > 300)[:, None])

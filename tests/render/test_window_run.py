@@ -104,7 +104,7 @@ def test_a_display_that_goes_away_costs_neither_figures_nor_recordings(
     }
     words = [str(word) for option in options.items() for word in option]
     ended = subprocess.run(
-        [sys.executable, "-m", "heimdall.cli", "run", "mine.py", "--json", *words],
+        [sys.executable, "-m", "heimdall", "run", "mine.py", "--json", *words],
         cwd=tmp_path,
         env={**os.environ, "DISPLAY": name, "SERVER": str(server.pid)},
         capture_output=True,

@@ -9,6 +9,7 @@ import numpy as np
 from heimdall.app import DNN, App
 from heimdall.runtime.session import Session
 from heimdall.runtime.telemetry.trace import read_recording
+from heimdall.vocabulary.events import Group, RunTogether
 
 RED = np.full((180, 320, 3), (0, 0, 255), np.uint8)
 OPTIONS: dict[str, Any] = {
@@ -40,3 +41,10 @@ def test_where_inferences_may_begin_anew_the_coordinator_hears_of_scenes_and_of_
     assert max(e["luminance_difference"] for e in changes) > 50e6
     asked = [e.get("replaces", False) for e in events if e["type"] == "InferenceRequested"]
     assert asked == [False, False, True]
+
+
+def test_the_reason_of_what_runs_together_names_every_dnn():
+    with Session(Seeing, **OPTIONS) as session:
+        groups = [Group(job, dnn, 0, 0, ((0, 1),)) for job, dnn in ((1, "other"), (2, "people"))]
+        session._running().acted(RunTogether("gpu", (tuple(groups),), 1, "lowest utility"))
+        assert session._running()._reason == "other, people: lowest utility"

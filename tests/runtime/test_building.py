@@ -157,7 +157,8 @@ def test_a_dnn_is_handed_over_when_all_its_networks_are_there(play, tmp_path):
 def test_a_dnn_whose_child_fails_stays_on_the_cpu_and_that_is_said_once(
     play, monkeypatch, code, why
 ):
-    monkeypatch.setattr(building, "SILENCE_S", 3.0)
+    if why == "it hangs":  # to others a busy machine gives all the time they need to start
+        monkeypatch.setattr(building, "SILENCE_S", 3.0)
     world = play(code)
     world.wait()
     assert world.built == []

@@ -18,7 +18,8 @@ from heimdall.engine.onnxruntime import OnnxRuntimeEngine, OnnxRuntimeNetwork
 from heimdall.graph.graph import graph_from_model
 from heimdall.models.base import Network, Pipeline, Prepared
 from heimdall.runtime.deployment import Deployment
-from heimdall.runtime.executor import GPU_FAILURES_UNTIL_LOST, Executor, Result
+from heimdall.runtime.executor import GPU_FAILURES_UNTIL_LOST, Executor
+from heimdall.runtime.runs import Result
 from heimdall.system.workers import Workers
 from heimdall.vocabulary.events import (
     ChunkFinished,
@@ -158,7 +159,7 @@ def test_options_of_the_newest_request_reach_the_pipeline(bench):
     b = bench(OnnxRuntimeEngine(processor=GPU))
     b.executor.ask("twice", {"more": 3})
     b.do(Prepare(5, "twice", 0))
-    ops = len(b.executor._deployments["twice"].networks(GPU)[0].ops)
+    ops = len(b.executor._hosted["twice"].deployment.networks(GPU)[0].ops)
     b.chunk(0, ops)
     assert b.do(Finish(5, "twice", GPU, 1, False, 1)).value[0] == [20.0]
 

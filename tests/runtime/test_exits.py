@@ -33,3 +33,18 @@ def test_a_dnn_ends_at_an_exit_where_the_whole_network_would_be_late(tmp_path):
         session.push(FRAME)
         assert session.wait(session.request("kind"), 20).exit == "first"
         assert session.summary().dnns["kind"].exits == {"first": 1}
+
+
+def faces_of(scheduler: str) -> dict[str, int]:
+    """Which exits a network took that comes with them and without."""
+    dnn = DNN("faces", model="centerface", on_event=True, options={"size": (96, 128)})
+    options: dict[str, Any] = {"device": NullEngine(), "offload": False, "build_first": True}
+    with Session([dnn], scheduler=scheduler, **options) as session:
+        session.push(FRAME)
+        assert session.wait(session.request("faces"), 20) == []
+        return dict(session.summary().dnns["faces"].exits)
+
+
+def test_a_network_has_its_exits_under_policies_that_use_them():
+    assert faces_of("edf-exits") == {"whole": 1}
+    assert faces_of("edf-exits-noexits") == faces_of("max-total") == {}

@@ -17,9 +17,9 @@ from heimdall.errors import ConfigError, DeviceError, ModelError
 from heimdall.graph.branches import independent_branches, node_needs
 from heimdall.graph.graph import load_graph
 from heimdall.runtime import prober
-from heimdall.runtime.executor import Result
 from heimdall.runtime.processors import Processors
 from heimdall.runtime.requests import Answer
+from heimdall.runtime.runs import Result
 from heimdall.runtime.telemetry.trace import read_recording
 from heimdall.runtime.together import chunks_of
 from heimdall.schedulers.base import Assignment, Choice

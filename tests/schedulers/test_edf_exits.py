@@ -105,6 +105,16 @@ def test_where_all_are_in_time_all_run_whole(nets):
     assert set(found.values()) == {"full"}
 
 
+def test_what_chunks_take_on_their_way_counts(nets):
+    """Three chunks of 10, and four ways: those of the chunks and that of the answer."""
+    for handoff_ns, variant in ((2.5, "full"), (3.0, "exit2")):
+        policy, only = EdfExits(), job(1, nets.cheap, 40)
+        queue = queued(policy, only)
+        gpu = ("gpu",)
+        policy.select(QueueView(queue, (), gpu, gpu, {"gpu": 0}, 33, {"gpu": handoff_ns}), 0)
+        assert (policy.variant(only) or "full") == variant
+
+
 def test_the_one_before_gives_way_where_that_costs_less_accuracy(nets):
     """Fig. 4b: whoever has the least accuracy drop of those up to the one that is late."""
     found = chosen(EdfExits(), job(1, nets.cheap, 30), job(2, nets.dear, 55))
@@ -174,6 +184,17 @@ def test_without_preemption_who_has_begun_goes_on_to_the_end(nets, name):
     begun = job(1, nets.cheap, 900, passed_op=1, executed_ns=10)
     (assignment,) = select(policy, queued(policy, begun, job(2, nets.cheap, 100))).assignments
     assert (assignment.job, assignment.end_op) == (1, nets.cheap.ops)
+
+
+@pytest.mark.parametrize("name", ["edf-exits-noswitch-nopreempt", "rms", "rt-mdl"])
+def test_best_effort_gives_way_where_nothing_else_does(nets, name):
+    """It has a queue of the GPU's that yields, whoever decides about the others (section 2)."""
+    policy = create(name)
+    idle = job(1, nets.cheap, 900, priority="low", passed_op=1, executed_ns=10)
+    alone = select(policy, queued(policy, idle)).assignments[0]
+    assert (alone.job, alone.end_op) == (1, nets.cheap.block_end(idle.next_op))
+    (first,) = select(policy, queued(policy, idle, job(2, nets.cheap, 100))).assignments
+    assert first.job == 2
 
 
 def test_a_deadline_that_has_passed_is_hopeless_but_not_for_best_effort(nets):

@@ -46,7 +46,7 @@ def _none_left():
 
 def started(*arguments: str) -> tuple[subprocess.Popen[str], dict[str, str]]:
     """The program, and where it listens by scheme."""
-    command = [sys.executable, "-m", "heimdall.cli", "serve", "--json", *PLACE, *arguments]
+    command = [sys.executable, "-m", "heimdall", "serve", "--json", *PLACE, *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     _running.append(process)
     said = []

@@ -172,6 +172,7 @@ def test_many_seeds_say_something_together(write):
         ({"variations": {"rate": 0}}, r"rate=0: must be above 0"),
         ({"variations": {"rate": float("nan")}}, r"rate=nan: must be above 0"),
         ({"variations": {"slo_multiplier": -1}}, r"slo_multiplier=-1: must be above 0"),
+        ({"variations": {"apart": 0.5}}, r"apart=0.5: give 1"),
         ({"variations": {"noise": 2}}, r"noise=2: must be at least 0 and at most 1"),
     ],
 )

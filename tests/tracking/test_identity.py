@@ -52,6 +52,17 @@ def test_what_is_far_off_and_looks_otherwise_is_somebody_else():
     assert them.recognised(Motion.of(boxes), there, ["person"], looks(twin, there)) == [(0, 0)]
 
 
+def test_who_was_expected_a_little_off_is_still_known_however_sure_that_was():
+    boxes = np.array([ONE], float)
+    image = picture((ONE, (0, 200, 0)))
+    them, sure = known(boxes, image, "person"), Motion.of(boxes)
+    sure.cov[:] = 0
+    there = boxes + np.array([30, 0, 30, 0])
+    assert them.recognised(sure, there, ["person"], them.looks + np.float32(0.15)) == [(0, 0)]
+    there += np.array([60, 0, 60, 0])
+    assert them.recognised(sure, there, ["person"], them.looks + np.float32(0.15)) == []
+
+
 def test_looks_outside_of_the_picture_are_unknown():
     seen = looks(picture(), np.array([(500, 10, 540, 60)], float))
     assert np.isnan(seen).all()

@@ -41,6 +41,27 @@ def test_where_it_is_found_corrects_how_fast_it_is():
     assert motion.mean[0, 0, 1] == pytest.approx(1, abs=0.2)
 
 
+def test_its_shape_is_what_several_results_say():
+    motion, wide = Motion.of(BOX), np.array([[-10, 0, 10, 0]])
+    for result in range(8):
+        for _ in range(8):
+            motion.step(1, *UNSEEN)
+        motion.found(BOX + wide * (result % 2))  # 40 pixels wide, then 60
+    left, top, right, bottom = motion.boxes()[0]
+    assert 42 < right - left < 58
+    assert (left + right) / 2 == pytest.approx(120)
+    assert (right - left) * (bottom - top) == pytest.approx(5000, rel=0.25)
+
+
+def test_what_grows_keeps_its_shape():
+    motion, growing = Motion.of(BOX), np.array([[0, 0, 0.02, 0]])
+    for _ in range(20):
+        motion.step(1, growing, np.full((1, 4), 1e-6))
+    left, top, right, bottom = motion.boxes()[0]
+    assert right - left > 55
+    assert (right - left) / (bottom - top) == pytest.approx(0.4)
+
+
 def test_what_is_found_far_from_where_it_was_expected_begins_anew():
     motion = Motion.of(BOX)
     for _ in range(10):

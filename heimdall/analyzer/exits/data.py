@@ -30,7 +30,7 @@ FASHION = (
     "Ankle boot",
 )
 TEST_SHARE = 5  # every fifth picture of a class
-_PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
+PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
 _BYTES = 0x08  # the idx format's code for unsigned bytes
 _DEBIAN = "the Debian package dataset-fashion-mnist puts them into /usr/share/datasets"
 
@@ -162,18 +162,22 @@ def _in_order(folder: Path, found: tuple[str, ...], classes: Sequence[str]) -> t
 
 
 def _pictures(folder: Path) -> list[Path]:
-    return sorted(each for each in folder.iterdir() if each.suffix.lower() in _PICTURES)
+    return sorted(each for each in folder.iterdir() if each.suffix.lower() in PICTURES)
 
 
 def _of_files(files: list[tuple[Path, int]]) -> Pictures:
     def read(index: int) -> np.ndarray:
-        path = files[index][0]
-        try:
-            image = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR)
-        except (OSError, cv2.error):
-            image = None
-        if image is None:
-            raise ConfigError(f"{path} cannot be read as a picture: mend or remove it")
-        return image
+        return read_picture(files[index][0])
 
     return Pictures(np.array([label for _, label in files], np.int64), read)
+
+
+def read_picture(path: Path) -> np.ndarray:
+    """BGR uint8 (h, w, 3). Raises ConfigError where it is no picture."""
+    try:
+        image = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR)
+    except (OSError, cv2.error):
+        image = None
+    if image is None:
+        raise ConfigError(f"{path} cannot be read as a picture: mend or remove it")
+    return image

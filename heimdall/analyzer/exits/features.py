@@ -47,7 +47,7 @@ class Batched:
         del wide.graph.value_info[:]
         for batch, each in ((BATCH, wide), (1, model)):
             try:
-                session = _session(each, threads)
+                session = opened(each, threads)
                 self._check(session, batch)
             except Exception:  # onnxruntime raises a dozen types of its own
                 if batch == 1:
@@ -78,7 +78,8 @@ class Batched:
             report(chosen.stop, len(pictures))
 
 
-def _session(model: onnx.ModelProto, threads: int) -> ort.InferenceSession:
+def opened(model: onnx.ModelProto, threads: int) -> ort.InferenceSession:
+    """A session on so many cores."""
     options = session_options(threads, ort.GraphOptimizationLevel.ORT_ENABLE_ALL)
     return ort.InferenceSession(model.SerializeToString(), options, PROVIDERS)
 

@@ -1,19 +1,23 @@
-"""From a classifier to one with early exits: heads are trained, measured, placed and written."""
+"""From a network to one with early exits: heads are trained, measured and placed."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
 
-from heimdall.analyzer.exits import features, heads
+from heimdall.analyzer.exits import distilled, features, heads, teaching
 from heimdall.analyzer.exits.data import Dataset
+from heimdall.analyzer.exits.distilled import Distilled
 from heimdall.analyzer.exits.heads import Head, Progress
+from heimdall.analyzer.exits.observed import observe
 from heimdall.analyzer.exits.placement import Exit, place
 from heimdall.analyzer.exits.places import Place, check_classifier
+from heimdall.analyzer.exits.source import Source
+from heimdall.analyzer.exits.unlabelled import Views
 from heimdall.analyzer.exits.written import CLASSES
 from heimdall.engine.base import Engine
 from heimdall.errors import ConfigError
@@ -31,12 +35,12 @@ class Recipe:
     epochs: int = 20
     seed: int = 0
     threads: int = 1
-    prepare: ImageInput = field(default_factory=lambda: ImageInput(fit="stretch"))
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One exit as measured: the share of test pictures it got right, and what it takes from the
+    """One exit as measured: the share of test pictures it got right, or how much it says what the
+    whole network says, and what it takes from the
     first op on, head included: the median, and the 10th and 90th of a hundred, in ns."""
 
     name: str
@@ -67,15 +71,18 @@ def class_names(graph: Graph) -> tuple[str, ...]:
 
 
 def train_heads(
-    graph: Graph, dataset: Dataset, chosen: Sequence[Place], recipe: Recipe, progress: Progress
+    graph: Graph,
+    dataset: Dataset,
+    prepare: ImageInput,
+    chosen: Sequence[Place],
+    recipe: Recipe,
+    progress: Progress,
 ) -> list[Head]:
     """A head for each place, on the frozen network."""
     heads.load_torch().set_num_threads(recipe.threads)
     names = [place.tensor for place in chosen]
-    tell = _telling(progress, "running the network over the data")
-    kept = features.pooled_features(
-        graph, names, recipe.prepare, dataset.train, tell, recipe.threads
-    )
+    tell = telling(progress, "running the network over the data")
+    kept = features.pooled_features(graph, names, prepare, dataset.train, tell, recipe.threads)
     return [
         heads.train(
             kept.pop(name),
@@ -83,25 +90,45 @@ def train_heads(
             len(dataset.classes),
             epochs=recipe.epochs,
             seed=recipe.seed,
-            progress=_telling(progress, f"training exit {number} of {len(names)}"),
+            progress=telling(progress, f"training exit {number} of {len(names)}"),
         )
         for number, name in enumerate(names, 1)
     ]
 
 
+def teach_heads(
+    source: Source, views: Views, chosen: Sequence[Place], recipe: Recipe, progress: Progress
+) -> list[Distilled]:
+    """A head for each place that gives what the whole network gives, on the frozen network."""
+    heads.load_torch().set_num_threads(recipe.threads)
+    outputs = distilled.wanted(source.graph)
+    names = [place.tensor for place in chosen]
+    blank = [distilled.untrained(source.graph.tensors[name], outputs) for name in names]
+    tell = telling(progress, "running the network over the data")
+    seen = observe(source, names, views, tell, recipe.threads)
+    return [
+        teaching.teach(
+            head,
+            seen.tensors[name],
+            seen.outputs,
+            epochs=recipe.epochs,
+            seed=recipe.seed,
+            progress=telling(progress, f"training exit {number} of {len(names)}"),
+        )
+        for number, (name, head) in enumerate(zip(names, blank, strict=True), 1)
+    ]
+
+
 def measure(
     model: onnx.ModelProto,
-    made: Mapping[Place, Head],
-    dataset: Dataset,
+    made: Mapping[Place, Head | Distilled],
+    right: Mapping[str, float],
     engine: Engine,
-    recipe: Recipe,
     progress: Progress,
 ) -> list[Variant]:
-    """Accuracy on the test pictures and delay on ``engine`` of each exit, the whole network
-    last."""
+    """Each exit, the whole network last: how often it is ``right``, by its first output, and its
+    delay on ``engine``."""
     graph = graph_from_model(model)
-    tell = _telling(progress, "testing the exits")
-    right = features.accuracies(model, recipe.prepare, dataset.test, tell, recipe.threads)
     heads_bytes = [*(head.bytes for head in made.values()), 0]
     times = _delays(graph, engine, progress)
     chunks_ns = np.median(times[-1], axis=0)  # the whole network runs chunk by chunk
@@ -111,10 +138,10 @@ def measure(
     return [
         Variant(
             name=exit.name,
-            output=exit.output,
+            output=exit.outputs[0],
             head_bytes=head_bytes,
             chunk_bytes=chunk_bytes,
-            accuracy=right[exit.output],
+            accuracy=right[exit.outputs[0]],
             delay_ns=int(np.median(ranges.sum(axis=1))),
             delays_ns=(
                 int(np.quantile(ranges.sum(axis=1), 0.1)),
@@ -132,7 +159,7 @@ def _delays(graph: Graph, engine: Engine, progress: Progress) -> list[np.ndarray
     network = engine.load(graph)
     state, inputs = network.new_state(), sample_inputs(graph, 0)
     times: list[list[list[int]]] = [[] for _ in network.exits]
-    tell = _telling(progress, "measuring delays")
+    tell = telling(progress, "measuring delays")
     for number in range(ROUNDS + 2):
         for exit, found in zip(network.exits, times, strict=True):
             network.write(state, inputs)
@@ -145,9 +172,9 @@ def _delays(graph: Graph, engine: Engine, progress: Progress) -> list[np.ndarray
 def _chunk_bytes(graph: Graph, chosen: Sequence[Place]) -> list[int]:
     """The weights of each chunk of the network, in bytes of float32; the last ends the network."""
     places = {place.tensor: number for number, place in enumerate(chosen)}
-    whole = graph.exits[-1].output
+    whole = graph.exits[-1].outputs
     found, number, makers = [0] * (len(chosen) + 1), 0, graph.producers
-    own, pending = set[str](), [whole]
+    own, pending = set[str](), list(whole)
     while pending:
         node = makers.get(pending.pop())
         if node is not None and node.name not in own:
@@ -173,5 +200,6 @@ def choose(found: Sequence[Variant], alpha: float, budget_bytes: float) -> tuple
     return chosen.kept
 
 
-def _telling(progress: Progress, what: str) -> Callable[[int, int], None]:
+def telling(progress: Progress, what: str) -> Callable[[int, int], None]:
+    """Progress of one thing that is done."""
     return lambda done, total: progress(what, done, total)

@@ -1,8 +1,9 @@
-"""Where a classifier may get early exits: behind its chunks, cut at critical nodes.
+"""Where a network may get early exits: behind its chunks, cut at critical nodes.
 
-A critical node is one through which all paths go: behind it one tensor is alive. Pieces without
-heavy layers are merged into the heavy one before them, and the last two chunks get no exit
-(Pantheon, sections 3.2.1 and 3.2.2).
+A critical node is one through which all paths go to the network's end, or, where it has several
+branches, to the deepest tensor that can be reached by one way only: of a feature pyramid the way up
+to its top. Pieces without heavy layers are merged into the heavy one before them, and the last two
+chunks get no exit (Pantheon, sections 3.2.1 and 3.2.2).
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from heimdall.errors import ConfigError, ModelError
+from heimdall.errors import ConfigError, ModelError, unknown
 from heimdall.graph.costs import node_flops
-from heimdall.graph.cuts import alive
 from heimdall.graph.graph import Graph
 
 _HEAVY = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
@@ -41,10 +41,12 @@ def check_classifier(graph: Graph) -> int:
     return shape[1]
 
 
-def places(graph: Graph, count: int | None = None) -> list[Place]:
-    """All places for exits, or ``count`` of them, spread evenly over what there is to compute.
+def places(graph: Graph, count: int | None = None, after: Sequence[str] = ()) -> list[Place]:
+    """All places for exits, or ``count`` of them, spread evenly over what there is to compute, or
+    those ``after`` these tensors.
 
-    Raises ModelError where there is none, ConfigError where there are fewer than that.
+    Raises ModelError where there is none, ConfigError where there are fewer than that, or where
+    one named is none.
     """
     found = _candidates(graph)
     if not found:
@@ -52,6 +54,8 @@ def places(graph: Graph, count: int | None = None) -> list[Place]:
             f"{graph.name} has no place for an exit: after none of its chunks but the last two "
             "is one picture all that the rest needs"
         )
+    if after:
+        return _named(graph, found, after)
     if count is None or count == len(found):
         return found
     if count > len(found):
@@ -62,17 +66,35 @@ def places(graph: Graph, count: int | None = None) -> list[Place]:
     return _spread(graph, found, count)
 
 
+def _named(graph: Graph, found: Sequence[Place], after: Sequence[str]) -> list[Place]:
+    by_name = {each.tensor: each for each in found}
+    for name in after:
+        if name not in by_name:
+            raise ConfigError(unknown(f"place for an exit of {graph.name}", name, list(by_name)))
+    return sorted((by_name[name] for name in set(after)), key=lambda place: place.nodes)
+
+
 def _candidates(graph: Graph) -> list[Place]:
-    names = {tensor.name for tensor in graph.inputs}
-    last_read = max(i for i, node in enumerate(graph.nodes) if names.intersection(node.inputs))
-    cuts = [0]
-    for index in range(1, len(graph.nodes)):
-        if index > last_read and len(alive(graph, index)) == 1:
-            cuts.append(index)
+    path = _path(graph)
+    cuts = [0, *(index for index, _ in path)]
     slices = zip(cuts, [*cuts[1:], len(graph.nodes)], strict=True)
     chunks = [a for a, b in slices if any(n.op_type in _HEAVY for n in graph.nodes[a:b])]
-    found = [Place(alive(graph, start)[0], start) for start in chunks[1:-1] if start]
+    made = dict(path)
+    found = [Place(made[start], start) for start in chunks[1:-1] if start]
     return [each for each in found if len(graph.tensors[each.tensor].shape) == 4]
+
+
+def _path(graph: Graph) -> list[tuple[int, str]]:
+    """The tensors through which all paths go to the tensor that has most of them before it, each
+    with the number of nodes up to it."""
+    through: dict[str, frozenset[str]] = {tensor.name: frozenset() for tensor in graph.inputs}
+    for node in graph.nodes:
+        before = [through[name] for name in node.inputs if name in through]
+        shared = frozenset.intersection(*before) if before else frozenset()
+        through |= {name: shared | {name} for name in node.outputs if name and before}
+    longest = max(through.values(), key=len)
+    made = {name: index for index, node in enumerate(graph.nodes, 1) for name in node.outputs}
+    return sorted((made[name], name) for name in longest)
 
 
 def _spread(graph: Graph, found: Sequence[Place], count: int) -> list[Place]:

@@ -37,7 +37,7 @@ SHARES = {"engine": 40.0, "chunks": 10.0, "preemption": 8.0, "scenarios": 80.0, 
 SECONDS = sum(SHARES.values())
 NOT_MEASURED = "not_measured"
 PROGRESS = "progress: "  # begins a line of a part's standard error
-_PART = (sys.executable, "-m", "heimdall.cli", "measure-part")
+_PART = (sys.executable, "-m", "heimdall", "measure-part")
 
 # What a part runs: it is given the arguments of its call as JSON, and ``progress``.
 CALLS: Mapping[str, Callable[..., dict[str, Any]]] = {

@@ -33,7 +33,7 @@ def order_exits(module: Module) -> None:
 def _arranged(module: Module) -> Arranged:
     ops = [(op.inputs, op.outputs) for op in module.ops]
     try:
-        return arrange(ops, [each.output for each in module.graph.exits])
+        return arrange(ops, module.graph.exits)
     except ValueError as error:
         raise BrokenModuleError(f"{module.graph.name}: passes mixed its exits: {error}") from error
 

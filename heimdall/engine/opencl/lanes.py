@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from heimdall.engine.opencl.device import explain, finish
 from heimdall.engine.opencl.network import OpenCLNetwork
 from heimdall.engine.opencl.state import OpenCLState
 from heimdall.engine.together import Part, deal
+from heimdall.vocabulary.ranges import as_ranges
 
 AT_ONCE_NS = 1_000_000  # of each lane in turn: none waits until another is enqueued as a whole
 # What the shorter lanes of a stage must have to do: to wait for one another costs 20 to 100 us. On
@@ -86,11 +88,11 @@ class Lanes:
                 alone += stage
                 continue
             if alone:
-                yield [alone]
+                yield [_by_job(alone)]
                 alone = []
-            yield [[stage[part] for part in parts] for parts in deal(costs, lanes)]
+            yield [_by_job([stage[part] for part in parts]) for parts in deal(costs, lanes)]
         if alone:
-            yield [alone]
+            yield [_by_job(alone)]
 
     def _enqueue(
         self, sequences: Sequences, before: dict[int, cl.Event], events: list[cl.Event]
@@ -113,37 +115,35 @@ class Lanes:
         return ended
 
 
+def _by_job(parts: Sequence[Part]) -> list[Part]:
+    """What one lane runs: the ops of each job in their own order, where its branches often are
+    one range."""
+    jobs: dict[int, list[Part]] = {}
+    for part in parts:
+        jobs.setdefault(id(part.state), []).append(part)
+    return [
+        replace(own[0], ranges=as_ranges(sorted(op for part in own for op in part.ops)))
+        for own in jobs.values()
+    ]
+
+
 def _chunks(parts: Sequence[Part], loads: Sequence[float], lane: int) -> Iterator[Chunk]:
     """What a lane is given at a time. Lanes with as much to do get on equally fast, so ``loads``
     tell who is done first: the others share the device from then on."""
     done, others = 0.0, sorted((*loads[:lane], *loads[lane + 1 :]))
-    for network, state, start, end in _ranges(parts):
-        until_ns = network.until_ns
-        while start < end:
-            beside = len(others) - bisect_right(others, done)
-            stop = end
-            if beside:
-                left_ns = min(AT_ONCE_NS, others[-beside] - done)
-                stop = bisect_left(until_ns, until_ns[start] + left_ns, start + 1, end)
-            yield Chunk(state, start, stop, beside)
-            done += until_ns[stop] - until_ns[start]
-            start = stop
-
-
-def _ranges(parts: Sequence[Part]) -> Iterator[tuple[OpenCLNetwork, OpenCLState, int, int]]:
-    """The ranges of some parts in order; what goes on where the one before ended is one with it."""
-    last: tuple[OpenCLNetwork, OpenCLState, int, int] | None = None
     for part in parts:
-        job = _job(part)
+        network, state = _job(part)
+        until_ns = network.until_ns
         for start, end in part.ranges:
-            if last is not None and (last[1], last[3]) == (job[1], start):
-                last = (*job, last[2], end)
-                continue
-            if last is not None:
-                yield last
-            last = (*job, start, end)
-    if last is not None:
-        yield last
+            while start < end:
+                beside = len(others) - bisect_right(others, done)
+                stop = end
+                if beside:
+                    left_ns = min(AT_ONCE_NS, others[-beside] - done)
+                    stop = bisect_left(until_ns, until_ns[start] + left_ns, start + 1, end)
+                yield Chunk(state, start, stop, beside)
+                done += until_ns[stop] - until_ns[start]
+                start = stop
 
 
 def _cost(part: Part) -> float:

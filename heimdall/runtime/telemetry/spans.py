@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from heimdall.render.timeline import LANES
+from heimdall.render.timeline import LANES, Span
 from heimdall.runtime.telemetry.trace import Tracer
 
 _KEPT = 1024  # spans that nobody has fetched
@@ -19,17 +19,24 @@ class Spans:
     def __init__(self, tracer: Tracer | None, others: Sequence[str] = ()) -> None:
         self.tracer, self.others = tracer, others
         self._number = {str(lane): number for number, lane in enumerate((*LANES, *others))}
-        self._new: deque[tuple[int, str, int, int]] = deque(maxlen=_KEPT)
+        self._new: deque[Span] = deque(maxlen=_KEPT)
 
     def span(
         self, lane: str, name: str, start_ns: int, end_ns: int, details: Mapping[str, Any]
     ) -> None:
-        """A piece of work in a lane; its name begins with that of the DNN."""
-        if lane in self._number:
-            self._new.append((self._number[lane], name.partition(" ")[0], start_ns, end_ns))
+        """A piece of work in a lane; its name begins with that of the DNN. Jobs that run
+        ``together`` have lanes GPU, GPU-1, and so on, and share that of the GPU here."""
+        parts = max(1, len(details.get("together", ())))
+        place, part = lane, 0
+        if parts > 1 and lane not in self._number:
+            place, _, row = lane.rpartition("-")
+            part = int(row)
+        if place in self._number:
+            dnn = name.partition(" ")[0]
+            self._new.append(Span(self._number[place], dnn, start_ns, end_ns, part, parts))
         if self.tracer:
             self.tracer.span(lane, name, start_ns, end_ns, details)
 
-    def fetch(self) -> list[tuple[int, str, int, int]]:
-        """What is new since the last call: (number of the lane, DNN, start, end in ns)."""
+    def fetch(self) -> list[Span]:
+        """What is new since the last call."""
         return [self._new.popleft() for _ in range(len(self._new))]

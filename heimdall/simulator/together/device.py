@@ -93,10 +93,10 @@ class TogetherDevice(SeveralDevice):
         return self._times[reference]
 
     def stage(
-        self, reference: str, strategy: str, silent: str = Silent.NEVER, *, exits: bool = False
+        self, reference: str, strategy: str, silent: str = Silent.NEVER, *, variants: str = ""
     ) -> StagePlan:
         if reference in self.networks and reference not in ARCHITECTURES:
-            return super().stage(reference, strategy, silent, exits=exits)
+            return super().stage(reference, strategy, silent, variants=variants)
         ns = tuple(max(1, round(each)) for each in self.times(reference).ns)
         none, blocks = (False,) * len(ns), network(reference).blocks
         plan = StagePlan(ns, none, sum(ns), 0, blocks, on=((GPU, ns),))

@@ -5,6 +5,7 @@
 ``reference``  pictures whose points have places in the world, found again near a known pose
 ``solve``      a pose from points: robust, refined, with its uncertainty
 ``views``      the surroundings, remembered, and found again by ``relocalising``
+``sight``      what a picture says about a pose, by all that should be seen there
 ``smooth``     poses without trembling
 ``tracker``    ties them together: frames in, poses out
 

@@ -1,8 +1,7 @@
 """Where the camera is, frame by frame: found by targets, followed, found again.
 
-A pose is predicted, what should be seen there is compared with the picture, and all points that
-were found say the pose together. It counts as tracked only while enough of what should be seen is,
-agrees, and pins the pose down; otherwise it is lost, and looked for.
+A pose is predicted, and what should be seen there compared with the picture (``sight``). It counts
+as tracked only while the picture bears it out; otherwise it is lost, and looked for.
 """
 
 from __future__ import annotations
@@ -18,24 +17,17 @@ from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.pose.finding import Finder
 from heimdall.tracking.pose.focal import Focal, zoomed
 from heimdall.tracking.pose.recovery import FOLLOWED_SHARE, Recovery
-from heimdall.tracking.pose.reference import NEAREST_M, SIDE_PX, Seen, register
+from heimdall.tracking.pose.reference import NEAREST_M, register
+from heimdall.tracking.pose.sight import COARSE_PX, FEW_POINTS, PLACE_SD, TURN_SD, Sight, is_known
 from heimdall.tracking.pose.smooth import Smoother
 from heimdall.tracking.pose.solve import Fit, apart, flipped, refine
 from heimdall.tracking.pose.targets import Prepared, Target, prepare
 from heimdall.tracking.pose.views import Views
 
 TRACKED, LOST = "tracked", "lost"
-LEAST_POINTS, FEW_POINTS = 5, 8  # a marker of 4x4 cells has 18, and may be hidden by 60%
-WORST_PX = 1.8  # root mean square, in a picture 1280 wide
-FEW_WORST_PX = 0.7  # of few points, which agree with much
 SHARP_PX = 0.8  # the same in pictures of COARSE_PX: beyond it they are blurred
-TURN_SD, PLACE_SD = math.radians(1.6), 0.018  # worse is not known
 LEARN_TURN_SD, LEARN_PLACE_SD = math.radians(0.45), 0.005
-COARSE_PX = 130  # side of the pictures compared where a pose has jumped
-HIDDEN, GLANCED = 0.1, 0.25  # share of a target's points: less is none; so many are worth a look
-GLANCE_POINTS = 40  # of a hidden target, which tell whether it is still hidden
 NEAR_PX = 10.0  # off in a picture 1280 wide: looking again from there would find the same
-VIEW_WEIGHT = 0.3  # of a remembered point beside a target's
 OTHER_DEGREES = 5.0  # the two poses of a plane are worth telling apart beyond it
 SURE = 5.0  # log likelihood
 MOST_UNSURE = 12  # frames that a pose waits for being told from its mirror image
@@ -64,18 +56,6 @@ class Tracking:
         return self.state == TRACKED
 
 
-@dataclass(frozen=True, eq=False)
-class _Measured:
-    """What a pose was measured by: ``points`` (n, 3) at ``pixels`` (n, 2), their ``weights``, of
-    how many targets and views (``parts``), and whether that is one target alone (``flat``)."""
-
-    points: np.ndarray
-    pixels: np.ndarray
-    weights: np.ndarray
-    parts: int
-    flat: bool
-
-
 class PoseTracker:
     """Give it frame after frame. One thread only.
 
@@ -91,17 +71,15 @@ class PoseTracker:
         self._targets: list[Prepared] = prepare(targets)
         self._recovery = Recovery(Finder(self._targets), views)
         self.views = views
-        self._places: dict[int, Pose] = {0: Pose(np.eye(3), np.zeros(3))}
+        self._sight = Sight(self._targets, views)
         self._sightings: dict[int, list[Pose]] = {}
         self._smooth = Smoother()
         self._focal = Focal(views.focal if views is not None else 1.0) if true else None
         self._blurred = False
         self._costly = False  # this frame, already
-        self._hidden: set[int] = set()  # targets of which nothing was to be seen last
         self._pose: Pose | None = None  # as measured, of the frame before
         self._step: Pose | None = None  # from the frame before that to it
         self._shown: Pose | None = None
-        self._last: _Measured | None = None
         self._evidence = 0.0  # for the pose against its mirror image
         self._unsure = 0
         self._frames = 0
@@ -109,7 +87,7 @@ class PoseTracker:
     @property
     def placed(self) -> dict[str, Pose]:
         """Where each target that has been seen is: from its own axes to the world."""
-        return {self._targets[number].target.name: at for number, at in self._places.items()}
+        return {self._targets[number].target.name: at for number, at in self._sight.places.items()}
 
     @property
     def prepared(self) -> Sequence[Prepared]:
@@ -160,7 +138,7 @@ class PoseTracker:
         guess = self._step.after(self._pose) if self._step is not None else self._pose
         # a frame after a blurred one is blurred
         sharp = not self._blurred
-        fit = self._measured(grey, camera, guess, FOLLOWED_SHARE) if sharp else None
+        fit = self._sight.measured(grey, camera, guess, FOLLOWED_SHARE) if sharp else None
         self._costly = fit is None
         fit = fit or self._settled(grey, camera, guess, FOLLOWED_SHARE, COARSE_PX, failed=sharp)
         return self._told_apart(grey, camera, fit) if fit is not None else None
@@ -177,100 +155,39 @@ class PoseTracker:
     ) -> Fit | None:
         """The pose near a guess that may be many pixels off, from smaller pictures first. If they
         are blurred that is the better one. ``failed``: full ones were compared there already."""
-        rough = self._measured(grey, camera, guess, FOLLOWED_SHARE, side_px)
-        kept, worst = self._last, SHARP_PX * camera.width / 1280
-        good = rough if rough is not None and _is_known(rough, 0.5) else None
+        rough = self._sight.measured(grey, camera, guess, FOLLOWED_SHARE, side_px)
+        kept, worst = self._sight.last, SHARP_PX * camera.width / 1280
+        good = rough if rough is not None and is_known(rough, 0.5) else None
         if failed and not (rough and self._elsewhere(camera, guess, rough)):
             self._blurred = good is not None
             return good  # it would come to the same
         if good is not None and self._blurred and good.rms_px > worst:
             return good
-        fit = self._measured(grey, camera, rough.pose if rough else guess, share, again=failed)
+        fit = self._sight.measured(
+            grey, camera, rough.pose if rough else guess, share, again=failed
+        )
         self._blurred = fit is None and good is not None
         if self._blurred:
-            self._last = kept
+            self._sight.last = kept
             return good
         return fit
 
     def _elsewhere(self, camera: Camera, guess: Pose, rough: Fit) -> bool:
         """Whether a comparison where ``rough`` is may find what one at ``guess`` has not."""
-        assert self._last is not None
+        assert self._sight.last is not None
         if rough.count <= FEW_POINTS:  # one more or less decides
             return True
-        there, then = (each.to_camera(self._last.points) for each in (guess, rough.pose))
+        there, then = (each.to_camera(self._sight.last.points) for each in (guess, rough.pose))
         if min(there[:, 2].min(), then[:, 2].min()) < NEAREST_M:
             return True
         off = np.linalg.norm(camera.pixels(there) - camera.pixels(then), axis=1)
         return bool(np.median(off) > NEAR_PX * camera.width / 1280)
 
-    def _measured(
-        self,
-        grey: np.ndarray,
-        camera: Camera,
-        guess: Pose,
-        least: float,
-        side_px: int = 0,
-        *,
-        again: bool = False,
-    ) -> Fit | None:
-        """The pose near ``guess``, if the picture bears it out. ``again``: much time has gone into
-        this frame."""
-        parts = self._seen(grey, camera, guess, side_px, again)
-        if not parts:
-            return None
-        points, pixels, weights, expected = _together(parts)
-        fit = refine(camera, points, pixels, guess, weights)
-        if fit is None or fit.count < max(LEAST_POINTS, least * expected):
-            return None
-        worst = FEW_WORST_PX if fit.count < FEW_POINTS else WORST_PX
-        if fit.rms_px > worst * camera.width / 1280 * (3 if side_px else 1):
-            return None
-        if not side_px and not _is_known(fit):
-            return None
-        flat = len(parts) == 1 and parts[0][1] == 1.0
-        self._last = _Measured(points, pixels, weights, len(parts), flat)
-        return fit
-
-    def _seen(
-        self, grey: np.ndarray, camera: Camera, guess: Pose, side_px: int, again: bool
-    ) -> list[tuple[Seen, float]]:
-        side_px = side_px or SIDE_PX
-        parts: list[tuple[Seen, float]] = []
-        for number, at in self._places.items():
-            seen = self._target_seen(grey, camera, number, guess.after(at), side_px)
-            if seen is not None and len(seen.points):
-                world = at.to_camera(seen.points)
-                parts.append((Seen(world, seen.pixels, seen.expected, seen.numbers), 1.0))
-        if self.views is not None:
-            # A target that is seen well says all: what was learnt from it can only be worse.
-            well = any(len(seen.points) >= max(8, 0.5 * seen.expected) for seen, _ in parts)
-            helping = 1 - again if parts else 1 + (side_px == SIDE_PX)
-            for view in () if well else self.views.near(guess, helping):
-                seen = register(grey, camera, view.reference, guess, side_px)
-                if seen is not None and len(seen.points):
-                    parts.append((seen, VIEW_WEIGHT))
-        return parts
-
-    def _target_seen(
-        self, grey: np.ndarray, camera: Camera, number: int, pose: Pose, side_px: int
-    ) -> Seen | None:
-        """The points of a target; of one that was hidden no more than a glance, while it is."""
-        reference = self._targets[number].reference
-        if number in self._hidden:
-            seen = register(grey, camera, reference, pose, COARSE_PX, GLANCE_POINTS)
-            if seen is None or len(seen.points) < GLANCED * seen.expected:
-                return None
-            self._hidden.remove(number)
-        seen = register(grey, camera, reference, pose, side_px)
-        if seen is not None and len(seen.points) < HIDDEN * seen.expected:
-            self._hidden.add(number)
-        return seen
-
     def _told_apart(self, grey: np.ndarray, camera: Camera, fit: Fit) -> Fit:
         """``fit``, or the pose that looks nearly the same, once that has been better for long."""
-        assert self._last is not None
-        points, pixels, weights = self._last.points, self._last.pixels, self._last.weights
-        parts = self._last.parts
+        last = self._sight.last
+        assert last is not None
+        points, pixels, weights, parts = last.points, last.pixels, last.weights, last.parts
         if parts > 1:  # what is not on the same plane says it
             self._evidence = max(self._evidence, SURE + 1)
         if parts > 1 or (not self._unsure and self._frames % 5):
@@ -294,8 +211,8 @@ class PoseTracker:
 
     def _find(self, grey: np.ndarray, camera: Camera) -> Fit | None:
         self._costly = True
-        self._hidden.clear()
-        guess = self._recovery.guess(grey, camera, self._places)
+        self._sight.forget_hidden()
+        guess = self._recovery.guess(grey, camera, self._sight.places)
         if guess is None:
             return None
         fit = self._settled(grey, camera, guess.pose, guess.share, COARSE_PX * 2)
@@ -312,18 +229,18 @@ class PoseTracker:
             return
         if self.views is not None:
             self.views.learn(grey, camera, fit.pose, self._outlines(camera, fit.pose))
-        if len(self._places) < len(self._targets) and (
+        if len(self._sight.places) < len(self._targets) and (
             self._frames % LOOK_EVERY == 0 or self._recovery.finder.busy
         ):
             self._place(grey, camera, fit.pose)
 
     def _outlines(self, camera: Camera, pose: Pose) -> np.ndarray | None:
-        there = pose.after(self._places[0]).to_camera(self._targets[0].corners * 1.3)
+        there = pose.after(self._sight.places[0]).to_camera(self._targets[0].corners * 1.3)
         return camera.pixels(there) if (there[:, 2] > 0.02).all() else None
 
     def _calibrate(self, guessed: Camera, pose: Pose) -> None:
         """Find out how long the lens is, and begin anew where it is another."""
-        last, focal = self._last, self._focal
+        last, focal = self._sight.last, self._focal
         if focal is None or last is None or not last.flat:
             return
         before = focal.times
@@ -332,14 +249,14 @@ class PoseTracker:
         self._pose, self._step = zoomed(pose, focal.times / before), None
         self._smooth.forget()
         # what was learnt has places by the lens as it was taken to be
-        self._places, self._sightings = {0: self._places[0]}, {}
+        self._sight.places, self._sightings = {0: self._sight.places[0]}, {}
         if self.views is not None:
             self.views.begin_anew(focal.times)
 
     def _place(self, grey: np.ndarray, camera: Camera, pose: Pose) -> None:
         """Find out where further targets are, from several looks that agree."""
         for found in self._recovery.finder.look(grey, camera):
-            if found.target in self._places or not found.poses:
+            if found.target in self._sight.places or not found.poses:
                 continue
             target = self._targets[found.target]
             best: Fit | None = None
@@ -353,26 +270,7 @@ class PoseTracker:
             looks = self._sightings.setdefault(found.target, [])
             looks.append(pose.inverse.after(best.pose))
             if len(looks) >= PLACED_AFTER:
-                self._places[found.target] = _mean(looks[-PLACED_AFTER:])
-
-
-def _is_known(fit: Fit, share: float = 1.0) -> bool:
-    return fit.turn_sd < share * TURN_SD and fit.place_sd < share * PLACE_SD
-
-
-def _together(
-    parts: list[tuple[Seen, float]],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """Points, pixels, weights, and how many were expected at least."""
-    full = any(weight == 1.0 for _, weight in parts)
-    weights = [np.full(len(seen.points), weight if full else 1.0) for seen, weight in parts]
-    return (
-        np.concatenate([seen.points for seen, _ in parts]),
-        np.concatenate([seen.pixels for seen, _ in parts]),
-        np.concatenate(weights),
-        # a view may be hidden by what moves while a target is seen well, and the other way round
-        max(seen.expected for seen, _ in parts),
-    )
+                self._sight.places[found.target] = _mean(looks[-PLACED_AFTER:])
 
 
 def _mean(poses: Sequence[Pose]) -> Pose:

@@ -122,8 +122,9 @@ def test_delays_are_those_of_the_ops_that_each_exit_runs(dataset):
     graph = small(blocks=2)
     made = made_of(graph)
     model = with_exits(graph, made, dataset)
-    recipe = making.Recipe()
-    found = making.measure(model, made, dataset, NullEngine(op_ns=1000), recipe, quiet)
+    right = {"exit1": 0.5, "exit2": 0.75, "scores": 0.9}
+    found = making.measure(model, made, right, NullEngine(op_ns=1000), quiet)
+    assert [each.accuracy for each in found] == list(right.values())
     network = NullEngine().load(graph_from_model(model))
     wanted = [1000 * sum(b - a for a, b in exit.ranges) for exit in network.exits]
     assert [each.delay_ns for each in found] == wanted
@@ -197,7 +198,7 @@ def test_exits_learn_what_the_backbone_sees(dataset):
     graph = small(blocks=3)
     recipe = making.Recipe(epochs=150)  # of one step each
     chosen = places(graph)
-    heads = making.train_heads(graph, dataset, chosen, recipe, quiet)
+    heads = making.train_heads(graph, dataset, ImageInput(fit="stretch"), chosen, recipe, quiet)
     model = with_exits(graph, dict(zip(chosen, heads, strict=True)), dataset)
     right = accuracies(model, ImageInput(fit="stretch"), dataset.test, quiet)
     assert right["exit1"] > 0.8  # the backbone's own guess, untrained: a third

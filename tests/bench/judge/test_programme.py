@@ -139,7 +139,7 @@ def test_shares_are_those_of_about_three_minutes():
 
 @pytest.mark.skipif(os.name == "nt", reason="no SIGINT to a process of one's own")
 def test_ctrl_c_ends_it_and_the_part_that_runs(tmp_path):
-    command = [sys.executable, "-m", "heimdall.cli", "devices", "--measure"]
+    command = [sys.executable, "-m", "heimdall", "devices", "--measure"]
     process = subprocess.Popen(
         [*command, "--parts", "energy", "--seconds", "9999", "--output", str(tmp_path / "m.toml")],
         stderr=subprocess.PIPE,

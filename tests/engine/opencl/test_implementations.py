@@ -152,7 +152,7 @@ def test_oclgrind_finds_what_it_is_there_for(variables, tmp_path):
 def test_the_bundled_networks_are_right_on_intels_runtime(variables):
     """Measured too. On rusticl, which is a hundred times slower, test_network compares them."""
     environment = variables("intel")
-    output = run(environment, "-m", "heimdall.cli", "check", "--all", "--cores", "1", "--json")
+    output = run(environment, "-m", "heimdall", "check", "--all", "--cores", "1", "--json")
     results = json.loads(output[output.index("[") :])
     wrong = [each for each in results if each["error"] or not each["max_rel_error"] <= 1e-3]
     assert results

@@ -63,7 +63,7 @@ class Run:
         cv2.imwrite(str(folder / "halves.png"), halves)
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "heimdall.cli", "run", str(folder / "mine.py")),
+                *(sys.executable, "-m", "heimdall", "run", str(folder / "mine.py")),
                 *("--source", str(folder / "halves.png"), "--serve", "0", "--headless"),
                 *("--device", "onnxruntime", "--overlay", "off", "--json"),
             ],

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from heimdall.render.timeline import Span
 from heimdall.runtime.telemetry.display import STATUS_INTERVAL_NS, Display
 from heimdall.runtime.telemetry.spans import Spans
 
@@ -94,7 +95,7 @@ def test_spans_wait_until_the_timeline_is_shown(desk):
     desk.controls.view = "timeline"
     desk.display.paint(6)
     assert desk.overlay.painted == [6]
-    assert desk.overlay.spans == [(1, "eye", 1, 2)]
+    assert desk.overlay.spans == [Span(1, "eye", 1, 2)]
 
 
 def test_printing_is_left_to_the_overlay(desk):

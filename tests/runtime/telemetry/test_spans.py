@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 
-from heimdall.runtime.telemetry.spans import LANES, Spans
+import pytest
+
+from heimdall.render.timeline import LANES, Span
+from heimdall.runtime.telemetry.spans import Spans
 from heimdall.runtime.telemetry.trace import Tracer
 
 
@@ -12,10 +15,10 @@ def test_what_is_new_is_fetched_once_with_the_number_of_its_lane():
     spans = Spans(None)
     spans.span("gpu", "eye [3:7]", 10, 20, {})
     spans.span("render", "frame", 20, 30, {})
-    assert spans.fetch() == [(1, "eye", 10, 20), (0, "frame", 20, 30)]
+    assert spans.fetch() == [Span(1, "eye", 10, 20), Span(0, "frame", 20, 30)]
     assert spans.fetch() == []
     spans.span("cpu", "eye", 30, 40, {})
-    assert spans.fetch() == [(list(map(str, LANES)).index("cpu"), "eye", 30, 40)]
+    assert spans.fetch() == [Span(list(map(str, LANES)).index("cpu"), "eye", 30, 40)]
 
 
 def test_other_lanes_are_the_tracers_alone():
@@ -23,7 +26,7 @@ def test_other_lanes_are_the_tracers_alone():
     spans = Spans(tracer)
     spans.span("pool-0", "eye decode", 10, 20, {"job": 1})
     spans.span("gpu", "eye", 10, 20, {"job": 1})
-    assert spans.fetch() == [(1, "eye", 10, 20)]
+    assert spans.fetch() == [Span(1, "eye", 10, 20)]
     assert tracer.spans == [
         ("pool-0", "eye decode", 10, 20, {"job": 1}),
         ("gpu", "eye", 10, 20, {"job": 1}),
@@ -36,7 +39,7 @@ def test_spans_that_nobody_fetches_do_not_fill_the_memory():
         spans.span("gpu", "eye", number, number + 1, {})
     kept = spans.fetch()
     assert len(kept) < 5000
-    assert kept[-1] == (1, "eye", 4999, 5000)  # the newest
+    assert kept[-1] == Span(1, "eye", 4999, 5000)  # the newest
 
 
 def test_spans_come_from_any_thread():
@@ -61,4 +64,16 @@ def test_further_processors_have_lanes_below_the_usual_ones():
     spans = Spans(None, ["gpu2", "remote"])
     for lane in ("remote", "gpu2", "pool"):
         spans.span(lane, "eye", 1, 2, {})
-    assert spans.fetch() == [(len(LANES) + 1, "eye", 1, 2), (len(LANES), "eye", 1, 2)]
+    assert spans.fetch() == [Span(len(LANES) + 1, "eye", 1, 2), Span(len(LANES), "eye", 1, 2)]
+
+
+@pytest.mark.parametrize(("lane", "number"), [("gpu", 1), ("gpu2", len(LANES))])
+def test_jobs_that_run_together_share_the_lane_of_their_processor(lane, number):
+    spans, together = Spans(None, ["gpu2"]), {"together": ["eye", "ear", "eye"]}
+    for row, dnn in enumerate(together["together"]):
+        spans.span(f"{lane}-{row}" if row else lane, dnn, 10, 20, together)
+    assert spans.fetch() == [
+        Span(number, "eye", 10, 20, 0, 3),
+        Span(number, "ear", 10, 20, 1, 3),
+        Span(number, "eye", 10, 20, 2, 3),
+    ]
