@@ -23,7 +23,7 @@ from heimdall.system.paths import replace_file
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES, MEDIA = ROOT / "docs" / "images", ROOT / "assets" / "media"
-CLIP_WIDTH, CLIP_FPS, CLIP_S, CLIP_BYTES = 480, 12, 4.0, 1_500_000
+CLIP_WIDTH, CLIP_FPS, CLIP_S, CLIP_BYTES = 480, 12, 4.0, 500_000
 STILL_QUALITY = 86
 FULL_RATE, TRIES = 0.97, 3  # of the frame rate: below, the machine was busy, and we try again
 

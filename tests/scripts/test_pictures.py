@@ -78,7 +78,7 @@ def test_every_app_has_a_picture_and_a_clip_of_a_source_that_is_there(pictures):
     apps = {path.stem for path in (SCRIPT.parents[1] / "apps").glob("[a-z]*.py")}
     for moving in (False, True):
         taken = {take.app for take in pictures.TAKES if take.moving is moving}
-        assert taken == apps - ({"marker"} if moving else set())  # a moving view makes large clips
+        assert taken == apps
     assert all((pictures.MEDIA / take.source).is_file() for take in pictures.TAKES)
 
 
