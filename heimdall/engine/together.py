@@ -22,6 +22,16 @@ class Part:
     def ops(self) -> list[int]:
         return [op for start, end in self.ranges for op in range(start, end)]
 
+    @property
+    def rises(self) -> bool:
+        """Whether the ranges hold ops, each after those before it."""
+        last = 0
+        for start, end in self.ranges:
+            if not last <= start < end:
+                return False
+            last = end
+        return bool(self.ranges)
+
 
 def whole_jobs(runs: Callable[[Network], bool], stages: Sequence[Sequence[Part]]) -> list[Part]:
     """What all parts have of each job, as one range; ``runs``: the engine's own.
@@ -42,12 +52,12 @@ def _whole(found: Sequence[tuple[int, Part]]) -> Part:
     name = network.graph.name
     places: dict[int, tuple[int, Part]] = {}  # the stage of each op, and its part
     for stage, part in found:
-        ops = part.ops
         if part.network is not network:
             raise ValueError(f"one state for {name} and {part.network.graph.name}")
-        if not ops or ops != sorted(set(ops)):
+        if not part.rises:
             raise ValueError(f"ranges {part.ranges} of {name} hold no ops, or not in order")
-        if again := places.keys() & set(ops):
+        ops = part.ops
+        if again := places.keys() & ops:
             raise ValueError(f"op {min(again)} of {name} is in two parts")
         places |= dict.fromkeys(ops, (stage, part))
     start, end = min(places), max(places) + 1
@@ -59,19 +69,17 @@ def _whole(found: Sequence[tuple[int, Part]]) -> Part:
     if len(found) == 1:
         return whole
     needs = network.needs
-    for op, place in places.items():
+    for op, (stage, part) in places.items():
         for other in needs[op]:
-            if other >= start and not _before(places[other], place):
+            if other < start or places[other][1] is part:
+                continue
+            if places[other][0] >= stage:
                 raise ValueError(
                     f"op {op} of {name} needs op {other}, or its memory, which is in another part "
                     "of its stage, or a later one (branches that are planned to run together: "
                     "networks from Engine.for_branches)"
                 )
     return whole
-
-
-def _before(needed: tuple[int, Part], place: tuple[int, Part]) -> bool:
-    return needed[0] < place[0] or needed[1] is place[1]
 
 
 def deal(costs: Sequence[float], lanes: int) -> list[list[int]]:

@@ -83,8 +83,8 @@ class Lanes:
         before and after it that do is as one."""
         alone: list[Part] = []
         for stage in stages:
-            costs = [_cost(part) for part in stage]
-            if lanes == 1 or sum(costs) - max(costs, default=0) < self.least_ns:
+            costs = [_cost(part) for part in stage] if len(stage) > 1 else [0.0] * len(stage)
+            if lanes == 1 or sum(costs) - max(costs, default=0.0) < self.least_ns:
                 alone += stage
                 continue
             if alone:
