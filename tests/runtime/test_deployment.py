@@ -13,7 +13,7 @@ from heimdall.engine.null import NullEngine, NullNetwork
 from heimdall.graph.graph import graph_from_model
 from heimdall.models.base import Network, Pipeline
 from heimdall.runtime.deployment import Deployment, plan_of
-from heimdall.vocabulary.events import InputReady, RenderingStopped
+from heimdall.vocabulary.events import InputReady, RenderingStopped, RunChunk
 from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import CPU, GPU
 
@@ -103,8 +103,9 @@ def test_until_it_is_built_it_runs_on_the_cpu_whatever_the_policy(deployment, po
     deployment.begin_on_cpu()
     coordinator = Coordinator([deployment.plan], scheduler=policy, frame_interval_ns=33 * MS)
     coordinator.receive(RenderingStopped(), 0)
-    actions = coordinator.receive(InputReady(0), 1 * MS)
-    assert [action.processor for action in actions] == [CPU]
+    (chunk,) = coordinator.receive(InputReady(0), 1 * MS)
+    assert isinstance(chunk, RunChunk)
+    assert chunk.processor == CPU
 
 
 def test_fallback_ops_are_those_of_the_gpus_networks(deployment):
