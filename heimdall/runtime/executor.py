@@ -366,12 +366,13 @@ class Executor(SharedFallible):
             return  # lost meanwhile: its jobs have been put back
         for row, chunk in enumerate(chunks):
             self._span(
-                f"{action.processor}-{row}" if row else action.processor,
+                action.processor,
                 chunk.dnn,
                 start_ns,
                 start_ns + elapsed_ns,
                 ops=f"{chunk.start_op}-{chunk.end_op}",
                 together=[other.dnn for other in chunks],
+                row=row,
                 reason=action.reason,
                 expected_ms=action.expected_ns / 1e6,
             )

@@ -24,18 +24,15 @@ class Spans:
     def span(
         self, lane: str, name: str, start_ns: int, end_ns: int, details: Mapping[str, Any]
     ) -> None:
-        """A piece of work in a lane; its name begins with that of the DNN. Jobs that run
-        ``together`` have lanes GPU, GPU-1, and so on, and share that of the GPU here."""
-        parts = max(1, len(details.get("together", ())))
-        place, part = lane, 0
-        if parts > 1 and lane not in self._number:
-            place, _, row = lane.rpartition("-")
-            part = int(row)
-        if place in self._number:
+        """A piece of work in a lane; its name begins with that of the DNN. Jobs that ran
+        ``together`` have a ``row`` each: they share the lane here, and have GPU, GPU-1, and so on
+        in a trace."""
+        row, rows = details.get("row", 0), len(details.get("together", ())) or 1
+        if lane in self._number:
             dnn = name.partition(" ")[0]
-            self._new.append(Span(self._number[place], dnn, start_ns, end_ns, part, parts))
+            self._new.append(Span(self._number[lane], dnn, start_ns, end_ns, row, rows))
         if self.tracer:
-            self.tracer.span(lane, name, start_ns, end_ns, details)
+            self.tracer.span(f"{lane}-{row}" if row else lane, name, start_ns, end_ns, details)
 
     def fetch(self) -> list[Span]:
         """What is new since the last call."""

@@ -69,9 +69,9 @@ def test_further_processors_have_lanes_below_the_usual_ones():
 
 @pytest.mark.parametrize(("lane", "number"), [("gpu", 1), ("gpu2", len(LANES))])
 def test_jobs_that_run_together_share_the_lane_of_their_processor(lane, number):
-    spans, together = Spans(None, ["gpu2"]), {"together": ["eye", "ear", "eye"]}
-    for row, dnn in enumerate(together["together"]):
-        spans.span(f"{lane}-{row}" if row else lane, dnn, 10, 20, together)
+    spans, together = Spans(None, ["gpu2"]), ["eye", "ear", "eye"]
+    for row, dnn in enumerate(together):
+        spans.span(lane, dnn, 10, 20, {"together": together, "row": row})
     assert spans.fetch() == [
         Span(number, "eye", 10, 20, 0, 3),
         Span(number, "ear", 10, 20, 1, 3),
