@@ -20,35 +20,59 @@ import pytest
 from heimdall.coordinator.replay import replay
 
 HERE = Path(__file__).parent
-_spec = importlib.util.spec_from_file_location("decisions", HERE / "decisions.py")
-decisions = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(decisions)
+
+
+def _module(name):
+    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+decisions, answers = _module("decisions"), _module("answers")
 
 
 def test_every_scenario_is_recorded():
     assert list(json.loads(decisions.FILE.read_text())) == decisions.scenario_names()
+    assert list(json.loads(answers.FILE.read_text())) == answers.names()
 
 
 @pytest.fixture(scope="module")
-def decided(request):
-    """The decisions of every scenario that is asked for: pure computing, a process a core."""
+def played(request):
+    """Plays every scenario that is asked for: pure computing, a process a core."""
     asked = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
-    asked = [name for name in decisions.scenario_names() if {"scenario": name} in asked]
 
-    def simulate(scenario):
-        command = [sys.executable, str(HERE / "decisions.py"), scenario]
+    def play(program, scenario, *options):
+        command = [sys.executable, str(HERE / f"{program}.py"), scenario, *options]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)[scenario]
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        yield {name: pool.submit(simulate, name) for name in asked}
+        yield {
+            (program, name): pool.submit(play, program, name, *options)
+            for program, key, *options in (
+                ("decisions", "scenario"),
+                ("answers", "requests", "--quick"),
+            )
+            for name in [params[key] for params in asked if set(params) == {key}]
+        }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", decisions.scenario_names())
-def test_every_system_decides_as_recorded(decided, scenario):
-    assert decided[scenario].result() == json.loads(decisions.FILE.read_text())[scenario]
+def test_every_system_decides_as_recorded(played, scenario):
+    recorded = json.loads(decisions.FILE.read_text())[scenario]
+    assert played["decisions", scenario].result() == recorded
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("requests", answers.names())
+def test_every_system_answers_as_recorded(played, requests):
+    recorded = json.loads(answers.FILE.read_text())[requests]
+    found = played["answers", requests].result()
+    assert found
+    assert found == {system: recorded[system] for system in found}
 
 
 @pytest.mark.parametrize("app", ["shopping", "emoji", "workspace", "surroundings"])
