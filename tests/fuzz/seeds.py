@@ -178,8 +178,8 @@ def _quantised() -> onnx.ModelProto:
     ]
     whole = np.random.default_rng(0).integers
     scale = np.float32
-    # Weights of seven bits: where a processor has AVX2 and no VNNI, onnxruntime adds two products of
-    # a byte and a weight in 16 bits, and more would saturate.
+    # Weights of seven bits: where a processor has AVX2 and no VNNI, onnxruntime adds two products
+    # of a byte and a weight in 16 bits, and more would saturate.
     constants = {  # scales that are no round numbers: ties between two steps are rare then
         **{"sx": scale(0.02137), "zx": np.uint8(128), "sy": scale(0.05291), "zy": np.uint8(100)},
         **{"w": whole(-63, 63, (4, 3, 3, 3)).astype(np.int8), "zw": np.zeros(4, np.int8)},
