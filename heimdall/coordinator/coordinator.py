@@ -197,7 +197,8 @@ class Coordinator:
         if handler is None:
             raise TypeError(f"not an event: {event!r}")
         trigger = handler(event, now_ns, actions)
-        self._supervised.observe(event)
+        if self._supervised.observes:
+            self._supervised.observe(event)
         if now_ns >= self._jobs.rest_until_ns or now_ns >= self._placement.next_step_ns:
             self._timers(now_ns, actions)
         if self._freshness is not None:

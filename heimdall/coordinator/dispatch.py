@@ -184,11 +184,13 @@ class Dispatcher:
         idle: list[str] = []
         for id, lanes in self._own_lanes:
             free = lanes - len(running[id])
+            if free <= 0:
+                continue
             if id in self._held:  # what runs together has all lanes until all of it has ended
                 if running[id]:
                     continue
                 self._held.remove(id)
-            if free > 0 and id not in lost and id != closed:
+            if id not in lost and id != closed:
                 idle += [id] * free
         return idle
 
@@ -228,15 +230,22 @@ class Dispatcher:
             return 0
         self.timing.look(now_ns)
         view = self._view(ready, idle, trigger, now_ns)
-
-        def checked(policy: Scheduler) -> _Checked | None:
-            choice = policy.select(view, now_ns)
-            return None if choice is None else self._checked(choice, idle, now_ns)
-
-        found = self._supervised.decide(checked)
+        found = self._supervised.decide(self._chosen, view, now_ns)
         if found is not None:
             self._apply(found, now_ns, out)
         return 1
+
+    def _chosen(self, policy: Scheduler, view: View, now_ns: int) -> _Checked | None:
+        """What a policy chooses, checked as a whole. Raises CoordinationError for a choice that
+        cannot be, and whatever the policy raises. Nothing is changed here."""
+        choice = policy.select(view, now_ns)
+        if choice is None:
+            return None
+        if choice.wake_ns <= now_ns:  # it would be asked again and again
+            raise CoordinationError("wants to be woken at a time that has passed")
+        if choice.together:
+            return choice, (), self._launch_of(choice, view.idle, now_ns)
+        return choice, self._starts_of(choice, view.idle), None
 
     def _view(self, ready: list[Job], idle: list[str], trigger: str, now_ns: int) -> View:
         return _made(
@@ -311,14 +320,6 @@ class Dispatcher:
 
     # -- choices: checked as a whole, then applied as a whole ----------------------------------
 
-    def _checked(self, choice: Choice, idle: Sequence[str], now_ns: int) -> _Checked:
-        """Raises CoordinationError for a choice that cannot be. Nothing is changed here."""
-        if choice.wake_ns <= now_ns:  # it would be asked again and again
-            raise CoordinationError("wants to be woken at a time that has passed")
-        if choice.together:
-            return choice, (), self._launch_of(choice, idle, now_ns)
-        return choice, self._starts_of(choice, idle), None
-
     def _apply(self, checked: _Checked, now_ns: int, out: list[Action]) -> None:
         choice, starts, launch = checked
         self.wake_ns = choice.wake_ns
@@ -327,25 +328,24 @@ class Dispatcher:
         if launch is not None:
             self._start_together(launch, choice.reason, now_ns, out)
 
-    def _starts_of(self, choice: Choice, idle: Sequence[str]) -> list[_Start]:
+    def _starts_of(self, choice: Choice, idle: Sequence[str]) -> Sequence[_Start]:
         chosen = choice.assignments
         if len(chosen) == 1:  # nearly always: a decision is made of what little it does
-            return [self._start_of(chosen[0], self._ready(chosen[0]), idle)]
-        lanes, jobs, starts = list(idle), set[int](), []
+            return (self._start_of(chosen[0], idle),)
+        lanes, starts = list(idle), []
         for each in chosen:
-            job = self._ready(each)
-            if job.id in jobs:
+            start = self._start_of(each, lanes)
+            if any(start[0] is job for job, *_ in starts):
                 raise self._wrong(each, "twice")
-            jobs.add(job.id)
-            starts.append(self._start_of(each, job, lanes))
+            starts.append(start)
             lanes.remove(each.processor)
         return starts
 
-    def _start_of(self, chosen: Assignment, job: Job, lanes: Sequence[str]) -> _Start:
+    def _start_of(self, chosen: Assignment, lanes: Sequence[str]) -> _Start:
         """The range that was chosen, shortened to what fits. ``lanes``: those that are left."""
+        job = self._ready(chosen)
         processor, costs, timing = chosen.processor, job.stage_costs, self.timing
-        variant, end = chosen.variant, chosen.end_op
-        start = job.next_op
+        variant, end, start = chosen.variant, chosen.end_op, job.next_op
         if processor not in lanes:
             raise self._wrong(chosen, f"but {processor!r} has no free lane")
         if variant:

@@ -170,8 +170,10 @@ class Jobs:
 
     def handed_back(self, processor: str, begin_ns: int, elapsed_ns: int, now_ns: int) -> None:
         """A chunk that took ``elapsed_ns`` there has ended, and one hears of it now."""
-        seen_ns = max(0, now_ns - begin_ns - elapsed_ns)
-        self._handoff_ns[processor] += _EWMA * (seen_ns - self._handoff_ns[processor])
+        seen_ns, known_ns = now_ns - begin_ns - elapsed_ns, self._handoff_ns[processor]
+        self._handoff_ns[processor] = known_ns + _EWMA * (
+            (seen_ns if seen_ns > 0 else 0) - known_ns
+        )
 
     def ready(self, job: Job, now_ns: int, out: list[Action]) -> None:
         """A job that is ready goes on: to the pool for fallback ops, else it waits for its

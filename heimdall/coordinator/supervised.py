@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from heimdall.schedulers.base import JobView, Scheduler
 from heimdall.schedulers.fcfs import Fcfs
@@ -25,51 +25,69 @@ Answer = TypeVar("Answer")
 
 class Supervised:
     """``policy`` decides, as long as it can; ``stand_in`` where it cannot. ``faults``: what it did
-    wrong, in words."""
+    wrong, in words; ``observes``: the policy listens to events."""
 
     def __init__(self, policy: Scheduler, faults: Faults) -> None:
         self.policy, self.faults = policy, faults
         self.stand_in: Scheduler = MaxTotal() if policy.binds else Fcfs()
-        self._observes = type(policy).observe is not Scheduler.observe
+        self.observes = type(policy).observe is not Scheduler.observe
         self._in_a_row: Counter[str] = Counter()  # by what is asked of it
         self._slow_in_a_row = 0
         self._slow_at = -1  # how many decisions there had been
 
-    def decide(self, answer: Callable[[Scheduler], Answer]) -> Answer:
-        """What ``answer`` makes of the policy's choice; where that raises, of the stand-in's."""
+    def decide(self, answer: Callable[..., Answer], *of: Any) -> Answer:
+        """What ``answer(policy, *of)`` makes of the policy's choice; where that raises, of the
+        stand-in's."""
         if self.policy is not self.stand_in:
             try:
-                found = answer(self.policy)
+                found = answer(self.policy, *of)
             except Exception as error:
                 self._fault("select", error)
             else:
-                self._in_a_row["select"] = 0
+                self._right("select")
                 return found
-        return answer(self.stand_in)
+        return answer(self.stand_in, *of)
 
     def place(self, job: JobView, queue: Sequence[JobView], now_ns: int) -> int:
         """See ``Scheduler.place``; at the end of the queue where it names no place there."""
-
-        def within() -> int:
+        try:
             index = self.policy.place(job, queue, now_ns)
             if not 0 <= index <= len(queue):
                 raise ValueError("placed a job outside of the queue")
-            return index
-
-        return self._try("place", within, len(queue))
+        except Exception as error:
+            self._fault("place", error)
+            return len(queue)
+        self._right("place")
+        return index
 
     def hopeless(self, job: JobView, now_ns: int) -> str:
         """See ``Scheduler.hopeless``."""
-        return self._try("hopeless", lambda: self.policy.hopeless(job, now_ns), "")
+        try:
+            reason = self.policy.hopeless(job, now_ns)
+        except Exception as error:
+            self._fault("hopeless", error)
+            return ""
+        self._right("hopeless")
+        return reason
 
     def preempts(self, job: JobView, running: JobView) -> bool:
         """See ``Scheduler.preempts``."""
-        return self._try("preempts", lambda: self.policy.preempts(job, running), False)
+        try:
+            preempts = self.policy.preempts(job, running)
+        except Exception as error:
+            self._fault("preempts", error)
+            return False
+        self._right("preempts")
+        return preempts
 
     def observe(self, event: Event) -> None:
-        """Let it hear of an event, if it listens."""
-        if self._observes:
-            self._try("observe", lambda: self.policy.observe(event), None)
+        """Let it hear of an event."""
+        try:
+            self.policy.observe(event)
+        except Exception as error:
+            self._fault("observe", error)
+        else:
+            self._right("observe")
 
     def was_slow(self, took_ns: int, decisions: int) -> None:
         """The last of so many decisions took too long: frames wait for it. Once may be the
@@ -80,14 +98,9 @@ class Supervised:
         if self._slow_in_a_row == MOST_IN_A_ROW and self.policy is not self.stand_in:
             self._replace(f"took {took_ns / 1e6:.0f} ms to decide", None)
 
-    def _try(self, what: str, call: Callable[[], Answer], otherwise: Answer) -> Answer:
-        try:
-            found = call()
-        except Exception as error:
-            self._fault(what, error)
-            return otherwise
-        self._in_a_row[what] = 0
-        return found
+    def _right(self, what: str) -> None:
+        if self._in_a_row:
+            self._in_a_row.pop(what, None)
 
     def _fault(self, what: str, error: Exception) -> None:
         self._in_a_row[what] += 1
@@ -104,4 +117,4 @@ class Supervised:
             f"{self.stand_in.name} decides from now on",
             error,
         )
-        self.policy, self._observes = self.stand_in, False
+        self.policy, self.observes = self.stand_in, False

@@ -25,17 +25,10 @@ class Timing(ABC):
 
     def __init__(self, gap: Gap, chunking: Chunking, renderer: str, *, equal: bool) -> None:
         self._gap, self._chunking, self._equal = gap, chunking, equal
-        self.renderer = renderer
-
-    @property
-    def holds_fallback(self) -> bool:
-        """Whether a chunk goes on when its fallback ops have run."""
-        return self._chunking.holds_fallback
-
-    @property
-    def cuts_anywhere(self) -> bool:
-        """See ``View``."""
-        return self._chunking.cuts_anywhere
+        self.renderer, self.cuts_anywhere = renderer, chunking.cuts_anywhere
+        # A chunk goes on when its fallback ops have run.
+        self.holds_fallback = chunking.holds_fallback
+        self._early = chunking.ends_early and not equal
 
     @property
     def drawing(self) -> bool:
@@ -96,9 +89,11 @@ class Chunks(Timing):
     _fresh = False
 
     def closed(self, trigger: str, going_on: Callable[[], bool]) -> str:
-        if self.drawing:
+        if self._equal:
+            return ""
+        if not self._gap.is_open:
             return GPU
-        if self._equal or not self._chunking.one_a_gap:
+        if not self._chunking.one_a_gap:
             return ""
         has_its_chunk = self._gap.has_its_chunk(trigger == GAP_OPENED)
         return GPU if has_its_chunk and not going_on() else ""
@@ -144,11 +139,10 @@ class Chunks(Timing):
         return costs.cpu_ns(start, end)
 
     def until_ns(self, processor: str) -> int:
-        early = self._chunking.ends_early and not self._equal and processor == GPU
-        return self._gap.end_ns if early else 0
+        return self._gap.end_ns if self._early and processor == GPU else 0
 
     def held_to(self, costs: StageCosts, start: int) -> int:
-        return costs.chunk_end[start] if self._chunking.holds_fallback else 0
+        return costs.chunk_end[start] if self.holds_fallback else 0
 
     def fits(self, costs: StageCosts, next_op: int, left_ns: int) -> bool:
         return self._chunking.end_op(costs, next_op, left_ns, self._gap.usual_ns, False) > next_op
