@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heimdall.bench.clients import Clients
-from heimdall.bench.request_scenario import RequestScenario
+from heimdall.bench.scenario import Scenario
 from heimdall.bench.standin import PREFIX, standin_path
 from heimdall.bench.systems import System
 from heimdall.bench.traffic import Traffic
@@ -43,9 +43,7 @@ Options = Mapping[str, Any]  # of a Session
 Inputs = Mapping[str, "np.ndarray[Any, Any]"]
 
 
-def with_files(
-    scenario: RequestScenario, given: Mapping[str, Path]
-) -> tuple[RequestScenario, dict[str, Path]]:
+def with_files(scenario: Scenario, given: Mapping[str, Path]) -> tuple[Scenario, dict[str, Path]]:
     """The scenario without models that have no file, and the others' files.
 
     Raises ConfigError for a file that is not there, a given model that the scenario does not have,
@@ -69,7 +67,7 @@ def with_files(
     return scenario.model_copy(update={"models": models}), {name: files[name] for name in kept}
 
 
-def _file(scenario: RequestScenario, name: str, given: Mapping[str, Path]) -> Path | None:
+def _file(scenario: Scenario, name: str, given: Mapping[str, Path]) -> Path | None:
     said = given.get(name) or scenario.models[name].model
     if said is None:
         return None
@@ -77,7 +75,7 @@ def _file(scenario: RequestScenario, name: str, given: Mapping[str, Path]) -> Pa
 
 
 def measure_alone(
-    scenario: RequestScenario, files: Mapping[str, Path], options: Options
+    scenario: Scenario, files: Mapping[str, Path], options: Options
 ) -> dict[str, float]:
     """What each model takes alone, whole, in ns, as the scenario means it. Raises HeimdallError
     when a session cannot start, and ModelError for a file that cannot be run."""
@@ -89,9 +87,7 @@ def measure_alone(
     return {name: float(np.mean(each)) for name, each in times.items()}
 
 
-def at_load(
-    scenario: RequestScenario, lone_ns: Mapping[str, float]
-) -> tuple[RequestScenario, float]:
+def at_load(scenario: Scenario, lone_ns: Mapping[str, float]) -> tuple[Scenario, float]:
     """The scenario at its load, where it says one, and how many times as fast its streams are."""
     offered = scenario.offered({name: ns / 1e9 for name, ns in lone_ns.items()})
     if scenario.load is None or not offered:
@@ -100,7 +96,7 @@ def at_load(
 
 
 def run_requests(
-    scenario: RequestScenario,
+    scenario: Scenario,
     files: Mapping[str, Path],
     system: System,
     lone_ns: Mapping[str, float],
@@ -173,7 +169,7 @@ def inputs_of(model: Model) -> Inputs:
 
 def _register(
     session: Session,
-    scenario: RequestScenario,
+    scenario: Scenario,
     files: Mapping[str, Path],
     slos_ns: Mapping[str, int | None],
 ) -> dict[str, Model]:

@@ -11,8 +11,9 @@ from typing import Any
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app.options import check_number, check_writable
 from heimdall.bench.live_requests import at_load, measure_alone, run_requests, with_files
-from heimdall.bench.request_scenario import LONGEST_S, RequestScenario
 from heimdall.bench.runner import MOST_RUNS, SCHEMA, machine, run_all
+from heimdall.bench.scenario import Scenario
+from heimdall.bench.settings import LONGEST_S
 from heimdall.bench.statistics import over_runs
 from heimdall.bench.systems import System, parse_systems, queue_names, refuse_planned
 from heimdall.errors import ConfigError
@@ -21,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 def compare_requests(
-    scenario: RequestScenario,
+    scenario: Scenario,
     systems: str,
     *,
     files: Mapping[str, Path] | None = None,

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from heimdall.app import DNN, App
-from heimdall.bench.scenario import EventProcess, Scenario
+from heimdall.bench.scenario import Scenario
+from heimdall.bench.settings import EventProcess
 from heimdall.bench.standin import PREFIX, Silent, open_standin
 from heimdall.capture import Frame
 from heimdall.errors import ConfigError

@@ -98,14 +98,14 @@ def bench(context: click.Context, scenario: str, systems: str, as_json: bool, **
     requests, whose models need files. Interrupted, it shows the systems that have finished.
     """
     with console.work(as_json), console.Progress() as progress:
-        from heimdall.bench.request_scenario import RequestScenario, load_any
+        from heimdall.bench.scenario import load_scenario
 
-        workload, command = load_any(scenario), typed_command()
-        asks = isinstance(workload, RequestScenario)
+        workload, command = load_scenario(scenario), typed_command()
+        asks = not workload.draws
         for name in _OF_FRAMES if asks else _OF_REQUESTS:
             _refuse(context, (name,), f"is not for scenario {workload.name!r}")
             del rest[name]
-        if isinstance(workload, RequestScenario):
+        if asks:
             from heimdall.bench.request_runner import compare_requests
 
             result = compare_requests(workload, systems, command=command, progress=progress, **rest)

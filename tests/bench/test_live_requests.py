@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper, save
 
 from heimdall.bench.live_requests import at_load, with_files
 from heimdall.bench.request_runner import compare_requests
-from heimdall.bench.request_scenario import RequestScenario, load_requests
+from heimdall.bench.scenario import Scenario, load_scenario
 from heimdall.engine.null import NullEngine
 from heimdall.errors import ConfigError
 from heimdall.graph.graph import Graph
@@ -35,7 +35,7 @@ model = "net.onnx"
 
 
 @pytest.fixture
-def scenario(tmp_path: Path) -> RequestScenario:
+def scenario(tmp_path: Path) -> Scenario:
     import numpy as np
 
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8]) for name in "xy"]
@@ -46,7 +46,7 @@ def scenario(tmp_path: Path) -> RequestScenario:
     save(model, tmp_path / "net.onnx")
     path = tmp_path / "mine.toml"
     path.write_text(SCENARIO, encoding="utf-8")
-    return load_requests(str(path))
+    return load_scenario(str(path))
 
 
 def test_a_file_is_found_beside_the_scenario(scenario, tmp_path):
@@ -113,7 +113,7 @@ def test_networks_are_gone_when_the_next_system_runs(scenario):
 
 
 @pytest.fixture
-def early(tmp_path: Path) -> RequestScenario:
+def early(tmp_path: Path) -> Scenario:
     """A model with three exits, of which only the first can be there in time."""
     save(
         model([*BACKBONE, *HEADS[0], *HEADS[1]], ["y3", "y1", "y2"], declared()),
@@ -131,7 +131,7 @@ slo_ms = 60
 """,
         encoding="utf-8",
     )
-    return load_requests(str(path))
+    return load_scenario(str(path))
 
 
 def test_exits_are_taken_where_the_whole_network_would_be_late(early):
