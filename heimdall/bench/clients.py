@@ -11,7 +11,7 @@ from typing import Any
 
 from heimdall.bench.traffic import Traffic
 from heimdall.errors import HeimdallError
-from heimdall.runtime.telemetry.requests import Outcome
+from heimdall.runtime.telemetry.jobs import Outcome
 
 Submit = Callable[[], "Future[Any]"]
 Exits = Mapping[str, tuple[str, float]]  # by output: name and accuracy

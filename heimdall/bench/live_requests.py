@@ -26,7 +26,7 @@ from heimdall.errors import ConfigError, unknown
 from heimdall.runtime.models import exits_in
 from heimdall.runtime.session import Session
 from heimdall.runtime.telemetry.figures import SCHEMA
-from heimdall.runtime.telemetry.requests import request_figures, throughput_hz, violations
+from heimdall.runtime.telemetry.jobs import request_figures, throughput_hz, violations
 from heimdall.schedulers import Scheduler, create
 from heimdall.schedulers.queue import QueuePolicy
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from heimdall.bench.scenario import Scenario
-from heimdall.runtime.telemetry.figures import share, spread
+from heimdall.runtime.telemetry.spreads import share, spread
 
 _NS_PER_S = 1e9
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from heimdall.bench.statistics import over_runs
 from heimdall.cli import cells
 from heimdall.cli.many_runs import varied
-from heimdall.runtime.telemetry.requests import MULTIPLES, SLO
+from heimdall.runtime.telemetry.jobs import MULTIPLES, SLO
 
 Figures = Mapping[str, Any]
 Cell = Callable[[Figures], str]

@@ -23,7 +23,7 @@ from heimdall.bench.traffic import Traffic
 from heimdall.errors import ConfigError, unknown
 from heimdall.runtime.loop import Observer
 from heimdall.runtime.telemetry.figures import SCHEMA, processor_figures
-from heimdall.runtime.telemetry.requests import (
+from heimdall.runtime.telemetry.jobs import (
     SLO,
     accuracy,
     request_figures,

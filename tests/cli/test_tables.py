@@ -6,7 +6,8 @@ from typing import Any
 
 from heimdall.capture.formats import Format, Mode, entry
 from heimdall.cli import tables
-from heimdall.runtime.telemetry.figures import DnnFigures, Figures
+from heimdall.runtime.telemetry.figures import Figures
+from heimdall.runtime.telemetry.jobs import ModelFigures
 from heimdall.vocabulary.processors import GPU
 from tests.cli.printed import cells
 
@@ -15,7 +16,7 @@ MS = 1_000_000
 
 def summary(frames: int = 40, **more: Any) -> dict[str, Any]:
     """A run of an app, counted as runs are."""
-    eye = DnnFigures(required_hz=3.0)
+    eye = ModelFigures(required_hz=3.0)
     figures = Figures(20, {"eye": eye}, simulated=True)
     eye.latencies_ns.extend([10 * MS, 30 * MS])
     eye.gpu, eye.cpu, eye.deadline_misses = 1, 1, 1
