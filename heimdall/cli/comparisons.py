@@ -114,7 +114,7 @@ def bench(context: click.Context, scenario: str, systems: str, as_json: bool, **
 
             rest["seconds"] = rest["seconds"] or BENCH_S
             result = compare(scenario, systems, command=command, progress=progress, **rest)
-    show(as_json, result, "compared" if asks else "bench_report")
+    show(as_json, result, "compared")
     if result["interrupted"]:
         raise click.Abort
     if not result["systems"]:
@@ -233,7 +233,7 @@ def _simulate_once(
 
                 command = typed_command()
                 write_simulation(report, result, trace, command)
-    show(as_json, result, "request_summary" if "violations" in result else "run_summary")
+    show(as_json, result, "run_summary")
 
 
 def _simulate_several(scenario: str, as_json: bool, **rest: Any) -> None:
@@ -252,8 +252,7 @@ def _simulate_seeds(scenario: str, as_json: bool, **rest: Any) -> None:
         from heimdall.simulator.seeds import simulate_seeds
 
         result = simulate_seeds(scenario, progress=progress, **rest)
-    table = "seeds_of_requests" if "violations" in result["runs"][0] else "seeds_report"
-    show(as_json, result, table)
+    show(as_json, result, "seeds_report")
 
 
 def _sweep(as_json: bool, sweep: Path, **rest: Any) -> None:
