@@ -57,6 +57,10 @@ class Clients(threading.Thread):
         finally:
             self.over.set()
 
+    def rounds(self) -> dict[str, Any]:
+        """``frames`` of a summary: the rounds of closed loops, where there are any."""
+        return {"frames": self._traffic.frame_figures()} if self._traffic.frames_ns else {}
+
     def stop(self) -> None:
         """Ask for no more, and wait for no answer."""
         with self._changed:

@@ -66,7 +66,7 @@ _MEAN, _P99, _MAX = (_mean("latency_ms", key) for key in ("mean", "p99", "max"))
 _DROPPED, _PREEMPTED = (_mean(key, digits=0) for key in ("dropped", "preempted"))
 _MISSED, _ACCURACY = (_mean(key, scale=100) for key in ("miss_rate", "accuracy"))
 _FPS, _ROUNDS = _mean("fps", "mean", digits=2), _mean("fps", digits=2)
-_JITTER, _ANSWERED = _mean("jitter_ms"), _mean("throughput_hz", digits=2)
+_JITTER = _mean("jitter_ms")
 _VIOLATED: Columns = [
     (f">over {name} %", _mean("violations", key, scale=100))
     for key, name in [*((str(each), f"{each}x") for each in MULTIPLES), (SLO, "SLO")]
@@ -86,7 +86,6 @@ _OF_FRAMES: Columns = (
     (">GPU not useful", _not_useful),
     (">power W", _mean("power_w")),
 )
-_OPTIONAL = (">picture old ms", ">gaps used %", ">power W")  # left out where nobody knows
 _DNN_FIGURES: Columns = (
     ("mean ms", _MEAN),
     ("p99 ms", _P99),
@@ -235,7 +234,7 @@ def _answers(over: Figures) -> list[tuple[str, str]]:
     if "requests" not in over:
         return []
     return [
-        ("answered", f"{_ANSWERED(over)} requests a second"),
+        ("answered", f"{_answered(over)} requests a second"),
         *(("rounds", f"{name}: {_rounds(loop)}") for name, loop in _loops(over).items()),
         ("processors", _busy(over)),
     ]
@@ -245,6 +244,14 @@ def _loops(over: Figures) -> Figures:
     """The rounds of closed loops; ``frames`` of a run that draws are those that it has drawn."""
     found: Figures = {} if "fps_target" in over else over.get("frames", {})
     return found
+
+
+def _answered(over: Figures) -> str:
+    """Requests a second; of a run that draws, ``throughput_hz`` has its inferences, too."""
+    if "fps_target" not in over:
+        return mean(over.get("throughput_hz"), 2)
+    answered = sum(model["finished"]["mean"] for model in over["requests"].values())
+    return f"{answered / over['seconds']['mean']:.2f}"
 
 
 def _rounds(loop: Figures) -> str:
@@ -319,16 +326,19 @@ def _of_requests(over: Figures, exits: bool) -> Columns:
         for loop in loops
     ]
     accuracy = [(">accuracy %", _ACCURACY)] if exits else []
-    answered = (">answered a second", _ANSWERED)
-    return [answered, *rounds, *_VIOLATED, *accuracy, ("processors busy", _busy)]
+    return [
+        (">answered a second", _answered),
+        *rounds,
+        *_VIOLATED,
+        *accuracy,
+        ("processors busy", _busy),
+    ]
 
 
 def _systems(over: Figures, columns: Columns) -> Table:
-    """A line a system."""
-    found = {name: [cell(each) for each in over.values()] for name, cell in columns}
-    for name in _OPTIONAL:
-        if set(found.get(name, ())) == {NONE}:
-            del found[name]
+    """A line a system; figures that nobody has are left out."""
+    cells_of = {name: [cell(each) for each in over.values()] for name, cell in columns}
+    found = {name: values for name, values in cells_of.items() if set(values) != {NONE}}
     rows = [[name, *values] for name, *values in zip(over, *found.values(), strict=True)]
     return table(None, ["system", *found], rows)
 

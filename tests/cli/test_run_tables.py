@@ -8,7 +8,7 @@ from heimdall.bench.statistics import over_runs
 from heimdall.cli import cells as made
 from heimdall.cli import run_tables, tables
 from heimdall.runtime.telemetry.figures import Figures
-from heimdall.runtime.telemetry.jobs import ModelFigures
+from heimdall.runtime.telemetry.jobs import ModelFigures, Outcome
 from heimdall.simulator.seeds import simulate_seeds
 from heimdall.simulator.side_by_side import compare_simulated
 from heimdall.simulator.simulate import simulate
@@ -97,6 +97,20 @@ def test_the_input_sizes_that_were_found_are_told_once(shown):
     lines = shown(run_tables.compared({**result, "systems": {"a": one, "b": one}}))
     found = [line for line in lines if "alone" in line]
     assert found == ["eye: 93.2 ms alone at 512x928 (95 were asked for)"]
+
+
+def test_an_app_with_requests_beside_it_has_tables_of_both(shown):
+    asked = ModelFigures(whole_ns=10 * MS)
+    asked.ended(Outcome("kind", 0, 30 * MS, slo_ns=40 * MS))
+    both = {**summary(), "requests": {"kind": asked.of_requests()}}
+    lines = shown(run_tables.run_summary(both))
+    assert cells(lines, "eye")[:2] == ["eye", "2"]
+    assert cells(lines, "kind")[:4] == ["kind", "10.0", "1", "0"]
+    result = {"title": "Both", "systems": {"a": both}, "failures": []}
+    side_by_side = "\n".join(shown(run_tables.compared(result)))
+    assert "eye p99 ms" in side_by_side
+    assert "kind over SLO %" in side_by_side
+    assert "answered a second" in side_by_side
 
 
 def test_power_is_a_column_where_it_could_be_read(shown):
