@@ -21,7 +21,6 @@ import numpy as np
 
 from heimdall.coordinator import Coordinator
 from heimdall.schedulers import SCHEDULERS, utility_for
-from heimdall.schedulers.queue import QueuePolicy
 from heimdall.vocabulary.enums import Content
 from heimdall.vocabulary.events import (
     ChunkFinished,
@@ -106,7 +105,7 @@ def decisions_us(
 
 def _queues(scheduler: str) -> bool:
     """Whether it has one queue for all processors: see benchmarks/queueing.py."""
-    return issubclass(SCHEDULERS[scheduler], QueuePolicy)
+    return not SCHEDULERS[scheduler].binds
 
 
 def main() -> None:

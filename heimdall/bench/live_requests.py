@@ -33,7 +33,6 @@ from heimdall.runtime.session import Session
 from heimdall.runtime.telemetry.figures import SCHEMA
 from heimdall.runtime.telemetry.jobs import request_figures, throughput_hz, violations
 from heimdall.schedulers import Scheduler, create
-from heimdall.schedulers.queue import QueuePolicy
 
 if TYPE_CHECKING:
     from heimdall.runtime.models import Model
@@ -231,7 +230,7 @@ def policy_of(system: System) -> str | Scheduler:
     """The system's policy, which has networks cut as its row says."""
     row = system.queueing
     policy = create(system.scheduler or "")
-    if row is not None and isinstance(policy, QueuePolicy):
+    if row is not None and not policy.binds:
         policy.partition = row.partition
     return policy
 

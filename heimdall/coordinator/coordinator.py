@@ -16,14 +16,15 @@ from typing import Any
 from heimdall.coordinator import codec
 from heimdall.coordinator.chunking import CHUNKINGS, DEFAULT_MARGIN_NS
 from heimdall.coordinator.dispatch import Dispatcher
-from heimdall.coordinator.dnn import MAX_FAILED_RUNS, Dnn
+from heimdall.coordinator.dnn import Dnn
 from heimdall.coordinator.freshness import Freshness
 from heimdall.coordinator.gap import Gap
+from heimdall.coordinator.job import Job
 from heimdall.coordinator.jobs import Jobs
 from heimdall.coordinator.placement import Placement
-from heimdall.coordinator.queueing import QueueDispatcher
 from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
-from heimdall.coordinator.states import FALLBACK, RUNNING, CoordinationError
+from heimdall.coordinator.states import CoordinationError
+from heimdall.coordinator.timing import Chunks, Ranges
 from heimdall.errors import ConfigError, unknown
 from heimdall.schedulers import create, name_of
 from heimdall.schedulers.base import (
@@ -33,7 +34,6 @@ from heimdall.schedulers.base import (
     JOB_ARRIVED,
     Scheduler,
 )
-from heimdall.schedulers.queue import QueuePolicy
 from heimdall.schedulers.utility import content_terms
 from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Name, RenderPriority
 from heimdall.vocabulary.events import (
@@ -131,7 +131,6 @@ class Coordinator:
         self.decisions = 0
         self._interval_ns = frame_interval_ns
         self._mode, self._content, self._admission = mode, content, admission
-        self._waiting_limit = admission_limit(admission)
         self._equal = render_priority == RenderPriority.EQUAL
         margin_ns = DEFAULT_MARGIN_NS[mode] if margin_ns is None else margin_ns
         self._chunking = CHUNKINGS[mode](margin_ns)
@@ -150,7 +149,8 @@ class Coordinator:
             self._gap,
             frame_interval_ns,
             self._processors,
-            inf if admission in _ONE_AT_A_TIME else self._waiting_limit,
+            most_pending=admission_limit(admission),
+            most_waiting=inf if admission in _ONE_AT_A_TIME else admission_limit(admission),
         )
         self._freshness = (
             Freshness(self._dnns, self._jobs, self._gap) if admission == Admission.REPLACE else None
@@ -273,19 +273,14 @@ class Coordinator:
             self._jobs.started = True
             self._placement.started(now_ns)
             for dnn in self._dnns.values():
-                self._jobs.begin(dnn, now_ns, out)
+                dnn.client.begin(now_ns, out)
 
     def _render_started(self, event: RenderStarted, now_ns: int, out: list[Action]) -> str:
         self._gap.close(now_ns)
         return ""
 
     def _requested(self, event: InferenceRequested, now_ns: int, out: list[Action]) -> str:
-        dnn = self._dnn(event.dnn)
-        if dnn.plan.queued:
-            self._jobs.request(dnn, event, now_ns, out)
-        elif not dnn.plan.continuous:  # a continuous one runs again anyway
-            dnn.pending = min(dnn.pending + 1, self._waiting_limit)
-            self._jobs.begin(dnn, now_ns, out)
+        self._dnn(event.dnn).client.ask(event, now_ns, out)
         return ""
 
     def _input_ready(self, event: InputReady, now_ns: int, out: list[Action]) -> str:
@@ -297,22 +292,11 @@ class Coordinator:
             raise CoordinationError(f"job {job.id} of {job.dnn!r}: {event.tasks} inputs are ready")
         job.happened(InputReady)
         dnn.learn_prepare(job.stage, now_ns - job.prepare_ns)
-        if job.stage == 0:
-            job.processor = dnn.processor
-            job.last_op_ns = now_ns
-            beta, bonus = content_terms(self._content, job.utility, event.luminance_difference)
-            if job.enqueued:  # it has begun anew, and is as old and as urgent as it was
-                job.beta, job.bonus = max(beta, job.beta), max(bonus, job.bonus)
-            else:
-                since_ns = job.arrival_ns if dnn.plan.queued else now_ns
-                job.enqueued, job.enqueued_ns = True, now_ns
-                job.deadline_ns = since_ns + job.constraint_ns
-                job.beta, job.bonus = beta, bonus
-            if job.processor in self._placement.lost and not self._jobs.keeps(dnn):
-                self._jobs.drop(job, ProcessorLost, f"{job.processor} lost", now_ns, out)
-                return ""
-        else:
+        if job.stage > 0:
             job.stage_costs.learn_tasks(event.tasks)
+        elif not self._enqueue(job, event.luminance_difference, now_ns):
+            self._jobs.drop(job, ProcessorLost, f"{job.processor} lost", now_ns, out)
+            return ""
         job.tasks, job.task = event.tasks, 0
         job.begin()
         if event.tasks == 0:
@@ -321,39 +305,49 @@ class Coordinator:
             self._jobs.ready(job, now_ns, out)
         return JOB_ARRIVED
 
+    def _enqueue(self, job: Job, difference: float, now_ns: int) -> bool:
+        """The first input of a job is ready: its time counts from here. Returns False where the
+        processor that it has to run on is lost, and it is not worth waiting for another."""
+        dnn = job.owner
+        job.processor, job.bound = dnn.processor, self._placement.bound(dnn)
+        job.last_op_ns = now_ns
+        beta, bonus = content_terms(self._content, job.utility, difference)
+        if job.enqueued_ns is not None:  # it has begun anew, and is as old and as urgent as it was
+            job.beta, job.bonus = max(beta, job.beta), max(bonus, job.bonus)
+        else:
+            job.enqueued_ns = now_ns
+            job.deadline_ns = dnn.client.since_ns(job, now_ns) + job.constraint_ns
+            job.beta, job.bonus = beta, bonus
+        stays = dnn.client.newest or bool(self._placement.why_nowhere(dnn))
+        return not (stays and job.bound in self._placement.lost)
+
     def _chunk_finished(self, event: ChunkFinished, now_ns: int, out: list[Action]) -> str:
-        if event.processor in self._placement.lost and self._jobs.was_put_back(event.job):
+        processor, elapsed_ns = event.processor, event.elapsed_ns
+        if processor in self._placement.lost and self._jobs.was_put_back(event.job, processor):
             return ""
         job = self._jobs.find(event.job, ChunkFinished)
         if job is None:
             return ""
-        early = job.may_end_early and event.start_op < event.end_op < job.running_end_op
+        chunk = job.chunk
+        early = chunk.early and event.start_op < event.end_op < chunk.end_op
         if (
-            not (event.end_op == job.running_end_op or early)
+            not (event.end_op == chunk.end_op or early)
             or event.start_op != job.next_op
-            or event.processor != job.processor
+            or processor != job.processor
         ):
-            told = (event.processor, event.start_op, event.end_op)
-            asked = (job.processor, job.next_op, job.running_end_op)
+            told = (processor, event.start_op, event.end_op)
+            asked = (job.processor, job.next_op, chunk.end_op)
             raise CoordinationError(
                 f"job {job.id} of {job.dnn!r} runs {asked}, but ChunkFinished says {told}"
             )
         job.happened(ChunkFinished)
-        self._jobs.running[event.processor].remove(job)
-        elapsed_ns = event.elapsed_ns
+        self._jobs.running[processor].remove(job)
         job.executed_ns += elapsed_ns
-        if self._jobs.binds_late:
-            if not job.together:  # else it took as long as all of them
-                job.stage_costs.learn_on(event.processor, event.start_op, event.end_op, elapsed_ns)
-                self._jobs.handed_back(job, event.processor, elapsed_ns, now_ns)
-            if event.processor == GPU and not self._jobs.running[GPU]:
-                self._gap.chunk_ended(elapsed_ns)
-        elif event.processor == GPU:
-            job.stage_costs.learn_gpu(event.start_op, event.end_op, elapsed_ns)
+        if not chunk.together:  # else it took as long as all of them
+            self._timing.learn(job, processor, event.start_op, event.end_op, elapsed_ns)
+            self._jobs.handed_back(processor, chunk.begin_ns, elapsed_ns, now_ns)
+        if processor == GPU and not self._jobs.running[GPU]:
             self._gap.chunk_ended(elapsed_ns)
-            job.owner.window.gpu_ns += elapsed_ns
-        else:
-            job.stage_costs.learn_off(event.processor, elapsed_ns)
         self._jobs.progress(job, event.end_op, now_ns, out)
         return CHUNK_ENDED
 
@@ -368,7 +362,7 @@ class Coordinator:
                 f"{costs.run_end[job.next_op]}, but FallbackFinished says {event.end_op}"
             )
         job.happened(FallbackFinished)
-        costs.learn_fallback(job.next_op, event.end_op, now_ns - job.left_ns)
+        costs.learn_fallback(job.next_op, event.end_op, now_ns - job.away.since_ns)
         self._jobs.progress(job, event.end_op, now_ns, out)
         return FALLBACK_ENDED
 
@@ -378,50 +372,29 @@ class Coordinator:
             return ""
         dnn = self._dnn(event.dnn)
         self._placement.moved(dnn, event.processor, now_ns, out)
-        self._jobs.begin(dnn, now_ns, out)
+        dnn.client.begin(now_ns, out)
         return CHUNK_ENDED if self._jobs.moved(dnn, now_ns, out) else ""
 
     def _failed(self, event: JobFailed, now_ns: int, out: list[Action]) -> str:
         job = self._jobs.find(event.job, JobFailed)
         if job is None:
             return ""
-        dnn, ran = job.owner, job.state in (RUNNING, FALLBACK)
-        if dnn.plan.queued:
-            dnn.failures += 1
-            self._jobs.drop(job, JobFailed, event.error, now_ns, out)
-            return CHUNK_ENDED
-        self._jobs.rest(dnn, dnn.failed(now_ns, self._interval_ns, ran=ran))
-        self._jobs.drop(job, JobFailed, event.error, now_ns, out)
-        if dnn.failed_runs == MAX_FAILED_RUNS:
-            dnn.failed_runs = 0
-            self._placement.unfit(dnn, job.processor, now_ns, out)
+        job.owner.client.failed(job, event.error, now_ns, out)
         return CHUNK_ENDED  # its processor may be free now
 
     def _lost(self, event: ProcessorLost, now_ns: int, out: list[Action]) -> str:
         self._known_processor(event.processor)
         self._placement.processor_lost(event.processor, now_ns, out)
-        last = len(self._placement.lost) == len(self._processors)
-        for job in list(self._jobs.in_flight.values()):
-            mine = job.enqueued and job.processor == event.processor
-            queued, runs = job.owner.plan.queued, job.state is RUNNING
-            if queued and (last or not self._jobs.keeps(job.owner)):
-                why = "every processor is lost" if last else "runs on no processor"
-                self._jobs.drop(job, ProcessorLost, why, now_ns, out)
-            elif not mine or ((queued or self._jobs.binds_late) and not runs):
-                continue
-            elif queued:
-                self._jobs.put_back(job)
-            else:
-                self._jobs.drop(job, ProcessorLost, f"{event.processor} lost", now_ns, out)
+        self._jobs.lost(event.processor, now_ns, out)
         for dnn in self._dnns.values():  # a request that waited for a move may wait in vain now
-            self._jobs.begin(dnn, now_ns, out)
-        return CHUNK_ENDED if self._jobs.binds_late else ""
+            dnn.client.begin(now_ns, out)
+        return ""
 
     def _back(self, event: ProcessorBack, now_ns: int, out: list[Action]) -> str:
         self._known_processor(event.processor)
         self._placement.processor_back(event.processor, now_ns, out)
         for dnn in self._dnns.values():
-            self._jobs.begin(dnn, now_ns, out)
+            dnn.client.begin(now_ns, out)
         return CHUNK_ENDED
 
     def _added(self, event: DnnAdded, now_ns: int, out: list[Action]) -> str:
@@ -430,9 +403,10 @@ class Coordinator:
             raise CoordinationError(f"there is a DNN {plan.name!r} already")
         self._gone.discard(plan.name)
         dnn = self._dnns[plan.name] = Dnn(plan)
+        self._jobs.join(dnn)
         self._plans = (*self._plans, plan)
         self._placement.added(dnn, now_ns, out)
-        self._jobs.begin(dnn, now_ns, out)
+        dnn.client.begin(now_ns, out)
         return ""
 
     def _built(self, event: DnnBuilt, now_ns: int, out: list[Action]) -> str:
@@ -445,6 +419,7 @@ class Coordinator:
         before = dnn.plan
         dnn.rebuilt(plan)
         self._renew(before, dnn.plan)
+        self._jobs.join(dnn)
         self._placement.built(dnn, now_ns, out)
         self._jobs.rebuilt(dnn, now_ns, out)
         return CHUNK_ENDED  # the CPU may be free now
@@ -499,27 +474,19 @@ class Coordinator:
         self._dispatcher = self._new_dispatcher()
         return ""
 
-    def _new_dispatcher(self) -> Dispatcher | QueueDispatcher:
-        self._jobs.binds_late = isinstance(self.scheduler, QueuePolicy)
-        self._placement.binds = not self._jobs.binds_late
-        if isinstance(self.scheduler, QueuePolicy):
-            return QueueDispatcher(
-                self.scheduler,
-                self._jobs,
-                self._placement,
-                self._gap,
-                self._processors,
-                interval_ns=self._interval_ns,
-                equal=self._equal,
-            )
+    def _new_dispatcher(self) -> Dispatcher:
+        binds = self._placement.binds = self.scheduler.binds
+        renderer = next((each.id for each in self._processors if each.renders), "")
+        renderer, kind = (GPU, Chunks) if binds else (renderer, Ranges)
+        self._timing = kind(self._gap, self._chunking, renderer, equal=self._equal)
         return Dispatcher(
             self.scheduler,
             self._jobs,
             self._placement,
-            self._chunking,
+            self._timing,
             self._gap,
+            self._processors,
             interval_ns=self._interval_ns,
-            equal=self._equal,
         )
 
     # -- look-ups --------------------------------------------------------------------------
@@ -540,10 +507,10 @@ class Coordinator:
             name=dnn.name,
             processor=dnn.processor,
             moving_to=self._placement.moving.get(dnn.name, ("", 0))[0],
-            state=self._jobs.in_flight[job.id].state if job is not None else "idle",
+            state=job.state if job is not None else "idle",
             latency_ns=dnn.last_latency_ns,
             constraint_ns=dnn.constraint_ns,
-            utility=job.utility_at(now_ns) if job is not None and job.enqueued else None,
+            utility=job.seen.utility_at(now_ns) if job and job.enqueued_ns is not None else None,
             reason=dnn.last_reason,
             gpu=dnn.inferences[GPU],
             cpu=dnn.inferences[CPU],

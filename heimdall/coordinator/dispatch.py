@@ -1,232 +1,448 @@
-"""Scheduling events: which jobs could start a chunk now, and the policy's choice among them."""
+"""Scheduling events: which jobs wait, which processors have room, and the policy's choice.
+
+The queue holds every job from when its first input is ready to when its last op has run. A choice
+is a value: it is checked as a whole, then applied as a whole.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import inf
 
-from heimdall.coordinator.chunking import Chunking, part_ns
+from heimdall.coordinator import together
+from heimdall.coordinator.chunking import part_ns
 from heimdall.coordinator.gap import Gap
-from heimdall.coordinator.job import Job
+from heimdall.coordinator.job import Chunk, Job
 from heimdall.coordinator.jobs import Jobs
 from heimdall.coordinator.placement import Placement
-from heimdall.coordinator.states import FALLBACK, READY, CoordinationError
+from heimdall.coordinator.states import (
+    FALLBACK,
+    PREPARING,
+    READY,
+    RUNNING,
+    CoordinationError,
+    State,
+)
+from heimdall.coordinator.timing import Timing
 from heimdall.schedulers.base import (
     FALLBACK_ENDED,
-    GAP_OPENED,
     JOB_ARRIVED,
     Assignment,
     Choice,
+    JobView,
     Scheduler,
     View,
 )
-from heimdall.vocabulary.events import Action, RunChunk, Yield
-from heimdall.vocabulary.processors import GPU
+from heimdall.vocabulary.events import Action, Drop, RunChunk, RunTogether, Yield
+from heimdall.vocabulary.processors import GPU, Processor
 
 _MAY_PREEMPT = frozenset({JOB_ARRIVED, FALLBACK_ENDED})
+_made = tuple.__new__  # a View in each decision: half as long as by its constructor
 _WORTH_NS = 2_000_000  # what a more urgent job must save: cutting has a price too
 
 
-class Dispatcher:
-    """Keeps processors busy. ``equal``: GPU chunks start without regard to rendering."""
+# A range of a job that starts: (job, the variant to go on as, start, end, processor, expected ns).
+# It has to wait where its end is its start.
+_Start = tuple[Job, str, int, int, str, int]
 
-    wake_ns = inf  # events are enough
+
+class _Lookup:
+    """What policies may ask of a moment beside what its view holds."""
+
+    __slots__ = ("_dispatcher", "_now_ns")
+
+    def __init__(self, dispatcher: Dispatcher, now_ns: int) -> None:
+        self._dispatcher, self._now_ns = dispatcher, now_ns
+
+    def free_ns(self) -> Mapping[str, int]:
+        return self._dispatcher.free_ns(self._now_ns)
+
+    def running(self) -> Sequence[JobView]:
+        return [job.seen for job in self._dispatcher.jobs_that_are(RUNNING)]
+
+    def away(self) -> Sequence[JobView]:
+        return [job.seen for job in self._dispatcher.jobs_that_are(FALLBACK)]
+
+    def preparing(self) -> Sequence[str]:
+        return [job.dnn for job in self._dispatcher.jobs_that_are(PREPARING)]
+
+    def longest(self, job: JobView, processor: str) -> int:
+        return self._dispatcher.timing.longest(job, processor)
+
+    def fitting(self, jobs: Sequence[JobView], processor: str) -> dict[int, int]:
+        return self._dispatcher.timing.fitting(jobs, processor)
+
+
+class Dispatcher:
+    """Keeps processors busy. ``wake_ns``: when the policy wants to be asked again, though nothing
+    has happened."""
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        policy: Scheduler,
         jobs: Jobs,
         placement: Placement,
-        chunking: Chunking,
+        timing: Timing,
         gap: Gap,
+        processors: Sequence[Processor],
         *,
         interval_ns: int,
-        equal: bool,
     ) -> None:
-        self._scheduler, self._jobs, self._placement = scheduler, jobs, placement
-        self._gap, self._equal = gap, equal
-        self._end_op, self._one_a_gap = chunking.end_op, chunking.one_a_gap
-        self._holds_fallback, self._late_ns = chunking.holds_fallback, chunking.late_ns
-        self._ends_early = chunking.ends_early and not equal
-        self._view = View(
-            processor=GPU,
-            trigger="",
-            jobs=(),
-            in_flight=jobs.in_flight.values(),
-            away=(),
-            gap_end_ns=0,
-            interval_ns=interval_ns,
-            cuts_anywhere=chunking.cuts_anywhere,
-        )
+        self._policy, self._jobs, self._placement = policy, jobs, placement
+        self.timing, self._gap, self._interval_ns = timing, gap, interval_ns
+        self._lanes = [(each.id, each.lanes) for each in processors]
+        own = policy.processors
+        self._own_lanes = [each for each in self._lanes if own is None or each[0] in own]
+        self._own = {"", *(id for id, _ in self._own_lanes)}
+        self._requeues, self._triggers = policy.requeues, policy.triggers
+        self._drops = type(policy).hopeless is not Scheduler.hopeless
+        self._queue: list[Job] = []
+        self._held: set[str] = set()  # processors on which something runs together
+        self.wake_ns: float = inf
+        jobs.changed = list(jobs.in_flight.values())
+        for job in jobs.changed:
+            job.placed = None
 
     def dispatch(self, trigger: str, now_ns: int, out: list[Action]) -> int:
         """A scheduling event for every idle processor; returns how often the policy was asked."""
-        asked = 0
-        on_gpu: list[Job] = []
-        elsewhere: dict[str, list[Job]] = {}
-        away: list[Job] = []
-        for job in self._jobs.in_flight.values():
+        self.wake_ns, asked = inf, 0
+        if self._jobs.changed:
+            self._renew(now_ns)
+        if self._drops:
+            self._drop_hopeless(now_ns, out)
+        own = self._own
+        mine: list[Job] = []
+        others: list[Job] = []
+        for job in self._queue:
             if job.state is READY:
-                if job.processor == GPU:
-                    on_gpu.append(job)
-                else:
-                    elsewhere.setdefault(job.processor, []).append(job)
-            elif job.state is FALLBACK:
-                away.append(job)
-        running, lost = self._jobs.running, self._placement.lost
-        if on_gpu and running[GPU]:
-            (busy,) = running[GPU]
-            if trigger in _MAY_PREEMPT and busy.may_end_early and not busy.yields:
-                self._preempt(busy, on_gpu, now_ns, out)
-        elif on_gpu and GPU not in lost and not self._gone_on(on_gpu, now_ns, out):
-            fitting = self._fitting(on_gpu, trigger, now_ns)
-            if fitting:
-                self._view.away = away
-                asked += self._offer(GPU, fitting, trigger, now_ns, out)
-        for processor, jobs in elsewhere.items():
-            if processor not in lost:
-                asked += self._run_whole(processor, jobs, trigger, now_ns, out)
-        runnable = bool(on_gpu) or bool(running[GPU])
+                (mine if job.bound in own else others).append(job)
+        self._account([*mine, *others] if others else mine, now_ns)
+        if mine:
+            if trigger in _MAY_PREEMPT:
+                self._preempt(mine, now_ns, out)
+            asked = self._ask(mine, trigger, now_ns, out)
+        if others:
+            self._serve_others(others, trigger, now_ns, out)
+        return asked
+
+    # -- the queue -------------------------------------------------------------------------
+
+    def _renew(self, now_ns: int) -> None:
+        """Take out those that have ended, and place those that are ready."""
+        queue, ready, requeues = self._queue, [], self._requeues
+        for job in self._jobs.changed:
+            if job.state is READY:
+                if requeues or job.placed is None:
+                    ready.append(job)
+            elif job.id not in self._jobs.in_flight and job.placed is not None:
+                queue.remove(job)
+                job.placed = None
+        self._jobs.changed.clear()
+        for job in ready:  # which may be there twice
+            again = job.placed is not None
+            at = job.stage, job.task, job.next_op
+            if job.placed == at:
+                continue
+            job.placed = at
+            if again:
+                queue.remove(job)
+            queue.insert(self._place(job, now_ns), job)
+
+    def _place(self, job: Job, now_ns: int) -> int:
+        index = self._policy.place(job.seen, [each.seen for each in self._queue], now_ns)
+        if not 0 <= index <= len(self._queue):
+            raise CoordinationError(
+                f"scheduler {self._policy.name!r} placed job {job.id} at {index} in a queue "
+                f"of {len(self._queue)}"
+            )
+        return index
+
+    def _drop_hopeless(self, now_ns: int, out: list[Action]) -> None:
+        for job in self._queue:
+            if job.state is READY and (reason := self._policy.hopeless(job.seen, now_ns)):
+                self._jobs.drop(job, Drop, reason, now_ns, out)
+
+    def _account(self, ready: list[Job], now_ns: int) -> None:
+        """Note whether there is work for the processor that draws, as long as it does not."""
+        renderer, runnable = self.timing.renderer, False
+        if self._jobs.running.get(renderer):
+            runnable = True
+        else:
+            for job in ready:
+                if not job.bound or job.bound == renderer:
+                    runnable = True
+                    break
         if runnable is not self._gap.runnable:
             self._gap.advance(now_ns)
             self._gap.runnable = runnable
-        return asked
 
-    def _run_whole(
-        self, processor: str, jobs: list[Job], trigger: str, now_ns: int, out: list[Action]
-    ) -> int:
-        """Fill a processor that never cuts: the system preempts on a CPU, and a server is asked for
-        whole inferences."""
-        asked = 0
-        self._view.away = ()
-        while jobs and self._jobs.has_room(processor):
-            for job in jobs:
-                job.end_op = job.stage_costs.ops
-            asked += self._offer(processor, jobs, trigger, now_ns, out)
-            offered, jobs = jobs, [job for job in jobs if job.state is READY]
-            if len(jobs) == len(offered):  # the policy wants none of them there
-                break
-        return asked
+    # -- processors ------------------------------------------------------------------------
 
-    def _gone_on(self, jobs: list[Job], now_ns: int, out: list[Action]) -> bool:
-        """Let a chunk go on whose fallback ops have run, as it is under way; whether there is one.
-        Rendering keeps its turn."""
-        for job in jobs:
+    def _idle(self, closed: str) -> list[str]:
+        """A processor's id for each lane that the policy may give something to."""
+        running, lost = self._jobs.running, self._placement.lost
+        idle: list[str] = []
+        for id, lanes in self._own_lanes:
+            free = lanes - len(running[id])
+            if id in self._held:  # what runs together has all lanes until all of it has ended
+                if running[id]:
+                    continue
+                self._held.remove(id)
+            if free > 0 and id not in lost and id != closed:
+                idle += [id] * free
+        return idle
+
+    def free_ns(self, now_ns: int) -> dict[str, int]:
+        """By processor that works: when it is expected to have a free lane."""
+        running, lost = self._jobs.running, self._placement.lost
+        free_ns: dict[str, int] = {}
+        for id, lanes in self._lanes:
+            if id not in lost:
+                busy = running[id]
+                full = len(busy) >= lanes or (bool(busy) and id in self._held)
+                end_ns = min([job.chunk.end_ns for job in busy]) if full else 0
+                free_ns[id] = end_ns if end_ns > now_ns else now_ns
+        return free_ns
+
+    def jobs_that_are(self, state: State) -> list[Job]:
+        """Those in flight."""
+        if state is FALLBACK and not self._jobs.fall_back:
+            return []
+        return [job for job in self._jobs.in_flight.values() if job.state is state]
+
+    def _closed(self, trigger: str) -> str:
+        return self.timing.closed(trigger, self._jobs.going_on)
+
+    # -- asking ----------------------------------------------------------------------------
+
+    def _ask(self, ready: list[Job], trigger: str, now_ns: int, out: list[Action]) -> int:
+        """Let the policy choose among the jobs that it decides for, and start what it chooses.
+        Returns how often it was asked."""
+        asks = trigger in self._triggers
+        if not asks and not self.timing.holds_fallback:
+            return 0
+        idle = self._idle(self._closed(trigger))
+        if not idle or (self._goes_on(ready, idle, now_ns, out) and not idle):
+            return 0
+        if not asks:
+            return 0
+        self.timing.look(now_ns)
+        choice = self._policy.select(self._view(ready, idle, trigger, now_ns), now_ns)
+        if choice is not None:
+            self._apply(choice, idle, now_ns, out)
+        return 1
+
+    def _view(self, ready: list[Job], idle: list[str], trigger: str, now_ns: int) -> View:
+        return _made(
+            View,
+            (
+                [job.seen for job in ready],
+                idle,
+                self._interval_ns,
+                self._gap.next_ns(now_ns),
+                trigger,
+                self.timing.cuts_anywhere,
+                self._jobs.handoff_ns,
+                _Lookup(self, now_ns),
+            ),
+        )
+
+    def _goes_on(self, ready: list[Job], idle: list[str], now_ns: int, out: list[Action]) -> bool:
+        """Whether there is a chunk whose fallback ops have run: it goes on, as it is under way, and
+        the GPU is nobody else's. Rendering keeps its turn."""
+        if not self.timing.holds_fallback or GPU not in idle:
+            return False
+        for job in ready:
             if job.chunk_end_op:
-                if self._gap.is_open or self._equal:
+                idle.remove(GPU)
+                if not self.timing.drawing:
                     end_op = min(job.chunk_end_op, job.stage_costs.run_end[job.next_op])
-                    self._start(job, end_op, "its chunk goes on", now_ns, out)
+                    self._run(job, end_op, GPU, "its chunk goes on", now_ns, out)
                 return True
         return False
 
-    def _fitting(self, jobs: list[Job], trigger: str, now_ns: int) -> list[Job]:
-        """The jobs that may start a GPU chunk now, each with the chunk's end proposed."""
-        gap, end_op = self._gap, self._end_op
-        usual_ns = gap.usual_ns
-        if self._equal:  # rendering comes as it comes; a chunk is still as long as a gap
-            left_ns, fresh = usual_ns, True
-        elif not gap.is_open or (self._one_a_gap and not self._may_begin(trigger)):
-            return []
-        else:
-            left_ns, fresh = gap.room(now_ns)
-            fresh = fresh or (gap.chunks == 0 and left_ns >= usual_ns - self._late_ns)
-        fitting = []
-        for job in jobs:
-            next_op = job.next_op
-            job.end_op = end = end_op(job.stage_costs, next_op, left_ns, usual_ns, fresh)
-            if end > next_op:
-                fitting.append(job)
-        return fitting
+    def _serve_others(
+        self, others: list[Job], trigger: str, now_ns: int, out: list[Action]
+    ) -> None:
+        """Fill processors that the policy does not decide for, first come, first served: the system
+        preempts on a CPU, and a server is asked for whole inferences."""
+        self.timing.look(now_ns)
+        closed = {self._closed(trigger), *self._placement.lost}
+        order = {
+            processor: at for at, processor in enumerate(dict.fromkeys(j.bound for j in others))
+        }
+        others.sort(key=lambda job: (order[job.bound], job.enqueued_ns, job.id))
+        for job in others:
+            processor = job.bound
+            if processor in closed or not self._jobs.has_room(processor):
+                continue
+            end_op = self.timing.longest(job.seen, processor)
+            if end_op > job.next_op:
+                self._run(job, end_op, processor, "first come", now_ns, out)
 
-    def _may_begin(self, trigger: str) -> bool:
-        """Where a gap takes one chunk: whether that is still to come, or away on the CPU."""
-        if not self._gap.has_its_chunk(trigger == GAP_OPENED):
-            return True
-        return any(job.chunk_end_op for job in self._jobs.in_flight.values())
-
-    def _preempt(self, busy: Job, jobs: list[Job], now_ns: int, out: list[Action]) -> None:
+    def _preempt(self, ready: list[Job], now_ns: int, out: list[Action]) -> None:
         """Let the chunk that runs end early for a more urgent job that fits behind it, if that
         saves it some of its wait."""
-        gap = self._gap
+        gap, renderer = self._gap, self.timing.renderer
+        running = self._jobs.running.get(renderer, ())
+        if len(running) != 1 or not gap.is_open:
+            return
+        (busy,) = running
+        chunk = busy.chunk
         free_ns = now_ns + 2 * part_ns(busy.stage_costs.chunk_cost_ns)  # two have been handed over
-        if not gap.is_open or busy.chunk_end_ns - free_ns <= _WORTH_NS:
+        if not chunk.early or chunk.yields or chunk.end_ns - free_ns <= _WORTH_NS:
             return
         left_ns = gap.next_ns(now_ns) - free_ns
-        for job in jobs:
-            if not self._scheduler.preempts(job, busy):
+        for job in ready:
+            if job.bound not in ("", renderer) or not self._policy.preempts(job.seen, busy.seen):
                 continue
-            next_op = job.next_op
-            if self._end_op(job.stage_costs, next_op, left_ns, gap.usual_ns, False) > next_op:
-                busy.yields = True
+            if self.timing.fits(job.stage_costs, job.next_op, left_ns):
+                chunk.yields = True
                 out.append(Yield(busy.id, busy.dnn, f"{job.dnn} is more urgent"))
                 return
 
-    def _offer(
-        self, processor: str, jobs: list[Job], trigger: str, now_ns: int, out: list[Action]
-    ) -> bool:
-        """Let the policy choose among ``jobs``, all of which can start. Whether it was asked."""
-        scheduler = self._scheduler
-        if processor not in scheduler.processors:
-            oldest = min(jobs, key=lambda job: (job.enqueued_ns, job.id))
-            self._start(oldest, oldest.end_op, "first come", now_ns, out)
-            return False
-        if trigger not in scheduler.triggers:
-            return False
-        view, gap = self._view, self._gap
-        view.processor, view.trigger, view.jobs = processor, trigger, jobs
-        view.gap_end_ns = gap.next_ns(now_ns)
-        choice = scheduler.select(view, now_ns)
-        if choice is not None:
-            self._apply(choice, now_ns, out)
-        return True
+    # -- choices: checked as a whole, then applied as a whole ----------------------------------
 
-    def _apply(self, choice: Choice, now_ns: int, out: list[Action]) -> None:
-        for chosen in choice.assignments:
-            job = self._jobs.in_flight.get(chosen.job)
-            if job is None or job.state is not READY:
-                raise self._wrong(chosen, "which could not run: choose from view.jobs")
-            if chosen.group or chosen.stage or chosen.ops:
-                raise self._wrong(chosen, "together with others, which takes a QueuePolicy")
-            if job.processor != chosen.processor or not self._jobs.has_room(job.processor):
-                raise self._wrong(chosen, f"which cannot run on {chosen.processor!r} now")
-            if chosen.variant and not job.vary(chosen.variant):
-                raise self._wrong(chosen, f"as {chosen.variant!r}, which it cannot become")
-            costs = job.stage_costs
-            if costs.fallback[job.next_op] and job.processor == GPU:  # of the variant's head
-                self._jobs.ready(job, now_ns, out)
-                continue
-            last = costs.run_end[job.next_op] if job.processor == GPU else costs.ops
-            if not job.next_op < chosen.end_op <= last:
-                may = f"a chunk from op {job.next_op} may end at {last} at most"
-                raise self._wrong(chosen, f"up to op {chosen.end_op}; {may}")
-            self._start(job, chosen.end_op, choice.reason, now_ns, out)
+    def _apply(self, choice: Choice, idle: Sequence[str], now_ns: int, out: list[Action]) -> None:
+        """Raises CoordinationError for a choice that cannot be, and changes nothing then."""
+        if choice.together:
+            launch = self._launch_of(choice, idle, now_ns)
+            self.wake_ns = choice.wake_ns
+            if launch is not None:
+                self._start_together(launch, choice.reason, now_ns, out)
+            return
+        starts = self._starts_of(choice, idle)
+        self.wake_ns = choice.wake_ns
+        for start in starts:
+            self._start(start, choice.reason, now_ns, out)
+
+    def _starts_of(self, choice: Choice, idle: Sequence[str]) -> list[_Start]:
+        chosen = choice.assignments
+        if len(chosen) == 1:  # nearly always: a decision is made of what little it does
+            return [self._checked(chosen[0], self._ready(chosen[0]), idle)]
+        lanes, jobs, starts = list(idle), set[int](), []
+        for each in chosen:
+            job = self._ready(each)
+            if job.id in jobs:
+                raise self._wrong(each, "twice")
+            jobs.add(job.id)
+            starts.append(self._checked(each, job, lanes))
+            lanes.remove(each.processor)
+        return starts
+
+    def _checked(self, chosen: Assignment, job: Job, lanes: Sequence[str]) -> _Start:
+        """The range that was chosen, shortened to what fits. ``lanes``: those that are left."""
+        processor, costs, timing = chosen.processor, job.stage_costs, self.timing
+        variant, end = chosen.variant, chosen.end_op
+        start = job.next_op
+        if processor not in lanes:
+            raise self._wrong(chosen, f"but {processor!r} has no free lane")
+        if variant:
+            if variant not in job.variants:
+                raise self._wrong(chosen, f"as {variant!r}, which it cannot become")
+            start = costs.ways[variant].next_op[job.passed_op]
+        if not start < end <= costs.ops:
+            raise self._wrong(chosen, f"up to op {end}: it is at op {start} of {costs.ops}")
+        if processor == GPU and costs.fallback[start]:  # of the variant's head: the pool runs it
+            return job, variant, start, start, processor, 0
+        end = timing.allowed(costs, processor, start, end)
+        expected_ns = timing.expected_ns(costs, processor, start, end)
+        if expected_ns is None:
+            raise self._wrong(chosen, f"whose ops {start}..{end} cannot run on {processor!r}")
+        fits = timing.end_of(costs, processor, start, end)
+        if fits < end:
+            end, expected_ns = fits, timing.expected_ns(costs, processor, start, fits) or 0
+        return job, variant, start, end, processor, expected_ns
+
+    def _ready(self, chosen: Assignment) -> Job:
+        job = self._jobs.in_flight.get(chosen.job)
+        if job is None or job.state is not READY:
+            raise self._wrong(chosen, "which could not run: choose from view.ready")
+        if job.bound not in ("", chosen.processor):
+            raise self._wrong(chosen, f"which cannot run on {chosen.processor!r} now")
+        return job
 
     def _wrong(self, chosen: Assignment, why: str) -> CoordinationError:
-        return CoordinationError(
-            f"scheduler {self._scheduler.name!r} chose job {chosen.job}, {why}"
+        return CoordinationError(f"scheduler {self._policy.name!r} chose job {chosen.job}, {why}")
+
+    def _run(
+        self, job: Job, end_op: int, processor: str, reason: str, now_ns: int, out: list[Action]
+    ) -> None:
+        """Start a range that needs no check."""
+        expected_ns = self.timing.expected_ns(job.stage_costs, processor, job.next_op, end_op)
+        self._start(
+            (job, "", job.next_op, end_op, processor, expected_ns or 0), reason, now_ns, out
         )
 
-    def _start(self, job: Job, end_op: int, reason: str, now_ns: int, out: list[Action]) -> None:
+    def _start(self, start: _Start, reason: str, now_ns: int, out: list[Action]) -> None:
+        job, variant, next_op, end_op, processor, expected_ns = start
+        if variant:
+            job.vary(variant)
+        if end_op == next_op:  # it has to wait for a gap, or its next op is a fallback op
+            if processor == GPU and job.stage_costs.fallback[next_op]:
+                self._jobs.ready(job, now_ns, out)
+            return
         job.happened(RunChunk)
-        processor, next_op, until_ns = job.processor, job.next_op, 0
-        self._jobs.running[processor].append(job)
-        job.running_end_op = end_op
-        job.may_end_early, job.yields = self._ends_early and processor == GPU, False
+        until_ns = self.timing.until_ns(processor)
+        self._occupy(job, processor, Chunk(end_op, now_ns, now_ns + expected_ns, until_ns > 0))
         goes_on = job.chunk_end_op > 0
         job.chunks += not goes_on
         job.owner.last_reason = reason
-        if processor == GPU:
+        if processor == self.timing.renderer:
             self._gap.chunk_started(now_ns, goes_on)
-            if self._holds_fallback and not goes_on:
-                job.chunk_end_op = job.stage_costs.chunk_end[next_op]
-            expected_ns = job.stage_costs.gpu_ns(next_op, end_op)
-            job.chunk_end_ns = now_ns + expected_ns
-            if job.may_end_early:
-                until_ns = self._gap.end_ns
-        else:
-            expected_ns = job.stage_costs.cpu_ns(next_op, end_op)
+            if not goes_on:
+                job.chunk_end_op = self.timing.held_to(job.stage_costs, next_op)
         out.append(
             RunChunk(
                 job.id, job.dnn, job.stage, job.task, processor, next_op, end_op,
                 expected_ns, reason, until_ns,
             )
         )  # fmt: skip
+
+    def _occupy(self, job: Job, processor: str, chunk: Chunk) -> None:
+        job.chunk = chunk
+        self._jobs.running[processor].append(job)
+        if processor != job.processor:
+            job.processor = processor
+            job.show()
+
+    def _launch_of(
+        self, choice: Choice, idle: Sequence[str], now_ns: int
+    ) -> tuple[RunTogether, dict[int, Job]] | None:
+        """What runs together, on one processor. None where it has to wait for a gap that has room
+        for it, if one ever has."""
+        chosen = [(each, self._ready(each)) for each in choice.assignments]
+        processor = choice.assignments[0].processor
+        stages, lanes = together.stages_of(chosen), self._jobs.capacity.get(processor, 0)
+        together.check_lanes(processor, lanes, stages)
+        jobs = {job.id: job for _, job in chosen}
+        for each, _ in chosen:
+            if each.processor != processor or idle.count(processor) < lanes:
+                raise self._wrong(each, f"together with others: all need {processor!r}, idle")
+        expected_ns = choice.expected_ns or together.longest_ns(processor, stages, jobs)
+        gap = self._gap
+        if self.timing.until_ns(processor):
+            left_ns, fresh = gap.room(now_ns)
+            if expected_ns > left_ns and not (fresh and expected_ns > gap.usual_ns):
+                return None
+        return RunTogether(processor, stages, expected_ns, choice.reason), jobs
+
+    def _start_together(
+        self,
+        launch: tuple[RunTogether, dict[int, Job]],
+        reason: str,
+        now_ns: int,
+        out: list[Action],
+    ) -> None:
+        action, jobs = launch
+        end_ns = now_ns + action.expected_ns
+        for id, _, end_op in action.parts:
+            job = jobs[id]
+            job.happened(RunTogether)
+            self._occupy(job, action.processor, Chunk(end_op, now_ns, end_ns, together=True))
+            job.chunks += 1
+            job.owner.last_reason = reason
+        self._held.add(action.processor)
+        if action.processor == self.timing.renderer:
+            self._gap.chunk_started(now_ns)
+        out.append(action)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from heimdall.errors import ConfigError, unknown
-from heimdall.schedulers.base import JobView
 from heimdall.schedulers.expected import StageCosts
 from heimdall.schedulers.ways import why_wrong
 from heimdall.vocabulary.enums import Priority
 from heimdall.vocabulary.events import DnnAdjusted
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
 from heimdall.vocabulary.processors import CPU, GPU, PROCESSORS, REMOTE
+
+if TYPE_CHECKING:
+    from heimdall.coordinator.clients import Client
+    from heimdall.coordinator.job import Job
 
 _SMOOTHING = 0.2
 MAX_RETRY_NS = 1_000_000_000
@@ -29,10 +33,12 @@ class Window:
 
 
 class Dnn:
-    """A declared DNN while it runs. At most one job in flight; ``pending`` requests wait."""
+    """A declared DNN while it runs. Where its client is a frame source, ``job`` is the one in
+    flight, and ``pending`` requests wait."""
 
     __slots__ = (
         "adjustment",
+        "client",
         "constraint_ns",
         "costs",
         "failed_runs",
@@ -58,7 +64,8 @@ class Dnn:
         self.costs = tuple(StageCosts(stage) for stage in plan.stages)
         self.adjustment: DnnAdjusted | None = None
         self.processor = GPU if plan.built else CPU
-        self.job: JobView | None = None  # in flight
+        self.client: Client  # which says when jobs begin; set when it joins
+        self.job: Job | None = None
         self.pending = 0
         self.last_prepare_ns: int | None = None
         self.prepare_ns = [0] * len(plan.stages)  # expected preprocessing time of each stage
@@ -130,7 +137,9 @@ class Dnn:
         """The latency it experiences: the mean since the last step, or longer when the job in
         flight already waits longer. Zero for one that has been idle."""
         job, window = self.job, self.window
-        age_ns = now_ns - job.enqueued_ns if job is not None and job.enqueued else 0
+        age_ns = 0
+        if job is not None and job.enqueued_ns is not None:
+            age_ns = now_ns - job.enqueued_ns
         if window.inferences:
             return max(window.latency_ns // window.inferences, age_ns)
         return max(age_ns, self.last_latency_ns or 0 if self.plan.continuous else 0)

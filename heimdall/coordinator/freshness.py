@@ -92,7 +92,7 @@ class Freshness:
         elif isinstance(event, DnnRemoved):
             self._sights.pop(event.dnn, None)
         for job in self._jobs.in_flight.values():
-            if job.state is not READY or job.owner.plan.queued:
+            if job.state is not READY or not job.owner.client.newest:
                 continue
             if why := self._why(job, self._sights[job.dnn], now_ns):
                 self._begin_anew(job, why, now_ns, out)
@@ -104,7 +104,9 @@ class Freshness:
             job.beta *= plan.utility.beta / (job.utility.beta or 1.0)
             job.priority, job.utility = plan.priority, plan.utility
             job.constraint_ns = plan.constraint_ns
-            job.deadline_ns = job.enqueued_ns + plan.constraint_ns
+            if job.enqueued_ns is not None:
+                job.deadline_ns = job.enqueued_ns + plan.constraint_ns
+                job.show()
 
     def _note(self, now_ns: int, actions: Sequence[Action]) -> set[str]:
         """Learn from what has been decided; returns which DNNs have begun an inference."""

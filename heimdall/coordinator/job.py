@@ -1,36 +1,92 @@
-"""One inference: what the coordinator keeps of it."""
+"""One inference: what the coordinator keeps of it, and the value that policies see."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from heimdall.coordinator.dnn import Dnn
 from heimdall.coordinator.states import PREPARING, TABLE, State, illegal
 from heimdall.schedulers.base import JobView
 from heimdall.schedulers.expected import StageCosts
+from heimdall.vocabulary.plans import Utility
+from heimdall.vocabulary.processors import GPU
+
+_made = tuple.__new__  # a JobView at each end of a chunk: half as long as by its constructor
+
+
+@dataclass(slots=True, eq=False)
+class Chunk:
+    """What of a job is on a processor. Expected to run from ``begin_ns`` to ``end_ns``; ``early``:
+    it may end before ``end_op``; ``yields``: it has been asked to; ``together``: it is a part of
+    RunTogether."""
+
+    end_op: int
+    begin_ns: int
+    end_ns: int
+    early: bool = False
+    together: bool = False
+    yields: bool = False
+
+
+NO_CHUNK = Chunk(0, 0, 0)
+
+
+class Away(NamedTuple):
+    """A job's fallback ops are in the pool: since when, and until when that is expected to be."""
+
+    since_ns: int
+    until_ns: int
+
+
+NOT_AWAY = Away(0, 0)
+NOT_SEEN = JobView(-1, "", "", Utility(), 0, (), 0)  # before its first input is ready
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Job(JobView):
-    """What the coordinator keeps of a job beyond what policies see. Only ``happened`` sets
-    ``state``."""
+class Job:
+    """See ``JobView`` for what both have. Only ``happened`` sets ``state``.
 
+    ``bound``: the processor it has to run on, "" where each range chooses anew. ``seen``: what
+    policies see, made anew whenever the job has become ready.
+    """
+
+    id: int
+    dnn: str
+    priority: str
+    utility: Utility
+    constraint_ns: int
     owner: Dnn
     stage_costs: StageCosts  # of the current stage
+    arrival_ns: int
     state: State = PREPARING
+    processor: str = GPU
+    bound: str = GPU
+    enqueued_ns: int | None = None  # its first input is ready: latency and utility count from then
+    deadline_ns: int = 0
+    stage: int = 0
+    task: int = 0
+    tasks: int = 1
+    next_op: int = 0
+    passed_op: int = 0
+    executed_ns: int = 0
+    remaining_ns: int = 0
+    other_ns: int = 0
+    gaps: int = 1
+    beta: float = 1.0
+    bonus: float = 0.0
+    variant: str = ""
+    variants: tuple[str, ...] = ()
+    request: int | None = None
     prepare_ns: int = 0  # when preprocessing of the current stage was asked for
-    running_end_op: int = 0
-    may_end_early: bool = False  # the chunk that runs
-    yields: bool = False  # and has been asked to
-    chunk_begin_ns: int = 0  # when it was handed to its processor
-    chunk_end_ns: int = 0  # when it is expected to end
-    together: bool = False  # the chunk that runs is a part of RunTogether
+    chunk: Chunk = NO_CHUNK  # the last one that was started
+    away: Away = NOT_AWAY
     chunk_end_op: int = 0  # of a chunk that holds fallback ops and is under way; 0: there is none
-    left_ns: int = 0  # when it last left for the pool's fallback ops
     last_op_ns: int = 0  # when its last op so far ended
     chunks: int = 0
     placed: tuple[int, int, int] | None = None  # stage, task and op when it was put in the queue
     exit: str = ""  # the variant that its last network with exits ended as
+    seen: JobView = NOT_SEEN
 
     def happened(self, event: type) -> None:
         """Go on to the state that this type of event or action leads to. Raises CoordinationError
@@ -40,11 +96,31 @@ class Job(JobView):
         except KeyError:
             raise illegal(self.id, self.dnn, self.state, event) from None
 
+    def show(self) -> JobView:
+        """What policies see of it from now on."""
+        self.seen = view = _made(
+            JobView,
+            (
+                self.id, self.dnn, self.priority, self.utility, self.constraint_ns,
+                self.owner.costs, self.arrival_ns, self.processor, self.enqueued_ns,
+                self.deadline_ns, self.stage, self.task, self.tasks, self.next_op, self.passed_op,
+                self.executed_ns, self.remaining_ns, self.other_ns, self.away.until_ns, self.gaps,
+                self.beta, self.bonus, self.variant, self.variants, self.request,
+            ),
+        )  # fmt: skip
+        return view
+
     def begin(self) -> None:
         """Before the first op of its current network, which may end as any of its variants."""
         self.next_op = self.passed_op = 0
         self.variant = self.stage_costs.whole
         self.variants = tuple(self.stage_costs.ways)
+
+    def begin_stage(self, stage: int, now_ns: int) -> None:
+        """Before preprocessing of a stage."""
+        self.stage, self.task, self.tasks = stage, 0, 1
+        self.stage_costs, self.prepare_ns = self.owner.costs[stage], now_ns
+        self.begin()
 
     def passed(self, end_op: int) -> bool:
         """Ops ``[next_op, end_op)`` have run: on to the variant's next; whether there is none."""
@@ -63,13 +139,11 @@ class Job(JobView):
         self.next_op = end_op
         return end_op == costs.ops
 
-    def vary(self, variant: str) -> bool:
-        """Go on as another variant; whether it may still become that one."""
-        if variant not in self.variants:
-            return False
+    def vary(self, variant: str) -> None:
+        """Go on as another of its ``variants``."""
         self.variant = variant
         self.next_op = self.stage_costs.ways[variant].next_op[self.passed_op]
-        return True
+        self.show()
 
     def left(self) -> tuple[int, int, int]:
         """What it still needs on the GPU in all its stages: (GPU ns, ns off the GPU, static

@@ -1,16 +1,28 @@
-"""Jobs in flight: admitted one a DNN, moved along their ops, tasks and stages, and ended."""
+"""Jobs in flight: moved along their ops, tasks and stages, and ended. When they begin is what their
+DNN's client says."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf
+from types import MappingProxyType
 
 from heimdall.coordinator.chunking import Chunking
+from heimdall.coordinator.clients import FrameSource, Requests
 from heimdall.coordinator.dnn import Dnn
 from heimdall.coordinator.gap import Gap
-from heimdall.coordinator.job import Job
+from heimdall.coordinator.job import Away, Job
 from heimdall.coordinator.placement import Placement
-from heimdall.coordinator.states import FINISHED, READY, TABLE, CoordinationError, State, illegal
+from heimdall.coordinator.states import (
+    FINISHED,
+    READY,
+    RUNNING,
+    TABLE,
+    CoordinationError,
+    PutBack,
+    State,
+    illegal,
+)
 from heimdall.vocabulary.events import (
     Action,
     DnnBuilt,
@@ -25,18 +37,18 @@ from heimdall.vocabulary.events import (
 )
 from heimdall.vocabulary.processors import GPU, Processor
 
-NO_JOB = -1  # in Drop: a request was refused before it became one
 _REMEMBERED = 256  # ended jobs whose late events are still understood
 _EWMA = 0.1
-_NOT_TO_BLAME = frozenset({ProcessorLost, DnnBuilt})  # a request that these end is run anew
 
 
 class Jobs:
     """``in_flight``: jobs by number, oldest first; ``changed``: those that became ready or ended
-    since the one queue was last looked at, where there is one; ``running``: those on each
-    processor, of which there are ``capacity`` at most; ``handoff_ns``: what a chunk there takes
-    beside its own time, from being handed out to being told of, smoothed; ``resting``: when the
-    next job of a DNN may start, while its rate cap or a failure delays it."""
+    since the queue was last looked at; ``running``: those on each processor, of which there are
+    ``capacity`` at most; ``handoff_ns``: what a chunk there takes beside its own time, from being
+    handed out to being told of, smoothed; ``resting``: when the next job of a DNN may start, while
+    its rate cap or a failure delays it. ``most_pending``: how many requests a DNN with one job at a
+    time remembers; ``most_waiting``: how many requests with inputs of their own may wait for their
+    first chunk."""
 
     def __init__(
         self,
@@ -46,27 +58,39 @@ class Jobs:
         gap: Gap,
         interval_ns: int,
         processors: Sequence[Processor],
-        limit: float = inf,
+        most_pending: int = 1,
+        most_waiting: float = inf,
     ) -> None:
-        """``limit``: how many requests of a queued DNN may wait for their first chunk."""
         self.in_flight: dict[int, Job] = {}
         self.changed: list[Job] = []
         self.running: dict[str, list[Job]] = {each.id: [] for each in processors}
         self.capacity = {each.id: each.lanes for each in processors}
-        self.handoff_ns = dict.fromkeys(self.running, 0.0)
-        self.binds_late = False  # a job's processor is chosen anew for each range of it
-        self._limit = limit
+        self._handoff_ns = dict.fromkeys(self.running, 0.0)
+        self.handoff_ns: Mapping[str, float] = MappingProxyType(self._handoff_ns)
+        self.most_pending, self.most_waiting = most_pending, most_waiting
         self.resting: dict[str, int] = {}
         self.rest_until_ns: float = inf  # none may start before
         self.started = False
-        self._dnns, self._placement = dnns, placement
-        self._chunking, self._gap, self._interval_ns = chunking, gap, interval_ns
+        self.fall_back = False  # whether a network has ops that the GPU's engine lacks
+        self.placement, self.interval_ns = placement, interval_ns
+        self._dnns, self._chunking, self._gap = dnns, chunking, gap
         self._ended: dict[int, tuple[str, State]] = {}
         self._next = 0
+        for dnn in dnns.values():
+            self.join(dnn)
+
+    def join(self, dnn: Dnn) -> None:
+        """A DNN whose jobs may begin."""
+        self.fall_back |= any(any(stage.fallback) for stage in dnn.plan.stages)
+        dnn.client = (Requests if dnn.plan.queued else FrameSource)(dnn, self)
+
+    def knows(self, dnn: Dnn) -> bool:
+        """Whether a DNN has not been removed."""
+        return dnn.name in self._dnns
 
     def reconfigure(self, chunking: Chunking, interval_ns: int) -> None:
         """Estimate what is left for another chunk mode or frame rate."""
-        self._chunking, self._interval_ns = chunking, interval_ns
+        self._chunking, self.interval_ns = chunking, interval_ns
 
     def find(self, job_id: int, event: type) -> Job | None:
         """The job in flight that ``event`` may happen to; None for a late event of an ended job."""
@@ -86,60 +110,17 @@ class Jobs:
             self._dnns[name].failures += 1  # its result could not be decoded
         return None
 
-    def begin(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
-        """Admit the next job of a DNN, now or when its rate cap (or a failure) allows."""
-        wanted = dnn.pending > 0 or (dnn.plan.continuous and self.started)
-        if dnn.job is not None or not wanted:
-            return
-        if not self._placement.runs_on(dnn):
-            if dnn.pending and self._placement.runs_nowhere(dnn):
-                self._refuse(dnn, now_ns, out)
-            return
-        due_ns = self.resting.get(dnn.name, 0)
-        if dnn.last_prepare_ns is not None:
-            due_ns = max(due_ns, dnn.last_prepare_ns + dnn.plan.min_interval_ns)
-        if due_ns > now_ns:
-            self.rest(dnn, due_ns)
-            return
-        self._admit(dnn, now_ns, out)
-
-    def request(self, dnn: Dnn, event: InferenceRequested, now_ns: int, out: list[Action]) -> None:
-        """Admit a request of a queued DNN, or refuse it: too many wait, or nothing can run it."""
-        waiting = sum(job.owner is dnn and not job.chunks for job in self.in_flight.values())
-        if waiting >= self._limit:
-            why = f"{waiting} requests of {dnn.name} wait already"
-        elif len(self._placement.lost) == len(self.running):
-            why = "every processor is lost"
-        elif not self.binds_late and self._placement.runs_nowhere(dnn):
-            why = "runs on no processor"
-        else:
-            self._admit(dnn, now_ns, out, event)
-            return
-        out.append(Drop(NO_JOB, dnn.name, why, request=event.request))
-
-    def _refuse(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
-        """Drop what is asked of a DNN that runs nowhere: whoever waits for it must hear of it."""
-        requests, dnn.pending = dnn.pending, 0
-        for _ in range(requests):
-            job = self._admit(dnn, now_ns, out)
-            self.drop(job, JobFailed, "runs on no processor", now_ns, out)
-
-    def _admit(
-        self,
-        dnn: Dnn,
-        now_ns: int,
-        out: list[Action],
-        event: InferenceRequested | None = None,
+    def admit(
+        self, dnn: Dnn, now_ns: int, out: list[Action], event: InferenceRequested | None = None
     ) -> Job:
+        """A job begins."""
         plan = dnn.plan
-        constraint_ns = (event and event.slo_ns) or plan.constraint_ns
         job = Job(
             id=self._next,
             dnn=dnn.name,
             priority=plan.priority,
             utility=plan.utility,
-            constraint_ns=constraint_ns,
-            costs=dnn.costs,
+            constraint_ns=(event and event.slo_ns) or plan.constraint_ns,
             arrival_ns=now_ns,
             owner=dnn,
             stage_costs=dnn.costs[0],
@@ -148,10 +129,7 @@ class Jobs:
         )
         self._next += 1
         self.in_flight[job.id] = job
-        if not plan.queued:
-            dnn.pending = max(dnn.pending - 1, 0)
-            dnn.job, dnn.last_prepare_ns = job, now_ns
-            self.resting.pop(dnn.name, None)
+        dnn.client.admitted(job, now_ns)
         out.append(Prepare(job.id, job.dnn, 0, job.request))
         return job
 
@@ -164,12 +142,16 @@ class Jobs:
         """A DNN that rests for its rate cap rests for the one that holds now."""
         if not dnn.failures_in_row:
             self.resting.pop(dnn.name, None)
-            self.begin(dnn, now_ns, out)
+            dnn.client.begin(now_ns, out)
 
     def on_gpu(self) -> bool:
         """Whether a chunk has the GPU, or will go on there when its fallback ops have run."""
         if self.running.get(GPU):
             return True
+        return self.going_on()
+
+    def going_on(self) -> bool:
+        """Whether a chunk is away for its fallback ops, or waits for the GPU to go on."""
         return any(job.chunk_end_op for job in self.in_flight.values())
 
     def resume(self, now_ns: int, out: list[Action]) -> None:
@@ -177,43 +159,47 @@ class Jobs:
         for name, dnn in self._dnns.items():
             if name in self.resting and now_ns >= self.resting[name]:
                 del self.resting[name]
-                self.begin(dnn, now_ns, out)
+                dnn.client.begin(now_ns, out)
         self.rest_until_ns = min(self.resting.values(), default=inf)
 
     def has_room(self, processor: str) -> bool:
         """Whether a processor can run one more job."""
         return len(self.running[processor]) < self.capacity[processor]
 
-    def handed_back(self, job: Job, processor: str, elapsed_ns: int, now_ns: int) -> None:
+    def handed_back(self, processor: str, begin_ns: int, elapsed_ns: int, now_ns: int) -> None:
         """A chunk that took ``elapsed_ns`` there has ended, and one hears of it now."""
-        seen_ns = max(0, now_ns - job.chunk_begin_ns - elapsed_ns)
-        self.handoff_ns[processor] += _EWMA * (seen_ns - self.handoff_ns[processor])
+        seen_ns = max(0, now_ns - begin_ns - elapsed_ns)
+        self._handoff_ns[processor] += _EWMA * (seen_ns - self._handoff_ns[processor])
 
     def ready(self, job: Job, now_ns: int, out: list[Action]) -> None:
         """A job that is ready goes on: to the pool for fallback ops, else it waits for its
         processor. Its estimates of what is left are renewed, as policies see them."""
-        costs = job.stage_costs
-        if self.binds_late:
-            self.changed.append(job)
-        elif job.owner.plan.queued and job.processor in self._placement.lost:
-            job.processor, job.chunk_end_op = job.owner.processor, 0
-            if job.processor != GPU:  # others never cut
+        self.changed.append(job)
+        if job.bound in self.placement.lost:
+            job.bound = job.processor = job.owner.processor
+            job.chunk_end_op = 0
+            if job.bound != GPU:  # others never cut
                 job.begin()
-        if job.processor != GPU and not self.binds_late:
-            job.remaining_ns = sum(
-                later.off_ns(job.processor) for later in job.owner.costs[job.stage :]
-            )
-            job.other_ns, job.gaps = 0, max(1, -(-job.remaining_ns // self._interval_ns))
+        if job.bound not in (GPU, ""):
+            later = job.owner.costs[job.stage :]
+            job.remaining_ns = sum(costs.off_ns(job.bound) for costs in later)
+            job.other_ns, job.gaps = 0, max(1, -(-job.remaining_ns // self.interval_ns))
+            job.show()
             return
-        if costs.fallback[job.next_op]:
-            job.happened(RunFallback)
-            end_op = costs.run_end[job.next_op]
-            job.left_ns = now_ns
-            job.back_ns = now_ns + costs.fallback_ns(job.next_op, end_op)
-            out.append(RunFallback(job.id, job.dnn, job.stage, job.task, job.next_op, end_op))
+        if job.stage_costs.fallback[job.next_op]:
+            self._fall_back(job, now_ns, out)
         job.remaining_ns, job.other_ns, chunks = job.left()
         one_by_one_ns = job.remaining_ns + job.other_ns
         job.gaps = self._chunking.gaps(chunks, one_by_one_ns, self._gap.usual_ns)
+        job.show()
+
+    def _fall_back(self, job: Job, now_ns: int, out: list[Action]) -> None:
+        """The pool runs the fallback ops that are next."""
+        job.happened(RunFallback)
+        costs, next_op = job.stage_costs, job.next_op
+        end_op = costs.run_end[next_op]
+        job.away = Away(now_ns, now_ns + costs.fallback_ns(next_op, end_op))
+        out.append(RunFallback(job.id, job.dnn, job.stage, job.task, next_op, end_op))
 
     def progress(self, job: Job, end_op: int, now_ns: int, out: list[Action]) -> None:
         """Ops up to ``end_op`` are done: on with the task, the next one, the next stage, or end."""
@@ -226,10 +212,7 @@ class Jobs:
                 job.begin()
             elif job.stage + 1 < len(job.owner.costs):
                 job.happened(Prepare)
-                job.stage, job.task, job.tasks = job.stage + 1, 0, 1
-                job.stage_costs = job.owner.costs[job.stage]
-                job.begin()
-                job.prepare_ns = now_ns
+                job.begin_stage(job.stage + 1, now_ns)
                 out.append(Prepare(job.id, job.dnn, job.stage))
                 return
             else:
@@ -238,8 +221,9 @@ class Jobs:
         self.ready(job, now_ns, out)
 
     def finish(self, job: Job, now_ns: int, out: list[Action]) -> None:
+        """The last op of the last stage has run."""
         job.happened(Finish)
-        latency_ns = job.last_op_ns - job.enqueued_ns
+        latency_ns = job.last_op_ns - (job.enqueued_ns or 0)
         missed = latency_ns > job.constraint_ns
         job.owner.finished(latency_ns, job.processor, missed)
         stages = len(job.owner.costs)
@@ -257,50 +241,51 @@ class Jobs:
         job.happened(event)
         if job in self.running.get(job.processor, ()):
             self.running[job.processor].remove(job)
-        again = event in _NOT_TO_BLAME and not job.owner.plan.queued
-        if again and not job.owner.plan.continuous:
-            job.owner.pending = max(job.owner.pending, 1)
+        again = job.owner.client.again(event)
         out.append(Drop(job.id, job.dnn, reason, again, job.request))
         self._end(job, now_ns, out)
 
     def begin_anew(self, job: Job, why: str, now_ns: int, out: list[Action]) -> None:
         """A job that is ready begins again, on the newest frame. It stays as urgent as it was."""
         job.happened(Prepare)
-        job.stage, job.task, job.tasks, job.chunk_end_op, job.exit = 0, 0, 1, 0, ""
-        job.stage_costs, job.prepare_ns = job.owner.costs[0], now_ns
-        job.begin()
+        job.begin_stage(0, now_ns)
+        job.chunk_end_op, job.exit = 0, ""
         out.append(Prepare(job.id, job.dnn, 0, job.request, why))
 
-    def put_back(self, job: Job) -> None:
-        """The processor that a job of a queued DNN runs on is lost: it waits for another, with the
-        ops that were under way to be done again."""
-        job.happened(InferenceRequested)
-        self.running[job.processor].remove(job)
-
-    def keeps(self, dnn: Dnn) -> bool:
-        """Whether a job of a DNN outlives its processor. A request is one's own, so that of a
-        queued DNN does where any other runs it: at once, or as soon as the DNN has moved there."""
-        return self.binds_late or (dnn.plan.queued and not self._placement.runs_nowhere(dnn))
+    def lost(self, processor: str, now_ns: int, out: list[Action]) -> None:
+        """A processor is lost, and what it was at with it. A request is one's own, so its job goes
+        on where any other runs it, at once or as soon as the DNN has moved there, with the ops that
+        were under way to be done again. Others end: the next frame comes."""
+        for job in list(self.in_flight.values()):
+            newest = job.owner.client.newest
+            here = job.enqueued_ns is not None and job.processor == processor
+            if not newest and (why := self.placement.why_nowhere(job.owner)):
+                self.drop(job, ProcessorLost, why, now_ns, out)
+            elif here and newest and (job.bound or job.state is RUNNING):
+                self.drop(job, ProcessorLost, f"{processor} lost", now_ns, out)
+            elif here and job.state is RUNNING:
+                job.happened(PutBack)
+                self.running[processor].remove(job)
 
     def moved(self, dnn: Dnn, now_ns: int, out: list[Action]) -> bool:
         """A DNN is somewhere else: its jobs that have lost their processor go on there. Whether
         there are any."""
-        if self.binds_late or not dnn.plan.queued or not self._placement.runs_on(dnn):
+        if not self.placement.runs_on(dnn):
             return False
-        lost = self._placement.lost
+        lost = self.placement.lost
         those = [
             job
             for job in self.in_flight.values()
-            if job.owner is dnn and job.state is READY and job.processor in lost
+            if job.owner is dnn and job.state is READY and job.bound in lost
         ]
         for job in those:
             self.ready(job, now_ns, out)
         return bool(those)
 
-    def was_put_back(self, job_id: int) -> bool:
+    def was_put_back(self, job_id: int, processor: str) -> bool:
         """Whether what a lost processor reports of a job is old: it runs elsewhere by now."""
         job = self.in_flight.get(job_id)
-        return job is not None and job.owner.plan.queued
+        return job is not None and not (job.state is RUNNING and job.processor == processor)
 
     def removed(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
         """A DNN is not to be run any more."""
@@ -324,10 +309,5 @@ class Jobs:
         self._ended[job.id] = (job.dnn, job.state)
         if len(self._ended) > _REMEMBERED:
             del self._ended[next(iter(self._ended))]
-        if self.binds_late:
-            self.changed.append(job)
-        if job.owner.plan.queued:
-            return
-        job.owner.job = None
-        if job.dnn in self._dnns:
-            self.begin(job.owner, now_ns, out)
+        self.changed.append(job)
+        job.owner.client.ended(now_ns, out)

@@ -37,7 +37,7 @@ class Placement:
         self.enabled, self.margin, self.interval_ns = enabled, margin, interval_ns
         self.next_step_ns: float = inf  # before the first frame, and without offload
         self.lost: set[str] = set()
-        self.binds = True  # False: every range of a job is placed by itself, and nothing moves
+        self.binds = True  # False: each range of a job chooses its processor, and nothing moves
         self.moving: dict[str, tuple[str, int]] = {}  # DNN -> (target, when asked)
         # DNN and a processor on which it only fails, or is not built yet
         self._unfit = {(dnn.name, GPU) for dnn in dnns.values() if not dnn.plan.built}
@@ -61,7 +61,7 @@ class Placement:
         opened_ns = gap.opened_ns - self._gap_ns_before
         self._gap_ns_before = gap.opened_ns
         settled, self._settled = self._settled, True
-        if self.binds and settled and not self.moving and not self.lost - {REMOTE}:
+        if settled and not self.moving and not self.lost - {REMOTE}:
             loads = [
                 self._load(dnn, now_ns, opened_ns, gap.usual_ns, chunking, frame_interval_ns)
                 for dnn in self._dnns.values()
@@ -101,8 +101,6 @@ class Placement:
     def processor_lost(self, processor: str, now_ns: int, out: list[Action]) -> None:
         """All DNNs on it, or on their way to it, move away."""
         self.lost.add(processor)
-        if not self.binds:
-            return
         for dnn in self._dnns.values():
             if dnn.processor == processor:
                 self._evacuate(dnn, now_ns, out)
@@ -111,8 +109,6 @@ class Placement:
         """Stranded DNNs come at once; others return by the step, or now when it is off."""
         self.lost.discard(processor)
         self._hold.clear()
-        if not self.binds:
-            return
         for dnn in self._dnns.values():
             if dnn.processor in self.lost:
                 self._evacuate(dnn, now_ns, out)
@@ -132,13 +128,23 @@ class Placement:
         """A DNN can be run on the GPU now, where it belongs."""
         self._unfit.discard((dnn.name, GPU))
         if GPU not in self.lost and dnn.processor != GPU:
-            self._move(dnn, GPU, "built for the GPU", now_ns, out)
+            self._send(dnn, GPU, "built for the GPU", now_ns, out)
 
     def removed(self, name: str) -> None:
         """Forget a DNN that is not to be run any more."""
         self.moving.pop(name, None)
         self._hold.pop(name, None)
         self._unfit = {each for each in self._unfit if each[0] != name}
+
+    def bound(self, dnn: Dnn) -> str:
+        """The processor that its jobs have to run on; "" where each range chooses one."""
+        return dnn.processor if self.binds else ""
+
+    def why_nowhere(self, dnn: Dnn) -> str:
+        """Why no processor can run a job of a DNN, "" if one can."""
+        if len(self.lost) == len(self._lanes):
+            return "every processor is lost"
+        return "runs on no processor" if self.bound(dnn) and self.runs_nowhere(dnn) else ""
 
     def runs_on(self, dnn: Dnn) -> bool:
         """Whether the processor a DNN is loaded on works, and for it."""
@@ -187,6 +193,10 @@ class Placement:
         return next((each for each in there if self._works(dnn, each)), "")
 
     def _move(self, dnn: Dnn, target: str, reason: str, now_ns: int, out: list[Action]) -> None:
+        if self.binds:
+            self._send(dnn, target, reason, now_ns, out)
+
+    def _send(self, dnn: Dnn, target: str, reason: str, now_ns: int, out: list[Action]) -> None:
         self.moving[dnn.name] = (target, now_ns)
         out.append(Move(dnn.name, target, reason))
 

@@ -18,7 +18,6 @@ from heimdall.vocabulary.events import (
     Drop,
     FallbackFinished,
     Finish,
-    InferenceRequested,
     InputReady,
     JobFailed,
     Prepare,
@@ -32,6 +31,10 @@ from heimdall.vocabulary.events import (
 class CoordinationError(HeimdallError):
     """An event or choice that cannot happen in this state: whoever drives the coordinator (or a
     scheduling policy) is at fault. The message names job, state and event."""
+
+
+class PutBack:
+    """The processor of a running job is lost, and it waits for another one (never an event)."""
 
 
 class State(Name):
@@ -60,8 +63,7 @@ TABLE: Mapping[State, Mapping[type, State]] = {
         Finish: FINISHED,
         **_DROPPED,
     },
-    # Asked for again, elsewhere, where the processor of a queued DNN's job is lost.
-    RUNNING: {ChunkFinished: READY, InferenceRequested: READY, **_DROPPED},
+    RUNNING: {ChunkFinished: READY, PutBack: READY, **_DROPPED},
     FALLBACK: {FallbackFinished: READY, **_DROPPED},
     # Decoding of the result may still fail.
     FINISHED: {JobFailed: FINISHED},

@@ -20,7 +20,6 @@ from heimdall.runtime.setup import Place, Setup, confinement, ground, start
 from heimdall.runtime.station import Coordinated, Policy, Station, System
 from heimdall.runtime.undrawn import UndrawnRun
 from heimdall.schedulers import create, kind_of, name_of
-from heimdall.schedulers.queue import QueuePolicy
 from heimdall.system.process import begin_frames
 from heimdall.vocabulary.enums import ChunkMode
 from heimdall.vocabulary.processors import CPU, GPU
@@ -117,7 +116,7 @@ class Opening:
 
     def _processors(self, shared: Shared) -> Processors:
         kind = kind_of(self._options.scheduler or self._app.scheduler)
-        together = issubclass(kind, QueuePolicy) and kind.together
+        together = kind.together
         return shared.processors(self._options, self._place.beside, together)
 
     def close(self) -> None:
@@ -225,7 +224,7 @@ def _of_requests(options: RunOptions, processors: Processors, policy: Policy) ->
     """What the coordinator is told about them; nothing, where that is as usual. Raises ConfigError
     where the policy would not use what there is."""
     rules: dict[str, Any] = {}
-    if GPU not in processors.used and not isinstance(kind := create(policy), QueuePolicy):
+    if GPU not in processors.used and (kind := create(policy)).binds:
         raise ConfigError(
             f"{kind.name} shares a GPU: add 'gpu' to the processors, or choose a policy that "
             "places requests anywhere, such as lst"

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from heimdall.schedulers.base import JobView
-from heimdall.schedulers.queue import QueueView
+from heimdall.schedulers.base import JobView, View
 from heimdall.schedulers.real_time import LOW, RealTime, real_time
 
 
@@ -48,11 +47,11 @@ class EdfExits(RealTime):
         self._came = True
         return super().place(job, queue, now_ns)
 
-    def order(self, view: QueueView, now_ns: int) -> Sequence[JobView]:
+    def order(self, view: View, now_ns: int) -> Sequence[JobView]:
         if self._came or self._slipped(view, now_ns):
             self._came = False
             self._refresh(view, now_ns)
-        return self.uninterrupted(self._late_last(view.queue) if self._late else view.queue)
+        return self.uninterrupted(self._late_last(view.ready) if self._late else view.ready)
 
     def _late_last(self, queue: Sequence[JobView]) -> Sequence[JobView]:
         """Who cannot be in time comes behind those who can, and before best effort."""
@@ -61,10 +60,10 @@ class EdfExits(RealTime):
         in_time = [job for job in urgent if job.id not in self._late]
         return [*in_time, *late, *queue[len(urgent) :]] if in_time else queue
 
-    def _slipped(self, view: QueueView, now_ns: int) -> bool:
+    def _slipped(self, view: View, now_ns: int) -> bool:
         """Whether a job that was to be in time would not be, as things are (Eq. 2)."""
         (processor, handoff_ns), done_ns = _where(view), now_ns
-        for job in view.queue:
+        for job in view.ready:
             if job.priority == LOW:
                 break
             if job.id not in self._late:
@@ -74,13 +73,13 @@ class EdfExits(RealTime):
                     return True
         return False
 
-    def _refresh(self, view: QueueView, now_ns: int) -> None:
+    def _refresh(self, view: View, now_ns: int) -> None:
         """Steps 1-3 for the queue as it is, from now on."""
         self._late.clear()
         (processor, handoff_ns), done_ns = _where(view), now_ns
         chosen: list[_Choice] = []
         before: list[_Choice] = []  # those that are in time
-        for job in real_time(view.queue):
+        for job in real_time(view.ready):
             fixed = not self.exits or (not self.switches and job.executed_ns > 0)
             own = _Choice(job, processor, handoff_ns, fixed)
             chosen.append(own)
@@ -135,7 +134,7 @@ def _drop(choice: _Choice) -> float:
     return choice.drop
 
 
-def _where(view: QueueView) -> tuple[str, float]:
+def _where(view: View) -> tuple[str, float]:
     """The processor, and what each chunk there takes beside its own time, ns."""
     processor = view.processors[0]
     return processor, view.handoff_ns.get(processor, 0.0)

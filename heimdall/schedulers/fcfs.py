@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from heimdall.schedulers.base import JobView
+from heimdall.schedulers.base import JobView, View
 from heimdall.schedulers.in_order import InOrder, whole
-from heimdall.schedulers.queue import QueueView
 
 
 class Fcfs(InOrder):
@@ -14,5 +13,5 @@ class Fcfs(InOrder):
     name = "fcfs"
     reason = "came first"
 
-    def end(self, job: JobView, view: QueueView) -> int:
+    def end(self, job: JobView, view: View) -> int:
         return whole(job)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from heimdall.schedulers.base import Assignment, Choice, JobView
-from heimdall.schedulers.queue import QueueView
+from heimdall.schedulers.base import Assignment, Choice, JobView, View
 from heimdall.schedulers.subgraphs import SubgraphPolicy, Way
 
 
@@ -27,10 +26,10 @@ class Fixed(SubgraphPolicy):
         self._mapping = mapping or {}
         self._own: dict[tuple[str, int, int], Way | None] = {}
 
-    def select(self, view: QueueView, now_ns: int) -> Choice | None:  # type: ignore[override]
+    def select(self, view: View, now_ns: int) -> Choice | None:
         idle, chosen = list(view.idle), []
         running = {job.dnn for job in view.running}
-        for job in view.queue:
+        for job in view.ready:
             if job.dnn in running:
                 continue
             way = self._way(job)

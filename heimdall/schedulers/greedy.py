@@ -5,14 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from heimdall.schedulers.base import Choice, JobView, Scheduler, View, run
+from heimdall.schedulers.base import Assignment, Choice, JobView, Scheduler, View
 from heimdall.schedulers.deadline import at_risk
 from heimdall.schedulers.returning import meanwhile
 from heimdall.schedulers.utility import BETAS
 
 
 class Greedy(Scheduler):
-    """Runs a job that is at risk of missing its deadline, else the one that ``prefer`` names.
+    """Runs a job that is at risk of missing its deadline, else the one that ``prefer`` names, for
+    as long as fits the gap.
 
     While the job that should run is away on the CPU, the next best runs until it is back. A job
     of a higher priority does not wait for the end of a chunk.
@@ -25,13 +26,20 @@ class Greedy(Scheduler):
         """The one of ``jobs`` (two or more, none of them at risk) that is worth most now."""
 
     def select(self, view: View, now_ns: int) -> Choice | None:
-        if view.away:
-            awaited, _ = self._first(view, now_ns, [*view.jobs, *view.away])
-            if awaited in view.away:
-                return meanwhile(view, self._first(view, now_ns, view.jobs)[0], awaited, now_ns)
-        elif len(view.jobs) == 1:
-            return run(view.jobs[0], "no other fits")
-        return run(*self._first(view, now_ns, view.jobs))
+        ends = view.fitting()
+        if not ends:
+            return None
+        fitting, away = [job for job in view.ready if job.id in ends], view.away
+        if away:
+            awaited, _ = self._first(view, now_ns, [*fitting, *away])
+            if any(job is awaited for job in away):
+                job = self._first(view, now_ns, fitting)[0]
+                return meanwhile(view, job, ends[job.id], awaited, now_ns)
+        elif len(fitting) == 1:
+            job = fitting[0]
+            return Choice((Assignment(job.id, ends[job.id]),), "no other fits")
+        job, reason = self._first(view, now_ns, fitting)
+        return Choice((Assignment(job.id, ends[job.id]),), reason)
 
     def preempts(self, job: JobView, running: JobView) -> bool:
         return BETAS[job.priority] > BETAS[running.priority]

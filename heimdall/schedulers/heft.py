@@ -3,8 +3,7 @@ for the workloads that have no SLO, EagleEye and Distream)."""
 
 from __future__ import annotations
 
-from heimdall.schedulers.base import Choice
-from heimdall.schedulers.queue import QueueView
+from heimdall.schedulers.base import Choice, View
 from heimdall.schedulers.subgraphs import Moment, SubgraphPolicy
 
 
@@ -17,9 +16,9 @@ class EarliestFinish(SubgraphPolicy):
 
     name = "heft"
 
-    def select(self, view: QueueView, now_ns: int) -> Choice | None:  # type: ignore[override]
+    def select(self, view: View, now_ns: int) -> Choice | None:
         moment = Moment(view, now_ns)
-        way_of, waiting = moment.way, list(zip(view.queue, self.rests(view.queue), strict=True))
+        way_of, waiting = moment.way, list(zip(view.ready, self.rests(view.ready), strict=True))
         while moment.idle:
             last, longest, latest_ns = None, None, now_ns - 1
             for each in waiting:

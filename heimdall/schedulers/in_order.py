@@ -5,12 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
-from heimdall.schedulers.base import Assignment, Choice, JobView
+from heimdall.schedulers.base import Assignment, Choice, FreeRanges, JobView, View
 from heimdall.schedulers.expected import StageCosts
-from heimdall.schedulers.queue import QueuePolicy, QueueView
 
 
-class InOrder(QueuePolicy):
+class InOrder(FreeRanges):
     """Serves the jobs of ``order``, one after the other, each as far as ``end``.
 
     A job takes the processor on which it is expected to be done first, be that idle or not: a slow
@@ -21,7 +20,7 @@ class InOrder(QueuePolicy):
 
     reason: str
 
-    def select(self, view: QueueView, now_ns: int) -> Choice | None:  # type: ignore[override]
+    def select(self, view: View, now_ns: int) -> Choice | None:
         idle, free_ns = list(view.idle), dict(view.free_ns)
         chosen: list[Assignment] = []
         for job in self.order(view, now_ns):
@@ -40,16 +39,16 @@ class InOrder(QueuePolicy):
                 free_ns[processor] = done_ns
         return Choice(tuple(chosen), self.reason) if chosen else None
 
-    def order(self, view: QueueView, now_ns: int) -> Sequence[JobView]:
+    def order(self, view: View, now_ns: int) -> Sequence[JobView]:
         """The jobs that wait, whose turn it is first. Default: the queue as it is."""
-        return view.queue
+        return view.ready
 
     def variant(self, job: JobView) -> str:
         """What its network is to end as, "" for what it is to anyway."""
         return ""
 
     @abstractmethod
-    def end(self, job: JobView, view: QueueView) -> int:
+    def end(self, job: JobView, view: View) -> int:
         """The op before which somebody else may have the processor."""
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heimdall.schedulers.base import Choice, JobView
-from heimdall.schedulers.queue import QueueView
+from heimdall.schedulers.base import Choice, JobView, View
 from heimdall.schedulers.subgraphs import Moment, SubgraphPolicy
 
 
@@ -23,10 +22,10 @@ class LeastSlack(SubgraphPolicy):
         (4.3.1)."""
         return 0 if job.next_op or job.stage else len(queue)
 
-    def select(self, view: QueueView, now_ns: int) -> Choice | None:  # type: ignore[override]
+    def select(self, view: View, now_ns: int) -> Choice | None:
         moment = Moment(view, now_ns)
         way_of, slacks = moment.way, []
-        for order, (job, rest) in enumerate(zip(view.queue, self.rests(view.queue), strict=True)):
+        for order, (job, rest) in enumerate(zip(view.ready, self.rests(view.ready), strict=True)):
             if (way := way_of(rest)) is not None:
                 slacks.append((job.deadline_ns - way.finish_ns, order, job, rest))
         slacks.sort()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heimdall.schedulers.base import JobView
+from heimdall.schedulers.base import JobView, View
 from heimdall.schedulers.in_order import InOrder, lone_ns, whole
-from heimdall.schedulers.queue import QueueView
 from heimdall.vocabulary.enums import Priority
 
 # A request has as many tokens as its priority says when it comes; these are the levels, too.
@@ -25,9 +24,9 @@ class Prema(InOrder):
     name = "prema"
     reason = "shortest with tokens"
 
-    def order(self, view: QueueView, now_ns: int) -> Sequence[JobView]:
+    def order(self, view: View, now_ns: int) -> Sequence[JobView]:
         found, most = [], 0.0
-        for job in view.queue:
+        for job in view.ready:
             own_ns = lone_ns(job)
             tokens = tokens_of(job, own_ns, now_ns)
             most = tokens if tokens > most else most
@@ -37,7 +36,7 @@ class Prema(InOrder):
         ranked.sort()
         return [each[3] for each in ranked]
 
-    def end(self, job: JobView, view: QueueView) -> int:
+    def end(self, job: JobView, view: View) -> int:
         return whole(job)
 
 

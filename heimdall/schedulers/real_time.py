@@ -6,9 +6,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from heimdall.schedulers.base import JobView
+from heimdall.schedulers.base import JobView, View
 from heimdall.schedulers.in_order import InOrder, start_of, whole
-from heimdall.schedulers.queue import QueueView
 from heimdall.vocabulary.enums import Priority
 
 LOW = str(Priority.LOW)  # of best effort
@@ -44,8 +43,8 @@ class RealTime(InOrder):
         late = now_ns >= job.deadline_ns and job.priority != LOW
         return "its deadline has passed" if late else ""
 
-    def order(self, view: QueueView, now_ns: int) -> Sequence[JobView]:
-        return self.uninterrupted(view.queue)
+    def order(self, view: View, now_ns: int) -> Sequence[JobView]:
+        return self.uninterrupted(view.ready)
 
     def uninterrupted(self, queue: Sequence[JobView]) -> Sequence[JobView]:
         """Who has begun comes first, where only best effort is interrupted."""
@@ -55,7 +54,7 @@ class RealTime(InOrder):
                     return [job, *(other for other in queue if other is not job)]
         return queue
 
-    def end(self, job: JobView, view: QueueView) -> int:
+    def end(self, job: JobView, view: View) -> int:
         if self.whole_networks and job.priority != LOW:
             return whole(job)
         variant = self.variant(job)

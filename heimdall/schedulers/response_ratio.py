@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heimdall.schedulers.base import JobView
+from heimdall.schedulers.base import JobView, View
 from heimdall.schedulers.in_order import InOrder, lone_ns, whole
-from heimdall.schedulers.queue import QueueView
 
 # The paper has no figures for "particularly high density" and "an excessive number of requests of
 # the same type". With these, scenarios 1-6 have about the violations that they have when networks
@@ -47,7 +46,7 @@ class ResponseRatio(InOrder):
                 return index
         return 0
 
-    def end(self, job: JobView, view: QueueView) -> int:
+    def end(self, job: JobView, view: View) -> int:
         if self.elastic and _crowded(job, view):
             return whole(job)
         return job.costs[job.stage].block_end(job.next_op)
@@ -60,8 +59,8 @@ class AlwaysSplit(ResponseRatio):
     elastic = False
 
 
-def _crowded(job: JobView, view: QueueView) -> bool:
-    waiting, processors = view.queue, len(view.processors)
+def _crowded(job: JobView, view: View) -> bool:
+    waiting, processors = view.ready, len(view.processors)
     if len(waiting) >= DENSE * processors:
         return True
     if len(waiting) < ALIKE * processors:

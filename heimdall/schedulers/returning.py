@@ -10,17 +10,19 @@ from __future__ import annotations
 from heimdall.schedulers.base import Assignment, Choice, JobView, View
 
 
-def meanwhile(view: View, job: JobView, awaited: JobView, now_ns: int) -> Choice | None:
-    """As much of ``job`` as fits until ``awaited`` is back from the CPU; None when no op does (or,
-    where chunks cannot be cut, not all of it): then the wait is shorter than what it would have to
-    wait for.
+def meanwhile(
+    view: View, job: JobView, fits_op: int, awaited: JobView, now_ns: int
+) -> Choice | None:
+    """As much of ``job`` (of which ops up to ``fits_op`` fit the gap) as fits until ``awaited`` is
+    back from the CPU; None when no op does (or, where chunks cannot be cut, not all of it): then
+    the wait is shorter than what it would have to wait for.
 
     One that is late is taken to be late by as much again, so that the GPU does not stand still
     for fallback ops that take far longer than expected.
     """
     left_ns = abs(awaited.back_ns - now_ns)
-    end_op = min(job.costs[job.stage].longest(job.next_op, left_ns), job.end_op)
-    if end_op == job.next_op or (end_op < job.end_op and not view.cuts_anywhere):
+    end_op = min(job.costs[job.stage].longest(job.next_op, left_ns), fits_op)
+    if end_op == job.next_op or (end_op < fits_op and not view.cuts_anywhere):
         return None
     reason = f"until {awaited.dnn} is back from the CPU"
-    return Choice((Assignment(job.id, end_op, job.processor),), reason)
+    return Choice((Assignment(job.id, end_op),), reason)

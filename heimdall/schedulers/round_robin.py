@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from heimdall.schedulers.base import Assignment, Choice, JobView
-from heimdall.schedulers.queue import QueueView
+from heimdall.schedulers.base import Assignment, Choice, JobView, View
 from heimdall.schedulers.subgraphs import SubgraphPolicy
 
 
@@ -13,8 +12,8 @@ class RoundRobin(SubgraphPolicy):
 
     name = "round-robin"
 
-    def select(self, view: QueueView, now_ns: int) -> Choice | None:  # type: ignore[override]
-        waiting, chosen = list(view.queue), []
+    def select(self, view: View, now_ns: int) -> Choice | None:
+        waiting, chosen = list(view.ready), []
         for processor in view.idle:
             for job in waiting:
                 end_op = _supported(job, processor)

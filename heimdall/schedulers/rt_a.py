@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heimdall.schedulers.base import JobView
+from heimdall.schedulers.base import JobView, View
 from heimdall.schedulers.in_order import InOrder, lone_ns
-from heimdall.schedulers.queue import QueueView
 
 
 class RtA(InOrder):
@@ -26,16 +25,16 @@ class RtA(InOrder):
     def __init__(self) -> None:
         self._round: frozenset[int] = frozenset()  # ids of jobs
 
-    def order(self, view: QueueView, now_ns: int) -> Sequence[JobView]:
-        those = [job for job in view.queue if job.id in self._round]
+    def order(self, view: View, now_ns: int) -> Sequence[JobView]:
+        those = [job for job in view.ready if job.id in self._round]
         if not those and not any(job.id in self._round for job in view.running):
-            those = list(view.queue)
+            those = list(view.ready)
             self._round = frozenset(job.id for job in (*those, *view.running))
         ranked = [(_share_after(job), lone_ns(job), job.id, job) for job in those]
         ranked.sort()
         return [each[3] for each in ranked]
 
-    def end(self, job: JobView, view: QueueView) -> int:
+    def end(self, job: JobView, view: View) -> int:
         return job.costs[job.stage].block_end(job.next_op)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from heimdall.schedulers.base import Choice
-from heimdall.schedulers.queue import QueueView
+from heimdall.schedulers.base import Choice, View
 from heimdall.schedulers.subgraphs import Moment, SubgraphPolicy
 
 
@@ -13,9 +12,9 @@ class ShortestLatency(SubgraphPolicy):
 
     name = "shortest"
 
-    def select(self, view: QueueView, now_ns: int) -> Choice | None:  # type: ignore[override]
+    def select(self, view: View, now_ns: int) -> Choice | None:
         moment = Moment(view, now_ns)
-        for job in view.queue:
+        for job in view.ready:
             way = moment.way(self.rest(job))
             if way is None:
                 continue

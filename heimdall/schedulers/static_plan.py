@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from heimdall.schedulers.base import Choice, JobView
+from heimdall.schedulers.base import Choice, FreeRanges, JobView, View
 from heimdall.schedulers.grouped import Stages, assignments
-from heimdall.schedulers.queue import QueuePolicy, QueueView
 from heimdall.vocabulary.processors import GPU
 
 
-class StaticPlan(QueuePolicy):
+class StaticPlan(FreeRanges):
     """Runs rounds of one request of each of ``models``, in ``stages`` of their ops. Such plans are
     for models that share their input, and wait until there is one for each (section II);
     ``waits`` False: a round begins with those that are there, and leaves the others' places free.
@@ -27,11 +26,11 @@ class StaticPlan(QueuePolicy):
         groups = [[[member, list(ops)] for member, ops in stage] for stage in self.stages]
         return {"models": list(self.models), "stages": groups, "waits": self.waits}
 
-    def select(self, view: QueueView, now_ns: int) -> Choice | None:  # type: ignore[override]
+    def select(self, view: View, now_ns: int) -> Choice | None:
         if view.running or GPU not in view.idle:
             return None
         first: dict[str, JobView] = {}
-        for job in view.queue:
+        for job in view.ready:
             first.setdefault(job.dnn, job)
         if self.waits and len(first) < len(self.models):
             return None

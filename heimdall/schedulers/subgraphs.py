@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
-from heimdall.schedulers.base import Assignment, Choice, JobView
+from heimdall.schedulers.base import Assignment, Choice, FreeRanges, JobView, View
 from heimdall.schedulers.expected import StageCosts
-from heimdall.schedulers.queue import QueuePolicy, QueueView
 from heimdall.schedulers.ranges import Ranges
 from heimdall.vocabulary.processors import GPU, PROCESSORS, REMOTE
 
@@ -257,7 +256,7 @@ class Moment:
 
     __slots__ = ("_ways", "chosen", "free_ns", "idle", "way")
 
-    def __init__(self, view: QueueView, now_ns: int) -> None:
+    def __init__(self, view: View, now_ns: int) -> None:
         self.idle = list(view.idle)
         self.free_ns = dict(view.free_ns)
         self.chosen: list[Assignment] = []
@@ -287,7 +286,7 @@ class Moment:
         return Choice(tuple(self.chosen), reason) if self.chosen else None
 
 
-class SubgraphPolicy(QueuePolicy):
+class SubgraphPolicy(FreeRanges):
     """What Band's policies share: jobs go on where they end first, what is left of one is placed
     anew, and one that cannot be in time even alone is dropped (in Band's code; its paper does not
     say what becomes of it)."""
@@ -306,6 +305,9 @@ class SubgraphPolicy(QueuePolicy):
         """The same of each job."""
         networks = self._networks
         return [networks[job.costs[job.stage]][job.next_op] for job in jobs]
+
+    def place(self, job: JobView, queue: Sequence[JobView], now_ns: int) -> int:
+        return len(queue)
 
     def hopeless(self, job: JobView, now_ns: int) -> str:
         if job.request is None:  # an app's: it is on the newest frame there was

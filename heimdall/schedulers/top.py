@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from heimdall.errors import ConfigError
-from heimdall.schedulers.base import Choice, JobView
+from heimdall.schedulers.base import Choice, FreeRanges, JobView, View, wait
 from heimdall.schedulers.grouped import Member, Stager, assignments, variance
-from heimdall.schedulers.queue import QueuePolicy, QueueView
 from heimdall.vocabulary.processors import GPU
 
 SHORTEST_S = 1e-3  # launch interval
@@ -97,7 +96,7 @@ def apart(task: Task, plan: Plan) -> Plan:
     return Plan(plan.intervals_ns, members)
 
 
-class Top(QueuePolicy):
+class Top(FreeRanges):
     """``actor`` decides, ``stages`` says how the ops of a combined block run; ``made_of``: what
     a replay needs beside the actor's hash. ``always``: the actor is asked at every step,
     which lets it learn."""
@@ -124,12 +123,12 @@ class Top(QueuePolicy):
     def config(self) -> dict[str, Any]:
         return {"actor": self.actor.hash, **self._made_of}
 
-    def select(self, view: QueueView, now_ns: int) -> Choice | None:  # type: ignore[override]
+    def select(self, view: View, now_ns: int) -> Choice | None:
         if view.running or GPU not in view.idle:
             return None
         waiting = dict.fromkeys(self.task.models, 0)
         at: dict[Member, JobView] = {}  # the first that is to begin a block
-        for job in view.queue:
+        for job in view.ready:
             name = job.dnn
             if name not in waiting:
                 raise ConfigError(f"the actor was trained for {self.task.models}, not for {name!r}")
@@ -174,7 +173,7 @@ class Top(QueuePolicy):
 
     # -- running ---------------------------------------------------------------------------
 
-    def _next(self, at: dict[Member, JobView], view: QueueView, now_ns: int) -> Choice | None:
+    def _next(self, at: dict[Member, JobView], view: View, now_ns: int) -> Choice | None:
         """The combined block of which most has its input, and has waited longest."""
         assert self.plan is not None
         held = {
@@ -192,8 +191,7 @@ class Top(QueuePolicy):
                 best, chosen = rank, (members, jobs)
         if chosen is None:
             due = [self._launch_ns[model] for model in held if (model, 0) in at]
-            self.wake_ns = min(due, default=self.wake_ns)
-            return None
+            return wait(min(due)) if due else None
         members, jobs = chosen
         for index, job in jobs.items():
             if members[index][1] == 0:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heimdall.coordinator.coordinator import Coordinator
-from heimdall.coordinator.jobs import NO_JOB
 from heimdall.errors import ConfigError
 from heimdall.runtime.loop import Observer
 from heimdall.runtime.telemetry.jobs import Outcome, Progress
@@ -23,6 +22,7 @@ from heimdall.simulator.agenda import Agenda
 from heimdall.simulator.cores import noise_source
 from heimdall.vocabulary.enums import ChunkMode
 from heimdall.vocabulary.events import (
+    NO_JOB,
     Action,
     ChunkFinished,
     DnnMoved,

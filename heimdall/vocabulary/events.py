@@ -311,10 +311,13 @@ class Finish:
     exit: str = ""  # the variant of its network that ran, where that has early exits
 
 
+NO_JOB = -1
+
+
 @dataclass(frozen=True, slots=True)
 class Drop:
     """The job ends without a result. ``again``: what was asked for is run anew, by another job.
-    ``job`` is -1 for a request that was refused before it became one."""
+    ``job`` is ``NO_JOB`` for a request that was refused before it became one."""
 
     job: int
     dnn: str

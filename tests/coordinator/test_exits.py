@@ -15,7 +15,7 @@ from heimdall.coordinator.replay import record, replay
 from heimdall.coordinator.states import CoordinationError
 from heimdall.errors import ConfigError
 from heimdall.schedulers import Assignment, Choice, Scheduler
-from heimdall.schedulers.queue import QueuePolicy
+from heimdall.schedulers.base import FreeRanges
 from heimdall.vocabulary.events import Finish, RunChunk, RunFallback
 from heimdall.vocabulary.plans import Exit
 from heimdall.vocabulary.processors import GPU
@@ -39,12 +39,12 @@ class Fickle(Scheduler):
         self._rng = random.Random(seed)
 
     def select(self, view, now_ns):
-        job = self._rng.choice(view.jobs)
+        job = self._rng.choice(view.ready)
         variant, end_op = any_variant(self._rng, job)
         return Choice((Assignment(job.id, end_op, job.processor, variant),), "a whim")
 
 
-class FickleQueue(QueuePolicy):
+class FickleQueue(FreeRanges):
     """The same, with one queue; a chunk may be asked for that would cross a head."""
 
     name = "fickle-queue"
@@ -55,7 +55,7 @@ class FickleQueue(QueuePolicy):
     def select(self, view, now_ns):
         if GPU not in view.idle:
             return None
-        job = self._rng.choice(view.queue)
+        job = self._rng.choice(view.ready)
         variant, end_op = any_variant(self._rng, job)
         if self._rng.random() < 0.3:
             end_op = job.costs[job.stage].ops
@@ -143,14 +143,14 @@ class Wants(FickleQueue):
     def select(self, view, now_ns):
         if GPU not in view.idle:
             return None
-        job = view.queue[0]
-        return Choice((Assignment(job.id, 99, GPU, self.variant),), "wanted")
+        job = view.ready[0]
+        return Choice((Assignment(job.id, job.costs[0].ops, GPU, self.variant),), "wanted")
 
 
 def test_an_exit_that_is_passed_cannot_be_taken(sim):
     class Late(Wants):
         def select(self, view, now_ns):
-            self.variant = "exit1" if view.queue[0].passed_op > 3 else "full"
+            self.variant = "exit1" if view.ready[0].passed_op > 3 else "full"
             return super().select(view, now_ns)
 
     world = sim.world([sim.plan("a", with_exits(sim, [(3, 1), (1, 1)], 3))], scheduler=Late(""))
@@ -163,7 +163,7 @@ def test_an_exit_can_be_taken_where_its_head_begins(sim):
 
     class AtTheHead(Wants):
         def select(self, view, now_ns):
-            self.variant = "exit1" if view.queue[0].passed_op == 3 else ""
+            self.variant = "exit1" if view.ready[0].passed_op == 3 else ""
             return super().select(view, now_ns)
 
     plan = sim.plan("a", with_exits(sim, [(3, 1)], 3))
@@ -189,7 +189,7 @@ def test_what_is_left_is_said_of_the_variant_that_a_job_is(sim):
 
     class Looks(Fickle):
         def select(self, view, now_ns):
-            (job,) = view.jobs
+            (job,) = view.ready
             seen.append((job.passed_op, job.variant, job.remaining_ns // sim.ms))
             end = job.costs[0].run_end[job.next_op]
             return Choice((Assignment(job.id, end, GPU, ""),), "as it is")

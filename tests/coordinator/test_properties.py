@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from heimdall.coordinator.codec import to_dict
 from heimdall.schedulers import SCHEDULERS
-from heimdall.schedulers.queue import QueuePolicy
 from heimdall.vocabulary.events import Drop, Finish, FrameRendered, Prepare, RunChunk
 from heimdall.vocabulary.processors import GPU
 
@@ -18,7 +17,7 @@ QUICK = settings(
 )  # fmt: skip
 # Those that promise everybody a share. Policies with one queue of requests do not: SPLIT's serves
 # short networks first, and long ones when there is time.
-FAIR = [name for name in sorted(SCHEDULERS) if not issubclass(SCHEDULERS[name], QueuePolicy)]
+FAIR = [name for name in sorted(SCHEDULERS) if SCHEDULERS[name].binds]
 
 
 @st.composite

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heimdall.coordinator import Coordinator
-from heimdall.schedulers.base import Assignment, Choice
-from heimdall.schedulers.queue import QueuePolicy
+from heimdall.schedulers.base import Assignment, Choice, FreeRanges
 from heimdall.vocabulary.events import (
     ChunkFinished,
     InferenceRequested,
@@ -19,7 +18,7 @@ from heimdall.vocabulary.processors import CPU, GPU, usual
 MS = 1_000_000
 
 
-class Watching(QueuePolicy):
+class Watching(FreeRanges):
     """Op by op, on the GPU; keeps what it was told each time."""
 
     name = "watching"
@@ -31,7 +30,7 @@ class Watching(QueuePolicy):
         self.told.append(dict(view.handoff_ns))
         if GPU not in view.idle:
             return None
-        job = view.queue[0]
+        job = view.ready[0]
         return Choice((Assignment(job.id, job.next_op + 1, GPU),), "op by op")
 
 

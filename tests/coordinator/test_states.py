@@ -9,7 +9,7 @@ import pytest
 import heimdall.coordinator
 from heimdall.coordinator.dnn import Dnn
 from heimdall.coordinator.job import Job
-from heimdall.coordinator.states import TABLE, CoordinationError, State
+from heimdall.coordinator.states import TABLE, CoordinationError, PutBack, State
 from heimdall.vocabulary.events import (
     ChunkFinished,
     DnnBuilt,
@@ -17,7 +17,6 @@ from heimdall.vocabulary.events import (
     Drop,
     FallbackFinished,
     Finish,
-    InferenceRequested,
     InputReady,
     JobFailed,
     Prepare,
@@ -29,7 +28,7 @@ from heimdall.vocabulary.events import (
 
 EVENTS = (
     InputReady, RunChunk, ChunkFinished, RunFallback, FallbackFinished, Prepare, Finish,
-    JobFailed, ProcessorLost, DnnRemoved, DnnBuilt, Drop, InferenceRequested, RunTogether,
+    JobFailed, ProcessorLost, DnnRemoved, DnnBuilt, Drop, PutBack, RunTogether,
 )  # fmt: skip
 
 LIFE: dict[tuple[str, type], str] = {
@@ -47,7 +46,7 @@ LIFE: dict[tuple[str, type], str] = {
     **{(s, DnnRemoved): "dropped" for s in ("preparing", "ready", "running", "fallback")},
     **{(s, DnnBuilt): "dropped" for s in ("preparing", "ready", "running", "fallback")},
     **{(s, Drop): "dropped" for s in ("preparing", "ready", "running", "fallback")},
-    ("running", InferenceRequested): "ready",
+    ("running", PutBack): "ready",
     **{("dropped", late): "dropped" for late in (InputReady, ChunkFinished, FallbackFinished)},
 }
 
@@ -62,7 +61,6 @@ def job(sim):
         priority=plan.priority,
         utility=plan.utility,
         constraint_ns=plan.constraint_ns,
-        costs=owner.costs,
         arrival_ns=0,
         owner=owner,
         stage_costs=owner.costs[0],

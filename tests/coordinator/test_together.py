@@ -11,8 +11,7 @@ from heimdall.coordinator.codec import from_dict, to_dict
 from heimdall.coordinator.replay import record, replay
 from heimdall.coordinator.states import CoordinationError
 from heimdall.errors import ConfigError
-from heimdall.schedulers.base import Assignment, Choice
-from heimdall.schedulers.queue import QueuePolicy
+from heimdall.schedulers.base import Assignment, Choice, FreeRanges, wait
 from heimdall.vocabulary.events import (
     ChunkFinished,
     Finish,
@@ -39,7 +38,7 @@ def plan(name, ops=4):
     return DnnPlan(name, (stage,), 100 * MS, continuous=False, queued=True)
 
 
-class Pairs(QueuePolicy):
+class Pairs(FreeRanges):
     """The next two ops of every job that waits, at the same time; ``due_ns``: not before then."""
 
     name = "pairs"
@@ -52,14 +51,13 @@ class Pairs(QueuePolicy):
 
     def select(self, view, now_ns):
         if now_ns < self.due_ns:
-            self.wake_ns = self.due_ns
-            return None
+            return wait(self.due_ns)
         if GPU not in view.idle:
             return None
         return Choice(
             tuple(
                 Assignment(job.id, job.next_op + 1 + stage, GPU, group=index + 1, stage=stage)
-                for index, job in enumerate(view.queue)
+                for index, job in enumerate(view.ready)
                 for stage in range(self.stages)
             ),
             "in pairs",
@@ -218,7 +216,8 @@ class Chosen(Pairs):
         self.assignments = assignments
 
     def select(self, view, now_ns):
-        return Choice(self.assignments, "a bug") if super().select(view, now_ns) else None
+        usual = super().select(view, now_ns)
+        return Choice(self.assignments, "a bug") if usual and usual.assignments else usual
 
 
 @pytest.mark.parametrize(

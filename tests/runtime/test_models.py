@@ -16,20 +16,19 @@ from heimdall import App, RequestError, RunSummary, Session
 from heimdall.engine.null import NullEngine
 from heimdall.errors import AppError, ConfigError, HeimdallError, ModelError
 from heimdall.runtime import prober
-from heimdall.schedulers.base import Assignment, Choice
-from heimdall.schedulers.queue import QueuePolicy
+from heimdall.schedulers.base import Assignment, Choice, FreeRanges
 
 NODES = 8
 
 
-class Everywhere(QueuePolicy):
+class Everywhere(FreeRanges):
     """Two units of each job at a time, each on another processor than the last."""
 
     name = "everywhere"
 
     def select(self, view, now_ns):
         idle, chosen = list(view.idle), []
-        for job in view.queue:
+        for job in view.ready:
             if not idle:
                 break
             processor = next((each for each in idle if each != job.processor), idle[0])
@@ -39,7 +38,7 @@ class Everywhere(QueuePolicy):
         return Choice(tuple(chosen), "turns") if chosen else None
 
 
-class Never(QueuePolicy):
+class Never(FreeRanges):
     """Nothing runs; what waits is hopeless once there are three."""
 
     name = "never"

@@ -22,8 +22,7 @@ from heimdall.runtime.requests import Answer
 from heimdall.runtime.runs import Result
 from heimdall.runtime.telemetry.trace import read_recording
 from heimdall.runtime.together import chunks_of
-from heimdall.schedulers.base import Assignment, Choice
-from heimdall.schedulers.queue import QueuePolicy
+from heimdall.schedulers.base import Assignment, Choice, FreeRanges
 from heimdall.vocabulary.events import (
     ChunkFinished,
     Drop,
@@ -198,7 +197,7 @@ def test_an_engine_has_lanes_only_for_a_policy_that_groups():
     assert found.for_groups().gpu is found.gpu  # it has no plans of memory
 
 
-class Grouped(QueuePolicy):
+class Grouped(FreeRanges):
     """The branches of one waiting job after the other: a stage for all of them, then the next."""
 
     name = "grouped"
@@ -210,7 +209,7 @@ class Grouped(QueuePolicy):
         return {"stages": len(self.stages)}
 
     def select(self, view, now_ns):
-        ready = [job for job in view.queue if job.next_op == 0]
+        ready = [job for job in view.ready if job.next_op == 0]
         if not ready or view.idle.count(GPU) < 2:
             return None
         chosen = [

@@ -8,10 +8,10 @@ import pytest
 
 from heimdall.schedulers import JobView, View, utility_for
 from heimdall.schedulers.expected import StageCosts
-from heimdall.schedulers.queue import QueueView
 from heimdall.schedulers.utility import content_terms
 from heimdall.vocabulary.plans import StagePlan, Utility
 from heimdall.vocabulary.processors import GPU
+from tests.views import Still, still_view
 
 MS = 1_000_000
 NOW_MS = 5_000
@@ -42,11 +42,9 @@ def make_job(
         constraint_ns=int(constraint_ms * MS),
         costs=(),
         arrival_ns=enqueued_ns,
-        enqueued=True,
         enqueued_ns=enqueued_ns,
         deadline_ns=enqueued_ns + int(constraint_ms * MS),
         next_op=2,
-        end_op=7,
         remaining_ns=int(remaining_ms * MS),
         other_ns=int(other_ms * MS),
         gaps=gaps,
@@ -56,16 +54,10 @@ def make_job(
 
 
 def make_view(*jobs: JobView, left_ms: float = 27, interval_ms: float = 33) -> View:
-    """A gap with ``left_ms`` left."""
-    return View(
-        processor=GPU,
-        trigger="gap opened",
-        jobs=jobs,
-        in_flight=jobs,
-        away=(),
-        gap_end_ns=int((NOW_MS + left_ms) * MS),
-        interval_ns=int(interval_ms * MS),
-    )
+    """A gap with ``left_ms`` left, in which ops up to the seventh fit."""
+    still = Still({GPU: NOW_MS * MS})
+    interval_ns, end_ns = int(interval_ms * MS), int((NOW_MS + left_ms) * MS)
+    return View(jobs, (GPU,), interval_ns, end_ns, "gap opened", True, {}, still)
 
 
 @pytest.fixture(scope="session")
@@ -103,7 +95,6 @@ def make_request(
         constraint_ns=slo_ns,
         costs=(costs,),
         arrival_ns=at_ns,
-        enqueued=True,
         enqueued_ns=at_ns,
         deadline_ns=at_ns + slo_ns,
         next_op=next_op,
@@ -115,10 +106,10 @@ def make_queue_view(
     *jobs: JobView,
     idle: tuple[str, ...] = ("cpu", "npu"),
     free_ns: dict[str, int] | None = None,
-) -> QueueView:
+) -> View:
     """These jobs wait, and these lanes are idle."""
     free_ns = free_ns or dict.fromkeys(idle, 0)
-    return QueueView(jobs, (), tuple(free_ns), idle, free_ns, 33_000_000)
+    return still_view(jobs, idle, free_ns)
 
 
 @pytest.fixture(scope="session")

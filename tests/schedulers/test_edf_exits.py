@@ -13,8 +13,8 @@ from heimdall.schedulers import create
 from heimdall.schedulers.base import JobView
 from heimdall.schedulers.edf_exits import EdfExits
 from heimdall.schedulers.expected import StageCosts
-from heimdall.schedulers.queue import QueueView
 from heimdall.vocabulary.plans import Exit, StagePlan, Utility
+from tests.views import still_view
 
 HEAD = 1
 
@@ -52,7 +52,6 @@ def job(id, costs, deadline_ns, *, priority="normal", passed_op=0, variant="", e
         constraint_ns=deadline_ns,
         costs=(costs,),
         arrival_ns=0,
-        enqueued=True,
         deadline_ns=deadline_ns,
         passed_op=passed_op,
         next_op=ways[variant].next_op[passed_op] if ways else passed_op,
@@ -72,7 +71,7 @@ def queued(policy, *jobs):
 
 
 def select(policy, queue, now_ns=0):
-    return policy.select(QueueView(queue, (), ("gpu",), ("gpu",), {"gpu": now_ns}, 33), now_ns)
+    return policy.select(still_view(queue, ("gpu",), {"gpu": now_ns}), now_ns)
 
 
 def chosen(policy, *jobs, now_ns=0):
@@ -111,7 +110,7 @@ def test_what_chunks_take_on_their_way_counts(nets):
         policy, only = EdfExits(), job(1, nets.cheap, 40)
         queue = queued(policy, only)
         gpu = ("gpu",)
-        policy.select(QueueView(queue, (), gpu, gpu, {"gpu": 0}, 33, {"gpu": handoff_ns}), 0)
+        policy.select(still_view(queue, gpu, {"gpu": 0}, {"gpu": handoff_ns}), 0)
         assert (policy.variant(only) or "full") == variant
 
 

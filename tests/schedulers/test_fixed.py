@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from heimdall.schedulers.fixed import Fixed
+from tests.views import still_view
 
 
 def chosen(policy, view, now_ns=0):
@@ -21,8 +22,7 @@ def test_a_network_runs_one_request_at_a_time(queues):
     one, other = queues.request(1, costs, dnn="net"), queues.request(2, costs, dnn="net")
     view = queues.view(one, other, idle=("cpu", "cpu"))
     assert chosen(Fixed(), view) == [(1, "cpu", 1)]
-    view = queues.view(other, idle=("cpu",))
-    view.running = [one]
+    view = still_view([other], ("cpu",), {"cpu": 0}, running=[one])
     assert chosen(Fixed(), view) == []
 
 

@@ -25,7 +25,7 @@ def test_who_is_first(queues, name, first):
 def test_who_has_begun_is_not_interrupted(queues, name):
     policy, costs = create(name), queues.costs({"gpu": (2, 2)})
     begun, urgent = queues.request(1, costs, 900, next_op=1), queues.request(2, costs, 100)
-    begun.executed_ns = 2
+    begun = begun._replace(executed_ns=2)
     (assignment,) = policy.select(queues.view(urgent, begun, idle=("gpu",)), 0).assignments
     assert assignment.job == 1
 
@@ -48,8 +48,7 @@ def test_rt_mdl_goes_by_the_ranks_and_variants_that_it_was_given(queues):
     policy = RtMdl({"a": 7, "b": 3}, {"b": "exit1"})
     queue: list = []
     for id, dnn in enumerate("ab"):
-        job = queues.request(id, costs, dnn=dnn)
-        job.variants = ("exit1", "full")
+        job = queues.request(id, costs, dnn=dnn)._replace(variants=("exit1", "full"))
         queue.insert(policy.place(job, queue, 0), job)
     (assignment,) = policy.select(queues.view(*queue, idle=("gpu",)), 0).assignments
     assert (assignment.job, assignment.variant) == (1, "exit1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ def ask(queues):
         job = queues.request(
             id, queues.costs({"gpu": blocks}), dnn=dnn, next_op=len(blocks) - left, at_ns=at_ns
         )
-        return replace(job, remaining_ns=sum(blocks[len(blocks) - left :]))
+        return job._replace(remaining_ns=sum(blocks[len(blocks) - left :]))
 
     return make
 
@@ -52,7 +51,7 @@ def test_its_own_type_is_never_overtaken(ask):
 def test_who_is_almost_done_is_not_overtaken(ask):
     """30 of the newcomer's 100 over its own 100, against 100 over the neighbour's 300."""
     long = (100, 100, 100)
-    assert placed(ask(9, 100), [replace(ask(1, *long, left=1), remaining_ns=30)]) == 1
+    assert placed(ask(9, 100), [ask(1, *long, left=1)._replace(remaining_ns=30)]) == 1
     assert placed(ask(9, 100), [ask(1, *long, left=1)]) == 0
 
 

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from heimdall.schedulers import create
 from heimdall.schedulers.expected import StageCosts
 from heimdall.vocabulary.plans import StagePlan
+from tests.views import Still
 
 MS = 1_000_000
 
@@ -30,14 +29,14 @@ def scheduler(request):
 
 def view_with_one_away(moment, *, away_ms: float, op_ms: float, urgent: bool = True):
     """``ready`` could run ops 2-7 while ``style`` is at a fallback op of ``away_ms``."""
-    ready = moment.job("ready", age_ms=10)
-    ready.costs = (costs([op_ms] * 7),)
+    ready = moment.job("ready", age_ms=10)._replace(costs=(costs([op_ms] * 7),))
     style = moment.job("style", age_ms=60, constraint_ms=100 if urgent else 5000, remaining_ms=9)
-    if not urgent:
-        style.enqueued_ns = ready.enqueued_ns + 5 * MS
-    style.costs = (costs([1, 1, away_ms, 1], fallback=(2,)),)
-    style.back_ns = moment.now_ns + int(away_ms * MS)
-    return replace(moment.view(ready), in_flight=(ready, style), away=(style,))
+    style = style._replace(
+        costs=(costs([1, 1, away_ms, 1], fallback=(2,)),),
+        back_ns=moment.now_ns + int(away_ms * MS),
+        enqueued_ns=style.enqueued_ns if urgent else ready.enqueued_ns + 5 * MS,
+    )
+    return moment.view(ready)._replace(lookup=Still({}, off=(style,)))
 
 
 def test_what_runs_while_an_urgent_job_is_on_the_cpu_ends_when_that_returns(moment, scheduler):
@@ -66,6 +65,6 @@ def test_the_longer_an_urgent_job_is_overdue_the_longer_others_may_run(moment, s
 def test_a_job_that_is_not_urgent_is_not_waited_for(moment, scheduler):
     view = view_with_one_away(moment, away_ms=1, op_ms=2, urgent=False)
     if scheduler.name == "max-min":  # it would be the worst off: give it more utility
-        view.in_flight[1].bonus = 1e9
+        view.lookup.off = (view.away[0]._replace(bonus=1e9),)
     choice = scheduler.select(view, moment.now_ns)
     assert [each.end_op for each in choice.assignments] == [7]

@@ -9,7 +9,7 @@ def served(policy, queues, jobs):
     chosen = policy.select(queues.view(*waiting, idle=("gpu",)), 0).assignments[0]
     job = next(job for job in jobs if job.id == chosen.job)
     assert chosen.end_op == job.next_op + 1  # a block is one op here
-    job.next_op = chosen.end_op
+    jobs[jobs.index(job)] = job._replace(next_op=chosen.end_op)
     return job.id
 
 

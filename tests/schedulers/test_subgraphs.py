@@ -159,8 +159,7 @@ def test_a_request_that_cannot_be_in_time_even_alone_is_dropped(
     queues, deadline_ns, request_id, dropped
 ):
     model = queues.costs({"cpu": (12,), "npu": (5,)})
-    late = queues.request(1, model, deadline_ns)
-    late.request = request_id
+    late = queues.request(1, model, deadline_ns)._replace(request=request_id)
     assert bool(Idle().hopeless(late, 0)) is dropped
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from heimdall.errors import ConfigError
 from heimdall.schedulers.expected import StageCosts
-from heimdall.schedulers.queue import QueueView
 from heimdall.schedulers.top import Task, Top, plan_of
 from heimdall.vocabulary.plans import StagePlan
+from tests.views import still_view
 
 MS = 1_000_000
 TASK = Task(("a", "b"), (2, 1), most_blocks=2, samples=2, threshold=4.0)
@@ -49,7 +49,7 @@ def view(queues):
             queues.request(id, costs[name], dnn=name, next_op=op)
             for id, (name, op) in enumerate(jobs)
         ]
-        return QueueView(made, running, ["gpu"], ["gpu", "gpu"], {"gpu": 0}, 1)
+        return still_view(made, ["gpu", "gpu"], {"gpu": 0}, running=running)
 
     return make
 
@@ -89,7 +89,7 @@ def test_those_of_which_most_have_input_come_first(view):
 def test_who_has_waited_long_is_not_starved_by_smaller_combined_blocks(view):
     policy, _ = top([*AT_ONCE, 0.1, 0.9, 0.2])
     moment = view(("b", 0), ("a", 1))  # half of two blocks has input, and one of one
-    moment.queue[1].arrival_ns = 9 * MS
+    moment.ready[1] = moment.ready[1]._replace(arrival_ns=9 * MS)
     assert policy.select(moment, 10 * MS).assignments[0].job == 0
 
 
@@ -107,8 +107,8 @@ def test_queues_are_drawn_from_at_their_intervals(view):
     policy, _ = top([0.5, 0.0, 0.1, 0.5, 0.9])
     interval_ns = round(1e9 * 0.001**0.5)
     assert policy.select(view(("a", 0)), 7).assignments[0].job == 0
-    assert policy.select(view(("a", 0)), 7 + interval_ns - 1) is None
-    assert policy.wake_ns == 7 + interval_ns
+    waits = policy.select(view(("a", 0)), 7 + interval_ns - 1)
+    assert (waits.assignments, waits.wake_ns) == ((), 7 + interval_ns)
     assert policy.select(view(("a", 0)), 7 + interval_ns) is not None
 
 

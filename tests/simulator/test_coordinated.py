@@ -9,8 +9,7 @@ import pytest
 from heimdall.bench.settings import EventProcess
 from heimdall.bench.systems import parse_system
 from heimdall.runtime.telemetry.trace import Tracer
-from heimdall.schedulers.base import Assignment, Choice
-from heimdall.schedulers.queue import QueuePolicy
+from heimdall.schedulers.base import Assignment, Choice, FreeRanges
 from heimdall.simulator.coordinated import CoordinatedRun
 from heimdall.vocabulary.processors import CPU
 
@@ -112,11 +111,11 @@ def test_the_timeline_holds_frames_and_chunks_that_do_not_overlap(machine, dnn):
 
 
 def test_a_policy_of_queues_serves_an_app_in_its_gaps(machine, dnn):
-    class Oldest(QueuePolicy):
+    class Oldest(FreeRanges):
         name = "oldest"
 
         def select(self, view, now_ns):
-            job, processor = view.queue[0], view.idle[0]
+            job, processor = view.ready[0], view.idle[0]
             end = job.costs[job.stage].block_end(job.next_op)
             if job.costs[job.stage].on_ns(processor, job.next_op, end) is None:
                 return None  # a part of a network, on the CPU

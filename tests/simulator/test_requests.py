@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heimdall.errors import ConfigError, HeimdallError
-from heimdall.schedulers.base import Assignment, Choice
-from heimdall.schedulers.queue import QueuePolicy
+from heimdall.schedulers.base import Assignment, Choice, FreeRanges
 from heimdall.simulator.requests import RequestRun, SimulatedModel
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
 from heimdall.vocabulary.processors import CPU, GPU, Processor, usual
@@ -16,14 +15,14 @@ from heimdall.vocabulary.processors import CPU, GPU, Processor, usual
 MS = 1_000_000
 
 
-class Oldest(QueuePolicy):
+class Oldest(FreeRanges):
     """First come first served, each range on the first idle processor that supports it."""
 
     name = "oldest"
 
     def select(self, view, now_ns):
         chosen, idle = [], list(view.idle)
-        for job in view.queue:
+        for job in view.ready:
             costs = job.costs[job.stage]
             end = costs.block_end(job.next_op)
             for processor in idle:
@@ -198,7 +197,7 @@ class Wrong(Oldest):
     name = "wrong"
 
     def select(self, view, now_ns):
-        return Choice((Assignment(view.queue[0].id, 2, "abacus"),), "why not")
+        return Choice((Assignment(view.ready[0].id, 2, "abacus"),), "why not")
 
 
 def test_a_policy_that_chooses_what_cannot_be():
@@ -215,7 +214,7 @@ class AllTogether(Oldest):
         if not view.idle:
             return None
         return Choice(
-            tuple(Assignment(job.id, 2, group=index) for index, job in enumerate(view.queue, 1)),
+            tuple(Assignment(job.id, 2, group=index) for index, job in enumerate(view.ready, 1)),
             "all",
         )
 

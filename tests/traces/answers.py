@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from heimdall.bench.scenario import load_scenario, scenario_names
 from heimdall.bench.systems import parse_system, queue_names
@@ -38,6 +39,7 @@ def answers(scenario: str, system: str, seed: int, seconds: float) -> str:
     def observe(*step) -> None:
         steps.update(json.dumps(record(*step)).encode())
 
+    experiment: Any
     try:
         experiment = prepare_any(scenario, None, system, seconds=seconds)
         run = experiment.begin_with(experiment.policy, seed, [observe])

@@ -1,0 +1,150 @@
+"""Who wants a DNN's inferences: when a job of it begins, and what becomes of one that fails."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from heimdall.coordinator.dnn import MAX_FAILED_RUNS, Dnn
+from heimdall.coordinator.states import FALLBACK, RUNNING
+from heimdall.vocabulary.events import (
+    NO_JOB,
+    Action,
+    DnnBuilt,
+    Drop,
+    InferenceRequested,
+    JobFailed,
+    ProcessorLost,
+)
+
+if TYPE_CHECKING:
+    from heimdall.coordinator.job import Job
+    from heimdall.coordinator.jobs import Jobs
+
+_NOT_TO_BLAME = frozenset({ProcessorLost, DnnBuilt})  # what these end is asked for anew
+
+
+class Client(ABC):
+    """``newest``: its jobs are about the newest frame, so one that is lost, or gets old, is not
+    worth as much as the next one."""
+
+    newest: bool
+
+    def __init__(self, dnn: Dnn, jobs: Jobs) -> None:
+        self._dnn, self._jobs = dnn, jobs
+
+    @abstractmethod
+    def ask(self, event: InferenceRequested, now_ns: int, out: list[Action]) -> None:
+        """An inference is asked for."""
+
+    @abstractmethod
+    def since_ns(self, job: Job, now_ns: int) -> int:
+        """When the time began in which a job, whose first input is ready, has to end."""
+
+    @abstractmethod
+    def failed(self, job: Job, error: str, now_ns: int, out: list[Action]) -> None:
+        """A job failed, which ends it."""
+
+    def begin(self, now_ns: int, out: list[Action]) -> None:  # noqa: B027 - not all do by themselves
+        """Let the next job begin, if one is due."""
+
+    def admitted(self, job: Job, now_ns: int) -> None:  # noqa: B027
+        """One has begun."""
+
+    def again(self, event: type) -> bool:
+        """Whether what was asked of a job that ``event`` ends is asked for anew."""
+        return False
+
+    def ended(self, now_ns: int, out: list[Action]) -> None:  # noqa: B027
+        """A job has ended."""
+
+
+class FrameSource(Client):
+    """An app's frames: one job at a time, on the newest, back to back where the DNN is continuous,
+    else when it is asked for."""
+
+    newest = True
+
+    def ask(self, event: InferenceRequested, now_ns: int, out: list[Action]) -> None:
+        if not self._dnn.plan.continuous:  # a continuous one runs again anyway
+            self._dnn.pending = min(self._dnn.pending + 1, self._jobs.most_pending)
+            self.begin(now_ns, out)
+
+    def since_ns(self, job: Job, now_ns: int) -> int:
+        return now_ns
+
+    def begin(self, now_ns: int, out: list[Action]) -> None:
+        """Now, or when its rate cap (or a failure) allows."""
+        dnn, jobs = self._dnn, self._jobs
+        wanted = dnn.pending > 0 or (dnn.plan.continuous and jobs.started)
+        if dnn.job is not None or not wanted:
+            return
+        if not jobs.placement.runs_on(dnn):
+            if dnn.pending and jobs.placement.runs_nowhere(dnn):
+                self._refuse(now_ns, out)
+            return
+        due_ns = jobs.resting.get(dnn.name, 0)
+        if dnn.last_prepare_ns is not None:
+            due_ns = max(due_ns, dnn.last_prepare_ns + dnn.plan.min_interval_ns)
+        if due_ns > now_ns:
+            jobs.rest(dnn, due_ns)
+            return
+        jobs.admit(dnn, now_ns, out)
+
+    def _refuse(self, now_ns: int, out: list[Action]) -> None:
+        """Drop what is asked of a DNN that runs nowhere: whoever waits for it must hear of it."""
+        requests, self._dnn.pending = self._dnn.pending, 0
+        for _ in range(requests):
+            job = self._jobs.admit(self._dnn, now_ns, out)
+            self._jobs.drop(job, JobFailed, "runs on no processor", now_ns, out)
+
+    def admitted(self, job: Job, now_ns: int) -> None:
+        dnn = self._dnn
+        dnn.pending = max(dnn.pending - 1, 0)
+        dnn.job, dnn.last_prepare_ns = job, now_ns
+        self._jobs.resting.pop(dnn.name, None)
+
+    def failed(self, job: Job, error: str, now_ns: int, out: list[Action]) -> None:
+        dnn, ran = self._dnn, job.state in (RUNNING, FALLBACK)
+        self._jobs.rest(dnn, dnn.failed(now_ns, self._jobs.interval_ns, ran=ran))
+        self._jobs.drop(job, JobFailed, error, now_ns, out)
+        if dnn.failed_runs == MAX_FAILED_RUNS:
+            dnn.failed_runs = 0
+            self._jobs.placement.unfit(dnn, job.processor, now_ns, out)
+
+    def again(self, event: type) -> bool:
+        again = event in _NOT_TO_BLAME
+        if again and not self._dnn.plan.continuous:
+            self._dnn.pending = max(self._dnn.pending, 1)
+        return again
+
+    def ended(self, now_ns: int, out: list[Action]) -> None:
+        self._dnn.job = None
+        if self._jobs.knows(self._dnn):
+            self.begin(now_ns, out)
+
+
+class Requests(Client):
+    """Requests with inputs of their own: each is a job, and whoever sent it waits for that one."""
+
+    newest = False
+
+    def ask(self, event: InferenceRequested, now_ns: int, out: list[Action]) -> None:
+        """Admit it, or refuse it: too many wait, or nothing can run it."""
+        dnn, jobs = self._dnn, self._jobs
+        waiting = sum(job.owner is dnn and not job.chunks for job in jobs.in_flight.values())
+        if waiting >= jobs.most_waiting:
+            why = f"{waiting} requests of {dnn.name} wait already"
+        elif why := jobs.placement.why_nowhere(dnn):
+            pass
+        else:
+            jobs.admit(dnn, now_ns, out, event)
+            return
+        out.append(Drop(NO_JOB, dnn.name, why, request=event.request))
+
+    def since_ns(self, job: Job, now_ns: int) -> int:
+        return job.arrival_ns
+
+    def failed(self, job: Job, error: str, now_ns: int, out: list[Action]) -> None:
+        self._dnn.failures += 1
+        self._jobs.drop(job, JobFailed, error, now_ns, out)
