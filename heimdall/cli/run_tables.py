@@ -57,6 +57,10 @@ def _windows(over: Figures) -> str:
     return extremes(fps.get("min"), fps.get("max"))
 
 
+def _missed(dnn: Figures) -> str:
+    return percent(dnn["miss_rate"]["mean"] if "miss_rate" in dnn else None)
+
+
 def _longest_of_all(dnn: Figures) -> str:
     longest = dnn.get("latency_ms", {}).get("max")
     return number(longest and longest["most"])
@@ -73,69 +77,47 @@ _VIOLATED: Columns = [
 ]
 _OVER_4X, _OVER_SLO = _VIOLATED[1][1], _VIOLATED[-1][1]
 
-# Of systems side by side, what a line says of one that draws, and of one that is asked.
+_TIMES: Columns = ((">mean ms", _MEAN), (">p99", _P99))
+_A_SECOND: Columns = ((">a second", achieved),)
+_EXITS: Columns = (("exits", _exits), (">preempted", _PREEMPTED))
+
+# Of systems side by side, what a line says of one that draws.
 _OF_FRAMES: Columns = (
-    (">fps", _FPS),
-    (">windows of 1/3 s", _windows),
+    *((">fps", _FPS), (">windows of 1/3 s", _windows)),
     (">interval p99 ms", _mean("frame_interval_ms", "p99")),
     (">picture old ms", _mean("picture_age_ms", "p50")),
     (">late %", _mean("late_rate", scale=100)),
     (">gaps used %", _mean("gap_utilization", digits=0, scale=100)),
-    (">GPU busy s", _mean("gpu", "busy_ms", scale=1e-3)),
-    (">CPU core s", _mean("cpu_core_s")),
-    (">GPU not useful", _not_useful),
-    (">power W", _mean("power_w")),
+    *((">GPU busy s", _mean("gpu", "busy_ms", scale=1e-3)), (">CPU core s", _mean("cpu_core_s"))),
+    *((">GPU not useful", _not_useful), (">power W", _mean("power_w"))),
 )
+# ... and the lines of each DNN, and of each model that is asked for.
 _DNN_FIGURES: Columns = (
-    ("mean ms", _MEAN),
-    ("p99 ms", _P99),
-    ("longest ms", _MAX),
-    ("missed %", _MISSED),
-    ("utility", _mean("utility", digits=2)),
-    ("a second", achieved),
+    *(("mean ms", _MEAN), ("p99 ms", _P99), ("longest ms", _MAX), ("missed %", _MISSED)),
+    *(("utility", _mean("utility", digits=2)), ("a second", achieved)),
 )
 _MODEL_FIGURES: Columns = (
-    ("mean ms", _MEAN),
-    ("p99 ms", _P99),
-    ("jitter ms", _JITTER),
-    ("over 4x %", _OVER_4X),
-    ("over SLO %", _OVER_SLO),
-    ("dropped", _DROPPED),
+    *(("mean ms", _MEAN), ("p99 ms", _P99), ("jitter ms", _JITTER)),
+    *(("over 4x %", _OVER_4X), ("over SLO %", _OVER_SLO), ("dropped", _DROPPED)),
 )
 _EXIT_FIGURES: Columns = (("accuracy %", _ACCURACY), ("exits", _exits), ("preempted", _PREEMPTED))
 # What a line says of a DNN after one run, and after many; and of a model that is asked for.
 _DNN_OF_ONE: Columns = (
-    (">inferences", _mean("inferences", digits=0)),
-    (">a second", achieved),
-    (">mean ms", _MEAN),
-    (">p99", _P99),
+    *((">inferences", _mean("inferences", digits=0)), *_A_SECOND, *_TIMES),
     (">end to end", _mean("end_to_end_ms", "mean")),
-    (">GPU", _mean("gpu", digits=0)),
-    (">CPU", _mean("cpu", digits=0)),
+    *((">GPU", _mean("gpu", digits=0)), (">CPU", _mean("cpu", digits=0))),
     (">chunks", lambda dnn: str(dnn["chunks"]["mean"] or 0)),
     (">fallback ops", _mean("fallback_ops", digits=0)),
-    (">missed", _mean("deadline_misses", digits=0)),
-    (">%", lambda dnn: percent(dnn["miss_rate"]["mean"] if "miss_rate" in dnn else None)),
+    *((">missed", _mean("deadline_misses", digits=0)), (">%", _missed)),
 )
 _DNN_OF_MANY: Columns = (
-    (">a second", achieved),
-    (">mean ms", _MEAN),
-    (">p99", _P99),
-    (">longest", _MAX),
-    (">of all runs", _longest_of_all),
-    (">missed %", _MISSED),
-    (">GPU", _mean("gpu")),
-    (">CPU", _mean("cpu")),
+    *(*_A_SECOND, *_TIMES, (">longest", _MAX), (">of all runs", _longest_of_all)),
+    *((">missed %", _MISSED), (">GPU", _mean("gpu")), (">CPU", _mean("cpu"))),
 )
 _MODEL: Columns = (
-    (">alone ms", _mean("lone_ms")),
-    (">asked", _mean("submitted", digits=0)),
-    (">dropped", _DROPPED),
-    (">mean ms", _MEAN),
-    (">p50", _mean("latency_ms", "p50")),
-    (">p99", _P99),
-    (">longest", _MAX),
-    (">jitter ms", _JITTER),
+    *((">alone ms", _mean("lone_ms")), (">asked", _mean("submitted", digits=0))),
+    *((">dropped", _DROPPED), (">mean ms", _MEAN), (">p50", _mean("latency_ms", "p50"))),
+    *((">p99", _P99), (">longest", _MAX), (">jitter ms", _JITTER)),
 )
 
 
@@ -178,7 +160,7 @@ def _simulated(result: Figures, run: Figures) -> list[tuple[str, str]]:
 
 
 def _frames_of_one(run: Figures) -> list[tuple[str, str]]:
-    fps, interval, render = run["fps"], run["frame_interval_ms"], run["render_ms"]
+    interval, render = run["frame_interval_ms"], run["render_ms"]
     device, age = run["device"], run["picture_age_ms"]
     said = [
         ("app", f"{run['app']} on {run['source']}"),
@@ -186,9 +168,7 @@ def _frames_of_one(run: Figures) -> list[tuple[str, str]]:
         ("scheduler", f"{run['scheduler']}, {run.get('mode', 'elastic')}"),
         (
             "frames",
-            f"{run['frames']} in {run['seconds']:.1f} s:"
-            f" {number(fps['mean'], 2)} fps of {run['fps_target']:g}"
-            f" (windows of 1/3 s: {number(fps['min'])} to {number(fps['max'])}),"
+            f"{run['frames']} in {run['seconds']:.1f} s: {_rate(over_runs([run]), run)},"
             f" {run['late_frames']} late ({percent(run['late_rate'], 1)})",
         ),
         (
@@ -214,14 +194,14 @@ def _frames_of_one(run: Figures) -> list[tuple[str, str]]:
     return [*said, ("decisions", decided), ("memory", used)]
 
 
+def _rate(over: Figures, first: Figures) -> str:
+    return f"{_FPS(over)} fps of {first['fps_target']:g} (windows of 1/3 s: {_windows(over)})"
+
+
 def _frames_of_many(over: Figures, first: Figures) -> list[tuple[str, str]]:
-    interval = over.get("frame_interval_ms", {})
+    interval, late = over.get("frame_interval_ms", {}), mean(over.get("late_rate"), 2, 100)
     said = [
-        (
-            "frames",
-            f"{_FPS(over)} fps of {first['fps_target']:g} (windows of 1/3 s: {_windows(over)}),"
-            f" {mean(over.get('late_rate'), 2, 100)}% late",
-        ),
+        ("frames", f"{_rate(over, first)}, {late}% late"),
         ("interval", f"{mean(interval.get('p50'), 2)} ms p50, {mean(interval.get('p99'), 2)} p99"),
     ]
     if "gap_utilization" in over:
@@ -267,7 +247,7 @@ def _networks(over: Figures, of_dnn: Columns) -> Parts:
     if models := over.get("requests"):
         exits = _with_exits([over])
         totals = [*_VIOLATED, *([(">accuracy %", _ACCURACY)] if exits else [])]
-        more = [("exits", _exits), (">preempted", _PREEMPTED)] if exits else []
+        more = _EXITS if exits else ()
         columns = [*_MODEL, *totals, *more]
         rows = [[name, *(cell(model) for _, cell in columns)] for name, model in models.items()]
         rows.append(["all", *[""] * len(_MODEL), *(cell(over) for _, cell in totals)])
