@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
+from heimdall.system.faults import Faults
 from heimdall.vocabulary.events import (
     Action,
     DnnAdded,
@@ -37,6 +38,7 @@ class Bystander:
     decisions = 0
 
     def __init__(self, plans: Sequence[DnnPlan] = ()) -> None:
+        self.faults = Faults()
         self._plans = {plan.name: plan for plan in plans}
         self._last: dict[str, Finish] = {}
         self._counts = dict.fromkeys(self._plans, 0)

@@ -24,6 +24,7 @@ from heimdall.coordinator.jobs import Jobs
 from heimdall.coordinator.placement import Placement
 from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
 from heimdall.coordinator.states import CoordinationError
+from heimdall.coordinator.supervised import Supervised
 from heimdall.coordinator.timing import Chunks, Ranges
 from heimdall.errors import ConfigError, unknown
 from heimdall.schedulers import create, name_of
@@ -35,6 +36,7 @@ from heimdall.schedulers.base import (
     Scheduler,
 )
 from heimdall.schedulers.utility import content_terms
+from heimdall.system.faults import Faults
 from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Name, RenderPriority
 from heimdall.vocabulary.events import (
     Action,
@@ -56,6 +58,7 @@ from heimdall.vocabulary.events import (
     RenderingStopped,
     RenderStarted,
     SceneChanged,
+    SlowDecision,
 )
 from heimdall.vocabulary.plans import DnnPlan
 from heimdall.vocabulary.processors import CPU, GPU, Processor, check, usual
@@ -77,7 +80,8 @@ class Coordinator:
     "replace": one, and the job may begin anew (see ``freshness``). Of a queued DNN every request
     becomes a job, with "queue(n)" unless n wait already. Raises ConfigError for anything else.
 
-    ``decisions``: how often the scheduler has been asked.
+    ``decisions``: how often the scheduler has been asked. ``faults``: what it did wrong; then
+    another policy answered in its place (see ``supervised``).
     """
 
     keeps_gaps = True
@@ -127,8 +131,8 @@ class Coordinator:
             raise ConfigError(f"two DNNs have the same name: {[p.name for p in self._plans]}")
         self._policy = scheduler
         self.scheduler = scheduler if isinstance(scheduler, Scheduler) else create(scheduler)
-        self._observed = type(self.scheduler).observe is not Scheduler.observe
         self.decisions = 0
+        self.faults = Faults()
         self._interval_ns = frame_interval_ns
         self._mode, self._content, self._admission = mode, content, admission
         self._equal = render_priority == RenderPriority.EQUAL
@@ -174,6 +178,7 @@ class Coordinator:
             DnnBuilt: self._built,
             DnnAdjusted: self._adjusted,
             SceneChanged: self._scene_changed,
+            SlowDecision: self._slow_decision,
         }
 
     # -- the outside -----------------------------------------------------------------------
@@ -186,8 +191,7 @@ class Coordinator:
         if handler is None:
             raise TypeError(f"not an event: {event!r}")
         trigger = handler(event, now_ns, actions)
-        if self._observed:
-            self.scheduler.observe(event)
+        self._supervised.observe(event)
         if now_ns >= self._jobs.rest_until_ns or now_ns >= self._placement.next_step_ns:
             self._timers(now_ns, actions)
         if self._freshness is not None:
@@ -437,6 +441,10 @@ class Coordinator:
     def _scene_changed(self, event: SceneChanged, now_ns: int, out: list[Action]) -> str:
         return ""  # where an inference may be replaced, ``review`` hears of it
 
+    def _slow_decision(self, event: SlowDecision, now_ns: int, out: list[Action]) -> str:
+        self._supervised.was_slow(event.took_ns, self.decisions)
+        return ""
+
     def _renew(self, before: DnnPlan, plan: DnnPlan) -> None:
         self._plans = tuple(plan if each is before else each for each in self._plans)
 
@@ -463,7 +471,6 @@ class Coordinator:
             raise ConfigError(f"{len(costs)} networks need a partition each: {event}")
         back = event.scheduler == name_of(self._policy)
         self.scheduler = create(self._policy if back else event.scheduler)
-        self._observed = type(self.scheduler).observe is not Scheduler.observe
         if event.mode != self._mode:
             self._mode = event.mode
             self._chunking = CHUNKINGS[event.mode](DEFAULT_MARGIN_NS[event.mode])
@@ -475,12 +482,13 @@ class Coordinator:
         return ""
 
     def _new_dispatcher(self) -> Dispatcher:
+        self._supervised = Supervised(self.scheduler, self.faults)
         binds = self._placement.binds = self.scheduler.binds
         renderer = next((each.id for each in self._processors if each.renders), "")
         renderer, kind = (GPU, Chunks) if binds else (renderer, Ranges)
         self._timing = kind(self._gap, self._chunking, renderer, equal=self._equal)
         return Dispatcher(
-            self.scheduler,
+            self._supervised,
             self._jobs,
             self._placement,
             self._timing,

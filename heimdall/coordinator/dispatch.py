@@ -23,6 +23,7 @@ from heimdall.coordinator.states import (
     CoordinationError,
     State,
 )
+from heimdall.coordinator.supervised import Supervised
 from heimdall.coordinator.timing import Timing
 from heimdall.schedulers.base import (
     FALLBACK_ENDED,
@@ -44,6 +45,8 @@ _WORTH_NS = 2_000_000  # what a more urgent job must save: cutting has a price t
 # A range of a job that starts: (job, the variant to go on as, start, end, processor, expected ns).
 # It has to wait where its end is its start.
 _Start = tuple[Job, str, int, int, str, int]
+_Launch = tuple[RunTogether, dict[int, Job]]
+_Checked = tuple[Choice, Sequence[_Start], _Launch | None]
 
 
 class _Lookup:
@@ -79,7 +82,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        policy: Scheduler,
+        supervised: Supervised,
         jobs: Jobs,
         placement: Placement,
         timing: Timing,
@@ -88,7 +91,8 @@ class Dispatcher:
         *,
         interval_ns: int,
     ) -> None:
-        self._policy, self._jobs, self._placement = policy, jobs, placement
+        self._supervised, self._jobs, self._placement = supervised, jobs, placement
+        policy = supervised.policy
         self.timing, self._gap, self._interval_ns = timing, gap, interval_ns
         self._lanes = [(each.id, each.lanes) for each in processors]
         own = policy.processors
@@ -149,17 +153,11 @@ class Dispatcher:
             queue.insert(self._place(job, now_ns), job)
 
     def _place(self, job: Job, now_ns: int) -> int:
-        index = self._policy.place(job.seen, [each.seen for each in self._queue], now_ns)
-        if not 0 <= index <= len(self._queue):
-            raise CoordinationError(
-                f"scheduler {self._policy.name!r} placed job {job.id} at {index} in a queue "
-                f"of {len(self._queue)}"
-            )
-        return index
+        return self._supervised.place(job.seen, [each.seen for each in self._queue], now_ns)
 
     def _drop_hopeless(self, now_ns: int, out: list[Action]) -> None:
         for job in self._queue:
-            if job.state is READY and (reason := self._policy.hopeless(job.seen, now_ns)):
+            if job.state is READY and (reason := self._supervised.hopeless(job.seen, now_ns)):
                 self._jobs.drop(job, Drop, reason, now_ns, out)
 
     def _account(self, ready: list[Job], now_ns: int) -> None:
@@ -227,9 +225,15 @@ class Dispatcher:
         if not asks:
             return 0
         self.timing.look(now_ns)
-        choice = self._policy.select(self._view(ready, idle, trigger, now_ns), now_ns)
-        if choice is not None:
-            self._apply(choice, idle, now_ns, out)
+        view = self._view(ready, idle, trigger, now_ns)
+
+        def checked(policy: Scheduler) -> _Checked | None:
+            choice = policy.select(view, now_ns)
+            return None if choice is None else self._checked(choice, idle, now_ns)
+
+        found = self._supervised.decide(checked)
+        if found is not None:
+            self._apply(found, now_ns, out)
         return 1
 
     def _view(self, ready: list[Job], idle: list[str], trigger: str, now_ns: int) -> View:
@@ -294,7 +298,9 @@ class Dispatcher:
             return
         left_ns = gap.next_ns(now_ns) - free_ns
         for job in ready:
-            if job.bound not in ("", renderer) or not self._policy.preempts(job.seen, busy.seen):
+            if job.bound not in ("", renderer) or not self._supervised.preempts(
+                job.seen, busy.seen
+            ):
                 continue
             if self.timing.fits(job.stage_costs, job.next_op, left_ns):
                 chunk.yields = True
@@ -303,34 +309,37 @@ class Dispatcher:
 
     # -- choices: checked as a whole, then applied as a whole ----------------------------------
 
-    def _apply(self, choice: Choice, idle: Sequence[str], now_ns: int, out: list[Action]) -> None:
-        """Raises CoordinationError for a choice that cannot be, and changes nothing then."""
+    def _checked(self, choice: Choice, idle: Sequence[str], now_ns: int) -> _Checked:
+        """Raises CoordinationError for a choice that cannot be. Nothing is changed here."""
+        if choice.wake_ns <= now_ns:  # it would be asked again and again
+            raise CoordinationError("wants to be woken at a time that has passed")
         if choice.together:
-            launch = self._launch_of(choice, idle, now_ns)
-            self.wake_ns = choice.wake_ns
-            if launch is not None:
-                self._start_together(launch, choice.reason, now_ns, out)
-            return
-        starts = self._starts_of(choice, idle)
+            return choice, (), self._launch_of(choice, idle, now_ns)
+        return choice, self._starts_of(choice, idle), None
+
+    def _apply(self, checked: _Checked, now_ns: int, out: list[Action]) -> None:
+        choice, starts, launch = checked
         self.wake_ns = choice.wake_ns
         for start in starts:
             self._start(start, choice.reason, now_ns, out)
+        if launch is not None:
+            self._start_together(launch, choice.reason, now_ns, out)
 
     def _starts_of(self, choice: Choice, idle: Sequence[str]) -> list[_Start]:
         chosen = choice.assignments
         if len(chosen) == 1:  # nearly always: a decision is made of what little it does
-            return [self._checked(chosen[0], self._ready(chosen[0]), idle)]
+            return [self._start_of(chosen[0], self._ready(chosen[0]), idle)]
         lanes, jobs, starts = list(idle), set[int](), []
         for each in chosen:
             job = self._ready(each)
             if job.id in jobs:
                 raise self._wrong(each, "twice")
             jobs.add(job.id)
-            starts.append(self._checked(each, job, lanes))
+            starts.append(self._start_of(each, job, lanes))
             lanes.remove(each.processor)
         return starts
 
-    def _checked(self, chosen: Assignment, job: Job, lanes: Sequence[str]) -> _Start:
+    def _start_of(self, chosen: Assignment, job: Job, lanes: Sequence[str]) -> _Start:
         """The range that was chosen, shortened to what fits. ``lanes``: those that are left."""
         processor, costs, timing = chosen.processor, job.stage_costs, self.timing
         variant, end = chosen.variant, chosen.end_op
@@ -363,7 +372,7 @@ class Dispatcher:
         return job
 
     def _wrong(self, chosen: Assignment, why: str) -> CoordinationError:
-        return CoordinationError(f"scheduler {self._policy.name!r} chose job {chosen.job}, {why}")
+        return CoordinationError(f"chose job {chosen.job}, {why}")
 
     def _run(
         self, job: Job, end_op: int, processor: str, reason: str, now_ns: int, out: list[Action]
@@ -406,9 +415,7 @@ class Dispatcher:
             job.processor = processor
             job.show()
 
-    def _launch_of(
-        self, choice: Choice, idle: Sequence[str], now_ns: int
-    ) -> tuple[RunTogether, dict[int, Job]] | None:
+    def _launch_of(self, choice: Choice, idle: Sequence[str], now_ns: int) -> _Launch | None:
         """What runs together, on one processor. None where it has to wait for a gap that has room
         for it, if one ever has."""
         chosen = [(each, self._ready(each)) for each in choice.assignments]
@@ -429,7 +436,7 @@ class Dispatcher:
 
     def _start_together(
         self,
-        launch: tuple[RunTogether, dict[int, Job]],
+        launch: _Launch,
         reason: str,
         now_ns: int,
         out: list[Action],

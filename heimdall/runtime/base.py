@@ -292,6 +292,7 @@ class BaseRun:
         """What failed on the way, in words."""
         names = [*self._names, *(self._desk.names if self._desk else ())]
         found = [*self._station.executor.errors_of(names), *self._callbacks.errors]
+        found += self._station.coordinator.faults.messages
         found += self._kept.errors if self._kept else []
         if self._setup.source.error:
             found.append(self._setup.source.error)

@@ -161,6 +161,7 @@ class LiveRun(BaseRun):
         board.deliver()
         self._react()
         failed = self._station.executor.message_of(self._names)
+        failed = failed or self._station.coordinator.faults.newest
         message = self._callbacks.message or failed or self._outputs.message or self._first.message
         self._display.refresh(self._clock(), self._first.tell() or self._reason, message)
 

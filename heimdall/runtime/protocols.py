@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from heimdall.coordinator.snapshot import Snapshot
 from heimdall.runtime.deployment import Deployment
 from heimdall.runtime.runs import Newest, Renew
+from heimdall.system.faults import Faults
 from heimdall.vocabulary.events import Action, Event
 
 
@@ -20,6 +21,7 @@ class Coordinates(Protocol):
 
     keeps_gaps: bool  # whether anybody knows of gaps, and how well they are used
     decisions: int  # how often a scheduler has been asked
+    faults: Faults  # what it did wrong
 
     def receive(self, event: Event, now_ns: int) -> list[Action]:
         """Tell what happened; get what to do."""

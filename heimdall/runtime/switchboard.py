@@ -28,7 +28,12 @@ from heimdall.vocabulary.events import (
     JobFailed,
     Prepare,
     RunTogether,
+    SlowDecision,
 )
+
+# A hundred times what one takes, and longer than what a frame has to spare: the policy is at fault,
+# or the machine stood still.
+SLOW_DECISION_NS = 5_000_000
 
 
 class Inbox(queue.SimpleQueue):  # of Message
@@ -116,12 +121,14 @@ class Switchboard:
         coordinator = self.coordinator
         decisions, began_ns = coordinator.decisions, self.clock()
         actions = coordinator.receive(event, now_ns)
-        if coordinator.decisions != decisions:
-            took_ns = self.clock() - began_ns
-            for client in self._clients:
-                client.decided(took_ns)
+        took_ns = self.clock() - began_ns
         for observe in self.observers:
             observe(now_ns, event, actions)
+        if coordinator.decisions != decisions:
+            for client in self._clients:
+                client.decided(took_ns)
+            if took_ns > SLOW_DECISION_NS:
+                actions = [*actions, *self.receive(SlowDecision(took_ns), self.clock())]
         return actions
 
     def wake(self, now_ns: int) -> list[Action]:
@@ -160,14 +167,13 @@ class Switchboard:
         """Handle what workers report until then, never past it. Without ``results`` those wait for
         the frame to be presented: what an app does with one may take a while."""
         while True:
-            now_ns = self.clock()
+            now_ns, until_ns = self.clock(), deadline_ns - SPIN_NS
+            if now_ns >= until_ns:  # first: whatever wants to be woken all the time
+                break
             wake_ns = self.coordinator.next_wakeup_ns()
             if wake_ns is not None and wake_ns <= now_ns:
                 self._carry_out(self.wake(now_ns))
                 continue
-            until_ns = deadline_ns - SPIN_NS
-            if now_ns >= until_ns:
-                break
             if wake_ns is not None:
                 until_ns = min(until_ns, wake_ns)
             try:

@@ -138,6 +138,10 @@ class CoordinatedRun(SimulatedRun):
     def config(self) -> dict[str, Any]:
         return self.coordinator.config()
 
+    @property
+    def errors(self) -> list[str]:
+        return self.coordinator.faults.messages
+
     def on_gpu(self, name: str, start_ns: int, end_ns: int, **details: object) -> None:
         super().on_gpu(name, start_ns, end_ns, **details)
         self._loop.worked(end_ns - start_ns)

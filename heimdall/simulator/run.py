@@ -122,6 +122,11 @@ class SimulatedRun:
         """The coordinator's configuration, for a trace; empty where there is none."""
         return {}
 
+    @property
+    def errors(self) -> list[str]:
+        """What the policy did wrong, where there is one."""
+        return []
+
     def on_gpu(self, name: str, start_ns: int, end_ns: int, **details: object) -> None:
         """The GPU works for a DNN, or draws."""
         self._gpu_total_ns += end_ns - start_ns

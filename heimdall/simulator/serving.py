@@ -276,7 +276,7 @@ class RequestExperiment:
             "throughput_hz": throughput_hz(outcomes, seconds),
             "processors": processor_figures(run.busy_ns, lanes, seconds),
             **({"frames": traffic.frame_figures()} if traffic.frames_ns else {}),
-            "errors": [],
+            "errors": run.coordinator.faults.messages,
         }
 
 

@@ -250,6 +250,6 @@ def summary(run: SimulatedRun, scenario: Scenario, system: System) -> dict[str, 
         "gpu": {**figures["gpu"], "busy_ms": round(run.gpu_busy_ns / 1e6, 1)},
         "cpu_core_s": round(run.cpu_core_s, 3),
         **({"windows": run.windows.summary()} if machine.throttle is not None else {}),
-        "errors": [],
+        "errors": run.errors,
         "outputs": {},
     }

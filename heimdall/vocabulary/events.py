@@ -163,6 +163,13 @@ class DnnAdjusted:
     rate_hz: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SlowDecision:
+    """The last decision took so long that frames may have waited for it."""
+
+    took_ns: int
+
+
 Event = (
     FrameRendered
     | RenderStarted
@@ -181,6 +188,7 @@ Event = (
     | DnnRemoved
     | DnnBuilt
     | DnnAdjusted
+    | SlowDecision
 )
 
 

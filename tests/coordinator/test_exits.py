@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from heimdall.coordinator import codec
 from heimdall.coordinator.replay import record, replay
-from heimdall.coordinator.states import CoordinationError
 from heimdall.errors import ConfigError
 from heimdall.schedulers import Assignment, Choice, Scheduler
 from heimdall.schedulers.base import FreeRanges
@@ -154,8 +153,8 @@ def test_an_exit_that_is_passed_cannot_be_taken(sim):
             return super().select(view, now_ns)
 
     world = sim.world([sim.plan("a", with_exits(sim, [(3, 1), (1, 1)], 3))], scheduler=Late(""))
-    with pytest.raises(CoordinationError, match="'exit1', which it cannot become"):
-        world.run(1.0)
+    world.run(1.0)
+    assert "'exit1', which it cannot become" in world.coordinator.faults.messages[0]
 
 
 def test_an_exit_can_be_taken_where_its_head_begins(sim):
@@ -174,8 +173,8 @@ def test_an_exit_can_be_taken_where_its_head_begins(sim):
 def test_a_variant_that_is_not_there_is_an_error_that_names_it(sim):
     plan = sim.plan("a", with_exits(sim, [(3, 1)], 3))
     world = sim.world([plan], scheduler=Wants("exit7"))
-    with pytest.raises(CoordinationError, match="'exit7', which it cannot become"):
-        world.run(1.0)
+    world.run(1.0)
+    assert "'exit7', which it cannot become" in world.coordinator.faults.messages[0]
 
 
 def test_exits_that_cannot_be_are_a_clear_error(sim):

@@ -1,0 +1,162 @@
+"""A policy's fault costs neither a frame nor a job, and is told of."""
+
+from __future__ import annotations
+
+import pytest
+
+from heimdall.coordinator.replay import record, replay
+from heimdall.coordinator.supervised import MOST_IN_A_ROW
+from heimdall.schedulers.base import Assignment, Choice, FreeRanges, Scheduler, wait
+from heimdall.schedulers.max_min import MaxMin
+from heimdall.vocabulary.events import Finish, Prepare, RunChunk, SlowDecision
+
+
+class Faulty(MaxMin):
+    """At fault in one way, as often as it is told to be."""
+
+    name = "faulty"
+
+    def __init__(self, way, times=10**9):
+        self.way, self.times = way, times
+
+    def config(self):
+        return {"way": self.way}
+
+    def _due(self, way):
+        due = self.way == way and self.times > 0
+        self.times -= due
+        return due
+
+    def select(self, view, now_ns):
+        choice = super().select(view, now_ns)
+        if self._due("raises"):
+            raise ValueError("no idea")
+        if self._due("says what is no choice"):
+            return "that one"
+        if self._due("wakes in the past"):
+            return wait(now_ns)
+        if choice and self._due("chooses a second job that is not there"):
+            return Choice((*choice.assignments, Assignment(10**6, 1)), "both")
+        if choice and self._due("chooses one twice"):
+            return Choice(choice.assignments * 2, "twice")
+        if choice and self._due("goes too far"):
+            return Choice((Assignment(choice.assignments[0].job, 10**6),), "far")
+        return choice
+
+    def place(self, job, queue, now_ns):
+        if self._due("places outside of the queue"):
+            return len(queue) + 1
+        return super().place(job, queue, now_ns)
+
+    def hopeless(self, job, now_ns):
+        if self._due("raises about hope"):
+            raise KeyError(job.id)
+        return ""
+
+    def preempts(self, job, running):
+        if self._due("raises about preemption"):
+            raise OSError("nothing there")
+        return super().preempts(job, running)
+
+    def observe(self, event):
+        if self._due("raises when it hears of an event"):
+            raise RuntimeError("deaf")
+
+
+WAYS = (
+    "raises",
+    "says what is no choice",
+    "wakes in the past",
+    "chooses a second job that is not there",
+    "chooses one twice",
+    "goes too far",
+    "places outside of the queue",
+    "raises about hope",
+    "raises about preemption",
+    "raises when it hears of an event",
+)
+
+
+def play(sim, policy, seconds=1.0):
+    plans = [sim.plan("a", sim.stage([4] * 9), priority="low"), sim.plan("b", sim.stage([3]))]
+    return sim.world([*plans, sim.plan("c", sim.stage([2]), sim.stage([2]))], scheduler=policy).run(
+        seconds
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whatever_a_policy_does_wrong_all_networks_go_on_and_it_is_named(sim, way):
+    world = play(sim, Faulty(way), seconds=2.0)
+    sim.check(world)
+    for dnn in "abc":
+        assert len(world.finishes(dnn)) > 5, dnn
+    first, *_, last = world.coordinator.faults.messages
+    assert "scheduler 'faulty'" in first
+    assert "max-total decides from now on" in last
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_fault_now_and_then_leaves_the_policy_in_place(sim, way):
+    world = play(sim, Faulty(way, times=MOST_IN_A_ROW - 1))
+    assert "from now on" not in " ".join(world.coordinator.faults.messages)
+    assert world.actions(RunChunk)[-1].reason in ("lowest utility", "no other fits", "deadline")
+
+
+@pytest.mark.parametrize("way", WAYS[:6])
+def test_a_choice_that_cannot_be_changes_nothing(sim, way):
+    """Not even the answer to what has happened: the Finish and the Prepare are there."""
+    world = play(sim, Faulty(way))
+    ended = {action.job for action in world.actions(Finish)}
+    begun = {action.job for action in world.actions(Prepare)}
+    assert ended < begun
+    assert len(begun - ended) <= 3
+
+
+def test_a_policy_with_free_ranges_has_a_stand_in_of_its_kind(sim):
+    class Mute(FreeRanges):
+        name = "mute"
+
+        def select(self, view, now_ns):
+            raise ValueError("nothing to say")
+
+    world = play(sim, Mute())
+    assert len(world.finishes("b")) > 5
+    assert "fcfs decides from now on" in world.coordinator.faults.messages[-1]
+
+
+def test_a_policy_that_is_slow_again_and_again_is_replaced(sim):
+    world = play(sim, MaxMin())
+    for _ in range(MOST_IN_A_ROW):
+        assert not world.coordinator.faults.messages
+        world.tell(SlowDecision(20_000_000))
+    (fault,) = world.coordinator.faults.messages
+    assert "scheduler 'max-min': took 20 ms to decide, 5 times in a row" in fault
+
+
+def test_a_policy_that_is_slow_once_in_a_while_stays(sim):
+    world = sim.world([sim.plan("a", sim.stage([4]))], scheduler="max-min")
+    for _ in range(20):
+        world.run(0.2)  # many decisions in time
+        world.tell(SlowDecision(20_000_000))
+    assert not world.coordinator.faults.messages
+
+
+def test_a_run_with_faults_replays_identically(sim):
+    world = play(sim, Faulty("raises", times=7))
+    records = [record(*call) for call in world.log]
+    config = world.coordinator.config()
+    assert list(replay(config, records, Faulty("raises", times=7))) == []
+
+
+def test_a_stand_in_takes_no_part_in_a_policy_that_works(sim):
+    class Counting(Scheduler):
+        name = "counting"
+        asked = 0
+
+        def select(self, view, now_ns):
+            Counting.asked += 1
+            return MaxMin().select(view, now_ns)
+
+    world = play(sim, Counting())
+    assert world.coordinator.decisions == Counting.asked
+    assert not world.coordinator.faults.messages
