@@ -245,12 +245,9 @@ class Scenario(Table):
         event = self.models[chain[-1]].event
         if event is None or event.rate_hz is None:
             return 0.0
-        means = [sum(numbers) / len(numbers) for numbers in map(self.numbers, chain)]
+        numbers = [self.models[each].numbers for each in chain]
+        means = [sum(each) / len(each) for each in numbers]
         return event.rate_hz * math.prod(means)
-
-    def numbers(self, model: str) -> tuple[int, ...]:
-        """The numbers of requests that one time may make."""
-        return self.models[model].numbers
 
     def reference(self, model: str) -> str:
         """The network of a device's profile that a model stands for."""

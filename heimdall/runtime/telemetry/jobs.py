@@ -46,10 +46,6 @@ class Outcome:
         """From being submitted to its answer; None where there was none."""
         return None if self.finished_ns is None else self.finished_ns - self.submitted_ns
 
-    def violates(self, most_ns: float) -> bool:
-        """Whether it was dropped, or took longer."""
-        return self.latency_ns is None or self.latency_ns > most_ns
-
 
 class Progress:
     """What becomes of jobs beside their latency: which exits they take, and how often each is
@@ -122,19 +118,20 @@ class ModelFigures:
 
     def ended(self, request: Outcome) -> None:
         """Count a request."""
-        late = request.slo_ns is not None and request.violates(request.slo_ns)
-        self.with_slo += request.slo_ns is not None
+        latency_ns, slo_ns = request.latency_ns, request.slo_ns
+        late = slo_ns is not None and (latency_ns is None or latency_ns > slo_ns)
+        self.with_slo += slo_ns is not None
         self.deadline_misses += late
         self.preempted += request.preempted
         if request.accuracy is not None:
             self._accuracies.append(0.0 if late else request.accuracy)
-        if request.latency_ns is None:
+        if latency_ns is None:
             self.dropped += 1
             self.reasons[request.reason] += 1
             return
-        self._answered(request.latency_ns, request.exit)
-        if request.slo_ns is not None:
-            self._losses.append((request.latency_ns / request.slo_ns) ** 2)
+        self._answered(latency_ns, request.exit)
+        if slo_ns is not None:
+            self._losses.append((latency_ns / slo_ns) ** 2)
 
     def _answered(self, latency_ns: int, exit: str) -> None:
         self.latencies_ns.append(latency_ns)
