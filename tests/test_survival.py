@@ -108,8 +108,8 @@ def test_a_camera_may_go_and_come_back(app, monkeypatch, tmp_path, gone):
     picture = tmp_path / "last.png"
     summary = run_app(app, options(frames=60, screenshot=picture, overlay="off"))
     assert summary["frames"] == 60
-    assert summary["dnns"]["segment"]["inferences"] > 0
     if gone == 4:
+        assert summary["dnns"]["segment"]["inferences"] > 0
         assert summary["errors"] == []
         assert source.latest().image[0, 0, 0] == 200
     else:

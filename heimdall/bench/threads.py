@@ -24,6 +24,7 @@ from heimdall.system.priority import lower_priority
 from heimdall.vocabulary.events import Action, Finish, JobFailed, Prepare
 
 RETRY_S = 0.5  # after an inference that failed
+LOOK_S = 0.002  # so often a thread without a new picture looks for one
 LAST_S = 20.0  # for one that runs when it all ends
 
 
@@ -61,6 +62,7 @@ class DnnThread:
         self._asked = threading.Event()
         self._stopped = threading.Event()
         self._due_ns = 0
+        self._seen = -1  # the number of its last picture
         self._thread = threading.Thread(target=self._main, name=self._name, daemon=True)
         self._thread.start()
 
@@ -90,7 +92,9 @@ class DnnThread:
             self._due_ns = time.perf_counter_ns() + self._deployment.plan.min_interval_ns
             self._job, options = self._request
             try:
-                self._infer(self._newest(), options)
+                frame = self._newest()
+                self._seen = frame.sequence
+                self._infer(frame, options)
             except APP_FAILURES as error:
                 reason = f"inference failed: {say(error)}"
                 self._fault(self._name, f"{self._deployment.dnn.name}: {reason}", error)
@@ -101,9 +105,11 @@ class DnnThread:
 
     def _wait(self) -> bool:
         """Until the next inference; False at the end."""
-        if not self._asked.is_set() or time.perf_counter_ns() < self._due_ns:
+        if not self._asked.is_set() or time.perf_counter_ns() < self._due_ns or self._seen_it:
             self._rounds.leave()  # the next one may begin without this DNN
         self._asked.wait()
+        while self._seen_it and not self._stopped.wait(LOOK_S):
+            pass
         self._stopped.wait(max(0, self._due_ns - time.perf_counter_ns()) / 1e9)
         asked_ns = time.perf_counter_ns()
         self._rounds.enter()
@@ -112,6 +118,11 @@ class DnnThread:
             self._waited_ns = time.perf_counter_ns() - asked_ns
             self._asked.clear()
         return not self._stopped.is_set()
+
+    @property
+    def _seen_it(self) -> bool:
+        """Whether there is no newer picture, as in coordinated runs: none is inferred twice."""
+        return self._deployment.plan.continuous and self._newest().sequence == self._seen
 
     def _infer(self, frame: Frame, options: Mapping[str, Any]) -> None:
         """Latency counts as in coordinated runs, where the pool copies the first input to the GPU

@@ -45,6 +45,12 @@ class Client(ABC):
     def failed(self, job: Job, error: str, now_ns: int, out: list[Action]) -> None:
         """A job failed, which ends it."""
 
+    def arrived(self, frame: int, now_ns: int, out: list[Action]) -> None:  # noqa: B027
+        """There is a new frame."""
+
+    def took(self, frame: int | None) -> None:  # noqa: B027
+        """The job in flight is about that frame."""
+
     def begin(self, now_ns: int, out: list[Action]) -> None:  # noqa: B027 - not all do by themselves
         """Let the next job begin, if one is due."""
 
@@ -60,15 +66,34 @@ class Client(ABC):
 
 
 class FrameSource(Client):
-    """An app's frames: one job at a time, on the newest, back to back where the DNN is continuous,
-    else when it is asked for."""
+    """An app's frames: one job at a time, on the newest. Where the DNN is continuous, each that it
+    has not seen; else when it is asked for. ``repeats``: a continuous one runs back to back, on the
+    same frame again where there is no other."""
 
     newest = True
+    _arrived: int | None = None  # the newest frame's number
+    _seen: int | None = None  # that of the newest job; None: it was about another, or gave nothing
 
     def ask(self, event: InferenceRequested, now_ns: int, out: list[Action]) -> None:
-        if not self._dnn.plan.continuous:  # a continuous one runs again anyway
+        if not self._dnn.plan.continuous:
             self._dnn.pending = min(self._dnn.pending + 1, self._jobs.most_pending)
-            self.begin(now_ns, out)
+        elif event.replaces:  # the same frame, but with other options
+            self._seen = None
+        self.begin(now_ns, out)
+
+    def arrived(self, frame: int, now_ns: int, out: list[Action]) -> None:
+        self._arrived = frame
+        self.begin(now_ns, out)
+
+    def took(self, frame: int | None) -> None:
+        self._seen = frame
+
+    @property
+    def _wanted(self) -> bool:
+        if self._dnn.pending > 0:
+            return True
+        fresh = self._jobs.repeats or self._arrived != self._seen
+        return fresh and self._dnn.plan.continuous and self._jobs.started
 
     def since_ns(self, job: Job, now_ns: int) -> int:
         return now_ns
@@ -76,8 +101,7 @@ class FrameSource(Client):
     def begin(self, now_ns: int, out: list[Action]) -> None:
         """Now, or when its rate cap (or a failure) allows."""
         dnn, jobs = self._dnn, self._jobs
-        wanted = dnn.pending > 0 or (dnn.plan.continuous and jobs.started)
-        if dnn.job is not None or not wanted:
+        if dnn.job is not None or not self._wanted:
             return
         if not jobs.placement.runs_on(dnn):
             if dnn.pending and jobs.placement.runs_nowhere(dnn):
@@ -106,6 +130,7 @@ class FrameSource(Client):
 
     def failed(self, job: Job, error: str, now_ns: int, out: list[Action]) -> None:
         dnn, ran = self._dnn, job.state in (RUNNING, FALLBACK)
+        self._seen = None
         self._jobs.rest(dnn, dnn.failed(now_ns, self._jobs.interval_ns, ran=ran))
         self._jobs.drop(job, JobFailed, error, now_ns, out)
         if dnn.failed_runs == MAX_FAILED_RUNS:
@@ -114,6 +139,7 @@ class FrameSource(Client):
 
     def again(self, event: type) -> bool:
         again = event in _NOT_TO_BLAME
+        self._seen = None if again else self._seen
         if again and not self._dnn.plan.continuous:
             self._dnn.pending = max(self._dnn.pending, 1)
         return again

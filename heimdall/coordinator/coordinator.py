@@ -48,6 +48,7 @@ from heimdall.vocabulary.events import (
     DnnRemoved,
     Event,
     FallbackFinished,
+    FrameArrived,
     FrameRendered,
     InferenceRequested,
     InputReady,
@@ -78,7 +79,9 @@ class Coordinator:
     on a core of its own. ``processors``: all there are, where they are not one GPU and that CPU.
     ``admission``: "one-in-flight" remembers one request while a job runs, "queue(n)" n of them;
     "replace": one, and the job may begin anew (see ``freshness``). Of a queued DNN every request
-    becomes a job, with "queue(n)" unless n wait already. Raises ConfigError for anything else.
+    becomes a job, with "queue(n)" unless n wait already. ``repeats``: continuous DNNs run back to
+    back; else each frame that arrives (FrameArrived) is inferred once by each of them at most.
+    Raises ConfigError for anything else.
 
     ``decisions``: how often the scheduler has been asked. ``faults``: what it did wrong; then
     another policy answered in its place (see ``supervised``).
@@ -106,6 +109,7 @@ class Coordinator:
         admission: str = "one-in-flight",
         margin_ns: int | None = None,
         cpu_workers: int = 1,
+        repeats: bool = True,
         processors: Sequence[Processor | Mapping[str, Any]] | None = None,
     ) -> None:
         choices: tuple[tuple[str, str, type[Name]], ...] = (
@@ -154,6 +158,7 @@ class Coordinator:
             frame_interval_ns,
             self._processors,
             most_pending=admission_limit(admission),
+            repeats=repeats,
             most_waiting=inf if admission in _ONE_AT_A_TIME else admission_limit(admission),
         )
         self._freshness = (
@@ -177,6 +182,7 @@ class Coordinator:
             DnnRemoved: self._removed,
             DnnBuilt: self._built,
             DnnAdjusted: self._adjusted,
+            FrameArrived: self._frame_arrived,
             SceneChanged: self._scene_changed,
             SlowDecision: self._slow_decision,
         }
@@ -221,6 +227,7 @@ class Coordinator:
         listed = {"processors": [asdict(each) for each in self._processors]}
         return {
             **(listed if self._listed else {}),
+            **({} if self._jobs.repeats else {"repeats": False}),
             **({"policy": policy} if (policy := self.scheduler.config()) else {}),
             "dnns": [codec.to_dict(plan) for plan in self._plans],
             "scheduler": self.scheduler.name,
@@ -298,7 +305,7 @@ class Coordinator:
         dnn.learn_prepare(job.stage, now_ns - job.prepare_ns)
         if job.stage > 0:
             job.stage_costs.learn_tasks(event.tasks)
-        elif not self._enqueue(job, event.luminance_difference, now_ns):
+        elif not self._enqueue(job, event, now_ns):
             self._jobs.drop(job, ProcessorLost, f"{job.processor} lost", now_ns, out)
             return ""
         job.tasks, job.task = event.tasks, 0
@@ -309,13 +316,14 @@ class Coordinator:
             self._jobs.ready(job, now_ns, out)
         return JOB_ARRIVED
 
-    def _enqueue(self, job: Job, difference: float, now_ns: int) -> bool:
+    def _enqueue(self, job: Job, event: InputReady, now_ns: int) -> bool:
         """The first input of a job is ready: its time counts from here. Returns False where the
         processor that it has to run on is lost, and it is not worth waiting for another."""
         dnn = job.owner
         job.processor, job.bound = dnn.processor, self._placement.bound(dnn)
         job.last_op_ns = now_ns
-        beta, bonus = content_terms(self._content, job.utility, difference)
+        dnn.client.took(event.frame)
+        beta, bonus = content_terms(self._content, job.utility, event.luminance_difference)
         if job.enqueued_ns is not None:  # it has begun anew, and is as old and as urgent as it was
             job.beta, job.bonus = max(beta, job.beta), max(bonus, job.bonus)
         else:
@@ -436,6 +444,12 @@ class Coordinator:
         if self._freshness is not None:
             self._freshness.adjusted(dnn)
         self._jobs.adjusted(dnn, now_ns, out)
+        return ""
+
+    def _frame_arrived(self, event: FrameArrived, now_ns: int, out: list[Action]) -> str:
+        for name in event.dnns:
+            if name not in self._gone:
+                self._dnn(name).client.arrived(event.frame, now_ns, out)
         return ""
 
     def _scene_changed(self, event: SceneChanged, now_ns: int, out: list[Action]) -> str:

@@ -157,7 +157,9 @@ class Dispatcher:
 
     def _drop_hopeless(self, now_ns: int, out: list[Action]) -> None:
         for job in self._queue:
-            if job.state is READY and (reason := self._supervised.hopeless(job.seen, now_ns)):
+            if job.request is None or job.state is not READY:
+                continue  # an app's is on the newest frame there was
+            if reason := self._supervised.hopeless(job.seen, now_ns):
                 self._jobs.drop(job, Drop, reason, now_ns, out)
 
     def _account(self, ready: list[Job], now_ns: int) -> None:

@@ -47,8 +47,8 @@ class Jobs:
     ``capacity`` at most; ``handoff_ns``: what a chunk there takes beside its own time, from being
     handed out to being told of, smoothed; ``resting``: when the next job of a DNN may start, while
     its rate cap or a failure delays it. ``most_pending``: how many requests a DNN with one job at a
-    time remembers; ``most_waiting``: how many requests with inputs of their own may wait for their
-    first chunk."""
+    time remembers; ``repeats``: see ``FrameSource``; ``most_waiting``: how many requests with
+    inputs of their own may wait for their first chunk."""
 
     def __init__(
         self,
@@ -60,6 +60,7 @@ class Jobs:
         processors: Sequence[Processor],
         most_pending: int = 1,
         most_waiting: float = inf,
+        repeats: bool = True,
     ) -> None:
         self.in_flight: dict[int, Job] = {}
         self.changed: list[Job] = []
@@ -68,6 +69,7 @@ class Jobs:
         self._handoff_ns = dict.fromkeys(self.running, 0.0)
         self.handoff_ns: Mapping[str, float] = MappingProxyType(self._handoff_ns)
         self.most_pending, self.most_waiting = most_pending, most_waiting
+        self.repeats = repeats
         self.resting: dict[str, int] = {}
         self.rest_until_ns: float = inf  # none may start before
         self.started = False

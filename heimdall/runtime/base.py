@@ -31,6 +31,7 @@ from heimdall.vocabulary.events import (
     Action,
     Drop,
     Finish,
+    FrameArrived,
     InferenceRequested,
     Prepare,
     Reconfigured,
@@ -82,6 +83,8 @@ class BaseRun:
         self._waiting: list[_Waiting] = []
         self._asked: dict[str, int] = {}  # how often a DNN was asked for
         self._options_of: dict[str, Mapping[str, Any]] = {}  # the last time
+        self._told = -1  # the number of the frame that DNNs have been told of
+        self._results: dict[str, tuple[int, Any]] = {}  # the newest: of which frame, and itself
         self._jobs: dict[int, tuple[int, int]] = {}  # in flight: their frame, and that count
         self._reason = ""
         self._startup_s = 0.0
@@ -124,6 +127,14 @@ class BaseRun:
         """The frame that a job begins with, and the next picture shows."""
         self._frame = self._setup.source.latest() or self._frame
         return self._frame
+
+    def _tell_frame(self) -> Frame:
+        """Tell of a frame that the DNNs have not been told of; returns the newest."""
+        frame = self._newest()
+        if frame.sequence != self._told:
+            self._told = frame.sequence
+            self._board.tell(FrameArrived(tuple(self._names), frame.sequence))
+        return frame
 
     def _tell_scene(self) -> None:
         """Tell how much what the DNNs look at has changed since it was told."""
@@ -191,7 +202,8 @@ class BaseRun:
         name = self._names.inverse[dnn]
         self._asked[dnn] = self._asked.get(dnn, 0) + 1
         self._station.executor.ask(name, options)
-        before, self._options_of[dnn] = self._options_of.get(dnn, options), options
+        first = options if self._setup.deployments[dnn].dnn.on_event else {}
+        before, self._options_of[dnn] = self._options_of.get(dnn, first), options
         self._board.tell(InferenceRequested(name, replaces=not _same(before, options)))
         return self._asked[dnn]
 
@@ -199,6 +211,10 @@ class BaseRun:
         """The first result of a DNN on that frame or a later one, of that request or a later."""
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
+        known, value = self._results.get(dnn, (-1, None))
+        if known >= sequence and not request:  # no picture is inferred twice
+            future.set_result(value)
+            return future
         self._waiting.append(_Waiting(dnn, sequence, request, future))
         return future
 
@@ -245,6 +261,7 @@ class BaseRun:
         if self._kept is not None:
             self._kept.result(dnn, result.value, frame)
         self._app._keep(dnn, result.value, frame)
+        self._results[dnn] = frame.sequence, result.value
         self._callbacks.call(self._app.on_result, dnn, result.value, frame)
         if self._on_result is not None:
             self._callbacks.call(self._on_result, dnn, result.value, frame, name="on_result")

@@ -272,7 +272,8 @@ class Executor(SharedFallible):
             self._failed(action.job, action.dnn, "preprocess", error)
             return
         self._span(Lane.POOL, f"{action.dnn} preprocess", start_ns, stage=action.stage)
-        self._inbox.put(InputReady(action.job, tasks, difference))
+        frame = run.frame.sequence if action.stage == 0 else None
+        self._inbox.put(InputReady(action.job, tasks, difference, frame))
 
     def _run_fallback(self, action: RunFallback) -> None:
         start_ns = self._clock()

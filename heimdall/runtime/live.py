@@ -157,6 +157,7 @@ class LiveRun(BaseRun):
         self._follow_source(take_ns)
         until_ns = self._station.next_start_ns(loop, self._clock())
         board.do(lambda now_ns: loop.opened(now_ns, until_ns))
+        self._tell_frame()
         self._present(frame)
         board.deliver()
         self._react()
@@ -168,7 +169,7 @@ class LiveRun(BaseRun):
     def _load_newest(self) -> Frame:
         """Take the newest picture, and send it to the GPU."""
         began_ns = self._clock()
-        frame = self._newest()
+        frame = self._tell_frame()
         self._scene.load(frame.image, frame.sequence)
         self._loop.loaded(self._clock() - began_ns)
         return frame
@@ -286,10 +287,14 @@ class LiveRun(BaseRun):
         if now_ns - self._ready_ns > WARM_UP_LIMIT_S * 1e9:
             return True
         return len(self._figures.presented_ns) >= WARM_UP_FRAMES and all(
-            dnn.latencies_ns
+            dnn.latencies_ns or self._knows_newest(name)
             for name, dnn in self._figures.dnns.items()
             if not self._setup.deployments[name].dnn.on_event
         )
+
+    def _knows_newest(self, dnn: str) -> bool:
+        """Whether there is a result of the newest frame: while no other comes, there is no more."""
+        return self._results.get(dnn, (-1, None))[0] >= self._frame.sequence
 
     def _count_afresh(self, now_ns: int) -> None:
         self._figures.restart(now_ns)

@@ -93,6 +93,7 @@ class Coordinated:
             mode=self.mode,
             frame_interval_ns=interval_ns,
             cpu_workers=self._cpu_workers,
+            repeats=False,
             **self._rules,
         )
 

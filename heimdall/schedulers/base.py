@@ -230,7 +230,7 @@ class Scheduler(ABC):
         return index
 
     def hopeless(self, job: JobView, now_ns: int) -> str:
-        """Why a job that waits is to be dropped, "" to keep it. Default: none ever is."""
+        """Why a request that waits is to be dropped, "" to keep it. Default: none ever is."""
         return ""
 
     def preempts(self, job: JobView, running: JobView) -> bool:

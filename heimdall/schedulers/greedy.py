@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from heimdall.schedulers.base import Assignment, Choice, JobView, Scheduler, View
-from heimdall.schedulers.deadline import at_risk
+from heimdall.schedulers.deadline import HIGH, at_risk
 from heimdall.schedulers.returning import meanwhile
 from heimdall.schedulers.utility import BETAS
 
@@ -40,6 +40,13 @@ class Greedy(Scheduler):
             return Choice((Assignment(job.id, ends[job.id]),), "no other fits")
         job, reason = self._first(view, now_ns, fitting)
         return Choice((Assignment(job.id, ends[job.id]),), reason)
+
+    def hopeless(self, job: JobView, now_ns: int) -> str:
+        """A request that would be late even alone, and that nobody has called urgent: in overload
+        it would only make others late."""
+        if job.priority == HIGH or now_ns + job.remaining_ns + job.other_ns <= job.deadline_ns:
+            return ""
+        return "cannot be in time any more"
 
     def preempts(self, job: JobView, running: JobView) -> bool:
         return BETAS[job.priority] > BETAS[running.priority]

@@ -38,8 +38,6 @@ class RealTime(InOrder):
         return index
 
     def hopeless(self, job: JobView, now_ns: int) -> str:
-        if job.request is None:  # an app's: it is on the newest frame there was
-            return ""
         late = now_ns >= job.deadline_ns and job.priority != LOW
         return "its deadline has passed" if late else ""
 

@@ -310,8 +310,6 @@ class SubgraphPolicy(FreeRanges):
         return len(queue)
 
     def hopeless(self, job: JobView, now_ns: int) -> str:
-        if job.request is None:  # an app's: it is on the newest frame there was
-            return ""
         costs = job.costs[job.stage]
         rest = self._networks[costs][job.next_op]
         sequences = rest.sequences

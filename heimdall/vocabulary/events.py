@@ -37,6 +37,14 @@ class InferenceRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class FrameArrived:
+    """There is a new frame, the one of number ``frame``, for these DNNs."""
+
+    dnns: tuple[str, ...]
+    frame: int
+
+
+@dataclass(frozen=True, slots=True)
 class SceneChanged:
     """What these DNNs look at is not what it was when they were last told: C of Eq. 4, summed from
     picture to picture. Told where an inference may be replaced, before a frame starts."""
@@ -51,11 +59,13 @@ class InputReady:
 
     Zero tasks: the stage has nothing to do (no palm found) and the job ends.
     ``luminance_difference`` is C of Eq. 4 on 1080p pixels, computed in the pool (stage 0 only).
+    ``frame``: the number of the frame that the job is about, where it is about one (stage 0 only).
     """
 
     job: int
     tasks: int = 1
     luminance_difference: float = 0.0
+    frame: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +184,7 @@ Event = (
     FrameRendered
     | RenderStarted
     | InferenceRequested
+    | FrameArrived
     | SceneChanged
     | InputReady
     | ChunkFinished

@@ -14,7 +14,7 @@ import pytest
 from heimdall.app import DNN
 from heimdall.bench.inference import Session
 from heimdall.bench.systems import Admission
-from heimdall.bench.threads import Threads
+from heimdall.bench.threads import LOOK_S, Threads
 from heimdall.capture import Frame
 from heimdall.coordinator.bystander import InferenceEnded
 from heimdall.models.base import Network, Pipeline, Prepared
@@ -80,7 +80,8 @@ class Bench:
         # A scenario may say otherwise than the declaration; the plan is what counts.
         deployment.plan = dataclasses.replace(deployment.plan, continuous=continuous)
         self.threads = Threads(self.inbox, lambda deployment: [self.network], None, **options)
-        self.threads.add("face:2", deployment, lambda: FRAME, lambda value, frame: None)
+        self.frame = FRAME
+        self.threads.add("face:2", deployment, lambda: self.frame, lambda value, frame: None)
 
     def ask(self, job):
         self.threads.execute([Prepare(job, "face:2", 0)])
@@ -117,7 +118,17 @@ def test_an_inference_reports_the_job_that_was_asked_for(bench):
 def test_whether_it_goes_on_by_itself_is_what_its_plan_says(bench):
     b = bench(continuous=True)
     b.ask(0)
-    assert [type(b.next()) for _ in range(4)] == [InferenceEnded, Result] * 2
+    assert [type(b.next()) for _ in range(2)] == [InferenceEnded, Result]
+    b.frame = dataclasses.replace(FRAME, sequence=FRAME.sequence + 1)
+    assert [type(b.next()) for _ in range(2)] == [InferenceEnded, Result]
+
+
+def test_no_picture_is_inferred_twice(bench):
+    b = bench(continuous=True)
+    b.ask(0)
+    assert [type(b.next()) for _ in range(2)] == [InferenceEnded, Result]
+    with pytest.raises(queue.Empty):
+        b.inbox.get(timeout=20 * LOOK_S)
 
 
 def test_an_inference_that_fails_is_reported_to_whoever_waits(bench):

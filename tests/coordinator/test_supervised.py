@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from heimdall.coordinator.replay import record, replay
 from heimdall.coordinator.supervised import MOST_IN_A_ROW
 from heimdall.schedulers.base import Assignment, Choice, FreeRanges, Scheduler, wait
 from heimdall.schedulers.max_min import MaxMin
-from heimdall.vocabulary.events import Finish, Prepare, RunChunk, SlowDecision
+from heimdall.vocabulary.events import (
+    Drop,
+    Finish,
+    InferenceRequested,
+    Prepare,
+    RunChunk,
+    SlowDecision,
+)
 
 
 class Faulty(MaxMin):
@@ -71,7 +80,6 @@ WAYS = (
     "chooses one twice",
     "goes too far",
     "places outside of the queue",
-    "raises about hope",
     "raises about preemption",
     "raises when it hears of an event",
 )
@@ -110,6 +118,34 @@ def test_a_choice_that_cannot_be_changes_nothing(sim, way):
     begun = {action.job for action in world.actions(Prepare)}
     assert ended < begun
     assert len(begun - ended) <= 3
+
+
+def requested(sim, policy, slo_ms):
+    """A model that is asked for every 20 ms, and takes 36."""
+    plan = replace(sim.plan("r", sim.stage([4] * 9)), continuous=False, queued=True)
+    world = sim.world([plan], scheduler=policy, admission="all")
+    for number in range(40):
+        asked = InferenceRequested("r", number, int(slo_ms * sim.ms))
+        world.at(1 + 20 * number, asked)
+    return world.run(3.0)
+
+
+def test_a_policy_that_raises_about_hope_loses_no_request(sim):
+    world = requested(sim, Faulty("raises about hope"), slo_ms=100)
+    finished = len(world.finishes("r"))
+    assert finished + len(world.actions(Drop)) == 40  # those of the one that took its place
+    assert "hopeless: KeyError" in world.coordinator.faults.messages[0]
+
+
+@pytest.mark.parametrize("scheduler", ["max-total", "max-min"])
+def test_in_overload_requests_that_would_be_late_even_alone_are_dropped(sim, scheduler):
+    world = requested(sim, scheduler, slo_ms=150)
+    dropped = world.actions(Drop)
+    assert {each.reason for each in dropped} == {"cannot be in time any more"}
+    assert len(dropped) + len(world.finishes("r")) == 40
+    in_time = [each for each in world.finishes("r") if not each.missed]
+    assert len(in_time) > 10
+    assert not world.coordinator.faults.messages
 
 
 def test_a_policy_with_free_ranges_has_a_stand_in_of_its_kind(sim):

@@ -142,7 +142,7 @@ def test_a_changed_picture_is_told_with_how_much_it_changed(bench, luminance, le
 
 def test_a_job_of_two_stages_runs_chunk_by_chunk_to_its_result(bench):
     b = bench(OnnxRuntimeEngine(processor=GPU), forced=("Relu",))
-    assert b.do(Prepare(5, "twice", 0)) == InputReady(5, 1, 0.0)
+    assert b.do(Prepare(5, "twice", 0)) == InputReady(5, 1, 0.0, 1)
     assert isinstance(b.chunk(0, 1), ChunkFinished)
     assert isinstance(b.do(RunFallback(5, "twice", 0, 0, 1, 2)), FallbackFinished)
     assert b.do(Prepare(5, "twice", 1)) == InputReady(5, 2, 0.0)
@@ -339,7 +339,7 @@ def test_networks_that_a_thread_still_uses_are_not_freed(bench, monkeypatch, cap
     assert freed == []
     assert "twice: still in use" in caplog.text
     slow.released.set()
-    assert b.inbox.get(timeout=20) == InputReady(5, 1, 0.0)  # it could go on with what it had
+    assert b.inbox.get(timeout=20) == InputReady(5, 1, 0.0, 1)  # it could go on with what it had
 
 
 def test_dnns_that_leave_are_not_loaded_any_more(bench, monkeypatch):
@@ -404,7 +404,7 @@ def test_a_chunk_ends_early_when_it_is_asked_to_yield(bench, monkeypatch, asked)
 
 def test_a_job_that_begins_anew_takes_the_newest_frame_and_reads_what_was_there_before(bench):
     bench = bench(NullEngine())
-    assert bench.do(Prepare(5, "twice", 0)) == InputReady(5, 1, 0.0)
+    assert bench.do(Prepare(5, "twice", 0)) == InputReady(5, 1, 0.0, 1)
     bench.chunk(0, 1)
     bench.image = np.full((4, 4, 3), 9, np.uint8)
     again = bench.do(Prepare(5, "twice", 0, anew="the scene has changed"))
@@ -417,4 +417,4 @@ def test_a_job_that_begins_anew_takes_the_newest_frame_and_reads_what_was_there_
     result = bench.do(Finish(5, "twice", GPU, 0, False, 1, 2))
     assert result.frame.image is bench.image
     # The next job's input may be written: nobody waits for what was given up.
-    assert bench.do(Prepare(6, "twice", 0)) == InputReady(6, 1, 0.0)
+    assert bench.do(Prepare(6, "twice", 0)) == InputReady(6, 1, 0.0, 1)

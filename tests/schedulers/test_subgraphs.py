@@ -152,14 +152,10 @@ def test_a_second_lane_is_free_at_once(queues):
     assert moment.way(policy.rest(queues.request(3, model))).finish_ns == 24
 
 
-@pytest.mark.parametrize(
-    ("deadline_ns", "request_id", "dropped"), [(5, 1, False), (4, 1, True), (4, None, False)]
-)
-def test_a_request_that_cannot_be_in_time_even_alone_is_dropped(
-    queues, deadline_ns, request_id, dropped
-):
+@pytest.mark.parametrize(("deadline_ns", "dropped"), [(5, False), (4, True)])
+def test_a_request_that_cannot_be_in_time_even_alone_is_dropped(queues, deadline_ns, dropped):
     model = queues.costs({"cpu": (12,), "npu": (5,)})
-    late = queues.request(1, model, deadline_ns)._replace(request=request_id)
+    late = queues.request(1, model, deadline_ns)
     assert bool(Idle().hopeless(late, 0)) is dropped
 
 
