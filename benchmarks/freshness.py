@@ -30,7 +30,7 @@ from heimdall.engine import open_engine
 from heimdall.models.catalog import open_pipeline
 from heimdall.models.likeness import boxes_iou, mask_iou
 from heimdall.models.results import Detection, Hand
-from heimdall.runtime.telemetry.figures import DnnFigures
+from heimdall.runtime.telemetry.jobs import ModelFigures
 from heimdall.simulator.run import WARM_UP_NS
 from heimdall.simulator.simulate import prepare
 from heimdall.simulator.watched import open_watched
@@ -52,7 +52,7 @@ MODELS = {
 
 
 @dataclass
-class Shown(DnnFigures):
+class Shown(ModelFigures):
     """Figures that remember each result: when its frame was taken, and when it was there."""
 
     results_ns: list[tuple[int, int]] = field(default_factory=list)
@@ -103,7 +103,7 @@ def run(scenario: str, device: str, system: str, footage: str, seconds: float, s
     begun = experiment.begin(seed)
     dnns = begun.figures.dnns
     for name, each in dnns.items():
-        dnns[name] = Shown(**{f.name: getattr(each, f.name) for f in fields(DnnFigures)})
+        dnns[name] = Shown(**{f.name: getattr(each, f.name) for f in fields(ModelFigures)})
     begun.run(seconds)
     return begun.figures
 

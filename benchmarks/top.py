@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
-from heimdall.bench.request_scenario import load_requests
+from heimdall.bench.scenario import load_scenario
 from heimdall.bench.systems import parse_system
 from heimdall.simulator.serving import prepare_requests
 from heimdall.simulator.together.actors import ACTORS, OnnxActor, OnnxStager, actor_path
@@ -39,7 +39,7 @@ def throughput(seeds: int, seconds: float | None) -> Iterator[str]:
         best = None
         for system in SYSTEMS:
             experiment = prepare_requests(
-                load_requests(name), None, parse_system(system), seconds=seconds
+                load_scenario(name), None, parse_system(system), seconds=seconds
             )
             runs = [experiment.run(seed) for seed in range(seeds)]
             rate = statistics.fmean(run["throughput_hz"] for run in runs)

@@ -19,7 +19,7 @@ import onnx
 from onnx import TensorProto, helper
 from sklearn.ensemble import RandomForestRegressor
 
-from heimdall.bench.request_scenario import RequestProcess
+from heimdall.bench.settings import EventProcess
 from heimdall.schedulers.fixed_priority import RtMdl
 from heimdall.simulator.miss_forest import FEATURES, FILE, features
 from heimdall.simulator.requests import RequestRun, SimulatedModel
@@ -62,7 +62,7 @@ def missed(tasks: list[Task], seed: int, phase: float | None) -> float:
         plan = DnnPlan(
             f"task{index}", (stage,), task.deadline_ns, continuous=False, queued=True
         )  # fmt: skip
-        process = RequestProcess(
+        process = EventProcess(
             process="periodic", rate_hz=1e9 / task.period_ns, phase=phase, jitter_ms=JITTER_MS
         )
         arrivals = []

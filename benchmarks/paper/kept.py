@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from heimdall.analyzer.profiler import Progress
-from heimdall.bench.runner import FailedSystemError
+from heimdall.bench.apart import FailedSystemError
 from heimdall.errors import ConfigError
 from heimdall.system import paths
 from heimdall.system.paths import replace_file

@@ -22,8 +22,8 @@ import numpy as np
 from heimdall.analyzer.partition import OpCosts, partition
 from heimdall.app import create
 from heimdall.app.options import RunOptions
+from heimdall.bench.apart import FailedSystemError
 from heimdall.bench.loads import fit
-from heimdall.bench.runner import FailedSystemError
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.workload import as_app
 from heimdall.capture import open_source

@@ -16,7 +16,8 @@ from benchmarks.paper.runs import LG
 from benchmarks.paper.simulated import Point
 from benchmarks.paper.values import look_up
 from heimdall.analyzer.plot import COLOURS, OTHER
-from heimdall.bench.scenario import DnnSettings, Scenario
+from heimdall.bench.scenario import Scenario
+from heimdall.bench.settings import DnnSettings
 from heimdall.bench.statistics import over_runs
 from heimdall.simulator.device import load_device
 

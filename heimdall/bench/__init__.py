@@ -1,6 +1,7 @@
 """Evaluation: the paper's scenarios, and the systems that are compared on them.
 
-- ``scenario``  a workload: an app and what it changes, or DNNs that are simulated only
+- ``scenario``  a workload: an app and what it changes, or DNNs that are simulated only; requests
+  for models, by themselves or beside an app. ``settings``: the tables of its file
 - ``systems``   what runs it: the coordinator with a policy, or an uncoordinated baseline
 - ``workload``  a scenario as an App that runs; ``standin`` networks for its load
 - ``loads``     input sizes at which networks take as long alone as a scenario asks for

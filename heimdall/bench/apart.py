@@ -3,17 +3,28 @@ policies leave behind must not slow what is measured next."""
 
 from __future__ import annotations
 
+import json
 import logging
 import subprocess
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import IO
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from heimdall.bench.systems import System
+from heimdall.errors import HeimdallError
 
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 30.0  # for an interrupted process to end by itself
 LEVELS = {"warning": logging.WARNING, "error": logging.ERROR}
+_BENCH = (sys.executable, "-m", "heimdall", "bench")
+
+
+class FailedSystemError(HeimdallError):
+    """One system could not run; it has said why on standard error."""
 
 
 class Hearing:
@@ -63,3 +74,52 @@ def _end(process: subprocess.Popen[str]) -> None:
     except (subprocess.TimeoutExpired, KeyboardInterrupt):
         process.kill()
         process.wait()
+
+
+def as_arguments(options: Mapping[str, Any]) -> list[str]:
+    """Options of ``heimdall bench`` as a command line has them; None is left out."""
+    arguments = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if isinstance(value, bool):
+            arguments.append(flag if value else flag.replace("--", "--no-"))
+        elif isinstance(value, list):  # an option that is repeated
+            arguments += [part for each in value for part in (flag, str(each))]
+        elif isinstance(value, tuple):
+            arguments += [flag, "x".join(str(side) for side in value)]
+        elif value is not None:
+            arguments += [flag, str(value)]
+    return arguments
+
+
+class OwnProcess:
+    """Runs ``heimdall bench SCENARIO --systems NAME --json`` in a new process each time.
+
+    Its warnings are passed on while it runs, each once however many systems give it.
+    """
+
+    def __init__(
+        self,
+        scenario: str,
+        options: Mapping[str, Any],
+        traced: Callable[[System], Path | None],
+    ) -> None:
+        """``traced`` says where a system's trace goes, if anywhere."""
+        self._scenario, self._options, self._traced = scenario, options, traced
+        self._heard: set[str] = set()
+
+    def __call__(self, system: System) -> dict[str, Any]:
+        """The system's summary. Raises FailedSystemError when it ends without one."""
+        own = {**self._options, "systems": system.name, "trace": self._traced(system)}
+        hearing = Hearing(self._heard)
+        output, status = run_apart([*_BENCH, self._scenario, "--json", *as_arguments(own)], hearing)
+        try:
+            result = json.loads(output)
+        except ValueError:  # it has died
+            result = {"systems": {}, "failures": []}
+        if system.name in result["systems"]:
+            summary: dict[str, Any] = result["systems"][system.name]
+            return summary
+        ended = [f"ended with status {status} and no summary", *hearing.said]
+        reasons = [reason.removeprefix(f"{system.name}: ") for reason in result["failures"]]
+        raise FailedSystemError(next(iter(reasons), ": ".join(ended)))

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from heimdall.analyzer.plot import COLOURS, OTHER
 from heimdall.bench.timeline import Span, Timeline
-from heimdall.runtime.telemetry.requests import MULTIPLES
+from heimdall.runtime.telemetry.jobs import MULTIPLES
 from heimdall.vocabulary.enums import Lane
 
 Summaries = Mapping[str, Mapping[str, Any]]

@@ -11,7 +11,7 @@ from typing import Any
 
 from heimdall.bench.traffic import Traffic
 from heimdall.errors import HeimdallError
-from heimdall.runtime.telemetry.requests import Outcome
+from heimdall.runtime.telemetry.jobs import Outcome
 
 Submit = Callable[[], "Future[Any]"]
 Exits = Mapping[str, tuple[str, float]]  # by output: name and accuracy
@@ -56,6 +56,10 @@ class Clients(threading.Thread):
                 self._ask(*due)
         finally:
             self.over.set()
+
+    def rounds(self) -> dict[str, Any]:
+        """``frames`` of a summary: the rounds of closed loops, where there are any."""
+        return {"frames": self._traffic.frame_figures()} if self._traffic.frames_ns else {}
 
     def stop(self) -> None:
         """Ask for no more, and wait for no answer."""

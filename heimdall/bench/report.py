@@ -13,7 +13,7 @@ from heimdall.bench import charts
 from heimdall.bench.statistics import over_runs
 from heimdall.bench.timeline import Span, Timeline, read_timeline
 from heimdall.errors import ConfigError
-from heimdall.runtime.telemetry.requests import MULTIPLES, SLO
+from heimdall.runtime.telemetry.jobs import MULTIPLES, SLO
 from heimdall.system.paths import replace_file
 
 TIMELINE_MS = 10_000.0  # of each system, from the middle of its run: what a browser draws at once

@@ -1,118 +1,79 @@
-"""Several systems on one scenario, live: each in a process of its own, one after the other.
+"""Several systems on one scenario, live and in turns: what ``heimdall bench`` returns.
 
-A fresh process for each, because threads, cores and scheduling policies of the software GPU
-belong to a process, and what one system leaves behind must not slow the next.
+Of a scenario that draws, each runs in a process of its own, because threads, cores and scheduling
+policies of the software GPU belong to a process, and what one system leaves behind must not slow
+the next.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import platform
-import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from heimdall.analyzer.profiler import Progress, no_progress
-from heimdall.app.options import RunOptions, check_number, check_writable
-from heimdall.bench.apart import Hearing, run_apart
-from heimdall.bench.live import run_live
+from heimdall.app.options import check_number, check_writable
+from heimdall.bench.live import app_runs
+from heimdall.bench.live_requests import request_runs
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.statistics import over_runs
-from heimdall.bench.systems import System, parse_systems, refuse_planned
-from heimdall.errors import ArgumentError, HeimdallError
-from heimdall.runtime.setup import confinement
+from heimdall.bench.systems import System, parse_systems, queue_names, refuse_planned
+from heimdall.errors import ConfigError, HeimdallError
 from heimdall.system.cpu import cpu_name
 
 log = logging.getLogger(__name__)
 
 SCHEMA = 1
 MOST_RUNS = 1000
-_BENCH = (sys.executable, "-m", "heimdall", "bench")
 
 Summary = dict[str, Any]
-
-
-class FailedSystemError(HeimdallError):
-    """One system could not run; it has said why on standard error."""
 
 
 def compare(
     scenario: str,
     systems: str,
     *,
-    seconds: float,
-    size: tuple[int, int] | None = None,
     runs: int = 1,
-    fallback: bool = True,
-    device: str | None = None,
-    gpu_cores: int | None = None,
-    realtime: bool | None = None,
-    gpu_policy: str | None = None,
-    trace: Path | None = None,
     report: Path | None = None,
     command: str = "",
     progress: Progress = no_progress,
+    **options: Any,
 ) -> dict[str, Any]:
-    """What ``heimdall bench --json`` prints. A single run of one system is made in this process.
+    """What ``heimdall bench --json`` prints. ``options``: see ``app_runs`` of a scenario that
+    draws, with requests beside or not, and ``request_runs`` of others.
 
     ``runs``: of each system, in turns, so that a bad minute of the machine is nobody's alone;
     ``systems`` has the first of each, ``runs`` all, ``over_runs`` what they say together.
-    ``fallback`` False: no op is forced to the CPU. ``trace`` is written of a single system
-    only; ``report`` is a page that also says ``command``. Both are of first runs.
-    Raises ConfigError before anything runs when a name or value is wrong.
+    ``report`` is a page of first runs that also says ``command``. Raises ConfigError before
+    anything runs when a name or value is wrong, and for a system that has no queue where there are
+    requests.
     """
     chosen = parse_systems(systems)
-    for each in chosen:
-        refuse_planned(each)
-    check_number("runs", runs, least=1, most=MOST_RUNS)
-    if trace is not None and len(chosen) > 1:
-        problem = f"records one system, not {len(chosen)}: name one, or ask for a report"
-        raise ArgumentError(problem, argument="trace", value=trace)
-    check_writable("report", report, (".html",))
     workload = load_scenario(scenario)
-    workload.app_class()
-    if size is not None:
-        workload = workload.model_copy(update={"size": size})
-    if not fallback:
-        workload = workload.without_fallback()
-    limits: dict[str, Any] = {"seconds": seconds, "size": size, "device": device}
-    limits |= {"gpu_cores": gpu_cores, "realtime": realtime, "gpu_policy": gpu_policy}
-    options = RunOptions(headless=True, **limits)
-    confinement(options, process=True)
-    with tempfile.TemporaryDirectory() as folder:
-
-        def traced(system: System) -> Path | None:
-            return trace or (Path(folder) / f"{system.name}.json" if report else None)
-
-        def here(system: System) -> Summary:
-            policy: dict[str, Any] = {"mode": system.mode, "offload": system.offload}
-            policy |= {"scheduler": system.scheduler, "admission": system.admission}
-            own = replace(options, **policy, trace=traced(system))
-            return run_live(workload, system, own, progress)
-
-        begun: set[str] = set()
-
-        def traced_once(system: System) -> Path | None:
-            again = system.name in begun
-            begun.add(system.name)
-            return None if again else traced(system)
-
-        apart = OwnProcess(scenario, {**limits, "fallback": fallback}, traced_once)
-        alone = len(chosen) == runs == 1
-        tell = no_progress if alone else progress
-        found, failures, interrupted = run_all(chosen, here if alone else apart, tell, runs)
+    for system in chosen:
+        if workload.models and not system.coordinated:
+            names = ", ".join(queue_names())
+            raise ConfigError(f"{system.name} has no queue of requests: choose one of {names}")
+        refuse_planned(system)
+    check_number("runs", runs, least=1, most=MOST_RUNS)
+    check_writable("report", report, (".html",))
+    begin = app_runs if workload.draws else request_runs
+    how: dict[str, Any] = {"runs": runs, "traced": report is not None, "progress": progress}
+    with begin(scenario, workload, chosen, **how, **options) as live:
+        found, failures, interrupted = run_all(chosen, live.run, live.tell, runs)
         summaries = {name: each[0] for name, each in found.items()}
+        first = next(iter(found.values()), [])
         result = {
             "schema": SCHEMA,
             "scenario": workload.name,
             "title": workload.title,
             "machine": machine(),
+            "device": first[0]["device"] if first else None,
+            "seeds": [run["seed"] for run in first if "seed" in run],
             "systems": summaries,
             "runs": found,
             "over_runs": {name: over_runs(each) for name, each in found.items()},
@@ -120,33 +81,19 @@ def compare(
             "interrupted": interrupted,
         }
         if report is not None:
-            paths = {each.name: traced(each) for each in chosen if each.name in summaries}
-            _write(report, result, paths, command)
+            traces = {name: live.traces[name] for name in summaries if name in live.traces}
+            _write(report, result, traces, command)
     return result
 
 
 def _write(
-    report: Path, result: Mapping[str, Any], traces: Mapping[str, Path | None], command: str
+    report: Path, result: Mapping[str, Any], traces: Mapping[str, Path], command: str
 ) -> None:
     from heimdall.bench.report import write_report  # here: matplotlib takes half a second
     from heimdall.bench.timeline import read_timeline
 
-    timelines = {name: read_timeline(path) for name, path in traces.items() if path is not None}
+    timelines = {name: read_timeline(path) for name, path in traces.items()}
     write_report(report, result, timelines, command)
-
-
-def as_arguments(options: Mapping[str, Any]) -> list[str]:
-    """Options of ``heimdall bench`` as a command line has them; None is left out."""
-    arguments = []
-    for name, value in options.items():
-        flag = "--" + name.replace("_", "-")
-        if isinstance(value, bool):
-            arguments.append(flag if value else flag.replace("--", "--no-"))
-        elif isinstance(value, tuple):
-            arguments += [flag, "x".join(str(side) for side in value)]
-        elif value is not None:
-            arguments += [flag, str(value)]
-    return arguments
 
 
 def run_all(
@@ -183,39 +130,6 @@ def run_all(
         log.warning("interrupted: keeping %d of %d runs", made, runs * len(systems))
         return found, failures, True
     return found, failures, False
-
-
-class OwnProcess:
-    """Runs ``heimdall bench SCENARIO --systems NAME --json`` in a new process each time.
-
-    Its warnings are passed on while it runs, each once however many systems give it.
-    """
-
-    def __init__(
-        self,
-        scenario: str,
-        options: Mapping[str, Any],
-        traced: Callable[[System], Path | None],
-    ) -> None:
-        """``traced`` says where a system's trace goes, if anywhere."""
-        self._scenario, self._options, self._traced = scenario, options, traced
-        self._heard: set[str] = set()
-
-    def __call__(self, system: System) -> Summary:
-        """The system's summary. Raises FailedSystemError when it ends without one."""
-        own = {**self._options, "systems": system.name, "trace": self._traced(system)}
-        hearing = Hearing(self._heard)
-        output, status = run_apart([*_BENCH, self._scenario, "--json", *as_arguments(own)], hearing)
-        try:
-            result = json.loads(output)
-        except ValueError:  # it has died
-            result = {"systems": {}, "failures": []}
-        if system.name in result["systems"]:
-            summary: Summary = result["systems"][system.name]
-            return summary
-        ended = [f"ended with status {status} and no summary", *hearing.said]
-        reasons = [reason.removeprefix(f"{system.name}: ") for reason in result["failures"]]
-        raise FailedSystemError(next(iter(reasons), ": ".join(ended)))
 
 
 def machine() -> dict[str, Any]:

@@ -12,8 +12,8 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from heimdall.bench.request_scenario import RequestScenario
-from heimdall.runtime.telemetry.figures import share, spread
+from heimdall.bench.scenario import Scenario
+from heimdall.runtime.telemetry.spreads import share, spread
 
 _NS_PER_S = 1e9
 
@@ -21,7 +21,7 @@ _NS_PER_S = 1e9
 class Traffic:
     """The requests of one run. ``frames_ns``: by closed loop, how long each round of it took."""
 
-    def __init__(self, scenario: RequestScenario, seed: int = 0) -> None:
+    def __init__(self, scenario: Scenario, seed: int = 0) -> None:
         self._scenario = scenario
         self._draws = {name: random.Random(f"{seed} {name}") for name in scenario.models}
         self._numbers = {name: random.Random(f"{seed} {name} number") for name in scenario.models}

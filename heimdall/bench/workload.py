@@ -5,10 +5,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate, repeat
 from typing import Any
 
 from heimdall.app import DNN, App
-from heimdall.bench.scenario import EventProcess, Scenario
+from heimdall.bench.scenario import Scenario
+from heimdall.bench.settings import EventProcess
 from heimdall.bench.standin import PREFIX, Silent, open_standin
 from heimdall.capture import Frame
 from heimdall.errors import ConfigError
@@ -85,18 +87,14 @@ def _scheduler(scenario: Scenario, app: type[App]) -> str | type[Scheduler] | Sc
 
 def events(processes: dict[str, EventProcess], seed: int) -> Iterator[tuple[float, str]]:
     """(seconds since the one before, DNN) of all processes in the order of time; endless."""
-    streams = {
-        name: process.waits_s(seed + index)
+    streams = [
+        zip(accumulate(process.waits_s(seed + index)), repeat(name))
         for index, (name, process) in enumerate(processes.items())
-    }
-    queue = [(next(stream), name) for name, stream in streams.items()]
-    heapq.heapify(queue)
+    ]
     now_s = 0.0
-    while True:
-        due_s, name = queue[0]
+    for due_s, name in heapq.merge(*streams):
         yield due_s - now_s, name
         now_s = due_s
-        heapq.heapreplace(queue, (due_s + next(streams[name]), name))
 
 
 def _silent(dnn: DNN) -> DNN:

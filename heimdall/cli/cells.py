@@ -67,3 +67,10 @@ def achieved(dnn: Mapping[str, Any]) -> str:
     """Of a DNN's figures over runs its rate, beside what is asked for."""
     required = dnn.get("required_hz")
     return rates(mean(dnn.get("achieved_hz"), 2), required and required["mean"])
+
+
+def say(value: object) -> str:
+    """A varied value as one would type it."""
+    if isinstance(value, list | tuple):
+        return "x".join(map(say, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)

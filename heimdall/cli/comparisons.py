@@ -94,27 +94,23 @@ _OF_REQUESTS = ("files", "processors")
 def bench(context: click.Context, scenario: str, systems: str, as_json: bool, **rest: Any) -> None:
     """Run SCENARIO live under several systems, in turns, and compare.
 
-    SCENARIO is a bundled name or a .toml file: one that names an app and overrides it, or one of
-    requests, whose models need files. Interrupted, it shows the systems that have finished.
+    SCENARIO is a bundled name or a .toml file: one that names an app and overrides it, one of
+    requests, whose models need files, or both. Interrupted, it shows the systems that have
+    finished.
     """
     with console.work(as_json), console.Progress() as progress:
-        from heimdall.bench.request_scenario import RequestScenario, load_any
+        from heimdall.bench.runner import compare
+        from heimdall.bench.scenario import load_scenario
 
-        workload, command = load_any(scenario), typed_command()
-        asks = isinstance(workload, RequestScenario)
-        for name in _OF_FRAMES if asks else _OF_REQUESTS:
+        workload = load_scenario(scenario)
+        refused = () if workload.draws else _OF_FRAMES
+        for name in refused if workload.models else _OF_REQUESTS:
             _refuse(context, (name,), f"is not for scenario {workload.name!r}")
             del rest[name]
-        if isinstance(workload, RequestScenario):
-            from heimdall.bench.request_runner import compare_requests
-
-            result = compare_requests(workload, systems, command=command, progress=progress, **rest)
-        else:
-            from heimdall.bench.runner import compare
-
+        if workload.draws:
             rest["seconds"] = rest["seconds"] or BENCH_S
-            result = compare(scenario, systems, command=command, progress=progress, **rest)
-    show(as_json, result, "compared" if asks else "bench_report")
+        result = compare(scenario, systems, command=typed_command(), progress=progress, **rest)
+    show(as_json, result, "compared")
     if result["interrupted"]:
         raise click.Abort
     if not result["systems"]:
@@ -233,7 +229,7 @@ def _simulate_once(
 
                 command = typed_command()
                 write_simulation(report, result, trace, command)
-    show(as_json, result, "request_summary" if "violations" in result else "run_summary")
+    show(as_json, result, "run_summary")
 
 
 def _simulate_several(scenario: str, as_json: bool, **rest: Any) -> None:
@@ -252,8 +248,7 @@ def _simulate_seeds(scenario: str, as_json: bool, **rest: Any) -> None:
         from heimdall.simulator.seeds import simulate_seeds
 
         result = simulate_seeds(scenario, progress=progress, **rest)
-    table = "seeds_of_requests" if "violations" in result["runs"][0] else "seeds_report"
-    show(as_json, result, table)
+    show(as_json, result, "seeds_report")
 
 
 def _sweep(as_json: bool, sweep: Path, **rest: Any) -> None:

@@ -192,12 +192,12 @@ def typed_command() -> str:
 
 def show(as_json: bool, result: Any, table: str) -> None:
     """Print a result as JSON, or through the function named ``table`` of ``cli.tables``,
-    ``cli.network_tables``, ``cli.many_runs`` or ``cli.request_tables``."""
+    ``cli.network_tables`` or ``cli.run_tables``."""
     if as_json:
         console.print_json(result)
         return
-    from heimdall.cli import many_runs, network_tables, request_tables, tables
+    from heimdall.cli import network_tables, run_tables, tables
 
-    homes = (tables, network_tables, many_runs, request_tables)
+    homes = (run_tables, network_tables, tables)
     home = next(each for each in homes if hasattr(each, table))
     tables.show(*getattr(home, table)(result))

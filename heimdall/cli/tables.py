@@ -1,8 +1,8 @@
-"""The results of commands as tables for people."""
+"""The results of commands as tables for people; those of runs are in ``run_tables``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from heimdall.bench.statistics import over_runs
-from heimdall.cli import cells
 from heimdall.cli.cells import NONE
 from heimdall.cli.cells import facts as _facts
 from heimdall.cli.cells import number as _ms
 from heimdall.cli.cells import table as _table
+from heimdall.cli.run_tables import run_summary
 
 WIDE = 240
 MOST_DIFFERENCES = 20
@@ -28,157 +27,6 @@ def show(*parts: Table | str) -> None:
         console = Console(highlight=False, width=WIDE)
     for part in parts:
         console.print(Text(part) if isinstance(part, str) else part)
-
-
-def run_summary(summary: Mapping[str, Any]) -> list[Table | str]:
-    """What a run did: frames, then one line a DNN, then errors."""
-    fps, interval = summary["fps"], summary["frame_interval_ms"]
-    device = summary["device"]
-    facts = [
-        ("app", f"{summary['app']} on {summary['source']}"),
-        ("GPU", f"{device['gpu']} ({device.get('mode', 'hardware')})"),
-        ("scheduler", f"{summary['scheduler']}, {summary.get('mode', 'elastic')}"),
-        (
-            "frames",
-            f"{summary['frames']} in {summary['seconds']:.1f} s:"
-            f" {_ms(fps['mean'], 2)} fps of {summary['fps_target']:g}"
-            f" (windows of 1/3 s: {_ms(fps['min'])} to {_ms(fps['max'])}),"
-            f" {summary['late_frames']} late ({cells.percent(summary['late_rate'], 1)})",
-        ),
-        (
-            "interval",
-            f"{_ms(interval['p50'], 2)} ms p50, {_ms(interval['p99'], 2)} ms p99,"
-            f" {_ms(interval['max'], 2)} ms longest",
-        ),
-        (
-            "rendering",
-            f"{_ms(summary['render_ms']['p50'], 2)} ms p50,"
-            f" {_ms(summary['render_ms']['p99'], 2)} ms p99",
-        ),
-    ]
-    if (age := summary["picture_age_ms"])["p50"] is not None:
-        old = f"{_ms(age['p50'])} ms old p50, {_ms(age['p99'])} ms p99, when shown"
-        facts.append(("picture", old))
-    if world := summary.get("world"):
-        seen = f"tracked in {cells.percent(world['tracked'])} of frames, lost {world['lost']} times"
-        facts.append(("world", f"{seen}; a pose takes {_ms(world['pose_ms']['p50'])} ms p50"))
-    if summary["gap_utilization"] is not None:
-        used = f"{100 * summary['gap_utilization']:.0f}% used while work was waiting"
-        facts.append(("gaps", used))
-    if summary.get("simulated"):
-        facts.append(("simulated", f"{summary['times_real_time']:.0f} times faster than real time"))
-    else:
-        facts += _measured(summary)
-    columns = ["DNN", ">inferences", ">a second", ">mean ms", ">p99", ">end to end", ">GPU"]
-    columns += [">CPU", ">chunks", ">fallback ops", ">missed", ">%"]
-    rows = [_dnn_row(name, dnn) for name, dnn in summary["dnns"].items()]
-    parts: list[Table | str] = [_facts(facts), "", _table(None, columns, rows)]
-    if summary.get("windows"):
-        parts += ["", _windows(summary["windows"])]
-    errors = [f"error: {error}" for error in summary.get("errors", ())]
-    return parts + (["", *errors] if errors else [])
-
-
-def _windows(windows: Mapping[str, Any]) -> Table:
-    """How a run on a machine that changes went on: mean latency and misses of each DNN."""
-    columns = ["window", ">fps", ">late"]
-    columns += [f">{name}" for name in next(iter(windows.values()))["dnns"]]
-    rows = []
-    for name, window in windows.items():
-        row = [name, _ms(window["fps"], 1), f"{100 * window['late_rate']:.0f}%"]
-        for dnn in window["dnns"].values():
-            row.append(f"{_ms(dnn['latency_ms'], 0)} ms, {100 * dnn['miss_rate']:.0f}% missed")
-        rows.append(row)
-    return _table(None, columns, rows)
-
-
-def _measured(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What only a live run has."""
-    decision, memory = summary["decision_us"], summary["memory_mb"]
-    return [
-        ("decisions", f"{_ms(decision['p50'])} us p50, {_ms(decision['p99'])} us p99"),
-        ("memory", f"{_ms(memory['end'], 0)} MB at the end, {_ms(memory['peak'], 0)} MB at most"),
-    ]
-
-
-def _dnn_row(name: str, dnn: Mapping[str, Any]) -> list[object]:
-    latency, whole = dnn["latency_ms"], dnn["end_to_end_ms"]
-    counts = [dnn["gpu"], dnn["cpu"], dnn["chunks"], dnn["fallback_ops"], dnn["deadline_misses"]]
-    times = [_ms(latency.get("mean")), _ms(latency.get("p99")), _ms(whole.get("mean"))]
-    a_second = cells.rates(_ms(dnn["achieved_hz"], 2), dnn["required_hz"])
-    missed = cells.percent(dnn["miss_rate"])
-    return [name, dnn["inferences"], a_second, *times, *counts, missed]
-
-
-def bench_report(result: Mapping[str, Any]) -> list[Table | str]:
-    """Systems side by side: frames, then a line for each DNN with a column a system. Of several
-    runs there are means, with half the 95% interval of each."""
-    systems = result["systems"]
-    over = result.get("over_runs") or {name: over_runs([run]) for name, run in systems.items()}
-    frames = [
-        [
-            name,
-            cells.mean(over[name]["fps"].get("mean"), 2),
-            cells.extremes(over[name]["fps"].get("min"), over[name]["fps"].get("max")),
-            cells.mean(over[name]["frame_interval_ms"].get("p99")),
-            cells.mean(over[name].get("picture_age_ms", {}).get("p50")),
-            cells.mean(over[name].get("late_rate"), 1, 100),
-            cells.mean(over[name].get("gap_utilization"), 0, 100),
-            _overhead(run["gpu"]),
-        ]
-        for name, run in systems.items()
-    ]
-    columns = ["system", ">fps", ">windows of 1/3 s", ">interval p99 ms", ">picture old ms"]
-    columns += [">late %", ">gaps used %", ">GPU not useful"]
-    powers = [run.get("power_w") for run in systems.values()]
-    if any(power is not None for power in powers):  # where the counters can be read
-        columns.append(">power W")
-        frames = [[*row, _ms(power)] for row, power in zip(frames, powers, strict=True)]
-    names = list(dict.fromkeys(dnn for run in systems.values() for dnn in run["dnns"]))
-    rows = [
-        [f"{dnn} {what}", *(cell(over[name]["dnns"][dnn]) for name in systems)]
-        for dnn in names
-        for what, cell in _DNN_FIGURES
-    ]
-    machine = result["machine"]
-    first = next(iter(systems.values()), None)
-    gpu = f"; {first['device']['gpu']}, {first['device']['mode']}" if first else ""
-    parts: list[Table | str] = [
-        f"{result['title']} on {machine['processor']}, {machine['cores']} cores{gpu}"
-    ]
-    if systems:
-        latencies = _table(None, ["latencies in ms", *(f">{name}" for name in systems)], rows)
-        if (runs := max(len(each) for each in result.get("runs", {"": [0]}).values())) > 1:
-            parts.append(f"{runs} runs in turns: means, and half the 95% interval of each")
-        parts += [*_loads(systems), "", _table(None, columns, frames), "", latencies]
-    failures = [f"failed: {failure}" for failure in result["failures"]]
-    errors = [f"{name}: {e}" for name, run in systems.items() for e in run["errors"]]
-    return parts + (["", *failures, *errors] if failures or errors else [])
-
-
-def _loads(systems: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The input sizes that were found, a line each: the same for every system."""
-    found = {name: load for run in systems.values() for name, load in run.get("loads", {}).items()}
-    return [
-        f"{name}: {load['alone_ms']:.1f} ms alone at {load['size'][0]}x{load['size'][1]}"
-        f" ({load['wanted_ms']:g} were asked for)"
-        for name, load in found.items()
-    ]
-
-
-_DNN_FIGURES: Sequence[tuple[str, Callable[[Mapping[str, Any]], str]]] = (
-    ("mean", lambda dnn: cells.mean(dnn.get("latency_ms", {}).get("mean"))),
-    ("longest", lambda dnn: cells.mean(dnn.get("latency_ms", {}).get("max"))),
-    ("missed %", lambda dnn: cells.mean(dnn.get("miss_rate"), 1, 100)),
-    ("a second", cells.achieved),
-)
-
-
-def _overhead(gpu: Mapping[str, Any]) -> str:
-    """The part of the GPU's time that rendering and each network alone would not have taken."""
-    if not gpu["busy_ms"]:
-        return NONE
-    return f"{100 * (1 - gpu['useful_ms'] / gpu['busy_ms']):.1f}%"
 
 
 def device_report(report: Mapping[str, Any]) -> list[Table | str]:

@@ -46,11 +46,11 @@ from heimdall.cli.parameters import FILE, json_option
 def train_top(scenario: str, out: Path, as_json: bool, **rest: Any) -> None:
     """Learn for SCENARIO's models which of their blocks run together, and how often each model's
     queue is drawn from (TOP). Needs PyTorch: the extra ``learn``."""
-    from heimdall.bench.request_scenario import load_requests
+    from heimdall.bench.scenario import load_scenario
     from heimdall.simulator.learning.training import train_top as train
 
     with work(as_json), Progress() as progress:
-        result = train(load_requests(scenario), out, progress=progress, **rest)
+        result = train(load_scenario(scenario), out, progress=progress, **rest)
     if as_json:
         print_json(result)
         return

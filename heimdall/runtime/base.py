@@ -20,9 +20,11 @@ from heimdall.runtime.runs import Result
 from heimdall.runtime.scene_watch import SceneWatch
 from heimdall.runtime.setup import Setup
 from heimdall.runtime.station import Station
-from heimdall.runtime.telemetry.figures import DnnFigures, Figures, share
+from heimdall.runtime.telemetry.figures import Figures
+from heimdall.runtime.telemetry.jobs import ModelFigures
 from heimdall.runtime.telemetry.kept import Kept
 from heimdall.runtime.telemetry.report import Reporter
+from heimdall.runtime.telemetry.spreads import share
 from heimdall.tracking import Tracker
 from heimdall.tracking.world.thread import PoseThread
 from heimdall.vocabulary.events import (
@@ -386,7 +388,7 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def _figures(setup: Setup, cpu_workers: int) -> Figures:
     """Nothing counted yet, for each DNN of the run."""
     dnns = {
-        name: DnnFigures(
+        name: ModelFigures(
             fallback_ops=deployment.fallback_ops,
             whole_ns=deployment.whole_ns,
             stages=len(deployment.plan.stages),

@@ -21,8 +21,8 @@ from heimdall.graph.graph import Graph, Tensor, load_graph
 from heimdall.runtime.requests import Requests, Tensors
 from heimdall.runtime.runs import Result
 from heimdall.runtime.served import Served
-from heimdall.runtime.telemetry.requests import Outcome, request_figures
-from heimdall.runtime.telemetry.requests import Progress as JobProgress
+from heimdall.runtime.telemetry.jobs import Outcome, request_figures
+from heimdall.runtime.telemetry.jobs import Progress as JobProgress
 from heimdall.schedulers.expected import StageCosts
 from heimdall.schedulers.utility import utility_for
 from heimdall.system import paths

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from itertools import product
 from math import prod
 
-from heimdall.bench.request_scenario import RequestScenario
+from heimdall.bench.scenario import Scenario
 
 _MOST_TRIED = 100_000
 
 
-def numbers_a_round(scenario: RequestScenario) -> dict[str, float]:
+def numbers_a_round(scenario: Scenario) -> dict[str, float]:
     """Of each model in a closed loop, how many requests a round of it has on average."""
     found: dict[str, float] = {}
     for name in scenario.models:

@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from heimdall.app.options import check_number
-from heimdall.bench.request_scenario import ModelSettings, RequestProcess, RequestScenario
+from heimdall.bench.scenario import Scenario
+from heimdall.bench.settings import EventProcess, ModelSettings
 from heimdall.errors import ArgumentError, ConfigError, unknown
 from heimdall.vocabulary.enums import Priority
 
-Vary = Callable[[RequestScenario, Any], RequestScenario]
+Vary = Callable[[Scenario, Any], Scenario]
 
 
-def vary_requests(scenario: RequestScenario, values: Mapping[str, Any]) -> RequestScenario:
+def vary_requests(scenario: Scenario, values: Mapping[str, Any]) -> Scenario:
     """The scenario with other values of what ``REQUEST_VARIATIONS`` lists.
 
     ``rate``: all open streams so many times as fast; ``slo_multiplier``: that of every model;
@@ -43,29 +44,29 @@ def _number(name: str, value: Any, **limits: float) -> None:
 def _vary_spread(name: str) -> Vary:
     """A standard deviation, which the run takes from the values."""
 
-    def vary(scenario: RequestScenario, value: Any) -> RequestScenario:
+    def vary(scenario: Scenario, value: Any) -> Scenario:
         _number(name, value, least=0, most=1)
         return scenario
 
     return vary
 
 
-def _vary_rate(scenario: RequestScenario, value: Any) -> RequestScenario:
+def _vary_rate(scenario: Scenario, value: Any) -> Scenario:
     _number("rate", value, above=0, most=1000)
     return scenario.faster(value)
 
 
-def _vary_slo(scenario: RequestScenario, value: Any) -> RequestScenario:
+def _vary_slo(scenario: Scenario, value: Any) -> Scenario:
     _number("slo_multiplier", value, above=0, most=1e6)
     slo = {"slo_ms": None, "slo_multiplier": value}
     return _each_model(scenario, lambda each: each.model_copy(update=slo))
 
 
-def _vary_poisson(scenario: RequestScenario, value: Any) -> RequestScenario:
+def _vary_poisson(scenario: Scenario, value: Any) -> Scenario:
     """The models with the shortest SLO stay as they are: they detect what the others look at."""
     _number("poisson_hz", value, above=0, most=1000)
     slos = [each.slo_ms for each in scenario.models.values() if each.slo_ms is not None]
-    event = RequestProcess(process="poisson", rate_hz=value)
+    event = EventProcess(process="poisson", rate_hz=value)
 
     def varied(each: ModelSettings) -> ModelSettings:
         periodic = each.event is not None and each.event.process == "periodic"
@@ -75,7 +76,7 @@ def _vary_poisson(scenario: RequestScenario, value: Any) -> RequestScenario:
     return _each_model(scenario, varied)
 
 
-def _vary_apart(scenario: RequestScenario, value: Any) -> RequestScenario:
+def _vary_apart(scenario: Scenario, value: Any) -> Scenario:
     if value not in (0, 1):
         raise ConfigError(f"apart={value}: give 1, or 0 for the phases that the scenario has")
 
@@ -87,7 +88,7 @@ def _vary_apart(scenario: RequestScenario, value: Any) -> RequestScenario:
     return _each_model(scenario, varied)
 
 
-def _vary_best_effort(scenario: RequestScenario, value: Any) -> RequestScenario:
+def _vary_best_effort(scenario: Scenario, value: Any) -> Scenario:
     _number("best_effort_hz", value, above=0, most=1000)
 
     def varied(each: ModelSettings) -> ModelSettings:
@@ -98,9 +99,7 @@ def _vary_best_effort(scenario: RequestScenario, value: Any) -> RequestScenario:
     return _each_model(scenario, varied)
 
 
-def _each_model(
-    scenario: RequestScenario, varied: Callable[[ModelSettings], ModelSettings]
-) -> RequestScenario:
+def _each_model(scenario: Scenario, varied: Callable[[ModelSettings], ModelSettings]) -> Scenario:
     models = {name: varied(each) for name, each in scenario.models.items()}
     return scenario.model_copy(update={"models": models})
 

@@ -15,7 +15,7 @@ from typing import Any
 from heimdall.coordinator.coordinator import Coordinator
 from heimdall.errors import ConfigError
 from heimdall.runtime.loop import Observer
-from heimdall.runtime.telemetry.requests import Outcome, Progress
+from heimdall.runtime.telemetry.jobs import Outcome, Progress
 from heimdall.schedulers import Scheduler
 from heimdall.schedulers.expected import StageCosts
 from heimdall.simulator.agenda import Agenda

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from heimdall.runtime.loop import Decider, FrameLoop, Observer
-from heimdall.runtime.telemetry.figures import DnnFigures, Figures
+from heimdall.runtime.telemetry.figures import Figures
+from heimdall.runtime.telemetry.jobs import ModelFigures
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.simulator.cores import Cores, noise_source
 from heimdall.simulator.machine import Machine, SimulatedDnn
@@ -71,7 +72,7 @@ class SimulatedRun:
         self.render_noise = noise_source(random.Random(f"{RENDER} {seed}"), machine.render_noise)
         self.tracer = tracer
         counted = {
-            dnn.name: DnnFigures(
+            dnn.name: ModelFigures(
                 fallback_ops=dnn.fallback_ops,
                 whole_ns=dnn.whole_ns,
                 stages=len(dnn.plan.stages),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from heimdall.analyzer.profiler import Progress, no_progress
-from heimdall.bench.request_scenario import AnyScenario
+from heimdall.bench.scenario import Scenario
 from heimdall.bench.statistics import over_runs
 from heimdall.errors import ArgumentError
 from heimdall.runtime.telemetry.figures import SCHEMA
@@ -18,7 +18,7 @@ MOST_SEEDS = 10_000
 
 
 def simulate_seeds(
-    scenario: AnyScenario | str,
+    scenario: Scenario | str,
     device: str | None,
     system: str | None,
     *,

@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from heimdall.app.options import check_number
-from heimdall.bench.request_scenario import LONGEST_S, RequestScenario
+from heimdall.bench.scenario import Scenario
+from heimdall.bench.settings import LONGEST_S
 from heimdall.bench.systems import System, queue_names
 from heimdall.bench.traffic import Traffic
 from heimdall.errors import ConfigError, unknown
 from heimdall.runtime.loop import Observer
 from heimdall.runtime.telemetry.figures import SCHEMA, processor_figures
-from heimdall.runtime.telemetry.requests import (
+from heimdall.runtime.telemetry.jobs import (
     SLO,
     accuracy,
     request_figures,
@@ -61,7 +62,7 @@ class RequestExperiment:
     """A scenario of requests on a device under a system: all of a simulation but its chances.
     ``values``: what was varied."""
 
-    scenario: RequestScenario
+    scenario: Scenario
     device: SeveralDevice
     system: System
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -280,7 +281,7 @@ class RequestExperiment:
 
 
 def prepare_requests(
-    scenario: RequestScenario,
+    scenario: Scenario,
     device: str | None,
     system: System,
     *,
@@ -294,6 +295,7 @@ def prepare_requests(
     Raises ConfigError for a system that has no queue of requests and a device that cannot run
     them.
     """
+    scenario.check_asks()
     if not system.coordinated:
         raise ConfigError(
             f"{system.name} draws frames and has no queue of requests: choose one of "

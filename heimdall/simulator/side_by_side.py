@@ -9,7 +9,7 @@ from typing import Any
 
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app.options import check_writable
-from heimdall.bench.request_scenario import AnyScenario, load_any
+from heimdall.bench.scenario import Scenario, load_scenario
 from heimdall.bench.statistics import over_runs
 from heimdall.bench.systems import parse_systems
 from heimdall.runtime.telemetry.figures import SCHEMA
@@ -19,7 +19,7 @@ from heimdall.simulator.simulate import prepare_any
 
 
 def compare_simulated(
-    scenario: AnyScenario | str,
+    scenario: Scenario | str,
     device: str | None,
     systems: str,
     *,
@@ -41,7 +41,7 @@ def compare_simulated(
     chosen = parse_systems(systems)
     check_seeds(seeds)
     check_writable("report", report, (".html",))
-    workload = load_any(scenario) if isinstance(scenario, str) else scenario
+    workload = load_scenario(scenario) if isinstance(scenario, str) else scenario
     experiments = {
         each.name: prepare_any(workload, device, each.name, progress=progress, **options)
         for each in chosen

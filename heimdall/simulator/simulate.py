@@ -12,7 +12,6 @@ from typing import Any
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app.options import MAX_FPS, check_number, check_size
 from heimdall.bench.alone import too_slow_alone
-from heimdall.bench.request_scenario import AnyScenario, load_any
 from heimdall.bench.scenario import Scenario, load_scenario
 from heimdall.bench.systems import System, parse_system, refuse_planned
 from heimdall.errors import ArgumentError, ConfigError
@@ -35,7 +34,7 @@ DEVICE, SYSTEM, LENGTH_S = "lg-v50", "max-total", 60.0
 
 
 def simulate(
-    scenario: AnyScenario | str,
+    scenario: Scenario | str,
     device: str | None,
     system: str | None,
     *,
@@ -123,7 +122,7 @@ class Experiment:
 
 
 def prepare_any(
-    scenario: AnyScenario | str,
+    scenario: Scenario | str,
     device: str | None,
     system: str | None,
     **options: Any,
@@ -131,8 +130,13 @@ def prepare_any(
     """What ``simulate`` runs, with the same arguments. Raises as that does."""
     asked = None if system is None else parse_system(system)
     if isinstance(scenario, str):
-        scenario = load_any(scenario)
-    if isinstance(scenario, Scenario):
+        scenario = load_scenario(scenario)
+    if scenario.draws and scenario.models:
+        raise ConfigError(
+            f"scenario {scenario.name!r} draws and has requests: such a one runs live (heimdall "
+            "bench), and is not simulated"
+        )
+    if scenario.draws:
         return prepare(scenario, device or DEVICE, system or SYSTEM, **options)
     for name in ("render_ms", "fps", "size"):
         if (value := options.pop(name, None)) is not None:
@@ -160,6 +164,7 @@ def prepare(
     asked = parse_system(system)
     if isinstance(scenario, str):
         scenario = load_scenario(scenario)
+    scenario.check_draws()
     check_number("fps", fps, above=0, most=MAX_FPS)
     if size is not None:
         check_size(size)

@@ -23,7 +23,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from heimdall.app.options import MAX_FPS, check_number, check_size, parse_size
-from heimdall.bench.scenario import DnnSettings, Scenario, load_scenario
+from heimdall.bench.scenario import Scenario, load_scenario
+from heimdall.bench.settings import DnnSettings
 from heimdall.bench.systems import parse_systems
 from heimdall.errors import ArgumentError, ConfigError, unknown
 from heimdall.simulator.devices import HERE

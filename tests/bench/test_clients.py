@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from heimdall.bench.clients import Clients
-from heimdall.bench.request_scenario import RequestScenario
+from heimdall.bench.scenario import Scenario
 from heimdall.bench.traffic import Traffic
 from heimdall.errors import ConfigError, RequestError
 
@@ -20,7 +20,7 @@ def play():
     """Play a scenario against ``submit(model)``; returns the traffic and the outcomes."""
 
     def run(submit, exits=None, **said: Any):
-        scenario = RequestScenario.model_validate({"name": "test", "title": "Test", **said})
+        scenario = Scenario.model_validate({"name": "test", "title": "Test", **said})
         traffic = Traffic(scenario)
         submits = {name: lambda name=name: submit(name) for name in scenario.models}
         slos = dict.fromkeys(scenario.models, SECOND)
@@ -57,9 +57,9 @@ def test_every_request_is_asked_once_and_noted(play):
 
     _, outcomes = play(submit, **OPEN)
     assert asked == ["a"] * 20
-    due = Traffic(
-        RequestScenario.model_validate({"name": "test", "title": "Test", **OPEN})
-    ).arrivals_ns()["a"]
+    due = Traffic(Scenario.model_validate({"name": "test", "title": "Test", **OPEN})).arrivals_ns()[
+        "a"
+    ]
     assert sorted(each.submitted_ns for each in outcomes) == due
     assert all(each.finished_ns is not None for each in outcomes)
     assert {each.slo_ns for each in outcomes} == {SECOND}

@@ -11,8 +11,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, save
 
 from heimdall.bench.live_requests import at_load, with_files
-from heimdall.bench.request_runner import compare_requests
-from heimdall.bench.request_scenario import RequestScenario, load_requests
+from heimdall.bench.runner import compare
+from heimdall.bench.scenario import Scenario, load_scenario
 from heimdall.engine.null import NullEngine
 from heimdall.errors import ConfigError
 from heimdall.graph.graph import Graph
@@ -35,7 +35,7 @@ model = "net.onnx"
 
 
 @pytest.fixture
-def scenario(tmp_path: Path) -> RequestScenario:
+def file(tmp_path: Path) -> Path:
     import numpy as np
 
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8]) for name in "xy"]
@@ -46,7 +46,12 @@ def scenario(tmp_path: Path) -> RequestScenario:
     save(model, tmp_path / "net.onnx")
     path = tmp_path / "mine.toml"
     path.write_text(SCENARIO, encoding="utf-8")
-    return load_requests(str(path))
+    return path
+
+
+@pytest.fixture
+def scenario(file: Path) -> Scenario:
+    return load_scenario(str(file))
 
 
 def test_a_file_is_found_beside_the_scenario(scenario, tmp_path):
@@ -84,10 +89,11 @@ def test_streams_are_as_fast_as_the_load_says(scenario):
     assert (same.models, faster) == (alone.models, 1.0)
 
 
-def test_systems_are_compared_on_the_same_trace(scenario):
-    options: dict[str, Any] = {"device": NullEngine(), "processors": "gpu"}
-    short = scenario.model_copy(update={"load": None})
-    found = compare_requests(short, "fcfs,response-ratio", runs=2, **options)
+def test_systems_are_compared_on_the_same_trace(file):
+    options: dict[str, Any] = {"device": NullEngine(), "processors": ["gpu"]}
+    file.write_text(SCENARIO.replace("load = 0.2", ""), encoding="utf-8")
+    found = compare(str(file), "fcfs,response-ratio", runs=2, **options)
+    assert found["seeds"] == [0, 1]
     assert list(found["systems"]) == ["fcfs", "response-ratio"]
     assert found["failures"] == []
     for runs in found["runs"].values():
@@ -98,14 +104,14 @@ def test_systems_are_compared_on_the_same_trace(scenario):
     assert found["over_runs"]["fcfs"]["throughput_hz"]["n"] == 2
 
 
-def test_networks_are_gone_when_the_next_system_runs(scenario):
+def test_networks_are_gone_when_the_next_system_runs(file):
     """Though objects that refer to one another hold them: a VGG-19 for each system is too much."""
-    options: dict[str, Any] = {"device": NullEngine(), "processors": "gpu"}
+    options: dict[str, Any] = {"device": NullEngine(), "processors": ["gpu"]}
     gc.collect()
     before = sum(isinstance(each, Graph) for each in gc.get_objects())
     gc.disable()  # it might happen to look by itself
     try:
-        compare_requests(scenario, "fcfs", **options)
+        compare(str(file), "fcfs", **options)
         after = sum(isinstance(each, Graph) for each in gc.get_objects())
     finally:
         gc.enable()
@@ -113,7 +119,7 @@ def test_networks_are_gone_when_the_next_system_runs(scenario):
 
 
 @pytest.fixture
-def early(tmp_path: Path) -> RequestScenario:
+def early(tmp_path: Path) -> Path:
     """A model with three exits, of which only the first can be there in time."""
     save(
         model([*BACKBONE, *HEADS[0], *HEADS[1]], ["y3", "y1", "y2"], declared()),
@@ -131,14 +137,14 @@ slo_ms = 60
 """,
         encoding="utf-8",
     )
-    return load_requests(str(path))
+    return path
 
 
 def test_exits_are_taken_where_the_whole_network_would_be_late(early):
     """Ops of 8 ms: the first exit takes 5 of them, the second 12, the whole network 14."""
     options: dict[str, Any] = {"device": NullEngine(op_ns=8_000_000, sleep=True)}
     systems = "edf-exits,edf-exits-noexits"
-    found = compare_requests(early, systems, processors=["gpu"], **options)
+    found = compare(str(early), systems, processors=["gpu"], **options)
     assert found["failures"] == []
     kind, without = (run["requests"]["kind"] for run in found["systems"].values())
     assert set(kind["exits"]) == {"first"}
@@ -159,6 +165,6 @@ def test_exits_are_taken_where_the_whole_network_would_be_late(early):
         ("fcfs", {"runs": 0}, "runs=0: must be at least 1"),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_anything_runs(scenario, systems, options, message):
+def test_what_makes_no_sense_is_refused_before_anything_runs(file, systems, options, message):
     with pytest.raises(ConfigError, match=message):
-        compare_requests(scenario, systems, **options)
+        compare(str(file), systems, **options)

@@ -15,7 +15,7 @@ from heimdall.bench.statistics import over_runs
 from heimdall.bench.timeline import Span, Timeline, read_timeline
 from heimdall.coordinator.coordinator import Coordinator
 from heimdall.errors import ConfigError
-from heimdall.runtime.telemetry.requests import Outcome, request_figures, violations
+from heimdall.runtime.telemetry.jobs import Outcome, request_figures, violations
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.vocabulary.events import ChunkFinished, FrameRendered, InputReady, RunChunk
 from heimdall.vocabulary.plans import DnnPlan, StagePlan, Utility

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from heimdall.bench.runner import as_arguments, run_all
+from heimdall.bench.runner import run_all
 from heimdall.bench.systems import BASELINES, parse_systems
 from heimdall.cli import main
 from heimdall.errors import DeviceError
@@ -33,6 +33,12 @@ title = "Small"
 app = "small.py"
 [dnns.hand]
 event = { process = "periodic", rate_hz = 10 }
+"""
+MODELS = """
+[models.kind]
+model = "light:squeezenet"
+event = { process = "periodic", rate_hz = 10 }
+slo_multiplier = 20
 """
 
 
@@ -81,12 +87,6 @@ def test_an_interruption_keeps_what_has_finished():
     assert (list(summaries), failures, interrupted) == (["multithread"], [], True)
 
 
-def test_options_become_the_command_line_they_came_from():
-    options = {"seconds": 2.5, "size": (640, 480), "device": None, "realtime": False}
-    assert as_arguments(options) == ["--seconds", "2.5", "--size", "640x480", "--no-realtime"]
-    assert as_arguments({"realtime": True, "gpu_cores": 1}) == ["--realtime", "--gpu-cores", "1"]
-
-
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "heimdall", "bench", *arguments],
@@ -126,6 +126,20 @@ def test_systems_run_side_by_side_and_say_what_cannot_work(tmp_path: Path):
     assert result["systems"]["multithread"]["gap_utilization"] is None
     assert page.read_text(encoding="utf-8").count("<svg") == 4
     assert "hand cannot meet its latency constraint of 0 ms on the GPU even alone" in done.stderr
+
+
+@pytest.mark.slow
+def test_requests_are_answered_beside_an_app(tmp_path: Path):
+    (tmp_path / "small.py").write_text(APP)
+    path = tmp_path / "small.toml"
+    path.write_text(SCENARIO.replace("[dnns", "seconds = 60\n[dnns") + MODELS)
+    done = bench(str(path), "--systems", "max-total", "--seconds", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    run = json.loads(done.stdout)["systems"]["max-total"]
+    assert run["errors"] == []
+    assert run["fps"]["mean"] > 0
+    assert run["dnns"]["mask"]["inferences"] > 0
+    assert run["requests"]["kind"]["finished"] > 10
 
 
 @pytest.mark.slow

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from heimdall.bench.request_scenario import RequestScenario
+from heimdall.bench.scenario import Scenario
 from heimdall.bench.traffic import Traffic
 
 SECOND = 1_000_000_000
 
 
-def scenario(**said: Any) -> RequestScenario:
-    return RequestScenario.model_validate({"name": "test", "title": "Test", **said})
+def scenario(**said: Any) -> Scenario:
+    return Scenario.model_validate({"name": "test", "title": "Test", **said})
 
 
 def stream(process: str, rate_hz: float = 10.0, **said: Any) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from heimdall.bench.scenario import EventProcess, load_scenario
+from heimdall.bench.scenario import load_scenario
+from heimdall.bench.settings import EventProcess
 from heimdall.bench.standin import open_standin
 from heimdall.bench.workload import as_app, events
 from heimdall.errors import AppError, ConfigError

@@ -8,7 +8,8 @@ from statistics import fmean
 
 import pytest
 
-from heimdall.bench.request_scenario import Away, load_requests
+from heimdall.bench.scenario import load_scenario
+from heimdall.bench.settings import Away
 from heimdall.bench.systems import parse_system
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.simulator.serving import prepare_requests
@@ -19,7 +20,7 @@ SEEDS = range(16)
 
 @lru_cache
 def experiment(scenario, system, frames=None, multiplier=None, estimates=0.0, away=()):
-    found = load_requests(f"band-{scenario}")
+    found = load_scenario(f"band-{scenario}")
     if frames is not None:
         found = found.model_copy(update={"frames": frames})
     else:

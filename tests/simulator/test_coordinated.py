@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from heimdall.bench.scenario import EventProcess
+from heimdall.bench.settings import EventProcess
 from heimdall.bench.systems import parse_system
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.schedulers.base import Assignment, Choice, FreeRanges

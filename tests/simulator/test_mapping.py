@@ -8,16 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heimdall.bench.request_scenario import RequestScenario, load_any
+from heimdall.bench.scenario import Scenario, load_scenario
 from heimdall.simulator import mapping
 from heimdall.simulator.mapping import balanced, numbers_a_round
 
 ONE_LANE = {"gpu": 1, "npu": 1}
 
 
-def requests(name: str) -> RequestScenario:
-    scenario = load_any(name)
-    assert isinstance(scenario, RequestScenario)
+def requests(name: str) -> Scenario:
+    scenario = load_scenario(name)
     return scenario
 
 

@@ -9,7 +9,7 @@ from statistics import fmean
 
 import pytest
 
-from heimdall.bench.request_scenario import load_requests
+from heimdall.bench.scenario import load_scenario
 from heimdall.bench.systems import parse_system
 from heimdall.simulator.serving import prepare_requests
 from heimdall.vocabulary.events import Finish, RunChunk
@@ -27,7 +27,7 @@ def extent(request):
 @cache
 def summaries(extent, app, system, **variations):
     seeds, seconds = extent
-    scenario = load_requests(f"pantheon-{app}")
+    scenario = load_scenario(f"pantheon-{app}")
     experiment = prepare_requests(
         scenario, None, parse_system(system), seconds=seconds, variations=variations
     )
@@ -108,7 +108,7 @@ def test_what_keeps_rt_mdl_late_are_its_networks_and_not_its_predictor(extent):
 
 def test_no_op_is_dispatched_twice_and_each_job_runs_its_variant():
     """Section 3.1.1's order inconsistency cannot happen."""
-    scenario = load_requests("pantheon-traffic")
+    scenario = load_scenario("pantheon-traffic")
     variations = {"poisson_hz": 25}
     system = parse_system("edf-exits")
     experiment = prepare_requests(scenario, None, system, seconds=3, variations=variations)

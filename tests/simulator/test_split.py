@@ -12,7 +12,7 @@ from statistics import fmean
 import pytest
 
 from heimdall.analyzer.even import Ops, best_split, search
-from heimdall.bench.request_scenario import load_requests
+from heimdall.bench.scenario import load_scenario
 from heimdall.bench.statistics import Interval, interval
 from heimdall.bench.systems import parse_system
 from heimdall.simulator.serving import prepare_requests
@@ -38,7 +38,7 @@ SCENARIOS = [
 @cache
 def summaries(number, system):
     """Of each seed."""
-    scenario = load_requests(f"split-{number}")
+    scenario = load_scenario(f"split-{number}")
     experiment = prepare_requests(scenario, None, parse_system(system))
     seeds = MORE_SEEDS if (number, system) == (6, "response-ratio") else SEEDS
     return [experiment.run(seed) for seed in range(seeds)]

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from heimdall.bench.scenario import load_scenario
 from heimdall.bench.workload import as_app
-from heimdall.cli.tables import run_summary
+from heimdall.cli.run_tables import run_summary
 from heimdall.errors import ConfigError
 from heimdall.simulator.coordinated import CoordinatedRun
 from heimdall.simulator.simulate import prepare, simulate

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heimdall.bench.request_scenario import load_requests
+from heimdall.bench.scenario import load_scenario
 from heimdall.bench.systems import parse_system
 from heimdall.coordinator.replay import replay
 from heimdall.errors import ConfigError
@@ -18,7 +18,7 @@ from heimdall.simulator.together.policies import remade
 
 def simulate(scenario, system, seconds=2.0, **options):
     experiment = prepare_requests(
-        load_requests(scenario), None, parse_system(system), seconds=seconds
+        load_scenario(scenario), None, parse_system(system), seconds=seconds
     )
     return experiment.run(0, **options)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from heimdall.bench.scenario import EventProcess
+from heimdall.bench.settings import EventProcess
 from heimdall.bench.systems import parse_system
 from heimdall.simulator.uncoordinated import UncoordinatedRun
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from heimdall.bench.scenario import load_scenario, request_scenario_names, scenario_names
+from heimdall.bench.scenario import load_scenario, scenario_names
 from heimdall.bench.systems import parse_system, queue_names
 from heimdall.coordinator.replay import record
 from heimdall.errors import HeimdallError
@@ -64,7 +64,7 @@ def all_answers(
     scenario: str, seeds: Sequence[int] = (0,), seconds: float = SECONDS, *, quick: bool = False
 ) -> dict:
     """By system, a digest for each seed."""
-    apps = scenario in scenario_names()
+    apps = scenario in scenario_names(draws=True)
     systems = APPS if apps else QUICK if quick else (*queue_names(), "max-min", "max-total")
     digest = app_answers if apps else answers
     return {
@@ -75,7 +75,7 @@ def all_answers(
 
 def names() -> list[str]:
     """All scenarios."""
-    return [*scenario_names(), *request_scenario_names()]
+    return [*scenario_names(draws=True), *scenario_names(draws=False)]
 
 
 if __name__ == "__main__":

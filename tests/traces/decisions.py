@@ -82,7 +82,7 @@ def all_decisions(scenario: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    found = {name: all_decisions(name) for name in sys.argv[1:] or scenario_names()}
+    found = {name: all_decisions(name) for name in sys.argv[1:] or scenario_names(draws=True)}
     if sys.argv[1:]:
         print(json.dumps(found))
     else:

@@ -18,7 +18,7 @@ from heimdall.bench.workload import as_app
 from heimdall.errors import DeviceError
 from heimdall.runtime.executor import Executor, Message
 from heimdall.runtime.setup import Setup, start
-from heimdall.runtime.telemetry.figures import percentiles
+from heimdall.runtime.telemetry.spreads import percentiles
 from heimdall.vocabulary.events import (
     ChunkFinished,
     Drop,

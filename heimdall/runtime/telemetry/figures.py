@@ -1,4 +1,5 @@
-"""The figures of a run: what is counted, and the summary that ``--json`` prints.
+"""The figures of a run that draws: its frames, and the summary that ``--json`` prints. Those of
+each network are in ``jobs``.
 
 Frame intervals are those between the frames that a user sees; a window's frame rate is its
 intervals over their sum, windows being 1/3 s as in the paper (section 9.1).
@@ -8,98 +9,23 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import psutil
 
 from heimdall.runtime.loop import FrameTimes
-from heimdall.vocabulary.events import Finish
-from heimdall.vocabulary.plans import Utility
-from heimdall.vocabulary.processors import CPU, GPU, REMOTE
+from heimdall.runtime.telemetry.jobs import ModelFigures
+from heimdall.runtime.telemetry.spreads import percentiles, share
+from heimdall.vocabulary.processors import CPU, GPU
 
 SCHEMA = 1
 WINDOW_S = 1 / 3
 LATE_NS = 1_000_000
 _NS = "q"  # times are kept for hours: 8 bytes each, a fifth of what a list of ints takes
 NO_MEMORY = {"at_10s": None, "peak": None, "end": None}  # in a simulation
-
-
-@dataclass
-class DnnFigures:
-    """Counts and latencies (ns) of one DNN."""
-
-    fallback_ops: int = 0
-    whole_ns: int = 0  # the whole network alone on the GPU, profiled (sum of stages)
-    latencies_ns: array[int] = field(default_factory=lambda: array(_NS))
-    end_to_end_ns: array[int] = field(default_factory=lambda: array(_NS))
-    ages_ns: array[int] = field(default_factory=lambda: array(_NS))  # of what each frame shows
-    taken_ns: int | None = None  # when the newest result's frame was taken
-    begun_anew: int = 0
-    chunks: int = 0  # of all inferences on the GPU
-    gpu: int = 0
-    cpu: int = 0
-    remote: int = 0
-    deadline_misses: int = 0
-    dropped: int = 0
-    exits: Counter[str] = field(default_factory=Counter)  # how often each early exit was taken
-    exit: str = ""  # the newest one
-    stages: int = 1
-    required_hz: float | None = None  # None: event-driven
-    utility: Utility | None = None  # Eqs. 2 and 3, as declared
-
-    def restart(self) -> None:
-        """Forget what has been counted."""
-        self.latencies_ns, self.end_to_end_ns = array(_NS), array(_NS)
-        self.ages_ns, self.begun_anew = array(_NS), 0
-        self.gpu = self.cpu = self.remote = self.chunks = self.deadline_misses = self.dropped = 0
-        self.exits.clear()
-
-    def finished(self, finish: Finish) -> None:
-        """Count an inference."""
-        self.latencies_ns.append(finish.latency_ns)
-        self.deadline_misses += finish.missed
-        self.exit = finish.exit
-        if finish.exit:
-            self.exits[finish.exit] += 1
-        if finish.processor == GPU:
-            self.gpu += 1
-            self.chunks += finish.chunks
-        elif finish.processor == REMOTE:
-            self.remote += 1
-        else:
-            self.cpu += 1
-
-    def shown(self, taken_ns: int, ready_ns: int) -> None:
-        """There is a new result, of a frame taken then."""
-        self.end_to_end_ns.append(ready_ns - taken_ns)
-        self.taken_ns = taken_ns
-
-    def summary(self, seconds: float = 0.0) -> dict[str, Any]:
-        """The figures of so many seconds (0: nobody counted them)."""
-        return {
-            "inferences": len(self.latencies_ns),
-            "achieved_hz": share(len(self.latencies_ns), seconds),
-            "required_hz": self.required_hz,
-            "latency_ms": spread(self.latencies_ns),
-            "end_to_end_ms": spread(self.end_to_end_ns),
-            "age_ms": spread(self.ages_ns),
-            "begun_anew": self.begun_anew,
-            "gpu": self.gpu,
-            "cpu": self.cpu,
-            **({"remote": self.remote} if self.remote else {}),
-            **({"exits": dict(sorted(self.exits.items()))} if self.exits else {}),
-            "chunks": round(self.chunks / self.gpu, 2) if self.gpu else 0,
-            "fallback_ops": self.fallback_ops,
-            "deadline_misses": self.deadline_misses,
-            "miss_rate": share(self.deadline_misses, len(self.latencies_ns)),
-            "utility": mean_utility(self.latencies_ns, self.utility),
-            "dropped": self.dropped,
-            "stages": self.stages,
-        }
 
 
 class MemorySampler:
@@ -140,7 +66,7 @@ class Figures:
     """
 
     def __init__(
-        self, fps_target: float, dnns: dict[str, DnnFigures], *, simulated: bool = False
+        self, fps_target: float, dnns: dict[str, ModelFigures], *, simulated: bool = False
     ) -> None:
         self.fps_target = fps_target
         self.lanes: dict[str, int] = {}  # how many chunks processors run at once: 1, if not here
@@ -282,33 +208,3 @@ def window_rates(intervals_ms: np.ndarray, fps_target: float) -> dict[str, float
     mean = 1000 * len(intervals_ms) / float(intervals_ms.sum())
     rates = rates or [mean]
     return {"mean": round(mean, 3), "min": round(min(rates), 3), "max": round(max(rates), 3)}
-
-
-def percentiles(values: np.ndarray, maximum: bool = True) -> dict[str, float | None]:
-    """p50, p99 and, unless told otherwise, the maximum."""
-    names = ("p50", "p99", "max") if maximum else ("p50", "p99")
-    if not len(values):
-        return dict.fromkeys(names)
-    found = np.percentile(values, [50, 99, 100][: len(names)])
-    return {name: round(float(value), 3) for name, value in zip(names, found, strict=True)}
-
-
-def share(part: float, whole: float) -> float | None:
-    """How much of the whole the part is; None where there is no whole."""
-    return round(part / whole, 4) if whole else None
-
-
-def mean_utility(latencies_ns: Sequence[int], utility: Utility | None) -> float | None:
-    """What results are worth on average when they come (Eqs. 2 and 3, content left out): 1 fresh,
-    0 at the latency constraint. None where there is none, or nobody knows."""
-    if utility is None or utility.l0 <= 0 or not len(latencies_ns):
-        return None
-    lost = (utility.beta * (np.asarray(latencies_ns) / 1e6) ** utility.gamma) ** 2
-    return round(float(1 - (lost / utility.l0).mean()), 4)
-
-
-def spread(values_ns: Sequence[int]) -> dict[str, float | None]:
-    """Mean, p50, p99 and maximum of latencies, in ms."""
-    values = np.asarray(values_ns) / 1e6
-    mean = round(float(values.mean()), 3) if len(values) else None
-    return {"mean": mean, **percentiles(values)}

@@ -14,7 +14,8 @@ from heimdall.coordinator.states import State
 from heimdall.render import DnnStatus, Status
 from heimdall.runtime.setup import Setup
 from heimdall.runtime.station import Names, Station
-from heimdall.runtime.telemetry.figures import SCHEMA, Figures, percentiles
+from heimdall.runtime.telemetry.figures import SCHEMA, Figures
+from heimdall.runtime.telemetry.spreads import percentiles
 
 RATE_WINDOW_NS = 3_000_000_000
 

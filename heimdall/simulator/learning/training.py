@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from heimdall.bench.request_scenario import RequestScenario
+from heimdall.bench.scenario import Scenario
 from heimdall.bench.systems import parse_system
 from heimdall.errors import ConfigError
 from heimdall.simulator.learning import agents, gpg, maddpg
@@ -34,7 +34,7 @@ Progress = Callable[[str, int, int], None]
 
 
 def train_top(
-    scenario: RequestScenario,
+    scenario: Scenario,
     out: Path,
     *,
     device: str | None = None,

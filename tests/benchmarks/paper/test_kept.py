@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.paper.kept import Kept, Task, fingerprint, perform
-from heimdall.bench.runner import FailedSystemError
+from heimdall.bench.apart import FailedSystemError
 from heimdall.errors import ConfigError
 
 

@@ -10,7 +10,8 @@ import pytest
 from heimdall.app import App
 from heimdall.coordinator.coordinator import Coordinator
 from heimdall.runtime.station import Names
-from heimdall.runtime.telemetry.figures import DnnFigures, Figures
+from heimdall.runtime.telemetry.figures import Figures
+from heimdall.runtime.telemetry.jobs import ModelFigures
 from heimdall.runtime.telemetry.report import Reporter
 from heimdall.runtime.telemetry.spans import Spans
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
@@ -31,7 +32,7 @@ def watched() -> Any:
         scheduler="max-total",
         frame_interval_ns=round(1e9 / 20),
     )
-    figures = Figures(20, {"eye": DnnFigures()}, simulated=True)
+    figures = Figures(20, {"eye": ModelFigures()}, simulated=True)
     source = SimpleNamespace(error=None, held=False, describe=lambda: "video cup.mp4, 640x480")
     setup: Any = SimpleNamespace(
         gpu_name="a GPU",

@@ -7,15 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heimdall.runtime.telemetry.figures import (
-    DnnFigures,
-    Figures,
-    percentiles,
-    spread,
-    window_rates,
-)
+from heimdall.runtime.telemetry.figures import Figures, processor_figures, window_rates
+from heimdall.runtime.telemetry.jobs import ModelFigures
+from heimdall.runtime.telemetry.spreads import percentiles, spread
 from heimdall.vocabulary.events import Finish
-from heimdall.vocabulary.plans import Utility
 from heimdall.vocabulary.processors import GPU
 
 MS = 1_000_000
@@ -57,7 +52,7 @@ def test_a_frame_is_late_only_when_over_a_millisecond_past_its_deadline():
 
 
 def test_the_summary_counts_after_warm_up_only():
-    dnn = DnnFigures(whole_ns=20 * MS)
+    dnn = ModelFigures(whole_ns=20 * MS)
     figures = Figures(30, {"eye": dnn})
     dnn.latencies_ns.append(99 * MS)
     dnn.gpu = 1
@@ -73,18 +68,8 @@ def test_the_summary_counts_after_warm_up_only():
     assert summary["gpu"]["useful_ms"] == 5 + 2 * 20
 
 
-def test_utility_is_that_of_results_when_they_come():
-    utility = Utility(beta=2.0, gamma=1.0, l0=(2.0 * 100) ** 2)  # 0 after 100 ms
-    dnn, unknown = DnnFigures(utility=utility), DnnFigures()
-    assert dnn.summary()["utility"] is None
-    for each in (dnn, unknown):
-        each.latencies_ns.extend([0, 100 * MS, 200 * MS])
-    assert dnn.summary()["utility"] == pytest.approx((1 + 0 - 3) / 3, abs=1e-4)
-    assert unknown.summary()["utility"] is None
-
-
 def test_rates_are_told_beside_what_was_asked_for():
-    asked, event_driven = DnnFigures(required_hz=2.0), DnnFigures()
+    asked, event_driven = ModelFigures(required_hz=2.0), ModelFigures()
     figures = Figures(30, {"eye": asked, "ear": event_driven}, simulated=True)
     for latency_ms, missed in ((10, False), (30, True), (20, False)):
         asked.finished(Finish(0, "eye", GPU, latency_ms * MS, missed, 1))
@@ -110,12 +95,9 @@ def test_the_age_of_pictures_is_told_over_the_run_and_of_the_last_second():
     assert figures.recent_picture_ms() is None
 
 
-def test_early_exits_are_counted_and_the_newest_is_known():
-    dnn = DnnFigures()
-    assert "exits" not in dnn.summary()
-    for exit in ("exit1", "whole", "exit1", "whole", "exit1"):
-        dnn.finished(Finish(1, "kind", GPU, 5 * MS, False, 1, exit=exit))
-    assert dnn.exit == "exit1"
-    assert dnn.summary()["exits"] == {"exit1": 3, "whole": 2}
-    dnn.restart()
-    assert "exits" not in dnn.summary()
+def test_a_processor_is_busy_on_all_its_lanes():
+    busy_ns = {"npu": 250 * MS, "cpu": 1000 * MS}
+    assert processor_figures(busy_ns, {"cpu": 2}, 1.0) == {
+        "npu": {"busy": 0.25, "busy_s": 0.25},
+        "cpu": {"busy": 0.5, "busy_s": 1.0},
+    }

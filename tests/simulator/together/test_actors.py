@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from heimdall.bench.request_scenario import load_requests
+from heimdall.bench.scenario import load_scenario
 from heimdall.bench.systems import parse_system
 from heimdall.cli import main
 from heimdall.errors import ConfigError
@@ -33,7 +33,7 @@ def simulate(tmp_path):
         text = Path("apps/top-squeezenet.toml").read_text()
         text = re.sub(r'actor = ".*"', f'actor = "{actor}"', text)
         (tmp_path / "mine.toml").write_text(text)
-        scenario = load_requests(str(tmp_path / "mine.toml"))
+        scenario = load_scenario(str(tmp_path / "mine.toml"))
         return prepare_requests(scenario, device, parse_system("top"), seconds=0.1).run(0)
 
     return run
@@ -80,7 +80,7 @@ def test_a_device_that_runs_one_operator_at_a_time():
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_bundled_actor_is_for_its_scenario_and_says_how_it_came_about(name):
-    scenario = load_requests(name)
+    scenario = load_scenario(name)
     assert scenario.actor == name
     actor = OnnxActor(actor_path(name))
     references = {model: scenario.reference(model) for model in scenario.models}

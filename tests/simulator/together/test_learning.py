@@ -11,7 +11,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from heimdall.bench.request_scenario import load_requests
+from heimdall.bench.scenario import load_scenario
 from heimdall.errors import ConfigError
 from heimdall.simulator.together.actors import CHOICE, OnnxActor, OnnxStager
 from heimdall.simulator.together.device import load_together
@@ -133,7 +133,7 @@ def trained(tmp_path_factory):
     out = tmp_path_factory.mktemp("trained")
     told = []
     result = train_top(
-        load_requests("top-resnet-50"), out, steps=40, stage_steps=4, seed=5,
+        load_scenario("top-resnet-50"), out, steps=40, stage_steps=4, seed=5,
         progress=lambda *each: told.append(each),
     )  # fmt: skip
     return out, result, told
@@ -159,7 +159,7 @@ def test_a_training_writes_actor_stages_curves_and_a_checkpoint(trained):
 
 def test_the_same_seed_learns_the_same(trained, tmp_path):
     _, result, _ = trained
-    again = train_top(load_requests("top-resnet-50"), tmp_path, steps=40, stage_steps=4, seed=5)
+    again = train_top(load_scenario("top-resnet-50"), tmp_path, steps=40, stage_steps=4, seed=5)
     assert again["actor_sha256"] == result["actor_sha256"]
 
 
@@ -174,7 +174,7 @@ def test_a_training_that_was_ended_goes_on_as_if_it_had_not(trained, tmp_path):
         if what == "actors" and done >= 30:
             raise EnoughError
 
-    scenario = load_requests("top-resnet-50")
+    scenario = load_scenario("top-resnet-50")
     how: dict[str, Any] = {"steps": 40, "stage_steps": 4, "seed": 5}
     with pytest.raises(EnoughError):
         train_top(scenario, tmp_path, progress=stop, **how)
@@ -188,9 +188,9 @@ def test_a_training_that_was_ended_goes_on_as_if_it_had_not(trained, tmp_path):
 def test_a_checkpoint_that_is_none(tmp_path):
     (tmp_path / "no.pt").write_bytes(b"nothing")
     with pytest.raises(ConfigError, match=r"training .*no\.pt cannot be read"):
-        train_top(load_requests("top-resnet-50"), tmp_path, resume=tmp_path / "no.pt")
+        train_top(load_scenario("top-resnet-50"), tmp_path, resume=tmp_path / "no.pt")
 
 
 def test_a_device_with_nothing_to_learn(tmp_path):
     with pytest.raises(ConfigError, match="runs one operator at a time: there is nothing to learn"):
-        train_top(load_requests("top-resnet-50"), tmp_path, device="jetson-nano")
+        train_top(load_scenario("top-resnet-50"), tmp_path, device="jetson-nano")

@@ -1,16 +1,19 @@
-"""The figures of requests: who was late, by which multiple, and how evenly answers came."""
+"""The figures of jobs: who was late, by which multiple, how evenly answers came and what for."""
 
 from __future__ import annotations
 
 import pytest
 
-from heimdall.runtime.telemetry.figures import processor_figures
-from heimdall.runtime.telemetry.requests import (
+from heimdall.runtime.telemetry.jobs import (
+    ModelFigures,
     Outcome,
     request_figures,
     throughput_hz,
     violations,
 )
+from heimdall.vocabulary.events import Finish
+from heimdall.vocabulary.plans import Utility
+from heimdall.vocabulary.processors import GPU
 
 MS = 1_000_000
 
@@ -84,9 +87,22 @@ def test_throughput_is_what_finished():
     assert throughput_hz([], 0) is None
 
 
-def test_a_processor_is_busy_on_all_its_lanes():
-    busy_ns = {"npu": 250 * MS, "cpu": 1000 * MS}
-    assert processor_figures(busy_ns, {"cpu": 2}, 1.0) == {
-        "npu": {"busy": 0.25, "busy_s": 0.25},
-        "cpu": {"busy": 0.5, "busy_s": 1.0},
-    }
+def test_utility_is_that_of_results_when_they_come():
+    utility = Utility(beta=2.0, gamma=1.0, l0=(2.0 * 100) ** 2)  # 0 after 100 ms
+    dnn, unknown = ModelFigures(utility=utility), ModelFigures()
+    assert dnn.summary()["utility"] is None
+    for each in (dnn, unknown):
+        each.latencies_ns.extend([0, 100 * MS, 200 * MS])
+    assert dnn.summary()["utility"] == pytest.approx((1 + 0 - 3) / 3, abs=1e-4)
+    assert unknown.summary()["utility"] is None
+
+
+def test_early_exits_are_counted_and_the_newest_is_known():
+    dnn = ModelFigures()
+    assert "exits" not in dnn.summary()
+    for exit in ("exit1", "whole", "exit1", "whole", "exit1"):
+        dnn.finished(Finish(1, "kind", GPU, 5 * MS, False, 1, exit=exit))
+    assert dnn.exit == "exit1"
+    assert dnn.summary()["exits"] == {"exit1": 3, "whole": 2}
+    dnn.restart()
+    assert "exits" not in dnn.summary()
