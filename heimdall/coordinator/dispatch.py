@@ -332,7 +332,8 @@ class Dispatcher:
         chosen = choice.assignments
         if len(chosen) == 1:  # nearly always: a decision is made of what little it does
             return (self._start_of(chosen[0], idle),)
-        lanes, starts = list(idle), []
+        lanes = list(idle)
+        starts: list[_Start] = []
         for each in chosen:
             start = self._start_of(each, lanes)
             if any(start[0] is job for job, *_ in starts):
