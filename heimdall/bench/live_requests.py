@@ -230,7 +230,7 @@ def policy_of(system: System) -> str | Scheduler:
     """The system's policy, which has networks cut as its row says."""
     row = system.queueing
     policy = create(system.scheduler or "")
-    if row is not None and not policy.binds:
+    if row is not None:
         policy.partition = row.partition
     return policy
 

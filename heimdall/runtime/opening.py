@@ -224,7 +224,8 @@ def _of_requests(options: RunOptions, processors: Processors, policy: Policy) ->
     """What the coordinator is told about them; nothing, where that is as usual. Raises ConfigError
     where the policy would not use what there is."""
     rules: dict[str, Any] = {}
-    if GPU not in processors.used and (kind := create(policy)).binds:
+    kind = create(policy)
+    if GPU not in processors.used and GPU in (kind.processors or ()):
         raise ConfigError(
             f"{kind.name} shares a GPU: add 'gpu' to the processors, or choose a policy that "
             "places requests anywhere, such as lst"
