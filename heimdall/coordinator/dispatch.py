@@ -64,7 +64,10 @@ class _Lookup:
         return [job.seen for job in self._dispatcher.jobs_that_are(RUNNING)]
 
     def away(self) -> Sequence[JobView]:
-        return [job.seen for job in self._dispatcher.jobs_that_are(FALLBACK)]
+        dispatcher = self._dispatcher
+        return (
+            [job.seen for job in dispatcher.jobs_that_are(FALLBACK)] if dispatcher.fall_back else ()
+        )
 
     def preparing(self) -> Sequence[str]:
         return [job.dnn for job in self._dispatcher.jobs_that_are(PREPARING)]
@@ -112,7 +115,7 @@ class Dispatcher:
         self.wake_ns, asked = inf, 0
         if self._jobs.changed:
             self._renew(now_ns)
-        if self._drops:
+        if self._drops and self._jobs.serve:
             self._drop_hopeless(now_ns, out)
         own = self._own
         mine: list[Job] = []
@@ -178,9 +181,9 @@ class Dispatcher:
 
     # -- processors ------------------------------------------------------------------------
 
-    def _idle(self, closed: str) -> list[str]:
+    def _idle(self, trigger: str) -> list[str]:
         """A processor's id for each lane that the policy may give something to."""
-        running, lost = self._jobs.running, self._placement.lost
+        running, lost, closed = self._jobs.running, self._placement.lost, None
         idle: list[str] = []
         for id, lanes in self._own_lanes:
             free = lanes - len(running[id])
@@ -190,6 +193,8 @@ class Dispatcher:
                 if running[id]:
                     continue
                 self._held.remove(id)
+            if closed is None:
+                closed = self._closed(trigger)
             if id not in lost and id != closed:
                 idle += [id] * free
         return idle
@@ -206,10 +211,13 @@ class Dispatcher:
                 free_ns[id] = end_ns if end_ns > now_ns else now_ns
         return free_ns
 
+    @property
+    def fall_back(self) -> bool:
+        """Whether any network has ops that run on the CPU."""
+        return self._jobs.fall_back
+
     def jobs_that_are(self, state: State) -> list[Job]:
         """Those in flight."""
-        if state is FALLBACK and not self._jobs.fall_back:
-            return []
         return [job for job in self._jobs.in_flight.values() if job.state is state]
 
     def _closed(self, trigger: str) -> str:
@@ -223,7 +231,7 @@ class Dispatcher:
         asks = trigger in self._triggers
         if not asks and not self.timing.holds_fallback:
             return 0
-        idle = self._idle(self._closed(trigger))
+        idle = self._idle(trigger)
         if not idle or (self._goes_on(ready, idle, now_ns, out) and not idle):
             return 0
         if not asks:
@@ -345,7 +353,7 @@ class Dispatcher:
     def _start_of(self, chosen: Assignment, lanes: Sequence[str]) -> _Start:
         """The range that was chosen, shortened to what fits. ``lanes``: those that are left."""
         job = self._ready(chosen)
-        processor, costs, timing = chosen.processor, job.stage_costs, self.timing
+        processor, costs = chosen.processor, job.stage_costs
         variant, end, start = chosen.variant, chosen.end_op, job.next_op
         if processor not in lanes:
             raise self._wrong(chosen, f"but {processor!r} has no free lane")
@@ -357,13 +365,9 @@ class Dispatcher:
             raise self._wrong(chosen, f"up to op {end}: it is at op {start} of {costs.ops}")
         if processor == GPU and costs.fallback[start]:  # of the variant's head: the pool runs it
             return job, variant, start, start, processor, 0
-        end = timing.allowed(costs, processor, start, end)
-        expected_ns = timing.expected_ns(costs, processor, start, end)
+        end, expected_ns = self.timing.range(costs, processor, start, end)
         if expected_ns is None:
             raise self._wrong(chosen, f"whose ops {start}..{end} cannot run on {processor!r}")
-        fits = timing.end_of(costs, processor, start, end)
-        if fits < end:
-            end, expected_ns = fits, timing.expected_ns(costs, processor, start, fits) or 0
         return job, variant, start, end, processor, expected_ns
 
     def _ready(self, chosen: Assignment) -> Job:
@@ -381,7 +385,7 @@ class Dispatcher:
         self, job: Job, end_op: int, processor: str, reason: str, now_ns: int, out: list[Action]
     ) -> None:
         """Start a range that needs no check."""
-        expected_ns = self.timing.expected_ns(job.stage_costs, processor, job.next_op, end_op)
+        _, expected_ns = self.timing.range(job.stage_costs, processor, job.next_op, end_op)
         self._start(
             (job, "", job.next_op, end_op, processor, expected_ns or 0), reason, now_ns, out
         )
@@ -402,7 +406,7 @@ class Dispatcher:
         job.owner.last_reason = reason
         if processor == self.timing.renderer:
             self._gap.chunk_started(now_ns, goes_on)
-            if not goes_on:
+            if self.timing.holds_fallback and not goes_on:
                 job.chunk_end_op = self.timing.held_to(job.stage_costs, next_op)
         out.append(
             RunChunk(

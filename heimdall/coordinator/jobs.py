@@ -73,6 +73,7 @@ class Jobs:
         self.resting: dict[str, int] = {}
         self.rest_until_ns: float = inf  # none may start before
         self.started = False
+        self.serve = False  # whether there are models that requests come for
         self.fall_back = False  # whether a network has ops that the GPU's engine lacks
         self.placement, self.interval_ns = placement, interval_ns
         self._dnns, self._chunking, self._gap = dnns, chunking, gap
@@ -85,6 +86,7 @@ class Jobs:
         """A DNN whose jobs may begin."""
         self.fall_back |= any(any(stage.fallback) for stage in dnn.plan.stages)
         dnn.client = (Requests if dnn.plan.queued else FrameSource)(dnn, self)
+        self.serve |= not dnn.client.newest
 
     def knows(self, dnn: Dnn) -> bool:
         """Whether a DNN has not been removed."""

@@ -44,7 +44,8 @@ class Supervised:
             except Exception as error:
                 self._fault("select", error)
             else:
-                self._right("select")
+                if self._in_a_row:
+                    self._in_a_row.pop("select", None)
                 return found
         return answer(self.stand_in, *of)
 
@@ -57,7 +58,8 @@ class Supervised:
         except Exception as error:
             self._fault("place", error)
             return len(queue)
-        self._right("place")
+        if self._in_a_row:
+            self._in_a_row.pop("place", None)
         return index
 
     def hopeless(self, job: JobView, now_ns: int) -> str:

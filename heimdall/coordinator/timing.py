@@ -28,7 +28,7 @@ class Timing(ABC):
         self.renderer, self.cuts_anywhere = renderer, chunking.cuts_anywhere
         # A chunk goes on when its fallback ops have run.
         self.holds_fallback = chunking.holds_fallback
-        self._early = chunking.ends_early and not equal
+        self._early, self._late_ns = chunking.ends_early and not equal, chunking.late_ns
 
     @property
     def drawing(self) -> bool:
@@ -58,16 +58,11 @@ class Timing(ABC):
         return {job.id: end for job, end in ends if end > job.next_op}
 
     @abstractmethod
-    def end_of(self, costs: StageCosts, processor: str, start: int, end: int) -> int:
-        """Where a range that was chosen ends, by what fits; ``start`` where it has to wait."""
-
-    @abstractmethod
-    def allowed(self, costs: StageCosts, processor: str, start: int, end: int) -> int:
-        """Where a range has to end that would go on to ``end``."""
-
-    @abstractmethod
-    def expected_ns(self, costs: StageCosts, processor: str, start: int, end: int) -> int | None:
-        """What a range takes there; None where it cannot run there."""
+    def range(
+        self, costs: StageCosts, processor: str, start: int, end: int
+    ) -> tuple[int, int | None]:
+        """Where a range that was chosen really ends (``start``: it has to wait for another gap),
+        and what it is expected to take; None where it cannot run there."""
 
     @abstractmethod
     def until_ns(self, processor: str) -> int:
@@ -105,8 +100,7 @@ class Chunks(Timing):
             self._left_ns, self._fresh = usual_ns, True
         else:
             left_ns, fresh = gap.room(now_ns)
-            late_ns = self._chunking.late_ns
-            self._fresh = fresh or (gap.chunks == 0 and left_ns >= usual_ns - late_ns)
+            self._fresh = fresh or (gap.chunks == 0 and left_ns >= usual_ns - self._late_ns)
             self._left_ns = left_ns
 
     def longest(self, job: JobView, processor: str) -> int:
@@ -127,16 +121,14 @@ class Chunks(Timing):
                 ends[job.id] = end
         return ends
 
-    def end_of(self, costs: StageCosts, processor: str, start: int, end: int) -> int:
-        return end
-
-    def allowed(self, costs: StageCosts, processor: str, start: int, end: int) -> int:
-        return min(end, costs.run_end[start]) if processor == GPU else end
-
-    def expected_ns(self, costs: StageCosts, processor: str, start: int, end: int) -> int:
-        if processor == GPU:
-            return costs.gpu_ns(start, end)
-        return costs.cpu_ns(start, end)
+    def range(
+        self, costs: StageCosts, processor: str, start: int, end: int
+    ) -> tuple[int, int | None]:
+        if processor != GPU:
+            return end, costs.cpu_ns(start, end)
+        last = costs.run_end[start]
+        end = end if end < last else last
+        return end, costs.gpu_ns(start, end)
 
     def until_ns(self, processor: str) -> int:
         return self._gap.end_ns if self._early and processor == GPU else 0
@@ -175,16 +167,25 @@ class Ranges(Timing):
     def longest(self, job: JobView, processor: str) -> int:
         costs, start = job.costs[job.stage], job.next_op
         there = costs.on(processor)
-        if there is None:
-            return start
-        end = self.allowed(costs, processor, start, there.supported_to(start))
-        return self.end_of(costs, processor, start, end) if end > start else start
+        end = start if there is None else there.supported_to(start)
+        return self.range(costs, processor, start, end)[0] if end > start else start
 
-    def end_of(self, costs: StageCosts, processor: str, start: int, end: int) -> int:
+    def range(
+        self, costs: StageCosts, processor: str, start: int, end: int
+    ) -> tuple[int, int | None]:
+        """Not over the head of an exit, where the processor cuts networks."""
+        ranges = costs.on(processor)
+        if costs.ways and (ranges is None or ranges.cuts):
+            end = min(end, costs.run_end[start])
+        expected_ns = None if ranges is None else ranges.ns(start, end)
+        if expected_ns is None or processor != self.renderer or self._free:
+            return end, expected_ns
+        fits = self._fitting(costs, processor, start, end)
+        return fits, expected_ns if fits == end else costs.on_ns(processor, start, fits) or 0
+
+    def _fitting(self, costs: StageCosts, processor: str, start: int, end: int) -> int:
         """The part of a range that fits the gap; an op longer than any gap begins with one, and
         makes that frame late."""
-        if processor != self.renderer or self._free:
-            return end
         low, high = start, end
         while low < high:  # the longest that fits
             middle = (low + high + 1) // 2
@@ -193,20 +194,7 @@ class Ranges(Timing):
             else:
                 high = middle - 1
         op_ns = costs.on_ns(processor, start, start + 1) or 0
-        if low == start and self._fresh and op_ns > self._usual_ns:
-            return start + 1
-        return low
-
-    def allowed(self, costs: StageCosts, processor: str, start: int, end: int) -> int:
-        """Not over the head of an exit, where the processor cuts networks."""
-        if not costs.ways:
-            return end
-        ranges = costs.on(processor)
-        cuts = ranges is None or ranges.cuts
-        return min(end, costs.run_end[start]) if cuts else end
-
-    def expected_ns(self, costs: StageCosts, processor: str, start: int, end: int) -> int | None:
-        return costs.on_ns(processor, start, end)
+        return start + 1 if low == start and self._fresh and op_ns > self._usual_ns else low
 
     def until_ns(self, processor: str) -> int:
         return self._gap.end_ns if processor == self.renderer and not self._free else 0
