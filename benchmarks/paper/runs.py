@@ -131,7 +131,7 @@ def variant(run: Run, scenario: Scenario) -> Scenario:
 
 def as_toml(scenario: Scenario) -> str:
     """The file that ``load_scenario`` reads it from again, under the file's name."""
-    table = scenario.model_dump(exclude={"name"}, exclude_none=True)
+    table = scenario.model_dump(exclude={"name"}, exclude_none=True, exclude_unset=True)
     return "\n".join(f"{key} = {value}" for key, value in _flat(table)) + "\n"
 
 
