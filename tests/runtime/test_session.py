@@ -677,12 +677,13 @@ def test_what_is_waiting_when_a_session_closes_is_told():
         future.result()
 
 
-def test_waiting_has_an_end(undrawn):
-    with pytest.raises(TimeoutError, match=r"within 0\.1 s"):  # no frame has been pushed
-        undrawn.wait(undrawn.result("people"), 0.1)
-    undrawn.push(RED)
-    undrawn.wait(undrawn.result("people"), 20)
-    undrawn.wait(undrawn.result("people"), 20)  # of the newest frame: it is known
+def test_waiting_has_an_end():
+    with Session([people()], **PLAIN) as session:
+        with pytest.raises(TimeoutError, match=r"within 0\.1 s"):  # no frame has been pushed
+            session.wait(session.result("people"), 0.1)
+        session.push(RED)
+        session.wait(session.result("people"), 20)
+        session.wait(session.result("people"), 20)  # of the newest frame: it is known
 
 
 @pytest.mark.parametrize(
