@@ -163,10 +163,11 @@ def _network(deployment: Deployment) -> dict[str, Any]:
     ways = [*WAYS, "whole"]
     ms = dict.fromkeys(ways, 0.0)
     for index, stage in enumerate(stages):
-        network, state = deployment.network(index, GPU)
+        where = deployment.placed(index, GPU).take()
         cuts = [*_ways(stage), _cut(stage, None)]
-        for way, best_ms in zip(ways, _best_ms(network, state, cuts), strict=True):
+        for way, best_ms in zip(ways, _best_ms(where.network, where.state, cuts), strict=True):
             ms[way] += best_ms
+        where.free()
     longer = {way: ms[way] / ms["whole"] for way in WAYS}
     return {**_of_plan(stages), "gflop": flops / 1e9, "longer": longer}
 

@@ -67,8 +67,11 @@ def _infer(
 def _run(
     deployment: Deployment, stage: int, inputs: Mapping[str, np.ndarray]
 ) -> Mapping[str, np.ndarray]:
-    network, state = deployment.network(stage, GPU)
-    return network.infer(state, inputs)
+    where = deployment.placed(stage, GPU).take()
+    try:
+        return where.network.infer(where.state, inputs)
+    finally:
+        where.free()
 
 
 def measure_hand_overs() -> tuple[int, ...]:

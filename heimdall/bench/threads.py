@@ -17,7 +17,8 @@ from heimdall.coordinator.bystander import InferenceEnded
 from heimdall.models.walk import Walk
 from heimdall.runtime.deployment import Deployment
 from heimdall.runtime.executor import APP_FAILURES, POOL_NICE
-from heimdall.runtime.runs import Newest, Renew, Result
+from heimdall.runtime.frames import Newest, Renew
+from heimdall.runtime.runs import Result
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.system.faults import SharedFallible, say
 from heimdall.system.priority import lower_priority

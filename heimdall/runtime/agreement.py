@@ -8,29 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 
-from heimdall.engine.network import Network, State
+from heimdall.engine.network import State
 from heimdall.graph.graph import Graph
 from heimdall.graph.samples import sample_inputs
+from heimdall.runtime.placed import Placed
 
 LARGEST_ERROR = 1e-2  # of a tensor's largest value: another meaning differs by far more
 
 
-class InUnits(Protocol):
-    """A network, and with which of its ops each unit begins."""
-
-    network: Network
-    edges: tuple[int, ...]
-
-    def run(self, state: State, start: int, end: int) -> int:
-        """Run units."""
-
-
 def disagreeing(
-    graph: Graph, placed: Sequence[InUnits], units: int
+    graph: Graph, placed: Sequence[Placed], units: int
 ) -> tuple[set[int], tuple[int, ...]]:
     """The units before which a job comes out differently when it changes processors, and what it
     costs in ns to change before each unit: 0 before the first.
@@ -44,7 +34,7 @@ def disagreeing(
     return wrong, tuple(cut_ns)
 
 
-def _try(graph: Graph, taker: InUnits, giver: InUnits, wrong: set[int], cut_ns: list[int]) -> None:
+def _try(graph: Graph, taker: Placed, giver: Placed, wrong: set[int], cut_ns: list[int]) -> None:
     """Run both, ``taker`` each unit from what ``giver`` has before it; compare after each."""
     inputs, units = sample_inputs(graph), len(cut_ns)
     state, dirty = giver.network.new_state(), taker.network.new_state()
@@ -69,7 +59,7 @@ def _try(graph: Graph, taker: InUnits, giver: InUnits, wrong: set[int], cut_ns: 
             wrong |= {unit, unit + 1} & set(range(1, units))
 
 
-def _made(placed: InUnits, state: State, last: bool) -> Mapping[str, np.ndarray]:
+def _made(placed: Placed, state: State, last: bool) -> Mapping[str, np.ndarray]:
     return placed.network.read(state) if last else placed.network.hand_over(state)
 
 

@@ -256,6 +256,7 @@ class BaseRun:
     def delivered(self, result: Result) -> None:
         """A result is there: for the app, and whoever waits for it."""
         dnn, frame = self._names[result.dnn], result.frame
+        assert frame is not None
         self._figures.dnns[dnn].shown(result.requested_ns, result.decoded_ns)
         self._reporter.result(dnn, self._clock())
         if self._kept is not None:

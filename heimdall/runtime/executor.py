@@ -17,13 +17,15 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from heimdall.errors import DeviceError
+from heimdall.errors import DeviceError, ModelError
 from heimdall.models.luminance import MEASURES
-from heimdall.runtime.deployment import Deployment, run_on_zeros
+from heimdall.runtime.deployment import Deployment, Networks
+from heimdall.runtime.frames import Frames, Newest, Renew
+from heimdall.runtime.placed import Placement
 from heimdall.runtime.prober import Prober
-from heimdall.runtime.requests import Answer, Requests
-from heimdall.runtime.runs import Compute, Hosted, Newest, Renew, Result, Run
-from heimdall.runtime.together import Ready, chunks_of, launch
+from heimdall.runtime.requests import Requests
+from heimdall.runtime.runs import Client, Hosted, Result, Run
+from heimdall.runtime.together import chunks_of, launch
 from heimdall.system.faults import SharedFallible, say
 from heimdall.system.priority import (
     first_in_line,
@@ -55,7 +57,6 @@ from heimdall.vocabulary.processors import CPU, GPU, REMOTE, SERVER
 
 if TYPE_CHECKING:
     from heimdall.engine.base import Engine
-    from heimdall.engine.network import Network, State
     from heimdall.runtime.telemetry.spans import Spans
 
 
@@ -69,7 +70,7 @@ _NICE_ONLY = 10  # behind all that feeds frames, and before compilers
 APP_FAILURES = (Exception, SystemExit)  # a thread that exits would take the pool with it
 
 
-Message = Event | Result | Answer  # what workers report
+Message = Event | Result  # what workers report
 
 
 class Executor(SharedFallible):
@@ -106,17 +107,17 @@ class Executor(SharedFallible):
         self._gpu = Workers("gpu", urgency=first_in_line if urgent else None)
         nicely = partial(lower_priority, POOL_NICE)
         self._cpu = Workers("cpu", cpu_workers, in_background if urgent else nicely)
-        self._remote = Workers("remote", SERVER.lanes, nicely)
         self._only = Workers("cpu-only", cpu_workers, lambda: _for_the_only_place(urgent))
+        self._by_id = {
+            GPU: self._gpu,
+            CPU: self._cpu,
+            REMOTE: Workers("remote", SERVER.lanes, nicely),
+        }
         self._pool = Workers("pool", count=2, urgency=nicely)
         # Short work that a job waits for at each of its fallback ops: not behind whole pictures.
         self._fallback = Workers("fallback", urgency=second_in_line if urgent else None)
-        self._workers = (self._gpu, self._cpu, self._only, self._remote, self._fallback, self._pool)
         self._prober, self._engines = Prober(inbox), engines
-        workers = {GPU: self._gpu, CPU: self._cpu}
-        self.requests = Requests(
-            inbox, workers, self._prober, clock, self._span, self._report_request
-        )
+        self.requests = Requests(inbox, self._serve)
         self._handlers: dict[type, Callable[[Any], None]] = {
             Prepare: self._on_prepare,
             RunChunk: self._on_run_chunk,
@@ -135,15 +136,26 @@ class Executor(SharedFallible):
         newest: Newest,
         renew: Renew = lambda value, frame: None,
     ) -> None:
-        """A DNN whose actions will come. ``newest`` gives the frame of a job that begins; ``renew``
-        hears of each result in the pool, before the inbox does."""
-        self._hosted[name] = Hosted(deployment, newest, renew, self._measure)
+        """A DNN of an app, whose actions will come. ``newest`` gives the frame of a job that
+        begins; ``renew`` hears of each result in the pool, before the inbox does."""
+        frames = Frames(deployment, newest, renew, self._measure, self._pool)
+        self._host(name, deployment.name, deployment, frames)
+
+    def _serve(self, name: str, networks: Networks) -> None:
+        """A model that answers requests. From any thread."""
+        self._host(name, name, networks, self.requests)
+
+    def _host(self, name: str, own: str, networks: Networks, client: Client) -> None:
+        """``own``: what messages call it."""
         self._use(name)
+        self._hosted[name] = Hosted(own, networks, client, partial(self._report, name))
 
     def remove(self, names: Iterable[str]) -> bool:
-        """DNNs that have been dropped: returns when no thread works for them any more. False: one
-        still does, after ``DRAIN_S``; then their networks are kept as they are."""
+        """DNNs that have been dropped, or models whose clients are told so: returns when no thread
+        works for them any more. False: one still does, after ``DRAIN_S``; then their networks are
+        kept as they are."""
         names = list(names)
+        self.requests.leave(names)
         self._leaving.update(names)
         ended = self._drain()
         self._leaving.difference_update(names)
@@ -152,9 +164,19 @@ class Executor(SharedFallible):
             if ended:
                 self._hosted.pop(name, None)
             else:  # what a thread may look up stays, until a DNN of that name is added
-                self._hosted[name].deployment.in_use = True
+                self._hosted[name].networks.in_use = True
                 self._left_behind.append(self._hosted[name])
         return ended
+
+    @property
+    def _workers(self) -> list[Workers]:
+        return [
+            *self._by_id.values(),
+            self._only,
+            self._fallback,
+            self._pool,
+            self.requests.workers,
+        ]
 
     def _drain(self) -> bool:
         """Whether all threads have done what they were given, within ``DRAIN_S`` altogether."""
@@ -162,16 +184,15 @@ class Executor(SharedFallible):
         return all(workers.drain(max(0.0, until_s - time.monotonic())) for workers in self._workers)
 
     def ask(self, name: str, options: Mapping[str, Any]) -> None:
-        """The options of a DNN's next job."""
-        self._hosted[name].options = options
+        """The options of the next job of an app's DNN."""
+        client = self._hosted[name].client
+        assert isinstance(client, Frames)
+        client.options = options
 
     def execute(self, actions: Sequence[Action]) -> None:
         """Dispatch ``actions``; none of them blocks."""
         for action in actions:
-            if action.dnn in self.requests and not isinstance(action, RunTogether):
-                self.requests.execute(action)
-            else:
-                self._handlers[type(action)](action)
+            self._handlers[type(action)](action)
 
     def preload(self, names: Iterable[str]) -> None:
         """Load these DNNs on the CPU too, beside the first frames. ``preloaded`` is set when that
@@ -200,21 +221,22 @@ class Executor(SharedFallible):
             return  # it is there, and in use
         # Loading holds the interpreter lock for tens of ms (100 MB of weights: for hundreds),
         # which frames feel: shortest when nothing interrupts it.
-        with hosted.locks[CPU]:
+        if self._urgent:
+            second_in_line()
+        try:
+            hosted.networks.load(CPU)
+        finally:
             if self._urgent:
-                second_in_line()
-            try:
-                hosted.deployment.load(CPU)
-            finally:
-                if self._urgent:
-                    in_background()
-            hosted.deployment.warm_up(CPU)
+                in_background()
+        hosted.networks.warm_up(CPU)
 
     def close(self) -> None:
-        """Wait for what is running, then end the threads."""
+        """Wait for what is running, then end the threads; who still waits is told so."""
         self._closing = True
         self._prober.close()
         self.requests.close()
+        for run in tuple(self._runs.values()):
+            run.hosted.client.workers.submit(run.give_up, "the session was closed")
         for workers in self._workers:
             workers.close()
 
@@ -222,27 +244,40 @@ class Executor(SharedFallible):
 
     def _on_prepare(self, action: Prepare) -> None:
         if action.stage == 0:
-            before = self._runs.get(action.job)
-            self._runs[action.job] = Run.begin(self._hosted[action.dnn], self._clock(), before)
-        self._pool.submit(self._prepare, action)
+            self._end(action.job)  # where it begins anew: nobody will read what it had
+            hosted = self._hosted[action.dnn]
+            self._runs[action.job] = hosted.client.begin(action, hosted, self._clock())
+        if self._runs[action.job].prepared:
+            self._inbox.put(InputReady(action.job))
+        else:
+            self._pool.submit(self._prepare, action)
+
+    def _end(self, job: int) -> Run | None:
+        run = self._runs.pop(job, None)
+        if run is not None:
+            run.end()
+        return run
 
     def _on_run_chunk(self, action: RunChunk) -> None:
-        if action.processor == GPU:
-            self._yielding = _NO_JOB
-            worker = self._gpu
-        elif action.processor == REMOTE:
-            worker = self._remote
-        else:
-            worker = self._cpu if self._hosted[action.dnn].deployment.plan.built else self._only
-        worker.submit(self._run_chunk, action)
+        self._yielding = _NO_JOB
+        losses = self._prober.losses(action.processor)
+        only = action.processor == CPU and not self._hosted[action.dnn].networks.built
+        workers = self._only if only else self._workers_of(action.processor)
+        workers.submit(self._run_chunk, action, losses)
 
     def _on_run_together(self, action: RunTogether) -> None:
         self._yielding = _NO_JOB
         losses = self._prober.losses(action.processor)
-        self.requests.workers(action.processor).submit(self._run_together, action, losses)
+        self._workers_of(action.processor).submit(self._run_together, action, losses)
+
+    def _workers_of(self, processor: str) -> Workers:
+        """Those that run its chunks."""
+        if processor not in self._by_id:
+            self._by_id[processor] = Workers(processor)
+        return self._by_id[processor]
 
     def _on_move(self, action: Move) -> None:
-        if action.processor != CPU:  # its networks are there: not behind what the CPU is at
+        if self._hosted[action.dnn].networks.has(action.processor):  # not behind what the CPU is at
             self._moved(action, self._clock())
         else:
             self._cpu.submit(self._move, action)
@@ -252,12 +287,12 @@ class Executor(SharedFallible):
 
     def _on_finish(self, action: Finish) -> None:
         run = self._runs.pop(action.job)
-        self._pool.submit(self._finish, action, run)
+        run.hosted.client.workers.submit(self._finish, action, run)
 
     def _on_drop(self, action: Drop) -> None:
-        run = self._runs.pop(action.job, None)
-        if run is not None:
-            run.read.set()
+        run, hosted = self._end(action.job), self._hosted.get(action.dnn)
+        if hosted is not None:
+            hosted.client.dropped(action, run)
 
     # --- pool ------------------------------------------------------------------------
 
@@ -272,39 +307,30 @@ class Executor(SharedFallible):
             self._failed(action.job, action.dnn, "preprocess", error)
             return
         self._span(Lane.POOL, f"{action.dnn} preprocess", start_ns, stage=action.stage)
-        frame = run.frame.sequence if action.stage == 0 else None
+        frame = run.frame.sequence if run.frame is not None and action.stage == 0 else None
         self._inbox.put(InputReady(action.job, tasks, difference, frame))
 
     def _run_fallback(self, action: RunFallback) -> None:
         start_ns = self._clock()
         try:
-            _, elapsed_ns = self._run_range(
-                action,
-                GPU,
-                lambda network, state: (
-                    action.end_op,
-                    network.run_fallback(state, action.start_op, action.end_op),
-                ),
-            )
+            end_op, elapsed_ns = self._compute(action, GPU, lambda where: where.run(action.end_op))
         except Exception as error:
             self._failed(action.job, action.dnn, "fallback op", error)
             return
-        self._span(
-            Lane.POOL, f"{action.dnn} fallback", start_ns, start=action.start_op, end=action.end_op
-        )
-        self._inbox.put(FallbackFinished(action.job, action.end_op, elapsed_ns))
+        self._span(Lane.POOL, f"{action.dnn} fallback", start_ns, start=action.start_op, end=end_op)
+        self._inbox.put(FallbackFinished(action.job, end_op, elapsed_ns))
 
     def _finish(self, action: Finish, run: Run) -> None:
         start_ns = self._clock()
         try:
             run.read_last()
         except Exception as error:
+            run.give_up(f"its outputs cannot be read: {say(error)}")
             self._failed(action.job, action.dnn, "reading outputs", error)
-            if action.processor == GPU:
-                self._count_gpu_failure(action.dnn)
+            self._count_failure(action.processor, run)
             return
         finally:
-            run.read.set()
+            run.end()
         try:
             value = run.result()
         except APP_FAILURES as error:
@@ -314,25 +340,20 @@ class Executor(SharedFallible):
         decoded_ns = self._clock()
         self._inbox.put(Result(action.dnn, value, run.frame, action, run.requested_ns, decoded_ns))
 
-    # --- GPU and CPU workers -----------------------------------------------------------
+    # --- workers of processors ---------------------------------------------------------
 
-    def _run_chunk(self, action: RunChunk) -> None:
+    def _run_chunk(self, action: RunChunk, losses: int) -> None:
+        """``losses``: how often the processor had been lost when that was decided."""
         start_ns = self._clock()
         try:
-            compute = self._on_gpu(action) if action.processor == GPU else _whole
-            end_op, elapsed_ns = self._run_range(action, action.processor, compute)
-        except Exception as error:
-            if action.processor == REMOTE and isinstance(error, DeviceError):
-                self._remote_lost(action.dnn, error)
-                return
-            self._failed(action.job, action.dnn, f"{action.processor} inference", error)
-            if action.processor == GPU:
-                self._count_gpu_failure(action.dnn)
+            end_op, elapsed_ns = self._tried(action)
+        except Exception as error:  # engines raise what their drivers do
+            self._not_run(action, error)
             return
+        if losses != self._prober.losses(action.processor):
+            return  # lost meanwhile: the job has been put back, and may run elsewhere by now
         if action.processor == GPU:
             self._gpu_failures = 0
-        else:
-            end_op = action.end_op  # the GPU's ops are those that the coordinator counts
         self._span(
             action.processor,
             action.dnn,
@@ -349,19 +370,57 @@ class Executor(SharedFallible):
             ChunkFinished(action.job, action.processor, action.start_op, end_op, elapsed_ns)
         )
 
+    def _tried(self, action: RunChunk) -> tuple[int, int]:
+        """Run it, once more where its client would rather wait than lose it."""
+        parts = partial(self._run_parts, action)
+        try:
+            return self._compute(action, action.processor, parts)
+        except ModelError:
+            raise
+        except Exception as error:
+            run = self._runs.get(action.job)
+            if run is None or not run.patient:
+                raise
+            self._report(action.dnn, f"{action.processor} inference, tried again", error)
+            return self._compute(action, action.processor, parts)
+
+    def _run_parts(self, action: RunChunk, where: Placement) -> int:
+        pace = self._hosted[action.dnn].parts(action.stage).pace(action, self._clock)
+
+        def go_on(part: int) -> bool:
+            return self._yielding != action.job and pace.go_on(part)
+
+        return where.run_parts(pace.ends, go_on)
+
+    def _compute(
+        self, action: RunChunk | RunFallback, processor: str, run: Callable[[Placement], int]
+    ) -> tuple[int, int]:
+        """The op before which it stopped, and how long it took, with what it took to get its
+        tensors there; all of it and no time where the job was dropped meanwhile."""
+        began_ns = self._clock()
+        with self._at(action, processor) as where:
+            if where is None:
+                return action.end_op, 0
+            brought_ns = self._clock() - began_ns
+            ran_ns = run(where)
+            return where.unit, brought_ns + ran_ns
+
+    def _at(
+        self, action: RunChunk | RunFallback, processor: str
+    ) -> AbstractContextManager[Placement | None]:
+        run = self._runs.get(action.job)
+        return contextlib.nullcontext() if run is None else run.at(action, processor)
+
     def _run_together(self, action: RunTogether, losses: int) -> None:
         """All its jobs at once. Where that fails each runs by itself, so that only one that cannot
         is lost for it."""
         start_ns, chunks = self._clock(), chunks_of(action)
         try:
-            elapsed_ns = launch(action, self._engines[action.processor], self._joined)
+            elapsed_ns = launch(action, self._engines[action.processor], self._at)
         except Exception as error:
             self._fault("", f"not run together: {say(error)}", error)
             for chunk in chunks:
-                if chunk.dnn in self.requests:
-                    self.requests.run_chunk(chunk, losses)
-                else:
-                    self._run_chunk(chunk)
+                self._run_chunk(chunk, losses)
             return
         if losses != self._prober.losses(action.processor):
             return  # lost meanwhile: its jobs have been put back
@@ -382,33 +441,10 @@ class Executor(SharedFallible):
                 ChunkFinished(chunk.job, chunk.processor, chunk.start_op, chunk.end_op, elapsed_ns)
             )
 
-    def _joined(self, chunk: RunChunk) -> AbstractContextManager[Ready | None]:
-        if chunk.dnn in self.requests:
-            return self.requests.joined(chunk)
-        run = self._runs.get(chunk.job)
-        return run.joined(chunk) if run is not None else contextlib.nullcontext()  # dropped
-
-    def _on_gpu(self, action: RunChunk) -> Compute:
-        pace = self._hosted[action.dnn].parts[action.stage].pace(action, self._clock)
-
-        def go_on(part: int) -> bool:
-            return self._yielding != action.job and pace.go_on(part)
-
-        return lambda network, state: network.run_parts(state, action.start_op, pace.ends, go_on)
-
-    def _run_range(
-        self, action: RunChunk | RunFallback, processor: str, compute: Compute
-    ) -> tuple[int, int]:
-        run = self._runs.get(action.job)
-        if run is None:  # dropped meanwhile
-            return action.end_op, 0
-        return run.compute(action, processor, compute, self._clock)
-
     def _move(self, action: Move) -> None:
         start_ns, hosted = self._clock(), self._hosted[action.dnn]
         try:
-            with hosted.locks[action.processor]:
-                hosted.deployment.load(action.processor)
+            hosted.networks.load(action.processor)
         except Exception as error:
             self._report(action.dnn, f"move to {action.processor}", error)
             self._inbox.put(DnnMoved(action.dnn, hosted.processor))
@@ -416,7 +452,7 @@ class Executor(SharedFallible):
         self._moved(action, start_ns)
 
     def _moved(self, action: Move, start_ns: int) -> None:
-        self._hosted[action.dnn].move_to(action.processor)
+        self._hosted[action.dnn].processor = action.processor
         self._span(
             Lane.CPU, f"{action.dnn} moves to {action.processor}", start_ns, reason=action.reason
         )
@@ -424,36 +460,54 @@ class Executor(SharedFallible):
 
     # --- failures and trace ------------------------------------------------------------
 
-    def _count_gpu_failure(self, dnn: str) -> None:
+    def _not_run(self, action: RunChunk, error: Exception) -> None:
+        """A job fails where it is to blame, and where its client would rather have the next one.
+        Else its processor is lost, and the coordinator puts it back; one that has already cost us a
+        processor is not tried there again."""
+        processor, run = action.processor, self._runs.get(action.job)
+        if processor == REMOTE and isinstance(error, DeviceError):
+            self._fault("", f"{error}: its DNNs run here until it answers again")
+            self._lose(processor, self._hosted[action.dnn].networks)
+            return
+        step = f"{processor} inference"
+        to_blame = run is None or isinstance(error, ModelError)
+        if run is None or to_blame or not run.patient or processor in run.failed_on:
+            self._failed(action.job, action.dnn, step, error)
+            if run is not None and not to_blame:
+                self._count_failure(processor, run)
+            return
+        run.failed_on.add(processor)
+        self._report(action.dnn, step, error)
+        self._lose(processor, run.hosted.networks)
+
+    def _count_failure(self, processor: str, run: Run) -> None:
+        """A frame's job is soon followed by another: only when the GPU fails again and again is it
+        given up."""
+        if processor != GPU or run.patient:
+            return
         self._gpu_failures += 1
         if self._gpu_failures == GPU_FAILURES_UNTIL_LOST:
             self._fault("", "the GPU failed repeatedly: its DNNs move to the CPU")
-            self._prober.lose(GPU, partial(self._try, GPU, dnn))
+            self._lose(GPU, run.hosted.networks)
 
-    def _try(self, processor: str, dnn: str) -> None:
-        """Raise what a processor raises when it runs a DNN whose failure was the last straw."""
-        for network in self._hosted[dnn].deployment.networks(processor):
-            run_on_zeros(network, network.new_state())
-        if processor == GPU:
-            self._gpu_failures = 0
+    def _lose(self, processor: str, networks: Networks) -> None:
+        """Until it runs what it has failed with."""
 
-    def _remote_lost(self, dnn: str, error: DeviceError) -> None:
-        """The server is gone, or too slow: what it was given is run here."""
-        self._fault("", f"{error}: its DNNs run here until it answers again")
-        self._prober.lose(REMOTE, partial(self._try, REMOTE, dnn))
+        def probe() -> None:
+            networks.try_out(processor)
+            if processor == GPU:
+                self._gpu_failures = 0
+
+        self._prober.lose(processor, probe)
 
     def _failed(self, job: int, dnn: str, step: str, error: BaseException) -> None:
         self._report(dnn, step, error)
         self._inbox.put(JobFailed(job, f"{step}: {say(error)}"))
 
     def _report(self, dnn: str, step: str, error: BaseException) -> None:
-        own = self._hosted[dnn].deployment.dnn.name  # as its app calls it
+        hosted = self._hosted.get(dnn)
+        own = dnn if hosted is None else hosted.name  # as its app calls it
         self._fault(dnn, f"{own}: {step} failed: {say(error)}", error)
-
-    def _report_request(self, dnn: str, step: str, error: BaseException) -> None:
-        if dnn not in self._of:
-            self._use(dnn)
-        self._fault(dnn, f"{dnn}: {step} failed: {say(error)}", error)
 
     def _span(
         self, lane: str, name: str, start_ns: int, end_ns: int | None = None, **details: Any
@@ -469,8 +523,3 @@ def _for_the_only_place(urgent: bool) -> None:
     lower_priority(_NICE_ONLY)
     if urgent:
         on_any_core()
-
-
-def _whole(network: Network, state: State) -> tuple[int, int]:
-    end = len(network.ops)
-    return end, network.run(state, 0, end)

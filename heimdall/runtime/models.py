@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heimdall.analyzer.partition import Cut
+from heimdall.analyzer.profile import recut
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app.options import check_number
 from heimdall.engine.checks import check_inputs
 from heimdall.errors import AppError, ArgumentError, ConfigError
 from heimdall.graph.graph import Graph, Tensor, load_graph
-from heimdall.runtime.requests import Requests, Tensors
+from heimdall.runtime.deployment import Networks
+from heimdall.runtime.placed import Tensors
+from heimdall.runtime.requests import Requests
 from heimdall.runtime.runs import Result
-from heimdall.runtime.served import Served
 from heimdall.runtime.telemetry.jobs import Outcome, request_figures
 from heimdall.runtime.telemetry.jobs import Progress as JobProgress
 from heimdall.schedulers.expected import StageCosts
@@ -116,7 +118,7 @@ class Desk:
         partition = station.partition_of_requests
         self._cut = replace(cut, strategy=partition) if partition else cut
         self.models: dict[str, Model] = {}
-        self._served: dict[str, Served] = {}  # by model
+        self._networks: dict[str, Networks] = {}  # by model
         self._names: dict[tuple[str, str], str] = {}  # by model and priority: the station's
         self._models: dict[str, str] = {}  # the other way round
         self._plans: dict[str, DnnPlan] = {}  # by the station's names
@@ -144,9 +146,9 @@ class Desk:
         name = found.stem if name is None else name
         if name in self.models or name in taken or not name:
             raise AppError(f"there is a DNN {name!r} in this session already: give another name")
-        served = self._station.shelf.take(load_graph(found, shapes), progress)
-        self._served[name] = served
-        model = self.models[name] = Model(name, served.graph, slo_ms, priority, self)
+        networks = self._station.shelf.take(load_graph(found, shapes), progress)
+        self._networks[name] = networks
+        model = self.models[name] = Model(name, networks.graphs[0], slo_ms, priority, self)
         self._station.board.catch_up()  # whoever has been added from another thread came before
         self._station.board.tell(self._added(model, priority))
         return model
@@ -169,14 +171,12 @@ class Desk:
 
     def _added(self, model: Model, priority: str) -> DnnAdded:
         """What to tell of a model that is asked for with a priority for the first time."""
-        served = self._served[model.name]
+        networks = self._networks[model.name]
         own = model.name if priority == model.priority else f"{model.name} ({priority})"
         (name,) = self._station.names_for([own])
-        costs = served.costs
-        chunks = self._cut.of(costs)
         plan = DnnPlan(
             name,
-            (replace(served.stage, chunks=chunks),),
+            tuple(recut(stage, self._cut) for stage in networks.stages),
             round(model.slo_ms * 1e6),
             utility_for(priority, model.slo_ms),
             continuous=False,
@@ -185,16 +185,17 @@ class Desk:
         )
         self._names[model.name, priority] = name
         self._models[name], self._plans[name] = model.name, plan
-        self._requests.add(name, served)
+        self._requests.add(name, networks)
         self._station.board.join(self, [name])
-        self._station.keep(plan, served)
+        self._station.keep(plan, networks)
         return DnnAdded(plan)
 
     def figures(self, since_ns: int) -> dict[str, dict[str, Any]]:
         """The figures of requests that have been submitted since."""
         outcomes = [each for each in list(self.answered) if each.submitted_ns >= since_ns]
         lone_ns = {
-            name: float(StageCosts(each.stage).lone_ns) for name, each in self._served.items()
+            name: float(sum(StageCosts(stage).lone_ns for stage in each.stages))
+            for name, each in self._networks.items()
         }
         return request_figures(outcomes, lone_ns)
 
@@ -215,10 +216,9 @@ class Desk:
             board.tell(DnnRemoved(name))
             self._station.forget(name)
         board.leave(self)
-        ended = self._requests.remove(self._models)
-        for served in self._served.values():
-            served.in_use |= not ended
-            self._station.shelf.put_back(served)
+        self._station.executor.remove(self._models)
+        for networks in self._networks.values():
+            self._station.shelf.put_back(networks)
 
     # --- what the switchboard tells ----------------------------------------------------------
 

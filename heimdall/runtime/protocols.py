@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from heimdall.coordinator.snapshot import Snapshot
 from heimdall.runtime.deployment import Deployment
-from heimdall.runtime.runs import Newest, Renew
+from heimdall.runtime.frames import Newest, Renew
 from heimdall.system.faults import Faults
 from heimdall.vocabulary.events import Action, Event
 

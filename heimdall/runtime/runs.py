@@ -1,236 +1,198 @@
-"""Jobs of an app's DNNs in flight: their frames, and their tensors on each processor.
+"""Jobs in flight: what each works on, and where its tensors are.
 
-Requests, which bring tensors of their own, are in ``heimdall/runtime/requests.py``.
+A job's client brings what it works on (a frame: ``frames.py``; a request: ``requests.py``). From
+there on all jobs are alike: what a range of units needs of the one before is copied to its
+processor if that ran elsewhere, and computed anew if it is lost.
 """
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
-from heimdall.engine.checks import check_inputs
-from heimdall.engine.exits import is_done
-from heimdall.errors import AppError
-from heimdall.graph.exits import as_whole
-from heimdall.models.base import Prepared
-from heimdall.models.luminance import luminance_difference
-from heimdall.models.walk import Walk
-from heimdall.runtime.deployment import Deployment
+from heimdall.runtime.deployment import Networks
 from heimdall.runtime.parts import Parts
-from heimdall.runtime.served import Placed
-from heimdall.runtime.together import Ready
-from heimdall.vocabulary.events import Finish, RunChunk, RunFallback
-from heimdall.vocabulary.processors import CPU, GPU, PROCESSORS, REMOTE
+from heimdall.runtime.placed import Placed, Placement, Tensors
+from heimdall.system.workers import Workers
+from heimdall.vocabulary.events import Drop, Finish, Prepare, RunChunk, RunFallback
+from heimdall.vocabulary.plans import StagePlan
+from heimdall.vocabulary.processors import CPU, GPU
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from heimdall.capture import Frame
-    from heimdall.engine.network import Network, State
 
-
-log = logging.getLogger(__name__)
-
-Newest = Callable[[], "Frame"]
-Renew = Callable[[Any, "Frame"], None]
-Compute = Callable[["Network", "State"], tuple[int, int]]  # returns where it stopped, and ns
+Report = Callable[[str, BaseException], None]  # (what failed, why)
 
 
 @dataclass(frozen=True)
 class Result:
-    """A decoded result on its way to ``App.on_result``."""
+    """A job's decoded result on its way to ``App.on_result``; of a request, whose client has it
+    already, only that there is one."""
 
     dnn: str
     value: Any
-    frame: Frame
+    frame: Frame | None
     finish: Finish
     requested_ns: int
     decoded_ns: int
 
 
+class Client(Protocol):
+    """Who wants jobs of a DNN: the frames of an app, or requests."""
+
+    workers: Workers  # which hand over what came of a job
+
+    def begin(self, action: Prepare, hosted: Hosted, now_ns: int) -> Run:
+        """The job that has been admitted."""
+
+    def dropped(self, action: Drop, run: Run | None) -> None:
+        """There will be nothing of a job, or of what never became one (None)."""
+
+
 class Hosted:
-    """A DNN of an app, and what its jobs have in common."""
+    """A DNN as the coordinator knows it: whose networks run its jobs, for which client, where.
+    ``name``: what messages call it."""
 
-    def __init__(
-        self,
-        deployment: Deployment,
-        newest: Newest,
-        renew: Renew,
-        measure: Callable[[np.ndarray], np.ndarray],
-    ) -> None:
-        """``newest`` gives the frame of a job that begins; ``renew`` hears of each result in the
-        pool; ``measure``: of what the change from one picture to the next is summed."""
-        self.deployment, self.newest, self.renew = deployment, newest, renew
-        self.options: Mapping[str, Any] = {}  # of its newest request
-        self.locks = {each: threading.Lock() for each in (*PROCESSORS, REMOTE)}  # of its states
-        self.last_read = threading.Event()  # of its newest job
-        self.last_read.set()
-        self._measure = measure
-        self._measured: np.ndarray | None = None  # of its last picture
-        self.move_to(GPU if deployment.plan.built else CPU)
+    def __init__(self, name: str, networks: Networks, client: Client, report: Report) -> None:
+        self.name, self.networks, self.client, self.report = name, networks, client, report
+        # Where its jobs run, unless each range chooses.
+        self.processor = GPU if networks.built else CPU
+        self._stages: Sequence[StagePlan] = ()
+        self._parts: list[Parts] = []
 
-    def move_to(self, processor: str) -> None:
-        """Where it is loaded from now on. One that was built meanwhile has another plan."""
-        stages = self.deployment.plan.stages
-        self.parts = [Parts(stage.op_ns, stage.chunk_cost_ns) for stage in stages]
-        self.processor = processor
-
-    def luminance(self, image: np.ndarray) -> float:
-        """By how much a picture differs from the one before (0 for the first)."""
-        measured, last = self._measure(image), self._measured
-        self._measured = measured
-        return 0.0 if last is None else luminance_difference(measured, last)
+    def parts(self, stage: int) -> Parts:
+        """Where a chunk of a stage may stop. What was built meanwhile has another plan."""
+        stages = self.networks.stages
+        if stages is not self._stages:
+            self._parts = [Parts(each.op_ns, each.chunk_cost_ns) for each in stages]
+            self._stages = stages
+        return self._parts[stage]
 
 
-@dataclass
-class Run:
-    """One job in flight: its frame, and what its stages have produced so far.
+class Run(ABC):
+    """One job. ``inputs``: the tensors of each task of its stage; ``outputs``: of those tasks that
+    have run. ``failed_on``: processors that were lost when they ran it.
 
-    The pool copies a stage's first input to the processor and its last output from it, so that
-    the processor need not wait: ``_written`` is where that input is (task, processor), ``_unread``
-    where that output still is. ``read`` is set when it has been read, so that the input of the
-    DNN's next job, which waits for that (``previous_read``), may take its place.
+    A thread that works on its tensors holds it. One that is dropped meanwhile keeps its state until
+    that thread is done; then another job may have it.
     """
 
-    hosted: Hosted
-    frame: Frame
-    requested_ns: int
-    previous_read: threading.Event
-    walk: Walk
-    read: threading.Event = field(default_factory=threading.Event)
-    _written: str = ""
-    _outputs: dict[int, Mapping[str, np.ndarray]] = field(default_factory=dict)
-    _unread: tuple[str, Network, State] | None = None
+    prepared = False  # whether it comes with its inputs, or they have to be made
+    patient = False  # whether it is tried again where a processor fails, and waits for another one
+    frame: Frame | None = None
 
-    @classmethod
-    def begin(cls, hosted: Hosted, now_ns: int, before: Run | None) -> Run:
-        """A job with the newest frame. ``before``: the same job, where it begins anew; nobody will
-        read what it had."""
-        previous = before.previous_read if before is not None else hosted.last_read
-        frame = hosted.newest()
-        walk = Walk(hosted.deployment.pipeline, frame.image, hosted.options)
-        run = cls(hosted, frame, now_ns, previous, walk)
-        hosted.last_read = run.read
-        return run
+    def __init__(self, hosted: Hosted, requested_ns: int) -> None:
+        self.hosted, self.requested_ns = hosted, requested_ns
+        self.inputs: Sequence[Tensors] = ()
+        self.outputs: dict[int, Tensors] = {}
+        self.failed_on: set[str] = set()
+        self._where: Placement | None = None
+        self._over = False
+        self._lock = threading.Lock()
 
-    # --- in the pool -------------------------------------------------------------------
+    # --- for the client ---------------------------------------------------------------------
 
+    @abstractmethod
     def prepare(self, stage: int) -> tuple[int, float]:
-        """Get a stage ready; its number of tasks, and how much the picture has changed.
+        """Get a stage ready; its number of tasks, and how much the picture has changed."""
 
-        Raises AppError where the tensors do not fit, and whatever the app's code raises.
-        """
-        difference = 0.0
-        if stage == 0:
-            difference = self.hosted.luminance(self.frame.image)
-        else:
-            self._decode()
-        tasks = self.walk.prepare()
-        self._check(stage, tasks)
-        self._outputs = {}
-        if tasks:
-            self._write_first(stage, tasks[0])
-        return len(tasks), difference
-
-    def _check(self, stage: int, tasks: Sequence[Prepared]) -> None:
-        """Tensors that do not fit are the app's fault, and must not count as the GPU's."""
-        if stage == 0 and len(tasks) != 1:
-            raise AppError(f"stage 0 must be given exactly one task, not {len(tasks)}")
-        graph = self.hosted.deployment.graphs[stage]
-        for task in tasks:
-            check_inputs(graph, task.inputs)
-
-    def _write_first(self, stage: int, task: Prepared) -> None:
-        """Copy a stage's first input to where the DNN will most likely run."""
-        self.previous_read.wait()  # the pool was given that task before this one
-        processor = self.hosted.processor
-        network, state = self.hosted.deployment.network(stage, processor)
-        self._written = ""
-        try:
-            with self.hosted.locks[processor]:
-                network.write(state, task.inputs)
-        except Exception:
-            name = self.hosted.deployment.dnn.name
-            log.debug("%s: its worker copies the input again, and reports", name, exc_info=True)
-        else:
-            self._written = processor
-
-    def read_last(self) -> None:
-        """Copy the stage's last output, if that has not been done yet."""
-        if self._unread is not None:
-            processor, network, state = self._unread
-            with self.hosted.locks[processor]:
-                self._outputs[len(self.walk.tasks) - 1] = network.read(state)
-            self._unread = None
-
+    @abstractmethod
     def result(self) -> Any:
-        """The decoded result of the whole job, of which the DNN's app hears at once."""
-        self._decode()
-        value = self.walk.result()
-        self.hosted.renew(value, self.frame)
-        return value
+        """Hand over what came out, once the last output has been read."""
 
-    def _decode(self) -> None:
-        self.read_last()
-        exits = self.hosted.deployment.graphs[self.walk.stage].exits
-        tasks = range(len(self.walk.tasks))
-        self.walk.decode([as_whole(exits, self._outputs[task]) for task in tasks])
+    def give_up(self, reason: str) -> None:  # noqa: B027 - optional
+        """Nothing will come out."""
 
-    # --- on the workers of processors ----------------------------------------------------
-
-    def compute(
-        self,
-        action: RunChunk | RunFallback,
-        processor: str,
-        compute: Compute,
-        clock: Callable[[], int],
-    ) -> tuple[int, int]:
-        """Run ops; returns the op before which it stopped, and the processor's time, ns.
-
-        Between the tasks of a stage the input is copied in before, and the output out after.
-        """
-        network, state = self.hosted.deployment.network(action.stage, processor)
-        began_ns = clock()
-        with self.hosted.locks[processor]:
-            self._begin(action, network, state, processor)
-            written_ns = clock() - began_ns
-            end, ran_ns = compute(network, state)
-            self._end(action, network, state, processor, end)
-        return end, written_ns + ran_ns
+    # --- its tensors ------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def joined(self, chunk: RunChunk) -> Iterator[Ready]:
-        """For ``together.launch``."""
-        network, state = self.hosted.deployment.network(chunk.stage, chunk.processor)
-        with self.hosted.locks[chunk.processor]:
-            self._begin(chunk, network, state, chunk.processor)
-            yield Ready(Placed(network, range(len(network.ops) + 1)), state)
-            self._end(chunk, network, state, chunk.processor, chunk.end_op)
+    def at(self, action: RunChunk | RunFallback, processor: str) -> Iterator[Placement | None]:
+        """Its tensors on a processor, before the first unit of ``action``: while the context lasts
+        these are run. None: it was dropped."""
+        with self._held() as wanted:
+            if not wanted:
+                yield None
+                return
+            placed = self.hosted.networks.placed(action.stage, processor)
+            where = self._brought(placed, action.task, action.start_op)
+            try:
+                yield where
+            except BaseException:  # its tensors are those of no unit
+                self._leave()
+                raise
+            if where.is_done and action.task + 1 < len(self.inputs):
+                self.outputs[action.task] = where.network.read(where.state)
 
-    def _begin(
-        self, action: RunChunk | RunFallback, network: Network, state: State, processor: str
-    ) -> None:
-        """Copy the input in, unless the pool has, or what ran has lost it."""
-        there = self._written == processor and not action.task and state.position == 0
-        if action.start_op == 0 and not there:
-            network.write(state, self.walk.tasks[action.task].inputs)
+    def write_ahead(self, stage: int) -> None:
+        """Copy a stage's first input to where it will most likely run, so that the processor need
+        not wait."""
+        with self._held() as wanted:
+            if wanted:
+                self._brought(self.hosted.networks.placed(stage, self.hosted.processor), 0, 0)
 
-    def _end(
-        self,
-        action: RunChunk | RunFallback,
-        network: Network,
-        state: State,
-        processor: str,
-        end_op: int,
-    ) -> None:
-        """Keep the outputs, if ``end_op`` is the end of a task."""
-        if not is_done(network.exits, len(network.ops), end_op):
-            return
-        if action.task + 1 < len(self.walk.tasks):
-            self._outputs[action.task] = network.read(state)
-        else:
-            self._unread = processor, network, state
+    def read_last(self) -> None:
+        """Copy the output of the stage's last task; its state is left to another job."""
+        with self._held():
+            if self._where is not None and self._where.is_done:
+                last = len(self.inputs) - 1
+                self.outputs[last] = self._where.network.read(self._where.state)
+            self._leave()
+
+    def end(self) -> None:
+        """It is over, or dropped."""
+        self._over = True
+        self._let_go()
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[bool]:
+        """Whether it is still wanted; nobody else touches its tensors meanwhile."""
+        try:
+            with self._lock:
+                yield not self._over
+        finally:
+            if self._over:
+                self._let_go()
+
+    def _let_go(self) -> None:
+        """Leave its state to another job; whoever holds it does that afterwards."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._leave()
+            finally:
+                self._lock.release()
+
+    def _leave(self) -> None:
+        if self._where is not None:
+            self._where.free()
+        self._where = None
+
+    def _brought(self, placed: Placed, task: int, unit: int) -> Placement:
+        """Its tensors on this network before ``unit``."""
+        where = self._where
+        if where is not None and where.placed is placed and where.is_before(unit):
+            where.unit = unit
+            return where
+        tensors = self._handed_over(unit)
+        self._leave()
+        where = self._where = placed.take()
+        try:
+            where.write(self.inputs[task], unit, tensors)
+        except BaseException:
+            self._leave()
+            raise
+        return where
+
+    def _handed_over(self, unit: int) -> Tensors | None:
+        """The tensors before ``unit``; None where there are none yet, or they are lost."""
+        where = self._where
+        if not unit or where is None or where.unit != unit:
+            return None
+        try:
+            return where.network.hand_over(where.state)
+        except Exception as error:
+            self.hosted.report("reading tensors where it ran", error)
+            return None

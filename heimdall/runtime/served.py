@@ -1,4 +1,4 @@
-"""A model that answers requests, on every processor that may run it.
+"""A model that answers requests, loaded on every processor that may run it.
 
 Where there are several processors, its ops are *units*: ranges that all of them can begin and end
 at, so that a job may go on elsewhere with its tensors in the host's memory. A unit is a range of
@@ -8,20 +8,22 @@ ops of each processor's own network; with one processor, it is one of that netwo
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate, groupby, pairwise
+from dataclasses import replace
+from itertools import accumulate, pairwise
 
-from heimdall.analyzer.partition import Cut, OpCosts
 from heimdall.analyzer.profile import NetworkProfile
 from heimdall.analyzer.profiler import Progress, measure_whole, no_progress
 from heimdall.analyzer.store import load_or_measure
 from heimdall.engine.base import Engine
-from heimdall.engine.network import Network, Op, State
+from heimdall.engine.network import Network
 from heimdall.graph.costs import node_bytes, node_flops
 from heimdall.graph.cuts import alive, critical
 from heimdall.graph.graph import Graph
 from heimdall.runtime.agreement import disagreeing
+from heimdall.runtime.deployment import Networks
+from heimdall.runtime.placed import Placed
 from heimdall.vocabulary.plans import Exit, StagePlan
 from heimdall.vocabulary.processors import GPU
 
@@ -32,105 +34,31 @@ MOST_UNITS = 24  # so that what a CPU makes ready, a session a range, stays with
 Border = tuple[str, ...]  # the tensors alive before a unit
 
 
-class Placed:
-    """A network on one processor: ``edges[i]`` is the op with which unit i begins."""
-
-    def __init__(self, network: Network, edges: Sequence[int]) -> None:
-        self.network, self.edges = network, tuple(edges)
-        self._spare: list[State] = []
-
-    def state(self) -> State:
-        """One for a job: of a job before, or a new one."""
-        try:
-            return self._spare.pop()  # by whichever thread: lists are safe
-        except IndexError:
-            return self.network.new_state()
-
-    def free(self, state: State) -> None:
-        """Keep the state of a job that is over, or has gone elsewhere, for another one."""
-        self._spare.append(state)
-
-    def run(self, state: State, start: int, end: int) -> int:
-        """Run units; returns the elapsed ns. Ops that the engine lacks run in between, on this
-        thread."""
-        op, elapsed_ns = self.edges[start], 0
-        for fallback, ops in groupby(self._ops(start, end), lambda each: each.fallback):
-            last = op + sum(1 for _ in ops)
-            run = self.network.run_fallback if fallback else self.network.run
-            elapsed_ns += run(state, op, last)
-            op = last
-        return elapsed_ns
-
-    def lacks(self, start: int, end: int) -> int:
-        """How many ops of these units the engine does not have."""
-        return sum(op.fallback for op in self._ops(start, end))
-
-    def supports(self, unit: int) -> bool:
-        """Whether the engine has any op of a unit."""
-        return self.lacks(unit, unit + 1) < self.edges[unit + 1] - self.edges[unit]
-
-    def _ops(self, start: int, end: int) -> Sequence[Op]:
-        return self.network.ops[self.edges[start] : self.edges[end]]
-
-
-@dataclass(eq=False)
-class Served:
-    """``placed`` by processor; ``stage``: what is known of the units before they run, in one
-    chunk. ``users``: how many registrations share it. ``in_use``: a thread that could not be waited
-    for may still run it."""
-
-    graph: Graph
-    placed: Mapping[str, Placed]
-    stage: StagePlan
-    users: int = 0
-    in_use: bool = False
-
-    @property
-    def units(self) -> int:
-        """How many there are."""
-        return len(self.stage.op_ns)
-
-    @property
-    def costs(self) -> OpCosts:
-        """What partitioners know of its units."""
-        return OpCosts.of(self.stage)
-
-    def partition(self, cut: Cut) -> list[tuple[tuple[int, int], ...]]:
-        """The partition of its units, cut another way."""
-        return [cut.of(self.costs)]
-
-    def close(self) -> None:
-        """Free the networks, unless they are still in use."""
-        if self.in_use:
-            log.warning("%s: still in use: its networks are left in memory", self.graph.name)
-            return
-        for placed in self.placed.values():
-            placed.network.close()
-
-
 class Shelf:
     """The models that the sessions of a station serve: each is loaded once."""
 
     def __init__(self, engines: Mapping[str, Engine], cpu: Engine, mode: str | None) -> None:
         """See ``serve``."""
         self._engines, self._cpu, self._mode = engines, cpu, mode
-        self._served: dict[str, Served] = {}  # by the digest of their graphs
+        self._loaded: dict[str, Networks] = {}  # by the digest of their graphs
+        self._users: Counter[str] = Counter()
 
-    def take(self, graph: Graph, progress: Progress = no_progress) -> Served:
+    def take(self, graph: Graph, progress: Progress = no_progress) -> Networks:
         """That model, loaded if need be. Raises ModelError where a processor cannot run it."""
-        served = self._served.get(graph.sha256)
-        if served is None:
-            served = serve(graph, self._engines, self._cpu, mode=self._mode, progress=progress)
-            self._served[graph.sha256] = served
-        served.users += 1
-        return served
+        key = graph.sha256
+        if key not in self._loaded:
+            self._loaded[key] = serve(
+                graph, self._engines, self._cpu, mode=self._mode, progress=progress
+            )
+        self._users[key] += 1
+        return self._loaded[key]
 
-    def put_back(self, served: Served) -> None:
+    def put_back(self, networks: Networks) -> None:
         """One user less; the last one's networks are freed."""
-        served.users -= 1
-        if not served.users:
-            del self._served[served.graph.sha256]
-            served.close()
+        key = networks.graphs[0].sha256
+        self._users[key] -= 1
+        if not self._users[key]:
+            self._loaded.pop(key).close()
 
 
 def serve(
@@ -140,7 +68,7 @@ def serve(
     *,
     mode: str | None = None,
     progress: Progress = no_progress,
-) -> Served:
+) -> Networks:
     """Load and profile ``graph`` on these processors. ``cpu``: the engine that stands for CPU cores
     in profiles; ``mode``: see ``load_or_measure``.
 
@@ -164,14 +92,15 @@ def serve(
         (name, network), *_ = loaded.items()
         placed[name] = Placed(network, range(len(network.ops) + 1))
     ordered = {name: placed[name] for name in engines}
-    return Served(graph, ordered, replace(_stage(ordered, profiles, cut_ns), exits=_exits(ordered)))
+    stage = replace(_stage(ordered, profiles, cut_ns), exits=_exits(ordered))
+    return Networks(graph.name, [graph], [stage], {name: [each] for name, each in ordered.items()})
 
 
 def _exits(placed: Mapping[str, Placed]) -> tuple[Exit, ...]:
     """The variants of a network with early exits, where its units are its ops. Elsewhere all of it
     runs: no other processor could go on with what is alive, which depends on the exit."""
     (first, *others) = placed.values()
-    by_op = first.edges == tuple(range(len(first.network.ops) + 1))
+    by_op = list(first.edges) == list(range(len(first.network.ops) + 1))
     return first.network.exits if by_op and not others else ()
 
 

@@ -11,12 +11,12 @@ from typing import Any, Protocol
 
 from heimdall.analyzer.partition import Cut
 from heimdall.coordinator import Coordinator
-from heimdall.runtime.deployment import Deployment
+from heimdall.runtime.deployment import Deployment, Networks
 from heimdall.runtime.executor import Executor, Message
 from heimdall.runtime.loop import FrameLoop
 from heimdall.runtime.processors import Processors
 from heimdall.runtime.protocols import Coordinates, Executes
-from heimdall.runtime.served import Served, Shelf
+from heimdall.runtime.served import Shelf
 from heimdall.runtime.switchboard import Client, Inbox, Switchboard
 from heimdall.runtime.telemetry.spans import Spans
 from heimdall.runtime.telemetry.trace import Tracer
@@ -145,7 +145,7 @@ class Station:
         self.board = Switchboard(self.coordinator, self.executor, self.inbox, self.clock, observe)
         self.loops: list[FrameLoop] = []  # of the sessions that draw
         self._plans = {plan.name: plan for plan in plans}  # in the coordinator's order
-        self._deployments: dict[str, Deployment | Served] = {}
+        self._networks: dict[str, Networks] = {}
         self._used = set(self._plans)  # at any time
         self._free = set(self._plans)  # known to the coordinator, and no session's yet
         self._sessions = 0
@@ -164,20 +164,20 @@ class Station:
     def admit(self, names: Names, deployments: Mapping[str, Deployment]) -> None:
         """Tell the coordinator of a session's DNNs, now that they can be run."""
         for name, dnn in names.items():
-            deployment = self._deployments[name] = deployments[dnn]
+            deployment = self._networks[name] = deployments[dnn]
             if name in self._free:  # it has known of the first ones all along
                 self._free.remove(name)
                 continue
             plan = self._plans[name] = deployment.plan.named(name)
             self.board.tell(DnnAdded(plan))
 
-    def keep(self, plan: DnnPlan, served: Served) -> None:
+    def keep(self, plan: DnnPlan, networks: Networks) -> None:
         """A queued DNN that the coordinator is told of."""
-        self._plans[plan.name], self._deployments[plan.name] = plan, served
+        self._plans[plan.name], self._networks[plan.name] = plan, networks
 
     def forget(self, name: str) -> None:
         """A queued DNN that it has been told to drop."""
-        del self._plans[name], self._deployments[name]
+        del self._plans[name], self._networks[name]
 
     @property
     def partition_of_requests(self) -> str | None:
@@ -190,7 +190,7 @@ class Station:
         or has not ended for so long that it is left behind."""
         for name in names:
             self.board.tell(DnnRemoved(name))
-            del self._plans[name], self._deployments[name]
+            del self._plans[name], self._networks[name]
         self.board.leave(client)
         self.executor.remove(names)
         self.free_gpu()
@@ -210,7 +210,7 @@ class Station:
     def partition(self, cut: Cut) -> tuple[tuple[tuple[int, int], ...], ...]:
         """The partition of every network, cut another way, as Reconfigured takes it."""
         self.board.catch_up()  # some may have been added by another thread
-        each = (self._deployments[name] for name in self._plans)
+        each = (self._networks[name] for name in self._plans)
         return tuple(chunks for deployment in each for chunks in deployment.partition(cut))
 
     def next_start_ns(self, but: FrameLoop, now_ns: int) -> int | None:

@@ -16,7 +16,6 @@ from typing import Protocol
 from heimdall.runtime.executor import Message
 from heimdall.runtime.loop import Observer
 from heimdall.runtime.protocols import Coordinates, Executes
-from heimdall.runtime.requests import Answer
 from heimdall.runtime.runs import Result
 from heimdall.system.clock import SPIN_NS
 from heimdall.vocabulary.events import (
@@ -212,9 +211,6 @@ class Switchboard:
         return wake_ns
 
     def _take(self, message: Message, *, results: bool) -> None:
-        if isinstance(message, Answer):
-            self._jobs.pop(message.finish.job, None)
-            return
         if isinstance(message, InferenceRequested) and message.dnn not in self._owners:
             return  # its session has been closed, and has said so
         if isinstance(message, Result):

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from typing import NamedTuple
 
 from heimdall.engine.base import Engine
-from heimdall.engine.network import State
 from heimdall.engine.together import Part
-from heimdall.runtime.served import Placed
+from heimdall.runtime.placed import Placement
 from heimdall.vocabulary.events import Group, RunChunk, RunTogether
 
-
-class Ready(NamedTuple):
-    """A job whose tensors are on the processor, before the first op that it is to run."""
-
-    placed: Placed
-    state: State
-
-
-Join = Callable[[RunChunk], AbstractContextManager[Ready | None]]
+Join = Callable[[RunChunk, str], AbstractContextManager[Placement | None]]
 
 
 def chunks_of(action: RunTogether) -> list[RunChunk]:
@@ -43,39 +33,35 @@ def chunks_of(action: RunTogether) -> list[RunChunk]:
 
 
 def launch(action: RunTogether, engine: Engine, join: Join) -> int:
-    """Run it, and return the elapsed ns. ``join`` gets a job ready, or gives None where it was
-    dropped meanwhile; its context ends when all have run.
+    """Run it, and return the elapsed ns. ``join`` brings a job's tensors to the processor, or gives
+    None where it was dropped meanwhile; its context ends when all have run.
 
     Raises what ``join`` and ``Engine.run_together`` raise.
     """
     with ExitStack() as stack:
-        ready: dict[int, Ready] = {}
+        ready: dict[int, Placement] = {}
         for chunk in chunks_of(action):
-            found = stack.enter_context(join(chunk))
-            if found is not None:
-                ready[chunk.job] = found
+            where = stack.enter_context(join(chunk, action.processor))
+            if where is not None:
+                ready[chunk.job] = where
         return _run(action, engine, ready)
 
 
-def _run(action: RunTogether, engine: Engine, ready: Mapping[int, Ready]) -> int:
+def _run(action: RunTogether, engine: Engine, ready: Mapping[int, Placement]) -> int:
     """Jobs with ops that the engine lacks run by themselves, behind the others."""
-    lacking = {
-        job: (start, end)
-        for job, start, end in action.parts
-        if job in ready and ready[job].placed.lacks(start, end)
-    }
-    together = ready.keys() - lacking.keys()
+    ends = {job: end for job, _, end in action.parts if job in ready}
+    lacking = {job for job, end in ends.items() if ready[job].lacks(end)}
+    together = ready.keys() - lacking
     stages = [
         [_part(group, ready[group.job]) for group in stage if group.job in together]
         for stage in action.stages
     ]
     elapsed_ns = engine.run_together([stage for stage in stages if stage])
-    for job, (start, end) in lacking.items():
-        elapsed_ns += ready[job].placed.run(ready[job].state, start, end)
-    return elapsed_ns
+    for job in together:
+        ready[job].unit = ends[job]
+    return elapsed_ns + sum(ready[job].run(ends[job]) for job in ends if job in lacking)
 
 
-def _part(group: Group, ready: Ready) -> Part:
-    edges = ready.placed.edges
-    ranges = tuple((edges[start], edges[end]) for start, end in group.ops)
-    return Part(ready.placed.network, ready.state, ranges)
+def _part(group: Group, where: Placement) -> Part:
+    ranges = tuple(where.placed.ops(start, end) for start, end in group.ops)
+    return Part(where.network, where.state, ranges)

@@ -76,16 +76,17 @@ def deployment(cpu):
 
 def test_the_cpus_networks_are_loaded_when_they_are_first_needed_and_once(deployment, cpu):
     assert cpu.loaded == []
-    network, state = deployment.network(1, CPU)
+    placed = deployment.placed(1, CPU)
     assert cpu.loaded == deployment.networks(CPU)
-    assert network is cpu.loaded[1]
+    assert placed.network is cpu.loaded[1]
     deployment.load(CPU)
-    assert deployment.network(1, CPU) == (network, state)
+    assert deployment.placed(1, CPU) is placed
     assert len(cpu.loaded) == 2
 
 
 def test_each_stage_and_processor_has_a_state_of_its_own(deployment):
-    states = [deployment.network(stage, name)[1] for stage in (0, 1) for name in (GPU, CPU)]
+    where = [(stage, name) for stage in (0, 1) for name in (GPU, CPU)]
+    states = [deployment.placed(*each).take().state for each in where]
     assert len(set(map(id, states))) == 4
 
 
@@ -93,8 +94,8 @@ def test_to_warm_up_runs_every_op_of_every_stage(deployment):
     deployment.load(CPU)
     deployment.warm_up(CPU)
     for stage in (0, 1):
-        network, state = deployment.network(stage, CPU)
-        (output,) = network.read(state).values()  # which asks for all ops
+        where = deployment.placed(stage, CPU).take()
+        (output,) = where.network.read(where.state).values()  # which asks for all ops
         np.testing.assert_array_equal(output, np.zeros((1, 3), np.float32))
 
 

@@ -171,12 +171,12 @@ def test_sessions_share_the_networks_of_one_file(file):
     with Session(device="onnxruntime") as one, Session() as other:
         model, its = one.register(file, 1000), other.register(file, 1000)
         shelf = one._run.station.shelf
-        assert len(shelf._served) == 1
+        assert len(shelf._loaded) == 1
         assert model.run(tensor())["y"][0, 0] == answer()
         one.close()
         assert its.run(tensor())["y"][0, 0] == answer()
-        assert len(shelf._served) == 1
-    assert not shelf._served
+        assert len(shelf._loaded) == 1
+    assert not shelf._loaded
 
 
 def test_requests_beside_an_app_that_draws(file):
@@ -297,7 +297,10 @@ def test_a_gpu_that_is_lost_loses_no_request(file, scheduler, monkeypatch):
     options: Any = {"scheduler": scheduler, "processors": ("gpu", "cpu")}
     with Session(device="onnxruntime", **options) as session:
         model = session.register(file, 60_000)
-        network, gone = session._run._desk._served["chain"].placed["gpu"].network, threading.Event()
+        network, gone = (
+            session._run._desk._networks["chain"].placed(0, "gpu").network,
+            threading.Event(),
+        )
         run = network.run
 
         def failing(*arguments):
@@ -322,7 +325,7 @@ def test_an_engine_may_be_one_more_processor(file):
     options: Any = {"scheduler": Everywhere, "processors": ("gpu", NullEngine())}
     with Session(device="onnxruntime", **options) as session:
         model = session.register(file, 1000)
-        assert [*session._run._desk._served["chain"].placed] == ["gpu", "null"]
+        assert [*session._run._desk._networks["chain"]._placed] == ["gpu", "null"]
         assert model.run(tensor())["y"].shape == (1, 4)
 
 

@@ -13,8 +13,9 @@ from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.errors import AppError, ModelError, RequestError
 from heimdall.graph.graph import graph_from_model
 from heimdall.runtime import prober
+from heimdall.runtime.deployment import Networks
 from heimdall.runtime.executor import Executor
-from heimdall.runtime.requests import Answer
+from heimdall.runtime.runs import Result
 from heimdall.runtime.served import serve
 from heimdall.vocabulary.events import (
     ChunkFinished,
@@ -126,8 +127,8 @@ def bench(monkeypatch):
 
 
 def test_a_model_of_several_processors_has_units(bench):
-    assert bench.served.units == 6
-    stage = bench.served.stage
+    assert len(bench.served.stages[0].op_ns) == 6
+    (stage,) = bench.served.stages
     assert [name for name, _ in stage.on] == [GPU, CPU]
     assert all(len(times) == 6 and min(times) > 0 for _, times in stage.on)
     assert (stage.cut_ns[0], len(stage.cut_ns)) == (0, 6)
@@ -152,7 +153,7 @@ def test_any_route_leads_to_the_same_answer(bench, route):
         assert done == ChunkFinished(job, processor, start, end, done.elapsed_ns)
         start = end
     told = bench.finish(job, number, route[-1][0])
-    assert isinstance(told, Answer)
+    assert isinstance(told, Result)
     np.testing.assert_allclose(future.result(0)["y"], np.full((1, 8), answer(3.0)), rtol=1e-6)
 
 
@@ -197,11 +198,12 @@ def test_a_job_that_moves_to_a_processor_that_there_is_has_moved(bench):
     bench.executor.execute([Move("chain", CPU, "test")])
     assert bench.get() == DnnMoved("chain", CPU)
     bench.executor.execute([Move("chain", "npu", "test")])
-    assert bench.get() == DnnMoved("chain", GPU)
+    assert bench.get() == DnnMoved("chain", CPU)  # it stays where it is
+    assert "is not on npu" in bench.executor.errors_of(["chain"])[0]
 
 
 def test_what_fails_once_is_tried_again_from_the_inputs(bench, monkeypatch):
-    flaky = Flaky(bench.served.placed[GPU], monkeypatch)
+    flaky = Flaky(bench.served.placed(0, GPU), monkeypatch)
     job, number, future = bench.begin()
     bench.chunk(job, 0, 2)
     flaky.times = 1
@@ -212,7 +214,7 @@ def test_what_fails_once_is_tried_again_from_the_inputs(bench, monkeypatch):
 
 
 def test_a_processor_that_keeps_failing_is_lost_and_its_jobs_lose_nothing(bench, monkeypatch):
-    flaky = Flaky(bench.served.placed[GPU], monkeypatch)
+    flaky = Flaky(bench.served.placed(0, GPU), monkeypatch)
     job, number, future = bench.begin()
     bench.chunk(job, 0, 2)
     flaky.times = 5
@@ -226,25 +228,25 @@ def test_a_processor_that_keeps_failing_is_lost_and_its_jobs_lose_nothing(bench,
 
 
 def test_a_job_that_costs_a_processor_twice_fails(bench, monkeypatch):
-    flaky = Flaky(bench.served.placed[GPU], monkeypatch)
+    flaky = Flaky(bench.served.placed(0, GPU), monkeypatch)
     job, _, _ = bench.begin()
     flaky.times = 2
     assert bench.chunk(job, 0, 6) == ProcessorLost(GPU)
     assert bench.get() == ProcessorBack(GPU)
     flaky.times = 2
-    assert bench.chunk(job, 0, 6) == JobFailed(job, "OSError: the device is gone")
+    assert bench.chunk(job, 0, 6) == JobFailed(job, "gpu inference: OSError: the device is gone")
 
 
 def test_a_model_error_is_the_requests_own(bench, monkeypatch):
-    flaky = Flaky(bench.served.placed[GPU], monkeypatch)
+    flaky = Flaky(bench.served.placed(0, GPU), monkeypatch)
     flaky.times, flaky.error = 1, ModelError("place 9 is outside")
     job, _, _ = bench.begin()
-    assert bench.chunk(job, 0, 6) == JobFailed(job, "ModelError: place 9 is outside")
+    assert bench.chunk(job, 0, 6) == JobFailed(job, "gpu inference: ModelError: place 9 is outside")
 
 
 def test_what_was_under_way_when_its_processor_was_lost_is_not_told(bench, monkeypatch):
     """Another processor may have the job by then."""
-    placed = bench.served.placed[GPU]
+    placed = bench.served.placed(0, GPU)
     begun, go_on, run = threading.Event(), threading.Event(), placed.network.run
 
     def slow(*arguments):
@@ -279,7 +281,10 @@ def test_a_cancelled_future_harms_nobody(bench):
 
 def test_a_chunk_that_has_until_a_frame_ends_at_a_unit(bench):
     """Expected to take far longer than there is: it stops after the parts under way."""
-    bench.requests.add("slow", replace_stage(bench.served, op_ns=(10_000_000,) * 6))
+    (stage,) = bench.served.stages
+    stages = [replace(stage, op_ns=(10_000_000,) * 6)]
+    placed = {each: [bench.served.placed(0, each)] for each in (GPU, CPU)}
+    bench.requests.add("slow", Networks("slow", bench.served.graphs, stages, placed))
     number = bench.requests.number()
     bench.requests.submit(number, "slow", {"x": np.ones((1, 8), np.float32)})
     bench.get()
@@ -289,10 +294,6 @@ def test_a_chunk_that_has_until_a_frame_ends_at_a_unit(bench):
     bench.executor.execute([chunk])
     done = bench.get()  # this engine cannot end early: it runs all, and says so
     assert (done.start_op, done.end_op) == (0, 6)
-
-
-def replace_stage(served, **changes):
-    return replace(served, stage=replace(served.stage, **changes))
 
 
 def test_nobody_who_waits_is_forgotten_when_it_closes(bench):
@@ -309,10 +310,11 @@ def test_nobody_who_waits_is_forgotten_when_it_closes(bench):
 
 def test_a_model_that_is_removed_is_not_asked_any_more(bench):
     _, waiting = bench.submit()
-    assert bench.requests.remove(["chain"])
+    assert bench.executor.remove(["chain"])
     with pytest.raises(RequestError, match="closed"):
         waiting.result(20)
-    assert "chain" not in bench.requests
+    with pytest.raises(AppError, match="not served"):
+        bench.submit()
 
 
 # --- early exits ---
@@ -345,17 +347,17 @@ def answered(early, *ranges):
         done = inbox.get(timeout=20)
         assert (done.start_op, done.end_op) == (start, end)
     executor.execute([Finish(number, "exits", GPU, 1, False, 1, 1, number)])
-    assert isinstance(inbox.get(timeout=20), Answer)
+    assert isinstance(inbox.get(timeout=20), Result)
     return future.result(timeout=20)
 
 
 def test_a_request_may_end_at_any_exit_of_its_model(early):
     served, *_ = early
-    graph = served.graph
-    assert [exit.name for exit in served.stage.exits] == [each.name for each in graph.exits]
-    everything = answered(early, (0, served.units))
+    (graph,), (stage,) = served.graphs, served.stages
+    assert [exit.name for exit in stage.exits] == [each.name for each in graph.exits]
+    everything = answered(early, (0, len(stage.op_ns)))
     assert set(everything) == {"y1", "y2", "y3"}
-    for exit, declared in zip(served.stage.exits, graph.exits, strict=True):
+    for exit, declared in zip(stage.exits, graph.exits, strict=True):
         found = answered(early, *exit.ranges)
         (name,) = declared.outputs
         assert list(found) == [name]
@@ -365,6 +367,7 @@ def test_a_request_may_end_at_any_exit_of_its_model(early):
 def test_a_model_with_exits_on_several_processors_runs_whole():
     cpu = OnnxRuntimeEngine(processor=CPU)
     served = serve(with_exits(), {GPU: OnnxRuntimeEngine(), CPU: cpu}, cpu)
-    assert served.units == 1
-    assert not served.stage.exits
+    (stage,) = served.stages
+    assert len(stage.op_ns) == 1
+    assert not stage.exits
     served.close()

@@ -18,8 +18,7 @@ from heimdall.graph.branches import independent_branches, node_needs
 from heimdall.graph.graph import load_graph
 from heimdall.runtime import prober
 from heimdall.runtime.processors import Processors
-from heimdall.runtime.requests import Answer
-from heimdall.runtime.runs import Result
+from heimdall.runtime.runs import Result, Run
 from heimdall.runtime.telemetry.trace import read_recording
 from heimdall.runtime.together import chunks_of
 from heimdall.schedulers.base import Assignment, Choice, FreeRanges
@@ -87,7 +86,7 @@ def test_jobs_run_together_each_from_where_it_is(bench):
         c: ChunkFinished(c, GPU, 4, 6, elapsed_ns),
     }
     for (job, number, future), value in zip(jobs, (1.0, 2.0, 3.0), strict=True):
-        assert isinstance(bench.finish(job, number), Answer)
+        assert isinstance(bench.finish(job, number), Result)
         assert future.result(0)["y"][0, 0] == answer(value)
 
 
@@ -140,23 +139,23 @@ def test_what_may_not_run_together_runs_one_after_the_other(bench):
 
 def test_only_the_job_that_cannot_run_is_lost(bench, monkeypatch):
     (a, number, future), (b, _, _) = bench.begin(1.0), bench.begin(2.0)
-    brought = bench.requests._brought
+    at = Run.at
 
-    def refuse(request, *where):
-        if request.inputs["x"][0, 0] == 2.0:
+    def refuse(run, *where):
+        if run.inputs[0]["x"][0, 0] == 2.0:
             raise ModelError("place 9 is outside")
-        return brought(request, *where)
+        return at(run, *where)
 
-    monkeypatch.setattr(bench.requests, "_brought", refuse)
+    monkeypatch.setattr(Run, "at", refuse)
     told = run(bench, together([(a, (0, 6)), (b, (0, 6))]))
     assert isinstance(told[a], ChunkFinished)
-    assert told[b] == JobFailed(b, "ModelError: place 9 is outside")
+    assert told[b] == JobFailed(b, "gpu inference: ModelError: place 9 is outside")
     bench.finish(a, number)
     assert future.result(0)["y"][0, 0] == answer(1.0)
 
 
 def test_a_processor_that_fails_together_and_alone_is_lost(bench, monkeypatch):
-    flaky = Flaky(bench.served.placed[GPU], monkeypatch)
+    flaky = Flaky(bench.served.placed(0, GPU), monkeypatch)
     job, number, future = bench.begin()
     flaky.times = 3  # together, alone, and alone once more
     bench.executor.execute([together([(job, (0, 6))])])
