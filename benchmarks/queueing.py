@@ -16,7 +16,8 @@ from itertools import cycle, islice
 
 from heimdall.bench.systems import parse_system, queue_names
 from heimdall.schedulers.expected import StageCosts
-from heimdall.simulator.requests import Answered, RequestRun, SimulatedModel
+from heimdall.simulator.clients import Answered, SimulatedModel
+from heimdall.simulator.requests import RequestRun
 from heimdall.simulator.several import SeveralDevice, load_several
 from heimdall.vocabulary.events import Action, Event
 from heimdall.vocabulary.plans import DnnPlan
@@ -48,9 +49,9 @@ def decisions_us(system: str, device: SeveralDevice, jobs: int, answers: int) ->
         if count
     ]
 
-    def follow(answered: Answered) -> list[tuple[str, int]]:
+    def follow(answered: Answered, now_ns: int) -> list[tuple[str, int]]:
         going = len(run.answered) <= answers - jobs
-        return [(answered.model, run.now_ns)] if going else []
+        return [(answered.model, now_ns)] if going else []
 
     run = RequestRun(models, device.list(), row.scheduler, noise=device.noise(), follow=follow)
     coordinator, taken = run.coordinator, []

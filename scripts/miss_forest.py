@@ -21,8 +21,9 @@ from sklearn.ensemble import RandomForestRegressor
 
 from heimdall.bench.settings import EventProcess
 from heimdall.schedulers.fixed_priority import RtMdl
+from heimdall.simulator.clients import SimulatedModel
 from heimdall.simulator.miss_forest import FEATURES, FILE, features
-from heimdall.simulator.requests import RequestRun, SimulatedModel
+from heimdall.simulator.requests import RequestRun
 from heimdall.simulator.schedulability import Task
 from heimdall.system.paths import replace_file
 from heimdall.vocabulary.plans import DnnPlan, StagePlan

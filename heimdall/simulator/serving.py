@@ -35,11 +35,12 @@ from heimdall.schedulers import Scheduler
 from heimdall.schedulers.expected import StageCosts
 from heimdall.schedulers.fixed import Fixed
 from heimdall.schedulers.utility import utility_for
+from heimdall.simulator.clients import Answered, Follow, SimulatedModel
 from heimdall.simulator.cores import noise_source
 from heimdall.simulator.mapping import balanced, numbers_a_round
 from heimdall.simulator.miss_forest import MissForest
 from heimdall.simulator.request_variations import vary_requests
-from heimdall.simulator.requests import Answered, RequestRun, SimulatedModel
+from heimdall.simulator.requests import RequestRun
 from heimdall.simulator.scaling import by_misses, search
 from heimdall.simulator.schedulability import late_share
 from heimdall.simulator.several import SeveralDevice, alone_ns
@@ -221,11 +222,7 @@ class RequestExperiment:
         ]
         system = self.system
 
-        def follow(answered: Answered) -> list[tuple[str, int]]:
-            finished = answered.finished_ns is not None
-            return traffic.follow(answered.model, finished, run.now_ns)
-
-        run = RequestRun(
+        return RequestRun(
             models,
             self.processors,
             policy or self.policy,
@@ -235,11 +232,10 @@ class RequestExperiment:
             away=away,
             mode=system.mode,
             admission=self.admission,
-            follow=follow,
+            follow=following(traffic),
             observe=_to_all(observers) if observers else None,
             together=self._together if isinstance(self.device, TogetherDevice) else None,
         )
-        return run
 
     def _together(self, action: RunTogether) -> int:
         assert isinstance(self.device, TogetherDevice)
@@ -247,7 +243,7 @@ class RequestExperiment:
 
     def _plan(self, name: str, stage: StagePlan) -> DnnPlan:
         slo_ns = self.slo_ns(name) or NO_SLO_NS
-        return _queued(name, stage, slo_ns, self.scenario.models[name].priority)
+        return queued(name, stage, slo_ns, self.scenario.models[name].priority)
 
     def _noise(self) -> dict[str, float]:
         noise = self.values.get("noise")
@@ -270,10 +266,7 @@ class RequestExperiment:
             "scheduler": self.system.scheduler,
             "device": _about(self.device),
             "seconds": round(seconds, 3),
-            "requests": request_figures(outcomes, self.lone_ns),
-            "violations": violations(outcomes, self.lone_ns),
-            "accuracy": accuracy(outcomes),
-            "throughput_hz": throughput_hz(outcomes, seconds),
+            **answers(outcomes, self.lone_ns, seconds),
             "processors": processor_figures(run.busy_ns, lanes, seconds),
             **({"frames": traffic.frame_figures()} if traffic.frames_ns else {}),
             "errors": run.coordinator.faults.messages,
@@ -324,7 +317,29 @@ def _times(stage: StagePlan) -> dict[str, int]:
 # --- parts of a summary ---------------------------------------------------------------------------
 
 
-def _queued(name: str, stage: StagePlan, slo_ns: int, priority: str = "normal") -> DnnPlan:
+def answers(
+    outcomes: Sequence[Answered], lone_ns: Mapping[str, float], seconds: float
+) -> dict[str, Any]:
+    """What a summary says of requests."""
+    return {
+        "requests": request_figures(outcomes, lone_ns),
+        "violations": violations(outcomes, lone_ns),
+        "accuracy": accuracy(outcomes),
+        "throughput_hz": throughput_hz(outcomes, seconds),
+    }
+
+
+def following(traffic: Traffic) -> Follow:
+    """What comes of answers."""
+
+    def follow(answered: Answered, now_ns: int) -> list[tuple[str, int]]:
+        return traffic.follow(answered.model, answered.finished_ns is not None, now_ns)
+
+    return follow
+
+
+def queued(name: str, stage: StagePlan, slo_ns: int, priority: str = "normal") -> DnnPlan:
+    """The plan of a model that requests come for."""
     utility = utility_for(priority, slo_ns / _NS_PER_MS)
     return DnnPlan(
         name, (stage,), slo_ns, utility=utility, continuous=False, priority=priority, queued=True

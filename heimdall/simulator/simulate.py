@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,30 @@ from heimdall.app.options import MAX_FPS, check_number, check_size
 from heimdall.bench.alone import too_slow_alone
 from heimdall.bench.scenario import Scenario, load_scenario
 from heimdall.bench.systems import System, parse_system, refuse_planned
+from heimdall.bench.traffic import Traffic
 from heimdall.errors import ArgumentError, ConfigError
 from heimdall.runtime.telemetry.figures import SCHEMA
 from heimdall.runtime.telemetry.trace import Tracer
+from heimdall.schedulers.expected import StageCosts
+from heimdall.simulator.clients import SimulatedModel
 from heimdall.simulator.coordinated import CoordinatedRun
-from heimdall.simulator.devices import HERE, open_device
+from heimdall.simulator.device import Device, phone_names
+from heimdall.simulator.devices import HERE, find_device, open_device
 from heimdall.simulator.machine import Machine, SimulatedDnn
 from heimdall.simulator.recorded import RECORDED, recorded_machine
+from heimdall.simulator.request_variations import vary_requests
 from heimdall.simulator.run import SimulatedRun
-from heimdall.simulator.serving import RequestExperiment, prepare_requests
+from heimdall.simulator.serving import (
+    NO_SLO_NS,
+    RequestExperiment,
+    answers,
+    following,
+    prepare_requests,
+    queued,
+)
 from heimdall.simulator.uncoordinated import UncoordinatedRun
-from heimdall.simulator.variations import vary
+from heimdall.simulator.variations import VARIATIONS, vary
+from heimdall.vocabulary.plans import StagePlan
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +93,7 @@ def simulate(
 @dataclass(frozen=True)
 class Experiment:
     """A scenario on a machine under a system: all of a simulation but its chances. ``values``:
-    what was varied."""
+    what was varied; ``models``: the networks that are asked for beside frames, by model."""
 
     scenario: Scenario
     machine: Machine
@@ -88,6 +101,7 @@ class Experiment:
     system: System
     seconds: float
     values: Mapping[str, Any] = field(default_factory=dict)
+    models: Mapping[str, StagePlan] = field(default_factory=dict)
 
     def warn(self) -> None:
         """Name every DNN that is too slow even alone."""
@@ -98,10 +112,34 @@ class Experiment:
 
     def begin(self, seed: int, tracer: Tracer | None = None) -> SimulatedRun:
         """A run that has not begun. Raises ConfigError where the system makes no sense."""
-        fps = self.scenario.fps
+        beside: dict[str, Any] = {}
+        if self.models:
+            traffic = Traffic(self.scenario, seed)
+            beside = {"models": self._asked(traffic), "follow": following(traffic)}
         return simulated_run(
-            self.dnns, self.machine, self.system, fps=fps, seed=seed, tracer=tracer
+            self.dnns,
+            self.machine,
+            self.system,
+            fps=self.scenario.fps,
+            seed=seed,
+            tracer=tracer,
+            **beside,
         )
+
+    def _asked(self, traffic: Traffic) -> list[SimulatedModel]:
+        arrivals = traffic.arrivals_ns()
+        found = []
+        for name, stage in self.models.items():
+            settings = self.scenario.models[name]
+            slo_ns = settings.slo_ns(self.lone_ns[name]) or NO_SLO_NS
+            plan = queued(name, stage, slo_ns, settings.priority)
+            found.append(SimulatedModel(plan, arrivals[name]))
+        return found
+
+    @property
+    def lone_ns(self) -> dict[str, float]:
+        """What each model takes alone, whole, where that is fastest."""
+        return {name: StageCosts(stage).lone_ns for name, stage in self.models.items()}
 
     def run(self, seed: int, trace: Path | None = None) -> dict[str, Any]:
         """The summary of a run with these chances; its timeline goes to ``trace``."""
@@ -115,10 +153,23 @@ class Experiment:
             tracer.save(trace, run.config(), {**about, "system": self.system.name})
         return {
             **summary(run, self.scenario, self.system),
+            **self._answers(run),
             "seed": seed,
             "times_real_time": round(run.now_ns / 1e9 / ran_s, 1),
             "wall_s": round(ran_s, 3),
         }
+
+    def _answers(self, run: SimulatedRun) -> dict[str, Any]:
+        """What became of requests, where there are any."""
+        if not self.models:
+            return {}
+        assert isinstance(run, CoordinatedRun)
+        run.requests.end()
+        slos = {
+            name: each.slo_ns(self.lone_ns[name]) for name, each in self.scenario.models.items()
+        }
+        outcomes = [replace(each, slo_ns=slos[each.model]) for each in run.requests.answered]
+        return answers(outcomes, self.lone_ns, self.seconds)
 
 
 def prepare_any(
@@ -131,11 +182,6 @@ def prepare_any(
     asked = None if system is None else parse_system(system)
     if isinstance(scenario, str):
         scenario = load_scenario(scenario)
-    if scenario.draws and scenario.models:
-        raise ConfigError(
-            f"scenario {scenario.name!r} draws and has requests: such a one runs live (heimdall "
-            "bench), and is not simulated"
-        )
     if scenario.draws:
         return prepare(scenario, device or DEVICE, system or SYSTEM, **options)
     for name in ("render_ms", "fps", "size"):
@@ -158,7 +204,8 @@ def prepare(
     variations: Mapping[str, Any] | None = None,
     progress: Progress = no_progress,
 ) -> Experiment:
-    """The same of a scenario that draws."""
+    """The same of a scenario that draws, whether it has requests too or not: those come from when
+    figures count."""
     check_number("seconds", seconds, above=0, most=LONGEST_S)
     check_number("render_ms", render_ms, least=0)
     asked = parse_system(system)
@@ -173,8 +220,38 @@ def prepare(
     values = dict(variations or {})
     if scenario.throttle is not None:
         values = {"throttle": (scenario.throttle.after_s, scenario.throttle.factor), **values}
+    seconds = seconds or scenario.seconds or LENGTH_S
+    if scenario.models:
+        values, of_requests = _apart(values)
+        scenario = vary_requests(scenario.ending_after(seconds), of_requests)
+    phone = _phone(scenario, device, asked) if scenario.models else None
     machine, dnns = vary(*open_machine(scenario, device, render_ms, progress), values)
-    return Experiment(scenario, machine, tuple(dnns), asked, seconds or LENGTH_S, values)
+    gap_ns = round(1e9 / scenario.fps) - machine.render_ns
+    models = {
+        name: phone.stage(scenario.reference(name), gap_ns)
+        for name in (scenario.models if phone else ())
+    }
+    return Experiment(scenario, machine, tuple(dnns), asked, seconds, values, models)
+
+
+def _apart(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is varied of a machine, and what of requests."""
+    of_machine = {name: value for name, value in values.items() if name in VARIATIONS}
+    return of_machine, {name: each for name, each in values.items() if name not in of_machine}
+
+
+def _phone(scenario: Scenario, device: str, system: System) -> Device:
+    """The device, if models can be asked for there beside frames: of them no more is known than
+    what their networks take. Raises ConfigError where they cannot."""
+    if not system.coordinated:
+        raise ConfigError(f"{system.name} has no queue of requests: choose a policy of Heimdall's")
+    found = None if device == HERE or device.endswith(RECORDED) else find_device(device)
+    if not isinstance(found, Device):
+        raise ConfigError(
+            f"scenario {scenario.name!r} has requests beside frames: it is simulated on a phone's "
+            f"profile ({', '.join(phone_names())}), not on {device!r}"
+        )
+    return found
 
 
 def open_machine(
@@ -201,8 +278,10 @@ def simulated_run(
     fps: float,
     seed: int = 0,
     tracer: Tracer | None = None,
+    **beside: Any,
 ) -> SimulatedRun:
-    """A run that has not begun. Raises ConfigError where the system makes no sense."""
+    """A run that has not begun; ``beside``: its requests (see ``CoordinatedRun``). Raises
+    ConfigError where the system makes no sense."""
     refuse_planned(system)
     sharing = system.sharing
     if sharing and not sharing.on_gpu and machine.software_gpu:
@@ -221,7 +300,7 @@ def simulated_run(
             f"{machine.cores}"
         )
     kind = CoordinatedRun if sharing is None else UncoordinatedRun
-    return kind(dnns, machine, system, fps=fps, seed=seed, tracer=tracer)
+    return kind(dnns, machine, system, fps=fps, seed=seed, tracer=tracer, **beside)
 
 
 def summary(run: SimulatedRun, scenario: Scenario, system: System) -> dict[str, Any]:

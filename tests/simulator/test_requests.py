@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from heimdall.errors import ConfigError
 from heimdall.schedulers.base import Assignment, Choice, FreeRanges
-from heimdall.simulator.requests import RequestRun, SimulatedModel
+from heimdall.simulator.clients import SimulatedModel
+from heimdall.simulator.requests import RequestRun
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
 from heimdall.vocabulary.processors import CPU, GPU, Processor, usual
 
@@ -147,9 +148,9 @@ def test_cutting_and_noise_cost_time():
 def test_an_answer_may_lead_to_further_requests():
     left = [2]
 
-    def again(answered):
+    def again(answered, now_ns):
         left[0] -= 1
-        return [(answered.model, answered.finished_ns)] if left[0] >= 0 else []
+        return [(answered.model, now_ns)] if left[0] >= 0 else []
 
     made = run([(plan(), [0])], follow=again)
     assert [each.submitted_ns for each in made.answered] == [0, 10 * MS, 20 * MS]

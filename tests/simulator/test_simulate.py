@@ -181,3 +181,69 @@ def test_bad_input_ends_the_command_with_one_line(capsys):
     status, output = run_command(capsys, "shopping", "--device", "nothing")
     assert status == 2
     assert output.err.startswith("error: unknown device")
+
+
+BOTH = """
+title = "Frames, and requests beside them"
+fps = 30
+size = [1920, 1080]
+seconds = 5
+
+[dnns.segment]
+reference = "DeepLab-v3"
+rate_hz = 1
+max_rate_hz = 1
+
+[models.ArcFace]
+event = { process = "periodic", rate_hz = 2 }
+slo_ms = 5000
+"""
+
+
+@pytest.fixture
+def both(tmp_path):
+    path = tmp_path / "both.toml"
+    path.write_text(BOTH, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("system", ["max-total", "max-min-static", "lst"])
+def test_requests_run_beside_frames(both, system):
+    found, again = (simulate(both, None, system, seed=3) for _ in range(2))
+    assert found["fps"]["mean"] == pytest.approx(30, abs=0.1)
+    asked = found["requests"]["ArcFace"]
+    assert asked["submitted"] == 10
+    assert asked["finished"] == 10
+    assert asked["latency_ms"]["mean"] > 149  # what it takes alone, without frames
+    assert found["dnns"]["segment"]["inferences"] >= 4
+    for name in ("requests", "dnns", "violations", "fps"):
+        assert found[name] == again[name]
+
+
+def test_what_waits_when_a_run_of_both_ends_has_no_answer(both, tmp_path):
+    path = tmp_path / "more.toml"
+    path.write_text(BOTH.replace("rate_hz = 2", "rate_hz = 20"), encoding="utf-8")
+    asked = simulate(str(path), None, "lst")["requests"]["ArcFace"]
+    assert asked["submitted"] == 100
+    assert 0 < asked["finished"] < 100
+    assert asked["finished"] + asked["dropped"] == 100
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"system": "multithread"}, "no queue of requests"),
+        ({"device": "here"}, "on a phone's profile"),
+        ({"variations": {"sunshine": 1}}, "sunshine"),
+    ],
+)
+def test_requests_beside_frames_need_a_phone_and_a_policy(both, given, match):
+    asked = {"device": None, "system": None, **given}
+    with pytest.raises(ConfigError, match=match):
+        simulate(both, asked.pop("device"), asked.pop("system"), **asked)
+
+
+def test_both_kinds_of_figures_may_be_varied_in_a_scenario_of_both(both):
+    varied = {"rate": 2, "gpu_noise": 0.1}
+    found = simulate(both, None, None, variations=varied)
+    assert found["requests"]["ArcFace"]["submitted"] == 20
