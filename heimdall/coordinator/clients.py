@@ -88,21 +88,18 @@ class FrameSource(Client):
     def took(self, frame: int | None) -> None:
         self._seen = frame
 
-    @property
-    def _wanted(self) -> bool:
-        if self._dnn.pending > 0:
-            return True
-        fresh = self._jobs.repeats or self._arrived != self._seen
-        return fresh and self._dnn.plan.continuous and self._jobs.started
-
     def since_ns(self, job: Job, now_ns: int) -> int:
         return now_ns
 
     def begin(self, now_ns: int, out: list[Action]) -> None:
         """Now, or when its rate cap (or a failure) allows."""
         dnn, jobs = self._dnn, self._jobs
-        if dnn.job is not None or not self._wanted:
+        if dnn.job is not None:
             return
+        if not dnn.pending:
+            fresh = jobs.repeats or self._arrived != self._seen
+            if not (fresh and dnn.plan.continuous and jobs.started):
+                return
         if not jobs.placement.runs_on(dnn):
             if dnn.pending and jobs.placement.runs_nowhere(dnn):
                 self._refuse(now_ns, out)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf
+from typing import NamedTuple
 
 from heimdall.coordinator import together
 from heimdall.coordinator.chunking import part_ns
@@ -49,34 +50,36 @@ _Launch = tuple[RunTogether, dict[int, Job]]
 _Checked = tuple[Choice, Sequence[_Start], _Launch | None]
 
 
-class _Lookup:
-    """What policies may ask of a moment beside what its view holds."""
+class _Lookup(NamedTuple):
+    """What policies may ask of a moment beside what its view holds. ``ends``: what fits the GPU of
+    the jobs that are ready, where that is known already."""
 
-    __slots__ = ("_dispatcher", "_now_ns")
-
-    def __init__(self, dispatcher: Dispatcher, now_ns: int) -> None:
-        self._dispatcher, self._now_ns = dispatcher, now_ns
+    dispatcher: Dispatcher
+    now_ns: int
+    ends: dict[int, int] | None
 
     def free_ns(self) -> Mapping[str, int]:
-        return self._dispatcher.free_ns(self._now_ns)
+        return self.dispatcher.free_ns(self.now_ns)
 
     def running(self) -> Sequence[JobView]:
-        return [job.seen for job in self._dispatcher.jobs_that_are(RUNNING)]
+        return [job.seen for job in self.dispatcher.jobs_that_are(RUNNING)]
 
     def away(self) -> Sequence[JobView]:
-        dispatcher = self._dispatcher
-        return (
-            [job.seen for job in dispatcher.jobs_that_are(FALLBACK)] if dispatcher.fall_back else ()
-        )
+        dispatcher = self[0]
+        if not dispatcher.jobs.fall_back:
+            return ()
+        return [job.seen for job in dispatcher.jobs_that_are(FALLBACK)]
 
     def preparing(self) -> Sequence[str]:
-        return [job.dnn for job in self._dispatcher.jobs_that_are(PREPARING)]
+        return [job.dnn for job in self.dispatcher.jobs_that_are(PREPARING)]
 
     def longest(self, job: JobView, processor: str) -> int:
-        return self._dispatcher.timing.longest(job, processor)
+        return self.dispatcher.timing.longest(job, processor)
 
     def fitting(self, jobs: Sequence[JobView], processor: str) -> dict[int, int]:
-        return self._dispatcher.timing.fitting(jobs, processor)
+        if self.ends is not None and processor == GPU:
+            return self.ends
+        return self.dispatcher.timing.fitting(jobs, processor)
 
 
 class Dispatcher:
@@ -94,7 +97,7 @@ class Dispatcher:
         *,
         interval_ns: int,
     ) -> None:
-        self._supervised, self._jobs, self._placement = supervised, jobs, placement
+        self._supervised, self.jobs, self._placement = supervised, jobs, placement
         policy = supervised.policy
         self.timing, self._gap, self._interval_ns = timing, gap, interval_ns
         self._lanes = [(each.id, each.lanes) for each in processors]
@@ -103,48 +106,66 @@ class Dispatcher:
         self._own = {"", *(id for id, _ in self._own_lanes)}
         self._requeues, self._triggers = policy.requeues, policy.triggers
         self._drops = type(policy).hopeless is not Scheduler.hopeless
+        self._gpu_only = policy.binds and self._own == {"", GPU}
+        self._at_renderer = jobs.running.get(timing.renderer, [])
+        # What runs on the one lane that the policy fills, where there is one.
+        lone = len(self._own_lanes) == 1 and self._own_lanes[0][1] == 1
+        self._at_lane = jobs.running[self._own_lanes[0][0]] if lone else []
+        # Where a policy places them by when they were admitted, jobs in flight are the queue.
+        self._places = type(policy).place is not Scheduler.place
         self._queue: list[Job] = []
         self._held: set[str] = set()  # processors on which something runs together
         self.wake_ns: float = inf
-        jobs.changed = list(jobs.in_flight.values())
-        for job in jobs.changed:
+        jobs.changed = list(jobs.in_flight.values()) if self._places else None
+        for job in jobs.in_flight.values():
             job.placed = None
 
     def dispatch(self, trigger: str, now_ns: int, out: list[Action]) -> int:
         """A scheduling event for every idle processor; returns how often the policy was asked."""
         self.wake_ns, asked = inf, 0
-        if self._jobs.changed:
-            self._renew(now_ns)
-        if self._drops and self._jobs.serve:
+        jobs = self.jobs
+        if jobs.changed:
+            self._renew(jobs.changed, now_ns)
+        if self._drops and jobs.serve:
             self._drop_hopeless(now_ns, out)
         own = self._own
         mine: list[Job] = []
         others: list[Job] = []
-        for job in self._queue:
+        for job in self._queue if self._places else jobs.in_flight.values():
             if job.state is READY:
                 (mine if job.bound in own else others).append(job)
-        self._account([*mine, *others] if others else mine, now_ns)
+        runnable = bool(
+            self._at_renderer or (mine if self._gpu_only else self._for_renderer(mine, others))
+        )
+        if runnable is not self._gap.runnable:
+            self._gap.advance(now_ns)
+            self._gap.runnable = runnable
         if mine:
-            if trigger in _MAY_PREEMPT:
+            if trigger in _MAY_PREEMPT and self._at_renderer:
                 self._preempt(mine, now_ns, out)
-            asked = self._ask(mine, trigger, now_ns, out)
+            if not self._at_lane:
+                asked = self._ask(mine, trigger, now_ns, out)
         if others:
             self._serve_others(others, trigger, now_ns, out)
         return asked
 
+    def _for_renderer(self, mine: list[Job], others: list[Job]) -> bool:
+        """Whether any of them may run on the processor that draws."""
+        return any(job.bound in ("", self.timing.renderer) for job in (*mine, *others))
+
     # -- the queue -------------------------------------------------------------------------
 
-    def _renew(self, now_ns: int) -> None:
+    def _renew(self, changed: list[Job], now_ns: int) -> None:
         """Take out those that have ended, and place those that are ready."""
         queue, ready, requeues = self._queue, [], self._requeues
-        for job in self._jobs.changed:
+        for job in changed:
             if job.state is READY:
                 if requeues or job.placed is None:
                     ready.append(job)
-            elif job.id not in self._jobs.in_flight and job.placed is not None:
+            elif job.id not in self.jobs.in_flight and job.placed is not None:
                 queue.remove(job)
                 job.placed = None
-        self._jobs.changed.clear()
+        changed.clear()
         for job in ready:  # which may be there twice
             again = job.placed is not None
             at = job.stage, job.task, job.next_op
@@ -159,49 +180,36 @@ class Dispatcher:
         return self._supervised.place(job.seen, [each.seen for each in self._queue], now_ns)
 
     def _drop_hopeless(self, now_ns: int, out: list[Action]) -> None:
-        for job in self._queue:
+        for job in self._queue if self._places else tuple(self.jobs.in_flight.values()):
             if job.request is None or job.state is not READY:
                 continue  # an app's is on the newest frame there was
             if reason := self._supervised.hopeless(job.seen, now_ns):
-                self._jobs.drop(job, Drop, reason, now_ns, out)
-
-    def _account(self, ready: list[Job], now_ns: int) -> None:
-        """Note whether there is work for the processor that draws, as long as it does not."""
-        renderer, runnable = self.timing.renderer, False
-        if self._jobs.running.get(renderer):
-            runnable = True
-        else:
-            for job in ready:
-                if not job.bound or job.bound == renderer:
-                    runnable = True
-                    break
-        if runnable is not self._gap.runnable:
-            self._gap.advance(now_ns)
-            self._gap.runnable = runnable
+                self.jobs.drop(job, Drop, reason, now_ns, out)
 
     # -- processors ------------------------------------------------------------------------
 
     def _idle(self, trigger: str) -> list[str]:
         """A processor's id for each lane that the policy may give something to."""
-        running, lost, closed = self._jobs.running, self._placement.lost, None
+        jobs, lost = self.jobs, self._placement.lost
+        closed = self.timing.closed(trigger, jobs.going_on)
         idle: list[str] = []
         for id, lanes in self._own_lanes:
-            free = lanes - len(running[id])
-            if free <= 0:
+            if id == closed or id in lost:
                 continue
-            if id in self._held:  # what runs together has all lanes until all of it has ended
-                if running[id]:
+            busy = jobs.running[id]
+            if self._held and id in self._held:  # what runs together has all lanes until it ended
+                if busy:
                     continue
                 self._held.remove(id)
-            if closed is None:
-                closed = self._closed(trigger)
-            if id not in lost and id != closed:
-                idle += [id] * free
+            if not busy:
+                idle += (id,) * lanes
+            elif len(busy) < lanes:
+                idle += (id,) * (lanes - len(busy))
         return idle
 
     def free_ns(self, now_ns: int) -> dict[str, int]:
         """By processor that works: when it is expected to have a free lane."""
-        running, lost = self._jobs.running, self._placement.lost
+        running, lost = self.jobs.running, self._placement.lost
         free_ns: dict[str, int] = {}
         for id, lanes in self._lanes:
             if id not in lost:
@@ -211,36 +219,43 @@ class Dispatcher:
                 free_ns[id] = end_ns if end_ns > now_ns else now_ns
         return free_ns
 
-    @property
-    def fall_back(self) -> bool:
-        """Whether any network has ops that run on the CPU."""
-        return self._jobs.fall_back
-
     def jobs_that_are(self, state: State) -> list[Job]:
         """Those in flight."""
-        return [job for job in self._jobs.in_flight.values() if job.state is state]
-
-    def _closed(self, trigger: str) -> str:
-        return self.timing.closed(trigger, self._jobs.going_on)
+        return [job for job in self.jobs.in_flight.values() if job.state is state]
 
     # -- asking ----------------------------------------------------------------------------
 
     def _ask(self, ready: list[Job], trigger: str, now_ns: int, out: list[Action]) -> int:
         """Let the policy choose among the jobs that it decides for, and start what it chooses.
         Returns how often it was asked."""
+        timing, fitting = self.timing, None
         asks = trigger in self._triggers
-        if not asks and not self.timing.holds_fallback:
+        if not asks and not timing.holds_fallback:
             return 0
         idle = self._idle(trigger)
-        if not idle or (self._goes_on(ready, idle, now_ns, out) and not idle):
+        if not idle:
+            return 0
+        if timing.holds_fallback and self._goes_on(ready, idle, now_ns, out) and not idle:
             return 0
         if not asks:
             return 0
-        self.timing.look(now_ns)
-        view = self._view(ready, idle, trigger, now_ns)
-        found = self._supervised.decide(self._chosen, view, now_ns)
+        timing.look(now_ns)
+        seen = [job.seen for job in ready]
+        if self._gpu_only:
+            fitting = timing.fitting(seen, GPU)
+            if not fitting:
+                return 0
+        gap_ns, handoff_ns = self._gap.next_ns(now_ns), self.jobs.handoff_ns
+        lookup = _made(_Lookup, (self, now_ns, fitting))
+        moment = seen, idle, self._interval_ns, gap_ns, trigger, timing.cuts_anywhere, handoff_ns
+        found = self._supervised.decide(self._chosen, _made(View, (*moment, lookup)), now_ns)
         if found is not None:
-            self._apply(found, now_ns, out)
+            choice, starts, launch = found
+            self.wake_ns = choice.wake_ns
+            for start in starts:
+                self._start(start, choice.reason, now_ns, out)
+            if launch is not None:
+                self._start_together(launch, choice.reason, now_ns, out)
         return 1
 
     def _chosen(self, policy: Scheduler, view: View, now_ns: int) -> _Checked | None:
@@ -251,29 +266,18 @@ class Dispatcher:
             return None
         if choice.wake_ns <= now_ns:  # it would be asked again and again
             raise CoordinationError("wants to be woken at a time that has passed")
+        if len(choice.assignments) == 1:  # nearly always
+            (only,) = choice.assignments
+            if not (only.group or only.stage or only.ops):
+                return choice, (self._start_of(only, view.idle),), None
         if choice.together:
             return choice, (), self._launch_of(choice, view.idle, now_ns)
         return choice, self._starts_of(choice, view.idle), None
 
-    def _view(self, ready: list[Job], idle: list[str], trigger: str, now_ns: int) -> View:
-        return _made(
-            View,
-            (
-                [job.seen for job in ready],
-                idle,
-                self._interval_ns,
-                self._gap.next_ns(now_ns),
-                trigger,
-                self.timing.cuts_anywhere,
-                self._jobs.handoff_ns,
-                _Lookup(self, now_ns),
-            ),
-        )
-
     def _goes_on(self, ready: list[Job], idle: list[str], now_ns: int, out: list[Action]) -> bool:
         """Whether there is a chunk whose fallback ops have run: it goes on, as it is under way, and
         the GPU is nobody else's. Rendering keeps its turn."""
-        if not self.timing.holds_fallback or GPU not in idle:
+        if GPU not in idle:
             return False
         for job in ready:
             if job.chunk_end_op:
@@ -290,14 +294,14 @@ class Dispatcher:
         """Fill processors that the policy does not decide for, first come, first served: the system
         preempts on a CPU, and a server is asked for whole inferences."""
         self.timing.look(now_ns)
-        closed = {self._closed(trigger), *self._placement.lost}
+        closed = {self.timing.closed(trigger, self.jobs.going_on), *self._placement.lost}
         order = {
             processor: at for at, processor in enumerate(dict.fromkeys(j.bound for j in others))
         }
         others.sort(key=lambda job: (order[job.bound], job.enqueued_ns, job.id))
         for job in others:
             processor = job.bound
-            if processor in closed or not self._jobs.has_room(processor):
+            if processor in closed or not self.jobs.has_room(processor):
                 continue
             end_op = self.timing.longest(job.seen, processor)
             if end_op > job.next_op:
@@ -306,20 +310,21 @@ class Dispatcher:
     def _preempt(self, ready: list[Job], now_ns: int, out: list[Action]) -> None:
         """Let the chunk that runs end early for a more urgent job that fits behind it, if that
         saves it some of its wait."""
-        gap, renderer = self._gap, self.timing.renderer
-        running = self._jobs.running.get(renderer, ())
+        gap, running = self._gap, self._at_renderer
         if len(running) != 1 or not gap.is_open:
             return
         (busy,) = running
         chunk = busy.chunk
-        free_ns = now_ns + 2 * part_ns(busy.stage_costs.chunk_cost_ns)  # two have been handed over
-        if not chunk.early or chunk.yields or chunk.end_ns - free_ns <= _WORTH_NS:
+        if not chunk.early or chunk.yields:
             return
-        left_ns = gap.next_ns(now_ns) - free_ns
+        free_ns = now_ns + 2 * part_ns(busy.stage_costs.chunk_cost_ns)  # two have been handed over
+        if chunk.end_ns - free_ns <= _WORTH_NS:
+            return
+        left_ns, preempts = gap.next_ns(now_ns) - free_ns, self._supervised.preempts
         for job in ready:
-            if job.bound not in ("", renderer) or not self._supervised.preempts(
-                job.seen, busy.seen
-            ):
+            if job.bound and job.bound != self.timing.renderer:
+                continue
+            if not preempts(job.seen, busy.seen):
                 continue
             if self.timing.fits(job.stage_costs, job.next_op, left_ns):
                 chunk.yields = True
@@ -328,21 +333,10 @@ class Dispatcher:
 
     # -- choices: checked as a whole, then applied as a whole ----------------------------------
 
-    def _apply(self, checked: _Checked, now_ns: int, out: list[Action]) -> None:
-        choice, starts, launch = checked
-        self.wake_ns = choice.wake_ns
-        for start in starts:
-            self._start(start, choice.reason, now_ns, out)
-        if launch is not None:
-            self._start_together(launch, choice.reason, now_ns, out)
-
     def _starts_of(self, choice: Choice, idle: Sequence[str]) -> Sequence[_Start]:
-        chosen = choice.assignments
-        if len(chosen) == 1:  # nearly always: a decision is made of what little it does
-            return (self._start_of(chosen[0], idle),)
         lanes = list(idle)
         starts: list[_Start] = []
-        for each in chosen:
+        for each in choice.assignments:
             start = self._start_of(each, lanes)
             if any(start[0] is job for job, *_ in starts):
                 raise self._wrong(each, "twice")
@@ -352,8 +346,11 @@ class Dispatcher:
 
     def _start_of(self, chosen: Assignment, lanes: Sequence[str]) -> _Start:
         """The range that was chosen, shortened to what fits. ``lanes``: those that are left."""
-        job = self._ready(chosen)
-        processor, costs = chosen.processor, job.stage_costs
+        job = self.jobs.in_flight.get(chosen.job)
+        processor = chosen.processor
+        if job is None or job.state is not READY or job.bound not in ("", processor):
+            raise self._not_ready(chosen, job)
+        costs = job.stage_costs
         variant, end, start = chosen.variant, chosen.end_op, job.next_op
         if processor not in lanes:
             raise self._wrong(chosen, f"but {processor!r} has no free lane")
@@ -370,13 +367,10 @@ class Dispatcher:
             raise self._wrong(chosen, f"whose ops {start}..{end} cannot run on {processor!r}")
         return job, variant, start, end, processor, expected_ns
 
-    def _ready(self, chosen: Assignment) -> Job:
-        job = self._jobs.in_flight.get(chosen.job)
+    def _not_ready(self, chosen: Assignment, job: Job | None) -> CoordinationError:
         if job is None or job.state is not READY:
-            raise self._wrong(chosen, "which could not run: choose from view.ready")
-        if job.bound not in ("", chosen.processor):
-            raise self._wrong(chosen, f"which cannot run on {chosen.processor!r} now")
-        return job
+            return self._wrong(chosen, "which could not run: choose from view.ready")
+        return self._wrong(chosen, f"which cannot run on {chosen.processor!r} now")
 
     def _wrong(self, chosen: Assignment, why: str) -> CoordinationError:
         return CoordinationError(f"chose job {chosen.job}, {why}")
@@ -396,11 +390,14 @@ class Dispatcher:
             job.vary(variant)
         if end_op == next_op:  # it has to wait for a gap, or its next op is a fallback op
             if processor == GPU and job.stage_costs.fallback[next_op]:
-                self._jobs.ready(job, now_ns, out)
+                self.jobs.ready(job, now_ns, out)
             return
         job.happened(RunChunk)
         until_ns = self.timing.until_ns(processor)
-        self._occupy(job, processor, Chunk(end_op, now_ns, now_ns + expected_ns, until_ns > 0))
+        job.chunk = Chunk(end_op, now_ns, now_ns + expected_ns, until_ns > 0)
+        self.jobs.running[processor].append(job)
+        if processor != job.processor:
+            job.moved_to(processor)
         goes_on = job.chunk_end_op > 0
         job.chunks += not goes_on
         job.owner.last_reason = reason
@@ -415,19 +412,17 @@ class Dispatcher:
             )
         )  # fmt: skip
 
-    def _occupy(self, job: Job, processor: str, chunk: Chunk) -> None:
-        job.chunk = chunk
-        self._jobs.running[processor].append(job)
-        if processor != job.processor:
-            job.processor = processor
-            job.show()
-
     def _launch_of(self, choice: Choice, idle: Sequence[str], now_ns: int) -> _Launch | None:
         """What runs together, on one processor. None where it has to wait for a gap that has room
         for it, if one ever has."""
-        chosen = [(each, self._ready(each)) for each in choice.assignments]
+        chosen: list[tuple[Assignment, Job]] = []
+        for each in choice.assignments:
+            job = self.jobs.in_flight.get(each.job)
+            if job is None or job.state is not READY or job.bound not in ("", each.processor):
+                raise self._not_ready(each, job)
+            chosen.append((each, job))
         processor = choice.assignments[0].processor
-        stages, lanes = together.stages_of(chosen), self._jobs.capacity.get(processor, 0)
+        stages, lanes = together.stages_of(chosen), self.jobs.capacity.get(processor, 0)
         together.check_lanes(processor, lanes, stages)
         jobs = {job.id: job for _, job in chosen}
         for each, _ in chosen:
@@ -453,7 +448,9 @@ class Dispatcher:
         for id, _, end_op in action.parts:
             job = jobs[id]
             job.happened(RunTogether)
-            self._occupy(job, action.processor, Chunk(end_op, now_ns, end_ns, together=True))
+            job.chunk = Chunk(end_op, now_ns, end_ns, together=True)
+            self.jobs.running[action.processor].append(job)
+            job.moved_to(action.processor)
             job.chunks += 1
             job.owner.last_reason = reason
         self._held.add(action.processor)

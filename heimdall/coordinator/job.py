@@ -110,6 +110,12 @@ class Job:
         )  # fmt: skip
         return view
 
+    def moved_to(self, processor: str) -> None:
+        """It runs there."""
+        if processor != self.processor:
+            self.processor = processor
+            self.show()
+
     def begin(self) -> None:
         """Before the first op of its current network, which may end as any of its variants."""
         self.next_op = self.passed_op = 0

@@ -43,12 +43,12 @@ _EWMA = 0.1
 
 class Jobs:
     """``in_flight``: jobs by number, oldest first; ``changed``: those that became ready or ended
-    since the queue was last looked at; ``running``: those on each processor, of which there are
-    ``capacity`` at most; ``handoff_ns``: what a chunk there takes beside its own time, from being
-    handed out to being told of, smoothed; ``resting``: when the next job of a DNN may start, while
-    its rate cap or a failure delays it. ``most_pending``: how many requests a DNN with one job at a
-    time remembers; ``repeats``: see ``FrameSource``; ``most_waiting``: how many requests with
-    inputs of their own may wait for their first chunk."""
+    since the queue was last looked at, where it is not in that order; ``running``: those on each
+    processor, of which there are ``capacity`` at most; ``handoff_ns``: what a chunk there takes
+    beside its own time, from being handed out to being told of, smoothed; ``resting``: when the
+    next job of a DNN may start, while its rate cap or a failure delays it. ``most_pending``: how
+    many requests a DNN with one job at a time remembers; ``repeats``: see ``FrameSource``;
+    ``most_waiting``: how many requests with inputs of their own may wait for their first chunk."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Jobs:
         repeats: bool = True,
     ) -> None:
         self.in_flight: dict[int, Job] = {}
-        self.changed: list[Job] = []
+        self.changed: list[Job] | None = None
         self.running: dict[str, list[Job]] = {each.id: [] for each in processors}
         self.capacity = {each.id: each.lanes for each in processors}
         self._handoff_ns = dict.fromkeys(self.running, 0.0)
@@ -180,7 +180,8 @@ class Jobs:
     def ready(self, job: Job, now_ns: int, out: list[Action]) -> None:
         """A job that is ready goes on: to the pool for fallback ops, else it waits for its
         processor. Its estimates of what is left are renewed, as policies see them."""
-        self.changed.append(job)
+        if self.changed is not None:
+            self.changed.append(job)
         if job.bound in self.placement.lost:
             job.bound = job.processor = job.owner.processor
             job.chunk_end_op = 0
@@ -315,5 +316,6 @@ class Jobs:
         self._ended[job.id] = (job.dnn, job.state)
         if len(self._ended) > _REMEMBERED:
             del self._ended[next(iter(self._ended))]
-        self.changed.append(job)
+        if self.changed is not None:
+            self.changed.append(job)
         job.owner.client.ended(now_ns, out)

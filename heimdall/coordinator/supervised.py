@@ -79,7 +79,8 @@ class Supervised:
         except Exception as error:
             self._fault("preempts", error)
             return False
-        self._right("preempts")
+        if self._in_a_row:
+            self._in_a_row.pop("preempts", None)
         return preempts
 
     def observe(self, event: Event) -> None:

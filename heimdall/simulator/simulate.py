@@ -227,10 +227,9 @@ def prepare(
     phone = _phone(scenario, device, asked) if scenario.models else None
     machine, dnns = vary(*open_machine(scenario, device, render_ms, progress), values)
     gap_ns = round(1e9 / scenario.fps) - machine.render_ns
-    models = {
-        name: phone.stage(scenario.reference(name), gap_ns)
-        for name in (scenario.models if phone else ())
-    }
+    models = {}
+    if phone is not None:
+        models = {name: phone.stage(scenario.reference(name), gap_ns) for name in scenario.models}
     return Experiment(scenario, machine, tuple(dnns), asked, seconds, values, models)
 
 
