@@ -25,7 +25,7 @@ from heimdall.coordinator.placement import Placement
 from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
 from heimdall.coordinator.states import CoordinationError
 from heimdall.coordinator.supervised import Supervised
-from heimdall.coordinator.timing import Chunks, Ranges
+from heimdall.coordinator.timing import Chunks, Ranges, Timing
 from heimdall.errors import ConfigError, unknown
 from heimdall.schedulers import create, name_of
 from heimdall.schedulers.base import (
@@ -35,6 +35,8 @@ from heimdall.schedulers.base import (
     JOB_ARRIVED,
     Scheduler,
 )
+from heimdall.schedulers.fcfs import Fcfs
+from heimdall.schedulers.max_total import MaxTotal
 from heimdall.schedulers.utility import content_terms
 from heimdall.system.faults import Faults
 from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Name, RenderPriority
@@ -497,11 +499,14 @@ class Coordinator:
         return ""
 
     def _new_dispatcher(self) -> Dispatcher:
-        self._supervised = Supervised(self.scheduler, self.faults)
-        binds = self._placement.binds = self.scheduler.binds
         renderer = next((each.id for each in self._processors if each.renders), "")
-        renderer, kind = (GPU, Chunks) if binds else (renderer, Ranges)
-        self._timing = kind(self._gap, self._chunking, renderer, equal=self._equal)
+        timing: type[Timing] = Ranges
+        stand_in: type[Scheduler] = Fcfs
+        if self.scheduler.binds:
+            renderer, timing, stand_in = GPU, Chunks, MaxTotal
+        self._placement.binds = self.scheduler.binds
+        self._supervised = Supervised(self.scheduler, stand_in(), self.faults)
+        self._timing = timing(self._gap, self._chunking, renderer, equal=self._equal)
         return Dispatcher(
             self._supervised,
             self._jobs,

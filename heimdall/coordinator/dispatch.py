@@ -51,8 +51,8 @@ _Checked = tuple[Choice, Sequence[_Start], _Launch | None]
 
 
 class _Lookup(NamedTuple):
-    """What policies may ask of a moment beside what its view holds. ``ends``: what fits the GPU of
-    the jobs that are ready, where that is known already."""
+    """What policies may ask of a moment beside what its view holds. ``ends``: what fits the
+    processor that draws, of the jobs that are ready, where that is known already."""
 
     dispatcher: Dispatcher
     now_ns: int
@@ -77,7 +77,7 @@ class _Lookup(NamedTuple):
         return self.dispatcher.timing.longest(job, processor)
 
     def fitting(self, jobs: Sequence[JobView], processor: str) -> dict[int, int]:
-        if self.ends is not None and processor == GPU:
+        if self.ends is not None and processor == self.dispatcher.timing.renderer:
             return self.ends
         return self.dispatcher.timing.fitting(jobs, processor)
 
@@ -106,7 +106,7 @@ class Dispatcher:
         self._own = {"", *(id for id, _ in self._own_lanes)}
         self._requeues, self._triggers = policy.requeues, policy.triggers
         self._drops = type(policy).hopeless is not Scheduler.hopeless
-        self._gpu_only = policy.binds and self._own == {"", GPU}
+        self._draws_only = self._own == {"", timing.renderer}  # all that the policy fills draws
         self._at_renderer = jobs.running.get(timing.renderer, [])
         # What runs on the one lane that the policy fills, where there is one.
         lone = len(self._own_lanes) == 1 and self._own_lanes[0][1] == 1
@@ -135,7 +135,7 @@ class Dispatcher:
             if job.state is READY:
                 (mine if job.bound in own else others).append(job)
         runnable = bool(
-            self._at_renderer or (mine if self._gpu_only else self._for_renderer(mine, others))
+            self._at_renderer or (mine if self._draws_only else self._for_renderer(mine, others))
         )
         if runnable is not self._gap.runnable:
             self._gap.advance(now_ns)
@@ -241,8 +241,8 @@ class Dispatcher:
             return 0
         timing.look(now_ns)
         seen = [job.seen for job in ready]
-        if self._gpu_only:
-            fitting = timing.fitting(seen, GPU)
+        if self._draws_only:
+            fitting = timing.fitting(seen, timing.renderer)
             if not fitting:
                 return 0
         gap_ns, handoff_ns = self._gap.next_ns(now_ns), self.jobs.handoff_ns

@@ -13,8 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from heimdall.schedulers.base import JobView, Scheduler
-from heimdall.schedulers.fcfs import Fcfs
-from heimdall.schedulers.max_total import MaxTotal
 from heimdall.system.faults import Faults, say
 from heimdall.vocabulary.events import Event
 
@@ -27,9 +25,8 @@ class Supervised:
     """``policy`` decides, as long as it can; ``stand_in`` where it cannot. ``faults``: what it did
     wrong, in words; ``observes``: the policy listens to events."""
 
-    def __init__(self, policy: Scheduler, faults: Faults) -> None:
-        self.policy, self.faults = policy, faults
-        self.stand_in: Scheduler = MaxTotal() if policy.binds else Fcfs()
+    def __init__(self, policy: Scheduler, stand_in: Scheduler, faults: Faults) -> None:
+        self.policy, self.stand_in, self.faults = policy, stand_in, faults
         self.observes = type(policy).observe is not Scheduler.observe
         self._in_a_row: Counter[str] = Counter()  # by what is asked of it
         self._slow_in_a_row = 0

@@ -232,7 +232,9 @@ class Scheduler(ABC):
     def select(self, view: View, now_ns: int) -> Choice | None:
         """What to start now: one assignment for an idle lane and a job at most, the job's ops from
         ``next_op`` to ``end_op`` on ``processor``; or what runs together on a processor of which
-        all lanes are idle. None, or no assignment: nothing. ``view.ready`` is never empty."""
+        all lanes are idle. None, or no assignment: nothing. ``view.ready`` is never empty. A policy
+        that decides for no other processor than the one that draws is asked when something fits
+        there."""
 
     def place(self, job: JobView, queue: Sequence[JobView], now_ns: int) -> int:
         """Where ``job``, which has just become ready, goes in ``queue`` (all unfinished jobs, those
