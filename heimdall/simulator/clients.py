@@ -44,7 +44,9 @@ class Frames:
         end_ns = run.pool.end_ns(run.handed_over(), work_ns)
         run.span("pool-0", f"{dnn.name} preprocess", run.now_ns, end_ns)
         difference = self._luminance_difference(action.stage)
-        run.report(end_ns, InputReady(action.job, run.tasks(dnn, action.stage), difference))
+        frame = run.frame if action.stage == 0 else None
+        tasks = run.tasks(dnn, action.stage)
+        run.report(end_ns, InputReady(action.job, tasks, difference, frame))
 
     def _luminance_difference(self, stage: int) -> float:
         watched = self._dnn.watched

@@ -22,7 +22,7 @@ from heimdall.simulator.machine import Machine, SimulatedDnn
 from heimdall.simulator.processors import Cpu, Gpu
 from heimdall.simulator.run import RENDER, SimulatedRun
 from heimdall.system.clock import SPIN_NS
-from heimdall.vocabulary.events import Event, InferenceRequested, SceneChanged
+from heimdall.vocabulary.events import Event, FrameArrived, InferenceRequested, SceneChanged
 from heimdall.vocabulary.plans import DnnPlan
 from heimdall.vocabulary.processors import CPU, GPU
 
@@ -68,6 +68,7 @@ class CoordinatedRun(SimulatedRun, Jobs):
             content=App.content,
             admission=system.admission,
             cpu_workers=machine.cpu_workers,
+            repeats=False,
         )
         self._gpu = Gpu(self)
         self.processors = {GPU: self._gpu, CPU: Cpu(self, cpu)}
@@ -76,6 +77,7 @@ class CoordinatedRun(SimulatedRun, Jobs):
         self.clients = {**self._frames}
         observe = None if self.tracer is None else self.tracer.step
         self._loop = self.frame_loop(self.coordinator, observe)
+        self.frame = 0  # the number of the newest
         self._pictured_ns: int | None = None
         self._before = self.coordinator.snapshot(0)
 
@@ -110,6 +112,8 @@ class CoordinatedRun(SimulatedRun, Jobs):
         loop = self._loop
         self._serve_until(loop.start_ns - SPIN_NS)
         self.now_ns = start_ns = loop.start_ns
+        self.frame += 1
+        self.tell(FrameArrived(tuple(self.dnns), self.frame))
         self._tell_scenes()
         self.carry_out(loop.started(start_ns))
         free_ns = max(start_ns, self._gpu.free_ns)

@@ -22,6 +22,7 @@ from heimdall.vocabulary.events import Finish
 from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import CPU, GPU
 
+LOOK_NS = 1_000_000  # how often a thread that has seen the newest frame looks for another
 Wanted = int | Sequence[int] | Callable[[Go], None]
 Thread = Generator[Wanted, int, None]
 
@@ -51,6 +52,7 @@ class UncoordinatedRun(SimulatedRun):
         self._rounds = Rounds() if sharing.admission is Admission.ROUNDS else None
         self._until_ns = 0
         self._frame_ended = False
+        self._frame = 0  # the number of the newest
         self._go_on(RENDER, self._rendering(), None)
         for dnn in dnns:
             self._go_on(dnn.name, self._inferring(dnn), None)
@@ -82,6 +84,7 @@ class UncoordinatedRun(SimulatedRun):
         loop = self.frame_loop(Bystander())
         while True:
             began_ns = yield loop.start_ns
+            self._frame += 1
             loop.started(began_ns)
             completed_ns = yield (int(self.machine.render_ns * self.render_noise()),)
             loop.drawn(completed_ns, completed_ns - began_ns)
@@ -93,8 +96,12 @@ class UncoordinatedRun(SimulatedRun):
     def _inferring(self, dnn: SimulatedDnn) -> Thread:
         """A DNN: preprocess, infer, postprocess, and again."""
         figures, plan = self.figures.dnns[dnn.name], dnn.plan
-        next_ns = 0
+        next_ns, seen = 0, -1
         while True:
+            while seen == self._frame and plan.continuous:  # no picture is inferred twice
+                if self._rounds:
+                    self._rounds.leave(dnn.name)
+                yield self.now_ns + LOOK_NS
             due_ns = self._due_ns(dnn, next_ns)
             if self._rounds and due_ns > self.now_ns:
                 self._rounds.leave(dnn.name)
@@ -102,7 +109,7 @@ class UncoordinatedRun(SimulatedRun):
             if self._rounds:
                 now_ns = yield partial(self._rounds.ask, dnn.name, 0.0)
                 requested_ns = self._asked_ns(dnn, requested_ns)
-            next_ns = now_ns + plan.min_interval_ns
+            next_ns, seen = now_ns + plan.min_interval_ns, self._frame
             waited_ns, enqueued_ns, chunks = now_ns - requested_ns, 0, 0
             for stage in range(len(plan.stages)):
                 now_ns = yield self.cores.end_ns(now_ns, self.one_of(dnn.prepare_ns[stage]))

@@ -31,6 +31,12 @@ def test_work_of_two_gaps_ends_in_the_second(machine, dnn):
     assert made.figures.summary(0, None, made.now_ns)["fps"]["mean"] == pytest.approx(30, rel=1e-4)
 
 
+@pytest.mark.parametrize("system", ["max-total", "lst"])
+def test_no_picture_is_inferred_twice(machine, dnn, system):
+    made = run([dnn("a", [5])], machine(), system, seconds=5)  # 6 ms of 33
+    assert len(latencies_ms(made, "a")) == pytest.approx(150, abs=2)
+
+
 def test_a_rate_cap_is_kept(machine, dnn):
     made = run([dnn("a", [5], max_rate_hz=4)], machine(), seconds=5)
     assert len(latencies_ms(made, "a")) == pytest.approx(20, abs=1)

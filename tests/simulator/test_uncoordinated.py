@@ -25,6 +25,14 @@ def test_alone_without_rendering_a_network_takes_its_time(machine, dnn):
     assert mean_ms(run([dnn("a", [5] * 10)], machine(render_ns=0)), "a") == pytest.approx(50)
 
 
+@pytest.mark.parametrize(
+    "system", ["multithread", "multithread-onnxruntime", "edf", "drop-while-busy"]
+)
+def test_no_picture_is_inferred_twice(machine, dnn, system):
+    made = run([dnn("a", [5], cpu_ms=5)], machine(), system, seconds=5)  # a sixth of a frame's time
+    assert len(made.figures.dnns["a"].latencies_ns) == pytest.approx(150, abs=2)
+
+
 def test_two_networks_take_turns(machine, dnn):
     made = run([dnn("a", [10] * 10), dnn("b", [10] * 10)], machine(render_ns=0))
     assert mean_ms(made, "a") == pytest.approx(200, rel=0.12)
