@@ -205,7 +205,7 @@ def prepare(
     progress: Progress = no_progress,
 ) -> Experiment:
     """The same of a scenario that draws, whether it has requests too or not: those come from when
-    figures count."""
+    figures count, and have waited in vain when these end."""
     check_number("seconds", seconds, above=0, most=LONGEST_S)
     check_number("render_ms", render_ms, least=0)
     asked = parse_system(system)
@@ -220,21 +220,25 @@ def prepare(
     values = dict(variations or {})
     if scenario.throttle is not None:
         values = {"throttle": (scenario.throttle.after_s, scenario.throttle.factor), **values}
-    seconds = seconds or scenario.seconds or LENGTH_S
+    length_s, machine_values = seconds or scenario.seconds or LENGTH_S, values
     if scenario.models:
-        values, of_requests = _apart(values)
-        scenario = vary_requests(scenario.ending_after(seconds), of_requests)
+        machine_values, of_requests = _apart(values)
+        scenario = scenario if seconds is None else scenario.ending_after(seconds)
+        scenario = vary_requests(scenario, of_requests)
     phone = _phone(scenario, device, asked) if scenario.models else None
-    machine, dnns = vary(*open_machine(scenario, device, render_ms, progress), values)
+    machine, dnns = vary(*open_machine(scenario, device, render_ms, progress), machine_values)
     gap_ns = round(1e9 / scenario.fps) - machine.render_ns
     models = {}
     if phone is not None:
         models = {name: phone.stage(scenario.reference(name), gap_ns) for name in scenario.models}
-    return Experiment(scenario, machine, tuple(dnns), asked, seconds, values, models)
+    return Experiment(scenario, machine, tuple(dnns), asked, length_s, values, models)
 
 
 def _apart(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What is varied of a machine, and what of requests."""
+    for name in ("noise", "estimates"):
+        if name in values:
+            raise ConfigError(f"{name}: of devices for requests; beside frames vary gpu_noise")
     of_machine = {name: value for name, value in values.items() if name in VARIATIONS}
     return of_machine, {name: each for name, each in values.items() if name not in of_machine}
 
@@ -244,6 +248,12 @@ def _phone(scenario: Scenario, device: str, system: System) -> Device:
     what their networks take. Raises ConfigError where they cannot."""
     if not system.coordinated:
         raise ConfigError(f"{system.name} has no queue of requests: choose a policy of Heimdall's")
+    asked = {"away": scenario.away, "lone": scenario.lone != "mean", "actor": scenario.actor}
+    for key, given in asked.items():
+        if given:
+            raise ConfigError(
+                f"scenario {scenario.name!r}: {key}: is not simulated beside frames: leave it out"
+            )
     found = None if device == HERE or device.endswith(RECORDED) else find_device(device)
     if not isinstance(found, Device):
         raise ConfigError(

@@ -235,6 +235,8 @@ def test_what_waits_when_a_run_of_both_ends_has_no_answer(both, tmp_path):
         ({"system": "multithread"}, "no queue of requests"),
         ({"device": "here"}, "on a phone's profile"),
         ({"variations": {"sunshine": 1}}, "sunshine"),
+        ({"variations": {"noise": 0.5}}, "vary gpu_noise"),
+        ({"variations": {"estimates": 0.5}}, "vary gpu_noise"),
     ],
 )
 def test_requests_beside_frames_need_a_phone_and_a_policy(both, given, match):
@@ -247,3 +249,20 @@ def test_both_kinds_of_figures_may_be_varied_in_a_scenario_of_both(both):
     varied = {"rate": 2, "gpu_noise": 0.1}
     found = simulate(both, None, None, variations=varied)
     assert found["requests"]["ArcFace"]["submitted"] == 20
+
+
+@pytest.mark.parametrize(
+    "line", ['away = [{ processor = "gpu", from_s = 1, for_s = 1 }]', 'lone = "p99"', 'actor = "a"']
+)
+def test_what_is_not_simulated_beside_frames_is_refused(tmp_path, line):
+    path = tmp_path / "both.toml"
+    path.write_text(BOTH.replace("seconds = 5", f"seconds = 5\n{line}"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=f"{line.split()[0]}: is not simulated beside frames"):
+        simulate(str(path), None, None)
+
+
+def test_requests_beside_frames_may_end_by_their_number(tmp_path):
+    path = tmp_path / "both.toml"
+    path.write_text(BOTH.replace("seconds = 5", "requests = 4"), encoding="utf-8")
+    found = simulate(str(path), None, None, variations={"rate": 2, "gpu_noise": 0.1})
+    assert found["requests"]["ArcFace"]["submitted"] == 4
