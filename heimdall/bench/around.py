@@ -67,11 +67,8 @@ def _infer(
 def _run(
     deployment: Deployment, stage: int, inputs: Mapping[str, np.ndarray]
 ) -> Mapping[str, np.ndarray]:
-    where = deployment.placed(stage, GPU).take()
-    try:
+    with deployment.placed(stage, GPU).taken() as where:
         return where.network.infer(where.state, inputs)
-    finally:
-        where.free()
 
 
 def measure_hand_overs() -> tuple[int, ...]:

@@ -65,7 +65,7 @@ class _Lookup(NamedTuple):
         return [job.seen for job in self.dispatcher.jobs_that_are(RUNNING)]
 
     def away(self) -> Sequence[JobView]:
-        dispatcher = self[0]
+        dispatcher = self.dispatcher
         if not dispatcher.jobs.fall_back:
             return ()
         return [job.seen for job in dispatcher.jobs_that_are(FALLBACK)]
@@ -197,7 +197,7 @@ class Dispatcher:
             if id == closed or id in lost:
                 continue
             busy = jobs.running[id]
-            if self._held and id in self._held:  # what runs together has all lanes until it ended
+            if id in self._held:  # what runs together has all lanes until it ended
                 if busy:
                     continue
                 self._held.remove(id)
@@ -346,11 +346,8 @@ class Dispatcher:
 
     def _start_of(self, chosen: Assignment, lanes: Sequence[str]) -> _Start:
         """The range that was chosen, shortened to what fits. ``lanes``: those that are left."""
-        job = self.jobs.in_flight.get(chosen.job)
-        processor = chosen.processor
-        if job is None or job.state is not READY or job.bound not in ("", processor):
-            raise self._not_ready(chosen, job)
-        costs = job.stage_costs
+        job = self._ready(chosen)
+        processor, costs = chosen.processor, job.stage_costs
         variant, end, start = chosen.variant, chosen.end_op, job.next_op
         if processor not in lanes:
             raise self._wrong(chosen, f"but {processor!r} has no free lane")
@@ -367,10 +364,13 @@ class Dispatcher:
             raise self._wrong(chosen, f"whose ops {start}..{end} cannot run on {processor!r}")
         return job, variant, start, end, processor, expected_ns
 
-    def _not_ready(self, chosen: Assignment, job: Job | None) -> CoordinationError:
+    def _ready(self, chosen: Assignment) -> Job:
+        job = self.jobs.in_flight.get(chosen.job)
         if job is None or job.state is not READY:
-            return self._wrong(chosen, "which could not run: choose from view.ready")
-        return self._wrong(chosen, f"which cannot run on {chosen.processor!r} now")
+            raise self._wrong(chosen, "which could not run: choose from view.ready")
+        if job.bound not in ("", chosen.processor):
+            raise self._wrong(chosen, f"which cannot run on {chosen.processor!r} now")
+        return job
 
     def _wrong(self, chosen: Assignment, why: str) -> CoordinationError:
         return CoordinationError(f"chose job {chosen.job}, {why}")
@@ -396,8 +396,7 @@ class Dispatcher:
         until_ns = self.timing.until_ns(processor)
         job.chunk = Chunk(end_op, now_ns, now_ns + expected_ns, until_ns > 0)
         self.jobs.running[processor].append(job)
-        if processor != job.processor:
-            job.moved_to(processor)
+        job.moved_to(processor)
         goes_on = job.chunk_end_op > 0
         job.chunks += not goes_on
         job.owner.last_reason = reason
@@ -415,12 +414,7 @@ class Dispatcher:
     def _launch_of(self, choice: Choice, idle: Sequence[str], now_ns: int) -> _Launch | None:
         """What runs together, on one processor. None where it has to wait for a gap that has room
         for it, if one ever has."""
-        chosen: list[tuple[Assignment, Job]] = []
-        for each in choice.assignments:
-            job = self.jobs.in_flight.get(each.job)
-            if job is None or job.state is not READY or job.bound not in ("", each.processor):
-                raise self._not_ready(each, job)
-            chosen.append((each, job))
+        chosen = [(each, self._ready(each)) for each in choice.assignments]
         processor = choice.assignments[0].processor
         stages, lanes = together.stages_of(chosen), self.jobs.capacity.get(processor, 0)
         together.check_lanes(processor, lanes, stages)

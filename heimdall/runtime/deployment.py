@@ -79,11 +79,8 @@ class Networks:
     def warm_up(self, processor: str) -> None:
         """Run them once, so that they take the memory they need."""
         for placed in self._placed[processor]:
-            placement = placed.take()
-            try:
-                placed.try_out(placement.state)
-            finally:
-                placement.free()
+            with placed.taken() as where:
+                placed.try_out(where.state)
 
     def try_out(self, processor: str) -> None:
         """Raise what a processor raises when it runs them."""
@@ -159,11 +156,10 @@ class Deployment(Networks):
         stages = []
         self.load(CPU)
         for placed in self._placed[CPU]:
-            placement = placed.take()
-            began_ns = time.perf_counter_ns()
-            placed.try_out(placement.state)
-            cpu_ns = time.perf_counter_ns() - began_ns
-            placement.free()
+            with placed.taken() as where:
+                began_ns = time.perf_counter_ns()
+                placed.try_out(where.state)
+                cpu_ns = time.perf_counter_ns() - began_ns
             on_cpu = ((CPU, (cpu_ns,)),)  # nowhere else, whatever a policy would rather have
             stages.append(StagePlan((cpu_ns,), (False,), cpu_ns, 0, ((0, 1),), on=on_cpu))
         plan = plan_of(self.dnn, stages)

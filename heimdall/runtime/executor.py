@@ -104,12 +104,11 @@ class Executor(SharedFallible):
         self.preloaded = threading.Event()  # no loading is under way
         self.preloaded.set()
         self._urgent = urgent
-        self._gpu = Workers("gpu", urgency=first_in_line if urgent else None)
         nicely = partial(lower_priority, POOL_NICE)
         self._cpu = Workers("cpu", cpu_workers, in_background if urgent else nicely)
         self._only = Workers("cpu-only", cpu_workers, lambda: _for_the_only_place(urgent))
         self._by_id = {
-            GPU: self._gpu,
+            GPU: Workers("gpu", urgency=first_in_line if urgent else None),
             CPU: self._cpu,
             REMOTE: Workers("remote", SERVER.lanes, nicely),
         }
@@ -470,7 +469,7 @@ class Executor(SharedFallible):
             self._lose(processor, self._hosted[action.dnn].networks)
             return
         step = f"{processor} inference"
-        to_blame = run is None or isinstance(error, ModelError)
+        to_blame = isinstance(error, ModelError)
         if run is None or to_blame or not run.patient or processor in run.failed_on:
             self._failed(action.job, action.dnn, step, error)
             if run is not None and not to_blame:

@@ -6,9 +6,10 @@ end at. On the processor that its plan was made for, a unit may be one op.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -53,6 +54,15 @@ class Placed:
         except queue.Empty:
             state = self.network.new_state()
         return Placement(self, state)
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[Placement]:
+        """One for as long as the context lasts."""
+        where = self.take()
+        try:
+            yield where
+        finally:
+            where.free()
 
     def free(self, state: State) -> None:
         """Keep the state of a job that is over, or has gone elsewhere, for another one."""

@@ -134,7 +134,7 @@ class Cpu(_Alone):
         run.report(end_ns, done)
 
 
-class Profiled:
+class Profiled(_Alone):
     """Takes as long as profiled, times random noise; while it is away, what it was at is lost.
     ``busy_ns``: how long it has worked."""
 
@@ -159,12 +159,9 @@ class Profiled:
 
     def start_together(self, action: RunTogether) -> None:
         if self._together is None:
-            _Alone().start_together(action)
+            super().start_together(action)
         else:
             self._begin(action.parts, self._together(action))
-
-    def end_soon(self) -> None:
-        """It runs to its end."""
 
     def lose(self) -> None:
         """It is away from now on."""
