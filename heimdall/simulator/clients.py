@@ -101,21 +101,24 @@ class Requests:
         run: Jobs,
         models: Sequence[SimulatedModel],
         follow: Follow | None = None,
-        began_ns: int = 0,
     ) -> None:
         """``follow``: the requests that come of an answer, if any: models, and when. All times are
         counted from ``began_ns``."""
         self.answered: list[Answered] = []
-        self._run, self._follow, self.began_ns = run, follow, began_ns
+        self._run, self._models, self._follow, self.began_ns = run, models, follow, 0
         self._plans: Mapping[str, DnnPlan] = {each.plan.name: each.plan for each in models}
         self._submitted: dict[int, tuple[str, int, int]] = {}  # by request: model, when, SLO
         self._jobs: dict[int, int] = {}  # by job: its request
         self._progress = Progress()
+
+    def begin(self, now_ns: int) -> None:
+        """From now on they come."""
+        self.began_ns = now_ns
         arrivals = sorted(
-            (at_ns, index) for index, each in enumerate(models) for at_ns in each.arrivals_ns
+            (at_ns, index) for index, each in enumerate(self._models) for at_ns in each.arrivals_ns
         )
         for at_ns, index in arrivals:
-            self._ask(models[index].plan, at_ns)
+            self._ask(self._models[index].plan, at_ns)
 
     @property
     def unanswered(self) -> int:

@@ -43,7 +43,6 @@ class CoordinatedRun(SimulatedRun, Jobs):
     ) -> None:
         """``models`` are asked for beside the frames; see ``Requests``."""
         SimulatedRun.__init__(self, dnns, machine, **options)
-        self._models, self._follow = models, follow
         # Nothing is known of a model but its network.
         asked = [SimulatedDnn(each.plan, ((0,),), 0) for each in models]
         self.networks = {each.name: each for each in (*dnns, *asked)}
@@ -72,9 +71,9 @@ class CoordinatedRun(SimulatedRun, Jobs):
         )
         self._gpu = Gpu(self)
         self.processors = {GPU: self._gpu, CPU: Cpu(self, cpu)}
-        self.requests = Requests(self, ())
-        self._frames = {dnn.name: Frames(self, dnn) for dnn in dnns}
-        self.clients = {**self._frames}
+        self.requests = Requests(self, models, follow)
+        frames = {dnn.name: Frames(self, dnn) for dnn in dnns}
+        self.clients = {**frames, **{each.plan.name: self.requests for each in models}}
         observe = None if self.tracer is None else self.tracer.step
         self._loop = self.frame_loop(self.coordinator, observe)
         self.frame = 0  # the number of the newest
@@ -88,8 +87,7 @@ class CoordinatedRun(SimulatedRun, Jobs):
     def warm(self) -> None:
         super().warm()
         self._before = self.coordinator.snapshot(self.now_ns)
-        self.requests = Requests(self, self._models, self._follow, self.now_ns)
-        self.clients = {**self._frames, **{each.plan.name: self.requests for each in self._models}}
+        self.requests.begin(self.now_ns)
 
     def gap_utilization(self) -> float:
         gap = self.coordinator.snapshot(self.now_ns).gap

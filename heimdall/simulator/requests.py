@@ -86,6 +86,7 @@ class RequestRun(Jobs):
         }
         self.processors = self._profiled
         self._requests = Requests(self, models, follow)
+        self._requests.begin(self.now_ns)
         self.clients = dict.fromkeys(costs, self._requests)
         for processor, from_ns, until_ns in away:
             if processor not in self._profiled:

@@ -162,10 +162,6 @@ class RequestExperiment:
         loops = any(self.scenario.loop_of(name) for name in self.scenario.models)
         return "queue(1)" if row is not None and row.busy_skips and not loops else "all"
 
-    def slo_ns(self, name: str) -> int | None:
-        """The SLO of a model's requests; None where there is none."""
-        return self.scenario.models[name].slo_ns(self.lone_ns[name])
-
     def begin(self, seed: int, tracer: Tracer | None = None) -> RequestRun:
         """A run that has not begun. Raises ConfigError where the system makes no sense."""
         observers = [] if tracer is None else [_recorder(tracer)]
@@ -211,11 +207,7 @@ class RequestExperiment:
         observers: Sequence[Observer],
         policy: Scheduler | None = None,
     ) -> RequestRun:
-        arrivals = traffic.arrivals_ns()
-        models = [
-            SimulatedModel(self._plan(name, stage), arrivals[name])
-            for name, stage in self.stages.items()
-        ]
+        models = models_of(self.scenario, self.stages, self.lone_ns, traffic)
         away = [
             (each.processor, round(each.from_s * 1e9), round((each.from_s + each.for_s) * 1e9))
             for each in self.scenario.away
@@ -242,15 +234,14 @@ class RequestExperiment:
         return round(self.device.took(action, self.references).ns)
 
     def _plan(self, name: str, stage: StagePlan) -> DnnPlan:
-        slo_ns = self.slo_ns(name) or NO_SLO_NS
-        return queued(name, stage, slo_ns, self.scenario.models[name].priority)
+        return _plan_of(self.scenario, name, stage, self.lone_ns)
 
     def _noise(self) -> dict[str, float]:
         noise = self.values.get("noise")
         return {id: each if noise is None else noise for id, each in self.device.noise().items()}
 
     def _outcomes(self, run: RequestRun) -> list[Answered]:
-        return [replace(each, slo_ns=self.slo_ns(each.model)) for each in run.answered]
+        return outcomes_of(self.scenario, run.answered, self.lone_ns)
 
     def _summary(self, run: RequestRun, traffic: Traffic) -> dict[str, Any]:
         outcomes = self._outcomes(run)
@@ -338,11 +329,41 @@ def following(traffic: Traffic) -> Follow:
     return follow
 
 
-def queued(name: str, stage: StagePlan, slo_ns: int, priority: str = "normal") -> DnnPlan:
-    """The plan of a model that requests come for."""
-    utility = utility_for(priority, slo_ns / _NS_PER_MS)
+def models_of(
+    scenario: Scenario,
+    stages: Mapping[str, StagePlan],
+    lone_ns: Mapping[str, float],
+    traffic: Traffic,
+) -> list[SimulatedModel]:
+    """A scenario's models with these networks, and when each is asked for."""
+    arrivals = traffic.arrivals_ns()
+    return [
+        SimulatedModel(_plan_of(scenario, name, stage, lone_ns), arrivals[name])
+        for name, stage in stages.items()
+    ]
+
+
+def outcomes_of(
+    scenario: Scenario, answered: Sequence[Answered], lone_ns: Mapping[str, float]
+) -> list[Answered]:
+    """What became of requests, by the SLOs of their models; None where there is none."""
+    slos = {name: each.slo_ns(lone_ns[name]) for name, each in scenario.models.items()}
+    return [replace(each, slo_ns=slos[each.model]) for each in answered]
+
+
+def _plan_of(
+    scenario: Scenario, name: str, stage: StagePlan, lone_ns: Mapping[str, float]
+) -> DnnPlan:
+    settings = scenario.models[name]
+    slo_ns = settings.slo_ns(lone_ns[name]) or NO_SLO_NS
     return DnnPlan(
-        name, (stage,), slo_ns, utility=utility, continuous=False, priority=priority, queued=True
+        name,
+        (stage,),
+        slo_ns,
+        utility=utility_for(settings.priority, slo_ns / _NS_PER_MS),
+        continuous=False,
+        priority=settings.priority,
+        queued=True,
     )
 
 

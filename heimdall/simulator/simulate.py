@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from heimdall.errors import ArgumentError, ConfigError
 from heimdall.runtime.telemetry.figures import SCHEMA
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.schedulers.expected import StageCosts
-from heimdall.simulator.clients import SimulatedModel
 from heimdall.simulator.coordinated import CoordinatedRun
 from heimdall.simulator.device import Device, phone_names
 from heimdall.simulator.devices import HERE, find_device, open_device
@@ -28,12 +27,12 @@ from heimdall.simulator.recorded import RECORDED, recorded_machine
 from heimdall.simulator.request_variations import vary_requests
 from heimdall.simulator.run import SimulatedRun
 from heimdall.simulator.serving import (
-    NO_SLO_NS,
     RequestExperiment,
     answers,
     following,
+    models_of,
+    outcomes_of,
     prepare_requests,
-    queued,
 )
 from heimdall.simulator.uncoordinated import UncoordinatedRun
 from heimdall.simulator.variations import VARIATIONS, vary
@@ -115,7 +114,8 @@ class Experiment:
         beside: dict[str, Any] = {}
         if self.models:
             traffic = Traffic(self.scenario, seed)
-            beside = {"models": self._asked(traffic), "follow": following(traffic)}
+            models = models_of(self.scenario, self.models, self.lone_ns, traffic)
+            beside = {"models": models, "follow": following(traffic)}
         return simulated_run(
             self.dnns,
             self.machine,
@@ -125,16 +125,6 @@ class Experiment:
             tracer=tracer,
             **beside,
         )
-
-    def _asked(self, traffic: Traffic) -> list[SimulatedModel]:
-        arrivals = traffic.arrivals_ns()
-        found = []
-        for name, stage in self.models.items():
-            settings = self.scenario.models[name]
-            slo_ns = settings.slo_ns(self.lone_ns[name]) or NO_SLO_NS
-            plan = queued(name, stage, slo_ns, settings.priority)
-            found.append(SimulatedModel(plan, arrivals[name]))
-        return found
 
     @property
     def lone_ns(self) -> dict[str, float]:
@@ -165,11 +155,9 @@ class Experiment:
             return {}
         assert isinstance(run, CoordinatedRun)
         run.requests.end()
-        slos = {
-            name: each.slo_ns(self.lone_ns[name]) for name, each in self.scenario.models.items()
-        }
-        outcomes = [replace(each, slo_ns=slos[each.model]) for each in run.requests.answered]
-        return answers(outcomes, self.lone_ns, self.seconds)
+        lone_ns = self.lone_ns
+        outcomes = outcomes_of(self.scenario, run.requests.answered, lone_ns)
+        return answers(outcomes, lone_ns, self.seconds)
 
 
 def prepare_any(
