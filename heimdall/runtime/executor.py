@@ -276,10 +276,11 @@ class Executor(SharedFallible):
         return self._by_id[processor]
 
     def _on_move(self, action: Move) -> None:
-        if self._hosted[action.dnn].networks.has(action.processor):  # not behind what the CPU is at
-            self._moved(action, self._clock())
-        else:
+        # To the CPU: behind what it loads and runs now, as the jobs that follow would be.
+        if action.processor == CPU or not self._hosted[action.dnn].networks.has(action.processor):
             self._cpu.submit(self._move, action)
+        else:
+            self._moved(action, self._clock())
 
     def _on_yield(self, action: Yield) -> None:
         self._yielding = action.job

@@ -324,6 +324,31 @@ class Slow(Mean):
         return super().prepare(stage, image, previous, options)
 
 
+def test_a_dnn_moves_to_the_cpu_behind_what_is_loaded_there(bench):
+    """Else it has left the GPU, and its first job on the CPU waits for the networks of others."""
+    b = bench(NullEngine())
+    b.executor.preload(["twice"])
+    assert b.executor.preloaded.wait(20)
+    started, released = threading.Event(), threading.Event()
+
+    class Slow(OnnxRuntimeEngine):
+        def load(self, graph, **options):
+            started.set()
+            released.wait(20)
+            return super().load(graph, **options)
+
+    pipeline = Mean()
+    other = Deployment(DNN("other", model=pipeline), pipeline, b.deployment.graphs, Slow())
+    b.executor.add("other", other, lambda: Frame(IMAGE, 1, 0))
+    b.executor.preload(["other"])
+    assert started.wait(20)
+    b.executor.execute([Move("twice", CPU, "test")])
+    with pytest.raises(queue.Empty):
+        b.inbox.get(timeout=0.2)
+    released.set()
+    assert b.inbox.get(timeout=20) == DnnMoved("twice", CPU)
+
+
 def test_a_dnn_that_is_removed_is_not_run_any_more(bench):
     b = bench(NullEngine())
     b.executor.add("twice:2", b.deployment, lambda: Frame(IMAGE, 1, 0))
