@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -263,11 +264,13 @@ def test_a_rate_cap_is_awaited():
     async def look():
         with Session([people(max_rate_hz=4)], **PLAIN) as session:
             session.serve_on(asyncio.get_running_loop())
+            began_s = time.monotonic()
             for _ in range(3):
                 session.push(RED)
                 await asyncio.wait_for(session.awaited(session.result("people")), 20)
+            return time.monotonic() - began_s
 
-    asyncio.run(look())
+    assert asyncio.run(look()) >= 2 / 4  # from the first of three to the last
 
 
 def test_networks_alone_look_at_a_source_of_their_own(assets):
