@@ -13,7 +13,7 @@ demo: setup
 # Without options: first what can share the cores (the engine's tests compile kernels most of the
 # time, and each app's first start does); then what runs apps in real time, one by one, with the
 # kernels that are there by then.
-LIVE := $(addprefix tests/,bench runtime render/preview render/test_window_run.py system \
+LIVE := $(addprefix tests/,lab/bench runtime render/preview render/test_window_run.py system \
 	apps/test_shopping_run.py cli/test_scaffold.py engine/test_contract.py test_bad_input.py test_embedding.py \
 	test_extending.py test_plugins.py test_survival.py test_tutorial.py)
 
@@ -52,7 +52,7 @@ lint: setup
 # The packages, without (!) all that is inside, which also drops what stands before it; then what
 # apps use, what host programs use, and what policies, engines and tools are written against.
 API := heimdall heimdall.models heimdall.render heimdall.tracking heimdall.coordinator \
-	heimdall.schedulers heimdall.analyzer heimdall.engine heimdall.bench heimdall.simulator \
+	heimdall.schedulers heimdall.analyzer heimdall.engine heimdall.lab \
 	'!heimdall[.][a-z]+[.]' heimdall.errors \
 	heimdall.app.app heimdall.app.dnn heimdall.app.feed heimdall.app.options \
 	heimdall.models.results heimdall.models.base heimdall.capture.source heimdall.capture.kinds \
@@ -60,7 +60,8 @@ API := heimdall heimdall.models heimdall.render heimdall.tracking heimdall.coord
 	heimdall.runtime.loop heimdall.runtime.live heimdall.runtime.telemetry.trace \
 	heimdall.vocabulary.events heimdall.vocabulary.plans heimdall.coordinator.coordinator \
 	heimdall.schedulers.base heimdall.schedulers.greedy heimdall.engine.base heimdall.graph.graph \
-	heimdall.analyzer.profile heimdall.analyzer.partition heimdall.system.registry
+	heimdall.analyzer.profile heimdall.analyzer.partition heimdall.system.registry \
+	heimdall.lab.bench heimdall.lab.simulator
 
 # The reference, from the docstrings: open docs/api/index.html
 docs: setup

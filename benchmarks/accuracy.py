@@ -19,14 +19,14 @@ from typing import Any
 
 import cv2
 
-from heimdall.bench.accuracy import Inference, Score, back_to_back, in_turn, on_screen, score
-from heimdall.bench.footage import frames, read_clip, results_of, with_moving_camera
-from heimdall.bench.scenario import load_scenario
-from heimdall.bench.systems import parse_system
 from heimdall.capture import Frame
 from heimdall.engine import open_engine
+from heimdall.lab.bench.accuracy import Inference, Score, back_to_back, in_turn, on_screen, score
+from heimdall.lab.bench.footage import frames, read_clip, results_of, with_moving_camera
+from heimdall.lab.bench.scenario import load_scenario
+from heimdall.lab.bench.systems import parse_system
+from heimdall.lab.simulator.simulate import open_machine, simulated_run
 from heimdall.models.catalog import open_pipeline
-from heimdall.simulator.simulate import open_machine, simulated_run
 from heimdall.system import paths
 
 FPS = 30.0

@@ -20,7 +20,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from heimdall.bench.standin import PREFIX, standin_path
+from heimdall.lab.bench.standin import PREFIX, standin_path
 
 CLASSES = 10  # of the small classifiers that the paper's sizes in MB tell of
 

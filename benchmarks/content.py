@@ -20,18 +20,18 @@ import numpy as np
 from luminance import FPS, costs, named, pictures_of  # its neighbour: scripts see their own folder
 from luminance import rows as measures
 
-from heimdall.bench.accuracy import Inference, in_turn, on_screen, score
-from heimdall.bench.footage import frames, results_of
-from heimdall.bench.scenario import load_scenario
-from heimdall.bench.systems import parse_system
 from heimdall.capture import Frame
 from heimdall.coordinator.coordinator import Coordinator
 from heimdall.engine import open_engine
+from heimdall.lab.bench.accuracy import Inference, in_turn, on_screen, score
+from heimdall.lab.bench.footage import frames, results_of
+from heimdall.lab.bench.scenario import load_scenario
+from heimdall.lab.bench.systems import parse_system
+from heimdall.lab.simulator.coordinated import CoordinatedRun
+from heimdall.lab.simulator.parallel import results
+from heimdall.lab.simulator.simulate import open_machine
 from heimdall.models.catalog import open_pipeline
 from heimdall.models.luminance import MEASURES, luminance_difference
-from heimdall.simulator.coordinated import CoordinatedRun
-from heimdall.simulator.parallel import results
-from heimdall.simulator.simulate import open_machine
 from heimdall.system import paths
 from heimdall.system.cpu import cpu_name
 from heimdall.vocabulary.enums import Content, Luminance

@@ -2,7 +2,7 @@
 
     python -m benchmarks.devices_page
 
-A row is what ``heimdall devices --measure --output profiles/devices/NAME.toml`` wrote. For each
+A row is what ``heimdall measure --output profiles/devices/NAME.toml`` wrote. For each
 machine the page also tells what a simulation with its file gives, beside what was measured.
 """
 
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.performance_page import table
-from heimdall.bench.judge.programme import RATES, SCENARIOS, SHARES, SIZES, title
-from heimdall.simulator.devices import MACHINES
-from heimdall.simulator.simulate import simulate
-from heimdall.simulator.tables import read_toml
+from heimdall.lab.bench.judge.programme import RATES, SCENARIOS, SHARES, SIZES, title
+from heimdall.lab.simulator.devices import MACHINES
+from heimdall.lab.simulator.simulate import simulate
+from heimdall.lab.simulator.tables import read_toml
 from heimdall.system import paths
 
 PAGE = Path("docs/devices.md")
@@ -27,7 +27,7 @@ SIMULATED_S = 60.0
 
 _INTRO = """# What machines are good for
 
-Each row is a machine that was judged by `heimdall devices --measure`: a programme that measures
+Each row is a machine that was judged by `heimdall measure`: a programme that measures
 for {seconds:.0f} s ({parts}) after a warm-up that compiles and profiles what is new. Its file,
 kept in `profiles/devices/`, is also a device to simulate on any other machine, by its name or as a
 file: `heimdall simulate shopping --device FILE`. This page is written by

@@ -30,15 +30,15 @@ from benchmarks import performance_page
 from benchmarks.cores import add_options, worker
 from benchmarks.peers import PEERS, arena_bytes, installed
 from benchmarks.roofline import copy_gbs, gemm_gflops
+from heimdall import inspection
 from heimdall.analyzer.partition import OpCosts, partition
 from heimdall.analyzer.profiler import measure_ops
-from heimdall.bench import inspection
-from heimdall.bench.check import GAP_NS
-from heimdall.bench.in_turns import Runs, drawn, timed, turn, wait_for_quiet
 from heimdall.engine.network import Network
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.graph.graph import Graph, load_graph
 from heimdall.graph.samples import sample_inputs
+from heimdall.inspection.checking import GAP_NS
+from heimdall.lab.bench.in_turns import Runs, drawn, timed, turn, wait_for_quiet
 from heimdall.models.catalog import CATALOG
 from heimdall.runtime.processors import open_processors
 from heimdall.system import softgpu

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from heimdall.simulator.seeds import simulate_seeds
+from heimdall.lab.simulator.seeds import simulate_seeds
 
 SCENARIO = Path(__file__).with_name("shopping-hot.toml")
 SYSTEMS = ("multithread", "max-total-static", "max-total")

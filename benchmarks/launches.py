@@ -16,8 +16,8 @@ import subprocess
 from dataclasses import replace
 
 from benchmarks.cores import add_options, worker
+from heimdall import inspection
 from heimdall.analyzer.profiler import gpu_passes
-from heimdall.bench import inspection
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.models.catalog import CATALOG
 from heimdall.runtime.processors import open_processors

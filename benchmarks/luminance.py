@@ -17,12 +17,12 @@ from typing import Any
 import cv2
 import numpy as np
 
-from heimdall.bench.accuracy import score
-from heimdall.bench.footage import read_clip, results_of, with_moving_camera
 from heimdall.engine import open_engine
+from heimdall.lab.bench.accuracy import score
+from heimdall.lab.bench.footage import read_clip, results_of, with_moving_camera
+from heimdall.lab.simulator.parallel import results
 from heimdall.models.catalog import open_pipeline
 from heimdall.models.luminance import MEASURES, luminance_difference
-from heimdall.simulator.parallel import results
 from heimdall.system import paths
 
 FPS = 30.0

@@ -19,13 +19,13 @@ from typing import Any
 import cv2
 
 from benchmarks.street import FPS, Seen, Street, visible
-from heimdall.bench.accuracy import back_to_back, on_screen, score
-from heimdall.bench.footage import frames, results_of
-from heimdall.bench.statistics import interval
 from heimdall.engine import open_engine
+from heimdall.lab.bench.accuracy import back_to_back, on_screen, score
+from heimdall.lab.bench.footage import frames, results_of
 from heimdall.models.catalog import open_pipeline
 from heimdall.models.likeness import box_iou
 from heimdall.models.results import Detection
+from heimdall.runtime.telemetry.statistics import interval
 from heimdall.system.cpu import cpu_name
 
 TOGETHER = 0.15  # IoU of two persons who pass one another

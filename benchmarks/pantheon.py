@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from benchmarks.simulated import Simulated, cell, missed, table
-from heimdall.bench.statistics import interval
+from heimdall.runtime.telemetry.statistics import interval
 
 SCENARIOS = ("pantheon-traffic", "pantheon-robot", "pantheon-uav")
 SYSTEMS = (

@@ -14,11 +14,11 @@ import statistics
 import time
 from itertools import cycle, islice
 
-from heimdall.bench.systems import parse_system, queue_names
+from heimdall.lab.bench.systems import parse_system, queue_names
+from heimdall.lab.simulator.clients import Answered, SimulatedModel
+from heimdall.lab.simulator.requests import RequestRun
+from heimdall.lab.simulator.several import SeveralDevice, load_several
 from heimdall.schedulers.expected import StageCosts
-from heimdall.simulator.clients import Answered, SimulatedModel
-from heimdall.simulator.requests import RequestRun
-from heimdall.simulator.several import SeveralDevice, load_several
 from heimdall.vocabulary.events import Action, Event
 from heimdall.vocabulary.plans import DnnPlan
 

@@ -19,7 +19,7 @@ from concurrent.futures import Future
 import numpy as np
 
 from heimdall import Scheduler, Session
-from heimdall.schedulers.fixed import Fixed
+from heimdall.lab.policies.fixed import Fixed
 
 MODELS = ("seg_selfie_256.onnx", "detect_nanodet_416.onnx", "hand_palm_lite_192.onnx")
 POLICIES = ("lst", "heft", "shortest", "round-robin")

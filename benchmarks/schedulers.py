@@ -14,9 +14,9 @@ from typing import Any
 
 from benchmarks import pantheon
 from benchmarks.simulated import Runs, Simulated, cell, missed, table
-from heimdall.bench.statistics import interval
-from heimdall.bench.systems import system_names
 from heimdall.errors import ConfigError
+from heimdall.lab.bench.systems import system_names
+from heimdall.runtime.telemetry.statistics import interval
 from heimdall.system import paths
 
 PAGE = paths.ROOT / "docs" / "schedulers.md"

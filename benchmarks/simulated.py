@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from heimdall.bench.statistics import Interval, interval
-from heimdall.simulator.seeds import simulate_seeds
+from heimdall.lab.simulator.seeds import simulate_seeds
+from heimdall.runtime.telemetry.statistics import Interval, interval
 
 MANY = ("split", "band")  # scenarios that run all seeds, others a quarter: they take seconds
 Runs = Sequence[Mapping[str, Any]]

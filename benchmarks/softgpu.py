@@ -22,12 +22,12 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from heimdall.app import RunOptions, create
-from heimdall.bench.inference import Inference, WholeNetwork
-from heimdall.bench.scenario import load_scenario
-from heimdall.bench.systems import parse_system
-from heimdall.bench.uncoordinated import Uncoordinated
-from heimdall.bench.workload import as_app
 from heimdall.engine.opencl.state import OpenCLState
+from heimdall.lab.bench.inference import Inference, WholeNetwork
+from heimdall.lab.bench.scenario import load_scenario
+from heimdall.lab.bench.systems import parse_system
+from heimdall.lab.bench.uncoordinated import Uncoordinated
+from heimdall.lab.bench.workload import as_app
 from heimdall.runtime.deployment import Deployment
 from heimdall.runtime.processors import Processors
 from heimdall.runtime.run import open_run

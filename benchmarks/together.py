@@ -25,12 +25,12 @@ import numpy as np
 
 from benchmarks.cores import add_options, worker
 from benchmarks.engines import graphs
-from heimdall.bench.in_turns import drawn
 from heimdall.engine import Part
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.network import OpenCLNetwork
 from heimdall.graph.branches import independent_branches
 from heimdall.graph.samples import sample_inputs
+from heimdall.lab.bench.in_turns import drawn
 from heimdall.runtime.processors import open_processors
 from heimdall.system import softgpu
 from heimdall.system.priority import cores_awake

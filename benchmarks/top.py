@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
-from heimdall.bench.scenario import load_scenario
-from heimdall.bench.systems import parse_system
-from heimdall.simulator.serving import prepare_requests
-from heimdall.simulator.together.actors import ACTORS, OnnxActor, OnnxStager, actor_path
-from heimdall.simulator.together.device import load_together
-from heimdall.simulator.together.networks import ARCHITECTURES, network
-from heimdall.simulator.together.policies import block_of
-from heimdall.simulator.together.stages import Block, Combined, best_cut, cut, most_saving
+from heimdall.lab.bench.scenario import load_scenario
+from heimdall.lab.bench.systems import parse_system
+from heimdall.lab.simulator.serving import prepare_requests
+from heimdall.lab.simulator.together.actors import ACTORS, OnnxActor, OnnxStager, actor_path
+from heimdall.lab.simulator.together.device import load_together
+from heimdall.lab.simulator.together.networks import ARCHITECTURES, network
+from heimdall.lab.simulator.together.policies import block_of
+from heimdall.lab.simulator.together.stages import Block, Combined, best_cut, cut, most_saving
 
 SCENARIOS = ("top-mixed", "top-240", "top-inception-v3", "top-resnet-50", "top-squeezenet")
 SYSTEMS = ("top", "static-plan", "static-plan-free", "sequential")
@@ -85,8 +85,8 @@ def cuts() -> Iterator[str]:
 def held_out(trainings: int) -> Iterator[str]:
     """How GPG cuts four Fire modules, and some of them, when it has been trained with all other
     blocks of the three networks. Which four, the seed of the training says."""
-    from heimdall.simulator.learning.gpg import GpgTraining
-    from heimdall.simulator.learning.training import STAGE_STEPS
+    from heimdall.lab.simulator.learning.gpg import GpgTraining
+    from heimdall.lab.simulator.learning.training import STAGE_STEPS
 
     yield "| seed | blocks | combined blocks | GPG over the best | greedy |"
     yield "|---|---|---|---|---|"

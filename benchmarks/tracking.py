@@ -25,10 +25,10 @@ import cv2
 
 from benchmarks.decision import other_work
 from heimdall import cli as heimdall
-from heimdall.bench.footage import frames, read_clip, results_of
 from heimdall.capture import Frame
 from heimdall.engine import open_engine
 from heimdall.engine.base import Engine
+from heimdall.lab.bench.footage import frames, read_clip, results_of
 from heimdall.models.catalog import open_pipeline
 from heimdall.system import paths
 from heimdall.system.cpu import cpu_name

@@ -2,9 +2,11 @@
 
 A frame flows through these rooms; each imports only from those below it in this list:
 
+- `heimdall.lab`          the laboratory, which no other room knows: simulator, bench, policies
 - `heimdall.cli`          the commands
-- `heimdall.simulator`    the same frame loop and coordinator on a virtual clock
-- `heimdall.bench`        scenarios, and the systems that are compared on them
+- `heimdall.inspection`   a network on this machine: its profile, its chunks, is it right?
+- `heimdall.lab.simulator`    the same frame loop and coordinator on a virtual clock
+- `heimdall.lab.bench`        scenarios, and the systems that are compared on them
 - `heimdall.serve`        networks for other processes, by the Open Inference Protocol
 - `heimdall.runtime`      the frame loop and what drives it: runs, sessions, executor, telemetry
 - `heimdall.app`          what a scenario declares: its DNNs, how it reacts and draws
@@ -85,7 +87,7 @@ if TYPE_CHECKING:
         WorldAnchor,
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Each name is also above, for type checkers, and in __all__; a test compares the three.
 _HOMES = {

@@ -24,9 +24,9 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 from torch.nn import functional
 
-from heimdall.analyzer.exits.data import Pictures, open_dataset
 from heimdall.graph import half
 from heimdall.graph.graph import Graph, load_graph
+from heimdall.lab.exits.data import Pictures, open_dataset
 from heimdall.system.paths import replace_file
 
 SIZE = 28

@@ -19,19 +19,19 @@ import onnx
 from onnx import TensorProto, helper
 from sklearn.ensemble import RandomForestRegressor
 
-from heimdall.bench.settings import EventProcess
-from heimdall.schedulers.fixed_priority import RtMdl
-from heimdall.simulator.clients import SimulatedModel
-from heimdall.simulator.miss_forest import FEATURES, FILE, features
-from heimdall.simulator.requests import RequestRun
-from heimdall.simulator.schedulability import Task
+from heimdall.lab.bench.settings import EventProcess
+from heimdall.lab.policies.fixed_priority import RtMdl
+from heimdall.lab.simulator.clients import SimulatedModel
+from heimdall.lab.simulator.miss_forest import FEATURES, FILE, features
+from heimdall.lab.simulator.requests import RequestRun
+from heimdall.lab.simulator.schedulability import Task
 from heimdall.system.paths import replace_file
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
 from heimdall.vocabulary.processors import Processor
 
 SEED, SECONDS = 20, 4.0
 TREES, LEAVES = 20, 32
-NOISE, JITTER_MS = 0.05, 1.0  # as profiles/xavier-nx.toml and the scenarios have them
+NOISE, JITTER_MS = 0.05, 1.0  # as heimdall/lab/devices/xavier-nx.toml and the scenarios have them
 PHASES = (0.0, None)  # tasks are released together, or begin when they like
 
 

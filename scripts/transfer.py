@@ -16,12 +16,12 @@ from pathlib import Path
 import onnx
 from onnx import TensorProto, helper
 
-from heimdall.analyzer.exits import features, heads, making
-from heimdall.analyzer.exits.data import Dataset, open_dataset
-from heimdall.analyzer.exits.places import Place
-from heimdall.analyzer.exits.written import CLASSES
 from heimdall.graph import half
 from heimdall.graph.graph import Graph, graph_from_model, load_graph
+from heimdall.lab.exits import features, heads, making
+from heimdall.lab.exits.data import Dataset, open_dataset
+from heimdall.lab.exits.places import Place
+from heimdall.lab.exits.written import CLASSES
 from heimdall.models.image_input import ImageInput
 from heimdall.system.paths import replace_file
 

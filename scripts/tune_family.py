@@ -21,13 +21,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from heimdall.bench.inspection import load_networks
 from heimdall.cli.console import Progress
 from heimdall.cli.parameters import parse_shape
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.tuning import family, write_family
 from heimdall.errors import ConfigError, HeimdallError
 from heimdall.graph.graph import Graph
+from heimdall.inspection import load_networks
 from heimdall.models.catalog import CATALOG
 from heimdall.runtime.processors import open_processors
 from heimdall.system import softgpu

@@ -26,9 +26,9 @@ ROOMS = (
     "app",
     "runtime",
     "serve",
-    "bench",
-    "simulator",
+    "inspection",
     "cli",
+    "lab",
 )
 MOST_ROOMS, MOST_FILES = 18, 3
 
@@ -92,3 +92,14 @@ def test_no_files_import_each_other_in_a_circle():
     while free := {name for name, others in left.items() if not others & left.keys() - {name}}:
         left = {name: others for name, others in left.items() if name not in free}
     assert left == {}
+
+
+def test_nothing_imports_the_laboratory_but_itself():
+    guests = [
+        f"{name} -> {other}"
+        for name, others in graph().items()
+        for other in others
+        if room(other) == "lab" and room(name) != "lab"
+    ]
+    assert guests == []
+    assert any(room(name) == "lab" for name in graph())

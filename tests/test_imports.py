@@ -13,7 +13,7 @@ HEAVY = ("cv2", "moderngl", "glfw", "pyopencl", "onnxruntime", "onnx", "matplotl
 
 def loaded_by(statement: str) -> set[str]:
     code = f"{statement}\nimport sys, json; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     return set(json.loads(done.stdout))
 
@@ -35,3 +35,13 @@ def test_importing_it_loads_no_device_library(module):
 
 def test_the_command_line_loads_nothing_heavy_before_a_command_needs_it():
     assert loaded_by("import heimdall.cli").isdisjoint({*HEAVY, "numpy", "rich", "pydantic"})
+
+
+def test_an_app_runs_without_the_laboratory_and_what_only_that_needs():
+    found = loaded_by(
+        "from heimdall import run\n"
+        "run('surroundings', headless=True, frames=2, size=(160, 90), device='onnxruntime')"
+    )
+    assert not [name for name in found if name.startswith("heimdall.lab")]
+    assert found.isdisjoint({"matplotlib", "torch", "pytest"})
+    assert "heimdall.runtime.loop" in found  # it did run

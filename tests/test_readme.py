@@ -10,7 +10,7 @@ import pytest
 
 import heimdall
 from heimdall.app import load_app, validate
-from heimdall.cli import main
+from heimdall.cli import COMMANDS
 from heimdall.runtime.telemetry.summary import DnnSummary
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,11 +60,11 @@ def test_every_figure_of_a_run_is_in_the_readme():
 
 
 def test_every_command_is_in_the_readme():
-    for name, command in main.commands.items():
+    for name, command in COMMANDS.items():
         assert command.hidden or f"`heimdall {name}" in README, name
 
 
 def test_every_option_the_readme_names_exists():
-    params = [param for command in main.commands.values() for param in command.params]
+    params = [param for command in COMMANDS.values() for param in command.params]
     known = {name for param in params for name in (*param.opts, *param.secondary_opts)}
     assert set(re.findall(r"--[a-z][a-z-]*", README)) <= known | {"--help"}

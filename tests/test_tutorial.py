@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from heimdall.cli import main
+from heimdall.cli import COMMANDS, main
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "tutorial.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(python|sh)\n(.*?)```", PAGE, re.DOTALL)
@@ -59,5 +59,5 @@ def test_apps_have_as_many_lines_as_the_page_claims():
 
 @pytest.mark.parametrize("option", sorted(set(re.findall(r"`(--[a-z-]+)", PAGE))))
 def test_every_option_on_the_page_exists(option):
-    params = [param for command in main.commands.values() for param in command.params]
+    params = [param for command in COMMANDS.values() for param in command.params]
     assert option in {name for param in params for name in param.opts}

@@ -12,9 +12,9 @@ import cv2
 from benchmarks.accuracy import FOOTAGE, FPS, Footage, compared
 from benchmarks.paper.kept import Task
 from benchmarks.paper.values import look_up
-from heimdall.bench.accuracy import Inference
-from heimdall.bench.footage import frames, read_clip, results_of, with_moving_camera
 from heimdall.engine import open_engine
+from heimdall.lab.bench.accuracy import Inference
+from heimdall.lab.bench.footage import frames, read_clip, results_of, with_moving_camera
 from heimdall.models.catalog import open_pipeline
 from heimdall.system import paths
 

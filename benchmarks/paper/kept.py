@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from heimdall.analyzer.profiler import Progress
-from heimdall.bench.apart import FailedSystemError
 from heimdall.errors import ConfigError
+from heimdall.lab.bench.apart import FailedSystemError
 from heimdall.system import paths
 from heimdall.system.paths import replace_file
 

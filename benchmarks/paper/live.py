@@ -13,11 +13,11 @@ from benchmarks.paper.kept import Kept, Task, fingerprint
 from benchmarks.paper.observed import excerpt, in_trace, observed
 from benchmarks.paper.runs import HARDLY_DRAWN, Run, as_toml, scenario_of
 from benchmarks.paper.simulated import over_seeds, with_derived
-from heimdall.bench.apart import OwnProcess
-from heimdall.bench.runner import machine
-from heimdall.bench.scenario import Scenario
-from heimdall.bench.systems import parse_system
-from heimdall.bench.timeline import read_timeline
+from heimdall.lab.bench.apart import OwnProcess
+from heimdall.lab.bench.runner import machine
+from heimdall.lab.bench.scenario import Scenario
+from heimdall.lab.bench.systems import parse_system
+from heimdall.lab.bench.timeline import read_timeline
 from heimdall.system.paths import replace_file
 
 

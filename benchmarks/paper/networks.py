@@ -22,19 +22,19 @@ import numpy as np
 from heimdall.analyzer.partition import OpCosts, partition
 from heimdall.app import create
 from heimdall.app.options import RunOptions
-from heimdall.bench.apart import FailedSystemError
-from heimdall.bench.loads import fit
-from heimdall.bench.scenario import load_scenario
-from heimdall.bench.workload import as_app
 from heimdall.capture import open_source
 from heimdall.engine.network import Network, State
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.graph.costs import node_flops
 from heimdall.graph.graph import Graph
 from heimdall.graph.samples import sample_inputs
+from heimdall.lab.bench.apart import FailedSystemError
+from heimdall.lab.bench.loads import fit
+from heimdall.lab.bench.scenario import load_scenario
+from heimdall.lab.bench.workload import as_app
+from heimdall.lab.simulator.device import Device
 from heimdall.runtime.deployment import Deployment
 from heimdall.runtime.setup import start
-from heimdall.simulator.device import Device
 from heimdall.system import paths
 from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import GPU

@@ -8,7 +8,7 @@ from math import isnan
 from statistics import fmean
 from typing import Any
 
-from heimdall.bench.timeline import Timeline
+from heimdall.lab.bench.timeline import Timeline
 from heimdall.vocabulary.enums import Lane
 
 _KEPT = (

@@ -18,7 +18,7 @@ _LIVE = (
 )
 _LOADS = (
     "For the shopping scenario inputs are as large as it takes to load the GPU as a phone's "
-    "(`apps/shopping-phone.toml`): {found}. "
+    "(`heimdall/lab/scenarios/shopping-phone.toml`): {found}. "
 )
 _NOT_LIVE = "not run yet (`python -m benchmarks.paper --live`)."
 _STALE = (

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from heimdall.bench.scenario import Scenario, load_scenario
-from heimdall.bench.settings import EventProcess
+from heimdall.lab.bench.scenario import Scenario, load_scenario
+from heimdall.lab.bench.settings import EventProcess
 
 LG, PIXEL = "lg-v50", "pixel-3-xl"
 LIVE = {"shopping": "shopping-phone"}  # the scenario whose load stands for a phone's here

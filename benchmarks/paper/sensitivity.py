@@ -12,8 +12,8 @@ from benchmarks.paper.kept import Kept
 from benchmarks.paper.runs import LG, Run, all_runs
 from benchmarks.paper.simulated import Point, over_seeds, point, with_derived
 from benchmarks.paper.values import Headline, look_up
-from heimdall.bench.systems import parse_system
-from heimdall.simulator.device import load_device
+from heimdall.lab.bench.systems import parse_system
+from heimdall.lab.simulator.device import load_device
 
 RUNS = (
     "alone",
@@ -37,7 +37,7 @@ Value = float | str
 
 @dataclass(frozen=True)
 class Parameter:
-    """One assumption: a name of ``heimdall.simulator.variations`` or ``simulated.OF_PROFILE``, and
+    """One assumption: a name of ``lab.simulator.variations`` or ``simulated.OF_PROFILE``, and
     the values that are tried. ``usual``: the profile's, or the machine's, own. ``of_all``: systems
     without a coordinator have it, too; ``others``: other scenarios are tried as well.
     """

@@ -16,15 +16,15 @@ from benchmarks.paper.derived import derived
 from benchmarks.paper.kept import Kept, Task, fingerprint
 from benchmarks.paper.observed import excerpt, in_trace, observed
 from benchmarks.paper.runs import LG, PIXEL, Run, as_toml, scenario_of
-from heimdall.bench.scenario import Scenario
-from heimdall.bench.statistics import over_runs
-from heimdall.bench.systems import parse_system
-from heimdall.bench.timeline import read_timeline
+from heimdall.lab.bench.scenario import Scenario
+from heimdall.lab.bench.systems import parse_system
+from heimdall.lab.bench.timeline import read_timeline
+from heimdall.lab.simulator.device import load_device
+from heimdall.lab.simulator.machine import Machine, SimulatedDnn
+from heimdall.lab.simulator.simulate import open_machine, simulated_run, summary
+from heimdall.lab.simulator.variations import vary
+from heimdall.runtime.telemetry.statistics import over_runs
 from heimdall.runtime.telemetry.trace import Tracer
-from heimdall.simulator.device import load_device
-from heimdall.simulator.machine import Machine, SimulatedDnn
-from heimdall.simulator.simulate import open_machine, simulated_run, summary
-from heimdall.simulator.variations import vary
 
 Changes = Mapping[str, float | str]
 OF_PROFILE = ("op_spread", "scatter")  # how a profile fills the gaps of the paper's tables
@@ -33,7 +33,7 @@ ROOMS = ("analyzer", "app", "bench", "coordinator", "runtime", "schedulers", "si
 
 @dataclass(frozen=True)
 class Point:
-    """One simulated run. ``changes``: names of ``heimdall.simulator.variations``, or of a profile's
+    """One simulated run. ``changes``: names of ``lab.simulator.variations``, or of a profile's
     own (``OF_PROFILE``), and values; ``traced``: what only a trace tells is wanted, too, and an
     excerpt of it for a picture."""
 

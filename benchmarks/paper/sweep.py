@@ -16,10 +16,10 @@ from benchmarks.paper.runs import LG
 from benchmarks.paper.simulated import Point
 from benchmarks.paper.values import look_up
 from heimdall.analyzer.plot import COLOURS, OTHER
-from heimdall.bench.scenario import Scenario
-from heimdall.bench.settings import DnnSettings
-from heimdall.bench.statistics import over_runs
-from heimdall.simulator.device import load_device
+from heimdall.lab.bench.scenario import Scenario
+from heimdall.lab.bench.settings import DnnSettings
+from heimdall.lab.simulator.device import load_device
+from heimdall.runtime.telemetry.statistics import over_runs
 
 SYSTEMS = ("multithread", "max-total")
 RATES = (30, 60)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from heimdall.bench.scenario import tomllib
+from heimdall.lab.bench.scenario import tomllib
 
 FILE = Path(__file__).with_name("values.toml")
 TEXTS = Path(__file__).with_name("text")

@@ -3,7 +3,7 @@ another.
 
 A unit is a longest run of neighbouring ops that exactly the same processors support; a subgraph,
 one or several neighbouring units with a processor in common. Every merge stays open until the
-moment of a decision (``heimdall.schedulers.subgraphs``), so the partition needs to hold units only.
+moment of a decision (by Band's policies), so the partition needs to hold units only.
 
 Units are ranges of the network's own order of ops. Band's code also gathers ops that are ready at
 the same time but not neighbours; with branches that gives it fewer units.

@@ -1,55 +1,51 @@
 """The command line: ``heimdall run APP`` and the tools around it.
 
-Commands parse, call the module that does the work, and show what it returns. Heavy imports
-are inside them, so that ``heimdall --help`` answers at once.
+Commands parse, call the module that does the work, and show what it returns. A command's module
+is imported when the command is typed, and heavy imports are inside of them, so that
+``heimdall --help`` answers at once. Other packages add commands by the entry points
+``heimdall.commands``, as the laboratory does (``heimdall.lab.cli``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
-from heimdall.cli import (
-    apps,
-    comparisons,
-    console,
-    content,
-    exits,
-    networks,
-    poses,
-    serving,
-    sessions,
-    training,
-)
+from heimdall.cli import console
+from heimdall.system.registry import Registry
 
-COMMANDS = (
-    apps.run,
-    apps.new,
-    apps.devices,
-    apps.measure_part,
-    apps.trace,
-    networks.models,
-    networks.profile,
-    networks.partition,
-    networks.check,
-    exits.exits,
-    content.content,
-    comparisons.bench,
-    comparisons.simulate,
-    training.train_top,
-    serving.serve,
-    poses.calibrate,
-    poses.pose,
-    sessions.export,
-)
+_MODULES = {
+    "apps": ("run", "new", "devices"),
+    "networks": ("models", "profile", "partition", "check"),
+    "content": ("content",),
+    "serving": ("serve",),
+    "poses": ("calibrate", "pose"),
+    "sessions": ("export",),
+}
+_OWN: Mapping[str, click.Command | str] = {
+    name: f"heimdall.cli.{module}:{name}" for module, names in _MODULES.items() for name in names
+}
 
 
-@click.group(cls=console.Commands, context_settings={"help_option_names": ["-h", "--help"]})
+def _accept(name: str, value: object) -> str | None:
+    return None if isinstance(value, click.Command) else f"must be a click.Command, not {value!r}"
+
+
+COMMANDS: Registry[click.Command] = Registry("command", "heimdall.commands", _OWN, _accept)
+
+
+class _Main(console.Commands):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return COMMANDS.find(cmd_name) if cmd_name in COMMANDS else None
+
+
+@click.group(cls=_Main, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="heimdall-ar", prog_name="heimdall")
 @click.option("--debug", is_flag=True, help="Show tracebacks and what happens inside.")
 def main(debug: bool) -> None:
     """Augmented-reality apps that run several neural networks and draw every frame on one GPU."""
     console.set_up_logging(debug)
-
-
-for _command in COMMANDS:
-    main.add_command(_command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +25,10 @@ from heimdall.cli.parameters import (
     scheduler_names,
     show,
 )
-from heimdall.errors import ConfigError, HeimdallError
 from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Luminance, OverlayView
 
 if TYPE_CHECKING:
-    from heimdall.runtime.telemetry.trace import Recording
+    pass
 
 
 @click.command(cls=console.Command)
@@ -152,83 +150,8 @@ def run(
         from heimdall.runtime.run import run_app
 
         summary = run_app(app, chosen, progress, tune_afterwards=True)
-    show(as_json, summary, "run_summary")
+    show(as_json, summary, "heimdall.cli.run_tables:run_summary")
     return console.FAILED if any(out["error"] for out in summary.get("outputs", {}).values()) else 0
-
-
-@click.command(cls=console.Command)
-@options(
-    click.option(
-        "--measure",
-        is_flag=True,
-        help="Judge this machine: a programme of about three minutes, after a warm-up that "
-        "compiles and profiles what is new.",
-    ),
-    click.option(
-        "--output",
-        type=FILE,
-        help="With --measure: the file to write (.toml); device.toml by default.",
-    ),
-    click.option(
-        "--parts",
-        metavar="A,B,C",
-        callback=lambda ctx, param, value: value and tuple(value.split(",")),
-        help="With --measure: only these of engine (40 s), chunks (10 s), preemption (8 s), "
-        "scenarios (8 runs of 10 s), energy (2 s).",
-    ),
-    click.option(
-        "--seconds",
-        type=float,
-        metavar="S",
-        help="With --measure: measure for so long instead of 140 s, each part its share.",
-    ),
-    device_option,
-    json_option,
-)
-def devices(measure: bool, output: Path | None, as_json: bool, **rest: Any) -> None:
-    """Show GPU, software GPU, OpenGL, onnxruntime and cameras; or measure what they are good for.
-
-    With --measure the file is a row of docs/devices.md, and a device for `heimdall simulate
-    --device FILE` on any other machine. Where onnxruntime has a provider for the GPU, that way is
-    measured too, after OpenCL, into a file of its own (device-cuda.toml).
-    """
-    if measure:
-        _judge(output or Path("device.toml"), as_json, **rest)
-        return
-    given = {"output": output, **rest}
-    if wrong := [name for name, value in given.items() if value is not None]:
-        raise click.UsageError(f"--{wrong[0]} goes with --measure")
-    with console.work(as_json):
-        from heimdall.runtime.devices import list_devices
-
-        report = list_devices()
-    show(as_json, report, "device_report")
-
-
-def _judge(output: Path, as_json: bool, **asked: Any) -> None:
-    with console.work(as_json), console.Progress() as progress:
-        from heimdall.bench.judge.programme import Programme, measure
-
-        given = {name: value for name, value in asked.items() if value is not None}
-        result = measure(Programme(output, **given), progress)
-    show(as_json, result, "measure_report")
-    if result["interrupted"]:
-        raise click.Abort
-
-
-@click.command(cls=console.Command, hidden=True)
-@click.argument("part")
-@click.argument("arguments")
-def measure_part(part: str, arguments: str) -> None:
-    """One part of `heimdall devices --measure`, in a process of its own."""
-    with console.work(True):
-        from heimdall.bench.judge.programme import CALLS, PROGRESS
-
-        def progress(what: str, done: int, total: int) -> None:
-            click.echo(f"{PROGRESS}{json.dumps([what, done, total])}", err=True)
-
-        found = CALLS[part](**json.loads(arguments), progress=progress)
-    console.print_json(found)
 
 
 @click.command(cls=console.Command)
@@ -257,43 +180,11 @@ def new(name: str, folder: Path, as_json: bool) -> None:
 
 
 @click.command(cls=console.Command)
-@click.argument("file", type=FILE)
-@click.option("--actor", type=FILE, help="What TOP had learnt, unless that is bundled (.onnx).")
 @json_option
-def trace(file: Path, actor: Path | None, as_json: bool) -> None:
-    """Replay a run recorded with `run --trace` or `run --capture` and show where a fresh
-    coordinator differs."""
+def devices(as_json: bool) -> None:
+    """Show GPU, software GPU, OpenGL, onnxruntime and cameras."""
     with console.work(as_json):
-        from heimdall.runtime.telemetry.trace import read_recording
+        from heimdall.runtime.devices import list_devices
 
-        result = _replay(read_recording(file), actor)
-    show(as_json, result, "replay_report")
-
-
-def _replay(recording: Recording, actor: Path | None) -> dict[str, Any]:
-    """The differences; ``stopped`` is why the replay could not go on, or None."""
-    from heimdall.coordinator.replay import replay
-
-    found: list[dict[str, Any]] = []
-    stopped = None
-    try:
-        policy = None
-        if "policy" in recording.config:
-            from heimdall.simulator.together.policies import remade
-
-            policy = remade(recording.config, actor)
-        for each in replay(recording.config, recording.records, policy):
-            found.append(
-                {
-                    "step": each.index,
-                    "now_ms": each.now_ns / 1e6,
-                    "recorded": [str(action) for action in each.recorded],
-                    "replayed": [str(action) for action in each.replayed],
-                }
-            )
-    except ConfigError:
-        raise
-    except HeimdallError as error:  # it has gone another way, and an event cannot happen there
-        stopped = str(error)
-    steps = len(recording.records)
-    return {"schema": 1, "steps": steps, "differences": found, "stopped": stopped}
+        report = list_devices()
+    show(as_json, report, "heimdall.cli.tables:device_report")

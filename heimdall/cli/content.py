@@ -45,4 +45,4 @@ def content(
             animation=animation,
             time_s=time_s,
         )
-    show(as_json, found, "content_report")
+    show(as_json, found, "heimdall.cli.tables:content_report")

@@ -132,30 +132,3 @@ def _few(names: Sequence[str]) -> str:
 def _bar(value: float, most: float, width: int = 24) -> str:
     filled = round(width * min(value / most, 1.0)) if most > 0 else 0
     return "#" * filled + (">" if value > most else "")
-
-
-def exits_report(result: Mapping[str, Any]) -> list[Table | str]:
-    """One line an exit: how often it is right, and when it is there."""
-    columns = ("exit", "after", ">accuracy %", ">ms", ">10th", ">90th", ">head kB", "kept")
-    rows = [
-        [
-            exit["name"],
-            exit["after"] or "",
-            _ms(100 * exit["accuracy"]),
-            _ms(exit["delay_ms"], 3),
-            _ms(exit["delay_p10_ms"], 3),
-            _ms(exit["delay_p90_ms"], 3),
-            _ms(exit["head_kb"]),
-            "yes" if exit["kept"] else "",
-        ]
-        for exit in result["exits"]
-    ]
-    where = result["file"] or "nothing was written: give --out FILE"
-    tested = f"{result['tested_on']} pictures that it was not trained on"
-    if result["judged_by"] != "labels":
-        tested = f"{tested}: {result['judged_by']} against those of the whole network"
-    return [
-        _table(None, columns, rows),
-        f"on {result['engine']['device']}; accuracy on {tested}",
-        f"{where}, {result['size_kb']:.0f} kB",
-    ]

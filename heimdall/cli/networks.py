@@ -21,6 +21,7 @@ from heimdall.cli.parameters import (
     show,
 )
 from heimdall.errors import ConfigError, unknown
+from heimdall.system.extras import need
 
 if TYPE_CHECKING:
     from heimdall.analyzer.profile import NetworkProfile
@@ -51,7 +52,7 @@ def models(as_json: bool) -> None:
     if as_json:
         console.print_json({"schema": 1, "models": found})
     else:
-        show(False, found, "model_list")
+        show(False, found, "heimdall.cli.network_tables:model_list")
         click.echo("\n".join(broken), nl=bool(broken))
 
 
@@ -80,13 +81,13 @@ def profile(model: str, tune: bool, as_json: bool, **measuring: Any) -> None:
     Saved profiles are used where they are still valid.
     """
     with console.work(as_json):
-        from heimdall.bench import inspection
+        from heimdall import inspection
 
         tuned: list[dict[str, Any]] | None = [] if tune else None
         found = _profiles(model, **measuring, tuned=tuned)
         networks = [inspection.describe_profile(each) for each in found]
     result = {"schema": 1, "model": model, "networks": networks, "tuned": tuned}
-    show(as_json, result, "profile_report")
+    show(as_json, result, "heimdall.cli.network_tables:profile_report")
 
 
 @contextlib.contextmanager
@@ -94,7 +95,7 @@ def _opened(
     model: str, shapes: dict[str, tuple[int, ...]], device: str | None, gpu_cores: int | None
 ) -> Iterator[tuple[list[Graph], Processors]]:
     """The model's networks, and the processors that they would run on."""
-    from heimdall.bench import inspection
+    from heimdall import inspection
     from heimdall.runtime.processors import open_processors
     from heimdall.system import softgpu
 
@@ -114,7 +115,7 @@ def _profiles(
 ) -> list[NetworkProfile]:
     """The model's networks, profiled where they would run; with a list as ``tuned``, kernels
     are tuned first, and what came of it is added to it."""
-    from heimdall.bench import inspection
+    from heimdall import inspection
 
     with console.Progress() as progress, _opened(model, **where) as (graphs, there):
         if tuned is not None:
@@ -131,7 +132,7 @@ def _profiles(
 
 def _passes(model: str, *, force_fallback: tuple[str, ...], **where: Any) -> list[dict[str, Any]]:
     """The ops of the model's networks after each pass."""
-    from heimdall.bench import inspection
+    from heimdall import inspection
 
     with _opened(model, **where) as (graphs, there):
         return inspection.describe_passes(graphs, there, force_fallback=force_fallback)
@@ -185,10 +186,12 @@ def partition(
 ) -> None:
     """Cut MODEL into chunks that fit the gap between two frames (static mode)."""
     with console.work(as_json):
+        from heimdall import inspection
         from heimdall.analyzer.partition import strategies
-        from heimdall.bench import inspection
 
         check_writable("png", png, (".png",))
+        if png is not None:
+            need("matplotlib", "lab", "--png")
         if strategy not in strategies():
             raise ConfigError(unknown("partition strategy", strategy, strategies()))
         listed = _passes(model, **measuring) if passes else []
@@ -203,7 +206,11 @@ def partition(
                 limit = (gap_ms, margin_ms if strategy in ("heimdall", "runs") else 0.0)
                 drawn.append(inspection.draw(each, cuts, *limit, png, alone=alone))
     if passes:
-        show(as_json, {"schema": 1, "model": model, "passes": listed}, "pass_report")
+        show(
+            as_json,
+            {"schema": 1, "model": model, "passes": listed},
+            "heimdall.cli.network_tables:pass_report",
+        )
         return
     result = {
         "schema": 1,
@@ -213,7 +220,7 @@ def partition(
         "chunks": chunks,
         "pictures": [str(path) for path in drawn],
     }
-    show(as_json, result, "partition_report")
+    show(as_json, result, "heimdall.cli.network_tables:partition_report")
 
 
 @click.command(cls=console.Command)
@@ -240,7 +247,7 @@ def check(
     if not model and not every:
         raise click.UsageError("Missing argument 'MODEL...', or --all.")
     with console.work(as_json), console.Progress() as progress:
-        from heimdall.bench import inspection
+        from heimdall import inspection
 
         results = inspection.check([*model], every, device, cores, progress, precision)
-    show(as_json, results, "check_report")
+    show(as_json, results, "heimdall.cli.network_tables:check_report")

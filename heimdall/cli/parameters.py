@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shlex
 import sys
@@ -62,35 +63,6 @@ def scheduler_names() -> list[str]:
     return SCHEDULERS.labels()
 
 
-def system_names() -> list[str]:
-    """The baselines, the policies that systems are made of, and those with a queue of requests."""
-    from heimdall.bench.systems import BASELINES, queue_names, queueing_policies
-
-    drawing = [name for name in scheduler_names() if name not in queueing_policies()]
-    return [*BASELINES, *drawing, *queue_names()]
-
-
-def parse_variation(text: str) -> tuple[str, Any]:
-    """``"turn_ms=20"`` to ``("turn_ms", 20)``; ConfigError when it is not that."""
-    name, _, value = text.partition("=")
-    if not name or not value:
-        raise ConfigError(f"{text!r}: expected NAME=VALUE, such as turn_ms=20")
-    for kind in (int, float):
-        try:
-            return name, kind(value)
-        except ValueError:
-            pass
-    return name, [float(each) for each in value.split(",")] if "," in value else value
-
-
-def parse_model_file(text: str) -> tuple[str, Path]:
-    """``"VGG19=vgg19.onnx"`` to its two parts; ConfigError when it is not that."""
-    name, _, file = text.partition("=")
-    if not name or not file:
-        raise ConfigError(f"{text!r}: expected NAME=FILE, such as VGG19=vgg19.onnx")
-    return name, Path(file)
-
-
 def parse_names(text: str) -> tuple[str, ...]:
     """``"gpu,cpu,1"`` to its parts; ConfigError where one is empty, or is there twice."""
     names = tuple(each.strip() for each in text.split(","))
@@ -102,20 +74,10 @@ def parse_names(text: str) -> tuple[str, ...]:
     return names
 
 
-def parse_workers(text: str) -> int | str:
-    """See ``simulator.parallel.parse_workers``."""
-    from heimdall.simulator.parallel import parse_workers as parse
-
-    return parse(text)
-
-
 SIZE = Parsed("WxH", parse_size)
 PRESS = Parsed("S:KEY", parse_press)
 SERVE = Parsed("[HOST:]PORT", parse_serve)
 SHAPE = Parsed("INPUT=1x3xHxW", parse_shape)
-VARIATION = Parsed("NAME=VALUE", parse_variation)
-MODEL_FILE = Parsed("NAME=FILE", parse_model_file)
-WORKERS = Parsed("N", parse_workers)
 NAMES = Parsed("A,B", parse_names)
 FILE = click.Path(dir_okay=False, path_type=Path)
 json_option = click.option("as_json", "--json", is_flag=True, help="Print one JSON value.")
@@ -191,13 +153,12 @@ def typed_command() -> str:
 
 
 def show(as_json: bool, result: Any, table: str) -> None:
-    """Print a result as JSON, or through the function named ``table`` of ``cli.tables``,
-    ``cli.network_tables`` or ``cli.run_tables``."""
+    """Print a result as JSON, or through the function that makes tables of it,
+    ``"package.module:function"``."""
     if as_json:
         console.print_json(result)
         return
-    from heimdall.cli import network_tables, run_tables, tables
+    from heimdall.cli import tables
 
-    homes = (run_tables, network_tables, tables)
-    home = next(each for each in homes if hasattr(each, table))
-    tables.show(*getattr(home, table)(result))
+    module, _, function = table.partition(":")
+    tables.show(*getattr(importlib.import_module(module), function)(result))

@@ -108,7 +108,7 @@ def calibrate(
                 most=frames,
                 tell=lambda said: click.echo(said, err=True),
             )
-    show(as_json, found, "calibration_report")
+    show(as_json, found, "heimdall.cli.tables:calibration_report")
 
 
 @click.command(cls=console.Command)

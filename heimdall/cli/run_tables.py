@@ -1,7 +1,7 @@
-"""Runs as tables for people: one, many of one system, systems side by side, points of a sweep.
+"""A run as tables for people.
 
 A run has the figures of frames and of an app's networks, of requests to models, or of both, and
-each is shown where it is there. Of several runs there are means, with half the 95% interval.
+each is shown where it is there. Of several runs there are means.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ from typing import Any
 
 from rich.table import Table
 
-from heimdall.bench.statistics import over_runs
-from heimdall.cli.cells import NONE, achieved, extremes, facts, mean, number, percent, say, table
+from heimdall.cli.cells import achieved, extremes, facts, mean, number, percent, say, table
 from heimdall.runtime.telemetry.jobs import MULTIPLES, SLO
+from heimdall.runtime.telemetry.statistics import over_runs
 
 Figures = Mapping[str, Any]
 Cell = Callable[[Figures], str]
 Columns = Sequence[tuple[str, Cell]]
 Parts = list[Table | str]
-_MEANS = "means, and half the 95% interval of each"
 
 
-def _mean(*path: str, digits: int = 1, scale: float = 1) -> Cell:
+def mean_of(*path: str, digits: int = 1, scale: float = 1) -> Cell:
     """The cell of a figure over runs, found by its keys."""
 
     def cell(over: Figures) -> str:
@@ -34,25 +33,18 @@ def _mean(*path: str, digits: int = 1, scale: float = 1) -> Cell:
     return cell
 
 
-def _exits(figures: Figures) -> str:
+def exits_taken(figures: Figures) -> str:
     """How often each exit was taken."""
     exits = figures.get("exits", {})
     return ", ".join(f"{name} {each['mean']:.0f}" for name, each in exits.items())
 
 
-def _busy(over: Figures) -> str:
+def busy(over: Figures) -> str:
     busy = {name: each.get("busy") for name, each in over.get("processors", {}).items()}
     return ", ".join(f"{name} {mean(each, 0, 100)}%" for name, each in busy.items())
 
 
-def _not_useful(over: Figures) -> str:
-    """The part of the GPU's time that rendering and each network alone would not have taken."""
-    busy, useful = (over.get("gpu", {}).get(key) for key in ("busy_ms", "useful_ms"))
-    known = busy and useful and busy["mean"]
-    return f"{100 * (1 - useful['mean'] / busy['mean']):.1f}%" if known else NONE
-
-
-def _windows(over: Figures) -> str:
+def windows(over: Figures) -> str:
     fps = over.get("fps", {})
     return extremes(fps.get("min"), fps.get("max"))
 
@@ -61,95 +53,48 @@ def _missed(dnn: Figures) -> str:
     return percent(dnn["miss_rate"]["mean"] if "miss_rate" in dnn else None)
 
 
-def _longest_of_all(dnn: Figures) -> str:
-    longest = dnn.get("latency_ms", {}).get("max")
-    return number(longest and longest["most"])
-
-
-_MEAN, _P99, _MAX = (_mean("latency_ms", key) for key in ("mean", "p99", "max"))
-_DROPPED, _PREEMPTED = (_mean(key, digits=0) for key in ("dropped", "preempted"))
-_MISSED, _ACCURACY = (_mean(key, scale=100) for key in ("miss_rate", "accuracy"))
-_FPS, _ROUNDS = _mean("fps", "mean", digits=2), _mean("fps", digits=2)
-_JITTER = _mean("jitter_ms")
-_VIOLATED: Columns = [
-    (f">over {name} %", _mean("violations", key, scale=100))
+MEAN, P99, MAX = (mean_of("latency_ms", key) for key in ("mean", "p99", "max"))
+JITTER = mean_of("jitter_ms")
+DROPPED, PREEMPTED = (mean_of(key, digits=0) for key in ("dropped", "preempted"))
+MISSED, ACCURACY = (mean_of(key, scale=100) for key in ("miss_rate", "accuracy"))
+FPS, ROUNDS = mean_of("fps", "mean", digits=2), mean_of("fps", digits=2)
+VIOLATED: Columns = [
+    (f">over {name} %", mean_of("violations", key, scale=100))
     for key, name in [*((str(each), f"{each}x") for each in MULTIPLES), (SLO, "SLO")]
 ]
-_OVER_4X, _OVER_SLO = _VIOLATED[1][1], _VIOLATED[-1][1]
 
-_TIMES: Columns = ((">mean ms", _MEAN), (">p99", _P99))
-_A_SECOND: Columns = ((">a second", achieved),)
-_EXITS: Columns = (("exits", _exits), (">preempted", _PREEMPTED))
+TIMES: Columns = ((">mean ms", MEAN), (">p99", P99))
+A_SECOND: Columns = ((">a second", achieved),)
+_EXITS: Columns = (("exits", exits_taken), (">preempted", PREEMPTED))
 
-# Of systems side by side, what a line says of one that draws.
-_OF_FRAMES: Columns = (
-    *((">fps", _FPS), (">windows of 1/3 s", _windows)),
-    (">interval p99 ms", _mean("frame_interval_ms", "p99")),
-    (">picture old ms", _mean("picture_age_ms", "p50")),
-    (">late %", _mean("late_rate", scale=100)),
-    (">gaps used %", _mean("gap_utilization", digits=0, scale=100)),
-    *((">GPU busy s", _mean("gpu", "busy_ms", scale=1e-3)), (">CPU core s", _mean("cpu_core_s"))),
-    *((">GPU not useful", _not_useful), (">power W", _mean("power_w"))),
-)
-# ... and the lines of each DNN, and of each model that is asked for.
-_DNN_FIGURES: Columns = (
-    *(("mean ms", _MEAN), ("p99 ms", _P99), ("longest ms", _MAX), ("missed %", _MISSED)),
-    *(("utility", _mean("utility", digits=2)), ("a second", achieved)),
-)
-_MODEL_FIGURES: Columns = (
-    *(("mean ms", _MEAN), ("p99 ms", _P99), ("jitter ms", _JITTER)),
-    *(("over 4x %", _OVER_4X), ("over SLO %", _OVER_SLO), ("dropped", _DROPPED)),
-)
-_EXIT_FIGURES: Columns = (("accuracy %", _ACCURACY), ("exits", _exits), ("preempted", _PREEMPTED))
 # What a line says of a DNN after one run, and after many; and of a model that is asked for.
 _DNN_OF_ONE: Columns = (
-    *((">inferences", _mean("inferences", digits=0)), *_A_SECOND, *_TIMES),
-    (">end to end", _mean("end_to_end_ms", "mean")),
-    *((">GPU", _mean("gpu", digits=0)), (">CPU", _mean("cpu", digits=0))),
+    *((">inferences", mean_of("inferences", digits=0)), *A_SECOND, *TIMES),
+    (">end to end", mean_of("end_to_end_ms", "mean")),
+    *((">GPU", mean_of("gpu", digits=0)), (">CPU", mean_of("cpu", digits=0))),
     (">chunks", lambda dnn: str(dnn["chunks"]["mean"] or 0)),
-    (">fallback ops", _mean("fallback_ops", digits=0)),
-    *((">missed", _mean("deadline_misses", digits=0)), (">%", _missed)),
-)
-_DNN_OF_MANY: Columns = (
-    *(*_A_SECOND, *_TIMES, (">longest", _MAX), (">of all runs", _longest_of_all)),
-    *((">missed %", _MISSED), (">GPU", _mean("gpu")), (">CPU", _mean("cpu"))),
+    (">fallback ops", mean_of("fallback_ops", digits=0)),
+    *((">missed", mean_of("deadline_misses", digits=0)), (">%", _missed)),
 )
 _MODEL: Columns = (
-    *((">alone ms", _mean("lone_ms")), (">asked", _mean("submitted", digits=0))),
-    *((">dropped", _DROPPED), (">mean ms", _MEAN), (">p50", _mean("latency_ms", "p50"))),
-    *((">p99", _P99), (">longest", _MAX), (">jitter ms", _JITTER)),
+    *((">alone ms", mean_of("lone_ms")), (">asked", mean_of("submitted", digits=0))),
+    *((">dropped", DROPPED), (">mean ms", MEAN), (">p50", mean_of("latency_ms", "p50"))),
+    *((">p99", P99), (">longest", MAX), (">jitter ms", JITTER)),
 )
-
-
-# --- one run, or many of one system -------------------------------------------------------------
 
 
 def run_summary(run: Figures) -> Parts:
     """What one run did: frames and a line a DNN, requests and a line a model, then errors."""
     over = over_runs([run])
-    said = _frames_of_one(run) if "fps" in run else _simulated(run, run)
-    parts: Parts = [facts([*said, *_answers(over)]), *_networks(over, _DNN_OF_ONE)]
+    said = _frames_of_one(run) if "fps" in run else simulated(run, run)
+    parts: Parts = [facts([*said, *answers(over)]), *networks(over, _DNN_OF_ONE)]
     if run.get("windows"):
         parts += ["", _over_time(run["windows"])]
     errors = [f"error: {error}" for error in run.get("errors", ())]
     return parts + (["", *errors] if errors else [])
 
 
-def seeds_report(result: Figures) -> Parts:
-    """One simulation with many chances: means, and half the 95% interval of each."""
-    over, seeds, first = result["over_runs"], result["seeds"], result["runs"][0]
-    draws = "fps" in first
-    extent = f" of {first['seconds']:.0f} s" if draws else ""
-    said = [
-        *_simulated(result, first),
-        ("runs", f"{len(seeds)}{extent}, seeds {seeds[0]} to {seeds[-1]}: {_MEANS}"),
-        *(_frames_of_many(over, first) if draws else ()),
-        *_answers(over),
-    ]
-    return [facts(said), *_networks(over, _DNN_OF_MANY)]
-
-
-def _simulated(result: Figures, run: Figures) -> list[tuple[str, str]]:
+def simulated(result: Figures, run: Figures) -> list[tuple[str, str]]:
     device, varied = run["device"], result.get("variations") or {}
     where = device["mode"].removeprefix("simulated ")
     if "fps" in run:
@@ -168,7 +113,7 @@ def _frames_of_one(run: Figures) -> list[tuple[str, str]]:
         ("scheduler", f"{run['scheduler']}, {run.get('mode', 'elastic')}"),
         (
             "frames",
-            f"{run['frames']} in {run['seconds']:.1f} s: {_rate(over_runs([run]), run)},"
+            f"{run['frames']} in {run['seconds']:.1f} s: {rate(over_runs([run]), run)},"
             f" {run['late_frames']} late ({percent(run['late_rate'], 1)})",
         ),
         (
@@ -194,39 +139,28 @@ def _frames_of_one(run: Figures) -> list[tuple[str, str]]:
     return [*said, ("decisions", decided), ("memory", used)]
 
 
-def _rate(over: Figures, first: Figures) -> str:
-    return f"{_FPS(over)} fps of {first['fps_target']:g} (windows of 1/3 s: {_windows(over)})"
+def rate(over: Figures, first: Figures) -> str:
+    return f"{FPS(over)} fps of {first['fps_target']:g} (windows of 1/3 s: {windows(over)})"
 
 
-def _frames_of_many(over: Figures, first: Figures) -> list[tuple[str, str]]:
-    interval, late = over.get("frame_interval_ms", {}), mean(over.get("late_rate"), 2, 100)
-    said = [
-        ("frames", f"{_rate(over, first)}, {late}% late"),
-        ("interval", f"{mean(interval.get('p50'), 2)} ms p50, {mean(interval.get('p99'), 2)} p99"),
-    ]
-    if "gap_utilization" in over:
-        said.append(("gaps", f"{mean(over['gap_utilization'], 1, 100)}% used"))
-    return said
-
-
-def _answers(over: Figures) -> list[tuple[str, str]]:
+def answers(over: Figures) -> list[tuple[str, str]]:
     """What is to say of all requests."""
     if "requests" not in over:
         return []
     return [
-        ("answered", f"{_answered(over)} requests a second"),
-        *(("rounds", f"{name}: {_rounds(loop)}") for name, loop in _loops(over).items()),
-        ("processors", _busy(over)),
+        ("answered", f"{answered(over)} requests a second"),
+        *(("rounds", f"{name}: {_rounds(loop)}") for name, loop in loops(over).items()),
+        ("processors", busy(over)),
     ]
 
 
-def _loops(over: Figures) -> Figures:
+def loops(over: Figures) -> Figures:
     """The rounds of closed loops; ``frames`` of a run that draws are those that it has drawn."""
     found: Figures = {} if "fps_target" in over else over.get("frames", {})
     return found
 
 
-def _answered(over: Figures) -> str:
+def answered(over: Figures) -> str:
     """Requests a second; of a run that draws, ``throughput_hz`` has its inferences, too."""
     if "fps_target" not in over:
         return mean(over.get("throughput_hz"), 2)
@@ -235,18 +169,18 @@ def _answered(over: Figures) -> str:
 
 
 def _rounds(loop: Figures) -> str:
-    return f"{_ROUNDS(loop)} a second, {_MEAN(loop)} ms each ({_P99(loop)} p99)"
+    return f"{ROUNDS(loop)} a second, {MEAN(loop)} ms each ({P99(loop)} p99)"
 
 
-def _networks(over: Figures, of_dnn: Columns) -> Parts:
+def networks(over: Figures, of_dnn: Columns) -> Parts:
     """A line a DNN; a line a model that is asked for, and one for all of these."""
     parts: Parts = []
     if dnns := over.get("dnns"):
         rows = [[name, *(cell(dnn) for _, cell in of_dnn)] for name, dnn in dnns.items()]
         parts += ["", table(None, ["DNN", *(name for name, _ in of_dnn)], rows)]
     if models := over.get("requests"):
-        exits = _with_exits([over])
-        totals = [*_VIOLATED, *([(">accuracy %", _ACCURACY)] if exits else [])]
+        exits = with_exits([over])
+        totals = [*VIOLATED, *([(">accuracy %", ACCURACY)] if exits else [])]
         more = _EXITS if exits else ()
         columns = [*_MODEL, *totals, *more]
         rows = [[name, *(cell(model) for _, cell in columns)] for name, model in models.items()]
@@ -269,116 +203,7 @@ def _over_time(windows: Figures) -> Table:
     return table(None, columns, rows)
 
 
-# --- systems side by side -----------------------------------------------------------------------
-
-
-def compared(result: Figures) -> Parts:
-    """Systems side by side, live or simulated: a line each, then each DNN's and each model's
-    figures with a column a system, then what failed."""
-    systems, machine = result["systems"], result.get("machine")
-    over = result.get("over_runs") or {name: over_runs([run]) for name, run in systems.items()}
-    where = [f"{machine['processor']}, {machine['cores']} cores"] if machine else []
-    if device := next((run["device"] for run in systems.values()), None):
-        where.append(f"{device['gpu']}, {device['mode']}")
-    parts: Parts = [f"{result['title']} on {'; '.join(where)}" if where else result["title"]]
-    if (runs := max(map(len, result.get("runs", {}).values()), default=1)) > 1:
-        kind = "seeds" if result.get("simulated") else "runs in turns"
-        parts.append(f"{runs} {kind}: {_MEANS}")
-    parts += _loads(systems)
-    if drawing := {name: each for name, each in over.items() if "dnns" in each}:
-        parts += ["", _systems(drawing, _OF_FRAMES)]
-        parts += ["", _by_name(drawing, "dnns", "DNN", _DNN_FIGURES)]
-    if asked := {name: each for name, each in over.items() if "requests" in each}:
-        exits = _with_exits(asked.values())
-        figures = (*_MODEL_FIGURES, *(_EXIT_FIGURES if exits else ()))
-        parts += ["", _systems(asked, _of_requests(asked, exits))]
-        parts += ["", _by_name(asked, "requests", "model", figures)]
-    failures = [f"failed: {failure}" for failure in result["failures"]]
-    errors = [f"{name}: {e}" for name, run in systems.items() for e in run.get("errors", ())]
-    return parts + (["", *failures, *errors] if failures or errors else [])
-
-
-def _of_requests(over: Figures, exits: bool) -> Columns:
-    """What a line says of a system that is asked."""
-    loops = dict.fromkeys(loop for each in over.values() for loop in _loops(each))
-    rounds = [
-        (f">{loop} rounds a second", lambda each, loop=loop: _ROUNDS(_loops(each).get(loop, {})))
-        for loop in loops
-    ]
-    accuracy = [(">accuracy %", _ACCURACY)] if exits else []
-    return [
-        (">answered a second", _answered),
-        *rounds,
-        *_VIOLATED,
-        *accuracy,
-        ("processors busy", _busy),
-    ]
-
-
-def _systems(over: Figures, columns: Columns) -> Table:
-    """A line a system; figures that nobody has are left out."""
-    cells_of = {name: [cell(each) for each in over.values()] for name, cell in columns}
-    found = {name: values for name, values in cells_of.items() if set(values) != {NONE}}
-    rows = [[name, *values] for name, *values in zip(over, *found.values(), strict=True)]
-    return table(None, ["system", *found], rows)
-
-
-def _by_name(over: Figures, key: str, kind: str, figures: Columns) -> Table:
-    """A line for each figure of each model or DNN, with a column a system."""
-    names = dict.fromkeys(name for each in over.values() for name in each[key])
-    rows = [
-        [f"{name} {what}", *(cell(each[key][name]) for each in over.values())]
-        for name in names
-        for what, cell in figures
-    ]
-    return table(None, [kind, *(f">{name}" for name in over)], rows)
-
-
-def _with_exits(over: Iterable[Figures]) -> bool:
+def with_exits(over: Iterable[Figures]) -> bool:
     """Whether any model has early exits."""
     models = [model for each in over for model in each.get("requests", {}).values()]
     return any(model.get("accuracy") for model in models)
-
-
-def _loads(systems: Figures) -> list[str]:
-    """The input sizes that were found, a line each: the same for every system."""
-    found = {name: load for run in systems.values() for name, load in run.get("loads", {}).items()}
-    return [
-        f"{name}: {load['alone_ms']:.1f} ms alone at {load['size'][0]}x{load['size'][1]}"
-        f" ({load['wanted_ms']:g} were asked for)"
-        for name, load in found.items()
-    ]
-
-
-# --- sweeps -------------------------------------------------------------------------------------
-
-
-def sweep_report(result: Figures) -> Parts:
-    """A line a point: what was varied, then frames, then each DNN."""
-    points = result["points"]
-    varied = list(dict.fromkeys(name for point in points for name in point["values"]))
-    dnns = list(dict.fromkeys(dnn for point in points for dnn in point["over_runs"]["dnns"]))
-    columns = [*varied, "system", ">fps", ">late %"]
-    for dnn in dnns:
-        columns += [f">{dnn} ms", ">missed %", ">a second"]
-    rows = [_point_row(point, varied, dnns) for point in points]
-    parts: Parts = [
-        f"{result['title']}: {result['done']} of {result['runs']} runs of {result['seconds']:g} s, "
-        f"{len(result['seeds'])} seeds a point; {_MEANS}"
-    ]
-    if rows:
-        parts += ["", table(None, columns, rows)]
-    parts += ["", f"kept in {result['output']}"]
-    if result["interrupted"]:
-        parts.append("interrupted: the same command goes on where it ended")
-    return parts
-
-
-def _point_row(point: Figures, varied: Sequence[str], dnns: Iterable[str]) -> list[object]:
-    over = point["over_runs"]
-    row: list[object] = [say(point["values"].get(name, NONE)) for name in varied]
-    row += [point["system"], _FPS(over), mean(over.get("late_rate"), 2, 100)]
-    for name in dnns:
-        dnn = over["dnns"].get(name, {})
-        row += [_MEAN(dnn), _MISSED(dnn), mean(dnn.get("achieved_hz"), 2)]
-    return row

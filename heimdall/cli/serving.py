@@ -89,7 +89,7 @@ def serve(app: str | None, as_json: bool, **given: Any) -> None:
     """
     with console.uncollected(), console.work(as_json), console.Progress() as progress:
         found = _host(app, progress, **given)
-    show(as_json, found, "serve_report")
+    show(as_json, found, "heimdall.cli.tables:serve_report")
 
 
 def _host(app: str | None, progress: console.Progress, **given: Any) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from heimdall.cli.cells import table as _table
 from heimdall.cli.run_tables import run_summary
 
 WIDE = 240
-MOST_DIFFERENCES = 20
 
 
 def show(*parts: Table | str) -> None:
@@ -89,73 +88,6 @@ def _gl_line(gl: Mapping[str, Any]) -> str:
     )
 
 
-def measure_report(result: Mapping[str, Any]) -> list[Table | str]:
-    """What ``heimdall devices --measure`` found, a block for each way of using the GPU."""
-    parts: list[Table | str] = []
-    for row, file in zip(result["rows"], result["files"], strict=True):
-        parts += [*_measured_row(row), f"written: {file}", ""]
-    return parts
-
-
-def _measured_row(row: Mapping[str, Any]) -> list[Table | str]:
-    machine, engine, chunks = row["machine"], row["engine"], row["chunks"]
-    preemption, energy, runs = row["preemption"], row["energy"], row["scenarios"]
-    means = engine.get("geometric_mean", {})
-    stolen = machine.get("stolen_percent")
-    facts = [
-        ("machine", f"{machine['cpu']}, {machine['cores']} cores; {machine['os']}"),
-        ("GPU", f"{machine['gpu']} ({machine['driver']}); {machine['mode']}"),
-        ("OpenGL", machine["renderer"]),
-        (
-            "measured",
-            f"{machine['date']}, in {machine['measured_s']:.0f} s after a warm-up of "
-            f"{machine['warm_up_s']:.0f} s"
-            + (f"; {stolen:g}% of the cores' time was stolen" if stolen is not None else ""),
-        ),
-        (
-            "engine",
-            engine.get("not_measured")
-            or ", ".join(f"{ratio:.2f} times as fast as {name}" for name, ratio in means.items()),
-        ),
-        (
-            "chunks",
-            chunks.get("not_measured")
-            or f"{chunks['pieces']} chunks take {chunks['ratio']:.3f} times the whole network, "
-            f"{chunks['ns_a_chunk'] / 1e3:.0f} us a chunk",
-        ),
-        (
-            "preemption",
-            preemption.get("not_measured")
-            or f"GPU free after {_ms(preemption['gpu_free_ms']['p50'], 2)} ms p50, "
-            f"{_ms(preemption['gpu_free_ms']['p99'], 2)} ms p99",
-        ),
-        ("power", energy.get("not_measured") or f"{energy['idle_w']:g} W idle"),
-    ]
-    if "not_measured" in runs:
-        return [_facts([*facts, ("scenarios", runs["not_measured"])])]
-    columns = [
-        "scenario",
-        ">fps",
-        ">lowest",
-        ">interval p99 ms",
-        ">late",
-        ">latency ms mean (worst)",
-    ]
-    return [_facts(facts), "", _table(None, columns, map(_scenario_row, runs, runs.values()))]
-
-
-def _scenario_row(name: str, run: Mapping[str, Any]) -> list[object]:
-    if "not_measured" in run:
-        return [name, NONE, NONE, NONE, NONE, run["not_measured"]]
-    latencies = "  ".join(
-        f"{dnn} {_ms(each['mean_ms'])} ({_ms(each['worst_ms'])})"
-        for dnn, each in run["dnns"].items()
-    )
-    late = f"{100 * run['late_share']:.1f}%"
-    frames = [_ms(run["fps_mean"], 2), _ms(run["fps_min"]), _ms(run["interval_p99_ms"]), late]
-    return [name, *frames, latencies]
-
-
 def _runtime_line(runtime: Mapping[str, Any]) -> str:
     gpus = runtime["gpu_devices"]
     usable = f"; as the GPU: --device {' or '.join(gpus)}" if gpus else ""
@@ -222,20 +154,3 @@ def calibration_report(found: Mapping[str, Any]) -> list[Table | str]:
         ["of the picture covered", f"{found['covered']:.0%}"],
     ]
     return [_table("Camera", ["", ""], rows), f"kept in {found['file']}"]
-
-
-def replay_report(result: Mapping[str, Any]) -> list[Table | str]:
-    """Where a replay differs."""
-    differences = result["differences"]
-    if not differences and not result["stopped"]:
-        return [f"{result['steps']} steps replayed: every action is as recorded"]
-    lines = [f"{result['steps']} steps replayed, {len(differences)} differ:"]
-    for each in differences[:MOST_DIFFERENCES]:
-        lines.append(f"step {each['step']} at {each['now_ms']:.3f} ms")
-        lines += [f"  recorded {action}" for action in each["recorded"] or ["nothing"]]
-        lines += [f"  replayed {action}" for action in each["replayed"] or ["nothing"]]
-    if len(differences) > MOST_DIFFERENCES:
-        lines.append(f"... and {len(differences) - MOST_DIFFERENCES} more")
-    if result["stopped"]:
-        lines.append(f"stopped: {result['stopped']}")
-    return list(lines)

@@ -10,26 +10,10 @@ import inspect
 
 from heimdall.errors import ConfigError
 from heimdall.schedulers.base import Assignment, Choice, JobView, Scheduler, View
-from heimdall.schedulers.edf_exits import (
-    EdfExits,
-    WithoutExits,
-    WithoutExitsOrPreemption,
-    WithoutSwitching,
-    WithoutSwitchingOrPreemption,
-)
 from heimdall.schedulers.fcfs import Fcfs
-from heimdall.schedulers.fixed import Fixed
-from heimdall.schedulers.fixed_priority import DeadlineMonotonic, RateMonotonic, RtMdl
 from heimdall.schedulers.greedy import Greedy
-from heimdall.schedulers.heft import EarliestFinish
-from heimdall.schedulers.lst import LeastSlack
 from heimdall.schedulers.max_min import MaxMin
 from heimdall.schedulers.max_total import MaxTotal
-from heimdall.schedulers.prema import Prema
-from heimdall.schedulers.response_ratio import AlwaysSplit, ResponseRatio
-from heimdall.schedulers.round_robin import RoundRobin
-from heimdall.schedulers.rt_a import RtA
-from heimdall.schedulers.shortest import ShortestLatency
 from heimdall.schedulers.utility import utility_for
 from heimdall.system.registry import Registry
 
@@ -47,23 +31,10 @@ def _accept(name: str, value: object) -> str | None:
     return None
 
 
-_BAND = (LeastSlack, EarliestFinish, ShortestLatency, RoundRobin, Fixed)
-_SPLIT = (ResponseRatio, AlwaysSplit, Fcfs, Prema, RtA)
-_PANTHEON = (
-    EdfExits,
-    WithoutSwitching,
-    WithoutSwitchingOrPreemption,
-    WithoutExits,
-    WithoutExitsOrPreemption,
-    RateMonotonic,
-    DeadlineMonotonic,
-    RtMdl,
-)
-
 SCHEDULERS: Registry[type[Scheduler]] = Registry(
     "scheduler",
     "heimdall.schedulers",
-    {policy.name: policy for policy in (MaxMin, MaxTotal, *_BAND, *_SPLIT, *_PANTHEON)},
+    {policy.name: policy for policy in (MaxMin, MaxTotal, Fcfs)},
     _accept,
 )
 

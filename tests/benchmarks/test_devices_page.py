@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from benchmarks.devices_page import text
-from heimdall.simulator.devices import MACHINES
+from heimdall.lab.simulator.devices import MACHINES
 
 ROW = """
 schema = 1

@@ -52,10 +52,9 @@ def test_the_version_is_the_packages():
     ("args", "said"),
     [
         (["run", "shopping", "--size", "1280"], "WIDTHxHEIGHT"),
-        (["devices", "--output", "x.toml"], "--output goes with --measure"),
-        (["devices", "--measure", "--parts", "chunks,speed"], "--parts speed"),
-        (["devices", "--measure", "--output", "/dev/null/x.toml"], "cannot write there"),
-        (["devices", "--measure", "--seconds", "0"], "--seconds 0"),
+        (["measure", "--parts", "chunks,speed"], "--parts speed"),
+        (["measure", "--output", "/dev/null/x.toml"], "cannot write there"),
+        (["measure", "--seconds", "0"], "--seconds 0"),
         (["simulate", "shopping", "--fps", "0"], "--fps 0"),
         (["run", "shopping", "--size", "-1x5"], "WIDTHxHEIGHT"),
         (["run", "shopping", "--size", "0x5"], "from 1 to"),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from heimdall.bench.statistics import over_runs
 from heimdall.cli import cells as made
 from heimdall.cli import run_tables, tables
+from heimdall.lab.cli import run_tables as lab_tables
+from heimdall.lab.simulator.seeds import simulate_seeds
+from heimdall.lab.simulator.side_by_side import compare_simulated
+from heimdall.lab.simulator.simulate import simulate
 from heimdall.runtime.telemetry.figures import Figures
 from heimdall.runtime.telemetry.jobs import ModelFigures, Outcome
-from heimdall.simulator.seeds import simulate_seeds
-from heimdall.simulator.side_by_side import compare_simulated
-from heimdall.simulator.simulate import simulate
+from heimdall.runtime.telemetry.statistics import over_runs
 from heimdall.vocabulary.processors import GPU
 from tests.cli.printed import cells
 
@@ -80,7 +81,7 @@ def test_systems_stand_side_by_side_and_failures_below(shown):
         "systems": {"heimdall": summary(), "uncoordinated": other},
         "failures": ["greedy: ended with status 3"],
     }
-    lines = shown(run_tables.compared(result))
+    lines = shown(lab_tables.compared(result))
     assert lines[0] == "Shopping on a CPU, 2 cores; a GPU, real-time on core 1"
     (row,) = [line.split() for line in lines if line.startswith("eye mean")]
     assert row == ["eye", "mean", "ms", "20.0", "55.5"]
@@ -94,7 +95,7 @@ def test_the_input_sizes_that_were_found_are_told_once(shown):
     one = {**summary(), "loads": {"eye": load}}
     machine = {"processor": "a CPU", "cores": 2}
     result = {"title": "Shopping", "machine": machine, "failures": []}
-    lines = shown(run_tables.compared({**result, "systems": {"a": one, "b": one}}))
+    lines = shown(lab_tables.compared({**result, "systems": {"a": one, "b": one}}))
     found = [line for line in lines if "alone" in line]
     assert found == ["eye: 93.2 ms alone at 512x928 (95 were asked for)"]
 
@@ -107,7 +108,7 @@ def test_an_app_with_requests_beside_it_has_tables_of_both(shown):
     assert cells(lines, "eye")[:2] == ["eye", "2"]
     assert cells(lines, "kind")[:4] == ["kind", "10.0", "1", "0"]
     result = {"title": "Both", "systems": {"a": both}, "failures": []}
-    side_by_side = "\n".join(shown(run_tables.compared(result)))
+    side_by_side = "\n".join(shown(lab_tables.compared(result)))
     assert "eye p99 ms" in side_by_side
     assert "kind over SLO %" in side_by_side
     assert "answered a second" in side_by_side
@@ -120,11 +121,11 @@ def test_power_is_a_column_where_it_could_be_read(shown):
         "systems": {"heimdall": {**summary(), "power_w": 12.345}, "other": summary()},
         "failures": [],
     }
-    lines = shown(run_tables.compared(result))
+    lines = shown(lab_tables.compared(result))
     assert cells(lines, "heimdall")[-1] == "12.3"
     assert cells(lines, "other")[-1] == "-"
     del result["systems"]["heimdall"]["power_w"]
-    assert "power" not in "".join(shown(run_tables.compared(result)))
+    assert "power" not in "".join(shown(lab_tables.compared(result)))
 
 
 def test_where_every_system_failed_there_is_no_table(shown):
@@ -134,7 +135,7 @@ def test_where_every_system_failed_there_is_no_table(shown):
         "systems": {},
         "failures": ["all: no GPU"],
     }
-    assert shown(run_tables.compared(result)) == [
+    assert shown(lab_tables.compared(result)) == [
         "Shopping on a CPU, 2 cores", "", "failed: all: no GPU"
     ]  # fmt: skip
 
@@ -150,21 +151,21 @@ def test_a_run_has_a_line_a_model_and_one_for_all(shown):
 
 def test_seeds_have_intervals(shown):
     found = simulate_seeds("split-1", None, "fcfs", seeds=2, seconds=5, workers=1)
-    lines = shown(run_tables.seeds_report(found))
+    lines = shown(lab_tables.seeds_report(found))
     assert any("±" in line for line in lines)
     assert "2, seeds 0 to 1: means, and half the 95% interval of each" in " ".join(lines)
 
 
 def test_systems_stand_side_by_side(shown):
     found = compare_simulated("split-1", None, "fcfs,prema", seconds=10)
-    lines = shown(run_tables.compared(found))
+    lines = shown(lab_tables.compared(found))
     assert cells(lines, "model") == ["model", "fcfs", "prema"]
     assert any(line.startswith("GPT-2 jitter ms") for line in lines)
 
 
 def test_early_exits_are_shown_where_there_are_any(shown):
     found = compare_simulated("pantheon-uav", None, "edf-exits,rms", seconds=3)
-    lines = shown(run_tables.compared(found))
+    lines = shown(lab_tables.compared(found))
     assert any(line.startswith("scene exits") and "exit1" in line for line in lines)
     assert "accuracy %" in " ".join(lines)
     alone = shown(run_tables.run_summary(simulate("pantheon-uav", None, "rms", seconds=2)))
@@ -175,14 +176,14 @@ def test_early_exits_are_shown_where_there_are_any(shown):
 
 def test_apps_stand_side_by_side(shown):
     found = compare_simulated("shopping", None, "max-total,max-min", seconds=2)
-    lines = shown(run_tables.compared(found))
+    lines = shown(lab_tables.compared(found))
     assert cells(lines, "DNN") == ["DNN", "max-total", "max-min"]
     assert any(line.startswith("style utility") for line in lines)
 
 
 def test_a_comparison_in_which_nothing_could_run_says_why(shown):
     nothing = {"title": "T", "systems": {}, "over_runs": {}, "failures": ["fcfs: no GPU"]}
-    assert shown(run_tables.compared(nothing)) == ["T", "", "failed: fcfs: no GPU"]
+    assert shown(lab_tables.compared(nothing)) == ["T", "", "failed: fcfs: no GPU"]
 
 
 def run(fps: float, mean_ms: float | None, miss_rate: float | None = 0.25):
@@ -228,7 +229,7 @@ def test_systems_run_several_times_stand_with_their_intervals(capsys):
         "over_runs": {name: over_runs(each) for name, each in runs.items()},
         "failures": [],
     }
-    tables.show(*run_tables.compared(result))
+    tables.show(*lab_tables.compared(result))
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("2 runs in turns") for line in lines)
     (frames,) = [line.split() for line in lines if line.startswith("a  ")]
@@ -257,7 +258,7 @@ def test_points_of_a_sweep_stand_below_each_other(capsys):
         "output": "out/turns.jsonl",
         "interrupted": True,
     }
-    tables.show(*run_tables.sweep_report(result))
+    tables.show(*lab_tables.sweep_report(result))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Turns: 3 of 4 runs")
     first, second = (line.split() for line in lines if "max-total" in line)

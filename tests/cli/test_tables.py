@@ -6,6 +6,7 @@ from typing import Any
 
 from heimdall.capture.formats import Format, Mode, entry
 from heimdall.cli import tables
+from heimdall.lab.cli import tables as lab_tables
 
 YUYV = Format("YUYV", False, (Mode((1280, 720), (10.0, 5.0)), Mode((640, 480), (29.97,))))
 DEVICES: dict[str, Any] = {
@@ -65,13 +66,15 @@ def test_a_software_gpu_is_called_one(shown):
 
 def test_a_replay_shows_the_first_differences_and_counts_the_rest(shown):
     same: dict[str, Any] = {"steps": 9, "differences": [], "stopped": None}
-    assert shown(tables.replay_report(same)) == ["9 steps replayed: every action is as recorded"]
+    assert shown(lab_tables.replay_report(same)) == [
+        "9 steps replayed: every action is as recorded"
+    ]
     each = {"step": 4, "now_ms": 1.5, "recorded": ["Drop(1)"], "replayed": []}
-    many = {**same, "differences": [each] * (tables.MOST_DIFFERENCES + 3)}
-    lines = shown(tables.replay_report(many))
+    many = {**same, "differences": [each] * (lab_tables.MOST_DIFFERENCES + 3)}
+    lines = shown(lab_tables.replay_report(many))
     assert lines[1:4] == ["step 4 at 1.500 ms", "  recorded Drop(1)", "  replayed nothing"]
     assert lines[-1] == "... and 3 more"
-    stopped = shown(tables.replay_report({**same, "stopped": "job 3 is unknown"}))
+    stopped = shown(lab_tables.replay_report({**same, "stopped": "job 3 is unknown"}))
     assert stopped[-1] == "stopped: job 3 is unknown"
 
 
@@ -105,7 +108,7 @@ def measured(**changes):
 
 
 def test_a_judged_machine_has_its_figures_and_what_is_missing(shown):
-    lines = shown(tables.measure_report(measured()))
+    lines = shown(lab_tables.measure_report(measured()))
     text = "\n".join(lines)
     assert "1.50 times as fast as onnxruntime" in text
     assert "0.25% of the cores' time was stolen" in text
@@ -122,5 +125,5 @@ def test_a_judged_machine_has_its_figures_and_what_is_missing(shown):
 def test_parts_that_were_not_asked_for_say_so(shown):
     nothing = {"not_measured": "not asked for"}
     parts = ("engine", "chunks", "preemption", "scenarios", "energy")
-    lines = shown(tables.measure_report(measured(**dict.fromkeys(parts, nothing))))
+    lines = shown(lab_tables.measure_report(measured(**dict.fromkeys(parts, nothing))))
     assert sum("not asked for" in line for line in lines) == len(parts)

@@ -6,10 +6,10 @@ from typing import cast
 import numpy as np
 import pytest
 
-from heimdall.bench.check import bundled_shapes
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.graph.graph import Graph, Tensor, load_graph
 from heimdall.graph.samples import sample_inputs
+from heimdall.inspection.checking import bundled_shapes
 from heimdall.system import paths
 
 

@@ -11,8 +11,8 @@ from heimdall.graph.exits import METADATA, as_whole
 from heimdall.graph.graph import graph_from_model, load_graph
 from heimdall.models import ImageInput, Label, Labels, open_pipeline
 from heimdall.system.paths import ASSETS
-from tests.analyzer.exits.networks import small
 from tests.engine.networks_with_exits import with_exits
+from tests.lab.exits.networks import small
 
 FILE = ASSETS / "models" / "fashion_exits_28.onnx"
 

@@ -13,8 +13,8 @@ pytest.importorskip("torch")
 
 import torch
 
-from heimdall.analyzer.exits.places import check_classifier, places
 from heimdall.graph.graph import graph_from_model
+from heimdall.lab.exits.places import check_classifier, places
 
 fashion = pytest.importorskip("scripts.fashion")  # not in an installed package
 CLASSES = tuple("abcdefghij")

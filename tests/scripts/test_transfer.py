@@ -7,10 +7,10 @@ import onnx
 import onnxruntime as ort
 import pytest
 
-from heimdall.analyzer.exits.data import Dataset, Pictures
-from heimdall.analyzer.exits.heads import WIDTH, Head
-from heimdall.analyzer.exits.places import check_classifier
 from heimdall.graph.graph import graph_from_model, load_graph
+from heimdall.lab.exits.data import Dataset, Pictures
+from heimdall.lab.exits.heads import WIDTH, Head
+from heimdall.lab.exits.places import check_classifier
 from heimdall.system.paths import ASSETS
 
 transfer = pytest.importorskip("scripts.transfer")  # not in an installed package

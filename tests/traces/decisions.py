@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from heimdall.bench.scenario import load_scenario, scenario_names
-from heimdall.bench.systems import parse_system, queue_names, system_names
 from heimdall.coordinator.replay import record
+from heimdall.lab.bench.scenario import load_scenario, scenario_names
+from heimdall.lab.bench.systems import parse_system, queue_names, system_names
+from heimdall.lab.simulator.simulate import open_machine, simulated_run
 from heimdall.runtime.telemetry.trace import Tracer
-from heimdall.simulator.simulate import open_machine, simulated_run
 
 FILE = Path(__file__).with_name("simulated.json")
 SECONDS = 8  # after the warm-up of 5

@@ -10,11 +10,11 @@ from click.testing import CliRunner
 
 from heimdall import DNN, App
 from heimdall.app.options import RunOptions
-from heimdall.bench.systems import System
 from heimdall.cli import main
 from heimdall.coordinator import Coordinator
 from heimdall.coordinator.chunking import CHUNKINGS, DEFAULT_MARGIN_NS
 from heimdall.errors import ConfigError
+from heimdall.lab.bench.systems import System
 from heimdall.render import Status
 from heimdall.schedulers.utility import BETAS
 from heimdall.vocabulary import enums

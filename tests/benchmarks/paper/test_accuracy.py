@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.paper.accuracy import WATCHED, evenly, scores
-from heimdall.bench.accuracy import Inference
+from heimdall.lab.bench.accuracy import Inference
 
 
 def test_faces_and_masks_are_watched():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.paper.kept import Kept, Task, fingerprint, perform
-from heimdall.bench.apart import FailedSystemError
 from heimdall.errors import ConfigError
+from heimdall.lab.bench.apart import FailedSystemError
 
 
 def twice(number):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.paper import networks
-from heimdall.simulator.device import load_device
+from heimdall.lab.simulator.device import load_device
 
 
 @pytest.fixture(scope="module")

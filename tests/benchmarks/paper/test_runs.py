@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.paper.runs import Run, all_runs, as_toml, scenario_of, variant
-from heimdall.bench.scenario import load_scenario
-from heimdall.bench.systems import parse_system
-from heimdall.simulator.simulate import simulate
+from heimdall.lab.bench.scenario import load_scenario
+from heimdall.lab.bench.systems import parse_system
+from heimdall.lab.simulator.simulate import simulate
 
 
 def test_names_of_runs_are_those_of_files_and_unique():

@@ -180,7 +180,7 @@ PLAYS_THE_GPU = """
     import json, os, threading
     from dataclasses import asdict
     import cv2, numpy as np, onnxruntime
-    from heimdall.bench import inspection
+    from heimdall import inspection
     from heimdall.graph.samples import sample_inputs
     from heimdall.system import softgpu
 

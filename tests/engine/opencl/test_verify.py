@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from heimdall.bench.inspection import load_networks
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.lowered import Conv
 from heimdall.engine.opencl.lowering import lower
 from heimdall.engine.opencl.passes import run_passes
 from heimdall.engine.opencl.verify import BrokenModuleError, verify
+from heimdall.inspection import load_networks
 from heimdall.models.catalog import CATALOG
 from tests.engine.opencl.patterns import INSTANCE_NORM, instance_norm, node
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from heimdall import RunSummary
-from heimdall.simulator.simulate import simulate
+from heimdall.lab.simulator.simulate import simulate
 
 
 def test_a_simulated_run_reads_as_a_summary():

@@ -1,0 +1,118 @@
+"""Clients that ask for a scenario's models as time goes by, and note what becomes of it."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from heimdall.errors import HeimdallError
+from heimdall.lab.bench.traffic import Traffic
+from heimdall.runtime.telemetry.jobs import Outcome
+
+Submit = Callable[[], "Future[Any]"]
+Exits = Mapping[str, tuple[str, float]]  # by output: name and accuracy
+
+
+class Clients(threading.Thread):
+    """A thread that asks, when ``traffic`` says so, whatever the answers are doing.
+
+    Latency counts from when a request was due, so that a client that comes late hides nothing.
+    ``outcomes``: what became of those that were answered, in that order; ``over`` is set when no
+    more come and all are.
+    """
+
+    def __init__(
+        self,
+        traffic: Traffic,
+        submits: Mapping[str, Submit],
+        slos_ns: Mapping[str, int | None],
+        clock: Callable[[], int] = time.perf_counter_ns,
+        exits: Mapping[str, Exits] | None = None,
+    ) -> None:
+        """``submits`` by model: ask once. ``exits`` of models that have some: see ``exits_in``."""
+        super().__init__(name="clients", daemon=True)
+        self._traffic, self._submits, self._slos_ns = traffic, submits, slos_ns
+        self._clock, self._exits = clock, exits or {}
+        self._changed = threading.Condition()
+        self._due: list[tuple[int, str]] = []
+        self._waiting = 0  # for answers
+        self._stopped = False
+        self._began_ns = 0
+        self.outcomes: list[Outcome] = []
+        self.over = threading.Event()
+
+    def run(self) -> None:
+        """Ask until nothing is left to ask for, and all is answered."""
+        self._began_ns = self._clock()
+        for model, times_ns in self._traffic.arrivals_ns().items():
+            self._due += [(at_ns, model) for at_ns in times_ns]
+        heapq.heapify(self._due)
+        try:
+            while (due := self._next()) is not None:
+                self._ask(*due)
+        finally:
+            self.over.set()
+
+    def rounds(self) -> dict[str, Any]:
+        """``frames`` of a summary: the rounds of closed loops, where there are any."""
+        return {"frames": self._traffic.frame_figures()} if self._traffic.frames_ns else {}
+
+    def stop(self) -> None:
+        """Ask for no more, and wait for no answer."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify()
+
+    def _next(self) -> tuple[int, str] | None:
+        """The next request, when it is due; None when there will be none."""
+        with self._changed:
+            while not self._stopped and (self._due or self._waiting):
+                left_ns = self._due[0][0] - self._now_ns() if self._due else None
+                if left_ns is not None and left_ns <= 0:
+                    self._waiting += 1
+                    return heapq.heappop(self._due)
+                self._changed.wait(None if left_ns is None else left_ns / 1e9)
+            return None
+
+    def _ask(self, at_ns: int, model: str) -> None:
+        try:
+            future = self._submits[model]()
+        except HeimdallError as error:
+            self._note(model, at_ns, str(error))
+            return
+        future.add_done_callback(lambda done: self._note(model, at_ns, _problem(done), done))
+
+    def _note(self, model: str, at_ns: int, problem: str, done: Future[Any] | None = None) -> None:
+        now_ns = self._now_ns()
+        finished_ns = None if problem else now_ns
+        taken = self._taken(model, None if problem or done is None else done.result())
+        outcome = Outcome(model, at_ns, finished_ns, self._slos_ns[model], problem, *taken)
+        with self._changed:
+            self.outcomes.append(outcome)
+            for name, when_ns in self._traffic.follow(model, not problem, now_ns):
+                heapq.heappush(self._due, (when_ns, name))
+            self._waiting -= 1
+            self._changed.notify()
+
+    def _taken(self, model: str, outputs: Mapping[str, Any] | None) -> tuple[str, float | None]:
+        """The exit that an answer has come from, and its accuracy."""
+        exits = self._exits.get(model)
+        if not exits:
+            return "", None
+        found = [exit for output, exit in exits.items() if outputs and output in outputs]
+        return found[-1] if found else ("", 0.0)
+
+    def _now_ns(self) -> int:
+        return self._clock() - self._began_ns
+
+
+def _problem(done: Future[Any]) -> str:
+    """Why a future has no result; "" where it has one."""
+    if done.cancelled():
+        return "cancelled"
+    error = done.exception()
+    return "" if error is None else str(error) or type(error).__name__

@@ -1,0 +1,163 @@
+"""Live runs of an app on this machine, each under one system; clients may ask for models beside."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from heimdall.analyzer.profiler import Progress, no_progress
+from heimdall.app import create
+from heimdall.app.options import RunOptions
+from heimdall.errors import ArgumentError
+from heimdall.lab.bench.alone import measure_useful_ms, too_slow_alone
+from heimdall.lab.bench.apart import OwnProcess
+from heimdall.lab.bench.energy import EnergyMeter
+from heimdall.lab.bench.live_requests import Asked, Runs
+from heimdall.lab.bench.loads import fit
+from heimdall.lab.bench.scenario import Scenario
+from heimdall.lab.bench.systems import System
+from heimdall.lab.bench.uncoordinated import Uncoordinated
+from heimdall.lab.bench.workload import as_app
+from heimdall.runtime.live import LiveRun
+from heimdall.runtime.run import open_run
+from heimdall.runtime.setup import Setup, confinement
+from heimdall.runtime.telemetry.display import STATUS_INTERVAL_NS
+
+log = logging.getLogger(__name__)
+
+
+@contextlib.contextmanager
+def app_runs(
+    scenario: str,
+    workload: Scenario,
+    systems: Sequence[System],
+    *,
+    runs: int,
+    traced: bool,
+    progress: Progress,
+    seconds: float,
+    size: tuple[int, int] | None = None,
+    fallback: bool = True,
+    trace: Path | None = None,
+    files: Mapping[str, Path] | None = None,
+    processors: Sequence[str] | None = None,
+    **limits: Any,
+) -> Iterator[Runs]:
+    """The runs of a scenario that draws, ``seconds`` each after its warm-up: a single one in this
+    process, else each in one of its own. ``fallback`` False: no op is forced to the CPU; ``trace``
+    is written of a single system only; ``files`` and ``processors``: see ``request_runs``; other
+    ``limits`` are of ``RunOptions``. Raises ConfigError when a value is wrong."""
+    if trace is not None and len(systems) > 1:
+        problem = f"records one system, not {len(systems)}: name one, or ask for a report"
+        raise ArgumentError(problem, argument="trace", value=trace)
+    workload.app_class()
+    if size is not None:
+        workload = workload.model_copy(update={"size": size})
+    if not fallback:
+        workload = workload.without_fallback()
+    limits |= {"seconds": seconds, "size": size}
+    options = RunOptions(headless=True, processors=processors, **limits)
+    confinement(options, process=True)
+    with tempfile.TemporaryDirectory() as folder:
+        names = [system.name for system in systems]
+        kept = {name: Path(folder) / f"{name}.json" for name in names} if traced else {}
+        traces = dict.fromkeys(names, trace) if trace is not None else kept
+
+        def here(system: System) -> dict[str, Any]:
+            policy: dict[str, Any] = {"mode": system.mode, "offload": system.offload}
+            policy |= {"scheduler": system.scheduler, "admission": system.admission}
+            own = replace(options, **policy, trace=traces.get(system.name))
+            return run_live(workload, system, own, progress, files=files)
+
+        if len(systems) == runs == 1:
+            yield Runs(here, traces, no_progress)
+            return
+        first = dict(traces)  # timelines are of first runs
+        models = [f"{name}={file}" for name, file in (files or {}).items()]
+        own = {**limits, "fallback": fallback, "model": models}
+        own["processors"] = ",".join(processors) if processors else None
+        apart = OwnProcess(scenario, own, lambda system: first.pop(system.name, None))
+        yield Runs(apart, traces, progress)
+
+
+def run_live(
+    scenario: Scenario,
+    system: System,
+    options: RunOptions,
+    progress: Progress = no_progress,
+    *,
+    lone_times: bool = True,
+    files: Mapping[str, Path] | None = None,
+) -> dict[str, Any]:
+    """The run summary of ``scenario`` under ``system``; ``options`` say for how long, and on
+    which device. Warns first of a DNN that cannot meet its latency constraint even alone.
+    ``lone_times``: measure afterwards what a run's work takes alone, for ``useful_ms``.
+    ``power_w`` is the processor's mean power over the run, its warm-up included, or None.
+    ``loads``: of each DNN with ``alone_ms`` its input size, and what it takes alone. ``files``: of
+    models that are asked for, instead of the scenario's.
+
+    Raises HeimdallError when it cannot start.
+    """
+    entered_s = time.perf_counter()
+    scenario, loads = fit(scenario, options, progress)
+    asked = None
+    if scenario.models:
+        kept = ("device", "gpu_cores", "realtime", "gpu_policy", "processors")
+        how = {"process": True, **{name: getattr(options, name) for name in kept}}
+        asked = Asked(scenario, files or {}, how)
+    app = create(as_app(scenario))
+    baseline = None if system.coordinated else Uncoordinated(system)
+    with open_run(app, options, progress, baseline) as run:
+        for warning in hopeless(run.setup):
+            log.warning("%s", warning)
+        meter = EnergyMeter()
+        summary = _until_finished(run, asked)
+        power_w = meter.watts()
+        run.halt()  # what is measured now has the GPU for itself
+        if system.coordinated and lone_times:
+            words = round(summary["seconds"] * 1e9 / STATUS_INTERVAL_NS)
+            drawings = [(summary["frames"], run.redraw_ns), (words, run.reprint_ns)]
+            summary["gpu"]["useful_ms"] = measure_useful_ms(
+                summary, drawings, run.setup.deployments, progress
+            )
+    wall_s = round(time.perf_counter() - entered_s, 3)
+    return {
+        **summary,
+        "system": system.name,
+        "loads": {name: load.to_dict() for name, load in loads.items()},
+        "power_w": power_w,
+        "wall_s": wall_s,
+    }
+
+
+def _until_finished(run: LiveRun, asked: Asked | None) -> dict[str, Any]:
+    """The summary of a run, with clients that ask until it is over."""
+    if asked is None:
+        return run.until_finished()
+
+    def wait(future: Future[Any], timeout_s: float | None) -> Any:
+        while not future.done():
+            run.turn()
+        return future.result()
+
+    desk = run.desk(wait)
+    with asked.clients(partial(desk.register, taken=list(run.setup.deployments))):
+        return run.until_finished()
+
+
+def hopeless(setup: Setup) -> list[str]:
+    """A sentence for each DNN that would miss its constraint with the gaps for itself."""
+    render_ms = setup.lone_render_ns / 1e6
+    found = [
+        too_slow_alone(deployment.plan, fps=setup.fps, render_ms=render_ms)
+        for deployment in setup.deployments.values()
+    ]
+    return [sentence for sentence in found if sentence]

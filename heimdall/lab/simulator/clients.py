@@ -1,0 +1,168 @@
+"""Who wants jobs in a simulation: the frames that a DNN looks at, or requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from heimdall.lab.simulator.machine import SimulatedDnn
+from heimdall.runtime.telemetry.jobs import Outcome, Progress
+from heimdall.vocabulary.events import (
+    NO_JOB,
+    Drop,
+    Finish,
+    InferenceRequested,
+    InputReady,
+    Prepare,
+    RunChunk,
+)
+from heimdall.vocabulary.plans import DnnPlan
+
+if TYPE_CHECKING:
+    from heimdall.lab.simulator.coordinated import CoordinatedRun
+    from heimdall.lab.simulator.jobs import Jobs
+
+WAITED = "waited when it ended"
+
+
+class Frames:
+    """The frames that one DNN looks at: each is made ready in the pool, and what comes out is
+    decoded there."""
+
+    def __init__(self, run: CoordinatedRun, dnn: SimulatedDnn) -> None:
+        self._run, self._dnn = run, dnn
+        self._requested_ns: dict[int, int] = {}  # by job
+        self._looked_ns: int | None = None  # when it took its last picture
+
+    def prepare(self, action: Prepare) -> None:
+        run, dnn = self._run, self._dnn
+        run.figures.dnns[dnn.name].begun_anew += action.anew != ""
+        if action.stage == 0:
+            self._requested_ns[action.job] = run.now_ns
+        work_ns = run.one_of(dnn.prepare_ns[action.stage])
+        end_ns = run.pool.end_ns(run.handed_over(), work_ns)
+        run.span("pool-0", f"{dnn.name} preprocess", run.now_ns, end_ns)
+        difference = self._luminance_difference(action.stage)
+        frame = run.frame if action.stage == 0 else None
+        tasks = run.tasks(dnn, action.stage)
+        run.report(end_ns, InputReady(action.job, tasks, difference, frame))
+
+    def _luminance_difference(self, stage: int) -> float:
+        watched = self._dnn.watched
+        if watched is None:
+            return self._run.one_of(self._dnn.luminance_difference)
+        if stage > 0:  # the same picture
+            return 0.0
+        before_ns, self._looked_ns = self._looked_ns, self._run.now_ns
+        return watched.difference(before_ns, self._run.now_ns)
+
+    def runs(self, action: RunChunk) -> None:
+        """Figures count finished jobs."""
+
+    def finish(self, action: Finish) -> None:
+        run, figures = self._run, self._run.figures.dnns[self._dnn.name]
+        figures.finished(action)
+        requested_ns = self._requested_ns.pop(action.job)
+        end_ns = run.pool.end_ns(run.handed_over(), self._dnn.decode_ns)
+        run.span("pool-0", f"{self._dnn.name} decode", run.now_ns, end_ns)
+        run.report(end_ns, lambda: figures.shown(requested_ns, run.now_ns))
+
+    def drop(self, action: Drop) -> None:
+        self._requested_ns.pop(action.job, None)
+        self._run.figures.dnns[self._dnn.name].dropped += 1
+
+
+@dataclass(frozen=True)
+class SimulatedModel:
+    """A model that requests come for: its plan (``queued``; ``constraint_ns`` is their SLO), and
+    when each comes, in ns from 0."""
+
+    plan: DnnPlan
+    arrivals_ns: Iterable[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Outcome):
+    """What became of the ``request`` of that number."""
+
+    request: int = -1
+
+
+Follow = Callable[[Answered, int], Sequence[tuple[str, int]]]  # (answer, now in ns)
+
+
+class Requests:
+    """All requests of a run. ``answered``: in the order of answers; ``began_ns``: when the first
+    may come."""
+
+    def __init__(
+        self,
+        run: Jobs,
+        models: Sequence[SimulatedModel],
+        follow: Follow | None = None,
+    ) -> None:
+        """``follow``: the requests that come of an answer, if any: models, and when. All times are
+        counted from ``began_ns``."""
+        self.answered: list[Answered] = []
+        self._run, self._models, self._follow, self.began_ns = run, models, follow, 0
+        self._plans: Mapping[str, DnnPlan] = {each.plan.name: each.plan for each in models}
+        self._submitted: dict[int, tuple[str, int, int]] = {}  # by request: model, when, SLO
+        self._jobs: dict[int, int] = {}  # by job: its request
+        self._progress = Progress()
+
+    def begin(self, now_ns: int) -> None:
+        """From now on they come."""
+        self.began_ns = now_ns
+        arrivals = sorted(
+            (at_ns, index) for index, each in enumerate(self._models) for at_ns in each.arrivals_ns
+        )
+        for at_ns, index in arrivals:
+            self._ask(self._models[index].plan, at_ns)
+
+    @property
+    def unanswered(self) -> int:
+        """How many have come, or will, and have no answer."""
+        return len(self._submitted) - len(self.answered)
+
+    def end(self) -> None:
+        """What is not answered by now has waited to the end."""
+        answered = {each.request for each in self.answered}
+        jobs = {request: job for job, request in self._jobs.items()}
+        for request in sorted(self._submitted.keys() - answered):
+            model, _, _ = self._submitted[request]
+            drop = Drop(jobs.get(request, NO_JOB), model, WAITED, request=request)
+            self._answer(drop, request, None, WAITED)
+
+    def _ask(self, plan: DnnPlan, at_ns: int) -> None:
+        request = len(self._submitted)
+        self._submitted[request] = plan.name, at_ns, plan.constraint_ns
+        self._run.agenda.add(self.began_ns + at_ns, InferenceRequested(plan.name, request))
+
+    def prepare(self, action: Prepare) -> None:
+        assert action.request is not None
+        self._jobs[action.job] = action.request
+        self._run.agenda.add(self._run.now_ns, InputReady(action.job))
+
+    def runs(self, action: RunChunk) -> None:
+        self._progress.acted(action)
+
+    def finish(self, action: Finish) -> None:
+        now_ns = self._run.now_ns - self.began_ns
+        self._answer(action, self._jobs.pop(action.job), now_ns, "")
+
+    def drop(self, action: Drop) -> None:
+        self._jobs.pop(action.job, None)
+        if action.request is not None:
+            self._answer(action, action.request, None, action.reason)
+
+    def _answer(
+        self, action: Finish | Drop, request: int, finished_ns: int | None, reason: str
+    ) -> None:
+        model, submitted_ns, slo_ns = self._submitted[request]
+        taken = self._progress.of(action, self._plans[model])
+        answered = Answered(model, submitted_ns, finished_ns, slo_ns, reason, *taken, request)
+        self.answered.append(answered)
+        now_ns = self._run.now_ns - self.began_ns
+        for name, at_ns in self._follow(answered, now_ns) if self._follow else ():
+            self._ask(self._plans[name], at_ns)

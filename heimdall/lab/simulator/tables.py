@@ -1,0 +1,62 @@
+"""Files of devices: TOML whose tables are checked, and hold nothing else."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from heimdall.errors import ConfigError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+AGAIN = "measure again (heimdall measure)"
+
+
+class Table(BaseModel):
+    """One table, its keys as attributes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+Kind = TypeVar("Kind", bound=Table)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """What a file holds. Raises ConfigError where it cannot be read or is no TOML."""
+    try:
+        return parse_toml(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"device profile {path} cannot be read: {error}") from error
+    except ConfigError as error:
+        raise ConfigError(f"device profile {path} is {error}") from error
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """What a text holds. Raises ConfigError where it is no TOML."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"not valid TOML: {error}") from error
+
+
+def as_tables(kind: type[Kind], path: Path, content: Mapping[str, Any]) -> Kind:
+    """A file's content as a device, which is called as the file is. Raises ConfigError that names
+    the first key that is wrong."""
+    try:
+        return kind.model_validate({**content, "name": path.stem})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        said = f"{where}: {first['msg']}" if where else str(first["msg"])
+        if where == "schema":
+            said += f": {AGAIN}"
+        elif where == "profile" and first["type"] == "missing":
+            said = f"profile: its scenarios were not measured: {AGAIN}, with that part"
+        raise ConfigError(f"device profile {path}: {said}") from error

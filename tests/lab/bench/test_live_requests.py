@@ -1,0 +1,170 @@
+"""Scenarios of requests on this machine."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx import TensorProto, helper, numpy_helper, save
+
+from heimdall.engine.null import NullEngine
+from heimdall.errors import ConfigError
+from heimdall.graph.graph import Graph
+from heimdall.lab.bench.live_requests import at_load, with_files
+from heimdall.lab.bench.runner import compare
+from heimdall.lab.bench.scenario import Scenario, load_scenario
+from tests.engine.networks_with_exits import BACKBONE, HEADS, declared, model
+
+SCENARIO = """
+title = "Two models"
+requests = 30
+load = 0.2
+[models.one]
+model = "net.onnx"
+event = { process = "poisson", rate_hz = 20 }
+slo_multiplier = 4
+[models.other]
+event = { process = "poisson", rate_hz = 20 }
+[models.last]
+after = "other"
+model = "net.onnx"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    import numpy as np
+
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8]) for name in "xy"]
+    two = numpy_helper.from_array(np.asarray([2], np.float32), "two")
+    nodes = [helper.make_node("Mul", ["x", "two"], ["v"]), helper.make_node("Relu", ["v"], ["y"])]
+    made = helper.make_graph(nodes, "net", values[:1], values[1:], [two])
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    save(model, tmp_path / "net.onnx")
+    path = tmp_path / "mine.toml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def scenario(file: Path) -> Scenario:
+    return load_scenario(str(file))
+
+
+def test_a_file_is_found_beside_the_scenario(scenario, tmp_path):
+    assert scenario.models["one"].model == str(tmp_path / "net.onnx")
+
+
+def test_models_without_a_file_are_left_out_with_all_that_comes_after_them(scenario, caplog):
+    with caplog.at_level(logging.WARNING):
+        kept, files = with_files(scenario, {})
+    assert list(kept.models) == list(files) == ["one"]
+    assert "left out, without a model file: other, last" in caplog.text
+
+
+def test_a_file_may_be_given(scenario, tmp_path):
+    kept, files = with_files(scenario, {"other": tmp_path / "net.onnx"})
+    assert list(kept.models) == list(files) == ["one", "other", "last"]
+
+
+def test_files_that_make_no_sense_are_refused(scenario, tmp_path):
+    with pytest.raises(ConfigError, match=r"unknown model 'two'; .*last, one, other"):
+        with_files(scenario, {"two": tmp_path / "net.onnx"})
+    models = {"other": scenario.models["other"]}
+    with pytest.raises(ConfigError, match=r"no model has a file.*--model NAME=FILE"):
+        with_files(scenario.model_copy(update={"models": models}), {})
+
+
+def test_streams_are_as_fast_as_the_load_says(scenario):
+    alone, _ = with_files(scenario, {})
+    changed, faster = at_load(alone, {"one": 5e6})  # 20 a second of 5 ms are a tenth
+    assert faster == pytest.approx(2)
+    event = changed.models["one"].event
+    assert event is not None
+    assert event.rate_hz == pytest.approx(40)
+    same, faster = at_load(alone.model_copy(update={"load": None}), {"one": 5e6})
+    assert (same.models, faster) == (alone.models, 1.0)
+
+
+def test_systems_are_compared_on_the_same_trace(file):
+    options: dict[str, Any] = {"device": NullEngine(), "processors": ["gpu"]}
+    file.write_text(SCENARIO.replace("load = 0.2", ""), encoding="utf-8")
+    found = compare(str(file), "fcfs,response-ratio", runs=2, **options)
+    assert found["seeds"] == [0, 1]
+    assert list(found["systems"]) == ["fcfs", "response-ratio"]
+    assert found["failures"] == []
+    for runs in found["runs"].values():
+        for run in runs:
+            one = run["requests"]["one"]
+            assert one["finished"] == one["submitted"] == 30
+            assert run["processors"]["gpu"]["busy_s"] >= 0
+    assert found["over_runs"]["fcfs"]["throughput_hz"]["n"] == 2
+
+
+def test_networks_are_gone_when_the_next_system_runs(file):
+    """Though objects that refer to one another hold them: a VGG-19 for each system is too much."""
+    options: dict[str, Any] = {"device": NullEngine(), "processors": ["gpu"]}
+    gc.collect()
+    before = sum(isinstance(each, Graph) for each in gc.get_objects())
+    gc.disable()  # it might happen to look by itself
+    try:
+        compare(str(file), "fcfs", **options)
+        after = sum(isinstance(each, Graph) for each in gc.get_objects())
+    finally:
+        gc.enable()
+    assert after == before
+
+
+@pytest.fixture
+def early(tmp_path: Path) -> Path:
+    """A model with three exits, of which only the first can be there in time."""
+    save(
+        model([*BACKBONE, *HEADS[0], *HEADS[1]], ["y3", "y1", "y2"], declared()),
+        tmp_path / "e.onnx",
+    )
+    path = tmp_path / "early.toml"
+    path.write_text(
+        """
+title = "Early exits"
+requests = 12
+[models.kind]
+model = "e.onnx"
+event = { process = "periodic", rate_hz = 10 }
+slo_ms = 60
+""",
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_exits_are_taken_where_the_whole_network_would_be_late(early):
+    """Ops of 8 ms: the first exit takes 5 of them, the second 12, the whole network 14."""
+    options: dict[str, Any] = {"device": NullEngine(op_ns=8_000_000, sleep=True)}
+    systems = "edf-exits,edf-exits-noexits"
+    found = compare(str(early), systems, processors=["gpu"], **options)
+    assert found["failures"] == []
+    kind, without = (run["requests"]["kind"] for run in found["systems"].values())
+    assert set(kind["exits"]) == {"first"}
+    assert kind["exits"]["first"] == kind["finished"] > 0
+    late = kind["violations"]["slo"]
+    assert kind["accuracy"] == pytest.approx((1 - late) * 0.5 / 0.9, abs=1e-4)
+    assert set(without["exits"]) <= {"whole"}
+    assert without["accuracy"] == 0
+    assert kind["preempted"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("systems", "options", "message"),
+    [
+        ("multithread", {}, "multithread has no queue of requests: choose one of .*fcfs"),
+        ("fifo", {}, "unknown system 'fifo'"),
+        ("fcfs", {"seconds": 0}, "seconds=0: must be above 0"),
+        ("fcfs", {"runs": 0}, "runs=0: must be at least 1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_runs(file, systems, options, message):
+    with pytest.raises(ConfigError, match=message):
+        compare(str(file), systems, **options)

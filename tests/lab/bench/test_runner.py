@@ -1,0 +1,205 @@
+"""Several systems in turn: processes, failures and interruptions."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from heimdall.cli import main
+from heimdall.errors import DeviceError
+from heimdall.lab.bench.runner import run_all
+from heimdall.lab.bench.systems import BASELINES, parse_systems
+
+SYSTEMS = parse_systems("multithread,fixed-5,max-total")
+
+APP = """
+from heimdall import DNN, App
+
+class Small(App):
+    size = (160, 120)
+    dnns = (
+        DNN("mask", model="selfie"),
+        DNN("hand", model="hand", on_event=True, latency_constraint_ms=0.01),
+    )
+"""
+SCENARIO = """
+title = "Small"
+app = "small.py"
+[dnns.hand]
+event = { process = "periodic", rate_hz = 10 }
+"""
+MODELS = """
+[models.kind]
+model = "light:squeezenet"
+event = { process = "periodic", rate_hz = 10 }
+slo_multiplier = 20
+"""
+
+
+def quiet(what: str, done: int, total: int) -> None:
+    """No progress."""
+
+
+def test_a_system_that_fails_does_not_keep_the_others_from_running():
+    def run(system):
+        if system.name == "fixed-5":
+            raise DeviceError("no queue")
+        return {"name": system.name}
+
+    summaries, failures, interrupted = run_all(SYSTEMS, run, quiet)
+    assert list(summaries) == ["multithread", "max-total"]
+    assert summaries["max-total"] == [{"name": "max-total"}]
+    assert failures == ["fixed-5: no queue"]
+    assert not interrupted
+
+
+def test_systems_take_turns_and_one_that_cannot_run_is_tried_once():
+    tried = []
+
+    def run(system):
+        tried.append(system.name)
+        if system.name == "fixed-5" or (system.name == "max-total" and len(tried) == 5):
+            raise DeviceError("no queue")
+        return {"turn": len(tried)}
+
+    summaries, failures, interrupted = run_all(SYSTEMS, run, quiet, runs=3)
+    others = ["multithread", "max-total"]
+    assert tried == ["multithread", "fixed-5", "max-total", *others, *others]
+    assert [each["turn"] for each in summaries["multithread"]] == [1, 4, 6]
+    assert [each["turn"] for each in summaries["max-total"]] == [3, 7]
+    assert failures == ["fixed-5: no queue", "max-total: no queue"]
+    assert not interrupted
+
+
+def test_an_interruption_keeps_what_has_finished():
+    def run(system):
+        if system.name == "fixed-5":
+            raise KeyboardInterrupt
+        return {"name": system.name}
+
+    summaries, failures, interrupted = run_all(SYSTEMS, run, quiet)
+    assert (list(summaries), failures, interrupted) == (["multithread"], [], True)
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "heimdall", "bench", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env=dict(os.environ),
+    )
+
+
+@pytest.mark.slow
+def test_systems_run_side_by_side_and_say_what_cannot_work(tmp_path: Path):
+    (tmp_path / "small.py").write_text(APP)
+    path = tmp_path / "small.toml"
+    path.write_text(SCENARIO)
+    systems = ("multithread", "multithread-onnxruntime", "fixed-2", "max-min-static")
+    page = tmp_path / "page.html"
+    chosen = ("--systems", ",".join(systems), "--seconds", "2", "--report", str(page))
+    done = bench(str(path), *chosen, "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["scenario"], result["title"]) == ("small", "Small")
+    assert result["machine"]["cores"] >= 1
+    assert tuple(result["systems"]) == systems
+    assert result["runs"] == {name: [run] for name, run in result["systems"].items()}
+    assert result["over_runs"]["fixed-2"]["fps"]["mean"]["n"] == 1
+    for name, run in result["systems"].items():
+        assert run["errors"] == [], name
+        assert run["fps"]["mean"] > 0
+        assert run["dnns"]["mask"]["inferences"] > 0
+        assert run["dnns"]["hand"]["inferences"] > 0
+        assert run["dnns"]["hand"]["deadline_misses"] == run["dnns"]["hand"]["inferences"]
+    processors = {name: run["dnns"]["mask"]["gpu"] for name, run in result["systems"].items()}
+    assert processors["multithread-onnxruntime"] == 0
+    assert result["systems"]["fixed-2"]["dnns"]["mask"]["chunks"] > 10
+    assert result["systems"]["multithread"]["dnns"]["mask"]["chunks"] == 1
+    assert result["systems"]["multithread"]["gap_utilization"] is None
+    assert page.read_text(encoding="utf-8").count("<svg") == 4
+    assert "hand cannot meet its latency constraint of 0 ms on the GPU even alone" in done.stderr
+
+
+@pytest.mark.slow
+def test_requests_are_answered_beside_an_app(tmp_path: Path):
+    (tmp_path / "small.py").write_text(APP)
+    path = tmp_path / "small.toml"
+    path.write_text(SCENARIO.replace("[dnns", "seconds = 60\n[dnns") + MODELS)
+    done = bench(str(path), "--systems", "max-total", "--seconds", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    run = json.loads(done.stdout)["systems"]["max-total"]
+    assert run["errors"] == []
+    assert run["fps"]["mean"] > 0
+    assert run["dnns"]["mask"]["inferences"] > 0
+    assert run["requests"]["kind"]["finished"] > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted({*BASELINES} - {"multithread", "multithread-onnxruntime"}))
+def test_every_baseline_runs_live(tmp_path: Path, name: str):
+    (tmp_path / "small.py").write_text(APP)
+    path = tmp_path / "small.toml"
+    path.write_text(SCENARIO)
+    done = bench(str(path), "--systems", name, "--seconds", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    run = json.loads(done.stdout)["systems"][name]
+    assert run["errors"] == []
+    assert run["fps"]["mean"] > 0
+    for dnn in run["dnns"].values():
+        assert dnn["inferences"] > 0
+        assert dnn["inferences"] == dnn["cpu" if "onnxruntime" in name else "gpu"]
+
+
+def test_a_system_that_cannot_run_is_named_with_the_reason(tmp_path: Path):
+    """The first raises, the second is gone without a word."""
+    constructor = f"""
+    def __init__(self):
+        super().__init__()
+        import os
+        try:
+            os.mkdir({str(tmp_path / "been here")!r})
+        except FileExistsError:
+            os._exit(3)
+        self.nothing
+"""
+    (tmp_path / "small.py").write_text(APP + constructor)
+    path = tmp_path / "small.toml"
+    path.write_text('app = "small.py"')
+    done = bench(str(path), "--systems", "max-min,max-total", "--seconds", "1", "--json")
+    assert done.returncode == 2
+    first, second = json.loads(done.stdout)["failures"]
+    assert first.startswith("max-min: ")
+    assert "AttributeError" in first
+    assert second.startswith("max-total: ")
+    assert "ended with status 3" in second
+    assert done.stderr.splitlines()[-1] == "error: no system could run"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["shoping"], "unknown scenario 'shoping'"),
+        (["criminal"], "can only be simulated"),
+        (["shopping", "--systems", "maxtotal"], "unknown system 'maxtotal'"),
+        (["shopping", "--systems", ","], "no system given"),
+        (["shopping", "--gpu-cores", "99"], "99 GPU cores"),
+        (["shopping", "--seconds", "0"], "0.0 is not in the range x>0"),
+        (["shopping", "--trace", "x.json"], "--trace x.json: records one system, not 4"),
+        (["shopping", "--report", "x.pdf"], "the name must end in .html"),
+        (["shopping", "--report", "/dev/null/x.html"], "cannot write there"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(arguments, message):
+    done = CliRunner().invoke(main, ["bench", *arguments])
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""

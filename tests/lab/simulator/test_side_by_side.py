@@ -1,0 +1,58 @@
+"""Several systems simulated with the same chances."""
+
+from __future__ import annotations
+
+import pytest
+
+from heimdall.errors import ArgumentError, ConfigError
+from heimdall.lab.simulator.side_by_side import compare_simulated
+
+
+def test_systems_get_the_same_requests(tmp_path):
+    path = tmp_path / "page.html"
+    found = compare_simulated("split-1", None, "fcfs,response-ratio", seconds=20, report=path)
+    asked = [
+        {name: each["submitted"] for name, each in run["requests"].items()}
+        for run in found["systems"].values()
+    ]
+    assert asked[0] == asked[1]
+    assert found["systems"]["fcfs"] != found["systems"]["response-ratio"]
+    assert found["over_runs"]["fcfs"]["throughput_hz"]["n"] == 1
+    text = path.read_text(encoding="utf-8")
+    assert "Jitter" in text
+    assert "response-ratio" in text
+
+
+def test_an_app_is_compared_too_under_any_policy(tmp_path):
+    path = tmp_path / "page.html"
+    systems = "max-total,fcfs,multithread"
+    found = compare_simulated("shopping", None, systems, seconds=2, report=path)
+    assert [run["system"] for run in found["systems"].values()] == systems.split(",")
+    assert found["systems"]["fcfs"]["fps"]["mean"] == pytest.approx(30, abs=0.5)
+    assert "Frame rate" in path.read_text(encoding="utf-8")
+
+
+def test_every_seed_counts():
+    found = compare_simulated("split-1", None, "fcfs", seconds=5, seeds=2, seed=7, workers=1)
+    assert found["seeds"] == [7, 8]
+    assert [run["seed"] for run in found["runs"]["fcfs"]] == [7, 8]
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"systems": "fcfs,multithread"}, "multithread draws frames"),
+        ({"systems": "fcfs,fcfs"}, "listed twice"),
+        ({"systems": ""}, "no system given"),
+        ({"systems": "fcfs", "seeds": 0}, "seeds=0"),
+        ({"systems": "fcfs", "device": "lg-v50"}, "unknown device for requests"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_runs(asked, message):
+    with pytest.raises(ConfigError, match=message):
+        compare_simulated("split-1", **{"device": None, **asked})
+
+
+def test_a_report_is_a_page(tmp_path):
+    with pytest.raises(ArgumentError, match=r"must end in \.html"):
+        compare_simulated("split-1", None, "fcfs", report=tmp_path / "page.pdf")
