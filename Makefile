@@ -56,8 +56,8 @@ API := heimdall heimdall.models heimdall.render heimdall.tracking heimdall.coord
 	'!heimdall[.][a-z]+[.]' heimdall.errors \
 	heimdall.app.app heimdall.app.dnn heimdall.app.feed heimdall.app.options \
 	heimdall.models.results heimdall.models.base heimdall.capture.source heimdall.capture.kinds \
-	heimdall.runtime.run heimdall.runtime.session heimdall.runtime.telemetry.summary \
-	heimdall.runtime.loop heimdall.runtime.live heimdall.runtime.telemetry.trace \
+	heimdall.runtime.run heimdall.runtime.session.session heimdall.runtime.telemetry.summary \
+	heimdall.runtime.loop.frame_loop heimdall.runtime.loop.live heimdall.runtime.telemetry.trace \
 	heimdall.vocabulary.events heimdall.vocabulary.plans heimdall.coordinator.coordinator \
 	heimdall.schedulers.base heimdall.schedulers.greedy heimdall.engine.base heimdall.graph.graph \
 	heimdall.analyzer.profile heimdall.analyzer.partition heimdall.system.registry \

@@ -205,7 +205,7 @@ def main() -> None:
 def _measure(names: list[str], folder: Path) -> None:
     from heimdall.analyzer.profiler import measure_ops
     from heimdall.graph.graph import load_graph
-    from heimdall.runtime.processors import open_processors
+    from heimdall.runtime.execution.processors import open_processors
     from heimdall.system import softgpu
 
     with open_processors(None, softgpu.together(1)) as processors:

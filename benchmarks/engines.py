@@ -33,14 +33,14 @@ from benchmarks.roofline import copy_gbs, gemm_gflops
 from heimdall import inspection
 from heimdall.analyzer.partition import OpCosts, partition
 from heimdall.analyzer.profiler import measure_ops
-from heimdall.engine.network import Network
+from heimdall.engine.network import LoadedNetwork
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.graph.graph import Graph, load_graph
 from heimdall.graph.samples import sample_inputs
 from heimdall.inspection.checking import GAP_NS
 from heimdall.lab.bench.in_turns import Runs, drawn, timed, turn, wait_for_quiet
 from heimdall.models.catalog import CATALOG
-from heimdall.runtime.processors import open_processors
+from heimdall.runtime.execution.processors import open_processors
 from heimdall.system import softgpu
 from heimdall.system.priority import cores_awake
 
@@ -171,7 +171,7 @@ def _network(
 class _Ours(Runs):
     """Heimdall's engine on one network, whole and in the chunks of a 30 fps app at 720p."""
 
-    def __init__(self, network: Network, inputs: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, network: LoadedNetwork, inputs: Mapping[str, np.ndarray]) -> None:
         super().__init__(network, inputs)
         marks = tuple(op.fallback for op in network.ops)
         measured = measure_ops(network)

@@ -20,7 +20,7 @@ from heimdall import inspection
 from heimdall.analyzer.profiler import gpu_passes
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.models.catalog import CATALOG
-from heimdall.runtime.processors import open_processors
+from heimdall.runtime.execution.processors import open_processors
 from heimdall.system import softgpu
 from heimdall.system.priority import cores_awake
 

@@ -25,7 +25,7 @@ from heimdall.graph.costs import node_flops
 from heimdall.graph.cuts import critical, held
 from heimdall.graph.graph import Graph, load_graph
 from heimdall.graph.samples import sample_inputs
-from heimdall.runtime.processors import open_processors
+from heimdall.runtime.execution.processors import open_processors
 from heimdall.system import softgpu
 
 HEAVY = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})

@@ -28,8 +28,8 @@ from heimdall.lab.bench.scenario import load_scenario
 from heimdall.lab.bench.systems import parse_system
 from heimdall.lab.bench.uncoordinated import Uncoordinated
 from heimdall.lab.bench.workload import as_app
-from heimdall.runtime.deployment import Deployment
-from heimdall.runtime.processors import Processors
+from heimdall.runtime.execution.deployment import Deployment
+from heimdall.runtime.execution.processors import Processors
 from heimdall.runtime.run import open_run
 from heimdall.system.softgpu import list_threads
 from heimdall.system.switches import Stint, time_used, watched

@@ -25,13 +25,13 @@ import numpy as np
 
 from benchmarks.cores import add_options, worker
 from benchmarks.engines import graphs
-from heimdall.engine import Part
+from heimdall.engine import GroupMember
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.network import OpenCLNetwork
 from heimdall.graph.branches import independent_branches
 from heimdall.graph.samples import sample_inputs
 from heimdall.lab.bench.in_turns import drawn
-from heimdall.runtime.processors import open_processors
+from heimdall.runtime.execution.processors import open_processors
 from heimdall.system import softgpu
 from heimdall.system.priority import cores_awake
 
@@ -46,7 +46,7 @@ GROUPS = (
     "centerface",
 )
 SEQUENTIAL = "one after the other"
-Stages = list[list[Part]]
+Stages = list[list[GroupMember]]
 
 
 def main() -> None:
@@ -139,10 +139,10 @@ class Jobs:
         """All networks at once; of a single one its branches."""
         jobs = list(zip(self._networks, self._states, strict=True))
         if len(jobs) > 1:
-            return [[Part(*job, ((0, len(job[0].ops)),)) for job in jobs]]
+            return [[GroupMember(*job, ((0, len(job[0].ops)),)) for job in jobs]]
         ((network, state),) = jobs
         stages = independent_branches(network.needs)
-        return [[Part(network, state, group) for group in stage] for stage in stages]
+        return [[GroupMember(network, state, group) for group in stage] for stage in stages]
 
     def _timed(self, run: Callable[[], object]) -> float:
         for network, state, inputs in zip(self._networks, self._states, self._inputs, strict=True):

@@ -19,10 +19,16 @@ from heimdall.lab.bench.scenario import load_scenario
 from heimdall.lab.bench.systems import parse_system
 from heimdall.lab.simulator.serving import prepare_requests
 from heimdall.lab.simulator.together.actors import ACTORS, OnnxActor, OnnxStager, actor_path
+from heimdall.lab.simulator.together.concurrent_stages import (
+    Block,
+    Combined,
+    best_cut,
+    cut,
+    most_saving,
+)
 from heimdall.lab.simulator.together.device import load_together
 from heimdall.lab.simulator.together.networks import ARCHITECTURES, network
 from heimdall.lab.simulator.together.policies import block_of
-from heimdall.lab.simulator.together.stages import Block, Combined, best_cut, cut, most_saving
 
 SCENARIOS = ("top-mixed", "top-240", "top-inception-v3", "top-resnet-50", "top-squeezenet")
 SYSTEMS = ("top", "static-plan", "static-plan-free", "sequential")

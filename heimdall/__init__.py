@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     )
     from heimdall.render import Key, Pointer, Scene, Scroll
     from heimdall.runtime.run import run
-    from heimdall.runtime.session import Session
+    from heimdall.runtime.session.session import Session
     from heimdall.runtime.telemetry.summary import RunSummary
     from heimdall.schedulers import SCHEDULERS, Greedy, Scheduler
     from heimdall.tracking import (
@@ -101,7 +101,7 @@ _HOMES = {
     "TextLine TextRegion",
     "heimdall.render": "Key Pointer Scene Scroll",
     "heimdall.runtime.run": "run",
-    "heimdall.runtime.session": "Session",
+    "heimdall.runtime.session.session": "Session",
     "heimdall.runtime.telemetry.summary": "RunSummary",
     "heimdall.schedulers": "SCHEDULERS Greedy Scheduler",
     "heimdall.tracking": "Anchor Board Hit ImageTarget Marker Plane World WorldAnchor",

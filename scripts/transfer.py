@@ -20,7 +20,7 @@ from heimdall.graph import half
 from heimdall.graph.graph import Graph, graph_from_model, load_graph
 from heimdall.lab.exits import features, heads, making
 from heimdall.lab.exits.data import Dataset, open_dataset
-from heimdall.lab.exits.places import Place
+from heimdall.lab.exits.exit_points import ExitPoint
 from heimdall.lab.exits.written import CLASSES
 from heimdall.models.image_input import ImageInput
 from heimdall.system.paths import replace_file
@@ -78,7 +78,7 @@ def main() -> None:
     graph = beginning(load_graph(arguments.model), arguments.tensor, arguments.size)
     given = ImageInput(mean=arguments.mean, std=arguments.std, fit="stretch")
     recipe = making.Recipe(arguments.epochs, arguments.seed, 1, given)
-    place = Place(arguments.tensor, len(graph.nodes))
+    place = ExitPoint(arguments.tensor, len(graph.nodes))
     (head,) = making.train_heads(graph, dataset, [place], recipe, _tell)
     model = with_end(graph, head, dataset)
     found = features.accuracies(model, given, dataset.test, lambda done, total: None)

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from heimdall.cli.console import Progress
+from heimdall.cli.console import ProgressBars
 from heimdall.cli.parameters import parse_shape
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.tuning import family, write_family
@@ -29,7 +29,7 @@ from heimdall.errors import ConfigError, HeimdallError
 from heimdall.graph.graph import Graph
 from heimdall.inspection import load_networks
 from heimdall.models.catalog import CATALOG
-from heimdall.runtime.processors import open_processors
+from heimdall.runtime.execution.processors import open_processors
 from heimdall.system import softgpu
 from heimdall.system.cpu import cpu_name
 from heimdall.system.priority import cores_awake
@@ -49,7 +49,7 @@ def tune_family(
     if not name:
         raise ConfigError(f"{engine.describe()['device']} belongs to no family of devices")
     measured: set[str] = set()
-    with Progress() as progress:
+    with ProgressBars() as progress:
         for precision in precisions:
             for graph in graphs:
                 storing = engine.in_precision(Precision(precision))
@@ -67,7 +67,7 @@ def tune_family(
     return write_family(name, engine.tuning.chosen(sorted(measured)), origin)
 
 
-def _tune(engine: OpenCLEngine, graph: Graph, rounds: int, progress: Progress) -> set[str]:
+def _tune(engine: OpenCLEngine, graph: Graph, rounds: int, progress: ProgressBars) -> set[str]:
     def tell(done: int, total: int) -> None:
         progress(f"tuning {graph.name}", done, total)
 

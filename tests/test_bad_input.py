@@ -21,7 +21,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper
 
-import heimdall.runtime.live
+import heimdall.runtime.loop.live
 from heimdall.app.options import RunOptions
 from heimdall.cli import main
 from heimdall.engine.onnxruntime import OnnxRuntimeNetwork
@@ -335,7 +335,7 @@ class A(App):
 
 def test_a_gpu_that_fails_loses_its_dnns_to_the_cpu(tmp_path, monkeypatch):
     started: list[bool] = []
-    run, begin = OnnxRuntimeNetwork.run, heimdall.runtime.live.LiveRun.until_finished
+    run, begin = OnnxRuntimeNetwork.run, heimdall.runtime.loop.live.LiveRun.until_finished
 
     def fail(self, state, start, end):
         if started and threading.current_thread().name.startswith("gpu"):
@@ -347,7 +347,7 @@ def test_a_gpu_that_fails_loses_its_dnns_to_the_cpu(tmp_path, monkeypatch):
         return begin(self)
 
     monkeypatch.setattr(OnnxRuntimeNetwork, "run", fail)
-    monkeypatch.setattr(heimdall.runtime.live.LiveRun, "until_finished", note)
+    monkeypatch.setattr(heimdall.runtime.loop.live.LiveRun, "until_finished", note)
     path = app_file(tmp_path, "class A(App):\n    dnns = [DNN('seg', 'selfie', rate_hz=4)]")
     summary = summary_of(path, frames=40)
     assert summary["frames"] >= 40
@@ -372,7 +372,7 @@ def test_odd_pictures_and_sizes_are_drawn(tmp_path, shape, size):
 
 
 def test_a_slow_rate_does_not_warm_up_for_twenty_frames(tmp_path, monkeypatch):
-    monkeypatch.setattr(heimdall.runtime.live, "WARM_UP_LIMIT_S", 0.1)
+    monkeypatch.setattr(heimdall.runtime.loop.live, "WARM_UP_LIMIT_S", 0.1)
     body = """
 class A(App):
     drawn = 0

@@ -44,4 +44,4 @@ def test_an_app_runs_without_the_laboratory_and_what_only_that_needs():
     )
     assert not [name for name in found if name.startswith("heimdall.lab")]
     assert found.isdisjoint({"matplotlib", "torch", "pytest"})
-    assert "heimdall.runtime.loop" in found  # it did run
+    assert "heimdall.runtime.loop.frame_loop" in found  # it did run

@@ -7,9 +7,9 @@ import time
 import numpy as np
 import pytest
 
-import heimdall.runtime.base
-import heimdall.runtime.setup
-import heimdall.runtime.station
+import heimdall.runtime.loop.base
+import heimdall.runtime.opening.setup
+import heimdall.runtime.session.shared_gpu
 from heimdall.app.options import RunOptions
 from heimdall.capture import Source
 from heimdall.errors import DeviceError
@@ -51,14 +51,14 @@ def test_an_hour_of_sleep_leaves_no_mark_on_the_figures(app, monkeypatch):
         def __init__(self) -> None:
             super().__init__(clock)
 
-    warm = heimdall.runtime.base.Reporter.warm
+    warm = heimdall.runtime.loop.base.Reporter.warm
 
     def fall_asleep(self, now_ns):
         warm(self, now_ns)
         asleep.append(time.perf_counter_ns() + 500_000_000)
 
-    monkeypatch.setattr(heimdall.runtime.station, "AwakeClock", Sleepy)
-    monkeypatch.setattr(heimdall.runtime.base.Reporter, "warm", fall_asleep)
+    monkeypatch.setattr(heimdall.runtime.session.shared_gpu, "AwakeClock", Sleepy)
+    monkeypatch.setattr(heimdall.runtime.loop.base.Reporter, "warm", fall_asleep)
     summary = run_app(app, options(seconds=1.5))
     assert time.perf_counter_ns() - began_ns > 1_500_000_000
     assert summary["errors"] == []
@@ -104,7 +104,7 @@ def test_a_camera_may_go_and_come_back(app, monkeypatch, tmp_path, gone):
     monkeypatch.setattr("heimdall.capture.source.RETRY_S", (0.05,))
     monkeypatch.setattr(Unplugged, "opened", 0)
     source = Source(lambda: Unplugged(gone), "camera 0")
-    monkeypatch.setattr(heimdall.runtime.setup, "open_source", lambda *args, **more: source)
+    monkeypatch.setattr(heimdall.runtime.opening.setup, "open_source", lambda *args, **more: source)
     picture = tmp_path / "last.png"
     summary = run_app(app, options(frames=60, screenshot=picture, overlay="off"))
     assert summary["frames"] == 60

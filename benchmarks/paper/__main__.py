@@ -62,7 +62,7 @@ def main() -> None:
         check_writable("results", options.results / "simulated.jsonl", (".jsonl",))
         paper = read_values()
         wanted = Wanted(()) if options.page_only else chosen(options.only, options.live, paper)
-        with console.Progress() as progress:
+        with console.ProgressBars() as progress:
             _Renewal(options, paper, progress).make(wanted)
     except ConfigError as error:
         parser.error(console.words(error))

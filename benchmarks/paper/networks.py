@@ -23,7 +23,7 @@ from heimdall.analyzer.partition import OpCosts, partition
 from heimdall.app import create
 from heimdall.app.options import RunOptions
 from heimdall.capture import open_source
-from heimdall.engine.network import Network, State
+from heimdall.engine.network import LoadedNetwork, State
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.graph.costs import node_flops
 from heimdall.graph.graph import Graph
@@ -33,8 +33,8 @@ from heimdall.lab.bench.loads import fit
 from heimdall.lab.bench.scenario import load_scenario
 from heimdall.lab.bench.workload import as_app
 from heimdall.lab.simulator.device import Device
-from heimdall.runtime.deployment import Deployment
-from heimdall.runtime.setup import start
+from heimdall.runtime.execution.deployment import Deployment
+from heimdall.runtime.opening.setup import start
 from heimdall.system import paths
 from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import GPU
@@ -172,7 +172,7 @@ def _network(deployment: Deployment) -> dict[str, Any]:
     return {**_of_plan(stages), "gflop": flops / 1e9, "longer": longer}
 
 
-def _best_ms(network: Network, state: State, cuts: Sequence[Ranges]) -> list[float]:
+def _best_ms(network: LoadedNetwork, state: State, cuts: Sequence[Ranges]) -> list[float]:
     """The least time of each way to cut it. They take turns: a disturbance hits all alike."""
     inputs = sample_inputs(network.graph, 0)
     times: list[list[float]] = [[] for _ in cuts]

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from heimdall.engine.base import Engine
-from heimdall.engine.network import Network, State
+from heimdall.engine.network import LoadedNetwork, State
 from heimdall.graph.graph import Graph
 from heimdall.graph.samples import sample_inputs
 from heimdall.system import findings, paths
@@ -81,7 +81,7 @@ def compare(gpu: Engine, graph: Graph, force_fallback: Collection[str] = ()) -> 
     return Comparison(max(_error(found[name], wanted[name]) for name in wanted), half / full)
 
 
-def _infer_ns(network: Network, state: State, inputs: Mapping[str, np.ndarray]) -> int:
+def _infer_ns(network: LoadedNetwork, state: State, inputs: Mapping[str, np.ndarray]) -> int:
     began = time.perf_counter_ns()
     network.infer(state, inputs)
     return time.perf_counter_ns() - began

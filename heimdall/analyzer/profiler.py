@@ -16,7 +16,7 @@ from itertools import accumulate, compress, pairwise
 import numpy as np
 
 from heimdall.analyzer.partition import OpCosts, partition
-from heimdall.engine.network import Network, State
+from heimdall.engine.network import LoadedNetwork, State
 from heimdall.graph.samples import sample_inputs
 
 BATCHES = 3
@@ -65,7 +65,7 @@ def no_progress(what: str, done: int, total: int) -> None:
 
 
 def measure_ops(
-    network: Network, progress: Progress = no_progress, conditions: Conditions = QUIET
+    network: LoadedNetwork, progress: Progress = no_progress, conditions: Conditions = QUIET
 ) -> Measurement:
     """Profile every op of a loaded network.
 
@@ -101,7 +101,7 @@ def measure_ops(
 
 
 def measure_whole(
-    network: Network, progress: Progress = no_progress, conditions: Conditions = QUIET
+    network: LoadedNetwork, progress: Progress = no_progress, conditions: Conditions = QUIET
 ) -> int:
     """The latency of a whole network in one call, in ns."""
     everything = [(0, len(network.ops))]
@@ -111,7 +111,7 @@ def measure_whole(
     return round(sum(runner.measure([everything])[0].range_ns))
 
 
-def gpu_passes(network: Network) -> Callable[[], int]:
+def gpu_passes(network: LoadedNetwork) -> Callable[[], int]:
     """Runs a whole network once, in as few chunks as its fallback ops allow, at each call, which
     returns the GPU time it took in ns. Warmed up."""
     segments = _segments(network)
@@ -167,7 +167,7 @@ class _Runner:
 
     def __init__(
         self,
-        network: Network,
+        network: LoadedNetwork,
         state: State,
         inputs: Mapping[str, np.ndarray],
         progress: Progress,
@@ -230,14 +230,14 @@ class _Runner:
         return times if times is not None and len(times) == len(self._network.ops) else None
 
 
-def _segments(network: Network) -> list[Range]:
+def _segments(network: LoadedNetwork) -> list[Range]:
     """As few ranges as fallback ops allow."""
     marks = tuple(op.fallback for op in network.ops)
     chunks = partition(OpCosts((0,) * len(marks), marks), 1, "whole")
     return [(chunk.start, chunk.end) for chunk in chunks]
 
 
-def _pieces(network: Network, segments: Sequence[Range]) -> list[Range]:
+def _pieces(network: LoadedNetwork, segments: Sequence[Range]) -> list[Range]:
     """The GPU's segments in runs of a few ops each; the longest is cut at least once."""
     on_gpu = [end - start for start, end in segments if not network.ops[start].fallback]
     size = -(-len(network.ops) // PIECES)
@@ -269,7 +269,7 @@ def fit(op_ns: Sequence[float], ranges: Sequence[Range], targets: Sequence[float
 
 
 def _without(
-    cost_ns: int, network: Network, ranges: Sequence[Range], times: Sequence[float]
+    cost_ns: int, network: LoadedNetwork, ranges: Sequence[Range], times: Sequence[float]
 ) -> list[float]:
     """Latencies of ranges less the cost of a chunk, which fallback ops do not have."""
     return [
@@ -278,7 +278,7 @@ def _without(
     ]
 
 
-def _measure_read(network: Network, state: State) -> int:
+def _measure_read(network: LoadedNetwork, state: State) -> int:
     times = []
     for _ in range(BATCHES):
         began_ns = time.perf_counter_ns()

@@ -22,7 +22,7 @@ from heimdall.analyzer.profiler import (
     no_progress,
 )
 from heimdall.engine.base import Engine
-from heimdall.engine.network import Network
+from heimdall.engine.network import LoadedNetwork
 from heimdall.graph.graph import Graph
 from heimdall.system import paths
 
@@ -34,7 +34,7 @@ def load_or_measure(
     gpu: Engine,
     cpu: Engine,
     *,
-    network: Network | None = None,
+    network: LoadedNetwork | None = None,
     mode: str | None = None,
     force_fallback: Collection[str] = (),
     remeasure: bool = False,

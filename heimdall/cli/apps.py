@@ -146,7 +146,7 @@ def run(
         inputs=not no_inputs,
         **rest,
     )
-    with console.uncollected(), console.work(as_json), console.Progress() as progress:
+    with console.uncollected(), console.work(as_json), console.ProgressBars() as progress:
         from heimdall.runtime.run import run_app
 
         summary = run_app(app, chosen, progress, tune_afterwards=True)
@@ -184,7 +184,7 @@ def new(name: str, folder: Path, as_json: bool) -> None:
 def devices(as_json: bool) -> None:
     """Show GPU, software GPU, OpenGL, onnxruntime and cameras."""
     with console.work(as_json):
-        from heimdall.runtime.devices import list_devices
+        from heimdall.runtime.opening.devices import list_devices
 
         report = list_devices()
     show(as_json, report, "heimdall.cli.tables:device_report")

@@ -156,7 +156,7 @@ def set_up_logging(debug: bool) -> None:
     root.setLevel(logging.WARNING)
     logging.getLogger("heimdall").setLevel(logging.DEBUG if debug else logging.WARNING)
     # Their one note is the address, which the user is waiting for, and what goes on after a run.
-    for noted in ("heimdall.render.preview", "heimdall.runtime.tuning", "heimdall.serve"):
+    for noted in ("heimdall.render.preview", "heimdall.runtime.opening.tuning", "heimdall.serve"):
         logging.getLogger(noted).setLevel(logging.DEBUG if debug else logging.INFO)
     if debug:
         root.setLevel(logging.DEBUG)
@@ -235,7 +235,7 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-class Progress:
+class ProgressBars:
     """Progress of long work on standard error: ``progress(what, done, total)``.
 
     A bar for each ``what`` on a terminal; elsewhere a line when one begins and when it ends.
@@ -246,7 +246,7 @@ class Progress:
         self._tasks: dict[str, TaskID] = {}
         self._lines: dict[str, tuple[float, bool]] = {}
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBars:
         if sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import Progress as Bars

@@ -26,7 +26,7 @@ from heimdall.system.extras import need
 if TYPE_CHECKING:
     from heimdall.analyzer.profile import NetworkProfile
     from heimdall.graph.graph import Graph
-    from heimdall.runtime.processors import Processors
+    from heimdall.runtime.execution.processors import Processors
 
 
 @click.command(cls=console.Command)
@@ -96,7 +96,7 @@ def _opened(
 ) -> Iterator[tuple[list[Graph], Processors]]:
     """The model's networks, and the processors that they would run on."""
     from heimdall import inspection
-    from heimdall.runtime.processors import open_processors
+    from heimdall.runtime.execution.processors import open_processors
     from heimdall.system import softgpu
 
     graphs = inspection.load_networks(model, shapes)
@@ -117,7 +117,7 @@ def _profiles(
     are tuned first, and what came of it is added to it."""
     from heimdall import inspection
 
-    with console.Progress() as progress, _opened(model, **where) as (graphs, there):
+    with console.ProgressBars() as progress, _opened(model, **where) as (graphs, there):
         if tuned is not None:
             tuned += inspection.tune(graphs, there, progress, precision)
         return inspection.profile_model(
@@ -246,7 +246,7 @@ def check(
     """
     if not model and not every:
         raise click.UsageError("Missing argument 'MODEL...', or --all.")
-    with console.work(as_json), console.Progress() as progress:
+    with console.work(as_json), console.ProgressBars() as progress:
         from heimdall import inspection
 
         results = inspection.check([*model], every, device, cores, progress, precision)

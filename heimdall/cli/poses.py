@@ -94,16 +94,16 @@ def calibrate(
         from heimdall.tracking.pose.clips import calibrate as calibrated
         from heimdall.tracking.pose.paper import KINDS, print_board
 
-        board = ChessBoard(*squares, dictionary)
+        router = ChessBoard(*squares, dictionary)
         if print_to is not None:
             check_writable("board", print_to, KINDS)
-            print_board(board, print_to)
+            print_board(router, print_to)
             found = {"schema": 1, "board": str(print_to), "squares": list(squares)}
         else:
             check_writable("save", save, (".toml",))
             found = calibrated(
                 str(parse_source(source)),
-                board,
+                router,
                 save=save,
                 most=frames,
                 tell=lambda said: click.echo(said, err=True),

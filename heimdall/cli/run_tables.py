@@ -18,7 +18,7 @@ from heimdall.runtime.telemetry.statistics import over_runs
 Figures = Mapping[str, Any]
 Cell = Callable[[Figures], str]
 Columns = Sequence[tuple[str, Cell]]
-Parts = list[Table | str]
+Output = list[Table | str]
 
 
 def mean_of(*path: str, digits: int = 1, scale: float = 1) -> Cell:
@@ -83,11 +83,11 @@ _MODEL: Columns = (
 )
 
 
-def run_summary(run: Figures) -> Parts:
+def run_summary(run: Figures) -> Output:
     """What one run did: frames and a line a DNN, requests and a line a model, then errors."""
     over = over_runs([run])
     said = _frames_of_one(run) if "fps" in run else simulated(run, run)
-    parts: Parts = [facts([*said, *answers(over)]), *networks(over, _DNN_OF_ONE)]
+    parts: Output = [facts([*said, *answers(over)]), *networks(over, _DNN_OF_ONE)]
     if run.get("windows"):
         parts += ["", _over_time(run["windows"])]
     errors = [f"error: {error}" for error in run.get("errors", ())]
@@ -172,9 +172,9 @@ def _rounds(loop: Figures) -> str:
     return f"{ROUNDS(loop)} a second, {MEAN(loop)} ms each ({P99(loop)} p99)"
 
 
-def networks(over: Figures, of_dnn: Columns) -> Parts:
+def networks(over: Figures, of_dnn: Columns) -> Output:
     """A line a DNN; a line a model that is asked for, and one for all of these."""
-    parts: Parts = []
+    parts: Output = []
     if dnns := over.get("dnns"):
         rows = [[name, *(cell(dnn) for _, cell in of_dnn)] for name, dnn in dnns.items()]
         parts += ["", table(None, ["DNN", *(name for name, _ in of_dnn)], rows)]

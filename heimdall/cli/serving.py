@@ -87,14 +87,14 @@ def serve(app: str | None, as_json: bool, **given: Any) -> None:
 
     Only programs of this machine can connect; --host 0.0.0.0 lets others.
     """
-    with console.uncollected(), console.work(as_json), console.Progress() as progress:
+    with console.uncollected(), console.work(as_json), console.ProgressBars() as progress:
         found = _host(app, progress, **given)
     show(as_json, found, "heimdall.cli.tables:serve_report")
 
 
-def _host(app: str | None, progress: console.Progress, **given: Any) -> dict[str, Any]:
+def _host(app: str | None, progress: console.ProgressBars, **given: Any) -> dict[str, Any]:
     try:
-        from heimdall.serve.hosting import Place, host, parse_offers, tls_of
+        from heimdall.serve.hosting import HostOptions, host, parse_offers, tls_of
         from heimdall.serve.limits import Limits
     except ImportError as error:
         from heimdall.errors import DeviceError
@@ -111,7 +111,7 @@ def _host(app: str | None, progress: console.Progress, **given: Any) -> dict[str
     asked["request_bytes"] = None if megabytes is None else int(megabytes * 1e6)
     limits = Limits(**{name: value for name, value in asked.items() if value is not None})
     http_port, grpc_port = take("http_port"), take("grpc_port")
-    place = Place(
+    place = HostOptions(
         take("host"),
         None if take("no_http") else http_port,
         None if take("no_grpc") else grpc_port,

@@ -354,7 +354,7 @@ class Dispatcher:
         if variant:
             if variant not in job.variants:
                 raise self._wrong(chosen, f"as {variant!r}, which it cannot become")
-            start = costs.ways[variant].next_op[job.passed_op]
+            start = costs.variants[variant].next_op[job.passed_op]
         if not start < end <= costs.ops:
             raise self._wrong(chosen, f"up to op {end}: it is at op {start} of {costs.ops}")
         if processor == GPU and costs.fallback[start]:  # of the variant's head: the pool runs it

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from heimdall.errors import ConfigError, unknown
 from heimdall.schedulers.expected import StageCosts
-from heimdall.schedulers.ways import why_wrong
+from heimdall.schedulers.variants import why_wrong
 from heimdall.vocabulary.enums import Priority
 from heimdall.vocabulary.events import DnnAdjusted
 from heimdall.vocabulary.plans import DnnPlan, StagePlan

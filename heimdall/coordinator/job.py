@@ -120,7 +120,7 @@ class Job:
         """Before the first op of its current network, which may end as any of its variants."""
         self.next_op = self.passed_op = 0
         self.variant = self.stage_costs.whole
-        self.variants = tuple(self.stage_costs.ways)
+        self.variants = tuple(self.stage_costs.variants)
 
     def begin_stage(self, stage: int, now_ns: int) -> None:
         """Before preprocessing of a stage."""
@@ -133,13 +133,13 @@ class Job:
         costs, passed_op = self.stage_costs, self.passed_op
         self.passed_op = end_op
         if self.variants:
-            ways, start = costs.ways, self.next_op
+            variants, start = costs.variants, self.next_op
             self.variants = tuple(
-                name for name in self.variants if ways[name].next_op[passed_op] == start
+                name for name in self.variants if variants[name].next_op[passed_op] == start
             )
             if end_op > costs.run_end[start]:  # a processor that never cuts runs the heads, too
                 self.variant = costs.whole
-            end_op = ways[self.variant].next_op[end_op]
+            end_op = variants[self.variant].next_op[end_op]
             if end_op == costs.ops:
                 self.exit = self.variant
         self.next_op = end_op
@@ -148,7 +148,7 @@ class Job:
     def vary(self, variant: str) -> None:
         """Go on as another of its ``variants``."""
         self.variant = variant
-        self.next_op = self.stage_costs.ways[variant].next_op[self.passed_op]
+        self.next_op = self.stage_costs.variants[variant].next_op[self.passed_op]
         self.show()
 
     def left(self) -> tuple[int, int, int]:

@@ -175,7 +175,7 @@ class Ranges(Timing):
     ) -> tuple[int, int | None]:
         """Not over the head of an exit, where the processor cuts networks."""
         ranges = costs.on(processor)
-        if costs.ways and (ranges is None or ranges.cuts):
+        if costs.variants and (ranges is None or ranges.cuts):
             end = min(end, costs.run_end[start])
         expected_ns = None if ranges is None else ranges.ns(start, end)
         if expected_ns is None or processor != self.renderer or self._free:

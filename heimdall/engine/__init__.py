@@ -11,8 +11,8 @@ import inspect
 from typing import Any
 
 from heimdall.engine.base import Engine
-from heimdall.engine.network import Memory, Network, Op, State
-from heimdall.engine.together import Part
+from heimdall.engine.network import LoadedNetwork, Memory, Op, State
+from heimdall.engine.together import GroupMember
 from heimdall.system.registry import Registry
 
 
@@ -45,4 +45,13 @@ def open_engine(name: str, **options: Any) -> Engine:
     return kind(**options)
 
 
-__all__ = ["ENGINES", "Engine", "Memory", "Network", "Op", "Part", "State", "open_engine"]
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "GroupMember",
+    "LoadedNetwork",
+    "Memory",
+    "Op",
+    "State",
+    "open_engine",
+]

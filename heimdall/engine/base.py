@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from heimdall.engine.network import Network
-from heimdall.engine.together import Part, whole_jobs
+from heimdall.engine.network import LoadedNetwork
+from heimdall.engine.together import GroupMember, whole_jobs
 from heimdall.errors import DeviceError
 from heimdall.graph.graph import Graph
 from heimdall.vocabulary.enums import Precision
@@ -60,27 +60,28 @@ class Engine(ABC):
         *,
         force_fallback: Collection[str] = (),
         on_progress: LoadProgress | None = None,
-    ) -> Network:
+    ) -> LoadedNetwork:
         """Compile and place a graph. ``force_fallback`` names ONNX op types or node names
         that must run as fallback ops (phones' GPU engines lack many: paper, Table 2).
         ``on_progress(done, total)`` is told while that takes long."""
 
-    def run_together(self, stages: Sequence[Sequence[Part]]) -> int:
+    def run_together(self, stages: Sequence[Sequence[GroupMember]]) -> int:
         """Run stages one after the other, the parts of a stage at the same time where there are
         lanes for them (TOP, section IV), and wait; return the elapsed ns.
 
-        Parts of one stage are of several jobs, or independent branches of one (``Network.needs``).
-        What all parts have of a job is one range of its ops, from where it has got to. Results are
-        those of that range run by itself.
+        Members of one stage are of several jobs, or independent branches of one
+        (``LoadedNetwork.needs``). What all of them have of a job is one range of its ops, from
+        where it has got to. Results are those of that range run by itself.
 
         Raises ValueError, before anything has run, for parts of a stage that need each other,
         ranges out of order, fallback ops, and networks of other engines; DeviceError where the
-        device fails: what all jobs in it had computed is lost then, as before ``Network.write``.
+        device fails: what all jobs in it had computed is lost then, as before
+        ``LoadedNetwork.write``.
         """
         jobs = whole_jobs(self.runs, stages)
         return sum(job.network.run(job.state, *job.ranges[0]) for job in jobs)
 
-    def runs(self, network: Network) -> bool:
+    def runs(self, network: LoadedNetwork) -> bool:
         """Whether ``run_together`` takes a network: one that this engine has loaded."""
         return True
 
@@ -90,19 +91,21 @@ class Engine(ABC):
         tensors share no memory there. Networks as others, where that makes no difference."""
         return self
 
-    def load_segments(self, graph: Graph, cuts: Sequence[Collection[str]]) -> Network:
+    def load_segments(self, graph: Graph, cuts: Sequence[Collection[str]]) -> LoadedNetwork:
         """The same as ``len(cuts) + 1`` ops, each from one set of tensors to the next, so that it
         hands over between any two; for engines that declare ``cuts_where_asked``."""
         raise DeviceError(f"engine {self.name} cannot cut {graph.name} where it is asked to")
 
-    def load_built(self, graph: Graph, *, force_fallback: Collection[str] = ()) -> Network | None:
+    def load_built(
+        self, graph: Graph, *, force_fallback: Collection[str] = ()
+    ) -> LoadedNetwork | None:
         """The same where no compiler need run for it; None where one must, or it is not known
         what the device can do."""
         return self.load(graph, force_fallback=force_fallback)
 
     def load_beside(
         self, graph: Graph, pause: Callable[[], object], *, force_fallback: Collection[str] = ()
-    ) -> Network:
+    ) -> LoadedNetwork:
         """The same for a graph that another process has compiled, while somebody else uses the
         processor: ops are tried singly, each once ``pause`` has returned."""
         return self.load(graph, force_fallback=force_fallback)

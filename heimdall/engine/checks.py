@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from heimdall.engine.exits import Progress, computed, may_skip
+from heimdall.engine.exits import OpCursor, computed, may_skip
 from heimdall.engine.network import Op
 from heimdall.errors import ModelError
 from heimdall.graph.graph import Graph, Node, Tensor
@@ -67,7 +67,7 @@ def check_range(
 
 
 def check_read(
-    graph: Graph, ops: Sequence[Op], exits: Sequence[Exit], progress: Progress
+    graph: Graph, ops: Sequence[Op], exits: Sequence[Exit], progress: OpCursor
 ) -> list[str]:
     """The outputs that a job has computed, by name. Raises ValueError where it has not reached
     the end, nor that of an exit."""

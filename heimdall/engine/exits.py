@@ -12,7 +12,7 @@ from heimdall.graph.exits import DeclaredExit, Edges, arrange
 from heimdall.vocabulary.plans import Exit
 
 
-class Progress:
+class OpCursor:
     """Which ops of a job have run, and which op is next."""
 
     def __init__(self, position: int = -1) -> None:
@@ -63,7 +63,7 @@ def is_done(exits: Sequence[Exit], ops: int, end: int) -> bool:
 
 
 def computed(
-    declared: Sequence[DeclaredExit], exits: Sequence[Exit], progress: Progress
+    declared: Sequence[DeclaredExit], exits: Sequence[Exit], progress: OpCursor
 ) -> list[str]:
     """The outputs whose ops have all run, in the order of the exits."""
     pairs = zip(declared, exits, strict=True)

@@ -14,7 +14,7 @@ from itertools import groupby
 
 import numpy as np
 
-from heimdall.engine.exits import Progress
+from heimdall.engine.exits import OpCursor
 from heimdall.graph.cuts import Held, held
 from heimdall.graph.graph import Graph, Tensor
 from heimdall.vocabulary.plans import Exit
@@ -47,18 +47,18 @@ class Memory:
 
 
 class State:  # engines keep what they need
-    """The activations of one job in flight. They survive between calls of ``Network.run``."""
+    """The activations of one job in flight. They survive between calls of ``LoadedNetwork.run``."""
 
     def __init__(self) -> None:
-        self.progress = Progress()
+        self.progress = OpCursor()
 
     @property
     def position(self) -> int:
-        """The op that is next; -1 before the first ``Network.write``."""
+        """The op that is next; -1 before the first ``LoadedNetwork.write``."""
         return self.progress.position
 
 
-class Network(ABC):
+class LoadedNetwork(ABC):
     """A graph loaded on an engine. Thread-safe as long as each State is used by one thread."""
 
     graph: Graph

@@ -21,8 +21,8 @@ from heimdall.engine.checks import (
     is_forced,
 )
 from heimdall.engine.exits import exits_of
-from heimdall.engine.network import Network, Op, State
-from heimdall.engine.together import Part, deal, whole_jobs
+from heimdall.engine.network import LoadedNetwork, Op, State
+from heimdall.engine.together import GroupMember, deal, whole_jobs
 from heimdall.graph.branches import node_needs
 from heimdall.graph.costs import node_bytes, node_flops
 from heimdall.graph.cuts import alive
@@ -82,7 +82,7 @@ class NullEngine(Engine):
         )
         return NullNetwork(self, graph, ops)
 
-    def run_together(self, stages: Sequence[Sequence[Part]]) -> int:
+    def run_together(self, stages: Sequence[Sequence[GroupMember]]) -> int:
         jobs = whole_jobs(self.runs, stages)
         elapsed_ns = self.chunk_cost_ns
         for stage in stages:
@@ -95,7 +95,7 @@ class NullEngine(Engine):
             time.sleep(elapsed_ns / 1e9)
         return elapsed_ns
 
-    def runs(self, network: Network) -> bool:
+    def runs(self, network: LoadedNetwork) -> bool:
         return isinstance(network, NullNetwork) and network.engine is self
 
     def describe(self) -> Mapping[str, str]:
@@ -106,7 +106,7 @@ class NullState(State):
     """How far one job is; before ``write`` no op may run."""
 
 
-class NullNetwork(Network):
+class NullNetwork(LoadedNetwork):
     """The ops are the graph's nodes."""
 
     def __init__(self, engine: NullEngine, graph: Graph, ops: tuple[Op, ...]) -> None:

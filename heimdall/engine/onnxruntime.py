@@ -23,7 +23,7 @@ from heimdall.engine.checks import (
     is_forced,
 )
 from heimdall.engine.exits import exits_of
-from heimdall.engine.network import Network, Op, State
+from heimdall.engine.network import LoadedNetwork, Op, State
 from heimdall.engine.segments import SegmentedNetwork
 from heimdall.engine.submodels import PROVIDERS, Splitter, in_order, session_options
 from heimdall.errors import ConfigError, ModelError
@@ -97,7 +97,7 @@ class OnnxRuntimeEngine(Engine):
     def load_segments(self, graph: Graph, cuts: Sequence[Collection[str]]) -> SegmentedNetwork:
         return SegmentedNetwork(graph, cuts, self.threads)
 
-    def runs(self, network: Network) -> bool:
+    def runs(self, network: LoadedNetwork) -> bool:
         return isinstance(network, (OnnxRuntimeNetwork, SegmentedNetwork))
 
     def describe(self) -> Mapping[str, str]:
@@ -117,7 +117,7 @@ class OnnxRuntimeState(State):
         self.values: dict[str, ort.OrtValue] = {}
 
 
-class OnnxRuntimeNetwork(Network):
+class OnnxRuntimeNetwork(LoadedNetwork):
     """One session for the whole network; further ones, made when first asked for, a range.
 
     ``sizes``: how many nodes of ``model`` each op stands for (default: one). ``memory``: where

@@ -15,7 +15,7 @@ import onnxruntime as ort
 
 from heimdall.engine.base import Engine, LoadProgress
 from heimdall.engine.checks import check_forced, is_forced
-from heimdall.engine.network import Network, Op
+from heimdall.engine.network import LoadedNetwork, Op
 from heimdall.engine.onnxruntime import OnnxRuntimeNetwork
 from heimdall.engine.submodels import PROVIDERS as CPU_ONLY
 from heimdall.engine.submodels import session_options
@@ -184,7 +184,7 @@ class ProviderEngine(Engine):
         except Exception as error:  # onnxruntime raises a dozen types of its own
             raise ModelError(f"{self._provider.title} cannot load {graph.name}: {error}") from error
 
-    def runs(self, network: Network) -> bool:
+    def runs(self, network: LoadedNetwork) -> bool:
         return isinstance(network, OnnxRuntimeNetwork)
 
     def describe(self) -> Mapping[str, str]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from heimdall.engine.base import Engine, LoadProgress
 from heimdall.engine.checks import check_forced, check_inputs, check_range
-from heimdall.engine.network import Network, Op, State
+from heimdall.engine.network import LoadedNetwork, Op, State
 from heimdall.errors import ArgumentError, ConfigError, DeviceError, ModelError
 from heimdall.graph.costs import node_flops
 from heimdall.graph.graph import Graph, Tensor
@@ -162,7 +162,7 @@ class RemoteEngine(Engine):
             return ModelError(f"{self.address} has no model {model!r}: {words}")
         return ModelError(f"{self.address} refuses {model!r}: {words} ({code})")
 
-    def runs(self, network: Network) -> bool:
+    def runs(self, network: LoadedNetwork) -> bool:
         return isinstance(network, RemoteNetwork)
 
     def describe(self) -> Mapping[str, str]:
@@ -181,7 +181,7 @@ class RemoteState(State):
         self.outputs: dict[str, np.ndarray] = {}
 
 
-class RemoteNetwork(Network):
+class RemoteNetwork(LoadedNetwork):
     """One op: an inference over there."""
 
     def __init__(self, engine: RemoteEngine, graph: Graph, name: str) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from heimdall.engine.checks import check_inputs, check_range
 from heimdall.engine.fallback import FallbackOps
-from heimdall.engine.network import Network, Op, State
+from heimdall.engine.network import LoadedNetwork, Op, State
 from heimdall.graph.costs import node_bytes, node_flops
 from heimdall.graph.cuts import between
 from heimdall.graph.graph import Graph
@@ -31,7 +31,7 @@ class SegmentState(State):
         self.values: Mapping[str, np.ndarray] = {}
 
 
-class SegmentedNetwork(Network):
+class SegmentedNetwork(LoadedNetwork):
     """``cuts[i]``: the tensors that are alive before segment i + 1. Without cuts: one segment."""
 
     def __init__(

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from heimdall.engine.checks import check_range
-from heimdall.engine.network import Network, State
+from heimdall.engine.network import LoadedNetwork, State
 
 
 @dataclass(frozen=True)
-class Part:
+class GroupMember:
     """Ops of one job that run beside those of other parts: half-open ``ranges``, in order."""
 
-    network: Network
+    network: LoadedNetwork
     state: State
     ranges: tuple[tuple[int, int], ...]
 
@@ -33,12 +33,14 @@ class Part:
         return bool(self.ranges)
 
 
-def whole_jobs(runs: Callable[[Network], bool], stages: Sequence[Sequence[Part]]) -> list[Part]:
+def whole_jobs(
+    runs: Callable[[LoadedNetwork], bool], stages: Sequence[Sequence[GroupMember]]
+) -> list[GroupMember]:
     """What all parts have of each job, as one range; ``runs``: the engine's own.
 
     Raises ValueError as ``Engine.run_together`` does.
     """
-    jobs: dict[int, list[tuple[int, Part]]] = {}
+    jobs: dict[int, list[tuple[int, GroupMember]]] = {}
     for number, stage in enumerate(stages):
         for part in stage:
             if not runs(part.network):
@@ -47,10 +49,10 @@ def whole_jobs(runs: Callable[[Network], bool], stages: Sequence[Sequence[Part]]
     return [_whole(found) for found in jobs.values()]
 
 
-def _whole(found: Sequence[tuple[int, Part]]) -> Part:
+def _whole(found: Sequence[tuple[int, GroupMember]]) -> GroupMember:
     network, state = found[0][1].network, found[0][1].state
     name = network.graph.name
-    places: dict[int, tuple[int, Part]] = {}  # the stage of each op, and its part
+    places: dict[int, tuple[int, GroupMember]] = {}  # the stage of each op, and its part
     for stage, part in found:
         if part.network is not network:
             raise ValueError(f"one state for {name} and {part.network.graph.name}")
@@ -65,7 +67,7 @@ def _whole(found: Sequence[tuple[int, Part]]) -> Part:
         missing = next(op for op in range(start, end) if op not in places)
         raise ValueError(f"op {missing} of {name} is missing: others after it would run")
     check_range(network.ops, state.position, start, end, exits=network.exits)
-    whole = Part(network, state, ((start, end),))
+    whole = GroupMember(network, state, ((start, end),))
     if len(found) == 1:
         return whole
     needs = network.needs

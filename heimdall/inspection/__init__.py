@@ -16,7 +16,7 @@ from heimdall.engine.checks import check_forced_names
 from heimdall.errors import ConfigError, unknown
 from heimdall.graph.graph import Graph, load_graph
 from heimdall.models.catalog import CATALOG
-from heimdall.runtime.processors import Processors, open_processors
+from heimdall.runtime.execution.processors import Processors, open_processors
 from heimdall.system import softgpu
 from heimdall.vocabulary.enums import Precision
 

@@ -15,7 +15,7 @@ from heimdall.analyzer.partition import OpCosts, partition
 from heimdall.analyzer.precision import engine_for
 from heimdall.analyzer.profiler import measure_ops
 from heimdall.engine.base import Engine
-from heimdall.engine.network import Network, State
+from heimdall.engine.network import LoadedNetwork, State
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.errors import DeviceError, HeimdallError
 from heimdall.graph.graph import Graph, load_graph
@@ -158,7 +158,7 @@ def _check(
 
 
 def _longest_enqueue_ns(
-    network: Network, state: State, inputs: Mapping[str, np.ndarray], ranges: Sequence[Range]
+    network: LoadedNetwork, state: State, inputs: Mapping[str, np.ndarray], ranges: Sequence[Range]
 ) -> int | None:
     """The least of a few runs: other work on the machine only ever lengthens it."""
     found = []
@@ -174,7 +174,7 @@ def _ranges(costs: OpCosts, gap_ns: int, strategy: str) -> list[Range]:
 
 
 def _run(
-    network: Network, state: State, inputs: Mapping[str, np.ndarray], ranges: Sequence[Range]
+    network: LoadedNetwork, state: State, inputs: Mapping[str, np.ndarray], ranges: Sequence[Range]
 ) -> int:
     """One inference in these ranges; the elapsed ns of all of them."""
     network.write(state, inputs)

@@ -21,7 +21,7 @@ MOST = 200  # a page of noise must not cost more than this many regions
 
 
 @dataclass(frozen=True)
-class Part:
+class TextCrop:
     """What of a frame the network saw: where its ``corner`` (x, y) is, how it lies in the input,
     and how tall a line may be, input pixels."""
 
@@ -53,13 +53,13 @@ class PPOCR(Pipeline[list[TextRegion]]):
     ) -> list[Prepared]:
         left, top, right, bottom = inside(options.get("region"), image)
         canvas, placement = letterbox(image[top:bottom, left:right], self.width, self.height)
-        part = Part((left, top), placement, TALLEST * image.shape[0] * placement.scale)
+        part = TextCrop((left, top), placement, TALLEST * image.shape[0] * placement.scale)
         tensor = planes(canvas, rgb=False, scale=1 / 127.5)
         tensor -= 1.0
         return [Prepared({"x": tensor}, part)]
 
     def decode(
-        self, stage: int, outputs: Mapping[str, np.ndarray], context: Part
+        self, stage: int, outputs: Mapping[str, np.ndarray], context: TextCrop
     ) -> list[TextRegion]:
         ink = outputs["sigmoid_0.tmp_0"][0, 0]
         core = (ink > INK).view(np.uint8)

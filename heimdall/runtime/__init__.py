@@ -1,11 +1,13 @@
-"""A run: the loop of frames, what drives it, and what it opens, measures and shows.
+"""A run, from its opening to its figures. The rooms follow its life:
 
-Two ways in: ``run`` (a process of its own) and ``session`` (somebody else's program); ``opening``
-opens either, on what ``setup`` has found. ``loop`` (the life of a frame, with its times from
-``pacing``) is driven by ``live``; ``undrawn`` is a run without pictures, ``base`` what both have.
-``station`` (what all sessions of a process share), ``switchboard`` (between workers, coordinator
-and sessions), ``executor`` (actions become work; a chunk in ``parts``), ``deployment`` and
-``processors`` (DNNs and engines, ready to run). ``controls``, ``script`` and ``callbacks`` are the
-user and the app, ``outputs`` and ``telemetry`` what a run leaves behind and tells of itself, and
-``tuning`` goes on in the ``background`` after it.
+- `opening`    finds mistakes first, then opens devices, builds networks and places them: ``setup``
+  reads top to bottom. ``building`` goes on beside the first frames, ``tuning`` after the last one
+- `loop`       the life of a frame (``frame_loop``, a state machine), and what drives it: ``live``,
+  or ``undrawn`` where no pictures are drawn; ``base`` is what both have
+- `execution`  the coordinator's actions become work: ``executor``, jobs in flight (``runs``), and
+  ``router``, which passes what workers report to the coordinator and results to sessions
+- `telemetry`  what is counted, traced and kept
+- `session`    Heimdall in another program; ``shared_gpu`` is what all sessions of a process share
+
+``run`` is the way in for a process of its own, ``session`` for somebody else's program.
 """

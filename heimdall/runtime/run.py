@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import App, RunOptions
 from heimdall.errors import ConfigError
-from heimdall.runtime import tuning
-from heimdall.runtime.live import LiveRun
-from heimdall.runtime.opening import Opening
-from heimdall.runtime.session import as_app
-from heimdall.runtime.setup import Place
-from heimdall.runtime.station import System
+from heimdall.runtime.loop.live import LiveRun
+from heimdall.runtime.opening import tuning
+from heimdall.runtime.opening.opening import Opening
+from heimdall.runtime.opening.setup import RunContext
+from heimdall.runtime.session.session import as_app
+from heimdall.runtime.session.shared_gpu import System
 from heimdall.runtime.telemetry.summary import RunSummary
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def open_run(
     the coordinator's place. Without a window the app's own events play its user."""
     # A baseline is compared with what is there from the start.
     beside = system is None and not options.build_first
-    opening = Opening(app, options, Place(beside=beside), system, progress)
+    opening = Opening(app, options, RunContext(beside=beside), system, progress)
     try:
         run = opening.open(scripted=options.scripted)
         assert isinstance(run, LiveRun)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 
 from heimdall.schedulers.ranges import Ranges, Whole, lone_ns
-from heimdall.schedulers.ways import borders, ways
+from heimdall.schedulers.variants import borders, variants
 from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import CPU, GPU, REMOTE
 
@@ -50,8 +50,8 @@ class StageCosts:
 
     ``run_end[i]``: where the run of ops of op i's kind (GPU or fallback) ends, for what is handed
     to a processor may not cross it. ``chunk_end[i]``: where the static chunk that holds op i ends.
-    ``ways``: the variants of a network with early exits, by name; both ends respect their heads.
-    What is said of the whole network is then said of the last one, which skips all heads.
+    ``variants`` of a network with early exits, by name; both ends respect their heads. What
+    is said of the whole network is then said of the last one, which skips all heads.
     """
 
     __slots__ = (
@@ -76,7 +76,7 @@ class StageCosts:
         "plan",
         "run_end",
         "tasks",
-        "ways",
+        "variants",
         "whole",
     )
 
@@ -98,12 +98,12 @@ class StageCosts:
             for done_ns, runs in zip(self._gpu_sums, self._runs_left, strict=True)
         ]
         self._has_fallback = any(plan.fallback)
-        self.ways = ways(plan.exits, self.ops)
+        self.variants = variants(plan.exits, self.ops)
         self.whole = plan.exits[-1].name if plan.exits else ""
-        for way in self.ways.values():
-            way.measure(plan.op_ns, plan.fallback, self.run_end, plan.chunk_cost_ns)
-        if self.ways:
-            self._gpu_left = self.ways[self.whole].gpu_left
+        for path in self.variants.values():
+            path.measure(plan.op_ns, plan.fallback, self.run_end, plan.chunk_cost_ns)
+        if self.variants:
+            self._gpu_left = self.variants[self.whole].gpu_left
             self._gpu_total = max(self._gpu_left[0], 1)
         self._ranges = {
             processor: Ranges(op_ns, plan.cut_ns, plan.chunk_cost_ns)
@@ -120,10 +120,10 @@ class StageCosts:
             chunks, self.fallback, self.run_end, borders(self.plan.exits)
         )
         self._left_on.clear()
-        for way in self.ways.values():
-            way.recut(self.chunk_end, self.fallback)
-        if self.ways:
-            self.chunks_left = self.ways[self.whole].chunks_left
+        for path in self.variants.values():
+            path.recut(self.chunk_end, self.fallback)
+        if self.variants:
+            self.chunks_left = self.variants[self.whole].chunks_left
 
     def block_end(self, op: int) -> int:
         """Where the part of its chunk that ``op`` is in ends: before fallback ops."""
@@ -189,7 +189,7 @@ class StageCosts:
         if self._lone_ns is None:
             self.on(GPU)
             found = lone_ns(list(self._ranges.values()), self.chunk_end, self.ops)
-            if self.ways:
+            if self.variants:
                 found = self._lone_whole_ns()
             self._lone_ns = sum(self.left(0)[:2]) if found is None else found
         return self._lone_ns
@@ -215,10 +215,10 @@ class StageCosts:
 
     def _suffixes(self, processor: str, variant: str) -> list[int | None]:
         """``left_on`` of every op, as profiled."""
-        ranges, way = self.on(processor), self.ways.get(variant or self.whole)
+        ranges, path = self.on(processor), self.variants.get(variant or self.whole)
         left: list[int | None] = [None] * self.ops + [0]
         for op in range(self.ops - 1, -1, -1):
-            start = op if way is None else way.next_op[op]
+            start = op if path is None else path.next_op[op]
             if start > op:
                 left[op] = left[start]
             elif ranges is not None:
@@ -230,11 +230,11 @@ class StageCosts:
     def left(self, next_op: int, variant: str = "") -> tuple[int, int, int]:
         """Everything from ``next_op`` on: (ns on the GPU, in as few chunks as fallback ops allow,
         ns of fallback ops, static chunks). Of a variant: by default of the whole network."""
-        if self.ways:
-            way, op = self.ways[variant or self.whole], next_op
-            gpu_ns = int(way.gpu_left[op] * self.gpu_ratio.value)
-            other_ns = int(way.fallback_left[op] * self.fallback_ratio.value)
-            return gpu_ns, other_ns, way.chunks_left[op]
+        if self.variants:
+            path, op = self.variants[variant or self.whole], next_op
+            gpu_ns = int(path.gpu_left[op] * self.gpu_ratio.value)
+            other_ns = int(path.fallback_left[op] * self.fallback_ratio.value)
+            return gpu_ns, other_ns, path.chunks_left[op]
         gpu_ns = int(self._gpu_left[next_op] * self.gpu_ratio.value)
         other_ns = self.fallback_ns(next_op, self.ops) if self._has_fallback else 0
         return gpu_ns, other_ns, self.chunks_left[next_op]

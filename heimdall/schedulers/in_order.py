@@ -54,7 +54,7 @@ class InOrder(FreeRanges):
 
 def start_of(job: JobView, variant: str) -> int:
     """The next op of a job that is to end as a variant of its network."""
-    return job.costs[job.stage].ways[variant].next_op[job.passed_op]
+    return job.costs[job.stage].variants[variant].next_op[job.passed_op]
 
 
 def lone_ns(job: JobView) -> int:

@@ -81,12 +81,12 @@ def lone_ns(ranges: Sequence[Ranges], ends: Sequence[int], ops: int) -> int | No
         return min(whole)
     best: dict[int, int] = {0: 0}
     for end in sorted({*ends, ops}):
-        ways = [
+        found = [
             so_far_ns + ns
             for start, so_far_ns in best.items()
             for each in ranges
             if (ns := each.profiled_ns(start, end)) is not None
         ]
-        if ways:
-            best[end] = min(ways)
+        if found:
+            best[end] = min(found)
     return best.get(ops)

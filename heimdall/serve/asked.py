@@ -19,7 +19,7 @@ _SHARED = ("shared_memory_region", "shared_memory_offset", "shared_memory_byte_s
 _NOT_HERE = ("sequence_id", "sequence_start", "sequence_end")
 
 
-class Place(NamedTuple):
+class MemoryRange(NamedTuple):
     """A part of a region of shared memory, in bytes."""
 
     region: str
@@ -32,7 +32,7 @@ class Wanted(NamedTuple):
 
     name: str
     binary: bool = False
-    place: Place | None = None
+    place: MemoryRange | None = None
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
             raise wrong(f"{name}: the models here keep nothing from one request to the next")
 
 
-def place_of(parameters: Mapping[str, Any]) -> Place | None:
+def place_of(parameters: Mapping[str, Any]) -> MemoryRange | None:
     """Where in shared memory a tensor lies; None: it is in the message."""
     if _SHARED[0] not in parameters:
         return None
@@ -93,4 +93,4 @@ def place_of(parameters: Mapping[str, Any]) -> Place | None:
     numbers = (offset, size)
     if not isinstance(region, str) or any(type(n) is not int or n < 0 for n in numbers):
         raise wrong("shared memory: a region's name, an offset and a size in bytes are needed")
-    return Place(region, offset, size)
+    return MemoryRange(region, offset, size)

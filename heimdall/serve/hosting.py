@@ -14,7 +14,7 @@ from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app.options import check_number
 from heimdall.errors import ConfigError
 from heimdall.render.preview.address import is_loopback
-from heimdall.runtime.session import Session
+from heimdall.runtime.session.session import Session
 from heimdall.serve.limits import Limits
 from heimdall.serve.models import check_name
 from heimdall.serve.server import GRPC_PORT, HTTP_PORT, LOOPBACK, Server, Tls
@@ -40,7 +40,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Place:
+class HostOptions:
     """Where to listen, and what clients may ask for; see ``Server``."""
 
     host: str = LOOPBACK
@@ -77,7 +77,7 @@ def parse_offers(
 
 def host(
     offers: Sequence[Offer],
-    place: Place,
+    place: HostOptions,
     app: str | None = None,
     *,
     seconds: float | None = None,
@@ -108,7 +108,7 @@ def host(
 
 
 @contextlib.contextmanager
-def _listening(session: Session, place: Place) -> Iterator[Server]:
+def _listening(session: Session, place: HostOptions) -> Iterator[Server]:
     if not is_loopback(place.host) and place.tls is None:
         log.warning(
             "whoever reaches %s may use these models, and what they send can be read on the way: "

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 import numpy as np
 
 from heimdall.graph.graph import Tensor
-from heimdall.runtime.session import Session
+from heimdall.runtime.session.session import Session
 from heimdall.serve.models import Tensors
 
 

@@ -14,7 +14,7 @@ import stat
 import sys
 from dataclasses import dataclass
 
-from heimdall.serve.asked import Place
+from heimdall.serve.asked import MemoryRange
 from heimdall.serve.limits import Limits
 from heimdall.serve.refusals import Reason, RefusedError, wrong
 
@@ -81,7 +81,7 @@ class Regions:
             return list(self._regions.values())
         return [self._region(name)]
 
-    def read(self, place: Place) -> bytes:
+    def read(self, place: MemoryRange) -> bytes:
         """The bytes there."""
         region, start = self._part(place)
         found = os.pread(region.descriptor, place.size, start)
@@ -89,13 +89,13 @@ class Regions:
             raise wrong(f"region {region.name!r} has become shorter than it was registered")
         return found
 
-    def check(self, place: Place, size: int) -> None:
+    def check(self, place: MemoryRange, size: int) -> None:
         """Refuse a place that an output of ``size`` bytes does not fit into."""
         region, _ = self._part(place)
         if place.size < size:
             raise wrong(f"region {region.name!r}: the output takes {size} bytes, not {place.size}")
 
-    def write(self, place: Place, raw: bytes) -> None:
+    def write(self, place: MemoryRange, raw: bytes) -> None:
         """Put an output there."""
         self.check(place, len(raw))
         region, start = self._part(place)
@@ -114,7 +114,7 @@ class Regions:
             raise wrong(f"no region {name[:80]!r} is registered")
         return self._regions[name]
 
-    def _part(self, place: Place) -> tuple[Region, int]:
+    def _part(self, place: MemoryRange) -> tuple[Region, int]:
         region = self._region(place.region)
         if place.offset + place.size > region.size:
             raise wrong(

@@ -175,7 +175,7 @@ def test_devices_prints_one_object_and_a_table_for_people(monkeypatch):
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
     assert {"gpu", "software_gpu", "gl", "onnxruntime", "cameras"} <= set(report)
-    monkeypatch.setattr("heimdall.runtime.devices.list_devices", lambda: report)
+    monkeypatch.setattr("heimdall.runtime.opening.devices.list_devices", lambda: report)
     table = invoke("devices")
     assert table.exit_code == 0, table.output
     assert "OpenGL" in table.stdout

@@ -75,7 +75,7 @@ def test_a_bug_is_not_hidden():
 
 
 def test_progress_prints_a_line_for_each_step_where_there_is_no_terminal(capsys):
-    with console.Progress() as progress:
+    with console.ProgressBars() as progress:
         for done in range(4):
             progress("profiling nanodet", done, 3)
     lines = capsys.readouterr().err.splitlines()
@@ -85,7 +85,7 @@ def test_progress_prints_a_line_for_each_step_where_there_is_no_terminal(capsys)
 
 
 def test_a_step_begun_by_another_is_told_once_only_when_it_is_done(capsys):
-    with console.Progress() as progress:
+    with console.ProgressBars() as progress:
         for what in ("reading", "compiling"):
             for done in (0, 1, 2, 2):
                 progress(what, done, 2)

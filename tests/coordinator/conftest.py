@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from heimdall.coordinator import Coordinator
-from heimdall.runtime.loop import FrameLoop
+from heimdall.runtime.loop.frame_loop import FrameLoop
 from heimdall.schedulers import utility_for
 from heimdall.vocabulary.events import (
     Action,

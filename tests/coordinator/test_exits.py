@@ -25,7 +25,7 @@ def any_variant(rng, job):
     """A variant that the job may still become, and a chunk of it."""
     variant = rng.choice(job.variants) if job.variants else ""
     costs = job.costs[job.stage]
-    start = costs.ways[variant].next_op[job.passed_op] if variant else job.next_op
+    start = costs.variants[variant].next_op[job.passed_op] if variant else job.next_op
     return variant, rng.randint(start + 1, costs.run_end[start])
 
 

@@ -7,7 +7,7 @@ import onnx.reference
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from heimdall.engine import ENGINES, Engine, Part, open_engine
+from heimdall.engine import ENGINES, Engine, GroupMember, open_engine
 from heimdall.engine.providers import PROVIDERS, ProviderEngine
 from heimdall.errors import ConfigError, DeviceError, ModelError
 from heimdall.graph.branches import independent_branches
@@ -361,7 +361,7 @@ def test_only_engines_that_declare_it_cut_where_they_are_asked(engine, graph):
 def branches(network, state):
     """All ops, in stages of whatever may run together."""
     stages = independent_branches(network.needs)
-    return [[Part(network, state, group) for group in stage] for stage in stages]
+    return [[GroupMember(network, state, group) for group in stage] for stage in stages]
 
 
 def test_ops_need_ops_before_them(engine, graph):
@@ -382,9 +382,9 @@ def test_together_gives_exactly_what_each_job_gives_alone(engine, graph, monkeyp
         each.write(state, picture(seed))
     run(network, jobs[0][1], 0, half)  # one has begun before, and one is left half way
     parts = [
-        Part(*jobs[0], ((half, len(network.ops)),)),
+        GroupMember(*jobs[0], ((half, len(network.ops)),)),
         *branches(*jobs[1])[0],
-        Part(*jobs[2], ((0, half),)),
+        GroupMember(*jobs[2], ((0, half),)),
     ]
     assert engine.run_together([parts, *branches(*jobs[1])[1:]]) >= 0
     run(other, jobs[2][1], half, len(other.ops))
@@ -437,7 +437,10 @@ def test_parts_that_need_each_other_are_refused_in_one_stage_and_nothing_runs(en
         pytest.skip("one op")
     state = network.new_state()
     network.write(state, picture(0))
-    parts = [Part(network, state, ((0, 1),)), Part(network, state, ((1, len(network.ops)),))]
+    parts = [
+        GroupMember(network, state, ((0, 1),)),
+        GroupMember(network, state, ((1, len(network.ops)),)),
+    ]
     with pytest.raises(ValueError, match="needs op 0"):
         engine.run_together([parts])
     with pytest.raises(ValueError, match="out of order"):
@@ -451,8 +454,8 @@ def test_fallback_ops_and_networks_from_elsewhere_do_not_run_together(engine, gr
     state = network.new_state()
     network.write(state, picture(0))
     with pytest.raises(ValueError, match="fallback"):
-        engine.run_together([[Part(network, state, ((0, len(network.ops)),))]])
+        engine.run_together([[GroupMember(network, state, ((0, len(network.ops)),))]])
     other = "null" if engine.name != "null" else "onnxruntime"
     foreign = open_engine(other).load(graph)
     with pytest.raises(ValueError, match="another engine"):
-        engine.run_together([[Part(foreign, foreign.new_state(), ((0, 1),))]])
+        engine.run_together([[GroupMember(foreign, foreign.new_state(), ((0, 1),))]])

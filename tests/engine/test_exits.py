@@ -7,7 +7,7 @@ import numpy as np
 import onnx.reference
 import pytest
 
-from heimdall.engine import Part
+from heimdall.engine import GroupMember
 from heimdall.engine.exits import may_skip
 from heimdall.errors import ModelError
 from heimdall.graph.branches import independent_branches
@@ -243,7 +243,7 @@ def test_variants_run_together_and_jump_over_heads(engine, network, monkeypatch)
         longest = max(len(exit.ranges) for exit, _ in jobs)
         for number in range(longest):
             parts = [
-                Part(each, state, exit.ranges[number : number + 1])
+                GroupMember(each, state, exit.ranges[number : number + 1])
                 for exit, state in jobs
                 if number < len(exit.ranges)
             ]
@@ -262,7 +262,7 @@ def test_heads_run_beside_the_backbone(engine, monkeypatch):
     state = planned.new_state()
     for seed in range(3):
         planned.write(state, picture(seed))
-        engine.run_together([[Part(planned, state, group) for group in s] for s in stages])
+        engine.run_together([[GroupMember(planned, state, group) for group in s] for s in stages])
         found = planned.read(state)
         for exit in planned.exits:
             for name, value in outcome(planned, exit, seed).items():

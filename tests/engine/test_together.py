@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from heimdall.engine import Part
+from heimdall.engine import GroupMember
 from heimdall.engine.null import NullEngine
 from heimdall.engine.together import deal, whole_jobs
 from heimdall.graph.graph import graph_from_model
@@ -44,7 +44,7 @@ def job(engine, graph):
         network = where.load(graph, force_fallback=force_fallback)
         state = network.new_state()
         network.write(state, {"x": np.zeros((1, 4), np.float32)})
-        return [Part(network, state, each) for each in ranges]
+        return [GroupMember(network, state, each) for each in ranges]
 
     return begin
 
@@ -100,7 +100,7 @@ def test_ranges_that_are_none_are_refused(engine, job, ranges, complaint):
 def test_a_job_without_input_has_no_next_op(engine, graph):
     network = engine.load(graph)
     with pytest.raises(ValueError, match="out of order"):
-        engine.run_together([[Part(network, network.new_state(), ((0, 1),))]])
+        engine.run_together([[GroupMember(network, network.new_state(), ((0, 1),))]])
 
 
 def test_fallback_ops_are_refused(engine, job):

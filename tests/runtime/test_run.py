@@ -8,7 +8,7 @@ import pytest
 
 from heimdall import DNN, App, AppError, ConfigError, Greedy, RunOptions, open_source, run
 from heimdall.engine import open_engine
-from heimdall.runtime.session import as_app
+from heimdall.runtime.session.session import as_app
 
 SMALL = RunOptions(headless=True, size=(160, 90), frames=8, device="onnxruntime")
 

@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 import torch
 
 from heimdall.graph.graph import graph_from_model
-from heimdall.lab.exits.places import check_classifier, places
+from heimdall.lab.exits.exit_points import check_classifier, places
 
 fashion = pytest.importorskip("scripts.fashion")  # not in an installed package
 CLASSES = tuple("abcdefghij")

@@ -9,8 +9,8 @@ import pytest
 
 from heimdall.graph.graph import graph_from_model, load_graph
 from heimdall.lab.exits.data import Dataset, Pictures
+from heimdall.lab.exits.exit_points import check_classifier
 from heimdall.lab.exits.heads import WIDTH, Head
-from heimdall.lab.exits.places import check_classifier
 from heimdall.system.paths import ASSETS
 
 transfer = pytest.importorskip("scripts.transfer")  # not in an installed package

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from heimdall.engine.network import Network
+from heimdall.engine.network import LoadedNetwork
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.errors import AppError
 from heimdall.graph.graph import graph_from_model
@@ -21,7 +21,7 @@ def _graph(nodes: list[Any], inputs: list[Any], outputs: list[Any], name: str) -
     return graph_from_model(helper.make_model(made, opset_imports=opset, ir_version=8), name)
 
 
-def _networks() -> dict[str, Network]:
+def _networks() -> dict[str, LoadedNetwork]:
     value = helper.make_tensor_value_info
     real, whole = TensorProto.FLOAT, TensorProto.INT64
     twice = _graph(

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 import pyopencl as cl
 
 from heimdall.engine.base import Engine, LoadProgress, PassOp, Tried
-from heimdall.engine.network import Network
+from heimdall.engine.network import LoadedNetwork
 from heimdall.engine.opencl.abilities import Abilities
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import (
@@ -37,7 +37,7 @@ from heimdall.engine.opencl.transfer import Transfer
 from heimdall.engine.opencl.tuner import ROUNDS, tune
 from heimdall.engine.opencl.tuning import Tuning, family
 from heimdall.engine.opencl.version import version
-from heimdall.engine.together import Part, whole_jobs
+from heimdall.engine.together import GroupMember, whole_jobs
 from heimdall.errors import ConfigError, DeviceError
 from heimdall.graph.graph import Graph
 from heimdall.vocabulary.enums import Precision
@@ -164,10 +164,10 @@ class OpenCLEngine(Engine):
         other._compiled = WeakValueDictionary()
         return other
 
-    def runs(self, network: Network) -> bool:
+    def runs(self, network: LoadedNetwork) -> bool:
         return isinstance(network, OpenCLNetwork) and network.loaded_in(self.context)
 
-    def run_together(self, stages: Sequence[Sequence[Part]]) -> int:
+    def run_together(self, stages: Sequence[Sequence[GroupMember]]) -> int:
         jobs = whole_jobs(self.runs, stages)
         began_ns = time.perf_counter_ns()
         events = self._lanes.run(stages, self.lanes)

@@ -14,7 +14,7 @@ import pyopencl as cl
 from heimdall.engine.opencl.device import explain, finish
 from heimdall.engine.opencl.network import OpenCLNetwork
 from heimdall.engine.opencl.state import OpenCLState
-from heimdall.engine.together import Part, deal
+from heimdall.engine.together import GroupMember, deal
 from heimdall.vocabulary.ranges import as_ranges
 
 AT_ONCE_NS = 1_000_000  # of each lane in turn: none waits until another is enqueued as a whole
@@ -23,7 +23,7 @@ AT_ONCE_NS = 1_000_000  # of each lane in turn: none waits until another is enqu
 LEAST_NS, LEAST_SHARED_NS = 100_000, 500_000
 
 
-Sequences = list[list[Part]]  # what each lane runs, one part after the other
+Sequences = list[list[GroupMember]]  # what each lane runs, one part after the other
 
 
 class Chunk(NamedTuple):
@@ -50,7 +50,7 @@ class Lanes:
             self._queues.append(self._open())
         return self._queues[index]
 
-    def run(self, stages: Sequence[Sequence[Part]], lanes: int) -> list[cl.Event]:
+    def run(self, stages: Sequence[Sequence[GroupMember]], lanes: int) -> list[cl.Event]:
         """Run parts that may run so (``whole_jobs``) on that many lanes, and wait; the first and
         the last event of all chunks.
 
@@ -78,10 +78,10 @@ class Lanes:
         _end(states)
         return events
 
-    def _dealt(self, stages: Sequence[Sequence[Part]], lanes: int) -> Iterator[Sequences]:
+    def _dealt(self, stages: Sequence[Sequence[GroupMember]], lanes: int) -> Iterator[Sequences]:
         """Who runs what. A stage of which little could be gained stays on one lane, and with those
         before and after it that do is as one."""
-        alone: list[Part] = []
+        alone: list[GroupMember] = []
         for stage in stages:
             costs = [_cost(part) for part in stage] if len(stage) > 1 else [0.0] * len(stage)
             if lanes == 1 or sum(costs) - max(costs, default=0.0) < self.least_ns:
@@ -115,10 +115,10 @@ class Lanes:
         return ended
 
 
-def _by_job(parts: Sequence[Part]) -> list[Part]:
+def _by_job(parts: Sequence[GroupMember]) -> list[GroupMember]:
     """What one lane runs: the ops of each job in their own order, where its branches often are
     one range."""
-    jobs: dict[int, list[Part]] = {}
+    jobs: dict[int, list[GroupMember]] = {}
     for part in parts:
         jobs.setdefault(id(part.state), []).append(part)
     return [
@@ -127,7 +127,7 @@ def _by_job(parts: Sequence[Part]) -> list[Part]:
     ]
 
 
-def _chunks(parts: Sequence[Part], loads: Sequence[float], lane: int) -> Iterator[Chunk]:
+def _chunks(parts: Sequence[GroupMember], loads: Sequence[float], lane: int) -> Iterator[Chunk]:
     """What a lane is given at a time. Lanes with as much to do get on equally fast, so ``loads``
     tell who is done first: the others share the device from then on."""
     done, others = 0.0, sorted((*loads[:lane], *loads[lane + 1 :]))
@@ -146,12 +146,12 @@ def _chunks(parts: Sequence[Part], loads: Sequence[float], lane: int) -> Iterato
                 start = stop
 
 
-def _cost(part: Part) -> float:
+def _cost(part: GroupMember) -> float:
     until_ns = _job(part)[0].until_ns
     return sum(until_ns[end] - until_ns[start] for start, end in part.ranges)
 
 
-def _job(part: Part) -> tuple[OpenCLNetwork, OpenCLState]:
+def _job(part: GroupMember) -> tuple[OpenCLNetwork, OpenCLState]:
     assert isinstance(part.network, OpenCLNetwork) and isinstance(part.state, OpenCLState)  # noqa: PT018
     return part.network, part.state
 

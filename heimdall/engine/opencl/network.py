@@ -12,7 +12,7 @@ import pyopencl as cl
 
 from heimdall.engine.base import LoadProgress
 from heimdall.engine.checks import check_inputs, check_range, check_read
-from heimdall.engine.network import Memory, Network, State
+from heimdall.engine.network import LoadedNetwork, Memory, State
 from heimdall.engine.opencl import edges as edge_ops
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explain
@@ -22,7 +22,7 @@ from heimdall.engine.opencl.state import OpenCLState
 from heimdall.engine.opencl.transfer import write
 
 
-class OpenCLNetwork(Network):
+class OpenCLNetwork(LoadedNetwork):
     """See ``heimdall.engine.base.Network``. Made by ``OpenCLEngine.load``."""
 
     def __init__(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from heimdall.analyzer.profiler import Progress, gpu_passes, no_progress
-from heimdall.runtime.deployment import Deployment
+from heimdall.runtime.execution.deployment import Deployment
 from heimdall.vocabulary.plans import DnnPlan
 from heimdall.vocabulary.processors import GPU
 

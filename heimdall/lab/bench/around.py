@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from heimdall.models.walk import Walk
-from heimdall.runtime.deployment import Deployment
-from heimdall.runtime.processors import Processors
+from heimdall.runtime.execution.deployment import Deployment
+from heimdall.runtime.execution.processors import Processors
 from heimdall.system.workers import Workers
 from heimdall.vocabulary.processors import GPU
 

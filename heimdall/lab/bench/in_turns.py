@@ -9,19 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from heimdall.engine.network import Network, State
+from heimdall.engine.network import LoadedNetwork, State
 
 TURN_S = 0.06  # inferences in a row: the first finds the caches of another engine
 TURN_RUNS = 3  # at least
 
 Range = tuple[int, int]
-Way = Callable[[], float]  # runs once, returns the seconds that it took
+TimedRun = Callable[[], float]  # runs once, returns the seconds that it took
 
 
 class Runs:
     """A network of one of our engines, to be run in ranges of ops."""
 
-    def __init__(self, network: Network, inputs: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, network: LoadedNetwork, inputs: Mapping[str, np.ndarray]) -> None:
         self.network, self.inputs = network, inputs
         self.state: State = network.new_state()
 
@@ -38,7 +38,7 @@ class Runs:
         return elapsed_s
 
 
-def turn(run_once: Way, turn_s: float = TURN_S) -> float:
+def turn(run_once: TimedRun, turn_s: float = TURN_S) -> float:
     """The fastest of a few inferences in a row, in seconds."""
     end_s = time.perf_counter() + turn_s
     times_s = [run_once() for _ in range(TURN_RUNS)]
@@ -47,7 +47,7 @@ def turn(run_once: Way, turn_s: float = TURN_S) -> float:
     return min(times_s)
 
 
-def drawn(ways: Mapping[str, Way], seconds: float, least: int) -> dict[str, list[float]]:
+def drawn(ways: Mapping[str, TimedRun], seconds: float, least: int) -> dict[str, list[float]]:
     """The times of single runs, ``least`` at least, of all ways in turn.
 
     A difference of a percent is lost in what the machine's speed varies by from one second to the
@@ -64,7 +64,7 @@ def drawn(ways: Mapping[str, Way], seconds: float, least: int) -> dict[str, list
     return times_s
 
 
-def rounds(ways: Mapping[str, Way], seconds: float, least: int = 3) -> dict[str, list[float]]:
+def rounds(ways: Mapping[str, TimedRun], seconds: float, least: int = 3) -> dict[str, list[float]]:
     """The fastest of each turn, ``least`` turns at least. A turn begins when the threads of the
     others have stopped spinning."""
     times_s: dict[str, list[float]] = {way: [] for way in ways}
@@ -85,7 +85,7 @@ def spread(times_s: Sequence[float]) -> float:
     return (high - low) / middle
 
 
-def timed(run: Callable[[], object]) -> Way:
+def timed(run: Callable[[], object]) -> TimedRun:
     """``run``, with how long it took."""
 
     def once() -> float:

@@ -2,7 +2,7 @@
 time, or in a session of onnxruntime.
 
 At each step the thread is as urgent as the one that does the same in a coordinated run: first in
-line while it feeds the GPU and waits for it, second for ops on the CPU (``runtime/executor.py``).
+line while it feeds the GPU and waits for it, second for ops on the CPU (``execution/executor.py``).
 """
 
 from __future__ import annotations

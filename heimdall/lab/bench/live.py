@@ -26,9 +26,9 @@ from heimdall.lab.bench.scenario import Scenario
 from heimdall.lab.bench.systems import System
 from heimdall.lab.bench.uncoordinated import Uncoordinated
 from heimdall.lab.bench.workload import as_app
-from heimdall.runtime.live import LiveRun
+from heimdall.runtime.loop.live import LiveRun
+from heimdall.runtime.opening.setup import Setup, confinement
 from heimdall.runtime.run import open_run
-from heimdall.runtime.setup import Setup, confinement
 from heimdall.runtime.telemetry.display import STATUS_INTERVAL_NS
 
 log = logging.getLogger(__name__)
@@ -148,8 +148,8 @@ def _until_finished(run: LiveRun, asked: Asked | None) -> dict[str, Any]:
             run.turn()
         return future.result()
 
-    desk = run.desk(wait)
-    with asked.clients(partial(desk.register, taken=list(run.setup.deployments))):
+    registered_models = run.registered_models(wait)
+    with asked.clients(partial(registered_models.register, taken=list(run.setup.deployments))):
         return run.until_finished()
 
 

@@ -28,14 +28,14 @@ from heimdall.lab.bench.settings import LONGEST_S
 from heimdall.lab.bench.standin import PREFIX, standin_path
 from heimdall.lab.bench.systems import System
 from heimdall.lab.bench.traffic import Traffic
-from heimdall.runtime.models import exits_in
-from heimdall.runtime.session import Session
+from heimdall.runtime.session.models import exits_in
+from heimdall.runtime.session.session import Session
 from heimdall.runtime.telemetry.figures import SCHEMA
 from heimdall.runtime.telemetry.jobs import request_figures, throughput_hz, violations
 from heimdall.schedulers import Scheduler, create
 
 if TYPE_CHECKING:
-    from heimdall.runtime.models import Model
+    from heimdall.runtime.session.models import Model
 
 log = logging.getLogger(__name__)
 

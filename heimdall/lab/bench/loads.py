@@ -25,8 +25,8 @@ from heimdall.errors import ConfigError
 from heimdall.graph.graph import load_graph
 from heimdall.lab.bench.scenario import Scenario
 from heimdall.models.catalog import open_pipeline
-from heimdall.runtime.processors import Processors, open_processors
-from heimdall.runtime.setup import confinement, ground
+from heimdall.runtime.execution.processors import Processors, open_processors
+from heimdall.runtime.opening.setup import confinement, ground
 
 log = logging.getLogger(__name__)
 

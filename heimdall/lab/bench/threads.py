@@ -15,10 +15,10 @@ from heimdall.lab.bench.admission import Free, Gate, OneAtATime, Passage, Rounds
 from heimdall.lab.bench.inference import Inference
 from heimdall.lab.bench.systems import Admission
 from heimdall.models.walk import Walk
-from heimdall.runtime.deployment import Deployment
-from heimdall.runtime.executor import APP_FAILURES, POOL_NICE
-from heimdall.runtime.frames import Newest, Renew
-from heimdall.runtime.runs import Result
+from heimdall.runtime.execution.deployment import Deployment
+from heimdall.runtime.execution.executor import APP_FAILURES, POOL_NICE
+from heimdall.runtime.execution.frames import Newest, Renew
+from heimdall.runtime.execution.runs import Result
 from heimdall.runtime.telemetry.trace import Tracer
 from heimdall.system.faults import SharedFallible, say
 from heimdall.system.priority import lower_priority

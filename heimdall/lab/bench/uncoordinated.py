@@ -13,9 +13,9 @@ from heimdall.lab.bench.admission import Free, Gate, OneAtATime, Passage
 from heimdall.lab.bench.inference import Inference, Session, WholeNetwork
 from heimdall.lab.bench.systems import ALONE, FIRST, Precedence, System
 from heimdall.lab.bench.threads import Threads
-from heimdall.runtime.deployment import Deployment
-from heimdall.runtime.processors import Processors
-from heimdall.runtime.protocols import Coordinates, Executes
+from heimdall.runtime.execution.deployment import Deployment
+from heimdall.runtime.execution.processors import Processors
+from heimdall.runtime.execution.protocols import Coordinates, Executes
 from heimdall.runtime.telemetry.spans import Spans
 from heimdall.vocabulary.events import (
     Action,
@@ -71,7 +71,7 @@ def _go() -> None:
 
 
 class Uncoordinated:
-    """A baseline, as a station takes it: same frames, capture, scene and figures."""
+    """A baseline, as a shared GPU takes it: same frames, capture, scene and figures."""
 
     mode = MODE
 

@@ -96,7 +96,7 @@ def bench(context: click.Context, scenario: str, systems: str, as_json: bool, **
     requests, whose models need files, or both. Interrupted, it shows the systems that have
     finished.
     """
-    with console.work(as_json), console.Progress() as progress:
+    with console.work(as_json), console.ProgressBars() as progress:
         from heimdall.lab.bench.runner import compare
         from heimdall.lab.bench.scenario import load_scenario
 
@@ -217,7 +217,7 @@ def simulate(context: click.Context, scenario: str | None, as_json: bool, **rest
 def _simulate_once(
     scenario: str, as_json: bool, trace: Path | None, report: Path | None, **rest: Any
 ) -> None:
-    with console.work(as_json), console.Progress() as progress:
+    with console.work(as_json), console.ProgressBars() as progress:
         from heimdall.lab.simulator.simulate import simulate as run_simulation
 
         check_writable("trace", trace)
@@ -236,7 +236,7 @@ def _simulate_once(
 
 def _simulate_several(scenario: str, as_json: bool, **rest: Any) -> None:
     del rest["trace"], rest["system"]
-    with console.work(as_json), console.Progress() as progress:
+    with console.work(as_json), console.ProgressBars() as progress:
         from heimdall.lab.simulator.side_by_side import compare_simulated
 
         command = typed_command()
@@ -246,7 +246,7 @@ def _simulate_several(scenario: str, as_json: bool, **rest: Any) -> None:
 
 def _simulate_seeds(scenario: str, as_json: bool, **rest: Any) -> None:
     del rest["trace"], rest["report"]
-    with console.work(as_json), console.Progress() as progress:
+    with console.work(as_json), console.ProgressBars() as progress:
         from heimdall.lab.simulator.seeds import simulate_seeds
 
         result = simulate_seeds(scenario, progress=progress, **rest)
@@ -255,7 +255,7 @@ def _simulate_seeds(scenario: str, as_json: bool, **rest: Any) -> None:
 
 def _sweep(as_json: bool, sweep: Path, **rest: Any) -> None:
     options = {name: rest[name] for name in ("output", "workers") if name in rest}
-    with console.work(as_json), console.Progress() as progress:
+    with console.work(as_json), console.ProgressBars() as progress:
         from heimdall.lab.simulator.sweep import run_sweep
 
         result = run_sweep(sweep, progress=progress, **options)

@@ -134,14 +134,14 @@ def exits(
     learn to say what the whole network says, and are right as far as they do. Needs PyTorch: the
     extra learn.
     """
-    with console.work(as_json), console.Progress() as progress:
+    with console.work(as_json), console.ProgressBars() as progress:
         from heimdall.graph.external_data import refer
         from heimdall.lab.exits import making
         from heimdall.lab.exits.heads import load_torch
         from heimdall.lab.exits.lessons import Much
         from heimdall.lab.exits.written import with_exits
         from heimdall.models.image_input import ImageInput
-        from heimdall.runtime.processors import open_processors
+        from heimdall.runtime.execution.processors import open_processors
         from heimdall.system import softgpu
         from heimdall.system.paths import replace_file
 
@@ -199,7 +199,7 @@ def _lesson(
     from heimdall.graph.graph import load_graph
     from heimdall.inspection import load_networks
     from heimdall.lab.exits import lessons
-    from heimdall.lab.exits.source import File, Stage
+    from heimdall.lab.exits.source import File, PipelineStage
     from heimdall.lab.exits.unlabelled import is_unlabelled
     from heimdall.models.catalog import CATALOG, open_pipeline
 
@@ -216,7 +216,7 @@ def _lesson(
     graphs = [load_graph(each.path, each.shapes) for each in pipeline.networks]
     if stage is None:
         _only(model, graphs)
-    return lessons.from_whole(Stage(pipeline, graphs, (stage or 1) - 1), data, test, much)
+    return lessons.from_whole(PipelineStage(pipeline, graphs, (stage or 1) - 1), data, test, much)
 
 
 def _beside(model: str, stage: int | None, out: Path | None) -> Path:

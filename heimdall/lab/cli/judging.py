@@ -43,7 +43,7 @@ def measure(output: Path | None, as_json: bool, **asked: Any) -> None:
     other machine. Where onnxruntime has a provider for the GPU, that way is measured too, after
     OpenCL, into a file of its own (device-cuda.toml).
     """
-    with console.work(as_json), console.Progress() as progress:
+    with console.work(as_json), console.ProgressBars() as progress:
         from heimdall.lab.bench.judge.programme import Programme
         from heimdall.lab.bench.judge.programme import measure as run_programme
 

@@ -24,7 +24,7 @@ from heimdall.cli.run_tables import (
     VIOLATED,
     Columns,
     Figures,
-    Parts,
+    Output,
     answered,
     answers,
     busy,
@@ -101,7 +101,7 @@ _DNN_OF_MANY: Columns = (
 )
 
 
-def seeds_report(result: Figures) -> Parts:
+def seeds_report(result: Figures) -> Output:
     """One simulation with many chances: means, and half the 95% interval of each."""
     over, seeds, first = result["over_runs"], result["seeds"], result["runs"][0]
     draws = "fps" in first
@@ -126,7 +126,7 @@ def _frames_of_many(over: Figures, first: Figures) -> list[tuple[str, str]]:
     return said
 
 
-def compared(result: Figures) -> Parts:
+def compared(result: Figures) -> Output:
     """Systems side by side, live or simulated: a line each, then each DNN's and each model's
     figures with a column a system, then what failed."""
     systems, machine = result["systems"], result.get("machine")
@@ -134,7 +134,7 @@ def compared(result: Figures) -> Parts:
     where = [f"{machine['processor']}, {machine['cores']} cores"] if machine else []
     if device := next((run["device"] for run in systems.values()), None):
         where.append(f"{device['gpu']}, {device['mode']}")
-    parts: Parts = [f"{result['title']} on {'; '.join(where)}" if where else result["title"]]
+    parts: Output = [f"{result['title']} on {'; '.join(where)}" if where else result["title"]]
     if (runs := max(map(len, result.get("runs", {}).values()), default=1)) > 1:
         kind = "seeds" if result.get("simulated") else "runs in turns"
         parts.append(f"{runs} {kind}: {MEANS}")
@@ -198,7 +198,7 @@ def _loads(systems: Figures) -> list[str]:
     ]
 
 
-def sweep_report(result: Figures) -> Parts:
+def sweep_report(result: Figures) -> Output:
     """A line a point: what was varied, then frames, then each DNN."""
     points = result["points"]
     varied = list(dict.fromkeys(name for point in points for name in point["values"]))
@@ -207,7 +207,7 @@ def sweep_report(result: Figures) -> Parts:
     for dnn in dnns:
         columns += [f">{dnn} ms", ">missed %", ">a second"]
     rows = [_point_row(point, varied, dnns) for point in points]
-    parts: Parts = [
+    parts: Output = [
         f"{result['title']}: {result['done']} of {result['runs']} runs of {result['seconds']:g} s, "
         f"{len(result['seeds'])} seeds a point; {MEANS}"
     ]

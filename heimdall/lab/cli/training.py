@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from heimdall.cli.console import Progress, print_json, work
+from heimdall.cli.console import ProgressBars, print_json, work
 from heimdall.cli.parameters import FILE, json_option
 from heimdall.system.extras import need
 
@@ -51,7 +51,7 @@ def train_top(scenario: str, out: Path, as_json: bool, **rest: Any) -> None:
     from heimdall.lab.simulator.learning.training import train_top as train
 
     need("matplotlib", "lab", "train-top")
-    with work(as_json), Progress() as progress:
+    with work(as_json), ProgressBars() as progress:
         result = train(load_scenario(scenario), out, progress=progress, **rest)
     if as_json:
         print_json(result)

@@ -13,10 +13,10 @@ from heimdall.graph.graph import Graph
 from heimdall.lab.exits import features, making
 from heimdall.lab.exits.data import Dataset, open_dataset
 from heimdall.lab.exits.distilled import Distilled, untrained, wanted
+from heimdall.lab.exits.exit_points import ExitPoint, check_classifier, places
 from heimdall.lab.exits.heads import Head, Progress
 from heimdall.lab.exits.making import Recipe
 from heimdall.lab.exits.observed import agreements
-from heimdall.lab.exits.places import Place, check_classifier, places
 from heimdall.lab.exits.source import Source
 from heimdall.lab.exits.unlabelled import open_views
 from heimdall.models.image_input import ImageInput
@@ -43,7 +43,7 @@ class Lesson:
     words."""
 
     graph: Graph
-    places: Sequence[Place]
+    places: Sequence[ExitPoint]
     dataset: Dataset | None
     views: int
     judged_by: str

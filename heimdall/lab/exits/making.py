@@ -16,10 +16,10 @@ from heimdall.graph.samples import sample_inputs
 from heimdall.lab.exits import distilled, features, heads, teaching
 from heimdall.lab.exits.data import Dataset
 from heimdall.lab.exits.distilled import Distilled
+from heimdall.lab.exits.exit_points import ExitPoint, check_classifier
 from heimdall.lab.exits.heads import Head, Progress
 from heimdall.lab.exits.observed import observe
 from heimdall.lab.exits.placement import Exit, place
-from heimdall.lab.exits.places import Place, check_classifier
 from heimdall.lab.exits.source import Source
 from heimdall.lab.exits.unlabelled import Views
 from heimdall.lab.exits.written import CLASSES
@@ -74,7 +74,7 @@ def train_heads(
     graph: Graph,
     dataset: Dataset,
     prepare: ImageInput,
-    chosen: Sequence[Place],
+    chosen: Sequence[ExitPoint],
     recipe: Recipe,
     progress: Progress,
 ) -> list[Head]:
@@ -97,7 +97,7 @@ def train_heads(
 
 
 def teach_heads(
-    source: Source, views: Views, chosen: Sequence[Place], recipe: Recipe, progress: Progress
+    source: Source, views: Views, chosen: Sequence[ExitPoint], recipe: Recipe, progress: Progress
 ) -> list[Distilled]:
     """A head for each place that gives what the whole network gives, on the frozen network."""
     heads.load_torch().set_num_threads(recipe.threads)
@@ -121,7 +121,7 @@ def teach_heads(
 
 def measure(
     model: onnx.ModelProto,
-    made: Mapping[Place, Head | Distilled],
+    made: Mapping[ExitPoint, Head | Distilled],
     right: Mapping[str, float],
     engine: Engine,
     progress: Progress,
@@ -169,7 +169,7 @@ def _delays(graph: Graph, engine: Engine, progress: Progress) -> list[np.ndarray
     return [np.array(each[2:]) for each in times]  # the first two warm up
 
 
-def _chunk_bytes(graph: Graph, chosen: Sequence[Place]) -> list[int]:
+def _chunk_bytes(graph: Graph, chosen: Sequence[ExitPoint]) -> list[int]:
     """The weights of each chunk of the network, in bytes of float32; the last ends the network."""
     places = {place.tensor: number for number, place in enumerate(chosen)}
     whole = graph.exits[-1].outputs

@@ -65,7 +65,7 @@ def _alike(output: Wanted, one: np.ndarray, other: np.ndarray) -> float:
     return max(0.0, 1 - float(np.abs(one - other).sum()) / max(spread, 1e-9))
 
 
-class Stage:
+class PipelineStage:
     """A stage of a pipeline: its results are compared (``heimdall.models.likeness``). Earlier
     stages run whole, by onnxruntime."""
 

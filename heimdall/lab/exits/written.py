@@ -17,8 +17,8 @@ from heimdall.graph.outputs import keep_outputs
 from heimdall.lab.exits import distilled, heads
 from heimdall.lab.exits.data import Dataset
 from heimdall.lab.exits.distilled import Distilled
+from heimdall.lab.exits.exit_points import ExitPoint
 from heimdall.lab.exits.heads import Head
-from heimdall.lab.exits.places import Place
 
 WHOLE = "whole"  # the name of the variant without an early exit
 CLASSES = "classes"  # the metadata that name the classes, a JSON list
@@ -26,7 +26,7 @@ CLASSES = "classes"  # the metadata that name the classes, a JSON list
 
 def with_exits(
     graph: Graph,
-    made: Mapping[Place, Head | Distilled],
+    made: Mapping[ExitPoint, Head | Distilled],
     dataset: Dataset | None = None,
     *,
     accuracy: Mapping[str, float] | None = None,

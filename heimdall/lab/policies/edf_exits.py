@@ -126,8 +126,8 @@ class _Choice:
         if not self._smaller:
             return inf
         costs = self._job.costs[self._job.stage]
-        ways = costs.ways
-        return ways[costs.whole].exit.accuracy - ways[self._smaller[-1]].exit.accuracy
+        variants = costs.variants
+        return variants[costs.whole].exit.accuracy - variants[self._smaller[-1]].exit.accuracy
 
 
 def _drop(choice: _Choice) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from heimdall.lab.policies.subgraphs import SubgraphPolicy, Way
+from heimdall.lab.policies.subgraphs import SubgraphPlan, SubgraphPolicy
 from heimdall.schedulers.base import Assignment, Choice, JobView, View
 
 
@@ -24,7 +24,7 @@ class Fixed(SubgraphPolicy):
     def __init__(self, mapping: Mapping[str, str] | None = None) -> None:
         super().__init__()
         self._mapping = mapping or {}
-        self._own: dict[tuple[str, int, int], Way | None] = {}
+        self._own: dict[tuple[str, int, int], SubgraphPlan | None] = {}
 
     def select(self, view: View, now_ns: int) -> Choice | None:
         idle, chosen = list(view.idle), []
@@ -46,7 +46,7 @@ class Fixed(SubgraphPolicy):
         """Never: such frameworks know nothing of deadlines."""
         return ""
 
-    def _way(self, job: JobView) -> Way | None:
+    def _way(self, job: JobView) -> SubgraphPlan | None:
         key = job.dnn, job.stage, job.next_op
         if key not in self._own:
             rest, own = self.rest(job), self._mapping.get(job.dnn)

@@ -3,7 +3,7 @@ for the workloads that have no SLO, EagleEye and Distream)."""
 
 from __future__ import annotations
 
-from heimdall.lab.policies.subgraphs import Moment, SubgraphPolicy
+from heimdall.lab.policies.subgraphs import PendingDecision, SubgraphPolicy
 from heimdall.schedulers.base import Choice, View
 
 
@@ -17,7 +17,7 @@ class EarliestFinish(SubgraphPolicy):
     name = "heft"
 
     def select(self, view: View, now_ns: int) -> Choice | None:
-        moment = Moment(view, now_ns)
+        moment = PendingDecision(view, now_ns)
         way_of, waiting = moment.way, list(zip(view.ready, self.rests(view.ready), strict=True))
         while moment.idle:
             last, longest, latest_ns = None, None, now_ns - 1

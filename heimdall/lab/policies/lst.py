@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heimdall.lab.policies.subgraphs import Moment, SubgraphPolicy
+from heimdall.lab.policies.subgraphs import PendingDecision, SubgraphPolicy
 from heimdall.schedulers.base import Choice, JobView, View
 
 
@@ -23,7 +23,7 @@ class LeastSlack(SubgraphPolicy):
         return 0 if job.next_op or job.stage else len(queue)
 
     def select(self, view: View, now_ns: int) -> Choice | None:
-        moment = Moment(view, now_ns)
+        moment = PendingDecision(view, now_ns)
         way_of, slacks = moment.way, []
         for order, (job, rest) in enumerate(zip(view.ready, self.rests(view.ready), strict=True)):
             if (way := way_of(rest)) is not None:

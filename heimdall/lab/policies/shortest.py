@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heimdall.lab.policies.subgraphs import Moment, SubgraphPolicy
+from heimdall.lab.policies.subgraphs import PendingDecision, SubgraphPolicy
 from heimdall.schedulers.base import Choice, View
 
 
@@ -13,7 +13,7 @@ class ShortestLatency(SubgraphPolicy):
     name = "shortest"
 
     def select(self, view: View, now_ns: int) -> Choice | None:
-        moment = Moment(view, now_ns)
+        moment = PendingDecision(view, now_ns)
         for job in view.ready:
             way = moment.way(self.rest(job))
             if way is None:

@@ -20,7 +20,7 @@ from heimdall.schedulers.ranges import Ranges
 from heimdall.vocabulary.processors import GPU, PROCESSORS, REMOTE
 
 
-class Way(NamedTuple):
+class SubgraphPlan(NamedTuple):
     """The sequence of subgraphs that ends first: when, and its first subgraph, which is up to
     ``end_op`` on ``processor`` and takes ``first_ns``. ``used``: the processors of all of it."""
 
@@ -100,7 +100,7 @@ class Sequences:
             each.follow(0)
         self._reckon()
 
-    def shortest(self, unit: int, free_ns: Mapping[str, int], now_ns: int) -> Way | None:
+    def shortest(self, unit: int, free_ns: Mapping[str, int], now_ns: int) -> SubgraphPlan | None:
         """The way from a unit on that ends first if it begins now, on processors that are free at
         ``free_ns``; None where they do not support all that is left."""
         if self.learnt != self._costs.learnt:
@@ -120,9 +120,11 @@ class Sequences:
         if best is None:
             return None
         processor, ns, alone = best
-        return Way(soonest, processor, self.bounds[-1], ns, alone)
+        return SubgraphPlan(soonest, processor, self.bounds[-1], ns, alone)
 
-    def as_profiled(self, unit: int, processors: Iterable[str] | None = None) -> Way | None:
+    def as_profiled(
+        self, unit: int, processors: Iterable[str] | None = None
+    ) -> SubgraphPlan | None:
         """The shortest way on these processors (None: on all), as profiled and as if nobody else
         were there: its times count from 0."""
         names = (
@@ -162,7 +164,7 @@ class Sequences:
         lanes: Sequence[tuple[str, int, _Rows]],
         left_ns: Sequence[float],
         now_ns: int,
-    ) -> Way | None:
+    ) -> SubgraphPlan | None:
         """``left_ns``: from each unit on it takes so long or longer."""
         last = len(self.bounds) - 1
         reached: list[float] = [inf] * (last + 1)  # when the job can be at a unit
@@ -196,10 +198,10 @@ class Sequences:
             unit, processor, first_ns = before[end]
             used.add(processor)
         finish_ns = int(reached[last])
-        return Way(finish_ns, processor, self.bounds[end], first_ns, frozenset(used))
+        return SubgraphPlan(finish_ns, processor, self.bounds[end], first_ns, frozenset(used))
 
 
-class Rest:
+class Remainder:
     """What is left of a network: from a unit on."""
 
     __slots__ = ("sequences", "unit")
@@ -212,16 +214,18 @@ class Rest:
 # what they lack: what they have costs a look-up, and no call.
 
 
-class _Rests(dict[int, Rest]):
+class _Rests(dict[int, Remainder]):
     """By op, what is left of one network from there on."""
 
     def __init__(self, costs: StageCosts) -> None:
         sequences = Sequences(costs)
-        super().__init__((op, Rest(sequences, at)) for at, op in enumerate(sequences.bounds[:-1]))
+        super().__init__(
+            (op, Remainder(sequences, at)) for at, op in enumerate(sequences.bounds[:-1])
+        )
         self._costs = costs
 
-    def __missing__(self, op: int) -> Rest:  # in a unit, of which a gap had room for a part
-        self[op] = rest = Rest(Sequences(self._costs, op), 0)
+    def __missing__(self, op: int) -> Remainder:  # in a unit, of which a gap had room for a part
+        self[op] = rest = Remainder(Sequences(self._costs, op), 0)
         return rest
 
 
@@ -235,19 +239,19 @@ class _Networks(dict["StageCosts", _Rests]):
         return rests
 
 
-class _Ways(dict[Rest, "Way | None"]):
+class _Ways(dict[Remainder, "SubgraphPlan | None"]):
     """The way of each rest that ends first; jobs of one model that are equally far have the
     same."""
 
     def __init__(self, free_ns: Mapping[str, int], now_ns: int) -> None:
         self._free_ns, self._now_ns = free_ns, now_ns
 
-    def __missing__(self, rest: Rest) -> Way | None:
+    def __missing__(self, rest: Remainder) -> SubgraphPlan | None:
         self[rest] = way = rest.sequences.shortest(rest.unit, self._free_ns, self._now_ns)
         return way
 
 
-class Moment:
+class PendingDecision:
     """A decision in the making: which lanes are left, when processors are expected to be free, and
     what has been chosen.
 
@@ -261,20 +265,20 @@ class Moment:
         self.free_ns = dict(view.free_ns)
         self.chosen: list[Assignment] = []
         self._ways = _Ways(self.free_ns, now_ns)
-        self.way: Callable[[Rest], Way | None] = self._ways.__getitem__
+        self.way: Callable[[Remainder], SubgraphPlan | None] = self._ways.__getitem__
 
-    def run(self, job: JobView, way: Way) -> None:
+    def run(self, job: JobView, way: SubgraphPlan) -> None:
         """Let the first subgraph of a job's way run now."""
         self.chosen.append(Assignment(job.id, way.end_op, way.processor))
         self.idle.remove(way.processor)
         if way.processor not in self.idle:
             self._busy(way)
 
-    def reserve(self, way: Way) -> None:
+    def reserve(self, way: SubgraphPlan) -> None:
         """Others are to reckon with it: its processor is busy now, and has it to run next."""
         self._busy(way)
 
-    def _busy(self, way: Way) -> None:
+    def _busy(self, way: SubgraphPlan) -> None:
         taken = way.processor
         self.free_ns[taken] += way.first_ns
         # Other ways can only have become longer, so a best one that does without it still is one.
@@ -297,11 +301,11 @@ class SubgraphPolicy(FreeRanges):
     def __init__(self) -> None:
         self._networks = _Networks()
 
-    def rest(self, job: JobView) -> Rest:
+    def rest(self, job: JobView) -> Remainder:
         """What is left of a job's network."""
         return self._networks[job.costs[job.stage]][job.next_op]
 
-    def rests(self, jobs: Iterable[JobView]) -> list[Rest]:
+    def rests(self, jobs: Iterable[JobView]) -> list[Remainder]:
         """The same of each job."""
         networks = self._networks
         return [networks[job.costs[job.stage]][job.next_op] for job in jobs]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from heimdall.lab.simulator.machine import SimulatedDnn
-from heimdall.runtime.telemetry.jobs import Outcome, Progress
+from heimdall.runtime.telemetry.jobs import JobCounts, Outcome
 from heimdall.vocabulary.events import (
     NO_JOB,
     Drop,
@@ -109,7 +109,7 @@ class Requests:
         self._plans: Mapping[str, DnnPlan] = {each.plan.name: each.plan for each in models}
         self._submitted: dict[int, tuple[str, int, int]] = {}  # by request: model, when, SLO
         self._jobs: dict[int, int] = {}  # by job: its request
-        self._progress = Progress()
+        self._progress = JobCounts()
 
     def begin(self, now_ns: int) -> None:
         """From now on they come."""

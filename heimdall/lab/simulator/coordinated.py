@@ -1,6 +1,6 @@
 """The runtime's loop in virtual time, around a real Coordinator and its scheduler.
 
-It mirrors ``heimdall.runtime.live``: one main thread that draws, coordinates and dispatches, a GPU
+It mirrors ``runtime.loop.live``: one main thread that draws, coordinates and dispatches, a GPU
 worker, a CPU worker and a pool. While the main thread draws, what workers report waits.
 """
 

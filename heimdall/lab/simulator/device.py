@@ -27,7 +27,7 @@ from heimdall.lab.bench.scenario import Scenario
 from heimdall.lab.devices import FOLDER
 from heimdall.lab.simulator.machine import Machine, SimulatedDnn
 from heimdall.lab.simulator.tables import Table, as_tables, read_toml
-from heimdall.runtime.deployment import plan_of
+from heimdall.runtime.execution.deployment import plan_of
 from heimdall.vocabulary.plans import StagePlan
 
 _FULL_HD = 1920 * 1080
@@ -64,7 +64,7 @@ class Cpu(Table):
     decode_ms: NonNegativeFloat = 0.0
 
 
-class Network(Table):
+class PhoneNetwork(Table):
     """One network. ``ms`` is the whole inference on the GPU, fallback ops included, of which
     ``cpu_ops_ms`` are theirs (None: their share by number)."""
 
@@ -100,7 +100,7 @@ class Device(Table):
     cpu: Cpu
     op_spread: PositiveFloat
     scatter: NonNegativeInt = 0
-    networks: Mapping[str, Network] = Field(min_length=1)
+    networks: Mapping[str, PhoneNetwork] = Field(min_length=1)
 
     @cached_property
     def chunk_cost_ns(self) -> int:
@@ -180,13 +180,13 @@ class Device(Table):
             chunks=Cut(gap_ns).of(costs),
         )
 
-    def cpu_ms(self, network: Network) -> float:
+    def cpu_ms(self, network: PhoneNetwork) -> float:
         """The whole network on one CPU core."""
         if network.gflop is not None:
             return 1000 * network.gflop / self.cpu.core_gflops
         return network.ms * self.cpu.slowdown
 
-    def _network(self, reference: str) -> Network:
+    def _network(self, reference: str) -> PhoneNetwork:
         if reference not in self.networks:
             kind = f"network of device {self.name!r}"
             raise ConfigError(unknown(kind, reference, self.networks))
@@ -194,7 +194,7 @@ class Device(Table):
 
 
 def op_latencies_ns(
-    reference: str, network: Network, spread: float, scatter: int = 0
+    reference: str, network: PhoneNetwork, spread: float, scatter: int = 0
 ) -> tuple[tuple[int, ...], tuple[bool, ...]]:
     """(latency of each op in ns, whether it falls back to the CPU).
 
@@ -217,7 +217,7 @@ def op_latencies_ns(
     return tuple(op_ns + gpu_ns[before:]), tuple(fallback + [False] * (count - before))
 
 
-def _fallback_places(reference: str, network: Network, scatter: int) -> list[int]:
+def _fallback_places(reference: str, network: PhoneNetwork, scatter: int) -> list[int]:
     """Behind how many GPU ops each fallback op comes; no two at the same place."""
     count, runs = network.gpu_ops, network.cpu_ops + 1
     if scatter and network.cpu_ops < count:

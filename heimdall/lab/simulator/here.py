@@ -16,9 +16,9 @@ from heimdall.lab.bench.loads import fit
 from heimdall.lab.bench.scenario import Scenario
 from heimdall.lab.bench.workload import as_app
 from heimdall.lab.simulator.machine import Machine, SimulatedDnn
-from heimdall.runtime.callbacks import Callbacks
-from heimdall.runtime.deployment import Deployment
-from heimdall.runtime.setup import Setup, start
+from heimdall.runtime.execution.deployment import Deployment
+from heimdall.runtime.loop.callbacks import Callbacks
+from heimdall.runtime.opening.setup import Setup, start
 
 _MOVE_NS = 1_000_000  # a run loads every network on both processors beforehand
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from heimdall.runtime.pacing import GAP_GUARD_NS
+from heimdall.runtime.loop.pacing import GAP_GUARD_NS
 from heimdall.vocabulary.plans import DnnPlan
 
 

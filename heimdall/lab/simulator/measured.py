@@ -27,7 +27,7 @@ from heimdall.lab.bench.judge.identity import network_id
 from heimdall.lab.bench.scenario import Scenario
 from heimdall.lab.simulator.machine import Machine, SimulatedDnn
 from heimdall.lab.simulator.tables import Table
-from heimdall.runtime.deployment import plan_of
+from heimdall.runtime.execution.deployment import plan_of
 from heimdall.vocabulary.plans import StagePlan
 
 _PLENTY = 64  # cores: the times that were seen include what was waited for them
@@ -44,7 +44,7 @@ class Processors(Table):
     handoff_us: tuple[NonNegativeFloat, ...]
 
 
-class Stage(Table):
+class MeasuredStage(Table):
     """One network, alone: the times of its ops on the GPU (``fallback_ops``: their places, on the
     CPU), of the whole on a core, and of what comes before it."""
 
@@ -56,18 +56,18 @@ class Stage(Table):
     op_us: tuple[NonNegativeFloat, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _has_these_ops(self) -> Stage:
+    def _has_these_ops(self) -> MeasuredStage:
         if any(op >= len(self.op_us) for op in self.fallback_ops):
             raise ValueError("fallback_ops has an op that op_us has not")
         return self
 
 
-class Network(Table):
+class MeasuredNetwork(Table):
     """A DNN's networks by what they are called in such files (``identity.network_id``)."""
 
     network: str
     decode_us: NonNegativeFloat
-    stages: tuple[Stage, ...] = Field(min_length=1)
+    stages: tuple[MeasuredStage, ...] = Field(min_length=1)
 
 
 class Around(Table):
@@ -83,7 +83,7 @@ class Around(Table):
     luminance_difference: tuple[float, ...] = Field(min_length=1)
 
 
-class Run(Table):
+class MeasuredRun(Table):
     """A run of the programme."""
 
     scenario: str
@@ -109,8 +109,8 @@ class Profile(Table):
     """What the simulator needs of a machine."""
 
     processors: Processors
-    networks: tuple[Network, ...] = Field(min_length=1)
-    runs: tuple[Run, ...] = Field(min_length=1)
+    networks: tuple[MeasuredNetwork, ...] = Field(min_length=1)
+    runs: tuple[MeasuredRun, ...] = Field(min_length=1)
 
 
 class MeasuredDevice(Table):
@@ -148,7 +148,7 @@ class MeasuredDevice(Table):
             found.append(_dnn(dnn, networks[key], around, settings.event, gap_ns))
         return machine, found
 
-    def _machine(self, run: Run, scenario: Scenario, render_ms: float | None) -> Machine:
+    def _machine(self, run: MeasuredRun, scenario: Scenario, render_ms: float | None) -> Machine:
         processors = self.profile.processors
         if render_ms is None:
             scale = self._render_ns(scenario) / run.render_ns
@@ -189,7 +189,7 @@ class MeasuredDevice(Table):
         return max(near.render_ns + slope * (pixels - near.pixels), 1.0)
 
 
-def _distance(run: Run, scenario: Scenario) -> tuple[bool, float, float]:
+def _distance(run: MeasuredRun, scenario: Scenario) -> tuple[bool, float, float]:
     pixels = scenario.size[0] * scenario.size[1]
     return (
         run.scenario != scenario.name,
@@ -199,7 +199,7 @@ def _distance(run: Run, scenario: Scenario) -> tuple[bool, float, float]:
 
 
 def _dnn(
-    dnn: DNN[Any], network: Network, around: Around | None, event: Any, gap_ns: int
+    dnn: DNN[Any], network: MeasuredNetwork, around: Around | None, event: Any, gap_ns: int
 ) -> SimulatedDnn:
     """The DNN with what surrounded it in a run, else as it was measured alone."""
     plan = plan_of(dnn, [_stage(stage, gap_ns) for stage in network.stages])
@@ -227,7 +227,7 @@ def _dnn(
     )
 
 
-def _stage(stage: Stage, gap_ns: int) -> StagePlan:
+def _stage(stage: MeasuredStage, gap_ns: int) -> StagePlan:
     fallback = frozenset(stage.fallback_ops)
     plan = StagePlan(
         op_ns=tuple(map(_ns, stage.op_us)),

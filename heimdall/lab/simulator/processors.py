@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from heimdall.errors import ConfigError
 from heimdall.lab.simulator.cores import Threads
-from heimdall.runtime.parts import Parts
+from heimdall.runtime.execution.yield_points import YieldPoints
 from heimdall.schedulers.expected import StageCosts
 from heimdall.vocabulary.events import ChunkFinished, RunChunk, RunTogether
 from heimdall.vocabulary.processors import CPU, GPU
@@ -65,7 +65,7 @@ class Gpu(_Alone):
             for plan in plans
         }
         self._parts = {
-            plan.name: [Parts(each.op_ns, each.chunk_cost_ns) for each in plan.stages]
+            plan.name: [YieldPoints(each.op_ns, each.chunk_cost_ns) for each in plan.stages]
             for plan in plans
         }
 

@@ -11,7 +11,7 @@ from heimdall.lab.bench.observed import UNSEEN_NS, Observed
 from heimdall.lab.bench.scenario import Scenario
 from heimdall.lab.bench.systems import System
 from heimdall.lab.simulator.machine import Machine, SimulatedDnn
-from heimdall.runtime.deployment import plan_of
+from heimdall.runtime.execution.deployment import plan_of
 from heimdall.runtime.telemetry.trace import Recording, read_recording
 from heimdall.vocabulary.enums import ChunkMode
 

@@ -13,7 +13,7 @@ from heimdall.lab.simulator.clients import Answered, Follow, Requests, Simulated
 from heimdall.lab.simulator.cores import noise_source
 from heimdall.lab.simulator.jobs import AtOnce, Jobs
 from heimdall.lab.simulator.processors import Profiled, Together
-from heimdall.runtime.loop import Observer
+from heimdall.runtime.loop.frame_loop import Observer
 from heimdall.schedulers import Scheduler
 from heimdall.schedulers.expected import StageCosts
 from heimdall.vocabulary.enums import ChunkMode

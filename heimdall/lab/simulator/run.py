@@ -10,7 +10,7 @@ from heimdall.lab.simulator.cores import Cores, noise_source
 from heimdall.lab.simulator.machine import Machine, SimulatedDnn
 from heimdall.lab.simulator.throttle import throttled
 from heimdall.lab.simulator.windows import WINDOW_NS, Windows
-from heimdall.runtime.loop import Decider, FrameLoop, Observer
+from heimdall.runtime.loop.frame_loop import Decider, FrameLoop, Observer
 from heimdall.runtime.telemetry.figures import Figures
 from heimdall.runtime.telemetry.jobs import ModelFigures
 from heimdall.runtime.telemetry.trace import Tracer

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from heimdall.render.content.model import TRIANGLES, Part
+from heimdall.render.content.model import TRIANGLES, DrawCall
 
 _MOST = 200_000  # triangles that are looked at: half a second
 
 
-def closed(part: Part) -> bool:
+def closed(part: DrawCall) -> bool:
     """Whether each edge lies between two triangles that face the same way, outwards."""
     if part.mode != TRIANGLES or not 0 < part.triangles <= _MOST:
         return False

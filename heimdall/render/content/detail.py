@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from heimdall.render.content.model import TRIANGLES, Coarse, Part
+from heimdall.render.content.model import TRIANGLES, Coarse, DrawCall
 
 _SHARES = (0.4, 0.15, 0.05)  # of the triangles
 _FEWEST = 600  # triangles: nothing is gained below
 _TRIES = 7
 
 
-def levels(part: Part) -> tuple[Coarse, ...]:
+def levels(part: DrawCall) -> tuple[Coarse, ...]:
     """From fine to coarse; none for parts that have few triangles anyway."""
     if part.mode != TRIANGLES:
         return ()
@@ -30,7 +30,7 @@ def levels(part: Part) -> tuple[Coarse, ...]:
     return tuple(found)
 
 
-def _reduced(part: Part, wanted: int) -> Coarse:
+def _reduced(part: DrawCall, wanted: int) -> Coarse:
     """With about so many triangles, by bisection of the cells' size."""
     low, high = 4.0, 1024.0  # cells along the longest side
     found = None
@@ -45,7 +45,7 @@ def _reduced(part: Part, wanted: int) -> Coarse:
     return Coarse(_kept(part, cluster).astype(np.uint32), corners.ravel().astype(np.uint32))
 
 
-def _clustered(part: Part, cells: float) -> tuple[np.ndarray, np.ndarray]:
+def _clustered(part: DrawCall, cells: float) -> tuple[np.ndarray, np.ndarray]:
     """Triangles between clusters, (m, 3), and the cluster of each vertex, (n,)."""
     points = part.positions - part.positions.min(axis=0)
     side = float(points.max()) / cells or 1.0
@@ -57,7 +57,7 @@ def _clustered(part: Part, cells: float) -> tuple[np.ndarray, np.ndarray]:
     return corners[(a != b) & (b != c) & (a != c)], cluster
 
 
-def _kept(part: Part, cluster: np.ndarray) -> np.ndarray:
+def _kept(part: DrawCall, cluster: np.ndarray) -> np.ndarray:
     """The vertex that stands for each cluster: of the least quadric error."""
     points = (part.positions - part.positions.mean(axis=0)).astype(float)
     corners = part.indices.reshape(-1, 3)

@@ -11,7 +11,7 @@ from heimdall.render.content import draco, schema
 from heimdall.render.content.accessors import Arrays
 from heimdall.render.content.files import Files
 from heimdall.render.content.materials import Materials
-from heimdall.render.content.model import LINES, POINTS, TRIANGLES, Part, Shape
+from heimdall.render.content.model import LINES, POINTS, TRIANGLES, DrawCall, Shape
 from heimdall.render.content.schema import DracoPrimitive, Primitive, extension
 
 MOST_TRIANGLES = 4_000_000  # of a model, all instances of its meshes counted
@@ -35,7 +35,7 @@ class Geometry:
         count = self._arrays.count(index) if index is not None else 0
         return count // 3 if primitive.mode == 4 else count
 
-    def part(self, primitive: Primitive, what: str, *, skinned: bool) -> Part | None:
+    def part(self, primitive: Primitive, what: str, *, skinned: bool) -> DrawCall | None:
         """A primitive in its own space; None where there is nothing to draw."""
         if "POSITION" not in primitive.attributes:
             self._notes.append(f"{what} has no positions: not drawn")
@@ -50,7 +50,7 @@ class Geometry:
             return None
         material, coordinates = self._materials.number(primitive.material)
         sets = {int(name[9:]): each for name, each in found.items() if name.startswith("TEXCOORD_")}
-        part = Part(
+        part = DrawCall(
             mode=mode,
             material=material,
             positions=positions,
@@ -120,7 +120,7 @@ class Geometry:
             found.append(Shape(moves, deltas[1]))
         return tuple(found)
 
-    def _with_normals(self, part: Part, normals: np.ndarray | None, what: str) -> Part:
+    def _with_normals(self, part: DrawCall, normals: np.ndarray | None, what: str) -> DrawCall:
         """With the file's normals; where it has none, with flat ones, as glTF wants it."""
         if normals is None:
             return _flat(part)
@@ -151,7 +151,7 @@ def smooth_normals(positions: np.ndarray, indices: np.ndarray) -> np.ndarray:
     return _unit(found)
 
 
-def _flat(part: Part) -> Part:
+def _flat(part: DrawCall) -> DrawCall:
     """Every triangle with corners and a normal of its own."""
     spread = part.indices
     positions = part.positions[spread]
@@ -201,7 +201,7 @@ def _colours(values: np.ndarray | None, count: int) -> np.ndarray:
     return found
 
 
-def _skinned(part: Part, found: dict[str, np.ndarray], what: str) -> Part:
+def _skinned(part: DrawCall, found: dict[str, np.ndarray], what: str) -> DrawCall:
     joints, weights = found.get("JOINTS_0"), found.get("WEIGHTS_0")
     if joints is None or weights is None:
         raise ModelError(f"{what} has a skin, but no JOINTS_0 and WEIGHTS_0")

@@ -21,7 +21,7 @@ from heimdall.render.content.closed import closed
 from heimdall.render.content.files import Files, pick
 from heimdall.render.content.geometry import MOST_TRIANGLES, Geometry
 from heimdall.render.content.materials import Materials
-from heimdall.render.content.model import Model, Part, Skin
+from heimdall.render.content.model import DrawCall, Model, Skin
 from heimdall.render.content.posing import placed
 from heimdall.render.content.tree import Tree
 
@@ -103,8 +103,8 @@ class _Reader:
             binds = columns[: len(joints)].reshape(-1, 4, 4).transpose(0, 2, 1)
         return Skin(np.array(joints, np.int64), np.ascontiguousarray(binds))
 
-    def _parts(self, matrices: np.ndarray) -> list[Part]:
-        read: dict[tuple[int, int, bool], Part | None] = {}
+    def _parts(self, matrices: np.ndarray) -> list[DrawCall]:
+        read: dict[tuple[int, int, bool], DrawCall | None] = {}
         parts = []
         for number, index in enumerate(self._tree.order):
             node = self._document.nodes[index]
@@ -129,8 +129,8 @@ class _Reader:
         return parts
 
     def _standing(
-        self, part: Part, number: int, skin: int | None, matrices: np.ndarray
-    ) -> Part:  # fmt: skip
+        self, part: DrawCall, number: int, skin: int | None, matrices: np.ndarray
+    ) -> DrawCall:  # fmt: skip
         """A part where its node has it: moved there for good, unless something moves it later."""
         if part.shapes:
             part = replace(part, shaped_by=number)
@@ -153,7 +153,7 @@ class _Reader:
         return replace(part, positions=moved, normals=normals.astype(np.float32), indices=indices)
 
 
-def _ready(part: Part) -> Part:
+def _ready(part: DrawCall) -> DrawCall:
     return replace(
         part,
         coarser=detail.levels(part),
@@ -162,16 +162,16 @@ def _ready(part: Part) -> Part:
     )
 
 
-def _together(parts: Sequence[Part]) -> list[Part]:
+def _together(parts: Sequence[DrawCall]) -> list[DrawCall]:
     """Parts of one material that stand in the model's space, as one."""
-    groups: dict[object, list[Part]] = {}
+    groups: dict[object, list[DrawCall]] = {}
     for number, part in enumerate(parts):
         alone = part.node is not None or part.skin is not None
         groups.setdefault(number if alone else (part.material, part.mode), []).append(part)
     return [each[0] if len(each) == 1 else _joined(each) for each in groups.values()]
 
 
-def _joined(parts: list[Part]) -> Part:
+def _joined(parts: list[DrawCall]) -> DrawCall:
     starts = np.cumsum([0, *(len(part.positions) for part in parts[:-1])])
     indices = [part.indices + start for part, start in zip(parts, starts, strict=True)]
     return replace(

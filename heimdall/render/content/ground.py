@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 
-from heimdall.render.content.model import TRIANGLES, Ground, Part
+from heimdall.render.content.model import TRIANGLES, DrawCall, Ground
 
 _SIDE = 96  # texels
 _BANDS = (0.2, 0.5, 1.0)  # up to which share of the height
@@ -23,7 +23,7 @@ _FAINTEST = 8  # of 255: what is left of it is lightened, so that nobody sees wh
 _CORNERS = 12  # of a polygon around a band
 
 
-def cast(parts: Sequence[tuple[np.ndarray, Part]], low: np.ndarray, high: np.ndarray) -> Ground:
+def cast(parts: Sequence[tuple[np.ndarray, DrawCall]], low: np.ndarray, high: np.ndarray) -> Ground:
     """The shadow of parts whose vertices (n, 3) are at rest there."""
     corners = [_corners(points, part) for points, part in parts if part.mode == TRIANGLES]
     height = float(high[1] - low[1])
@@ -70,7 +70,7 @@ def _outline(band: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(around / _SIDE, 0, 1), np.float64)
 
 
-def _corners(points: np.ndarray, part: Part) -> np.ndarray:
+def _corners(points: np.ndarray, part: DrawCall) -> np.ndarray:
     """Triangles (m, 3, 3) of a part, fewer of them where it has coarser levels."""
     if part.coarser:
         coarse = part.coarser[-1]

@@ -43,7 +43,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Part:
+class DrawCall:
     """What is drawn at once. ``node``: whose matrix places it (None: the model's own space);
     ``skin``: whose joints do instead."""
 
@@ -104,7 +104,7 @@ class Model:
     """Everything that is drawn of one file; ``notes``: what is not."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[DrawCall, ...]
     materials: tuple[Material, ...]
     textures: tuple[Texture, ...]
     skeleton: Skeleton

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heimdall.render.content.model import Part, Skin
+from heimdall.render.content.model import DrawCall, Skin
 from heimdall.render.content.motion import Stance
 
 
-def shaped(part: Part, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def shaped(part: DrawCall, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Positions and normals with morph targets, each by its weight, added."""
     positions, normals = part.positions, part.normals
     for shape, weight in zip(part.shapes, weights, strict=False):
@@ -29,7 +29,7 @@ def joint_matrices(skin: Skin, stance: Stance) -> np.ndarray:
 
 
 def placed(
-    part: Part, stance: Stance, skins: Sequence[Skin]
+    part: DrawCall, stance: Stance, skins: Sequence[Skin]
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Positions and normals (n, 3) in the model's space; normals not of unit length."""
     weights = np.zeros(0)

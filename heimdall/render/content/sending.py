@@ -9,7 +9,7 @@ import moderngl
 import numpy as np
 
 from heimdall.render.content.images import Texture
-from heimdall.render.content.model import POINTS, TRIANGLES, Material, Model, Part
+from heimdall.render.content.model import POINTS, TRIANGLES, DrawCall, Material, Model
 from heimdall.render.content.shading import variant
 from heimdall.render.programs import Programs
 
@@ -42,7 +42,7 @@ class Picture:
 class SentPart:
     """A part on the GPU: an array for each level of detail, from fine to coarse."""
 
-    part: Part
+    part: DrawCall
     material: Material
     arrays: tuple[moderngl.VertexArray, ...]
     program: moderngl.Program
@@ -144,14 +144,14 @@ def sent_picture(
 
 
 def rows_of(
-    part: Part, positions: np.ndarray, normals: np.ndarray, program: moderngl.Program
+    part: DrawCall, positions: np.ndarray, normals: np.ndarray, program: moderngl.Program
 ) -> np.ndarray:
     """The finest vertices again, elsewhere."""
     names = _layout(part, program)[1]
     return _packed(part, names, positions, normals, slice(None))
 
 
-def _layout(part: Part, program: moderngl.Program) -> tuple[str, list[str], int]:
+def _layout(part: DrawCall, program: moderngl.Program) -> tuple[str, list[str], int]:
     """How vertices lie as this program takes them: format, names, bytes."""
     skinned = part.skin is not None and part.joints is not None
     names = [
@@ -164,7 +164,7 @@ def _layout(part: Part, program: moderngl.Program) -> tuple[str, list[str], int]
 
 
 def _packed(
-    part: Part,
+    part: DrawCall,
     names: list[str],
     positions: np.ndarray,
     normals: np.ndarray,
@@ -184,7 +184,7 @@ def _packed(
     return np.hstack(found)
 
 
-def _density(part: Part) -> float:
+def _density(part: DrawCall) -> float:
     """How many texels a metre a texture of one texel would have: sides of triangles compared."""
     if part.mode != TRIANGLES or not len(part.indices):
         return 0.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from heimdall.render.content.model import TRIANGLES, Material, Part
+from heimdall.render.content.model import TRIANGLES, DrawCall, Material
 
 _LOBE = 1.28  # radians in which a reflection falls to a half, of a roughness of 1 (GGX)
 _FINEST = 0.2  # radians: a room's map shows no more
@@ -17,7 +17,7 @@ _CLOTH = 0.85
 _MOST = 0.9  # of a part's surface has to turn by less
 
 
-def variant(part: Part, material: Material) -> str:
+def variant(part: DrawCall, material: Material) -> str:
     """The program's name, as `Programs` has them."""
     flat = part.mode != TRIANGLES or material.unlit
     others = {
@@ -45,7 +45,7 @@ def variant(part: Part, material: Material) -> str:
     return "+".join(["model", *(word for word in words if word)])
 
 
-def turning(part: Part) -> float:
+def turning(part: DrawCall) -> float:
     """By how much, in radians, what is reflected turns between neighbouring vertices of most of a
     part's surface: twice as much as the surface, and as much as the view from as far away as the
     part is large."""

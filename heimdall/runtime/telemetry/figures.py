@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from heimdall.runtime.loop import FrameTimes
+from heimdall.runtime.loop.frame_loop import FrameTimes
 from heimdall.runtime.telemetry.jobs import ModelFigures
 from heimdall.runtime.telemetry.spreads import percentiles, share
 from heimdall.vocabulary.processors import CPU, GPU

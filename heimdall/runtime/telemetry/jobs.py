@@ -47,7 +47,7 @@ class Outcome:
         return None if self.finished_ns is None else self.finished_ns - self.submitted_ns
 
 
-class Progress:
+class JobCounts:
     """What becomes of jobs beside their latency: which exits they take, and how often each is
     preempted: when it has begun, somebody else has its processor, and it is not done."""
 

@@ -12,8 +12,8 @@ from heimdall.coordinator.snapshot import DnnStatus as DnnSnapshot
 from heimdall.coordinator.snapshot import GapStats
 from heimdall.coordinator.states import State
 from heimdall.render import DnnStatus, Status
-from heimdall.runtime.setup import Setup
-from heimdall.runtime.station import Names, Station
+from heimdall.runtime.opening.setup import Setup
+from heimdall.runtime.session.shared_gpu import Names, SharedGpu
 from heimdall.runtime.telemetry.figures import SCHEMA, Figures
 from heimdall.runtime.telemetry.spreads import percentiles
 
@@ -24,14 +24,14 @@ class Reporter:
     """Reads the figures and the coordinator; changes neither."""
 
     def __init__(
-        self, app: App, setup: Setup, station: Station, figures: Figures, names: Names
+        self, app: App, setup: Setup, shared_gpu: SharedGpu, figures: Figures, names: Names
     ) -> None:
         self._app = app
         self._setup = setup
-        self._station = station
+        self._shared_gpu = shared_gpu
         self._figures = figures
         self._names = names
-        self._before = station.coordinator.snapshot(0)
+        self._before = shared_gpu.coordinator.snapshot(0)
         self._results_ns: dict[str, deque[int]] = {name: deque(maxlen=256) for name in figures.dnns}
 
     def result(self, dnn: str, now_ns: int) -> None:
@@ -40,14 +40,14 @@ class Reporter:
 
     def warm(self, now_ns: int) -> None:
         """Warm-up is over: gaps count from here."""
-        self._before = self._station.coordinator.snapshot(now_ns)
+        self._before = self._shared_gpu.coordinator.snapshot(now_ns)
         if self._app.world is not None:
             self._app.world.count_afresh()
 
     def status(self, now_ns: int, reason: str, message: str) -> Status:
         """What the overlay shows."""
         figures = self._figures
-        snapshot = self._station.coordinator.snapshot(now_ns)
+        snapshot = self._shared_gpu.coordinator.snapshot(now_ns)
         return Status(
             app=self._app.title or self._app.name,
             fps=figures.recent_fps(),
@@ -55,18 +55,18 @@ class Reporter:
             frame_ms=tuple(figures.recent_ms),
             late_frames=figures.late_frames,
             picture_age_ms=figures.recent_picture_ms(),
-            scheduler=self._station.scheduler,
-            mode=self._station.mode,
+            scheduler=self._shared_gpu.scheduler,
+            mode=self._shared_gpu.mode,
             device=self._setup.gpu_name,
             dnns=tuple(self._dnn_status(snapshot.dnns[name], now_ns) for name in self._names),
             gap_utilization=self._utilization(snapshot.gap),
             reason=reason,
             message=message or self._setup.source.error or "",
-            others=self._station.spans.others,
+            others=self._shared_gpu.spans.others,
         )
 
     def _utilization(self, gap: GapStats) -> float | None:
-        if not self._station.coordinator.keeps_gaps:
+        if not self._shared_gpu.coordinator.keeps_gaps:
             return None
         return gap.utilization_since(self._before.gap)
 
@@ -90,17 +90,17 @@ class Reporter:
     def summary(self, now_ns: int, startup_s: float) -> dict[str, Any]:
         """The run summary, all but ``wall_s`` and ``errors``, which are known after it."""
         setup = self._setup
-        gap = self._utilization(self._station.coordinator.snapshot(now_ns).gap)
+        gap = self._utilization(self._shared_gpu.coordinator.snapshot(now_ns).gap)
         figures = self._figures.summary(setup.lone_render_ns, gap)
-        if not self._station.coordinator.keeps_gaps:  # nor how long the GPU worked for whom
+        if not self._shared_gpu.coordinator.keeps_gaps:  # nor how long the GPU worked for whom
             figures["gpu"]["busy_ms"] = None
         return {
             "schema": SCHEMA,
             "app": self._app.name,
             "startup_s": round(startup_s, 3),
             "source": setup.source.describe(),
-            "scheduler": self._station.scheduler,
-            "mode": self._station.mode,
+            "scheduler": self._shared_gpu.scheduler,
+            "mode": self._shared_gpu.mode,
             "device": setup.describe_devices(),
             "size": list(setup.canvas.surface.size) if setup.canvas else None,
             **figures,

@@ -21,7 +21,7 @@ STALE_NS = 200_000_000  # a pose so far before another says nothing about speed
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class CameraState:
     """Where the camera is for a frame: as ``tracking`` found it there, or lately; its ``pose`` is
     that of the frame. ``ahead_ns``: how far it was predicted. ``focal``: times the guessed focal
     length."""
@@ -48,23 +48,23 @@ class Course:
         """What was found in a frame that was taken then; frames come in order."""
         self._known = (*self._known[-(KEPT - 1) :], _Known(at_ns, tracking))
 
-    def at(self, at_ns: int) -> Place:
+    def at(self, at_ns: int) -> CameraState:
         """For the frame that was taken then: what was found in it, or what that will be."""
         known = self._known
         before = [each for each in known if each.at_ns <= at_ns]
         if not before:
-            return Place(None, False)
+            return CameraState(None, False)
         newest = before[-1]
         pose, tracked = newest.tracking.pose, newest.tracking.tracked
         focal = newest.tracking.focal
         ahead_ns = min(at_ns - newest.at_ns, AHEAD_NS)
         if pose is None or not tracked or not ahead_ns:
-            return Place(pose, tracked, focal=focal)
+            return CameraState(pose, tracked, focal=focal)
         earlier = _earlier(before)
         if earlier is None or earlier.tracking.pose is None:
-            return Place(pose, tracked, focal=focal)
+            return CameraState(pose, tracked, focal=focal)
         share = ahead_ns / (newest.at_ns - earlier.at_ns)
-        return Place(_onwards(earlier.tracking.pose, pose, share), tracked, ahead_ns, focal)
+        return CameraState(_onwards(earlier.tracking.pose, pose, share), tracked, ahead_ns, focal)
 
 
 def _earlier(known: list[_Known]) -> _Known | None:

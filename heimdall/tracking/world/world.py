@@ -22,7 +22,7 @@ from heimdall.tracking.pose.tracker import LOST, TRACKED
 from heimdall.tracking.pose.views import map_file
 from heimdall.tracking.world import surface
 from heimdall.tracking.world.anchor import WorldAnchor
-from heimdall.tracking.world.course import Place
+from heimdall.tracking.world.course import CameraState
 from heimdall.tracking.world.places import Hit, Plane, nearest, on_target
 from heimdall.tracking.world.thread import PoseThread
 
@@ -60,7 +60,7 @@ class World:
         self.planes: list[Plane] = []  # what there is besides, for rays to meet
         self._thread: PoseThread | None = None
         self._frame: Frame | None = None
-        self._place = Place(None, False)
+        self._place = CameraState(None, False)
         self._camera: Camera | None = None
         self._fade = 0.0
         self._shown_ns = 0
@@ -212,13 +212,13 @@ class World:
         c, s = np.cos(lean), np.sin(lean)
         turned = np.array([[1, 0, 0], [0, -c, -s], [0, s, -c]])
         pose = Pose(turned, np.array([0.0, 0.0, REHEARSED_M]))
-        self._place, self._fade = Place(pose, True), 1.0
+        self._place, self._fade = CameraState(pose, True), 1.0
         self._camera = camera.at(pose)
         return self._camera
 
     def forget(self) -> None:
         """Nothing has been seen."""
-        self._place, self._fade, self._camera = Place(None, False), 0.0, None
+        self._place, self._fade, self._camera = CameraState(None, False), 0.0, None
         self._frame, self._shown_ns, self._was_tracked = None, 0, False
 
     def count_afresh(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heimdall.engine import Part
+from heimdall.engine import GroupMember
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.lanes import Lanes
 from heimdall.engine.opencl.state import OpenCLState
@@ -63,14 +63,14 @@ def test_any_networks_together_give_what_each_gives_alone(opened, loaded, shared
     opened.lanes = data.draw(st.integers(1, 3))
     chosen = [loaded[index % len(loaded)] for index in which]
     jobs = [(each, each[0].new_state()) for each in chosen]
-    launches: tuple[list[list[list[Part]]], ...] = ([], [])  # of each job its stages
+    launches: tuple[list[list[list[GroupMember]]], ...] = ([], [])  # of each job its stages
     for (network, inputs, _), state in jobs:
         network.write(state, inputs)
         cut = data.draw(st.integers(0, len(network.ops)))
         for launch, ends in zip(launches, ((0, cut), (cut, len(network.ops))), strict=True):
             late = data.draw(st.integers(0, 2))
             found = data.draw(legal_stages(network.needs, *ends))
-            parts = [[Part(network, state, ranges) for ranges in stage] for stage in found]
+            parts = [[GroupMember(network, state, ranges) for ranges in stage] for stage in found]
             launch.append([[] for _ in range(late)] + parts)
     for launch in launches:
         turns = itertools.zip_longest(*launch, fillvalue=[])
@@ -87,7 +87,7 @@ def test_jobs_run_alone_before_and_after(opened, loaded, shared):
         for state in states:
             network.write(state, inputs)
         if turn % 2 == 0:
-            parts = [Part(network, state, ((0, len(network.ops)),)) for state in states]
+            parts = [GroupMember(network, state, ((0, len(network.ops)),)) for state in states]
             opened.run_together([parts])
         else:
             for state in states:
@@ -100,7 +100,7 @@ def test_elapsed_time_is_at_least_that_of_each_part(opened, loaded):
     state = network.new_state()
     network.write(state, inputs)
     stages = independent_branches(network.needs)
-    elapsed_ns = opened.run_together([[Part(network, state, g) for g in s] for s in stages])
+    elapsed_ns = opened.run_together([[GroupMember(network, state, g) for g in s] for s in stages])
     if opened.times_ops:
         assert elapsed_ns >= network.longest_enqueue_ns(state) > 0
 
@@ -122,7 +122,7 @@ def test_an_error_of_any_lane_surfaces_once_nothing_runs(
     for network, inputs, _ in pair:
         states.append(network.new_state())
         network.write(states[-1], inputs)
-        parts.append(Part(network, states[-1], ((0, len(network.ops)),)))
+        parts.append(GroupMember(network, states[-1], ((0, len(network.ops)),)))
     with monkeypatch.context() as patched:
         patched.setattr(OpenCLState, "enqueue", fail)
         with pytest.raises(DeviceError, match="running networks together"):
@@ -156,7 +156,7 @@ def test_what_gains_little_stays_on_one_lane(opened, loaded, monkeypatch):
         network.write(state, inputs)
         with monkeypatch.context() as patched:
             patched.setattr(OpenCLState, "enqueue", remember)
-            opened.run_together([[Part(network, state, g) for g in s] for s in stages])
+            opened.run_together([[GroupMember(network, state, g) for g in s] for s in stages])
         used[least] = len(queues)
     assert used[-1] > 1 == used[10**12]
 
@@ -170,7 +170,7 @@ def test_an_error_of_a_command_surfaces(opened, loaded, monkeypatch):
     failed.set_status(-5)  # CL_OUT_OF_RESOURCES
     monkeypatch.setattr(OpenCLState, "enqueue", lambda *args: [failed, failed])
     with pytest.raises(DeviceError, match="running networks together"):
-        opened.run_together([[Part(network, state, ((0, len(network.ops)),))]])
+        opened.run_together([[GroupMember(network, state, ((0, len(network.ops)),))]])
 
 
 def test_queues_open_when_they_are_needed(engine):
@@ -199,5 +199,5 @@ def test_an_engine_beside_has_lanes_of_its_own(engine, assets, shared):
     jobs = [(network, network.new_state()) for network in networks]
     for network, state in jobs:
         network.write(state, inputs)
-    beside.run_together([[Part(*job, ((0, len(job[0].ops)),)) for job in jobs]])
+    beside.run_together([[GroupMember(*job, ((0, len(job[0].ops)),)) for job in jobs]])
     assert all(shared.same(network.read(state), wanted) for network, state in jobs)

@@ -266,7 +266,7 @@ def test_a_device_that_is_gone_in_the_next_run_is_no_obstacle(device, cache, run
     code = f"""
         import json
         from heimdall.errors import DeviceError
-        from heimdall.runtime.processors import open_processors
+        from heimdall.runtime.execution.processors import open_processors
         with open_processors() as there:
             names = [there.gpu.name]
         if names == ["onnxruntime"]:

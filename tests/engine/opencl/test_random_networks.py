@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from onnx import helper
 
-from heimdall.engine import Part
+from heimdall.engine import GroupMember
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import ModelError
 from tests.engine.groupings import legal_stages
@@ -251,6 +251,6 @@ def run_in_stages(processor, network, state, data):
             network.run_fallback(state, start, end)
         else:
             stages = data.draw(legal_stages(network.needs, start, end))
-            groups = [[Part(network, state, ranges) for ranges in stage] for stage in stages]
+            groups = [[GroupMember(network, state, ranges) for ranges in stage] for stage in stages]
             assert processor.run_together(groups) >= 0
         start = end

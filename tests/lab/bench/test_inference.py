@@ -20,9 +20,9 @@ from heimdall.lab.bench.inference import Session, WholeNetwork
 from heimdall.lab.bench.systems import Sharing
 from heimdall.lab.bench.threads import Threads
 from heimdall.models.base import Network, Pipeline, Prepared
-from heimdall.runtime.deployment import Deployment
-from heimdall.runtime.executor import Executor
-from heimdall.runtime.runs import Result
+from heimdall.runtime.execution.deployment import Deployment
+from heimdall.runtime.execution.executor import Executor
+from heimdall.runtime.execution.runs import Result
 from heimdall.system.priority import standing
 from heimdall.vocabulary.events import Finish, Prepare, RunChunk, RunFallback
 from heimdall.vocabulary.plans import StagePlan

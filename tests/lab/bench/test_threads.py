@@ -18,8 +18,8 @@ from heimdall.lab.bench.inference import Session
 from heimdall.lab.bench.systems import Admission
 from heimdall.lab.bench.threads import LOOK_S, Threads
 from heimdall.models.base import Network, Pipeline, Prepared
-from heimdall.runtime.deployment import Deployment
-from heimdall.runtime.runs import Result
+from heimdall.runtime.execution.deployment import Deployment
+from heimdall.runtime.execution.runs import Result
 from heimdall.vocabulary.events import JobFailed, Prepare
 from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import CPU

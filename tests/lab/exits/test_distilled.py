@@ -9,9 +9,9 @@ from heimdall.errors import ConfigError, DeviceError, ModelError
 from heimdall.graph.exits import as_whole
 from heimdall.graph.graph import graph_from_model
 from heimdall.lab.exits.distilled import Branch, Distilled, untrained, wanted
+from heimdall.lab.exits.exit_points import places
 from heimdall.lab.exits.observed import agreements, observe
-from heimdall.lab.exits.places import places
-from heimdall.lab.exits.source import File, Stage
+from heimdall.lab.exits.source import File, PipelineStage
 from heimdall.lab.exits.teaching import teach
 from heimdall.lab.exits.unlabelled import open_views
 from heimdall.lab.exits.written import with_exits
@@ -139,11 +139,11 @@ def test_a_stage_is_given_what_it_gets_in_an_app():
 
     graphs = [load_graph(each.path, each.shapes) for each in pipeline.networks]
     black = np.zeros((120, 160, 3), np.uint8)
-    (task,) = Stage(pipeline, graphs, 0).prepare(black)
+    (task,) = PipelineStage(pipeline, graphs, 0).prepare(black)
     assert task.inputs["input_1"].shape == graphs[0].inputs[0].shape
-    assert list(Stage(pipeline, graphs, 1).prepare(black)) == []  # there is no hand
+    assert list(PipelineStage(pipeline, graphs, 1).prepare(black)) == []  # there is no hand
     with pytest.raises(ConfigError, match="stages 1 to 2, and no stage 3"):
-        Stage(pipeline, graphs, 2)
+        PipelineStage(pipeline, graphs, 2)
 
 
 def test_where_nothing_comes_of_the_pictures_it_is_said(tmp_path):
@@ -153,7 +153,7 @@ def test_where_nothing_comes_of_the_pictures_it_is_said(tmp_path):
     graphs = [load_graph(each.path, each.shapes) for each in pipeline.networks]
     learnt, _ = open_views(write_flat(tmp_path, 2), copies=1)
     with pytest.raises(ConfigError, match="an earlier stage found nothing"):
-        observe(Stage(pipeline, graphs, 1), [], learnt, quiet)
+        observe(PipelineStage(pipeline, graphs, 1), [], learnt, quiet)
 
 
 def test_the_whole_network_says_what_it_says(tmp_path):

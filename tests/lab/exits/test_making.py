@@ -13,9 +13,9 @@ from heimdall.graph import half
 from heimdall.graph.graph import graph_from_model
 from heimdall.lab.exits import making
 from heimdall.lab.exits.data import open_dataset
+from heimdall.lab.exits.exit_points import places
 from heimdall.lab.exits.features import accuracies, pooled_features
 from heimdall.lab.exits.heads import GRID, WIDTH, Head, load_torch, train
-from heimdall.lab.exits.places import places
 from heimdall.lab.exits.written import with_exits
 from heimdall.models.image_input import ImageInput
 from tests.lab.exits.networks import CLASSES, classifier, small, write_pictures

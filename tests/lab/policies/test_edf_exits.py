@@ -42,7 +42,7 @@ def network(blocks, accuracies):
 
 
 def job(id, costs, deadline_ns, *, priority="normal", passed_op=0, variant="", executed_ns=0):
-    ways = costs.ways
+    variants = costs.variants
     variant = variant or costs.whole
     return JobView(
         id=id,
@@ -54,9 +54,9 @@ def job(id, costs, deadline_ns, *, priority="normal", passed_op=0, variant="", e
         arrival_ns=0,
         deadline_ns=deadline_ns,
         passed_op=passed_op,
-        next_op=ways[variant].next_op[passed_op] if ways else passed_op,
+        next_op=variants[variant].next_op[passed_op] if variants else passed_op,
         variant=variant,
-        variants=tuple(name for name in ways if ways[name].next_op[passed_op] < costs.ops),
+        variants=tuple(name for name in variants if variants[name].next_op[passed_op] < costs.ops),
         executed_ns=executed_ns,
         request=id,
     )
@@ -214,8 +214,8 @@ def test_where_the_smallest_variants_are_in_time_the_chosen_ones_are_too(specs):
         accuracies = [0.9 - step / 1000 * (len(blocks) - 1 - i) for i in range(len(blocks))]
         jobs.append(job(id, network(blocks, accuracies), deadline_ns))
     jobs.sort(key=lambda each: each.deadline_ns)
-    ways = [each.costs[0] for each in jobs]
-    smallest = [min(costs.left_on("gpu", 0, name) for name in costs.ways) for costs in ways]
+    variants = [each.costs[0] for each in jobs]
+    smallest = [min(costs.left_on("gpu", 0, name) for name in costs.variants) for costs in variants]
     feasible = all(
         done <= each.deadline_ns
         for done, each in zip(itertools.accumulate(smallest), jobs, strict=True)

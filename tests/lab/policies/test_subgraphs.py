@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heimdall.lab.policies.subgraphs import Moment, Sequences, SubgraphPolicy
+from heimdall.lab.policies.subgraphs import PendingDecision, Sequences, SubgraphPolicy
 from heimdall.schedulers.expected import StageCosts
 from heimdall.vocabulary.plans import StagePlan
 
@@ -128,7 +128,7 @@ def test_what_is_chosen_counts_for_what_is_chosen_next(queues):
     model = queues.costs({"cpu": (12,), "npu": (5,)})
     jobs = [queues.request(1, model), queues.request(2, model), queues.request(3, model)]
     policy = Idle()
-    moment = Moment(queues.view(*jobs), 0)
+    moment = PendingDecision(queues.view(*jobs), 0)
     ways = []
     for each in jobs:
         way = moment.way(policy.rest(each))
@@ -144,7 +144,7 @@ def test_what_is_chosen_counts_for_what_is_chosen_next(queues):
 def test_a_second_lane_is_free_at_once(queues):
     model = queues.costs({"cpu": (12,)})
     policy = Idle()
-    moment = Moment(queues.view(idle=("cpu", "cpu"), free_ns={"cpu": 0}), 0)
+    moment = PendingDecision(queues.view(idle=("cpu", "cpu"), free_ns={"cpu": 0}), 0)
     for id in (1, 2):
         way = moment.way(policy.rest(queues.request(id, model)))
         assert way.finish_ns == 12

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from heimdall.render.content.closed import closed
-from heimdall.render.content.model import TRIANGLES, Part
+from heimdall.render.content.model import TRIANGLES, DrawCall
 
 CORNERS = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], np.float32)
 SIDES = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
@@ -15,7 +15,7 @@ def part(points, triangles):
     """Every corner is a vertex of its own, as where normals or pictures differ."""
     spread = np.asarray(points, np.float32)[np.asarray(triangles).ravel()]
     count = len(spread)
-    return Part(
+    return DrawCall(
         mode=TRIANGLES,
         material=0,
         positions=spread,

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from heimdall.render.content.detail import levels
-from heimdall.render.content.model import LINES, TRIANGLES, Part
+from heimdall.render.content.model import LINES, TRIANGLES, DrawCall
 
 
 def spiked(rings=48, **more):
@@ -29,7 +29,7 @@ def spiked(rings=48, **more):
         "colours": np.zeros((len(points), 4), np.uint8),
         "indices": np.concatenate(triangles).ravel().astype(np.uint32),
     }
-    return Part(**{**given, **more})
+    return DrawCall(**{**given, **more})
 
 
 def test_each_level_has_fewer_triangles_than_the_one_before():

@@ -4,13 +4,13 @@ import cv2
 import numpy as np
 
 from heimdall.render.content.ground import cast
-from heimdall.render.content.model import TRIANGLES, Part
+from heimdall.render.content.model import TRIANGLES, DrawCall
 
 
 def shadow(corners):
     """Of triangles (m, 3, 3)."""
     points = np.asarray(corners, np.float32).reshape(-1, 3)
-    part = Part(
+    part = DrawCall(
         mode=TRIANGLES,
         material=0,
         positions=points,

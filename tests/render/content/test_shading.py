@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from heimdall.render.content.model import POINTS, TRIANGLES, Material, Part
+from heimdall.render.content.model import POINTS, TRIANGLES, DrawCall, Material
 from heimdall.render.content.shading import turning, variant
 
 
@@ -20,7 +20,7 @@ def ball(rings):
         np.stack([corner, corner + row, corner + row + 1], 1),
         np.stack([corner, corner + row + 1, corner + 1], 1),
     ]
-    made = Part(
+    made = DrawCall(
         mode=TRIANGLES,
         material=0,
         positions=points.astype(np.float32),

@@ -9,7 +9,7 @@ import pytest
 
 from heimdall.app import App
 from heimdall.coordinator.coordinator import Coordinator
-from heimdall.runtime.station import Names
+from heimdall.runtime.session.shared_gpu import Names
 from heimdall.runtime.telemetry.figures import Figures
 from heimdall.runtime.telemetry.jobs import ModelFigures
 from heimdall.runtime.telemetry.report import Reporter
@@ -42,14 +42,14 @@ def watched() -> Any:
         lone_render_ns=5 * MS,
     )
     app = Watched()
-    station: Any = SimpleNamespace(
+    shared_gpu: Any = SimpleNamespace(
         coordinator=coordinator, scheduler="max-total", mode="elastic", spans=Spans(None, ["gpu2"])
     )
-    reporter = Reporter(app, setup, station, figures, Names({"eye": "eye"}))
+    reporter = Reporter(app, setup, shared_gpu, figures, Names({"eye": "eye"}))
     return SimpleNamespace(
         reporter=reporter,
         setup=setup,
-        station=station,
+        shared_gpu=shared_gpu,
         coordinator=coordinator,
         figures=figures,
         app=app,

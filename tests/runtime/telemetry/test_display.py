@@ -42,7 +42,7 @@ class Overlay:
 
 
 @pytest.fixture
-def desk(watched):
+def registered_models(watched):
     """``display`` over a watched run, with an overlay and a window that note what they get."""
     titles: list[str] = []
     overlay, spans = Overlay(), Spans(None)
@@ -58,46 +58,46 @@ def desk(watched):
     )  # fmt: skip
 
 
-def test_words_are_renewed_after_a_while_and_the_title_only_if_it_changes(desk):
-    desk.display.refresh(0, "one", "")
-    desk.display.refresh(STATUS_INTERVAL_NS - 1, "two", "")
-    assert [status.reason for status in desk.overlay.laid_out] == ["one"]
-    desk.display.refresh(STATUS_INTERVAL_NS, "two", "")
-    desk.display.refresh(2 * STATUS_INTERVAL_NS, "two", "")
-    assert [status.reason for status in desk.overlay.laid_out] == ["one", "two", "two"]
-    assert desk.titles == ["Watched app · one", "Watched app · two"]
+def test_words_are_renewed_after_a_while_and_the_title_only_if_it_changes(registered_models):
+    registered_models.display.refresh(0, "one", "")
+    registered_models.display.refresh(STATUS_INTERVAL_NS - 1, "two", "")
+    assert [status.reason for status in registered_models.overlay.laid_out] == ["one"]
+    registered_models.display.refresh(STATUS_INTERVAL_NS, "two", "")
+    registered_models.display.refresh(2 * STATUS_INTERVAL_NS, "two", "")
+    assert [status.reason for status in registered_models.overlay.laid_out] == ["one", "two", "two"]
+    assert registered_models.titles == ["Watched app · one", "Watched app · two"]
 
 
-def test_what_cannot_wait_is_laid_out_at_once(desk):
-    desk.display.refresh(0, "one", "")
-    desk.overlay.wants_words = True
-    desk.display.refresh(1, "two", "draw failed")
-    assert desk.overlay.laid_out[-1].message == "draw failed"
+def test_what_cannot_wait_is_laid_out_at_once(registered_models):
+    registered_models.display.refresh(0, "one", "")
+    registered_models.overlay.wants_words = True
+    registered_models.display.refresh(1, "two", "draw failed")
+    assert registered_models.overlay.laid_out[-1].message == "draw failed"
 
 
-def test_every_frame_shows_the_newest_figures_notice_and_view(desk):
-    desk.display.refresh(0, "one", "")
+def test_every_frame_shows_the_newest_figures_notice_and_view(registered_models):
+    registered_models.display.refresh(0, "one", "")
     for frame in range(10):
-        desk.figures.frame(frame * 50 * MS, 0, 0, MS)
-    desk.controls.notice, desk.controls.view = "saved a.png", "small"
-    desk.display.draw(7)
-    (status,) = desk.overlay.shown
+        registered_models.figures.frame(frame * 50 * MS, 0, 0, MS)
+    registered_models.controls.notice, registered_models.controls.view = "saved a.png", "small"
+    registered_models.display.draw(7)
+    (status,) = registered_models.overlay.shown
     assert status.fps == pytest.approx(20)
     assert len(status.frame_ms) == 9
     assert (status.notice, status.view, status.now_ns) == ("saved a.png", "small", 7)
     assert status.reason == "one"  # words are those that were laid out
 
 
-def test_spans_wait_until_the_timeline_is_shown(desk):
-    desk.spans.span("gpu", "eye", 1, 2, {})
-    desk.display.paint(5)
-    assert desk.overlay.painted == []
-    desk.controls.view = "timeline"
-    desk.display.paint(6)
-    assert desk.overlay.painted == [6]
-    assert desk.overlay.spans == [Span(1, "eye", 1, 2)]
+def test_spans_wait_until_the_timeline_is_shown(registered_models):
+    registered_models.spans.span("gpu", "eye", 1, 2, {})
+    registered_models.display.paint(5)
+    assert registered_models.overlay.painted == []
+    registered_models.controls.view = "timeline"
+    registered_models.display.paint(6)
+    assert registered_models.overlay.painted == [6]
+    assert registered_models.overlay.spans == [Span(1, "eye", 1, 2)]
 
 
-def test_printing_is_left_to_the_overlay(desk):
-    desk.display.print()
-    assert desk.overlay.prints == 1
+def test_printing_is_left_to_the_overlay(registered_models):
+    registered_models.display.print()
+    assert registered_models.overlay.prints == 1

@@ -55,7 +55,7 @@ def test_the_newest_message_is_the_runs_else_the_sources(watched):
 
 
 def test_after_a_change_status_and_summary_name_the_new_policy(watched):
-    watched.station.scheduler, watched.station.mode = "max-min", "static"
+    watched.shared_gpu.scheduler, watched.shared_gpu.mode = "max-min", "static"
     status = watched.reporter.status(0, "", "")
     assert (status.scheduler, status.mode) == ("max-min", "static")
     summary = watched.reporter.summary(S, 0)

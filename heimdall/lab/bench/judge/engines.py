@@ -11,7 +11,7 @@ from heimdall.analyzer.partition import OpCosts, partition
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.engine import open_engine
 from heimdall.engine.base import Engine
-from heimdall.engine.network import Network
+from heimdall.engine.network import LoadedNetwork
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.engine.providers import available_providers
 from heimdall.errors import DeviceError, HeimdallError
@@ -21,7 +21,7 @@ from heimdall.inspection import load_networks
 from heimdall.lab.bench import in_turns
 from heimdall.lab.bench.in_turns import Range, Runs
 from heimdall.lab.bench.judge.networks import bundled
-from heimdall.runtime.processors import open_processors
+from heimdall.runtime.execution.processors import open_processors
 from heimdall.system import softgpu
 from heimdall.system.priority import cores_awake
 from heimdall.vocabulary.processors import CPU
@@ -124,7 +124,7 @@ def _compare(
 ) -> dict[str, Any]:
     inputs = sample_inputs(graph)
     entry: dict[str, Any] = {}
-    networks: dict[str, Network] = {"": gpu.load(graph)}
+    networks: dict[str, LoadedNetwork] = {"": gpu.load(graph)}
     try:
         for rival, engine in rivals.items():
             try:
@@ -148,13 +148,13 @@ def _compare(
     return entry
 
 
-def _warm_up(ways: Mapping[str, in_turns.Way]) -> None:
+def _warm_up(ways: Mapping[str, in_turns.TimedRun]) -> None:
     """A provider opens a session for each range of ops when it first runs it."""
     for run_once in ways.values():
         run_once()
 
 
-def _in_one_call(runs: Runs) -> in_turns.Way:
+def _in_one_call(runs: Runs) -> in_turns.TimedRun:
     ranges = _ranges(runs.network, "whole")
     return lambda: runs(ranges)
 
@@ -179,7 +179,7 @@ def _cut(graph: Graph, gpu: Engine, seconds: float) -> dict[str, Any]:
     }
 
 
-def _ranges(network: Network, strategy: str, ops: int = 1) -> list[Range]:
+def _ranges(network: LoadedNetwork, strategy: str, ops: int = 1) -> list[Range]:
     marks = tuple(op.fallback for op in network.ops)
     costs = OpCosts((0,) * len(marks), marks)
     return [(c.start, c.end) for c in partition(costs, 1, strategy, ops_per_chunk=ops)]

@@ -12,8 +12,8 @@ import heimdall
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.engine.providers import available_providers
 from heimdall.errors import HeimdallError
-from heimdall.runtime.devices import list_devices
-from heimdall.runtime.processors import open_gpu, open_processors
+from heimdall.runtime.execution.processors import open_gpu, open_processors
+from heimdall.runtime.opening.devices import list_devices
 from heimdall.system import softgpu
 
 _SLOW = ("tensorrt",)  # builds for minutes what each chunk needs: only where it is asked for

@@ -16,9 +16,9 @@ from heimdall.lab.bench.loads import fit
 from heimdall.lab.bench.scenario import load_scenario
 from heimdall.lab.bench.workload import as_app
 from heimdall.models.catalog import CATALOG
-from heimdall.runtime.callbacks import Callbacks
-from heimdall.runtime.deployment import Deployment
-from heimdall.runtime.setup import Place, Setup, start
+from heimdall.runtime.execution.deployment import Deployment
+from heimdall.runtime.loop.callbacks import Callbacks
+from heimdall.runtime.opening.setup import RunContext, Setup, start
 from heimdall.vocabulary.plans import StagePlan
 
 
@@ -52,7 +52,7 @@ def profile_networks(
     networks: dict[str, dict[str, Any]] = {}
     for app_class, keys in apps:
         app = create(app_class)
-        with start(app, options, progress, place=Place(draws=False)) as setup:
+        with start(app, options, progress, place=RunContext(draws=False)) as setup:
             Callbacks().call(app.on_start)
             asked = dict(app._requests)
             machine = machine or _processors(setup)

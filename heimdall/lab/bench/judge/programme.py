@@ -48,7 +48,7 @@ CALLS: Mapping[str, Callable[..., dict[str, Any]]] = {
     "preemption": preemption.measure_preemption,
     "scenario": scenarios.run_scenario,
 }
-Run = Callable[[str, Mapping[str, Any], Progress], dict[str, Any]]
+RunPart = Callable[[str, Mapping[str, Any], Progress], dict[str, Any]]
 
 
 class FailedPartError(HeimdallError):
@@ -77,7 +77,7 @@ class Programme:
 
 
 def measure(
-    programme: Programme, progress: Progress = no_progress, run: Run | None = None
+    programme: Programme, progress: Progress = no_progress, run: RunPart | None = None
 ) -> dict[str, Any]:
     """Measure this machine, and write a file for each way of using its GPU: OpenCL (or what
     ``device`` names), and each of onnxruntime's providers that finds a GPU.
@@ -140,7 +140,7 @@ class _Judged:
         profile = {"profile": {**self._profile, "runs": self._runs}} if self._runs else {}
         return {"schema": SCHEMA, **self.row, **profile}
 
-    def measure(self, run: Run, progress: Progress) -> None:
+    def measure(self, run: RunPart, progress: Progress) -> None:
         """The whole programme; an interruption leaves what has been measured."""
         parts, machine = self._programme.parts, self.row["machine"]
         began_s = time.perf_counter()
@@ -163,7 +163,7 @@ class _Judged:
                 share = (after - before) / (wall_s * (psutil.cpu_count() or 1))
                 machine["stolen_percent"] = round(100 * share, 2)
 
-    def _warm_up(self, run: Run, progress: Progress) -> None:
+    def _warm_up(self, run: RunPart, progress: Progress) -> None:
         """Compile and profile what the parts will find ready."""
         parts = set(self._programme.parts)
         names = SCENARIOS if "scenarios" in parts else (preemption.SCENARIO,)
@@ -178,7 +178,7 @@ class _Judged:
             except HeimdallError as error:
                 log.error("the device to simulate: %s", error)
 
-    def _tried(self, run: Run, part: str, progress: Progress, **more: Any) -> dict[str, Any]:
+    def _tried(self, run: RunPart, part: str, progress: Progress, **more: Any) -> dict[str, Any]:
         """What came of a part of the programme, or why nothing did."""
         seconds = more.pop("seconds", None) or self._programme.seconds_of(part)
         try:
@@ -189,7 +189,7 @@ class _Judged:
         self.measured = True
         return found
 
-    def _scenarios(self, run: Run, progress: Progress) -> None:
+    def _scenarios(self, run: RunPart, progress: Progress) -> None:
         seconds = self._programme.seconds_of("scenarios")
         seconds /= len(SCENARIOS) * len(RATES) * len(SIZES)
         self.row["scenarios"] = found = {}

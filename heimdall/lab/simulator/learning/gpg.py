@@ -28,17 +28,17 @@ import numpy as np
 
 from heimdall.lab.simulator.learning.nets import OnnxGraph, mlp, pytorch
 from heimdall.lab.simulator.together.actors import CHOICE
-from heimdall.lab.simulator.together.features import FIGURES, SIZE, Graph, graph_of
-from heimdall.lab.simulator.together.stages import (
+from heimdall.lab.simulator.together.concurrent_stages import (
     GROUPS,
     Block,
     Combined,
+    ConcurrentStage,
     Ending,
     Left,
-    Stage,
     least_ns,
 )
-from heimdall.lab.simulator.together.ways import CUTS, Likely, Ways, best_of
+from heimdall.lab.simulator.together.cut_sequences import CUTS, Likely, Ways, best_of
+from heimdall.lab.simulator.together.features import FIGURES, SIZE, Graph, graph_of
 
 ROUNDS, HIDDEN = 6, 32
 RATE = 0.003
@@ -165,7 +165,7 @@ class GpgTraining:
         """What the tests take, beside one op after the other, by the likeliest endings."""
         return fmean(self.cut(each, 1)[1] / each.alone_ns for each in self._tests)
 
-    def cut(self, combined: Combined, cuts: int = CUTS) -> tuple[list[Stage], float]:
+    def cut(self, combined: Combined, cuts: int = CUTS) -> tuple[list[ConcurrentStage], float]:
         """(Stages of a combined block, what they take in ns), as what is shipped cuts it."""
         return best_of(combined, self._mean.policy(graph_of(combined)), cuts)
 

@@ -14,9 +14,14 @@ import onnxruntime
 
 from heimdall.errors import ConfigError
 from heimdall.lab.policies.top import Task
+from heimdall.lab.simulator.together.concurrent_stages import (
+    Combined,
+    ConcurrentStage,
+    Ending,
+    Left,
+)
+from heimdall.lab.simulator.together.cut_sequences import CUTS, best_of
 from heimdall.lab.simulator.together.features import graph_of
-from heimdall.lab.simulator.together.stages import Combined, Ending, Left, Stage
-from heimdall.lab.simulator.together.ways import CUTS, best_of
 from heimdall.system import paths
 
 ACTORS = paths.ASSETS / "models" / "top"
@@ -85,7 +90,7 @@ class OnnxStager:
         if [each.name for each in self._session.get_inputs()] != list(CHOICE):
             raise ConfigError(f"{path} does not choose among endings of blocks: {AGAIN}")
 
-    def cut(self, combined: Combined, cuts: int = CUTS) -> tuple[list[Stage], float]:
+    def cut(self, combined: Combined, cuts: int = CUTS) -> tuple[list[ConcurrentStage], float]:
         """(Stages of a combined block, what they take in ns), the best of so many cuts."""
         graph = graph_of(combined)
 

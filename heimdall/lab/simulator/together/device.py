@@ -28,9 +28,9 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from heimdall.errors import ConfigError
 from heimdall.lab.simulator.several import NetworkTable, SeveralDevice, recut, several_path
 from heimdall.lab.simulator.tables import Table, as_tables, read_toml
+from heimdall.lab.simulator.together.concurrent_stages import GROUPS
 from heimdall.lab.simulator.together.gpu import ConcurrentGpu, OpTimes, Took, stage_took
 from heimdall.lab.simulator.together.networks import ARCHITECTURES, network
-from heimdall.lab.simulator.together.stages import GROUPS
 from heimdall.vocabulary.enums import Silent
 from heimdall.vocabulary.events import RunTogether
 from heimdall.vocabulary.plans import StagePlan

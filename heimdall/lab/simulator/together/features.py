@@ -13,8 +13,15 @@ from math import log2
 
 import numpy as np
 
+from heimdall.lab.simulator.together.concurrent_stages import (
+    GROUPS,
+    Block,
+    Combined,
+    Ending,
+    Left,
+    Mask,
+)
 from heimdall.lab.simulator.together.layers import KINDS, POOLINGS, Operator
-from heimdall.lab.simulator.together.stages import GROUPS, Block, Combined, Ending, Left, Mask
 
 # Kind, pooling, both shapes, stride, kernel, padding and activation of an op, and what it takes on
 # the device: its time, and the share of the GPU that it fills.

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from heimdall.lab.simulator.together.layers import Network, Operator
+from heimdall.lab.simulator.together.layers import LayeredNetwork, Operator
 
 TILE = 2048  # outputs that a work-group computes: 256 threads with 8 each
 
@@ -50,7 +50,7 @@ class Took:
 class OpTimes:
     """The ops of a network on a GPU. ``ns``: of each op alone; ``filled_ns``: occupancy x that."""
 
-    def __init__(self, gpu: ConcurrentGpu, network: Network) -> None:
+    def __init__(self, gpu: ConcurrentGpu, network: LayeredNetwork) -> None:
         self.contention = gpu.contention
         self._of: dict[tuple[tuple[int, int], ...], Took] = {}
         self.ns = [gpu.alone_ns(op) for op in network.ops]

@@ -50,7 +50,7 @@ class Operator:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class LayeredNetwork:
     """``ops`` in an order in which they can run; ``blocks``: half-open ranges of them, in order,
     each of which gets one tensor from the one before (TOP, section IV)."""
 
@@ -109,11 +109,11 @@ class Builder:
         """What comes now is the next block."""
         self._edges.append(len(self._ops))
 
-    def network(self, name: str) -> Network:
+    def network(self, name: str) -> LayeredNetwork:
         """All that has been added."""
         self.block_ends()
         blocks = tuple(zip(self._edges, self._edges[1:], strict=False))
-        return Network(name, tuple(self._ops), blocks)
+        return LayeredNetwork(name, tuple(self._ops), blocks)
 
     def shape(self, x: int) -> Shape:
         """Of an op's output."""
@@ -133,4 +133,4 @@ def _windows(size: Pair, kernel: Pair, stride: int, pad: Pair) -> Pair:
     return height, width
 
 
-Architecture = Callable[[], Network]
+Architecture = Callable[[], LayeredNetwork]

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from functools import cache
 
 from heimdall.errors import ConfigError, unknown
-from heimdall.lab.simulator.together.layers import IMAGE, Architecture, Builder, Network
+from heimdall.lab.simulator.together.layers import IMAGE, Architecture, Builder, LayeredNetwork
 
 _INPUT = (3, 224, 224)
 
 
-def _resnet_50() -> Network:
+def _resnet_50() -> LayeredNetwork:
     """He et al. 2016, Table 1: the first layers, and four stages of bottlenecks."""
     net = Builder(_INPUT)
     x = net.pool(net.conv(IMAGE, 64, 7, 2), "max", 3, 2, 1)
@@ -30,7 +30,7 @@ def _resnet_50() -> Network:
     return net.network("ResNet-50")
 
 
-def _squeezenet() -> Network:
+def _squeezenet() -> LayeredNetwork:
     """Iandola et al. 2016, Table 1."""
     net = Builder(_INPUT)
     x = net.pool(net.conv(IMAGE, 96, 7, 2, pad=False), "max", 3, 2)
@@ -48,7 +48,7 @@ def _squeezenet() -> Network:
     return net.network("SqueezeNet")
 
 
-def _inception_v3() -> Network:
+def _inception_v3() -> LayeredNetwork:
     """Szegedy et al. 2016, Table 1 and Figs. 5 to 7: the stem, eleven modules, the last pooling."""
     net = Builder(_INPUT)
     x = net.conv(net.conv(IMAGE, 32, 3, 2, pad=False), 32, 3, pad=False)
@@ -118,7 +118,7 @@ ARCHITECTURES: Mapping[str, Architecture] = {
 
 
 @cache
-def network(name: str) -> Network:
+def network(name: str) -> LayeredNetwork:
     """The network of that name. Raises ConfigError for one that is not written down."""
     if name not in ARCHITECTURES:
         raise ConfigError(unknown("network with a list of operators", name, ARCHITECTURES))

@@ -11,9 +11,15 @@ from heimdall.lab.policies.grouped import Member
 from heimdall.lab.policies.static_plan import StaticPlan
 from heimdall.lab.policies.top import Task, Top
 from heimdall.lab.simulator.together.actors import OnnxActor, OnnxStager, actor_path, bundled
+from heimdall.lab.simulator.together.concurrent_stages import (
+    Block,
+    Combined,
+    ConcurrentStage,
+    cut,
+    most_saving,
+)
 from heimdall.lab.simulator.together.device import TogetherDevice, load_together
 from heimdall.lab.simulator.together.networks import network
-from heimdall.lab.simulator.together.stages import Block, Combined, Stage, cut, most_saving
 from heimdall.schedulers import Scheduler
 
 References = Mapping[str, str]  # by model, its network
@@ -41,9 +47,9 @@ class Stager:
         self,
         device: TogetherDevice,
         references: References,
-        cuts: Callable[[Combined], tuple[list[Stage], float]],
+        cuts: Callable[[Combined], tuple[list[ConcurrentStage], float]],
     ) -> None:
-        self._cuts, self._known = cuts, dict[tuple[Member, ...], list[Stage]]()
+        self._cuts, self._known = cuts, dict[tuple[Member, ...], list[ConcurrentStage]]()
         self._groups = device.groups
         self._blocks = {
             (model, index): block_of(device, reference, index)
@@ -51,7 +57,7 @@ class Stager:
             for index in range(len(network(reference).blocks))
         }
 
-    def __call__(self, members: tuple[Member, ...]) -> list[Stage]:
+    def __call__(self, members: tuple[Member, ...]) -> list[ConcurrentStage]:
         """The stages of a combined block, groups as (number of the member, ops of its network)."""
         if members not in self._known:
             blocks = [self._blocks[member] for member in members]

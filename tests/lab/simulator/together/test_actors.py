@@ -16,10 +16,10 @@ from heimdall.lab.bench.scenario import load_scenario
 from heimdall.lab.bench.systems import parse_system
 from heimdall.lab.simulator.serving import prepare_requests
 from heimdall.lab.simulator.together.actors import ACTORS, KEY, OnnxActor, OnnxStager, actor_path
+from heimdall.lab.simulator.together.concurrent_stages import best_cut
 from heimdall.lab.simulator.together.device import load_together
 from heimdall.lab.simulator.together.policies import task_of
-from heimdall.lab.simulator.together.stages import best_cut
-from tests.lab.simulator.together.test_stages import combined
+from tests.lab.simulator.together.test_concurrent_stages import combined
 
 SCENARIOS = ("top-mixed", "top-240", "top-inception-v3", "top-resnet-50", "top-squeezenet")
 SQUEEZE = "SqueezeNet"

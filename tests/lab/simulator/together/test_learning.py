@@ -14,11 +14,11 @@ import pytest
 from heimdall.errors import ConfigError
 from heimdall.lab.bench.scenario import load_scenario
 from heimdall.lab.simulator.together.actors import CHOICE, OnnxActor, OnnxStager
+from heimdall.lab.simulator.together.concurrent_stages import Combined, best_cut, cut, most_saving
 from heimdall.lab.simulator.together.device import load_together
 from heimdall.lab.simulator.together.features import graph_of
 from heimdall.lab.simulator.together.networks import network
 from heimdall.lab.simulator.together.policies import block_of
-from heimdall.lab.simulator.together.stages import Combined, best_cut, cut, most_saving
 
 torch = pytest.importorskip("torch")
 

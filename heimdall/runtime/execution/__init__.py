@@ -1,0 +1,1 @@
+"""What becomes of the coordinator's actions: jobs on processors."""

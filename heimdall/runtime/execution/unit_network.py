@@ -1,0 +1,157 @@
+"""A network on one processor, and the states that jobs have there.
+
+What a job runs at a time are *units*: ranges of ops that all processors of a model can begin and
+end at. On the processor that its plan was made for, a unit may be one op.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from heimdall.engine.exits import is_done, may_skip
+from heimdall.engine.network import LoadedNetwork, State
+
+Tensors = Mapping[str, np.ndarray]
+
+
+class Whole(Sequence[int]):
+    """The edges of units where a network is run whole, whatever the units elsewhere are."""
+
+    def __init__(self, ops: int) -> None:
+        self._ops = ops
+
+    def __getitem__(self, unit: Any) -> Any:
+        return self._ops if unit else 0
+
+    def __len__(self) -> int:
+        return 2
+
+
+class UnitNetwork:
+    """``edges[i]`` is the op with which unit i begins."""
+
+    def __init__(
+        self, network: LoadedNetwork, edges: Sequence[int], *, alone: bool = False
+    ) -> None:
+        """``alone``: jobs wait for the one state that there is, which is made now; else one that
+        finds none gets another."""
+        self.network, self.edges, self._alone = network, edges, alone
+        self._lacking = list(accumulate((op.fallback for op in network.ops), initial=0))
+        self._spare: queue.SimpleQueue[State] = queue.SimpleQueue()
+        if alone:
+            self._spare.put(network.new_state())
+
+    def take(self) -> Placement:
+        """A state for a job: of a job before, or a new one."""
+        try:
+            state = self._spare.get(block=self._alone)
+        except queue.Empty:
+            state = self.network.new_state()
+        return Placement(self, state)
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[Placement]:
+        """One for as long as the context lasts."""
+        where = self.take()
+        try:
+            yield where
+        finally:
+            where.free()
+
+    def free(self, state: State) -> None:
+        """Keep the state of a job that is over, or has gone elsewhere, for another one."""
+        self._spare.put(state)
+
+    def ops(self, start: int, end: int) -> tuple[int, int]:
+        """Units as a range of ops."""
+        return self.edges[start], self.edges[end]
+
+    def lacks(self, start: int, end: int) -> int:
+        """How many ops of these units the engine does not have."""
+        first, last = self.ops(start, end)
+        return self._lacking[last] - self._lacking[first]
+
+    def supports(self, unit: int) -> bool:
+        """Whether the engine has any op of a unit."""
+        first, last = self.ops(unit, unit + 1)
+        return self.lacks(unit, unit + 1) < last - first
+
+    def run(self, state: State, start: int, end: int) -> int:
+        """Run units; returns the elapsed ns. Ops that the engine lacks run in between, on this
+        thread."""
+        return self.network.run_any(state, *self.ops(start, end))
+
+    def try_out(self, state: State | None = None) -> None:
+        """A whole inference on zeros, in a state that no job has. Raises what the engine does."""
+        zeros = {each.name: np.zeros(each.shape, each.dtype) for each in self.network.inputs}
+        state = state or self.network.new_state()
+        self.network.write(state, zeros)
+        self.network.run_any(state, 0, len(self.network.ops))
+
+
+@dataclass(eq=False)
+class Placement:
+    """Where a job is: its tensors are in ``state``, before ``unit``."""
+
+    placed: UnitNetwork
+    state: State
+    unit: int = 0
+
+    @property
+    def network(self) -> LoadedNetwork:
+        return self.placed.network
+
+    def free(self) -> None:
+        """Leave the state to another job."""
+        self.placed.free(self.state)
+
+    def write(self, inputs: Tensors, unit: int = 0, tensors: Tensors | None = None) -> None:
+        """Go on before ``unit`` with ``tensors`` from elsewhere; without them, with what is
+        computed anew from the inputs."""
+        if tensors is not None:
+            self.network.take_over(self.state, self.placed.edges[unit], inputs, tensors)
+        else:
+            self.network.write(self.state, inputs)
+            if unit:
+                self.placed.run(self.state, 0, unit)
+        self.unit = unit
+
+    def lacks(self, end: int) -> int:
+        """How many ops before ``end`` the engine does not have."""
+        return self.placed.lacks(self.unit, end)
+
+    def run(self, end: int) -> int:
+        """Run all units before ``end``; returns the elapsed ns."""
+        elapsed_ns = self.placed.run(self.state, self.unit, end)
+        self.unit = end
+        return elapsed_ns
+
+    def run_parts(self, ends: Sequence[int], go_on: Callable[[int], bool]) -> int:
+        """The same in parts (see ``LoadedNetwork.run_parts``), or fewer of them, where the engine
+        has all of the ops."""
+        if self.lacks(ends[-1]):
+            return self.run(ends[-1])
+        edges = self.placed.edges
+        parts = [edges[end] for end in ends]
+        op, elapsed_ns = self.network.run_parts(self.state, edges[self.unit], parts, go_on)
+        self.unit = ends[-1] if op == parts[-1] else bisect_left(edges, op)
+        return elapsed_ns
+
+    def is_before(self, unit: int) -> bool:
+        """Whether that may be run next."""
+        edges = self.placed.edges
+        return self.unit == unit or may_skip(self.network.exits, edges[self.unit], edges[unit])
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is an output."""
+        op = self.placed.edges[self.unit]
+        return is_done(self.network.exits, len(self.network.ops), op)

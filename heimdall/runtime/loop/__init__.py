@@ -1,0 +1,1 @@
+"""The frame loop, and what drives it: live, or without pictures."""

@@ -1,0 +1,1 @@
+"""From a name to a run that can begin: what is found, built, placed and measured."""

@@ -1,0 +1,101 @@
+"""A run that begins before its networks are built for the GPU: what it does about that meanwhile.
+
+See ``building``. Frames are drawn from the start; figures count from when all DNNs are where they
+will stay, and those of the time before are kept apart.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from heimdall.analyzer.profiler import Progress
+from heimdall.runtime.execution.deployment import Deployment
+from heimdall.runtime.loop.frame_loop import FrameLoop
+from heimdall.runtime.opening.building import Building
+from heimdall.runtime.session.shared_gpu import Names, SharedGpu
+from heimdall.runtime.telemetry.figures import Figures
+from heimdall.system.began import IMPORTED_S
+from heimdall.system.faults import Fallible, Faults
+from heimdall.vocabulary.events import DnnBuilt
+
+WHAT = "building networks for the GPU"
+_ROOM_NS = 6_000_000  # before a frame starts: an op, and what is in its way
+_PATIENCE_NS = 1_000_000_000
+
+
+class FirstStart(Fallible):
+    """What stands between what is being built and a run. ``clock``: the run's."""
+
+    def __init__(
+        self,
+        building: Building | None,
+        shared_gpu: SharedGpu,
+        names: Names,
+        figures: Figures,
+        progress: Progress,
+        clock: Callable[[], int],
+    ) -> None:
+        self._building, self._shared_gpu, self._names = building, shared_gpu, names
+        self._figures, self._progress, self._clock = figures, progress, clock
+        self._told = (-1, 0)
+        self._faults = Faults()
+        self.summary: dict[str, Any] | None = None  # of the time until all was built
+
+    def begin(self, loop: FrameLoop) -> None:
+        """Frames are about to be drawn by ``loop``: have the rest built beside."""
+        if self._building is not None:
+            self._building.start(lambda: self._pause(loop), self._built, self._not_built)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all DNNs are where they will stay, for all that is known."""
+        return self._building is None or self._building.over.is_set()
+
+    def tell(self) -> str:
+        """Pass on how far it is; returns that in words, or nothing when it is over. On the main
+        thread, now and then."""
+        if self._building is None or self.summary is not None:
+            return ""
+        if self._building.progress != self._told:
+            self._told = self._building.progress
+            self._progress(WHAT, *self._told)
+        return self._building.message
+
+    def note(self, now_ns: int, startup_s: float) -> None:
+        """It is over: keep the figures until now, before others are counted."""
+        if self._building is None:
+            return
+        _, total = self._building.progress
+        self._progress(WHAT, total, total)
+        figures = self._figures.summary(0, None)
+        self.summary = {
+            "first_frame_s": round(startup_s, 3),
+            "on_gpu_s": round(now_ns / 1e9 - IMPORTED_S, 3),
+            **{name: figures[name] for name in ("frames", "fps", "frame_interval_ms")},
+            **{name: figures[name] for name in ("late_frames", "skipped_frames")},
+            "dnns": {
+                name: {each: dnn[each] for each in ("inferences", "latency_ms", "gpu", "cpu")}
+                for name, dnn in figures["dnns"].items()
+            },
+        }
+
+    # --- on threads of whoever builds ----------------------------------------------------------
+
+    def _pause(self, loop: FrameLoop) -> None:
+        """Return when no frame is drawn, nor soon will be. What is drawn late, or not at all any
+        more, holds nobody up for ever."""
+        until_ns = self._clock() + _PATIENCE_NS
+        while (now_ns := self._clock()) < until_ns and loop.start_ns - now_ns < _ROOM_NS:
+            time.sleep(0.001)
+
+    def _built(self, deployment: Deployment) -> None:
+        dnn, name = deployment.dnn.name, self._names.inverse[deployment.dnn.name]
+        figures = self._figures.dnns[dnn]
+        figures.fallback_ops, figures.whole_ns = deployment.fallback_ops, deployment.whole_ns
+        self._shared_gpu.inbox.put(DnnBuilt(deployment.plan.named(name)))
+
+    def _not_built(self, deployment: Deployment, why: str) -> None:
+        dnn = deployment.dnn.name
+        self._faults.report(f"{dnn} stays on the CPU, as it cannot be built for the GPU: {why}")

@@ -1,0 +1,371 @@
+"""Opening everything a run needs, in an order that finds mistakes before slow work begins.
+
+Pipelines and the source first (a wrong name fails at once), then the devices inside the
+software GPU's confinement, then networks and their profiles.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from heimdall.analyzer.partition import Cut, strategy_of
+from heimdall.analyzer.profiler import Progress, measure_render, no_progress
+from heimdall.app import DNN, App
+from heimdall.app.options import RunOptions
+from heimdall.capture import Frame, Source, open_source
+from heimdall.capture.pushed import PushedSource
+from heimdall.engine.checks import check_forced_names
+from heimdall.errors import AppError, DeviceError, ModelError
+from heimdall.graph.graph import Graph, load_graph
+from heimdall.models.base import Pipeline
+from heimdall.models.catalog import comes_with_exits, open_pipeline
+from heimdall.render import Overlay, Scene, Surface, open_surface
+from heimdall.render.preview import Preview
+from heimdall.runtime.execution.deployment import Deployment
+from heimdall.runtime.execution.processors import Processors, open_processors
+from heimdall.runtime.execution.remote import place_remotely
+from heimdall.runtime.opening.building import Building
+from heimdall.runtime.opening.placing import place_networks
+from heimdall.runtime.opening.splash import Splash
+from heimdall.runtime.session.keys import key_labels
+from heimdall.schedulers import kind_of
+from heimdall.system import paths, softgpu
+from heimdall.system.policy import parse_policy
+from heimdall.system.process import give_over, restored
+from heimdall.vocabulary.enums import ChunkMode
+
+log = logging.getLogger(__name__)
+
+_PYOPENCLS = "PYOPENCL_HOME"  # it sets that when it is imported, for the loader of drivers
+FIRST_FRAME_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """Where a run draws, and with what."""
+
+    surface: Surface
+    scene: Scene
+    overlay: Overlay
+    lone_render_ns: int  # one frame of this app, nothing else running
+
+
+@dataclass
+class Setup:
+    """What a run runs on."""
+
+    fps: float
+    source: Source | PushedSource
+    first_frame: Frame
+    canvas: Canvas | None  # None: nothing is drawn
+    processors: Processors
+    deployments: dict[str, Deployment]
+    preview: Preview | None
+    chunk_mode: str  # a ChunkMode
+    building: Building | None  # of networks that are not on the GPU yet
+
+    @property
+    def lone_render_ns(self) -> int:
+        """What one frame takes of the GPU."""
+        return self.canvas.lone_render_ns if self.canvas else 0
+
+    @property
+    def elastic(self) -> bool:
+        """Whether chunks can end at any op."""
+        return self.processors.gpu.cuts_at_any_op
+
+    @property
+    def gpu_name(self) -> str:
+        return str(self.processors.gpu.describe()["device"])
+
+    def describe_devices(self) -> dict[str, Any]:
+        """The ``device`` entry of the run summary."""
+        return {
+            "gpu": self.gpu_name,
+            "cpu": self.processors.cpu.describe()["device"],
+            "software_gpu": self.processors.software is not None,
+            "mode": self.processors.describe(),
+            "renderer": self.canvas.surface.renderer if self.canvas else None,
+            **({"remote": remote.address} if (remote := self.processors.remote) else {}),
+        }
+
+
+@contextlib.contextmanager
+def start(
+    app: App,
+    options: RunOptions,
+    progress: Progress = no_progress,
+    *,
+    place: RunContext | None = None,
+) -> Iterator[Setup]:
+    """Open source, devices and networks for ``app``; close them when the block ends.
+
+    Raises HeimdallError, saying what is missing and what to do, before anything is drawn.
+    """
+    place = place or RunContext()
+    fps = options.fps or app.fps
+    with contextlib.ExitStack() as stack:
+        if place.processors is None:
+            stack.enter_context(ground(place.process))
+        if app.world is not None and place.draws:
+            stack.callback(app.world.end)
+            app.world.begin()
+        exits = kind_of(options.scheduler or app.scheduler).exits
+        pipelines = {dnn.name: _pipeline(dnn, app, exits) for dnn in app.dnns}
+        preview = _open_preview(app, options)
+        if preview is not None:
+            stack.callback(preview.close)
+            progress = preview.progress(progress)
+        source = stack.enter_context(contextlib.closing(place.source or _open_source(app, options)))
+        reading = stack.enter_context(_reading(pipelines, progress))
+        if not place.beside:
+            _check_graphs(app, reading.result())
+        if place.processors is not None:
+            processors = place.processors()
+        else:
+            opened = open_processors(
+                options.device,
+                confinement(options, place.process),
+                soon=place.beside,
+                remote=options.remote,
+            )
+            processors = stack.enter_context(opened)
+        canvas = surface = None
+        if place.draws:
+            surface = stack.enter_context(_open_surface(app, options, processors, place))
+        graphs = reading.result()
+        _check_graphs(app, graphs)
+        first_frame = _first_frame(source)
+        if surface is not None:
+            canvas, progress = _canvas(app, options, surface, first_frame, progress)
+        deployments = {}
+        for dnn in app.dnns:
+            deployment = Deployment(dnn, pipelines[dnn.name], graphs[dnn.name], processors.cpu)
+            stack.callback(deployment.close)
+            deployments[dnn.name] = deployment
+        gap_ns = round(1e9 / fps) - (canvas.lone_render_ns if canvas else 0)
+        if canvas and gap_ns <= 0:
+            log.warning(
+                "a frame takes %.1f ms to draw, more than %g frames a second allow: one op a gap; "
+                "draw a smaller picture (size), or fewer of them (fps)",
+                canvas.lone_render_ns / 1e6,
+                fps,
+            )
+        mode = _chunk_mode(options, processors)
+        cut = Cut(gap_ns, strategy_of(mode))
+        building = place_networks(deployments, processors, cut, progress, options, place.beside)
+        if building is not None:
+            stack.callback(building.close)
+        if processors.remote is not None:
+            place_remotely(deployments, processors.remote, asked=options.remote is not None)
+        yield Setup(
+            fps,
+            source,
+            first_frame,
+            canvas,
+            processors,
+            deployments,
+            preview,
+            mode,
+            building,
+        )
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """Where a run takes place. ``process``: the whole process is there for it, and may be set so;
+    ``draws``: pictures are drawn, by ``surface`` where the host has one. ``source``: one that is
+    open already; it is closed with the run. ``processors`` gives those of others, whose process it
+    is then, too. ``beside``: networks may be built beside the first frames."""
+
+    process: bool = True
+    draws: bool = True
+    surface: Callable[[tuple[int, int]], Surface] | None = None
+    source: PushedSource | None = None
+    processors: Callable[[], Processors] | None = None
+    beside: bool = False
+
+
+@contextlib.contextmanager
+def ground(process: bool) -> Iterator[None]:
+    """What is process-wide: set for frames if the ``process`` is there for them, until the block
+    ends; else left alone."""
+    before = os.environ.get(_PYOPENCLS)
+    with restored():
+        if process:
+            give_over()
+        try:
+            yield
+        finally:
+            if before is None:
+                os.environ.pop(_PYOPENCLS, None)
+
+
+def confinement(options: RunOptions, process: bool) -> softgpu.SoftwareGpu:
+    """How a software GPU would be kept apart from everything else."""
+    return softgpu.plan(
+        cores=options.gpu_cores,
+        realtime=options.realtime,
+        confine=process,
+        policy=parse_policy(options.gpu_policy) if options.gpu_policy else None,
+    )
+
+
+def _canvas(
+    app: App, options: RunOptions, surface: Surface, first: Frame, progress: Progress
+) -> tuple[Canvas, Progress]:
+    """What the app is drawn with, and progress that a window shows too."""
+    scene, overlay = Scene(surface), Overlay(surface)
+    if not options.windowless:
+        progress = Splash(surface, scene, overlay, first, app.title or app.name, progress)
+    progress("measuring the renderer", 0, 1)
+    lone_render_ns = _measure_render(app, surface, scene, first)
+    progress("measuring the renderer", 1, 1)
+    return Canvas(surface, scene, overlay, lone_render_ns), progress
+
+
+def _pipeline(dnn: DNN, app: App, exits: bool) -> Pipeline:
+    """``exits``: with early exits, unless the app says otherwise of a network that has some."""
+    if not isinstance(dnn.model, Pipeline):
+        beside = _folder_of(app) / dnn.model
+        model = beside if dnn.model.endswith(".onnx") and beside.is_file() else dnn.model
+        own = {"exits": True} if exits and comes_with_exits(str(model)) else {}
+        return open_pipeline(model, **{**own, **dnn.pipeline_options})
+    if not getattr(dnn.model, "networks", ()):
+        kind = type(dnn.model).__name__
+        raise AppError(f"DNN {dnn.name!r}: {kind}.networks must hold a Network for each stage")
+    return dnn.model
+
+
+def _folder_of(app: App) -> Path:
+    """Where an app's file is; one that was typed in has none."""
+    try:
+        return Path(inspect.getfile(type(app))).parent
+    except (OSError, TypeError):
+        return Path()
+
+
+def _chunk_mode(options: RunOptions, processors: Processors) -> str:
+    """The static chunks are all that an engine can run for which each range of ops needs a
+    session of its own, as onnxruntime does: the elastic mode cuts anywhere. On two cores, nanodet
+    beside three others came to 0.5 inferences a second so, and to 5 with static chunks."""
+    gpu = processors.gpu
+    if not gpu.cuts_at_any_op and options.mode == ChunkMode.ELASTIC:
+        log.warning("%s plays the GPU: chunks are those of the static partition", gpu.name)
+        return ChunkMode.STATIC
+    return options.mode
+
+
+def _open_preview(app: App, options: RunOptions) -> Preview | None:
+    """At once, so that a port in use is found early, and the page shows how loading goes."""
+    if options.serve is None:
+        return None
+    return Preview(options.serve, app.title or app.name, key_labels(app))
+
+
+def _open_source(app: App, options: RunOptions) -> Source:
+    clip = paths.ASSETS / "media" / app.clip
+    if options.source is None and options.headless:
+        return open_source(str(clip))  # reproducible, and nobody's camera goes on unasked
+    size, fps = options.size or app.size, options.fps or app.fps
+    return open_source(options.source, size=size, camera_fps=fps, default=clip)
+
+
+def _first_frame(source: Source | PushedSource) -> Frame:
+    frame = source.wait_first(FIRST_FRAME_TIMEOUT_S)
+    if frame is None:
+        raise DeviceError(
+            f"{source.describe()} gave no picture within {FIRST_FRAME_TIMEOUT_S:.0f} s"
+            + (f": {source.error}" if source.error else "")
+        )
+    return frame
+
+
+@contextlib.contextmanager
+def _reading(
+    pipelines: Mapping[str, Pipeline], progress: Progress
+) -> Iterator[Future[dict[str, list[Graph]]]]:
+    """Read networks in a thread of its own, for drivers are tried meanwhile, in processes."""
+    with ThreadPoolExecutor(1, "reading") as thread:
+        yield thread.submit(_load_graphs, pipelines, progress)
+
+
+def _check_graphs(app: App, graphs: Mapping[str, Sequence[Graph]]) -> None:
+    for dnn in app.dnns:
+        check_forced_names(graphs[dnn.name], dnn.force_fallback)
+
+
+def _load_graphs(pipelines: Mapping[str, Pipeline], progress: Progress) -> dict[str, list[Graph]]:
+    total = sum(len(pipeline.networks) for pipeline in pipelines.values())
+    graphs: dict[str, list[Graph]] = {}
+    done = 0
+    for name, pipeline in pipelines.items():
+        graphs[name] = []
+        for network in pipeline.networks:
+            progress("reading networks", done, total)
+            graphs[name].append(load_graph(network.path, network.shapes or None))
+            done += 1
+        _bind(name, pipeline, graphs[name])
+    progress("reading networks", total, total)
+    return graphs
+
+
+def _bind(name: str, pipeline: Pipeline, graphs: list[Graph]) -> None:
+    try:
+        pipeline.bind(graphs)
+    except ModelError as error:
+        raise ModelError(f"DNN {name!r}: {error}") from error
+
+
+def _open_surface(
+    app: App, options: RunOptions, processors: Processors, place: RunContext
+) -> Surface:
+    """Where the app is drawn: by the GPU, that is, where the software GPU's threads belong."""
+    size = options.size or app.size
+    with processors.confined():
+        if place.surface is not None:
+            surface = place.surface(size)
+        else:
+            title = app.title or app.name
+            surface = open_surface(size, headless=options.windowless, title=title)
+        surface.finish()
+    return surface
+
+
+def _measure_render(app: App, surface: Surface, scene: Scene, frame: Frame) -> int:
+    """T_render of section 5.2 in ns: one frame of this app at this size, alone.
+
+    Preparing it counts although a run does that beforehand: there is little content yet, and
+    chunks had better be too short for their gap than too long.
+    """
+
+    scene.world = app.world
+
+    def draw() -> None:
+        # Nobody knows yet where the camera is: what stands in the world is measured as if it were.
+        camera = app.world.rehearse(frame.camera) if app.world is not None else frame.camera
+        scene.begin(frame.image, frame.sequence, camera)
+        try:
+            app.draw(scene)
+        except Exception as error:
+            # The run goes on without it, and says so (Callbacks); here it only costs accuracy.
+            log.debug("draw failed while measuring: %s", error)
+        scene.render()
+        surface.finish()
+
+    draw()
+    if scene.settle():  # models are loaded beside the frames: with them a frame takes longer
+        draw()
+    try:
+        return measure_render(draw)
+    finally:
+        if app.world is not None:
+            app.world.forget()

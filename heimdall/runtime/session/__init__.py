@@ -1,0 +1,1 @@
+"""A run as its host and its user see it; what several sessions share."""

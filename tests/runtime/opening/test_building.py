@@ -1,0 +1,204 @@
+"""Networks built by children while their DNNs run on the CPU: handed over, or left there."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from heimdall.analyzer.partition import Cut
+from heimdall.analyzer.profile import NetworkProfile, ProfileKey
+from heimdall.analyzer.profile_file import to_json
+from heimdall.analyzer.profiler import measure_ops
+from heimdall.app import DNN
+from heimdall.engine.null import NullEngine
+from heimdall.errors import DeviceError
+from heimdall.runtime.execution.deployment import Deployment
+from heimdall.runtime.opening import building
+from heimdall.runtime.opening.building import KEEP, Building
+from heimdall.vocabulary.processors import CPU, GPU
+from tests.runtime.execution.test_deployment import GRAPHS, Two
+
+LIMIT_S = 30
+
+
+class Gpu(NullEngine):
+    """Asks for binaries last."""
+
+    saves_later = True
+
+
+class Refused(Gpu):
+    def completed(self):
+        raise DeviceError("it hangs")
+
+
+@pytest.fixture
+def graphs():
+    return [GRAPHS[0], GRAPHS[0]]
+
+
+def profile_of(graph) -> str:
+    """What a child would report."""
+    gpu, cpu = NullEngine(op_ns=lambda op: 1000, chunk_cost_ns=0), NullEngine(CPU)
+    network = gpu.load(graph)
+    key = ProfileKey.of(graph, gpu, cpu)
+    measured = measure_ops(network)
+    return to_json(NetworkProfile.from_measurement(key, network, measured, 5000)).decode()
+
+
+class World:
+    """What a run would be told."""
+
+    def __init__(self, gpu, graphs, names=("a",)):
+        cpu = NullEngine(CPU)
+        self.deployments = [
+            Deployment(DNN(name=name, model=Two()), Two(), graphs, cpu) for name in names
+        ]
+        for each in self.deployments:
+            each.begin_on_cpu()
+        processors = SimpleNamespace(
+            gpu=gpu, cpu=cpu, software=None, cores=(0, 1), profile_key="hardware"
+        )
+        self.built: list[str] = []
+        self.failed: list[tuple[str, str]] = []
+        self.pauses = 0
+        self.building = Building(self.deployments, processors, None, Cut(10_000_000))  # type: ignore[arg-type]
+
+    def start(self):
+        self.building.start(
+            self._pause,
+            lambda each: self.built.append(each.dnn.name),
+            lambda each, why: self.failed.append((each.dnn.name, why)),
+        )
+
+    def _pause(self):
+        self.pauses += 1
+
+    def wait(self):
+        assert self.building.over.wait(LIMIT_S)
+
+
+@pytest.fixture
+def play(monkeypatch, tmp_path, graphs):
+    """``play(code)``: children run ``code``, which has ``ask``, ``report`` and ``profile``."""
+    worlds = []
+
+    def play(code, gpu=None, names=("a",)):
+        (tmp_path / "profile").write_text(profile_of(graphs[0]))
+        begin = f"""
+        import json, os, sys, time
+        from pathlib import Path
+        from heimdall.system.child import ask, report
+        folder = Path({str(tmp_path)!r})
+        profile = (folder / "profile").read_text()
+        place = json.loads(sys.argv[1])
+        """
+        script = textwrap.dedent(begin) + textwrap.dedent(code)
+        monkeypatch.setattr(building, "CHILD", (sys.executable, "-c", script))
+        world = World(gpu or Gpu(), graphs, names)
+        worlds.append(world)
+        world.start()
+        return world
+
+    yield play
+    for world in worlds:
+        world.building.close()
+
+
+WORKS = f"""
+report({{"step": "opening"}})
+while (line := ask()) is not None:
+    if line == {KEEP!r}:
+        (folder / f"kept{{os.getpid()}}").touch()
+    else:
+        assert json.loads(line)["path"].endswith("none.onnx")
+        report({{"step": "compiling 1/2"}})
+        report({{"found": "profile", "value": profile}})
+report({{"done": True}})
+"""
+
+
+def test_a_dnn_is_handed_over_when_all_its_networks_are_there(play, tmp_path):
+    world = play(WORKS, names=("a", "b"))
+    assert not any(each.plan.built for each in world.deployments)
+    world.wait()
+    assert sorted(world.built) == ["a", "b"]
+    assert world.failed == []
+    assert world.pauses > 0
+    for each in world.deployments:
+        assert each.plan.built
+        assert len(each.networks(GPU)) == 2
+        assert sum(each.plan.stages[0].op_ns) > 0
+        assert each.plan.stages[0].cpu_ns == 5000
+    assert world.building.progress == (4, 4)
+    assert world.building.message == ""
+    while not list(tmp_path.glob("kept*")):  # binaries come last; else this runs out of time
+        threading.Event().wait(0.01)
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("os._exit(3)", "it ended the process with status 3"),
+        ("print('no such device', file=sys.stderr); sys.exit(1)", "no such device"),
+        (
+            "ask(); report({'step': 'compiling 1/2'}); os.abort()",
+            "while compiling 1/2: it ended the process by SIGABRT",
+        ),
+        ("ask(); time.sleep(600)", "it hangs"),
+        ("ask(); report({'found': 'profile', 'value': '{}'}); ask()", "profile has no"),
+    ],
+)
+def test_a_dnn_whose_child_fails_stays_on_the_cpu_and_that_is_said_once(
+    play, monkeypatch, code, why
+):
+    if why == "it hangs":  # to others a busy machine gives all the time they need to start
+        monkeypatch.setattr(building, "SILENCE_S", 3.0)
+    world = play(code)
+    world.wait()
+    assert world.built == []
+    assert [name for name, _ in world.failed] == ["a"]
+    assert why in world.failed[0][1]
+    assert not world.deployments[0].plan.built
+    assert world.deployments[0].networks(CPU)
+
+
+def test_where_one_child_dies_others_are_built_by_the_next(play):
+    dies_first = """
+try:
+    (folder / "first").mkdir()
+    os._exit(9)
+except FileExistsError:
+    pass
+"""
+    world = play(dies_first + WORKS, names=("a", "b", "c"))
+    world.wait()
+    assert len(world.failed) == 1
+    assert sorted([*world.built, world.failed[0][0]]) == ["a", "b", "c"]
+
+
+def test_a_device_that_is_refused_leaves_all_on_the_cpu(play):
+    world = play(WORKS, Refused(), names=("a", "b"))
+    world.wait()
+    assert world.failed == [("a", "it hangs"), ("b", "it hangs")]
+
+
+def test_an_end_in_the_midst_ends_the_children(play):
+    world = play("report({'step': 'begun'}); ask(); time.sleep(600)")
+    while "begun" not in world.building.message:
+        threading.Event().wait(0.01)
+    world.building.close()
+    assert world.built == world.failed == []
+
+
+def test_where_the_ops_are_others_than_were_measured_it_is_not_used(play, tmp_path, graphs):
+    told = json.loads(profile_of(graphs[0]))
+    told["ops"][0]["name"] = "another"
+    world = play(f"profile = {json.dumps(told)!r}\n" + WORKS)
+    world.wait()
+    assert "not those that were built" in world.failed[0][1]
