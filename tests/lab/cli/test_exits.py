@@ -116,17 +116,17 @@ def test_a_network_gets_exits(files):
     assert result["classes"] == list(CLASSES)
     assert result["trained_on"] == 72
     assert result["tested_on"] == 18
-    kept = [exit for exit in result["exits"] if exit["kept"]]
-    graph = load_graph(made)
-    assert kept
-    if len(kept) == 1:  # delays are measured: where it is the best and soonest, no other pays
-        assert not graph.exits
-        return
-    assert [exit["name"] for exit in kept] == [exit.name for exit in graph.exits]
-    for exit, printed in zip(graph.exits, kept, strict=True):
-        assert exit.accuracy == pytest.approx(printed["accuracy"], abs=1e-4)
-        assert printed["delay_p10_ms"] <= printed["delay_ms"] <= printed["delay_p90_ms"]
     assert result["exits"][-2]["accuracy"] > 0.6
+    for exit in result["exits"]:
+        assert exit["delay_p10_ms"] <= exit["delay_ms"] <= exit["delay_p90_ms"]
+    kept = [(exit["name"], exit["accuracy"]) for exit in result["exits"] if exit["kept"]]
+    assert kept
+    # Delays are measured: where one is the best and the soonest, no other pays, and none is made.
+    written = kept if len(kept) > 1 else []
+    found = [(exit.name, exit.accuracy) for exit in load_graph(made).exits]
+    assert [name for name, _ in found] == [name for name, _ in written]
+    accuracies = [accuracy for _, accuracy in written]
+    assert [accuracy for _, accuracy in found] == pytest.approx(accuracies, abs=1e-4)
 
 
 @pytest.mark.parametrize("data", ["flat", "clip.mp4"])
