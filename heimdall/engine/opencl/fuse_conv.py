@@ -1,14 +1,12 @@
 """Fold what follows a convolution into it: scales, biases, the activation, a residual.
 
 Every step below takes the convolution and the one op that reads its result, and returns the
-convolution that does both, or None. The fused op takes the place of the reader, which is always
-legal because nobody else waits for the convolution.
+convolution that does both, or None.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -17,54 +15,28 @@ from heimdall.engine.opencl import activation
 from heimdall.engine.opencl.activation import Activation
 from heimdall.engine.opencl.expression import Operand, Step
 from heimdall.engine.opencl.lowered import Conv, Lowered, Module
+from heimdall.engine.opencl.neighbours import Neighbours, join_pairs
 from heimdall.engine.opencl.ops_elementwise import Elementwise
 
 Side = str | float | None  # None: the convolution's result
-# Given the module, its consumers, a convolution and its only reader: the op that does both.
-_Absorb = Callable[[Module, dict[str, list[Lowered]], Lowered, Lowered], Lowered | None]
 
 
 def fuse_convolutions(module: Module) -> None:
     """Fuse in place until nothing more fits."""
-    _fuse(module, _absorb)
+    join_pairs(module, _absorb)
 
 
 def fuse_shifts(module: Module) -> None:
     """hard_swish(conv) + t, where no other convolution could take t in: one that pads its input
     with zeros cannot, and PP-LCNet has such a sum after every layer."""
-    _fuse(module, _shifted_after)
+    join_pairs(module, _shifted_after)
 
 
-def _fuse(module: Module, absorb: _Absorb) -> None:
-    position, consumers = 0, module.consumers()
-    while position < len(module.ops):
-        op = module.ops[position]
-        reader = _only_reader(module, consumers, op)
-        fused = absorb(module, consumers, op, reader) if reader else None
-        if reader is None or fused is None:
-            position += 1
-            continue
-        module.replace(reader, fused)
-        module.replace(op)
-        consumers = module.consumers()
-
-
-def _only_reader(
-    module: Module, consumers: dict[str, list[Lowered]], op: Lowered
-) -> Lowered | None:
-    if not isinstance(op.spec, Conv) or op.output in module.outputs:
+def _absorb(around: Neighbours, op: Lowered, reader: Lowered) -> Lowered | None:
+    module, conv = around.module, op.spec
+    found = _step(module, op, reader)
+    if found is None or not isinstance(conv, Conv):
         return None
-    readers = consumers.get(op.output, [])
-    return readers[0] if len(readers) == 1 else None
-
-
-def _absorb(
-    module: Module, consumers: dict[str, list[Lowered]], op: Lowered, reader: Lowered
-) -> Lowered | None:
-    found, conv = _step(module, op, reader), op.spec
-    if found is None:
-        return None
-    assert isinstance(conv, Conv)
     step, sides = found
     linear = conv.spec.activation.kind == "none"
     inputs = op.inputs
@@ -76,7 +48,7 @@ def _absorb(
     if fused is None and not linear and len(inputs) == 1:
         fused = _scaled_after(conv, step, sides)
     if fused is None:
-        other = _residual(module, consumers, op, step, sides)
+        other = _residual(around, op, conv, step, sides)
         if other is None:
             return None
         fused = replace(conv, spec=replace(conv.spec, residual_before_activation=linear))
@@ -84,12 +56,10 @@ def _absorb(
     return Lowered(fused, inputs, reader.outputs, op.nodes + reader.nodes)
 
 
-def _shifted_after(
-    module: Module, consumers: dict[str, list[Lowered]], op: Lowered, reader: Lowered
-) -> Lowered | None:
-    found, conv = _step(module, op, reader), op.spec
-    assert isinstance(conv, Conv)
-    if found is None or conv.spec.activation.kind != "hard_swish":
+def _shifted_after(around: Neighbours, op: Lowered, reader: Lowered) -> Lowered | None:
+    module, conv = around.module, op.spec
+    found = _step(module, op, reader)
+    if found is None or not isinstance(conv, Conv) or conv.spec.activation.kind != "hard_swish":
         return None
     step, sides = found
     shift = _channels(module, conv, _other(sides))
@@ -269,15 +239,10 @@ def _scaled_after(conv: Conv, step: Step, sides: list[Side]) -> Conv | None:
 
 
 def _residual(
-    module: Module,
-    consumers: dict[str, list[Lowered]],
-    op: Lowered,
-    step: Step,
-    sides: list[Side],
+    around: Neighbours, op: Lowered, conv: Conv, step: Step, sides: list[Side]
 ) -> str | None:
     """The other tensor of an addition, where it has the same shape."""
-    conv = op.spec
-    assert isinstance(conv, Conv)
+    module = around.module
     if step.function != "add" or len(op.inputs) > 1 or conv.matrix:
         return None
     other = _other(sides)
@@ -286,9 +251,8 @@ def _residual(
     if module.shapes[other] != module.shapes[op.output]:
         return None
     # of two convolutions that meet in the addition the later one takes it: shorter lifetimes
-    rival = module.producers().get(other)
-    if rival and isinstance(rival.spec, Conv) and len(rival.inputs) == 1:
-        alone = len(consumers[other]) == 1 and other not in module.outputs
-        if alone and module.precedes(op, rival):
-            return None
+    rival = around.writer(other)
+    takes_one = rival is not None and isinstance(rival.spec, Conv) and len(rival.inputs) == 1
+    if rival and takes_one and around.read_once(other) and around.precedes(op, rival):
+        return None
     return other

@@ -7,6 +7,7 @@ from dataclasses import replace
 from heimdall.engine.opencl.exits import heads_of
 from heimdall.engine.opencl.expression import compose
 from heimdall.engine.opencl.lowered import Fallback, Lowered, Module
+from heimdall.engine.opencl.neighbours import Neighbours, join_pairs
 from heimdall.engine.opencl.ops_elementwise import Elementwise
 
 _MAX_OPERANDS = 8  # of a fused expression: each costs a kernel argument and registers
@@ -14,24 +15,13 @@ _MAX_OPERANDS = 8  # of a fused expression: each costs a kernel argument and reg
 
 def group_elementwise(module: Module) -> None:
     """Join an elementwise op with the only op that reads it, where the shapes are the same."""
-    position, consumers = 0, module.consumers()
-    while position < len(module.ops):
-        op = module.ops[position]
-        readers = consumers.get(op.output, [])
-        joined = _joined(module, op, readers[0]) if len(readers) == 1 else None
-        if joined is None:
-            position += 1
-            continue
-        module.replace(readers[0], joined)
-        module.replace(op)
-        consumers = module.consumers()
+    join_pairs(module, _joined)
 
 
-def _joined(module: Module, op: Lowered, reader: Lowered) -> Lowered | None:
+def _joined(around: Neighbours, op: Lowered, reader: Lowered) -> Lowered | None:
     if not isinstance(op.spec, Elementwise) or not isinstance(reader.spec, Elementwise):
         return None
-    same = module.shapes[op.output] == module.shapes[reader.output]
-    if not same or op.output in module.outputs:
+    if around.module.shapes[op.output] != around.module.shapes[reader.output]:
         return None
     expression, inputs = compose(
         reader.spec.expression, reader.inputs, op.output, op.spec.expression, op.inputs

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from heimdall.engine.opencl.expression import Expression, Operand, Step
 from heimdall.engine.opencl.lowered import Lowered, Module
+from heimdall.engine.opencl.neighbours import Neighbours, join_pairs
 from heimdall.engine.opencl.ops_elementwise import Elementwise
 from heimdall.engine.opencl.ops_picture import Moments
 from heimdall.engine.opencl.ops_reduce import Reduce
@@ -27,16 +30,15 @@ def _scalar(step: Step) -> float | None:
 
 def fuse_moments(module: Module) -> None:
     """Instance norm spelled out: (x - mean) / sqrt(mean((x - mean)^2) + eps)."""
-    for _ in range(len(module.ops)):
-        if not any(_fuse_one_moments(module, op) for op in list(module.ops)):
-            break
+    producers = module.producers()
+    for op in list(module.ops):
+        _fuse_one_moments(module, producers, op)
     module.drop_unused()
 
 
-def _fuse_one_moments(module: Module, division: Lowered) -> bool:
+def _fuse_one_moments(module: Module, producers: dict[str, Lowered], division: Lowered) -> None:
     if _step(division, "div") is None or len(division.inputs) != 2:
-        return False
-    producers = module.producers()
+        return
     centred, root = (producers.get(name) for name in division.inputs)
     shifted = producers.get(root.inputs[0]) if root and _step(root, "sqrt") else None
     step = _step(shifted, "add")
@@ -49,142 +51,147 @@ def _fuse_one_moments(module: Module, division: Lowered) -> bool:
         or not _step(centred, "sub")
         or not _step(square, "square")
     ):
-        return False
+        return
     assert variance is not None
     assert square is not None
     assert root is not None
     mean = producers.get(centred.inputs[1]) if len(centred.inputs) == 2 else None
     x = centred.inputs[0]
     if mean is None or mean.inputs[0] != x or square.inputs[0] != centred.output:
-        return False
+        return
     picture = len(module.shapes[x]) == 4 and module.shapes[x][0] == 1
     over_picture = Reduce("mean", (2, 3))
     if not picture or mean.spec != over_picture or variance.spec != over_picture:
-        return False
+        return
     assert shifted is not None
     nodes = mean.nodes + square.nodes + variance.nodes + shifted.nodes + root.nodes
     deviation = module.tensor(f"{root.output}/deviation", module.shapes[mean.output])
-    module.replace(mean, Lowered(Moments(epsilon), (x,), (mean.output, deviation), nodes))
+    moments = Lowered(Moments(epsilon), (x,), (mean.output, deviation), nodes)
     multiply = Elementwise(Expression.of("mul", Operand(0), Operand(1)))
-    module.replace(division, replace(division, spec=multiply, inputs=(centred.output, deviation)))
-    return True
+    product = replace(division, spec=multiply, inputs=(centred.output, deviation))
+    for op, by in ((mean, moments), (division, product)):
+        module.replace(op, by)
+        producers |= dict.fromkeys(by.outputs, by)
 
 
 def fuse_gates(module: Module) -> None:
     """x * clip(x + 3, 0, 6) / 6, x * sigmoid(x) and relatives become single steps."""
-    _find_hard_sigmoids(module)
-    _join_gates(module)
+    _rewrite(module, _hard_sigmoid)
+    _rewrite(module, _gate)
     # where numbers are rounded to steps, two scalings and their product differ in some of them
-    while not _rounds(module) and _merge_scale(module):
-        pass
+    if not any(_step(op, "round") for op in module.ops):
+        join_pairs(module, _merged_scales)
+        join_pairs(module, _without_scale)
     module.drop_unused()
 
 
-def _rounds(module: Module) -> bool:
-    return any(_step(op, "round") for op in module.ops)
-
-
-def _join_gates(module: Module) -> None:
-    producers = module.producers()
+def _rewrite(module: Module, change: _Change) -> None:
+    """One walk: what ``change`` makes of an op, if anything, takes its place."""
+    uses = _Uses(module.producers(), module.consumers())
+    ops: list[Lowered] = []
     for op in module.ops:
-        if not _step(op, "mul") or len(op.inputs) != 2:
-            continue
-        (a, scale_a, nodes_a), (b, scale_b, nodes_b) = (
-            _unscaled(producers, name) for name in op.inputs
-        )
-        for x, gate in ((a, producers.get(b)), (b, producers.get(a))):
-            step = _step(gate, "hard_sigmoid", "sigmoid")
-            if gate is None or step is None or gate.inputs[0] != x:
-                continue
-            function = "silu" if step.function == "sigmoid" else "hard_swish"
-            inner = module.tensor(f"{op.output}/gated", module.shapes[op.output])
-            nodes = gate.nodes + nodes_a + nodes_b + op.nodes
-            product = Elementwise(Expression.of(function, *step.args))
-            gated = Lowered(product, (x,), (inner,), nodes)
-            scaled = Elementwise(Expression.of("mul", Operand(0), scale_a * scale_b))
-            module.replace(op, gated, replace(op, spec=scaled, inputs=(inner,)))
-            module.drop_unused()
-            _join_gates(module)
-            return
+        by = change(module, uses, op) or (op,)
+        uses.producers.update((each.output, each) for each in by if each is not op)
+        ops += by
+    module.ops = ops
+    module.drop_unused()
 
 
-def _merge_scale(module: Module) -> bool:
-    """Two scalings in a row are one, and one by 1 is none."""
-    producers, consumers = module.producers(), module.consumers()
-    for op in module.ops:
-        step = _step(op, "mul", "div")
-        scale = _scalar(step) if step else None
-        before = producers.get(op.inputs[0]) if op.inputs else None
-        if step is None or scale is None or (step.function == "div" and step.args[0] == scale):
-            continue
-        factor = 1.0 / scale if step.function == "div" else scale
-        alone = before is not None and len(consumers[before.output]) == 1
-        if before is None or not alone or before.output in module.outputs:
-            continue
-        inner = _step(before, "mul")
-        inner_scale = _scalar(inner) if inner else None
-        if abs(factor - 1.0) < 1e-6 and isinstance(before.spec, Elementwise):
-            merged = replace(before, outputs=op.outputs)
-        elif inner_scale is not None:
-            scaling = Elementwise(Expression.of("mul", Operand(0), inner_scale * factor))
-            merged = replace(op, spec=scaling, inputs=before.inputs)
-        else:
-            continue
-        module.replace(op, replace(merged, nodes=before.nodes + op.nodes))
-        module.replace(before)
-        return True
-    return False
+class _Uses(NamedTuple):
+    """The op that writes, and those that read a tensor: the latter as before the walk."""
+
+    producers: dict[str, Lowered]
+    consumers: dict[str, list[Lowered]]
 
 
-def _find_hard_sigmoids(module: Module) -> None:
+_Change = Callable[[Module, _Uses, Lowered], tuple[Lowered, ...]]
+
+
+def _gate(module: Module, uses: _Uses, op: Lowered) -> tuple[Lowered, ...]:
+    """x * sigmoid(x), with a factor wherever it stands."""
+    producers = uses.producers
+    if not _step(op, "mul") or len(op.inputs) != 2:
+        return ()
+    (a, scale_a, nodes_a), (b, scale_b, nodes_b) = (
+        _unscaled(producers, name) for name in op.inputs
+    )
+    for x, gate in ((a, producers.get(b)), (b, producers.get(a))):
+        step = _step(gate, "hard_sigmoid", "sigmoid")
+        if gate is None or step is None or gate.inputs[0] != x:
+            continue
+        function = "silu" if step.function == "sigmoid" else "hard_swish"
+        inner = module.tensor(f"{op.output}/gated", module.shapes[op.output])
+        nodes = gate.nodes + nodes_a + nodes_b + op.nodes
+        product = Elementwise(Expression.of(function, *step.args))
+        scaled = Elementwise(Expression.of("mul", Operand(0), scale_a * scale_b))
+        gated = Lowered(product, (x,), (inner,), nodes)
+        return gated, replace(op, spec=scaled, inputs=(inner,))
+    return ()
+
+
+def _merged_scales(around: Neighbours, before: Lowered, op: Lowered) -> Lowered | None:
+    """Two scalings in a row are one."""
+    factor, inner = _factor(op), _step(before, "mul")
+    inner_scale = _scalar(inner) if inner else None
+    if factor is None or inner_scale is None:
+        return None
+    scaling = Elementwise(Expression.of("mul", Operand(0), inner_scale * factor))
+    return replace(op, spec=scaling, inputs=before.inputs, nodes=before.nodes + op.nodes)
+
+
+def _without_scale(around: Neighbours, before: Lowered, op: Lowered) -> Lowered | None:
+    """A scaling by 1 is none."""
+    factor = _factor(op)
+    if factor is None or abs(factor - 1.0) >= 1e-6 or not isinstance(before.spec, Elementwise):
+        return None
+    return replace(before, outputs=op.outputs, nodes=before.nodes + op.nodes)
+
+
+def _factor(op: Lowered) -> float | None:
+    """What an op multiplies its input by; None for any other op, c / x among them."""
+    step = _step(op, "mul", "div")
+    scale = _scalar(step) if step else None
+    if step is None or scale is None or step.function == "mul":
+        return scale
+    return None if step.args[0] == scale else 1.0 / scale
+
+
+def _hard_sigmoid(module: Module, uses: _Uses, op: Lowered) -> tuple[Lowered, ...]:
     """clip(x + b, 0, h) = h * hard_sigmoid(x / h + b / h), where that leads to a gate: by itself it
     would make 54.999996 of 55."""
-    producers, consumers = module.producers(), module.consumers()
-    for op in module.ops:
-        step = _step(op, "clip")
-        shifted = producers.get(op.inputs[0]) if step and op.inputs else None
-        add = _step(shifted, "add")
-        shift = _scalar(add) if add else None
-        if step is None or shifted is None or shift is None:
-            continue
-        low, high = step.args[1:]
-        if low != 0.0 or not isinstance(high, float) or not 0.0 < high < 1e30:
-            continue
-        if not _becomes_gate(producers, consumers, op.output, shifted.inputs[0], high):
-            continue
-        unit = module.tensor(f"{op.output}/unit", module.shapes[op.output])
-        gate = Expression.of("hard_sigmoid", Operand(0), 1.0 / high, shift / high)
-        scaled = Expression.of("mul", Operand(0), high)
-        module.replace(
-            op,
-            Lowered(Elementwise(gate), shifted.inputs, (unit,), shifted.nodes + op.nodes),
-            replace(op, spec=Elementwise(scaled), inputs=(unit,)),
-        )
-        _find_hard_sigmoids(module)
-        return
+    step = _step(op, "clip")
+    shifted = uses.producers.get(op.inputs[0]) if step and op.inputs else None
+    add = _step(shifted, "add")
+    shift = _scalar(add) if add else None
+    if step is None or shifted is None or shift is None:
+        return ()
+    low, high = step.args[1:]
+    if low != 0.0 or not isinstance(high, float) or not 0.0 < high < 1e30:
+        return ()
+    if not _becomes_gate(uses, op.output, shifted.inputs[0], high):
+        return ()
+    unit = module.tensor(f"{op.output}/unit", module.shapes[op.output])
+    gate = Expression.of("hard_sigmoid", Operand(0), 1.0 / high, shift / high)
+    scaled = Elementwise(Expression.of("mul", Operand(0), high))
+    made = Lowered(Elementwise(gate), shifted.inputs, (unit,), shifted.nodes + op.nodes)
+    return made, replace(op, spec=scaled, inputs=(unit,))
 
 
-def _becomes_gate(
-    producers: dict[str, Lowered],
-    consumers: dict[str, list[Lowered]],
-    name: str,
-    x: str,
-    high: float,
-) -> bool:
+def _becomes_gate(uses: _Uses, name: str, x: str, high: float) -> bool:
     """Whether a tensor of 0 .. ``high`` is scaled to 0 .. 1, or multiplied by (a multiple of) x."""
-    for op in consumers.get(name, []):
+    for op in uses.consumers.get(name, []):
         step = _step(op, "mul", "div")
         scale = _scalar(step) if step else None
         if step is None or (step.function == "div" and step.args[0] == scale):
             continue
         if scale is None:
-            others = [_unscaled(producers, other)[0] for other in op.inputs if other != name]
-            if step.function == "mul" and _unscaled(producers, x)[0] in others:
+            others = [_unscaled(uses.producers, other)[0] for other in op.inputs if other != name]
+            if step.function == "mul" and _unscaled(uses.producers, x)[0] in others:
                 return True
             continue
         top = high / scale if step.function == "div" else high * scale
         near = abs(top - 1.0) < 1e-3  # exporters write 0.1666 for 1/6
-        if near or _becomes_gate(producers, consumers, op.output, x, top):
+        if near or _becomes_gate(uses, op.output, x, top):
             return True
     return False
 
