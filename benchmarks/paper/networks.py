@@ -163,7 +163,7 @@ def _network(deployment: Deployment) -> dict[str, Any]:
     ways = [*WAYS, "whole"]
     ms = dict.fromkeys(ways, 0.0)
     for index, stage in enumerate(stages):
-        where = deployment.placed(index, GPU).take()
+        where = deployment.unit_network(index, GPU).take()
         cuts = [*_ways(stage), _cut(stage, None)]
         for way, best_ms in zip(ways, _best_ms(where.network, where.state, cuts), strict=True):
             ms[way] += best_ms

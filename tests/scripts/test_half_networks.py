@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -13,15 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.system import paths
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "half_networks.py"
-if not SCRIPT.exists():
-    pytest.skip("scripts are not installed", allow_module_level=True)
-SPEC = importlib.util.spec_from_file_location("half_networks", SCRIPT)
-assert SPEC is not None
-assert SPEC.loader is not None
-half_networks = importlib.util.module_from_spec(SPEC)
-sys.modules["half_networks"] = half_networks
-SPEC.loader.exec_module(half_networks)
+half_networks = pytest.importorskip("scripts.half_networks", reason="scripts are not installed")
 
 
 def two_heads(kernel: np.ndarray) -> onnx.ModelProto:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import struct
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,15 +11,7 @@ import pytest
 from heimdall.models.head import canonical_face
 from heimdall.system import paths
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "heads.py"
-if not SCRIPT.exists():
-    pytest.skip("scripts are not installed", allow_module_level=True)
-SPEC = importlib.util.spec_from_file_location("heads", SCRIPT)
-assert SPEC is not None
-assert SPEC.loader is not None
-heads = importlib.util.module_from_spec(SPEC)
-sys.modules["heads"] = heads
-SPEC.loader.exec_module(heads)
+heads = pytest.importorskip("scripts.heads", reason="scripts are not installed")
 
 
 def test_a_ball_is_closed_and_its_normals_point_outwards() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -13,15 +10,7 @@ from PIL import Image
 
 from heimdall.capture.camera_files import read_camera
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "page.py"
-if not SCRIPT.exists():
-    pytest.skip("scripts are not installed", allow_module_level=True)
-SPEC = importlib.util.spec_from_file_location("page", SCRIPT)
-assert SPEC is not None
-assert SPEC.loader is not None
-page = importlib.util.module_from_spec(SPEC)
-sys.modules["page"] = page
-SPEC.loader.exec_module(page)
+page = pytest.importorskip("scripts.page", reason="scripts are not installed")
 
 
 def found(picture):

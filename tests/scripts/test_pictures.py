@@ -1,6 +1,5 @@
 """The pictures of the front page: what is kept of a run's video and last frame."""
 
-import importlib.util
 import io
 import sys
 from pathlib import Path
@@ -12,19 +11,7 @@ from PIL import Image
 
 from heimdall.errors import DeviceError
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "pictures.py"
-if not SCRIPT.exists():
-    pytest.skip("scripts are not installed", allow_module_level=True)
-
-
-@pytest.fixture(scope="module")
-def pictures():
-    """The script as a module."""
-    spec = importlib.util.spec_from_file_location("pictures", SCRIPT)
-    module = sys.modules["pictures"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["pictures"]
+pictures = pytest.importorskip("scripts.pictures", reason="scripts are not installed")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +33,7 @@ def bar(picture):
     return np.flatnonzero(bright).mean()
 
 
-def test_a_clip_is_the_last_seconds_at_a_lower_rate(pictures, video):
+def test_a_clip_is_the_last_seconds_at_a_lower_rate(video):
     with Image.open(io.BytesIO(pictures.clip(video, 30))) as clip:
         assert clip.size == (480, 360)
         assert clip.n_frames == 48
@@ -56,32 +43,32 @@ def test_a_clip_is_the_last_seconds_at_a_lower_rate(pictures, video):
         assert clip.info["duration"] == pytest.approx(1000 / 12, abs=1)
 
 
-def test_a_clip_that_cannot_be_small_enough_is_refused(pictures, video, monkeypatch):
-    monkeypatch.setattr(pictures, "CLIP_BYTES", 100)
+def test_a_clip_that_cannot_be_small_enough_is_refused(video, monkeypatch):
+    monkeypatch.setattr("CLIP_BYTES", 100)
     with pytest.raises(DeviceError, match="100 at most"):
         pictures.clip(video, 30)
 
 
-def test_a_video_without_frames_is_refused(pictures, tmp_path):
+def test_a_video_without_frames_is_refused(tmp_path):
     with pytest.raises(DeviceError, match="no frame"):
         pictures.clip(tmp_path / "none.mp4", 30)
 
 
-def test_a_picture_becomes_a_jpeg_of_its_size(pictures, tmp_path):
+def test_a_picture_becomes_a_jpeg_of_its_size(tmp_path):
     path = tmp_path / "take.png"
     Image.new("RGBA", (320, 180), "red").save(path)
     with Image.open(io.BytesIO(pictures.still(path))) as picture:
         assert (picture.format, picture.size) == ("JPEG", (320, 180))
 
 
-def test_every_app_has_a_picture_and_a_clip_of_a_source_that_is_there(pictures):
-    apps = {path.stem for path in (SCRIPT.parents[1] / "apps").glob("[a-z]*.py")}
+def test_every_app_has_a_picture_and_a_clip_of_a_source_that_is_there():
+    apps = {path.stem for path in (ROOT / "apps").glob("[a-z]*.py")}
     for moving in (False, True):
         taken = {take.app for take in pictures.TAKES if take.moving is moving}
         assert taken == apps
     assert all((pictures.MEDIA / take.source).is_file() for take in pictures.TAKES)
 
 
-def test_an_unknown_app_is_said_to_be_one(pictures, capsys):
+def test_an_unknown_app_is_said_to_be_one(capsys):
     assert pictures.main(["shoping"]) == 2
     assert "choose of emoji, marker, shopping" in capsys.readouterr().err

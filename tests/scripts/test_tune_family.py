@@ -1,6 +1,5 @@
 """The script that writes a family's table: what was measured here, used where nothing was."""
 
-import importlib.util
 import json
 import sys
 from dataclasses import replace
@@ -17,17 +16,7 @@ from heimdall.errors import ConfigError, DeviceError
 from heimdall.graph.graph import graph_from_model
 from heimdall.system import paths
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "tune_family.py"
-if not SCRIPT.exists():
-    pytest.skip("scripts are not installed", allow_module_level=True)
-
-
-@pytest.fixture(scope="module")
-def script():
-    spec = importlib.util.spec_from_file_location("tune_family", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+script = pytest.importorskip("scripts.tune_family", reason="scripts are not installed")
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +46,7 @@ def open_engine(traits=None):
 
 
 def test_a_table_is_written_and_used_by_a_machine_of_the_family(
-    script, graph, tmp_path, monkeypatch, capsys
+    graph, tmp_path, monkeypatch, capsys
 ):
     traits = Traits("cpu", 8, 1, 16)
     path = script.tune_family(open_engine(traits), [graph], 1, ["fp32"])
@@ -75,12 +64,12 @@ def test_a_table_is_written_and_used_by_a_machine_of_the_family(
     assert open_engine(several).tuning.lookup(layer) is None
 
 
-def test_a_device_of_no_family_has_no_table(script, graph):
+def test_a_device_of_no_family_has_no_table(graph):
     with pytest.raises(ConfigError, match="belongs to no family"):
         script.tune_family(open_engine(Traits("cpu", 4, 1, 16)), [graph], 1, ["fp32"])
 
 
-def test_an_engine_without_a_choice_of_kernels_is_one_error(script, monkeypatch, capsys):
+def test_an_engine_without_a_choice_of_kernels_is_one_error(monkeypatch, capsys):
     arguments = ["tune_family.py", "selfie", "--device", "onnxruntime"]
     monkeypatch.setattr(sys, "argv", arguments)
     assert script.main() == 2

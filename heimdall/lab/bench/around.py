@@ -67,7 +67,7 @@ def _infer(
 def _run(
     deployment: Deployment, stage: int, inputs: Mapping[str, np.ndarray]
 ) -> Mapping[str, np.ndarray]:
-    with deployment.placed(stage, GPU).taken() as where:
+    with deployment.unit_network(stage, GPU).taken() as where:
         return where.network.infer(where.state, inputs)
 
 

@@ -20,15 +20,15 @@ LARGEST_ERROR = 1e-2  # of a tensor's largest value: another meaning differs by 
 
 
 def disagreeing(
-    graph: Graph, placed: Sequence[UnitNetwork], units: int
+    graph: Graph, networks: Sequence[UnitNetwork], units: int
 ) -> tuple[set[int], tuple[int, ...]]:
     """The units before which a job comes out differently when it changes processors, and what it
     costs in ns to change before each unit: 0 before the first.
     """
     wrong: set[int] = set()
     cut_ns = [0] * units
-    for index, first in enumerate(placed):
-        for other in placed[index + 1 :]:
+    for index, first in enumerate(networks):
+        for other in networks[index + 1 :]:
             for taker, giver in ((first, other), (other, first)):
                 _try(graph, taker, giver, wrong, cut_ns)
     return wrong, tuple(cut_ns)
@@ -61,8 +61,8 @@ def _try(
             wrong |= {unit, unit + 1} & set(range(1, units))
 
 
-def _made(placed: UnitNetwork, state: State, last: bool) -> Mapping[str, np.ndarray]:
-    return placed.network.read(state) if last else placed.network.hand_over(state)
+def _made(unit_network: UnitNetwork, state: State, last: bool) -> Mapping[str, np.ndarray]:
+    return unit_network.network.read(state) if last else unit_network.network.hand_over(state)
 
 
 def _same(found: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray]) -> bool:

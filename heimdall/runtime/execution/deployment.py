@@ -42,10 +42,10 @@ class Networks:
         name: str,
         graphs: Sequence[Graph],
         stages: Sequence[StagePlan] = (),
-        placed: Mapping[str, Sequence[UnitNetwork]] | None = None,
+        unit_networks: Mapping[str, Sequence[UnitNetwork]] | None = None,
     ) -> None:
         self.name, self.graphs, self._stages = name, graphs, tuple(stages)
-        self._placed = dict(placed or {})
+        self._unit_networks = dict(unit_networks or {})
 
     @property
     def stages(self) -> Sequence[StagePlan]:
@@ -59,33 +59,33 @@ class Networks:
 
     def load(self, processor: str) -> None:
         """Make sure that it can run on ``processor``. Raises ConfigError where it never can."""
-        if processor not in self._placed:
+        if processor not in self._unit_networks:
             raise ConfigError(f"{self.name} is not on {processor}")
 
     def has(self, processor: str) -> bool:
         """Whether it can run there now."""
-        return processor in self._placed
+        return processor in self._unit_networks
 
-    def placed(self, stage: int, processor: str) -> UnitNetwork:
+    def unit_network(self, stage: int, processor: str) -> UnitNetwork:
         """A stage's network on a processor."""
-        if processor not in self._placed:
+        if processor not in self._unit_networks:
             self.load(processor)
-        return self._placed[processor][stage]
+        return self._unit_networks[processor][stage]
 
     def networks(self, processor: str) -> list[LoadedNetwork]:
         """Those of all stages on a processor."""
-        return [each.network for each in self._placed.get(processor, ())]
+        return [each.network for each in self._unit_networks.get(processor, ())]
 
     def warm_up(self, processor: str) -> None:
         """Run them once, so that they take the memory they need."""
-        for placed in self._placed[processor]:
-            with placed.taken() as where:
-                placed.try_out(where.state)
+        for unit_network in self._unit_networks[processor]:
+            with unit_network.taken() as where:
+                unit_network.try_out(where.state)
 
     def try_out(self, processor: str) -> None:
         """Raise what a processor raises when it runs them."""
-        for placed in self._placed[processor]:
-            placed.try_out()
+        for unit_network in self._unit_networks[processor]:
+            unit_network.try_out()
 
     def partition(self, cut: Cut) -> list[tuple[tuple[int, int], ...]]:
         """The partition of each stage, cut another way."""
@@ -96,9 +96,9 @@ class Networks:
         if self.in_use:
             log.warning("%s: still in use: its networks are left in memory", self.name)
             return
-        for each in self._placed.values():
-            for placed in each:
-                placed.network.close()
+        for each in self._unit_networks.values():
+            for unit_network in each:
+                unit_network.network.close()
 
 
 class Deployment(Networks):
@@ -129,7 +129,7 @@ class Deployment(Networks):
     def place(self, processor: str, networks: Sequence[LoadedNetwork]) -> None:
         """Keep these networks, one a stage, for ``processor``. Plans are about the GPU's ops:
         elsewhere each is run whole."""
-        self._placed[processor] = [
+        self._unit_networks[processor] = [
             UnitNetwork(each, range(ops + 1) if processor == GPU else Whole(ops), alone=True)
             for each, ops in ((each, len(each.ops)) for each in networks)
         ]
@@ -155,10 +155,10 @@ class Deployment(Networks):
         networks take there is measured by one inference."""
         stages = []
         self.load(CPU)
-        for placed in self._placed[CPU]:
-            with placed.taken() as where:
+        for unit_network in self._unit_networks[CPU]:
+            with unit_network.taken() as where:
                 began_ns = time.perf_counter_ns()
-                placed.try_out(where.state)
+                unit_network.try_out(where.state)
                 cpu_ns = time.perf_counter_ns() - began_ns
             on_cpu = ((CPU, (cpu_ns,)),)  # nowhere else, whatever a policy would rather have
             stages.append(StagePlan((cpu_ns,), (False,), cpu_ns, 0, ((0, 1),), on=on_cpu))

@@ -91,7 +91,7 @@ class Executor(SharedFallible):
         from a DNN's last picture to the next is summed."""
         super().__init__()
         self._clock = clock
-        self._hosted: dict[str, RegisteredDnn] = {}
+        self._registered: dict[str, RegisteredDnn] = {}
         self._runs: dict[int, RunningJob] = {}
         self._inbox = inbox
         self._spans = spans
@@ -147,7 +147,7 @@ class Executor(SharedFallible):
     def _host(self, name: str, own: str, networks: Networks, client: Client) -> None:
         """``own``: what messages call it."""
         self._use(name)
-        self._hosted[name] = RegisteredDnn(own, networks, client, partial(self._report, name))
+        self._registered[name] = RegisteredDnn(own, networks, client, partial(self._report, name))
 
     def remove(self, names: Iterable[str]) -> bool:
         """DNNs that have been dropped, or models whose clients are told so: returns when no thread
@@ -161,10 +161,10 @@ class Executor(SharedFallible):
         for name in names:
             self._forget(name)
             if ended:
-                self._hosted.pop(name, None)
+                self._registered.pop(name, None)
             else:  # what a thread may look up stays, until a DNN of that name is added
-                self._hosted[name].networks.in_use = True
-                self._left_behind.append(self._hosted[name])
+                self._registered[name].networks.in_use = True
+                self._left_behind.append(self._registered[name])
         return ended
 
     @property
@@ -184,7 +184,7 @@ class Executor(SharedFallible):
 
     def ask(self, name: str, options: Mapping[str, Any]) -> None:
         """The options of the next job of an app's DNN."""
-        client = self._hosted[name].client
+        client = self._registered[name].client
         assert isinstance(client, Frames)
         client.options = options
 
@@ -213,21 +213,21 @@ class Executor(SharedFallible):
                 self.preloaded.set()
 
     def _preload_one(self, name: str) -> None:
-        hosted = self._hosted.get(name)
-        if hosted is None or self._closing or name in self._leaving:
+        registered = self._registered.get(name)
+        if registered is None or self._closing or name in self._leaving:
             return  # nobody needs it any more, and each takes a while
-        if hosted.processor == CPU:
+        if registered.processor == CPU:
             return  # it is there, and in use
         # Loading holds the interpreter lock for tens of ms (100 MB of weights: for hundreds),
         # which frames feel: shortest when nothing interrupts it.
         if self._urgent:
             second_in_line()
         try:
-            hosted.networks.load(CPU)
+            registered.networks.load(CPU)
         finally:
             if self._urgent:
                 in_background()
-        hosted.networks.warm_up(CPU)
+        registered.networks.warm_up(CPU)
 
     def close(self) -> None:
         """Wait for what is running, then end the threads; who still waits is told so."""
@@ -235,7 +235,7 @@ class Executor(SharedFallible):
         self._prober.close()
         self.requests.close()
         for run in tuple(self._runs.values()):
-            run.hosted.client.workers.submit(run.give_up, "the session was closed")
+            run.registered.client.workers.submit(run.give_up, "the session was closed")
         for workers in self._workers:
             workers.close()
 
@@ -244,8 +244,8 @@ class Executor(SharedFallible):
     def _on_prepare(self, action: Prepare) -> None:
         if action.stage == 0:
             self._end(action.job)  # where it begins anew: nobody will read what it had
-            hosted = self._hosted[action.dnn]
-            self._runs[action.job] = hosted.client.begin(action, hosted, self._clock())
+            registered = self._registered[action.dnn]
+            self._runs[action.job] = registered.client.begin(action, registered, self._clock())
         if self._runs[action.job].prepared:
             self._inbox.put(InputReady(action.job))
         else:
@@ -260,7 +260,7 @@ class Executor(SharedFallible):
     def _on_run_chunk(self, action: RunChunk) -> None:
         self._yielding = _NO_JOB
         losses = self._prober.losses(action.processor)
-        only = action.processor == CPU and not self._hosted[action.dnn].networks.built
+        only = action.processor == CPU and not self._registered[action.dnn].networks.built
         workers = self._only if only else self._workers_of(action.processor)
         workers.submit(self._run_chunk, action, losses)
 
@@ -277,7 +277,9 @@ class Executor(SharedFallible):
 
     def _on_move(self, action: Move) -> None:
         # To the CPU: behind what it loads and runs now, as the jobs that follow would be.
-        if action.processor == CPU or not self._hosted[action.dnn].networks.has(action.processor):
+        if action.processor == CPU or not self._registered[action.dnn].networks.has(
+            action.processor
+        ):
             self._cpu.submit(self._move, action)
         else:
             self._moved(action, self._clock())
@@ -287,12 +289,12 @@ class Executor(SharedFallible):
 
     def _on_finish(self, action: Finish) -> None:
         run = self._runs.pop(action.job)
-        run.hosted.client.workers.submit(self._finish, action, run)
+        run.registered.client.workers.submit(self._finish, action, run)
 
     def _on_drop(self, action: Drop) -> None:
-        run, hosted = self._end(action.job), self._hosted.get(action.dnn)
-        if hosted is not None:
-            hosted.client.dropped(action, run)
+        run, registered = self._end(action.job), self._registered.get(action.dnn)
+        if registered is not None:
+            registered.client.dropped(action, run)
 
     # --- pool ------------------------------------------------------------------------
 
@@ -385,7 +387,7 @@ class Executor(SharedFallible):
             return self._compute(action, action.processor, parts)
 
     def _run_parts(self, action: RunChunk, where: Placement) -> int:
-        pace = self._hosted[action.dnn].parts(action.stage).pace(action, self._clock)
+        pace = self._registered[action.dnn].parts(action.stage).pace(action, self._clock)
 
         def go_on(part: int) -> bool:
             return self._yielding != action.job and pace.go_on(part)
@@ -442,17 +444,17 @@ class Executor(SharedFallible):
             )
 
     def _move(self, action: Move) -> None:
-        start_ns, hosted = self._clock(), self._hosted[action.dnn]
+        start_ns, registered = self._clock(), self._registered[action.dnn]
         try:
-            hosted.networks.load(action.processor)
+            registered.networks.load(action.processor)
         except Exception as error:
             self._report(action.dnn, f"move to {action.processor}", error)
-            self._inbox.put(DnnMoved(action.dnn, hosted.processor))
+            self._inbox.put(DnnMoved(action.dnn, registered.processor))
             return
         self._moved(action, start_ns)
 
     def _moved(self, action: Move, start_ns: int) -> None:
-        self._hosted[action.dnn].processor = action.processor
+        self._registered[action.dnn].processor = action.processor
         self._span(
             Lane.CPU, f"{action.dnn} moves to {action.processor}", start_ns, reason=action.reason
         )
@@ -467,7 +469,7 @@ class Executor(SharedFallible):
         processor, run = action.processor, self._runs.get(action.job)
         if processor == REMOTE and isinstance(error, DeviceError):
             self._fault("", f"{error}: its DNNs run here until it answers again")
-            self._lose(processor, self._hosted[action.dnn].networks)
+            self._lose(processor, self._registered[action.dnn].networks)
             return
         step = f"{processor} inference"
         to_blame = isinstance(error, ModelError)
@@ -478,7 +480,7 @@ class Executor(SharedFallible):
             return
         run.failed_on.add(processor)
         self._report(action.dnn, step, error)
-        self._lose(processor, run.hosted.networks)
+        self._lose(processor, run.registered.networks)
 
     def _count_failure(self, processor: str, run: RunningJob) -> None:
         """A frame's job is soon followed by another: only when the GPU fails again and again is it
@@ -488,7 +490,7 @@ class Executor(SharedFallible):
         self._gpu_failures += 1
         if self._gpu_failures == GPU_FAILURES_UNTIL_LOST:
             self._fault("", "the GPU failed repeatedly: its DNNs move to the CPU")
-            self._lose(GPU, run.hosted.networks)
+            self._lose(GPU, run.registered.networks)
 
     def _lose(self, processor: str, networks: Networks) -> None:
         """Until it runs what it has failed with."""
@@ -505,8 +507,8 @@ class Executor(SharedFallible):
         self._inbox.put(JobFailed(job, f"{step}: {say(error)}"))
 
     def _report(self, dnn: str, step: str, error: BaseException) -> None:
-        hosted = self._hosted.get(dnn)
-        own = dnn if hosted is None else hosted.name  # as its app calls it
+        registered = self._registered.get(dnn)
+        own = dnn if registered is None else registered.name  # as its app calls it
         self._fault(dnn, f"{own}: {step} failed: {say(error)}", error)
 
     def _span(

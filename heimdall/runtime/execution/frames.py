@@ -46,8 +46,8 @@ class Frames:
         self._measure = measure
         self._measured: np.ndarray | None = None  # of its last picture
 
-    def begin(self, action: Prepare, hosted: RegisteredDnn, now_ns: int) -> RunningJob:
-        return FrameRun(self, hosted, now_ns)
+    def begin(self, action: Prepare, registered: RegisteredDnn, now_ns: int) -> RunningJob:
+        return FrameRun(self, registered, now_ns)
 
     def dropped(self, action: Drop, run: RunningJob | None) -> None:
         """The next frame is soon here."""
@@ -64,8 +64,8 @@ class FrameRun(RunningJob):
 
     frame: Frame
 
-    def __init__(self, client: Frames, hosted: RegisteredDnn, requested_ns: int) -> None:
-        super().__init__(hosted, requested_ns)
+    def __init__(self, client: Frames, registered: RegisteredDnn, requested_ns: int) -> None:
+        super().__init__(registered, requested_ns)
         self._client, self.frame = client, client.newest()
         self._walk = Walk(client.deployment.pipeline, self.frame.image, client.options)
 
@@ -88,7 +88,7 @@ class FrameRun(RunningJob):
         """Tensors that do not fit are the app's fault, and must not count as the GPU's."""
         if stage == 0 and len(tasks) != 1:
             raise AppError(f"stage 0 must be given exactly one task, not {len(tasks)}")
-        graph = self.hosted.networks.graphs[stage]
+        graph = self.registered.networks.graphs[stage]
         for task in tasks:
             check_inputs(graph, task.inputs)
 
@@ -96,7 +96,7 @@ class FrameRun(RunningJob):
         try:
             self.write_ahead(stage)
         except Exception:
-            name = self.hosted.name
+            name = self.registered.name
             log.debug("%s: its worker copies the input again, and reports", name, exc_info=True)
 
     def result(self) -> Any:
@@ -107,6 +107,6 @@ class FrameRun(RunningJob):
         return value
 
     def _decode(self) -> None:
-        exits = self.hosted.networks.graphs[self._walk.stage].exits
+        exits = self.registered.networks.graphs[self._walk.stage].exits
         tasks = range(len(self.inputs))
         self._walk.decode([as_whole(exits, self.outputs[task]) for task in tasks])

@@ -87,19 +87,19 @@ def serve(
     cuts: Sequence[Border] = ()
     if (len(engines) > 1 or free) and not graph.exits:
         cuts = _cuts(graph, loaded, profiles)
-    placed, cut_ns = _placed(graph, loaded, engines, cuts)
+    unit_networks, cut_ns = _unit_networks(graph, loaded, engines, cuts)
     if not cuts and len(engines) == 1 and loaded:
         (name, network), *_ = loaded.items()
-        placed[name] = UnitNetwork(network, range(len(network.ops) + 1))
-    ordered = {name: placed[name] for name in engines}
+        unit_networks[name] = UnitNetwork(network, range(len(network.ops) + 1))
+    ordered = {name: unit_networks[name] for name in engines}
     stage = replace(_stage(ordered, profiles, cut_ns), exits=_exits(ordered))
     return Networks(graph.name, [graph], [stage], {name: [each] for name, each in ordered.items()})
 
 
-def _exits(placed: Mapping[str, UnitNetwork]) -> tuple[Exit, ...]:
+def _exits(unit_networks: Mapping[str, UnitNetwork]) -> tuple[Exit, ...]:
     """The variants of a network with early exits, where its units are its ops. Elsewhere all of it
     runs: no other processor could go on with what is alive, which depends on the exit."""
-    (first, *others) = placed.values()
+    (first, *others) = unit_networks.values()
     by_op = list(first.edges) == list(range(len(first.network.ops) + 1))
     return first.network.exits if by_op and not others else ()
 
@@ -133,7 +133,7 @@ def _apart(weights: Sequence[int], places: Mapping[int, bool]) -> list[int]:
     return chosen
 
 
-def _placed(
+def _unit_networks(
     graph: Graph,
     loaded: Mapping[str, LoadedNetwork],
     engines: Mapping[str, Engine],
@@ -142,14 +142,14 @@ def _placed(
     """The networks, with those of the ``cuts`` at which they are of one mind, and what it costs to
     hand over at each."""
     while True:
-        placed = {}
+        unit_networks = {}
         for name, engine in engines.items():
             network = loaded.get(name) or engine.load_segments(graph, cuts)
-            placed[name] = UnitNetwork(network, _edges(network, cuts))
-        alike = [placed[name] for name, engine in engines.items() if engine.computes]
+            unit_networks[name] = UnitNetwork(network, _edges(network, cuts))
+        alike = [unit_networks[name] for name, engine in engines.items() if engine.computes]
         wrong, cut_ns = disagreeing(graph, alike, len(cuts) + 1)
         if not wrong:
-            return placed, cut_ns
+            return unit_networks, cut_ns
         log.warning("%s: not handed over at %d of %d places", graph.name, len(wrong), len(cuts))
         cuts = [cut for index, cut in enumerate(cuts, 1) if index not in wrong]
 
@@ -160,17 +160,19 @@ def _edges(network: LoadedNetwork, cuts: Sequence[Border]) -> list[int]:
 
 
 def _stage(
-    placed: Mapping[str, UnitNetwork],
+    unit_networks: Mapping[str, UnitNetwork],
     profiles: Mapping[str, NetworkProfile],
     cut_ns: tuple[int, ...],
 ) -> StagePlan:
     """The times of units: of ops as profiled; where only whole networks are, in proportion."""
-    names = [*profiles, *(name for name in placed if name not in profiles)]
-    first = placed[names[0]]
+    names = [*profiles, *(name for name in unit_networks if name not in profiles)]
+    first = unit_networks[names[0]]
     units = len(first.edges) - 1
     if profiles:
         profile = profiles[names[0]]
-        times = {name: _sums(placed[name], each.costs.op_ns) for name, each in profiles.items()}
+        times = {
+            name: _sums(unit_networks[name], each.costs.op_ns) for name, each in profiles.items()
+        }
         cpu_ns, cost_ns = profile.cpu_ns, profile.chunk_cost_ns
     else:
         cpu_ns, cost_ns = measure_whole(first.network), 0
@@ -186,9 +188,9 @@ def _stage(
                 for unit, ns in enumerate(times.get(name) or _shared(cpu_ns, like))
             ),
         )
-        for name, each in placed.items()
+        for name, each in unit_networks.items()
     )
-    listed = list(placed) != [GPU]
+    listed = list(unit_networks) != [GPU]
     return StagePlan(
         op_ns=tuple(like),
         fallback=(False,) * units,
@@ -196,14 +198,14 @@ def _stage(
         chunk_cost_ns=cost_ns,
         chunks=((0, units),),
         on=on if listed else (),
-        cut_ns=cut_ns if len(placed) > 1 else (),
+        cut_ns=cut_ns if len(unit_networks) > 1 else (),
         state_bytes=tuple(state.bytes for state in states),
         critical=critical(states),
     )
 
 
-def _sums(placed: UnitNetwork, op_ns: Sequence[int]) -> list[int]:
-    return [sum(op_ns[start:end]) for start, end in pairwise(placed.edges)]
+def _sums(unit_network: UnitNetwork, op_ns: Sequence[int]) -> list[int]:
+    return [sum(op_ns[start:end]) for start, end in pairwise(unit_network.edges)]
 
 
 def _shared(total_ns: int, weights: Sequence[int]) -> list[int]:

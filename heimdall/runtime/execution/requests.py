@@ -49,8 +49,8 @@ class RequestRun(RunningJob):
 
     prepared = patient = True
 
-    def __init__(self, request: Request, hosted: RegisteredDnn, requested_ns: int) -> None:
-        super().__init__(hosted, requested_ns)
+    def __init__(self, request: Request, registered: RegisteredDnn, requested_ns: int) -> None:
+        super().__init__(registered, requested_ns)
         self.request, self.inputs = request, [request.inputs]
 
     def prepare(self, stage: int) -> tuple[int, float]:
@@ -113,9 +113,9 @@ class Requests:
         """The same of all."""
         self.leave(set(self._served))
 
-    def begin(self, action: Prepare, hosted: RegisteredDnn, now_ns: int) -> RunningJob:
+    def begin(self, action: Prepare, registered: RegisteredDnn, now_ns: int) -> RunningJob:
         assert action.request is not None
-        return RequestRun(self._waiting.pop(action.request), hosted, now_ns)
+        return RequestRun(self._waiting.pop(action.request), registered, now_ns)
 
     def dropped(self, action: Drop, run: RunningJob | None) -> None:
         if action.request is None:

@@ -46,7 +46,7 @@ class Client(Protocol):
 
     workers: Workers  # which hand over what came of a job
 
-    def begin(self, action: Prepare, hosted: RegisteredDnn, now_ns: int) -> RunningJob:
+    def begin(self, action: Prepare, registered: RegisteredDnn, now_ns: int) -> RunningJob:
         """The job that has been admitted."""
 
     def dropped(self, action: Drop, run: RunningJob | None) -> None:
@@ -85,8 +85,8 @@ class RunningJob(ABC):
     patient = False  # whether it is tried again where a processor fails, and waits for another one
     frame: Frame | None = None
 
-    def __init__(self, hosted: RegisteredDnn, requested_ns: int) -> None:
-        self.hosted, self.requested_ns = hosted, requested_ns
+    def __init__(self, registered: RegisteredDnn, requested_ns: int) -> None:
+        self.registered, self.requested_ns = registered, requested_ns
         self.inputs: Sequence[Tensors] = ()
         self.outputs: dict[int, Tensors] = {}
         self.failed_on: set[str] = set()
@@ -117,8 +117,8 @@ class RunningJob(ABC):
             if not wanted:
                 yield None
                 return
-            placed = self.hosted.networks.placed(action.stage, processor)
-            where = self._brought(placed, action.task, action.start_op)
+            unit_network = self.registered.networks.unit_network(action.stage, processor)
+            where = self._brought(unit_network, action.task, action.start_op)
             try:
                 yield where
             except BaseException:  # its tensors are those of no unit
@@ -132,7 +132,9 @@ class RunningJob(ABC):
         not wait."""
         with self._held() as wanted:
             if wanted:
-                self._brought(self.hosted.networks.placed(stage, self.hosted.processor), 0, 0)
+                self._brought(
+                    self.registered.networks.unit_network(stage, self.registered.processor), 0, 0
+                )
 
     def read_last(self) -> None:
         """Copy the output of the stage's last task; its state is left to another job."""
@@ -170,15 +172,15 @@ class RunningJob(ABC):
             self._where.free()
         self._where = None
 
-    def _brought(self, placed: UnitNetwork, task: int, unit: int) -> Placement:
+    def _brought(self, unit_network: UnitNetwork, task: int, unit: int) -> Placement:
         """Its tensors on this network before ``unit``."""
         where = self._where
-        if where is not None and where.placed is placed and where.is_before(unit):
+        if where is not None and where.unit_network is unit_network and where.is_before(unit):
             where.unit = unit
             return where
         tensors = self._handed_over(unit)
         self._leave()
-        where = self._where = placed.take()
+        where = self._where = unit_network.take()
         try:
             where.write(self.inputs[task], unit, tensors)
         except BaseException:
@@ -194,5 +196,5 @@ class RunningJob(ABC):
         try:
             return where.network.hand_over(where.state)
         except Exception as error:
-            self.hosted.report("reading tensors where it ran", error)
+            self.registered.report("reading tensors where it ran", error)
             return None

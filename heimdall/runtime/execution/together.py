@@ -63,5 +63,5 @@ def _run(action: RunTogether, engine: Engine, ready: Mapping[int, Placement]) ->
 
 
 def _part(group: Group, where: Placement) -> GroupMember:
-    ranges = tuple(where.placed.ops(start, end) for start, end in group.ops)
+    ranges = tuple(where.unit_network.ops(start, end) for start, end in group.ops)
     return GroupMember(where.network, where.state, ranges)

@@ -101,36 +101,36 @@ class UnitNetwork:
 class Placement:
     """Where a job is: its tensors are in ``state``, before ``unit``."""
 
-    placed: UnitNetwork
+    unit_network: UnitNetwork
     state: State
     unit: int = 0
 
     @property
     def network(self) -> LoadedNetwork:
-        return self.placed.network
+        return self.unit_network.network
 
     def free(self) -> None:
         """Leave the state to another job."""
-        self.placed.free(self.state)
+        self.unit_network.free(self.state)
 
     def write(self, inputs: Tensors, unit: int = 0, tensors: Tensors | None = None) -> None:
         """Go on before ``unit`` with ``tensors`` from elsewhere; without them, with what is
         computed anew from the inputs."""
         if tensors is not None:
-            self.network.take_over(self.state, self.placed.edges[unit], inputs, tensors)
+            self.network.take_over(self.state, self.unit_network.edges[unit], inputs, tensors)
         else:
             self.network.write(self.state, inputs)
             if unit:
-                self.placed.run(self.state, 0, unit)
+                self.unit_network.run(self.state, 0, unit)
         self.unit = unit
 
     def lacks(self, end: int) -> int:
         """How many ops before ``end`` the engine does not have."""
-        return self.placed.lacks(self.unit, end)
+        return self.unit_network.lacks(self.unit, end)
 
     def run(self, end: int) -> int:
         """Run all units before ``end``; returns the elapsed ns."""
-        elapsed_ns = self.placed.run(self.state, self.unit, end)
+        elapsed_ns = self.unit_network.run(self.state, self.unit, end)
         self.unit = end
         return elapsed_ns
 
@@ -139,7 +139,7 @@ class Placement:
         has all of the ops."""
         if self.lacks(ends[-1]):
             return self.run(ends[-1])
-        edges = self.placed.edges
+        edges = self.unit_network.edges
         parts = [edges[end] for end in ends]
         op, elapsed_ns = self.network.run_parts(self.state, edges[self.unit], parts, go_on)
         self.unit = ends[-1] if op == parts[-1] else bisect_left(edges, op)
@@ -147,11 +147,11 @@ class Placement:
 
     def is_before(self, unit: int) -> bool:
         """Whether that may be run next."""
-        edges = self.placed.edges
+        edges = self.unit_network.edges
         return self.unit == unit or may_skip(self.network.exits, edges[self.unit], edges[unit])
 
     @property
     def is_done(self) -> bool:
         """Whether there is an output."""
-        op = self.placed.edges[self.unit]
+        op = self.unit_network.edges[self.unit]
         return is_done(self.network.exits, len(self.network.ops), op)

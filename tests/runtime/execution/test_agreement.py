@@ -29,13 +29,13 @@ def graph():
     )
 
 
-def placed(graph):
+def unit_network(graph):
     network = open_engine("onnxruntime").load_segments(graph, CUTS)
     return UnitNetwork(network, range(5))
 
 
 def test_networks_that_agree_may_hand_over_anywhere(graph):
-    wrong, cut_ns = disagreeing(graph, [placed(graph), placed(graph)], 4)
+    wrong, cut_ns = disagreeing(graph, [unit_network(graph), unit_network(graph)], 4)
     assert wrong == set()
     assert cut_ns[0] == 0
     assert all(ns > 0 for ns in cut_ns[1:])
@@ -44,7 +44,7 @@ def test_networks_that_agree_may_hand_over_anywhere(graph):
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("change", [lambda b: b + 1, lambda b: b[..., ::-1]])
 def test_what_another_meaning_of_a_tensor_spoils_is_no_cut(graph, which, change, monkeypatch):
-    both = [placed(graph), placed(graph)]
+    both = [unit_network(graph), unit_network(graph)]
     network = both[which].network
     hand_over = network.hand_over
 

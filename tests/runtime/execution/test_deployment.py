@@ -76,17 +76,17 @@ def deployment(cpu):
 
 def test_the_cpus_networks_are_loaded_when_they_are_first_needed_and_once(deployment, cpu):
     assert cpu.loaded == []
-    placed = deployment.placed(1, CPU)
+    unit_network = deployment.unit_network(1, CPU)
     assert cpu.loaded == deployment.networks(CPU)
-    assert placed.network is cpu.loaded[1]
+    assert unit_network.network is cpu.loaded[1]
     deployment.load(CPU)
-    assert deployment.placed(1, CPU) is placed
+    assert deployment.unit_network(1, CPU) is unit_network
     assert len(cpu.loaded) == 2
 
 
 def test_each_stage_and_processor_has_a_state_of_its_own(deployment):
     where = [(stage, name) for stage in (0, 1) for name in (GPU, CPU)]
-    states = [deployment.placed(*each).take().state for each in where]
+    states = [deployment.unit_network(*each).take().state for each in where]
     assert len(set(map(id, states))) == 4
 
 
@@ -94,7 +94,7 @@ def test_to_warm_up_runs_every_op_of_every_stage(deployment):
     deployment.load(CPU)
     deployment.warm_up(CPU)
     for stage in (0, 1):
-        where = deployment.placed(stage, CPU).take()
+        where = deployment.unit_network(stage, CPU).take()
         (output,) = where.network.read(where.state).values()  # which asks for all ops
         np.testing.assert_array_equal(output, np.zeros((1, 3), np.float32))
 

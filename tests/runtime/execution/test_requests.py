@@ -57,12 +57,12 @@ def answer(x, nodes=6):
 
 
 class Flaky:
-    """Makes a placed network's ranges fail: with ``error``, as long as ``times`` is above 0."""
+    """Makes a unit network's ranges fail: with ``error``, as long as ``times`` is above 0."""
 
-    def __init__(self, placed, monkeypatch):
+    def __init__(self, unit_network, monkeypatch):
         self.times, self.ran = 0, 0
         self.error: Exception = OSError("the device is gone")
-        network = placed.network
+        network = unit_network.network
 
         def failing(call):
             def wrapped(*arguments):
@@ -203,7 +203,7 @@ def test_a_job_that_moves_to_a_processor_that_there_is_has_moved(bench):
 
 
 def test_what_fails_once_is_tried_again_from_the_inputs(bench, monkeypatch):
-    flaky = Flaky(bench.served.placed(0, GPU), monkeypatch)
+    flaky = Flaky(bench.served.unit_network(0, GPU), monkeypatch)
     job, number, future = bench.begin()
     bench.chunk(job, 0, 2)
     flaky.times = 1
@@ -214,7 +214,7 @@ def test_what_fails_once_is_tried_again_from_the_inputs(bench, monkeypatch):
 
 
 def test_a_processor_that_keeps_failing_is_lost_and_its_jobs_lose_nothing(bench, monkeypatch):
-    flaky = Flaky(bench.served.placed(0, GPU), monkeypatch)
+    flaky = Flaky(bench.served.unit_network(0, GPU), monkeypatch)
     job, number, future = bench.begin()
     bench.chunk(job, 0, 2)
     flaky.times = 5
@@ -228,7 +228,7 @@ def test_a_processor_that_keeps_failing_is_lost_and_its_jobs_lose_nothing(bench,
 
 
 def test_a_job_that_costs_a_processor_twice_fails(bench, monkeypatch):
-    flaky = Flaky(bench.served.placed(0, GPU), monkeypatch)
+    flaky = Flaky(bench.served.unit_network(0, GPU), monkeypatch)
     job, _, _ = bench.begin()
     flaky.times = 2
     assert bench.chunk(job, 0, 6) == ProcessorLost(GPU)
@@ -238,7 +238,7 @@ def test_a_job_that_costs_a_processor_twice_fails(bench, monkeypatch):
 
 
 def test_a_model_error_is_the_requests_own(bench, monkeypatch):
-    flaky = Flaky(bench.served.placed(0, GPU), monkeypatch)
+    flaky = Flaky(bench.served.unit_network(0, GPU), monkeypatch)
     flaky.times, flaky.error = 1, ModelError("place 9 is outside")
     job, _, _ = bench.begin()
     assert bench.chunk(job, 0, 6) == JobFailed(job, "gpu inference: ModelError: place 9 is outside")
@@ -246,15 +246,15 @@ def test_a_model_error_is_the_requests_own(bench, monkeypatch):
 
 def test_what_was_under_way_when_its_processor_was_lost_is_not_told(bench, monkeypatch):
     """Another processor may have the job by then."""
-    placed = bench.served.placed(0, GPU)
-    begun, go_on, run = threading.Event(), threading.Event(), placed.network.run
+    unit_network = bench.served.unit_network(0, GPU)
+    begun, go_on, run = threading.Event(), threading.Event(), unit_network.network.run
 
     def slow(*arguments):
         begun.set()
         go_on.wait(20)
         return run(*arguments)
 
-    monkeypatch.setattr(placed.network, "run", slow)
+    monkeypatch.setattr(unit_network.network, "run", slow)
     job, number, future = bench.begin()
     bench.executor.execute([RunChunk(job, "chain", 0, 0, GPU, 0, 6, 0, "test")])
     assert begun.wait(20)
@@ -283,8 +283,8 @@ def test_a_chunk_that_has_until_a_frame_ends_at_a_unit(bench):
     """Expected to take far longer than there is: it stops after the parts under way."""
     (stage,) = bench.served.stages
     stages = [replace(stage, op_ns=(10_000_000,) * 6)]
-    placed = {each: [bench.served.placed(0, each)] for each in (GPU, CPU)}
-    bench.requests.add("slow", Networks("slow", bench.served.graphs, stages, placed))
+    unit_network = {each: [bench.served.unit_network(0, each)] for each in (GPU, CPU)}
+    bench.requests.add("slow", Networks("slow", bench.served.graphs, stages, unit_network))
     number = bench.requests.number()
     bench.requests.submit(number, "slow", {"x": np.ones((1, 8), np.float32)})
     bench.get()

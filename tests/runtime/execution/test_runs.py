@@ -34,24 +34,24 @@ class Desk:
 
     def __init__(self):
         graph = doubling_graph(OPS)
-        self.placed = {
+        self.unit_networks = {
             each: [UnitNetwork(NullEngine(each).load(graph), range(OPS + 1), alone=True)]
             for each in (GPU, CPU)
         }
         stage = StagePlan((1,) * OPS, (False,) * OPS, 1, 0, ())
-        networks = Networks("net", [graph], [stage], self.placed)
+        networks = Networks("net", [graph], [stage], self.unit_networks)
         self.reports: list[str] = []
-        self.hosted = RegisteredDnn(
+        self.registered = RegisteredDnn(
             "net", networks, None, lambda what, why: self.reports.append(f"{what}: {why}")
         )
 
     def job(self):
-        made = Job(self.hosted, 0)
+        made = Job(self.registered, 0)
         made.inputs = [{"x": np.zeros((1, 3), np.float32)}] * 2
         return made
 
     def is_free(self, processor=GPU):
-        return not self.placed[processor][0]._spare.empty()
+        return not self.unit_networks[processor][0]._spare.empty()
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_tensors_that_cannot_be_read_are_computed_anew_and_told_of(registered_mo
     def fail(state):
         raise OSError("the device is gone")
 
-    monkeypatch.setattr(registered_models.placed[GPU][0].network, "hand_over", fail)
+    monkeypatch.setattr(registered_models.unit_networks[GPU][0].network, "hand_over", fail)
     assert run(job, 2, 3, 0, CPU) is not None
     assert registered_models.reports == ["reading tensors where it ran: the device is gone"]
 
@@ -146,7 +146,7 @@ def test_a_job_that_is_dropped_while_it_runs_keeps_its_state_until_then(register
 
 def test_an_input_is_written_ahead_once(registered_models, monkeypatch):
     written = []
-    network = registered_models.placed[GPU][0].network
+    network = registered_models.unit_networks[GPU][0].network
     write = network.write
 
     def noting(state, inputs):

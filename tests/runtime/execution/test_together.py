@@ -155,7 +155,7 @@ def test_only_the_job_that_cannot_run_is_lost(bench, monkeypatch):
 
 
 def test_a_processor_that_fails_together_and_alone_is_lost(bench, monkeypatch):
-    flaky = Flaky(bench.served.placed(0, GPU), monkeypatch)
+    flaky = Flaky(bench.served.unit_network(0, GPU), monkeypatch)
     job, number, future = bench.begin()
     flaky.times = 3  # together, alone, and alone once more
     bench.executor.execute([together([(job, (0, 6))])])

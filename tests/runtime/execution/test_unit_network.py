@@ -16,13 +16,13 @@ from tests.runtime.execution.test_executor import doubling_graph
 INPUTS = {"x": np.full((1, 3), 3, np.float32)}
 
 
-def placed(engine=None, forced=(), edges=None, alone=False, nodes=4):
+def unit_network(engine=None, forced=(), edges=None, alone=False, nodes=4):
     network = (engine or NullEngine()).load(doubling_graph(nodes), force_fallback=forced)
     return UnitNetwork(network, range(nodes + 1) if edges is None else edges, alone=alone)
 
 
 def test_a_state_is_used_again_and_another_is_made_where_none_is_left():
-    network = placed()
+    network = unit_network()
     first = network.take()
     assert network.take().state is not first.state
     first.free()
@@ -30,7 +30,7 @@ def test_a_state_is_used_again_and_another_is_made_where_none_is_left():
 
 
 def test_jobs_wait_for_the_only_state():
-    network = placed(alone=True)
+    network = unit_network(alone=True)
     first, found = network.take(), []
     waiting = threading.Thread(target=lambda: found.append(network.take()), daemon=True)
     waiting.start()
@@ -42,7 +42,7 @@ def test_jobs_wait_for_the_only_state():
 
 
 def test_units_are_ranges_of_ops():
-    network = placed(edges=(0, 1, 4), forced=("Relu",))
+    network = unit_network(edges=(0, 1, 4), forced=("Relu",))
     assert [network.ops(unit, unit + 1) for unit in (0, 1)] == [(0, 1), (1, 4)]
     assert (network.lacks(0, 1), network.lacks(0, 2)) == (0, 3)
     assert [network.supports(unit) for unit in (0, 1)] == [True, False]
@@ -62,7 +62,7 @@ def test_a_network_may_be_run_whole_whatever_the_units_elsewhere_are(units):
 
 def test_what_is_lost_is_computed_anew_before_a_unit():
     engine = NullEngine()
-    network = placed(engine)
+    network = unit_network(engine)
     where = network.take()
     where.write(INPUTS, 2)
     assert where.unit == 2
@@ -73,7 +73,7 @@ def test_what_is_lost_is_computed_anew_before_a_unit():
 
 
 def test_parts_end_where_the_engine_stops(monkeypatch):
-    network = placed(edges=(0, 1, 3, 4))
+    network = unit_network(edges=(0, 1, 3, 4))
     monkeypatch.setattr(
         network.network, "run_parts", lambda state, start, ends, go_on: (ends[1], 5)
     )

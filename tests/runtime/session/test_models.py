@@ -298,7 +298,7 @@ def test_a_gpu_that_is_lost_loses_no_request(file, scheduler, monkeypatch):
     with Session(device="onnxruntime", **options) as session:
         model = session.register(file, 60_000)
         network, gone = (
-            session._run._registered._networks["chain"].placed(0, "gpu").network,
+            session._run._registered._networks["chain"].unit_network(0, "gpu").network,
             threading.Event(),
         )
         run = network.run
@@ -325,7 +325,7 @@ def test_an_engine_may_be_one_more_processor(file):
     options: Any = {"scheduler": Everywhere, "processors": ("gpu", NullEngine())}
     with Session(device="onnxruntime", **options) as session:
         model = session.register(file, 1000)
-        assert [*session._run._registered._networks["chain"]._placed] == ["gpu", "null"]
+        assert [*session._run._registered._networks["chain"]._unit_networks] == ["gpu", "null"]
         assert model.run(tensor())["y"].shape == (1, 4)
 
 
