@@ -1,11 +1,14 @@
 """The bundled furniture is what its script makes, at true size."""
 
+import importlib
 from pathlib import Path
 
 import pytest
 
 from heimdall.render.content.reading import read
 from heimdall.system.paths import ASSETS
+
+furniture = importlib.import_module("scripts.furniture")
 
 SIZES = {  # width, height and depth in metres
     "couch": (2.1, 0.87, 0.95),
@@ -16,12 +19,7 @@ SIZES = {  # width, height and depth in metres
 }
 
 
-@pytest.fixture(scope="module")
-def furniture():
-    return pytest.importorskip("scripts.furniture", reason="scripts are not installed")
-
-
-def test_every_piece_is_bundled(furniture):
+def test_every_piece_is_bundled():
     bundled = {path.stem for path in Path(ASSETS / "content").glob("*.glb")}
     assert set(furniture.PIECES) == set(SIZES) <= bundled
 
@@ -36,7 +34,7 @@ def test_a_piece_is_of_true_size_stands_on_the_floor_and_costs_little(name):
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_what_is_bundled_is_what_the_script_makes(furniture, name, tmp_path):
+def test_what_is_bundled_is_what_the_script_makes(name, tmp_path):
     again = tmp_path / f"{name}.glb"
     again.write_bytes(furniture.glb(name, furniture.PIECES[name]()))
     made, stored = read(again), read(ASSETS / "content" / f"{name}.glb")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 
 import numpy as np
 import onnx
@@ -10,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.system import paths
 
-half_networks = pytest.importorskip("scripts.half_networks", reason="scripts are not installed")
+half_networks = importlib.import_module("scripts.half_networks")
 
 
 def two_heads(kernel: np.ndarray) -> onnx.ModelProto:

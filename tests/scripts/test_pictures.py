@@ -1,7 +1,7 @@
 """The pictures of the front page: what is kept of a run's video and last frame."""
 
+import importlib
 import io
-import sys
 from pathlib import Path
 
 import cv2
@@ -11,7 +11,8 @@ from PIL import Image
 
 from heimdall.errors import DeviceError
 
-pictures = pytest.importorskip("scripts.pictures", reason="scripts are not installed")
+pictures = importlib.import_module("scripts.pictures")
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ def test_a_clip_is_the_last_seconds_at_a_lower_rate(video):
 
 
 def test_a_clip_that_cannot_be_small_enough_is_refused(video, monkeypatch):
-    monkeypatch.setattr("CLIP_BYTES", 100)
+    monkeypatch.setattr(pictures, "CLIP_BYTES", 100)
     with pytest.raises(DeviceError, match="100 at most"):
         pictures.clip(video, 30)
 

@@ -1,14 +1,17 @@
 """Furniture of rounded boxes as geometry, by the couch."""
 
+import importlib
+
 import numpy as np
 import pytest
 
-rounded = pytest.importorskip("scripts.rounded", reason="scripts are not installed")
+furniture = importlib.import_module("scripts.furniture")
+rounded = importlib.import_module("scripts.rounded")
 
 
 @pytest.fixture(scope="module")
 def couch():
-    return rounded.build(pytest.importorskip("scripts.furniture").couch_parts())
+    return rounded.build(furniture.couch_parts())
 
 
 def test_normals_are_unit_and_triangles_face_outwards(couch):
@@ -25,7 +28,7 @@ def test_folds_are_darker_than_the_open(couch):
 
 
 def test_what_nobody_can_see_is_left_out(couch):
-    alone = rounded.build(pytest.importorskip("scripts.furniture").couch_parts()[:1])
+    alone = rounded.build(furniture.couch_parts()[:1])
     assert len(couch.triangles) < 15 * len(alone.triangles)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import onnx
 import onnxruntime as ort
-import pytest
 
 from heimdall.graph.graph import graph_from_model, load_graph
 from heimdall.lab.exits.data import Dataset, Pictures
@@ -13,7 +14,7 @@ from heimdall.lab.exits.exit_points import check_classifier
 from heimdall.lab.exits.heads import WIDTH, Head
 from heimdall.system.paths import ASSETS
 
-transfer = pytest.importorskip("scripts.transfer")  # not in an installed package
+transfer = importlib.import_module("scripts.transfer")
 TENSOR = "PartitionedCall/onnx_tf_prefix_Concat_27:0"
 
 

@@ -7,7 +7,6 @@ tests/traces/decisions.py``) in a commit of its own.
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import os
 import subprocess
@@ -18,18 +17,9 @@ from pathlib import Path
 import pytest
 
 from heimdall.coordinator.replay import replay
+from tests.traces import answers, decisions
 
 HERE = Path(__file__).parent
-
-
-def _module(name):
-    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-decisions, answers = _module("decisions"), _module("answers")
 
 
 def test_every_scenario_is_recorded():
