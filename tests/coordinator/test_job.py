@@ -1,7 +1,13 @@
+"""A job takes the reports that its state allows, and refuses all others by name."""
+
 from __future__ import annotations
+
+import ast
+from pathlib import Path
 
 import pytest
 
+import heimdall.coordinator
 from heimdall.coordinator.states import CoordinationError
 from heimdall.vocabulary.events import (
     ChunkFinished,
@@ -23,11 +29,68 @@ def one(sim):
     return world
 
 
+def job_that_is(state, sim):
+    """A world in which job 0, of two ops and the second a fallback op, is in this state."""
+    a, b = sim.plan("a", sim.stage([5, 5], fallback=[1])), sim.plan("b", sim.stage([5]))
+    world = sim.world([a, b], offload=False)
+    world.tell(FrameRendered(0, world.now_ns + 27 * sim.ms))
+    reports = {
+        "preparing": [],
+        "ready": [InputReady(1), InputReady(0)],  # the other has the GPU
+        "running": [InputReady(0)],
+        "fallback": [InputReady(0), CHUNK],
+        "finished": [InputReady(0), CHUNK, FallbackFinished(0, 2, 1)],
+        "dropped": [JobFailed(0, "no camera")],
+    }
+    for report in reports[state]:
+        world.tell(report)
+    return world
+
+
+CHUNK = ChunkFinished(0, "gpu", 0, 1, 1)
+REPORTS = (InputReady(0), CHUNK, FallbackFinished(0, 2, 1), JobFailed(0, "no memory"))
+
+
+@pytest.mark.parametrize(
+    ("state", "only"),
+    [
+        ("preparing", {InputReady}),
+        ("ready", set()),
+        ("running", {ChunkFinished}),
+        ("fallback", {FallbackFinished}),
+        ("finished", set()),  # decoding of the result may still fail
+        ("dropped", {InputReady, ChunkFinished, FallbackFinished}),  # what was under way reports
+    ],
+)
+@pytest.mark.parametrize("report", REPORTS, ids=lambda report: type(report).__name__)
+def test_a_job_is_told_only_what_can_happen_to_it_now(sim, state, only, report):
+    world, kind = job_that_is(state, sim), type(report)
+    if kind in {*only, JobFailed}:
+        answer = world.coordinator.receive(report, world.now_ns)
+        assert (answer == []) == (state in ("finished", "dropped"))
+    else:
+        says = rf"job 0 of 'a' is {state}: {kind.__name__} cannot happen now \(only .*JobFailed"
+        with pytest.raises(CoordinationError, match=says):
+            world.coordinator.receive(report, world.now_ns)
+
+
+def test_the_state_of_a_job_is_set_in_one_place():
+    """Else its table would not be the whole truth."""
+    folder = Path(heimdall.coordinator.__file__).parent
+    setting = [
+        path.name
+        for path in folder.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+        and node.attr == "state"
+        and isinstance(node.ctx, ast.Store)
+    ]
+    assert setting == ["job.py"]
+
+
 @pytest.mark.parametrize(
     ("event", "says"),
     [
-        (ChunkFinished(0, "gpu", 0, 2, 1), "job 0 of 'a' is preparing: ChunkFinished cannot"),
-        (FallbackFinished(0, 2, 1), "FallbackFinished cannot happen now"),
         (InputReady(99), "job 99 is not known: InputReady cannot happen to it"),
         (InputReady(0, -1), "-1 inputs are ready"),
         (InferenceRequested("b"), "unknown DNN 'b'; choose one of: a"),
