@@ -106,7 +106,7 @@ class Engine(ABC):
     def load_beside(
         self, graph: Graph, pause: Callable[[], object], *, force_fallback: Collection[str] = ()
     ) -> LoadedNetwork:
-        """The same for a graph that another process has compiled, while somebody else uses the
+        """The same for a graph that another process has compiled, while other work uses the
         processor: ops are tried singly, each once ``pause`` has returned."""
         return self.load(graph, force_fallback=force_fallback)
 

@@ -97,7 +97,7 @@ def check_forced(graph: Graph, forced: Collection[str]) -> None:
 
 def check_forced_names(graphs: Sequence[Graph], forced: Collection[str]) -> None:
     """Raise ModelError unless every name in ``force_fallback`` is an op type or a node of one of
-    a DNN's networks: a misspelt one would change nothing, and nobody would notice."""
+    a DNN's networks: a misspelt one would silently change nothing."""
     nodes = [node for graph in graphs for node in graph.nodes]
     known = {node.op_type for node in nodes} | {node.name for node in nodes}
     missing = sorted(set(forced) - known)

@@ -53,7 +53,7 @@ class RemoteEngine(Engine):
 
     ``names``: what the server calls a network, by the stem of its file, where that differs.
     ``timeout_s``: what an inference may take; ``patience_s``: a question, and the inferences by
-    which a network is measured. ``certificate``: a PEM file with who vouches for the server, where
+    which a network is measured. ``certificate``: a PEM file of the server's authorities, where
     the system does not know them.
 
     Raises ConfigError for an address that is none, DeviceError where the client is not installed.

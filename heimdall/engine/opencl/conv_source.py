@@ -53,7 +53,7 @@ def _render(name: str, variables: Variables) -> Kernel:
 
 
 def forget() -> None:
-    """Read the templates anew from now on: somebody has changed them, or ``KERNELS``."""
+    """Read the templates anew from now on: they, or ``KERNELS``, have changed."""
     for cached in (_environment, _digest, _render):
         cached.cache_clear()
 

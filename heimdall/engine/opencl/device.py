@@ -89,7 +89,7 @@ def traits_of(device: cl.Device, *, groups: bool = True) -> Traits:
 def recompiles(device: cl.Device) -> bool:
     """Whether making a binary takes another compilation, and what was compiled for a launch is
     found by the driver itself: so with PoCL, whose binaries hold kernels for work-groups of any
-    size, which nobody launches."""
+    size, which are never launched."""
     return bool(device.platform.name.strip() == "Portable Computing Language")
 
 

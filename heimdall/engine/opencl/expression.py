@@ -108,7 +108,7 @@ class Expression:
 
 
 def _without(steps: tuple[Step, ...], gone: int) -> tuple[Step, ...]:
-    """Steps but one, whose result nobody reads."""
+    """Steps but one, whose result is unused."""
 
     def moved(arg: Value) -> Value:
         behind = isinstance(arg, Result) and arg.index > gone

@@ -62,7 +62,7 @@ def _fused(module: Module, op: Lowered) -> list[Lowered] | None:
 
 def _scaling(module: Module, op: Lowered) -> tuple[str, Affine, tuple[str, ...]] | None:
     """The tensor behind the scalings in front of a convolution, all of them in one, and their
-    nodes; None when there is none, or when somebody else reads one of the tensors."""
+    nodes; None when there is none, or when another node reads one of the tensors."""
     producers, consumers = module.producers(), module.consumers()
     name = op.inputs[0]
     nodes: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from heimdall.engine.opencl.separable_tiles import separable_gains
 
 def fuse_separable(module: Module, traits: Traits) -> None:
     """Fuse in place, for a device with ``traits``. The joined op takes the place of the pointwise
-    layer, which is always legal because nobody else waits for the depthwise one."""
+    layer, which is always legal because no other op waits for the depthwise one."""
     if traits.kind != "cpu":
         return
     producers, consumers = module.producers(), module.consumers()

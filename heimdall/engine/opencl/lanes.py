@@ -79,7 +79,7 @@ class Lanes:
         return events
 
     def _dealt(self, stages: Sequence[Sequence[GroupMember]], lanes: int) -> Iterator[Sequences]:
-        """Who runs what. A stage of which little could be gained stays on one lane, and with those
+        """Ops by lane. A stage of which little could be gained stays on one lane, and with those
         before and after it that do is as one."""
         alone: list[GroupMember] = []
         for stage in stages:
@@ -129,7 +129,7 @@ def _by_job(parts: Sequence[GroupMember]) -> list[GroupMember]:
 
 def _chunks(parts: Sequence[GroupMember], loads: Sequence[float], lane: int) -> Iterator[Chunk]:
     """What a lane is given at a time. Lanes with as much to do get on equally fast, so ``loads``
-    tell who is done first: the others share the device from then on."""
+    tell which is done first: the others share the device from then on."""
     done, others = 0.0, sorted((*loads[:lane], *loads[lane + 1 :]))
     for part in parts:
         network, state = _job(part)

@@ -174,7 +174,7 @@ class Module:
         self.replace(op)
 
     def drop_unused(self) -> None:
-        """Remove ops whose outputs nobody reads."""
+        """Remove ops whose outputs are not read."""
         needed = set(self.outputs)
         kept = []
         for op in reversed(self.ops):

@@ -129,9 +129,9 @@ def place_scratch(
     that is planned; return how large that must be then.
 
     A Winograd layer's is often larger than all tensors that live at that time, but seldom larger
-    than what the arena holds free then. It keeps away from halos whose zeros nobody renews; and
+    than what the arena holds free then. It keeps away from halos whose zeros are not renewed; and
     where it leaves numbers that tensors would not read as ``finite`` ones (floats, read as halfs),
-    from lanes that nobody writes.
+    from lanes that are never written.
     """
     used = [item for item in storages if item.first is not None and not item.dedicated]
     lasting = [item for item in used if _has_halo(item) and not needs_clearing(item, used)]

@@ -293,4 +293,4 @@ def _whatever(part: int) -> bool:
 
 
 def _ignore(done: int, total: int) -> None:
-    """Nobody wants to know."""
+    """Does nothing."""

@@ -1,4 +1,4 @@
-"""An open device, as those see it who plan, compile and launch on it.
+"""An open device, as planning, compiling and launching see it.
 
 The engine is one; what it hands itself to (networks, their state, the tuner) need not know it.
 """

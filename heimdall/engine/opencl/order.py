@@ -82,7 +82,7 @@ class Order:
         return bool(touch_a & ~before_b) and bool(touch_b & ~before_a)
 
     def _touch(self, storage: Storage) -> tuple[int, int]:
-        """Who touches a storage, and what has run before all of these: layers, as bits."""
+        """The layers that touch a storage, and those that have run before them all, as bits."""
         if storage not in self._touched:
             layers = {access.layer for access in self._accesses.get(storage, ())}
             if storage.last >= self._steps:

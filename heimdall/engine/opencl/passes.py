@@ -101,4 +101,4 @@ def run_passes(module: Module, traits: Traits, after: After | None = None) -> No
 
 
 def _ignore(name: str, module: Module) -> None:
-    """Nobody wants to know."""
+    """Does nothing."""

@@ -88,8 +88,8 @@ def choose_soon(wanted: str | int | None = None) -> tuple[cl.Device, Abilities, 
 
 
 def _likely() -> cl.Device | None:
-    """The device that ``choose`` takes unless it turns out to be of no use; None where nobody can
-    tell, because the speeds of several must be compared."""
+    """The device that ``choose`` takes unless it turns out to be of no use; None where the
+    speeds of several must be compared first."""
     left = []
     for device in devices():
         known = kept.read(_path(device))

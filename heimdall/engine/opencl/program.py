@@ -66,7 +66,7 @@ class Programs:
     ``prefetch``: kernels may use the built-in of that name, which some compilers do not survive.
 
     Without ``keep`` no binary is written: to make one, PoCL compiles each kernel a second time
-    (for work-groups of any size, which nobody launches), and half of a cold start is that. With
+    (for work-groups of any size, never launched), and half of a cold start is that. With
     ``later`` it is written by ``save``: PoCL finds by itself what it has compiled for launches.
     """
 
@@ -198,9 +198,9 @@ def set_arguments(kernel: cl.Kernel, args: Sequence[cl.Buffer | np.generic]) -> 
     """Set all arguments of a kernel.
 
     ``Kernel.set_args`` asks of each number whether it is a buffer, and a C++ exception says no:
-    6 us, of which an app has 14000. The functions for those who know need 0.1 us.
+    6 us, of which an app has 14000. The functions for known kinds need 0.1 us.
     """
-    if not hasattr(kernel, "_set_arg_buf_multi"):  # pyopencl's own, and not promised to anybody
+    if not hasattr(kernel, "_set_arg_buf_multi"):  # private to pyopencl, so it may be missing
         kernel.set_args(*args)
         return
     buffers: list[Any] = []

@@ -34,7 +34,7 @@ class OpenCLState(State):
         self._compiled = compiled  # kernels do not keep the buffers they are bound to
         self.host: dict[str, np.ndarray] = {}
         self.events: dict[tuple[int, int], list[cl.Event]] = {}  # by range of ops
-        self.in_flight = False  # whether something may run that nobody has waited for yet
+        self.in_flight = False  # True while work may run that was not waited for
         self.fallback_ns: dict[int, int] = {}
         self._kept: dict[int, np.ndarray] = {}
         allocate = engine.transfer.allocate

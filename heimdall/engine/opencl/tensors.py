@@ -43,8 +43,8 @@ class Tensors:
         self._made_in_head: set[str] = set()
 
     def _leave_head(self) -> None:
-        """After an early exit's head, which a job may leave out: who else needs a tensor in the
-        form that the head has converted it to makes that again."""
+        """After an early exit's head, which a job may skip: another op that needs a tensor in
+        the form that the head converted it to converts it again."""
         pictures, arrays = self._before_head
         made = self._made_in_head
         self.pictures = pictures | {n: v for n, v in self.pictures.items() if n in made}

@@ -128,7 +128,7 @@ def half(trial: Trial) -> bool:
 def groups(trial: Trial) -> bool:
     """Work-groups of 64, which is what kernels for GPUs have."""
     if not is_gpu(trial.device):
-        return False  # nobody needs them
+        return False  # not needed there
     trial.doubles(trial.build(source()), count=256, local=64)
     return True
 
@@ -205,7 +205,7 @@ def speed(trial: Trial) -> int:
 
 def walk(trial: Trial) -> bool:
     """The same by one kernel that runs all launches: only where work-groups are of one work-item,
-    and those that wait for others keep nobody from running."""
+    and waiting ones keep no other from running."""
     if is_gpu(trial.device) or not has_fma(trial.device):  # without: 9 min for a network (llvmpipe)
         return False
     _run_network(trial, *_SMALL, repeats=LEAST // 2, walk=True)

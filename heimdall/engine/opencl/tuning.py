@@ -1,6 +1,6 @@
 """Which variant of a convolution is fastest on this device: measured once, then looked up.
 
-The tables in ``conv_tiles`` are what every device starts with, so nobody has to wait. Over them go
+The tables in ``conv_tiles`` are what every device starts with, so no user has to wait. Over them go
 the choices that were measured on one device of a family and are shipped in profiles/tuning/
 (scripts/tune_family.py writes them), and over those this machine's own, in a file for the device
 and its driver (``heimdall profile MODEL --tune``, and once in the background after an app).

@@ -1,6 +1,6 @@
 """What every rewrite of a module must keep, checked after each: see ``passes``.
 
-A network whose ops read what nobody has made, or whose shapes do not fit, would read and write
+A network whose ops read unwritten tensors, or whose shapes do not fit, would read and write
 memory that is not its own. What fits before a pass and not after it is the pass's mistake.
 """
 

@@ -131,7 +131,7 @@ class Chain:
 
     def end(self, *results: str) -> list[Lowered]:
         """All ops; ``results`` become the node's outputs, in order and in the shapes they have
-        there. Outputs that nobody asks for are left out."""
+        there. Outputs that are not asked for are left out."""
         names = {}
         for name, output in zip(results, self.context.node.outputs, strict=False):
             if not output:

@@ -70,7 +70,7 @@ class Context:
 
     @property
     def outputs(self) -> list[str]:
-        """Those that somebody asked for."""
+        """The outputs that are asked for."""
         return [name for name in self.node.outputs if name]
 
     def is_float(self, name: str) -> bool:

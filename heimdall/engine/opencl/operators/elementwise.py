@@ -97,7 +97,7 @@ def _clip(context: Context) -> list[Lowered]:
 @register("Cast", any_type=True)
 def _cast(context: Context) -> list[Lowered] | None:
     """Whatever comes to the device becomes float32 on the way; inputs of the network before
-    anybody else reads them."""
+    any other op reads them."""
     x = context.node.inputs[0]
     source, target = (context.graph.tensors[name].dtype for name in (x, context.node.outputs[0]))
     if target == FLOAT:
