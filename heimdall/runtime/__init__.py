@@ -9,5 +9,5 @@
 - `telemetry`  what is counted, traced and kept
 - `session`    Heimdall in another program; ``shared_gpu`` is what all sessions of a process share
 
-``run`` is the way in for a process of its own, ``session`` for somebody else's program.
+``run`` is the way in for a process of its own, ``session`` for another program.
 """

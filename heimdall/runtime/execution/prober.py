@@ -1,4 +1,4 @@
-"""Looks whether a processor that was lost works again: nobody else would try."""
+"""Looks whether a processor that was lost works again: nothing else would try."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def open_processors(
     "gpu", "cpu", and further devices or engines; default: those two.
 
     The GPU's threads are confined by ``software`` (default: ``softgpu.plan()``), unless it
-    turns out to be a real one. An Engine that is given plays the GPU, and stays open. Who tunes in
+    turns out to be a real one. An Engine that is given plays the GPU, and stays open. Tuning in
     the background makes room. ``soon``: no compiler need run before the GPU is opened, which may
     not be ``complete`` then. ``remote``: the address of a server, or its engine, which stays open.
     Raises DeviceError when the device asked for is not there, ConfigError for an address that is

@@ -19,7 +19,7 @@ from heimdall.vocabulary.events import Action, Event
 class Coordinates(Protocol):
     """Decides what runs when. Told of time; never asks for it."""
 
-    keeps_gaps: bool  # whether anybody knows of gaps, and how well they are used
+    keeps_gaps: bool  # whether gaps are known, and how well they are used
     decisions: int  # how often a scheduler has been asked
     faults: Faults  # what it did wrong
 

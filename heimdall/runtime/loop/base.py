@@ -46,7 +46,7 @@ Listener = Callable[[str, Any, Frame], None]  # (DNN, result, the frame it is of
 
 @dataclass(frozen=True, eq=False)
 class _Waiting:
-    """Somebody who waits for a DNN's result on frame ``sequence`` or later, of the ``request``."""
+    """A caller that waits for a DNN's result on frame ``sequence`` or later, of the ``request``."""
 
     dnn: str
     sequence: int
@@ -219,7 +219,7 @@ class BaseRun:
         return future
 
     def _served(self, dnn: str, job: int) -> list[Future[Any]]:
-        """Who waits for what a job was about; they wait no more, and the job has ended."""
+        """End a job; returns the futures that waited for its result, which wait no more."""
         sequence, request = self._jobs.pop(job, (self._frame.sequence, 0))
         served = [
             each
@@ -364,7 +364,7 @@ class BaseRun:
 def _observing(
     tracker: Tracker, watch: SceneWatch | None, kept: Kept | None, poses: PoseThread | None
 ) -> Callable[[Frame], None]:
-    """Follows the picture, on the capture thread, before anybody sees the frame. It does not hold
+    """Follows the picture, on the capture thread, before the frame is handed on. It does not hold
     the run, whose GL objects would outlive it with its source."""
 
     def observe(frame: Frame) -> None:

@@ -166,13 +166,13 @@ class FrameLoop:
         self._step(Phase.DRAWING, Phase.DRAWN)
         self._drawn_ns, self._render_ns = now_ns, took_ns
         self._skipped = self._pacer.advance(now_ns)
-        # What frames take to draw varies by milliseconds, and nobody shall see that: they are
+        # What frames take to draw varies by milliseconds, which must not show: they are
         # shown when all but the rarest are drawn. A late one is shown at once.
         self.present_ns = self._start_ns + min(self._drawing.ns, self.interval_ns // 2)
         self._drawing.observe(now_ns - self._start_ns)
 
     def opened(self, now_ns: int, until_ns: int | None = None) -> list[Action]:
-        """The GPU is free until the next frame, or until ``until_ns``, when somebody else's
+        """The GPU is free until the next frame, or until ``until_ns``, when another session's
         starts."""
         self._step(Phase.DRAWN, Phase.SHOWING)
         next_ns = self._pacer.next_ns if until_ns is None else min(self._pacer.next_ns, until_ns)

@@ -99,7 +99,7 @@ class Follower:
     """Where the grid of frames should move to, so that pictures have just come when one is taken.
 
     A camera and a grid of its rate keep the phase that chance gave them: pictures wait half an
-    interval on average before anybody takes them. So frames start earlier or later, a little each,
+    interval on average before they are taken. So frames start earlier or later, a little each,
     until pictures wait least: ``spare_ns`` where they come evenly, more where that lets more of
     them come in time. That holds where the two rates differ slightly (29.97 and 30). To start later
     costs frames a second, so there is less of it; a source of another rate is not followed.

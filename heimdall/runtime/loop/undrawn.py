@@ -15,7 +15,7 @@ from heimdall.capture.pushed import PushedSource
 from heimdall.runtime.execution.runs import Result
 from heimdall.runtime.loop.base import BaseRun
 
-_LOOK_NS = 10_000_000  # so often it is looked for what nobody tells of
+_LOOK_NS = 10_000_000  # between looks for changes that are not signalled
 
 
 class UndrawnRun(BaseRun):
@@ -100,7 +100,7 @@ class UndrawnRun(BaseRun):
                 timer = None
             now_ns = self._clock()
             if self._watches or (self._shared_gpu.loops and self._router.in_flight):
-                # Nobody tells of a new frame, or that another session has stopped drawing.
+                # A new frame, or another session that stops drawing, is not signalled.
                 wake_ns = min(wake_ns or now_ns + _LOOK_NS, now_ns + _LOOK_NS)
             if wake_ns is not None:
                 timer = loop.call_later(max(wake_ns - now_ns, 0) / 1e9, serve)

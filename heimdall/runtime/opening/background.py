@@ -1,7 +1,7 @@
 """Processes beside the apps: one at a time of each kind of work, and they make room when asked.
 
 A kind has a folder in the cache. A lock there belongs to the process that is at work, and the time
-of a mark there tells when all who were asked to work before must end.
+of a mark there tells when all work that was asked for before must end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def folder(kind: str) -> Path:
 
 @contextlib.contextmanager
 def alone(kind: str) -> Iterator[bool]:
-    """Hold the lock of those who do this work; False: somebody else holds it. It goes with the
+    """Hold the lock for this kind of work; False: another process holds it. It goes with the
     process, however that ends. Raises ConfigError and OSError."""
     with open(folder(kind) / "background.lock", "ab") as file:
         yield _lock(file)

@@ -1,6 +1,6 @@
 """The first start on a machine: DNNs run on the CPU until their networks are built for the GPU.
 
-Compiling takes seconds for each network, and nobody should look at an empty window meanwhile. So
+Compiling takes seconds for each network, and no user should face an empty window meanwhile. So
 child processes (``building_child``) compile and measure, behind everything else, on all cores;
 what they have built is loaded here, in the gaps between frames, and the coordinator moves the DNN
 (``DnnBuilt``). One that cannot be built stays on the CPU. Binaries, which some drivers compile
@@ -178,7 +178,7 @@ class Building:
                 tended.ended(outcome)
 
     def next(self) -> _Item | None:
-        """A network that nobody is at."""
+        """The next network that no child is at work on."""
         with contextlib.suppress(IndexError):
             while not self._stop.is_set():
                 item = self._queue.popleft()

@@ -30,7 +30,7 @@ from heimdall.system.softgpu import SoftwareGpu
 from heimdall.vocabulary.enums import Confinement
 from heimdall.vocabulary.processors import CPU
 
-HASTE_S = 0.25  # for the runs of a network on a processor: somebody waits
+HASTE_S = 0.25  # for the runs of a network on a processor: a user waits
 
 
 def work(place: BuildTarget) -> None:

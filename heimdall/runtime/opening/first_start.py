@@ -84,8 +84,8 @@ class FirstStart(Fallible):
     # --- on threads of whoever builds ----------------------------------------------------------
 
     def _pause(self, loop: FrameLoop) -> None:
-        """Return when no frame is drawn, nor soon will be. What is drawn late, or not at all any
-        more, holds nobody up for ever."""
+        """Return when no frame is drawn, nor soon will be. A frame that is late, or never
+        drawn, does not hold the caller up for ever."""
         until_ns = self._clock() + _PATIENCE_NS
         while (now_ns := self._clock()) < until_ns and loop.start_ns - now_ns < _ROOM_NS:
             time.sleep(0.001)

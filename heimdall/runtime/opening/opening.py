@@ -168,7 +168,7 @@ class Opening:
 
 @contextlib.contextmanager
 def _sharing(process: bool) -> Iterator[Shared]:
-    """The shared GPU's keeper, for as long as somebody uses it."""
+    """The shared GPU's keeper, for as long as a session uses it."""
     global _shared
     with _lock:
         shared = _joined()

@@ -274,7 +274,7 @@ def _open_preview(app: App, options: RunOptions) -> Preview | None:
 def _open_source(app: App, options: RunOptions) -> Source:
     clip = paths.ASSETS / "media" / app.clip
     if options.source is None and options.headless:
-        return open_source(str(clip))  # reproducible, and nobody's camera goes on unasked
+        return open_source(str(clip))  # reproducible, and no camera is turned on unasked
     size, fps = options.size or app.size, options.fps or app.fps
     return open_source(options.source, size=size, camera_fps=fps, default=clip)
 
@@ -350,7 +350,7 @@ def _measure_render(app: App, surface: Surface, scene: Scene, frame: Frame) -> i
     scene.world = app.world
 
     def draw() -> None:
-        # Nobody knows yet where the camera is: what stands in the world is measured as if it were.
+        # The camera's pose is not known yet: what stands in the world is measured as if it were.
         camera = app.world.rehearse(frame.camera) if app.world is not None else frame.camera
         scene.begin(frame.image, frame.sequence, camera)
         try:

@@ -1,7 +1,7 @@
 """Kernels chosen by measurement in the background, once: after an app, in a process of its own.
 
 Built-in tables and those of the device's family are good guesses; what this very machine does best
-only a measurement tells, and nobody should wait for it. So when an app has ended whose networks
+only a measurement tells, and no user should wait for it. So when an app has ended whose networks
 were never tuned here, a detached child (``tuning_child``) does so: at the lowest priority there
 is, on one core, one child at a time, for ten minutes at most. It ends at once when the next app or
 measurement starts, and goes on after that. ``HEIMDALL_TUNE=off`` declines it.
@@ -136,7 +136,7 @@ def start(task: Task) -> None:
     except (OSError, ConfigError) as error:
         log.debug("no tuning in the background: %s", error)
         return
-    child.returncode = 0  # it is not waited for, and nobody shall warn of that
+    child.returncode = 0  # it is not waited for, which must not warn
     log.info(
         "choosing faster kernels in the background, once, for %g minutes at most, when no app runs "
         "(HEIMDALL_TUNE=off declines; log: %s)",

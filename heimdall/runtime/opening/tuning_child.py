@@ -108,11 +108,11 @@ def _tune(gpu: Engine, work: Work, task: Task) -> None:
 
 
 def _ignore(done: int, total: int) -> None:
-    """Nobody looks."""
+    """Does nothing."""
 
 
 def main(text: str) -> int:
-    """Do a task. The status is 0 but for a mistake that nobody foresaw."""
+    """Do a task. The status is 0 unless an unexpected error is raised."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     task = Task.from_json(text)
     with background.alone(TUNING) as free:

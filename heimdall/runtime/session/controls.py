@@ -103,8 +103,8 @@ class Controls(Fallible):
         return True
 
     def repeatable(self, event: InputEvent) -> bool:
-        """Whether what somebody did in a session that was kept may be done again: what writes
-        files, ends the run or changes its source may not."""
+        """True if input of a session that was kept may be repeated: what writes files, ends the
+        run or changes its source may not."""
         if not isinstance(event, Key):
             return True
         return event.mods - SHIFT != frozenset() or self._commands.get(event.name) not in _ONCE
@@ -217,5 +217,5 @@ def _own_source(app: App, options: RunOptions, setup: Setup) -> str | int | None
     if isinstance(options.source, Path):
         return str(options.source)
     if options.source is not None:
-        return None  # somebody's own: once closed, it cannot be opened again
+        return None  # the host's own: once closed, it cannot be opened again
     return 0 if setup.source.live else str(CLIPS / app.clip)

@@ -67,7 +67,7 @@ def key_labels(app: App) -> dict[str, str]:
     mine = commands_by_key(app.keys)
     labels = dict(app.keys)
     for command in COMMANDS:
-        if command.name not in ("full screen", "end"):  # who has buttons has those too
+        if command.name not in ("full screen", "end"):  # hosts with buttons have those too
             labels[next(key for key in command.keys if mine.get(key) == command.name)] = (
                 command.name
             )

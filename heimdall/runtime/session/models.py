@@ -119,7 +119,7 @@ class RegisteredModels:
         self, shared_gpu: SharedGpu, wait: Wait, cut: Cut, ran: Callable[[str, int], None]
     ) -> None:
         """``wait`` for a future as the session does; ``cut``: how networks are cut, unless the
-        policy has a ``partition`` of its own; ``ran``: who counts what processors do."""
+        policy has a ``partition`` of its own; ``ran``: counts what processors do."""
         self._ran = ran
         self._shared_gpu, self._requests, self.wait = shared_gpu, requests_of(shared_gpu), wait
         partition = shared_gpu.partition_of_requests

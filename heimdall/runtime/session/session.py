@@ -1,4 +1,4 @@
-"""Heimdall in somebody else's program: an app, or only its networks, without owning the loop.
+"""Heimdall in another program: an app, or only its networks, without owning the loop.
 
     with Session("shopping", size=(1280, 720)) as session:
         session.push(image)       # BGR, from wherever

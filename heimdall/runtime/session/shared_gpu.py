@@ -49,7 +49,7 @@ class Names(Mapping[str, str]):
 
 
 class System(Protocol):
-    """Who decides and who carries out: Heimdall's coordinator and executor, or a baseline."""
+    """What decides and what carries out: Heimdall's coordinator and executor, or a baseline."""
 
     scheduler: str  # what results call it
     mode: str
@@ -149,7 +149,7 @@ class SharedGpu:
         self._used = set(self._plans)  # at any time
         self._free = set(self._plans)  # known to the coordinator, and no session's yet
         self._sessions = 0
-        self._free_gpu = False  # the coordinator has been told that nobody draws
+        self._free_gpu = False  # the coordinator has been told that no session draws
 
     def names_for(self, dnns: Iterable[str]) -> Names:
         """What the coordinator is to call a session's DNNs: one whose name another session has
@@ -196,7 +196,7 @@ class SharedGpu:
         self.free_gpu()
 
     def free_gpu(self) -> None:
-        """Where nobody draws, or has for a while, chunks need not wait for frames."""
+        """Where no session draws, or has for a while, chunks need not wait for frames."""
         now_ns = self.clock()
         drawn = any(loop.start_ns + loop.interval_ns > now_ns for loop in self.loops)
         if not drawn and not self._free_gpu:

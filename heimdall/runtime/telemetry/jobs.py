@@ -30,7 +30,7 @@ class Outcome:
     """One request. ``finished_ns``: None where it was dropped, for a ``reason``; ``slo_ns``: None
     where it has no SLO. Of a model with early exits, ``exit`` is the one that was taken, and
     ``accuracy`` that exit's over the whole network's, or 0 where it was dropped; ``preempted``: how
-    often it had begun and somebody else had the processor first."""
+    often it had begun and another job had the processor first."""
 
     model: str
     submitted_ns: int
@@ -49,7 +49,7 @@ class Outcome:
 
 class JobCounts:
     """What becomes of jobs beside their latency: which exits they take, and how often each is
-    preempted: when it has begun, somebody else has its processor, and it is not done."""
+    preempted: when it has begun, another job has its processor, and it is not done."""
 
     def __init__(self) -> None:
         self._last: dict[str, int] = {}  # by processor: the job that ran there
@@ -82,7 +82,7 @@ class ModelFigures:
     of results that are ``shown``; a model that clients ask for of what has ``ended``."""
 
     fallback_ops: int = 0
-    whole_ns: float = 0  # the whole network alone (sum of stages); 0: nobody knows
+    whole_ns: float = 0  # the whole network alone (sum of stages); 0: unknown
     taken_ns: int | None = None  # when the newest result's frame was taken
     exit: str = ""  # the newest one
     stages: int = 1
@@ -160,7 +160,7 @@ class ModelFigures:
         return round(float(np.mean(self._accuracies)), 5) if self._accuracies else None
 
     def summary(self, seconds: float = 0.0) -> dict[str, Any]:
-        """An app's network over so many seconds (0: nobody counted them)."""
+        """An app's network over so many seconds (0: not counted)."""
         return {
             "inferences": len(self.latencies_ns),
             "achieved_hz": share(len(self.latencies_ns), seconds),
@@ -205,7 +205,7 @@ def request_figures(
 ) -> dict[str, dict[str, Any]]:
     """The figures of each model of ``lone_ns`` (what it takes alone), and of all that were asked
     for. Shares are of submitted requests, and None where there is none, as violations are of a
-    model whose time alone, or SLO, nobody knows."""
+    model whose time alone, or SLO, is unknown."""
     return {name: each.of_requests() for name, each in _counted(outcomes, lone_ns).items()}
 
 
@@ -253,7 +253,7 @@ def _jitter_ms(latencies_ns: Sequence[int]) -> float | None:
 
 def _lost(latencies_ns: Sequence[int], utility: Utility | None) -> Sequence[float]:
     """What each result has lost of its worth when it comes (Eqs. 2 and 3, content left out): 0 of
-    a fresh one, 1 at the latency constraint; empty where nobody knows."""
+    a fresh one, 1 at the latency constraint; empty where it is unknown."""
     if utility is None or utility.l0 <= 0:
         return ()
     lost = (utility.beta * (np.asarray(latencies_ns) / 1e6) ** utility.gamma) ** 2

@@ -61,7 +61,7 @@ class Kept(Fallible):
         data = {"schema": messages.SCHEMA, **self._about, "config": self._config}
         self._writer.note(messages.RUN, now_ns, lambda: data)
         self._begun = True
-        if frame.captured_ns:  # else it is there until somebody pushes one
+        if frame.captured_ns:  # else it stands in until one is pushed
             self.frame(frame if live else dataclasses.replace(frame, captured_ns=now_ns))
 
     def frame(self, frame: Frame) -> None:
@@ -146,7 +146,7 @@ def plain(value: Any) -> Any:
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, Sequence):
         return [plain(each) for each in value]
-    return {"type": type(value).__name__}  # of somebody's own, which says no more
+    return {"type": type(value).__name__}  # an app's own type, which says no more
 
 
 def _packed(array: np.ndarray) -> dict[str, Any]:

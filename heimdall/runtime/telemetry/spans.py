@@ -9,7 +9,7 @@ from typing import Any
 from heimdall.render.timeline import LANES, Span
 from heimdall.runtime.telemetry.trace import Tracer
 
-_KEPT = 1024  # spans that nobody has fetched
+_KEPT = 1024  # spans that were not fetched yet
 
 
 class Spans:

@@ -1,6 +1,6 @@
 """The summary of a run as values: what ``run`` returns, and ``--json`` prints.
 
-None is what could not be taken: no frame was drawn, say, or nobody could know.
+None is a figure that could not be taken: no frame was drawn, say, or it is unknown.
 """
 
 from __future__ import annotations
