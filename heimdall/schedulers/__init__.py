@@ -26,7 +26,7 @@ def _accept(name: str, value: object) -> str | None:
     if not _is_policy(value):
         return f"must be a class derived from heimdall.schedulers.Scheduler, not {value!r}"
     own = getattr(value, "name", None)
-    if own != name:  # it would be recorded under a name that nobody finds
+    if own != name:  # it would be recorded under a name that is not found
         return f"must have that name itself: {value!r} is called {own!r}"
     return None
 

@@ -27,7 +27,7 @@ NS_PER_MS = 1e6
 
 
 class JobView(NamedTuple):
-    """One job in flight: who it is, how urgent, how far, and what it may still cost. A value: what
+    """One job in flight: its number, how urgent, how far, and what it may still cost. A value: what
     becomes of the job later does not show in it.
 
     Ops count within the current task of the current stage.
@@ -82,7 +82,7 @@ class JobView(NamedTuple):
 
 
 class Lookup(Protocol):
-    """What may be asked of a moment; worked out only for who asks. See ``View``."""
+    """What may be asked of a moment; worked out only when asked for. See ``View``."""
 
     def free_ns(self) -> Mapping[str, int]:
         """By processor that works: when it is expected to have a free lane."""
@@ -211,7 +211,7 @@ class Scheduler(ABC):
     ``binds``: a DNN is bound to one processor, and the offload step moves it (Heimdall, section
     6.3.2); else each range of its jobs chooses a processor anew (Band). ``triggers``: the
     scheduling events at which it wants to be asked. ``processors``: those it decides for
-    (None: all); others serve who comes first. ``requeues``: what is left of a job when a range of
+    (None: all); others serve jobs as they come. ``requeues``: what is left of a job when a range of
     it has run is placed anew (Band's ENQUEUEREMAINING); else it keeps its place (SPLIT's full
     preemption). ``partition``: the strategy that networks are best cut by for it; None: by the
     chunk mode. ``together``: it chooses groups of ops that run at the same time, on processors with

@@ -18,7 +18,7 @@ def at_risk(view: View, now_ns: int, jobs: Sequence[JobView]) -> JobView | None:
     when a frame is 33 ms and its gap 27 ms. Its ops come one after the other, so those that run on
     the CPU lie in its gaps, too. Among several, the earliest deadline goes first; jobs
     that can no longer make it come after those that can, unless their priority is high: what
-    somebody waits for is still better soon than later. So that a run of tight deadlines does
+    a user waits for is still better soon than later. So that a run of tight deadlines does
     not hold them back for ever, a job late by its whole constraint once more competes by
     deadline again, and being the oldest it wins.
     """

@@ -42,7 +42,7 @@ class Greedy(Scheduler):
         return Choice((Assignment(job.id, ends[job.id]),), reason)
 
     def hopeless(self, job: JobView, now_ns: int) -> str:
-        """A request that would be late even alone, and that nobody has called urgent: in overload
+        """A request that would be late even alone, and that is not marked urgent: in overload
         it would only make others late."""
         if job.priority == HIGH or now_ns + job.remaining_ns + job.other_ns <= job.deadline_ns:
             return ""

@@ -13,7 +13,7 @@ class InOrder(FreeRanges):
     """Serves the jobs of ``order``, one after the other, each as far as ``end``.
 
     A job takes the processor on which it is expected to be done first, be that idle or not: a slow
-    one does not get what a fast one would end sooner, and who waits for a busy one keeps its turn
+    one does not get what a fast one would end sooner, and waiting for a busy one keeps the turn
     there. Where a processor supports only the first of a job's ops, it runs those, unless another
     one supports more of them.
     """
@@ -49,7 +49,7 @@ class InOrder(FreeRanges):
 
     @abstractmethod
     def end(self, job: JobView, view: View) -> int:
-        """The op before which somebody else may have the processor."""
+        """The op before which another job may have the processor."""
 
 
 def start_of(job: JobView, variant: str) -> int:
