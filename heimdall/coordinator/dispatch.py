@@ -275,8 +275,8 @@ class Dispatcher:
         return choice, self._starts_of(choice, view.idle), None
 
     def _goes_on(self, ready: list[Job], idle: list[str], now_ns: int, out: list[Action]) -> bool:
-        """Whether there is a chunk whose fallback ops have run: it goes on, as it is under way, and
-        the GPU is nobody else's. Rendering keeps its turn."""
+        """True if a chunk whose fallback ops have run goes on: the GPU is still its own.
+        Rendering keeps its turn."""
         if GPU not in idle:
             return False
         for job in ready:
