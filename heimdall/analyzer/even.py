@@ -1,4 +1,4 @@
-"""Evenly sized blocks (SPLIT, ICPP '23, section 3): who comes while a long network runs waits for
+"""Evenly sized blocks (SPLIT, ICPP '23, section 3): a request that meets a long network waits for
 the end of a block of it, so blocks should be equally long, and cutting should cost little.
 
 ``Ops`` prices a way of cutting, ``fitness`` (Eq. 2) judges it, ``search`` is the paper's genetic
@@ -84,7 +84,7 @@ class Ops:
 
 
 def waiting_ns(block_ns: Sequence[int]) -> float:
-    """Eq. 1: how long who comes at a random moment waits for the end of a block, on average."""
+    """Eq. 1: how long a request at a random moment waits for the end of a block, on average."""
     total_ns = sum(block_ns)
     return sum(ns * ns for ns in block_ns) / total_ns / 2 if total_ns else 0.0
 

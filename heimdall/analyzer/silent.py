@@ -2,8 +2,8 @@
 '22, sections 4.2 and 6.2).
 
 The processor is the network's for as long as it takes, and idle whenever an op runs on the CPU
-instead, of which nobody knows. Band without subgraphs runs networks so, and both of its baselines:
-TensorFlow Lite, which leaves everything behind the first such op to the CPU, and
+instead, which no scheduler is told. Band without subgraphs runs networks so, and so do both of its
+baselines: TensorFlow Lite, which leaves everything behind the first such op to the CPU, and
 TFLite+MaxPartition, which goes back and forth. (Not one processor and many of them, as one may
 read: both give each network a processor of its own.)
 """

@@ -177,7 +177,7 @@ class App:
             try:
                 future.set_result(work(*args, **kwargs))
             except (Exception, SystemExit) as error:
-                # The app's own work: the thread goes on, and somebody has to hear of it.
+                # The app's own work: the thread goes on, and the error is reported.
                 log.exception("%s: work in the background failed", self.name)
                 future.set_exception(error)
 

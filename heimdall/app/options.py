@@ -124,7 +124,7 @@ class RunOptions:
 
     @property
     def scripted(self) -> bool:
-        """Whether the app's script plays its user: nobody else can."""
+        """True if the app's script plays its user, as there is no other input."""
         return self.headless and self.serve is None
 
 

@@ -23,7 +23,7 @@ def list_cameras() -> list[dict[str, Any]]:
     """Cameras as ``{"source", "index", "name", "error", "note", "formats"}``.
 
     ``error`` is null or why it cannot be used, ``note`` what may be in the way; ``formats`` is null
-    where nobody tells, else a list of ``{"format", "compressed", "sizes"}`` with sizes as
+    where they are unknown, else a list of ``{"format", "compressed", "sizes"}`` with sizes as
     ``{"width", "height", "fps"}``, all rates of that size.
     """
     if sys.platform != "linux":

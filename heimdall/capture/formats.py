@@ -10,7 +10,7 @@ from typing import Any
 Size = tuple[int, int]  # width, height
 
 # What OpenCV turns into BGR, by the codes of linux/videodev2.h. Bayer patterns are left out: they
-# come straight from a sensor, and nobody has set its exposure or white balance.
+# come straight from a sensor, with no exposure or white balance set.
 _RAW = {"BGR3", "RGB3", "YU12", "YV12", "411P", "YUYV", "UYVY", "NV12", "NV21", "XR24", "AR24"}
 _COMPRESSED = {"MJPG", "JPEG"}
 _GREY = {"GREY", "Y16 "}  # infrared cameras
@@ -95,8 +95,8 @@ def entry(
     note: str | None = None,
     formats: Iterable[Format] | None = None,
 ) -> dict[str, Any]:
-    """A camera as plain data: ``source`` is what ``--source`` takes, ``formats`` None where nobody
-    tells."""
+    """A camera as plain data: ``source`` is what ``--source`` takes, ``formats`` None where they
+    are unknown."""
     return {
         "source": source,
         "index": index,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import cv2
 import numpy as np
 
-GUESSED_DEGREES = 60.0  # across a picture of 4:3, where nobody has calibrated: webcams have 55-70
+GUESSED_DEGREES = 60.0  # across a picture of 4:3, if not calibrated: webcams have 55-70
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Pose:
 class Camera:
     """Intrinsics of a picture ``width`` x ``height``: focal lengths and centre in pixels, and
     OpenCV's ``distortion`` (k1, k2, p1, p2, k3); with the ``pose``, where that is known.
-    ``guessed``: nobody has calibrated it."""
+    ``guessed``: it was not calibrated."""
 
     width: int
     height: int

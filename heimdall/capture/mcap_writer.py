@@ -1,4 +1,4 @@
-"""Writes a captured session to an MCAP file, without making anybody wait.
+"""Writes a captured session to an MCAP file, without making callers wait.
 
 Whoever has something to keep hands it over; a thread of its own, of low priority, encodes and
 writes. Half a second of work is a chunk of the file, so what is written is there whatever ends the
@@ -38,7 +38,7 @@ _JSON = (messages.RUN, messages.DECISIONS, messages.RESULTS, messages.INPUTS)
 
 class McapWriter:
     """Keeps frames and notes of a session in the file ``path``; ``lossless``: pictures as PNG, else
-    as JPEG. Any thread may hand things over, nobody waits; order is kept.
+    as JPEG. Any thread may hand things over, without waiting; order is kept.
 
     ``written``, ``dropped``: pictures in the file, and those left out because encoding could not
     keep up; ``error``: why it has stopped. Raises ConfigError at once where the path cannot be

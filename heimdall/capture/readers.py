@@ -130,7 +130,7 @@ class CvReader:
     @property
     def taken_ns(self) -> int | None:
         """When a camera took the last frame, as its driver says (Linux; ``time.perf_counter_ns``
-        counts as it does there); None where nobody tells."""
+        counts as it does there); None where it does not say."""
         if not self.live or not self._numbered or sys.platform != "linux":
             return None
         return round(self.get(cv2.CAP_PROP_POS_MSEC) * 1e6) or None

@@ -73,7 +73,7 @@ class Source:
     """Frames from ``open_reader``, read by a daemon thread from construction to ``close``.
 
     A clip waits at its first frame until someone asks for ``latest``, so that start-up eats
-    none of it; from then on it keeps its own pace, dropping what nobody fetched in time.
+    none of it; from then on it keeps its own pace, dropping what is not fetched in time.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Source:
         camera: Camera | None = None,
     ) -> None:
         self.name = name
-        self.camera = camera  # as calibrated; None: nobody has
+        self.camera = camera  # as calibrated; None: it is not
         self.dropped = 0  # frames that were replaced or passed over undelivered
         self.ended = False  # a clip played once has no more frames
         # The newest frame's number, when it was captured, and when (``time.perf_counter_ns``) it
@@ -108,7 +108,7 @@ class Source:
         self._held: Frame | None = None
         self._stepping = False
         self._stop = threading.Event()
-        # Hears of each frame, on the capture thread, before anybody can see that frame.
+        # Hears of each frame, on the capture thread, before that frame is handed on.
         self.observe: Callable[[Frame], None] | None = None
         self._thread = threading.Thread(target=self._main, name="capture", daemon=True)
         self._thread.start()

@@ -55,7 +55,7 @@ class Sources:
         return found
 
     def close(self, source: Source | PushedSource) -> None:
-        """Close a source that is not shown any more; nobody waits for it."""
+        """Close a source that is not shown any more, without waiting for it."""
         threading.Thread(target=source.close, name="source", daemon=True).start()
 
     def _open(self, spec: str | int) -> None:

@@ -52,8 +52,8 @@ def held(graph: Graph, ops: Sequence[Collection[str]]) -> list[Held]:
     """What is alive before each op, of which each runs the nodes of these names. A node that
     several ops run is done when the last of them is; in between it holds one more, of unknown
     size. One that no op runs, or that only puts tensors side by side, is another view of what it
-    reads: it is there as soon as that is. The output of an early exit ends its job: nobody holds
-    it."""
+    reads: it is there as soon as that is. The output of an early exit ends its job: it is not
+    held."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for op, names in enumerate(ops):

@@ -109,7 +109,7 @@ class Outputs(dict[str, np.ndarray]):
 
 def as_whole(exits: Sequence[DeclaredExit], outputs: Mapping[str, np.ndarray]) -> Outputs:
     """Of what a job has computed, the last exit's outputs, under the names of the whole network's:
-    who reads them need not know of exits."""
+    their readers need not know of exits."""
     if not exits:
         return Outputs(outputs)
     last = next(each for each in reversed(exits) if outputs.keys() >= set(each.outputs))

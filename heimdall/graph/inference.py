@@ -181,7 +181,7 @@ class _Walk:
                 and name not in self._read
                 and fixed_shape(found.get(name, TypeProto())) is None
             ):
-                node.output[index] = ""  # nobody asks for it (the mask of a Dropout)
+                node.output[index] = ""  # not asked for (the mask of a Dropout)
         for name in filter(None, node.output):
             if name not in found or not found[name].HasField("tensor_type"):
                 raise ModelError(

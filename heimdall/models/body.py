@@ -2,7 +2,7 @@
 and in metres.
 
 The second network wants the person upright in the middle of its input, the hips at the centre, with
-room for stretched arms and legs. What of that MoveNet does not see, as the legs of somebody at a
+room for stretched arms and legs. What of that MoveNet does not see, as the legs of a person at a
 desk, is put where an average person has it.
 """
 
@@ -48,7 +48,7 @@ BONES = tuple(
 SURE = 0.3  # MoveNet's score of a joint that counts
 TORSO = 1.35  # hips to shoulders, over the width of the shoulders
 REACH = 1.1  # half of the crop's side over the way to the farthest joint
-LEAST_REACH = 2.35  # half of the crop's side in torsos: feet and hands of who stands straight
+LEAST_REACH = 2.35  # half of the crop's side in torsos: feet and hands of a person upright
 PEAK_CELLS, PEAK_SCORE = 7, 0.5  # a joint follows the peak of its heat map, where that is clear
 
 
@@ -71,7 +71,7 @@ class Bodies(Pipeline[list[Body3D]]):
         if stage == 0:
             return self._where.prepare(0, image, previous, options)
         left, top, right, bottom = inside(options.get("region"), image)
-        part = image[top:bottom, left:right]  # who stands around it would be taken for a limb
+        part = image[top:bottom, left:right]  # a person beside it would be taken for a limb
         tasks = []
         for to_crop in map(body_crop, previous[0]):
             from_part = to_crop.copy()
@@ -80,7 +80,7 @@ class Bodies(Pipeline[list[Body3D]]):
         return tasks
 
     def decode(self, stage: int, outputs: Mapping[str, np.ndarray], context: Any) -> Any:
-        """Stage 0: list[Body]; 1: a Body3D, or None where the crop shows nobody."""
+        """Stage 0: list[Body]; 1: a Body3D, or None where the crop shows no person."""
         if stage == 0:
             return self._where.decode(0, outputs, context)
         presence = float(outputs["Identity_1"].flat[0])

@@ -15,7 +15,7 @@ from heimdall.models.head import head_pose
 class Detection:
     """A box (left, top, right, bottom) with a label, a score in 0..1 and optional key points.
 
-    ``id`` is the same for the same thing in all results of a run, and None where nobody follows it.
+    ``id`` is the same for the same thing in all results of a run, and None where it is not tracked.
     """
 
     label: str

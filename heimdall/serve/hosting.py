@@ -87,7 +87,7 @@ def host(
     """Serve until the app's window is closed, ``seconds`` are over, or Ctrl-C; returns what came of
     it, with the app's figures where there is one. ``options``: those of the session.
 
-    Raises HeimdallError where a model, the app or a port is of no use, before anybody is served.
+    Raises HeimdallError where a model, the app or a port is of no use, before any client is served.
     """
     check_number("seconds", seconds, above=0)
     if not offers:

@@ -1,4 +1,4 @@
-"""What a server serves: networks by name, and somebody who runs them."""
+"""What a server serves: networks by name, and what runs them."""
 
 from __future__ import annotations
 

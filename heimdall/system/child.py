@@ -1,6 +1,6 @@
 """Programs that a driver may end: run beside this one, watched, and outlived.
 
-A driver is code of somebody else's in this process. It may abort, call ``exit``, hang in its
+A driver is foreign code in this process. It may abort, call ``exit``, hang in its
 compiler or jump to nowhere, and no exception tells. What was never tried here is therefore tried
 in a child first, which writes down each step before it takes it. A child also computes beside
 this process's interpreter lock.

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 @contextlib.contextmanager
 def variables(wanted: Mapping[str, str | None]) -> Iterator[None]:
     """Set environment variables (None: remove them) inside this block. When it ends, even by an
-    exception, what was there before is put back, but where somebody else has set one meanwhile."""
+    exception, what was there before is put back, unless it was changed meanwhile."""
     before = {name: os.environ.get(name) for name in wanted}
     try:
         for name, value in wanted.items():

@@ -60,8 +60,8 @@ class GpuPolicy:
 
     @contextlib.contextmanager
     def in_force(self) -> Iterator[None]:
-        """Give slices their length inside this block, for the whole system; then, unless somebody
-        else has set another meanwhile, the one before. Raises DeviceError where that fails."""
+        """Give slices their length inside this block, for the whole system; then, unless it was
+        changed meanwhile, the one before. Raises DeviceError where that fails."""
         before = slice_of_system_ms()
         if self.slice_ms in (None, before):
             yield

@@ -1,8 +1,8 @@
 """What a run may change of the whole process, and that it is as before afterwards.
 
-A program of its own (the command line) gives itself over to its frames. In somebody else's program
+A program of its own (the command line) gives itself over to its frames. In another program
 all of this belongs to that program, unless it asks for it; and what that program sets meanwhile is
-its own: only what was set here is given back, and only while nobody has set it again.
+its own: only what was set here is given back, and only while it was not set again.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 V = TypeVar("V")
-OWN = "Heimdall"  # whose names come first
+OWN = "Heimdall"  # its names come first
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def find(self, name: str) -> T:
         """What ``name`` stands for. Raises ConfigError, listing the names, for one that is not
-        known, and saying whose it is for one that cannot be loaded."""
+        known, and naming the package of one that cannot be loaded."""
         offers = self._packages().get(name, ())
         if name in self._own or name in self._registered:
             for each in offers:
@@ -130,7 +130,7 @@ class Registry(Mapping[str, T], Generic[T]):
         try:
             value = entry.load()
         except (Exception, SystemExit) as error:
-            # Somebody else's module: whatever it raises, say whose it is.
+            # Another package's module: whatever it raises, name the package.
             raise ConfigError(
                 f"{where} cannot be loaded: {type(error).__name__}: {error}; "
                 "update or uninstall the package"

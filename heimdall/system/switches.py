@@ -140,7 +140,7 @@ def _records(ring: mmap.mmap) -> Iterator[tuple[int, int, int, int, int]]:
     """(type, flags, thread, time, core) of each."""
     head, tail = struct.unpack_from("=QQ", ring, _HEAD)
     data = ring[mmap.PAGESIZE :]
-    # Nobody reads meanwhile, so the kernel stops at the end instead of writing over the beginning.
+    # Nothing is read meanwhile: the kernel stops at the end instead of overwriting the beginning.
     while tail < min(head, len(data)):
         kind, flags, size = struct.unpack_from("=IHH", data, tail)
         if kind == _SWITCH:

@@ -62,7 +62,7 @@ class Workers:
         try:
             return done.wait(timeout_s)
         finally:
-            meet.abort()  # those who wait go on, and those who come late do not begin to
+            meet.abort()  # waiting threads go on, and late ones do not begin to wait
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Let what is queued finish, then end the threads; one that hangs is left behind."""
