@@ -101,7 +101,7 @@ def _stand_ins(loader: Loader) -> Iterator[tuple[str, Any]]:
         integers(_DRAW_BUFFER0 if name == _DRAW_BUFFER else name, values)
 
     def blit_colours(*arguments: int) -> None:
-        # A copy of depth must be between buffers of one format, and nobody asks for it.
+        # A copy of depth must be between buffers of one format, and no caller asks for it.
         blit(*arguments[:8], arguments[8] & _COLOR_BUFFER_BIT, arguments[9])
 
     def clamp_read_colours(*_: int) -> None:

@@ -21,7 +21,7 @@ class HelpCard(Sheet):
         title: str,
         rows: Sequence[tuple[str, str]],
     ):
-        # As large as the surface allows: a card that is cut off helps nobody.
+        # As large as the surface allows: a card that is cut off is of no use.
         tall = 58 + 19 * len(rows)
         super().__init__(min(unit, surface[1] / (tall + 16), surface[0] / 400), glyphs)
         keys = max((self.width(key, 12, bold=True) for key, _ in rows), default=0)

@@ -78,8 +78,8 @@ class Overlay:
         self._unprinted = _Sheets(panel, strip, toast, card)
 
     def print(self) -> bool:
-        """Have the GPU draw what was laid out, and wait for it; whether there was anything. Call
-        it when the GPU has done everything else. It draws one plate at a time: llvmpipe lists who
+        """Have the GPU draw what was laid out, and wait for it; False: there was nothing. Call
+        it when the GPU has done everything else. It draws one plate at a time: llvmpipe lists what
         draws where, two at once make the list longer, and what is left at its end would have
         every later frame that shows that plate drawn, and waited for, up to there."""
         sheets, self._unprinted = self._unprinted, None

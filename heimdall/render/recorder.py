@@ -29,7 +29,7 @@ _CLOSE_TIMEOUT_S = 30.0
 
 
 class Copies:
-    """Copies of the framebuffer on their way from the GPU; nobody waits for them. Main thread."""
+    """Copies of the framebuffer on their way from the GPU; none waits for them. Main thread."""
 
     def __init__(self) -> None:
         self._buffers: list[moderngl.Buffer] = []

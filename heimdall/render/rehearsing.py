@@ -1,4 +1,4 @@
-"""Draws models where nobody sees it; run as a program of its own (see `content.shaders_kept`).
+"""Draws models out of sight; run as a program of its own (see `content.shaders_kept`).
 
 python -m heimdall.render.rehearsing FILE...
 """

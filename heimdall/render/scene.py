@@ -119,8 +119,8 @@ class Scene:
 
     def hit(self, x: float, y: float) -> Hit | None:
         """What the ray through a pixel of the picture meets first in the app's world: its targets,
-        planes and the ground around them. None where it meets nothing, or nobody knows where the
-        camera is. ``scene.model(..., at=hit)`` stands there, its front to the camera;
+        planes and the ground around them. None where it meets nothing, or the camera's pose is
+        unknown. ``scene.model(..., at=hit)`` stands there, its front to the camera;
         ``self.world.anchor(hit)`` keeps the place."""
         return self.world.hit(x, y) if self.world is not None else None
 

@@ -101,7 +101,7 @@ class Solids:
         return model, Figure(sent, where, stance, min(fade, 1.0), cloths, moment)
 
     def hider(self, plane: object, camera: Camera | None) -> Hider | None:
-        """A plane as something that hides; None while nobody knows where the camera is."""
+        """A plane as something that hides; None while the camera's pose is unknown."""
         place = placing.pose_of(plane)
         if camera is None or camera.pose is None:
             return None

@@ -85,7 +85,7 @@ class Surface(ABC):
         """Draw here from now on: several surfaces of a process take turns. Raises DeviceError where
         nothing can be drawn any more."""
 
-    def give_back(self) -> None:  # noqa: B027  (most have nobody to give it back to)
+    def give_back(self) -> None:  # noqa: B027  (most have nothing to give back)
         """Leave drawing to others: what they drew to is bound again."""
 
     def finish(self) -> None:

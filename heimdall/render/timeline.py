@@ -1,4 +1,4 @@
-"""The strip at the bottom: who had the GPU and the CPU in the last moments, scrolling."""
+"""The strip at the bottom: what had the GPU and the CPU in the last moments, scrolling."""
 
 from __future__ import annotations
 

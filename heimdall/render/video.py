@@ -63,7 +63,7 @@ class VideoFile:
     """
 
     def __init__(self, path: Path, size: tuple[int, int], fps: float) -> None:
-        import av  # here: only who records needs it, and it takes a while
+        import av  # here: only recording needs it, and it takes a while
 
         codec = _codec()
         self._size = size

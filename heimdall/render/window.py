@@ -180,7 +180,7 @@ class WindowSurface(Surface):
         self._events.extend(Dropped(path) for path in paths[:1])
 
     def _on_focus(self, _: object, focused: int) -> None:
-        """Without the focus nobody tells when a button is released."""
+        """Without the focus no event tells when a button is released."""
         if not focused and self._buttons:
             self._buttons = frozenset()
             self._events.append(Pointer(*self._pointer))

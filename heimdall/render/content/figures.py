@@ -110,7 +110,7 @@ class Figures:
         ctx.disable(moderngl.CULL_FACE)
 
     def rehearse(self, sent: Sent, light: tuple[Light, Picture]) -> Iterator[None]:
-        """Draw each part once where nobody sees it, in steps: it is then that drivers compile
+        """Draw each part once out of sight, in steps: it is then that drivers compile
         shaders, for each way of blending and kind of target (llvmpipe: 50 to 150 ms each). As it
         is drawn into frames, and into a picture of its own (`heimdall.render.kept`)."""
         surface, ctx = self._surface, self._ctx

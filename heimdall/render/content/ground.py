@@ -19,7 +19,7 @@ _SIDE = 96  # texels
 _BANDS = (0.2, 0.5, 1.0)  # up to which share of the height
 _MOST = 4000  # triangles that are looked at
 _FRACTION = 4  # bits of a texel, for cv2
-_FAINTEST = 8  # of 255: what is left of it is lightened, so that nobody sees where it ends
+_FAINTEST = 8  # of 255: what is left of it is lightened, so that its end does not show
 _CORNERS = 12  # of a polygon around a band
 
 

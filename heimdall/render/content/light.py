@@ -102,7 +102,7 @@ class Light:
         if self.estimated is None:
             return self.room.key
         towards = upright @ (camera.rotation.T @ np.array(self.estimated.towards))
-        towards[1] = max(towards[1], 0.35)  # light comes from above, as long as nobody knows
+        towards[1] = max(towards[1], 0.35)  # light comes from above, until it is known
         return np.asarray(towards / np.linalg.norm(towards))
 
 
@@ -132,7 +132,7 @@ def room(around: np.ndarray, key_colour: np.ndarray | None = None) -> Room:
 
 def usual_room() -> Room:
     """A bright ceiling with a window's width of light, warm ground: what stands for a room that
-    nobody has taken a picture of."""
+    was not photographed."""
     towards, _ = _equirectangular(64, 128)
     height = towards[..., 1:2] * 0.5 + 0.5
     sky, ground = np.array([0.66, 0.72, 0.80]), np.array([0.30, 0.26, 0.22])

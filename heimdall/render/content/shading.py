@@ -27,7 +27,7 @@ def variant(part: DrawCall, material: Material) -> str:
         "GLOWING": material.emissive_map,
     }
     maps = [word for word, number in others.items() if number is not None and not flat]
-    cloth = material.metallic == 0 and material.roughness > _CLOTH  # nobody sees what it reflects
+    cloth = material.metallic == 0 and material.roughness > _CLOTH  # its reflections do not show
     blurred = part.turning <= max(_LOBE * material.roughness**2, _FINEST)
     if maps:
         kind = "MAPS"

@@ -67,7 +67,7 @@ class _Order(Generic[T]):
 
 
 class Stock:
-    """Main thread only. ``rehearse``: draws a model in steps before anybody waits for it."""
+    """Main thread only. ``rehearse``: draws a model in steps before it is waited for."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class Stock:
         on its way."""
         until_s = time.monotonic() + timeout_s
         some = False
-        self._settling.set()  # who waits does so shorter without a process that draws first
+        self._settling.set()  # waiting is shorter without a process that draws first
         for order in self._orders.values():
             if order.waiting or order.sending:
                 some = True

@@ -54,7 +54,7 @@ def origin(address: Address) -> str:
 def is_own_host(header: str, bound: str) -> bool:
     """Whether a request's Host header names this machine, when the server listens on ``bound``.
 
-    A page of somebody else's can have its own name lead to this machine (DNS rebinding); it cannot
+    A foreign page can have its own name lead to this machine (DNS rebinding); it cannot
     do that with a number or with this machine's name. Any port: it may be forwarded by ssh.
     """
     try:
@@ -95,7 +95,7 @@ def _own_address() -> str:
     """The address of this machine on its network; its name where it has none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         try:
-            asked.connect(("192.0.2.1", 9))  # an address of nobody's: nothing is sent
+            asked.connect(("192.0.2.1", 9))  # a reserved address: nothing is sent
             return str(asked.getsockname()[0])
         except OSError:
             return socket.gethostname()

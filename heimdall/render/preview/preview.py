@@ -72,7 +72,7 @@ class Preview:
         return tell
 
     def frame(self, surface: Surface) -> None:
-        """A frame has been drawn: show it, if anybody looks. Best called after ``finish``."""
+        """A frame has been drawn: show it, if a viewer wants it. Best called after ``finish``."""
         if wanted := self._server.wanted:
             self._copies.ask(surface)
             self._asked_s.append(time.monotonic())

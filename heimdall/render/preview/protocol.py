@@ -91,12 +91,12 @@ class Scrolled:
 
 @dataclass(frozen=True)
 class Blurred:
-    """The page has lost the focus: nobody will tell when a key or button is released."""
+    """The page has lost the focus: releases of keys and buttons will not be reported."""
 
 
 @dataclass(frozen=True)
 class Watching:
-    """Whether anybody can see the page."""
+    """Whether the page is visible."""
 
     on: bool
 

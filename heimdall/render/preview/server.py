@@ -47,7 +47,7 @@ class Server:
     """Serves from its making until ``close``. Raises DeviceError where it cannot listen.
 
     ``title`` and ``keys`` are for the page; what viewers do arrives in ``inbox``. ``wanted`` tells
-    whether a picture drawn now would be sent to anybody. Its methods are for any thread.
+    whether a picture drawn now would be sent to a viewer. Its methods are for any thread.
     """
 
     def __init__(self, place: Address, title: str, keys: Mapping[str, str], inbox: Inbox) -> None:
@@ -81,7 +81,7 @@ class Server:
         self._thread.join()
 
     def _call(self, function: Callable[..., object], *arguments: object) -> None:
-        with contextlib.suppress(RuntimeError):  # it has ended: nobody is there to be told
+        with contextlib.suppress(RuntimeError):  # it has ended: there is no viewer to tell
             self._loop.call_soon_threadsafe(function, *arguments)
 
     # --- below, everything runs in the loop --------------------------------------------------
@@ -116,7 +116,7 @@ class Server:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Let in who knows the token, and speaks to this machine by its own name."""
+        """Let in requests with the token that call this machine by its own name."""
         try:
             self._admit(request)
             response = await handler(request)
@@ -232,7 +232,7 @@ class Server:
             raise protocol.MessageError("more input than the app can take")
 
     async def _dismiss(self, socket: web.WebSocketResponse, code: int, reason: str) -> None:
-        """Close a socket, whether or not there is anybody at its other end."""
+        """Close a socket, whether or not its other end is still there."""
         with contextlib.suppress(Exception):
             close = socket.close(code=code, message=reason.encode()[:123])
             await asyncio.wait_for(close, 2 * _CLOSING_S)
@@ -263,7 +263,7 @@ def _read_files() -> dict[str, str]:
 
 
 def _quiet() -> logging.Logger:
-    """A log of what clients do wrong, for those who debug."""
+    """A log of what clients do wrong, for debugging."""
     logger = logging.Logger(f"{__name__}.http")
     logger.addHandler(logging.NullHandler())
     return logger

@@ -84,10 +84,10 @@ class Viewer:
         self._wake()
 
     def watch(self, on: bool) -> None:
-        """Whether anybody looks at the page; pictures wait until then."""
+        """Tells whether the page is visible; pictures wait until it is."""
         self._watching = on
         self._newest = None
-        self._under_way.clear()  # a page that nobody looks at need not draw them
+        self._under_way.clear()  # a hidden page need not draw them
         self._wake()
 
     def count_message(self) -> None:
