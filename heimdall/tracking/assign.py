@@ -1,4 +1,4 @@
-"""Who is who: pairs of two sets, so that all of them together cost least."""
+"""Pairs of two sets, chosen so that all of them together cost least."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who of a new result is who of those known before: by place, by kind and by looks."""
+"""Matches things of a new result with those known before: by place, by kind and by looks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ DISTANT = 0.5  # each mean side between their middles
 UNLIKE = 5.0  # looks that differ by all there is
 OTHER = 0.4  # another label: networks waver between a car and a lorry
 LATE = 0.1  # each result that it was missing from
-LIMIT = 2.5  # who costs more is somebody else
+LIMIT = 2.5  # a pair that costs more is no match
 # How far, in mean sides, it may be from where it was expected:
 SIGMAS, NEAREST = 3.0, 0.7  # by what that was uncertain by, but no less than this
-FARTHEST = 2.0  # no more than this; and that far, too, who looks the same
+FARTHEST = 2.0  # no more than this; and that far, too, what looks the same
 TWINS = 0.1  # looks that differ by less are the same
 SHARED = 0.25  # of a box that lies in another's: it shows the looks of several
 NEWS = 0.3  # of new looks in those that are remembered
@@ -27,7 +27,7 @@ NEWS = 0.3  # of new looks in those that are remembered
 
 @dataclass
 class Known:
-    """Everybody (n) who is known: ids, labels, from how many results they have been missing
+    """All things (n) that are known: ids, labels, from how many results they have been missing
     since, and looks (n, 54)."""
 
     ids: list[int]
@@ -59,7 +59,7 @@ class Known:
 
 
 def remembered(known: np.ndarray, seen: np.ndarray, crowded: np.ndarray) -> np.ndarray:
-    """Looks (n, 54) that were ``known``, renewed by those ``seen`` now, where nobody else is in
+    """Looks (n, 54) that were ``known``, renewed by those ``seen`` now, where nothing else is in
     the way."""
     known = np.where(np.isnan(known), seen, known)
     share = np.where(crowded, 0.0, NEWS).astype(np.float32)[:, None]
@@ -80,7 +80,7 @@ def _costs(expected: Motion, boxes: np.ndarray, unlikely: np.ndarray) -> np.ndar
     area, other = _areas(there)[:, None], _areas(boxes)[None]
     iou = shared / np.maximum(area + other - shared, 1e-6)
     middles = [(each[:, :2] + each[:, 2:]) / 2 for each in (there, boxes)]
-    # In sides of the larger: somebody who comes into the picture is a sliver first.
+    # In sides of the larger: a thing that comes into the picture is a sliver first.
     gap = np.linalg.norm(middles[0][:, None] - middles[1][None], axis=2)
     gap /= np.sqrt(np.maximum(np.maximum(area, other), 1e-6))
     near = gap < np.clip(SIGMAS * expected.doubt(), NEAREST, FARTHEST)[:, None]

@@ -3,8 +3,8 @@
 A result is about a frame of the past. Where everybody known was in that frame is remembered, so
 the new boxes are compared with them there (``identity``), and correct how they move (``motion``).
 From there to the newest frame they go with the points inside them (``swarm``), and where those are
-too few or hidden, as they went before. Who is missing from a result is not shown, but known again
-if he comes back soon. All this happens in pixels of the reduced pictures.
+too few or hidden, as they went before. What is missing from a result is not shown, but known again
+if it comes back soon. All this happens in pixels of the reduced pictures.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ INSIDE = 0.1  # of a box that must lie in the picture, or it is gone
 
 class Movers:
     """The boxes of one result on their way from its frame, that of ``tracks``, whose picture was
-    ``image``; ``before`` is what was shown until now, ``numbers`` has ids for those who are new."""
+    ``image``; ``before`` is what was shown until now, ``numbers`` has ids for new ones."""
 
     def __init__(
         self,
@@ -68,8 +68,8 @@ class Movers:
         self._seed()
 
     def _recognise(self, boxes: np.ndarray, before: Movers) -> None:
-        """Take ids, speed and looks from ``before``; whom it knew and nobody has found is known
-        here, too, after those who were."""
+        """Take ids, speed and looks from ``before``; what it knew and was not found is known
+        here, too, after those that were."""
         expected, known = before._then(self._at.sequence), before._known
         found = known.recognised(expected, boxes, self._known.labels, self._known.looks)
         old, new = np.array(found, int).reshape(-1, 2).T
@@ -139,7 +139,7 @@ class Movers:
     def _seed(self) -> None:
         boxes = self._motion.boxes()
         shown = len(self._things)
-        boxes[shown:, 2:] = boxes[shown:, :2]  # nobody sees these, so nothing is there to follow
+        boxes[shown:, 2:] = boxes[shown:, :2]  # these are not shown, so nothing is there to follow
         self._swarm.seed(self._at.grey, boxes, self._motion.mean[:, :2, 1])
 
     def _remember(self) -> None:
@@ -147,7 +147,7 @@ class Movers:
 
     def value(self) -> list[Detection]:
         """The things in the newest frame, on their way to where they really are; of those at its
-        edge the part that is in it, and nobody who has left it."""
+        edge the part that is in it, and nothing that has left it."""
         high, wide = self._at.grey.shape
         edge = self._at.scale * np.array([wide, high, wide, high])
         boxes = self._boxes() + self._corrections

@@ -2,9 +2,9 @@
 
 A box holds background as well, and parts of whoever walks in front. So its points vote: of the
 movements among them the one that most share, those near its middle more than those at its edge,
-and one that differs from the camera's more than one that the camera explains anyway. Of who is
-hidden by somebody else only their points are seen: their way says little about him who is known to
-go another, and the best there is about him of whom nothing is known yet.
+and one that differs from the camera's more than one that the camera explains anyway. Of a
+hidden thing only points of what is in front are seen: their way says little about a thing that is
+known to go another, and is the best guess about one of which nothing is known yet.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ LEVELS = 1  # halvings on which a point is sought; more, and small things are lo
 LATEST = 0.4  # share of the latest step in a point's velocity
 ALIKE = (0.25, 0.015)  # reduced pixels, and of the box: velocities that differ by less are one
 OWN, KNOWN = 1.3, 1.5  # votes count so much more: not the camera's way; as it went before
-HIDDEN = 0.05  # votes count so much where somebody stands in front, whose feet are lower
-THEIRS = 0.02  # of the box, a frame: what a way is uncertain by that is probably somebody else's
+HIDDEN = 0.05  # votes count so much where a thing is in front: its lower edge is lower
+THEIRS = 0.02  # of the box, a frame: what a way is uncertain by that is probably another's
 LEAST = 3  # points that must agree
 NOISE = 0.4  # reduced pixels a frame that a way by points is uncertain by, at least
 LEAST_FOR_SIZE = 6  # points that say how a box grows
@@ -181,7 +181,7 @@ class Swarm:
 
 
 def _hidden(points: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """(n, SLOTS): which points lie in the box of somebody who stands further in front."""
+    """(n, SLOTS): which points lie in the box of a thing that is further in front."""
     front = boxes[None, :, 3] > boxes[:, None, 3]
     low, high = boxes[:, :2], boxes[:, 2:]
     inside = (points[:, :, None] > low) & (points[:, :, None] < high)

@@ -1,7 +1,7 @@
 """Latency compensation of one run: frames and results in, what to draw on each frame out.
 
-Three threads meet here. The capture thread calls ``advance`` with each frame before anybody
-sees it; a pool thread calls ``renew`` with each result; the main thread asks, and never waits.
+Three threads meet here. The capture thread calls ``advance`` with each frame before it is
+handed on; a pool thread calls ``renew`` with each result; the main thread asks, and never waits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """About where the camera has gone since its pose was lost: by what is around, taken for flat.
 
 Corners of the last picture whose pose was known are followed from frame to frame; what lies on the
-target's plane, or near it, says how the camera moves. That is too rough to be told anybody, for
+target's plane, or near it, says how the camera moves. That is too rough to be reported, for
 errors add up and not all of the world is a plane. It is where targets are looked for again: one
 that a hand hides by half can be followed, but not found.
 """

@@ -83,7 +83,7 @@ class Recovery:
             if found.target in places
             for pose in found.poses
         ]
-        if drifted is not None:  # nobody turns to a mirrored pose while he is out of sight
+        if drifted is not None:  # nothing turns to a mirrored pose while out of sight
             poses.sort(key=lambda pose: apart(pose, drifted)[0])
         guesses = [Guess(pose, FOUND_SHARE, drifted is None) for pose in poses]
         return guesses, self.finder.costly or drifted is not None

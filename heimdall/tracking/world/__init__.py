@@ -4,7 +4,7 @@
 ``anchor``   a place that content keeps
 ``course``   the poses of late: which one a frame has, or will have
 ``thread``   the pose of each new frame, found beside the frames
-``surface``  a plane that nobody has declared: from a tap, by a stated guess
+``surface``  an undeclared plane: from a tap, by a stated guess
 ``world``    ties them together: what an app declares, and asks
 """
 

@@ -75,7 +75,7 @@ class WorldAnchor(Anchor):
         return self._camera
 
     def _seen(self, points: np.ndarray) -> np.ndarray:
-        """Where points (n, 3) of the world are in the picture; the corner, while nobody knows."""
+        """Where points (n, 3) of the world are in the picture; the corner, while unknown."""
         camera = self._world.camera
         if camera is None or camera.pose is None:
             return np.zeros((len(points), 2))

@@ -16,7 +16,7 @@ from heimdall.tracking.pose import Tracking
 
 KEPT = 32  # frames
 APART_NS = 80_000_000  # between the poses that say how the camera moves: less follows a tremor
-AHEAD_NS = 100_000_000  # farther nobody can tell
+AHEAD_NS = 100_000_000  # farther is too uncertain
 STALE_NS = 200_000_000  # a pose so far before another says nothing about speed
 
 

@@ -98,5 +98,5 @@ def standing(point: np.ndarray, up: np.ndarray, towards: np.ndarray) -> Pose:
 
 def on_target(pose: Pose) -> Pose:
     """What stands on a target: from ``pose`` of its own axes (x right, y up the page, z out of it)
-    to one with y out of it, and z down the page, to who reads it."""
+    to one with y out of it, and z down the page, to its reader."""
     return Pose(pose.rotation @ LYING, pose.translation)

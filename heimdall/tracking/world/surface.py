@@ -1,4 +1,4 @@
-"""A plane that nobody has declared: where somebody points, by a stated guess.
+"""An undeclared plane: where the user points, by a stated guess.
 
 The camera is taken to be so high above it, looking down by so many degrees; the part of the picture
 around the point, seen from above, then is a target like any other. True shapes and steady content

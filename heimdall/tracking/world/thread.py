@@ -1,6 +1,6 @@
 """The pose of each new frame, on a thread of its own.
 
-Only the newest frame waits; one that is overtaken is never looked at. Nobody waits for the thread.
+Only the newest frame waits; one that is overtaken is never looked at. No other thread waits for it.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ class World:
         pitch: float = surface.PITCH,
         anew: bool = False,
     ) -> Plane | None:
-        """The plane under a pixel: where somebody taps, or a table was detected. In a world without
+        """The plane under a pixel: where the user taps, or a table was detected. In a world without
         targets that is not tracked, or ``anew``, the world begins there: its sizes follow from the
         guess that the camera is ``height_m`` above the plane and looks down by ``pitch`` degrees.
         None where nothing is met, or the picture holds too little there."""
