@@ -1,4 +1,4 @@
-"""Who may go on, where baselines' threads wait for one another: without a clock, for live threads
+"""What may go on, where baselines' threads wait for one another: without a clock, for live threads
 and simulated ones alike.
 
 A thread asks, and its ``go`` is called when it may go on, which may be at once; it leaves when it
@@ -18,31 +18,31 @@ class Gate(Protocol):
     """What a thread asks. Any thread may call it."""
 
     def ask(self, name: str, rank: float, go: Go) -> None:
-        """``name`` wants to go on; of several, the one with the lowest rank is to go first. Who
-        asks again has left."""
+        """``name`` wants to go on; of several, the one with the lowest rank is to go first. One
+        that asks again has left."""
 
     def leave(self, name: str) -> None:
         """``name`` has done it, or does not want to any more."""
 
     def contested(self, rank: float) -> bool:
-        """Whether somebody waits who would go before one that asks now with this rank."""
+        """True if one waits that would go before one that asks now with this rank."""
 
 
 class Free:
-    """Nobody ever waits."""
+    """No thread ever waits."""
 
     def ask(self, name: str, rank: float, go: Go) -> None:
         go()
 
     def leave(self, name: str) -> None:
-        """Nobody minds."""
+        """Does nothing."""
 
     def contested(self, rank: float) -> bool:
         return False
 
 
 class OneAtATime:
-    """A lock that goes to the lowest rank; of equal ones, to who has waited longest."""
+    """A lock that goes to the lowest rank; of equal ones, to the one that has waited longest."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -77,7 +77,7 @@ class OneAtATime:
 
 
 class Rounds:
-    """All who want to, together, as soon as everyone of the last round has left: one token, which
+    """All that want to, together, as soon as everyone of the last round has left: one token, which
     a frame's graph of all networks that are due holds until its last result."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class Rounds:
             self._admit()
 
     def contested(self, rank: float) -> bool:
-        return False  # nobody goes first
+        return False  # none goes first
 
     def _admit(self) -> None:
         if not self._inside:
@@ -125,6 +125,6 @@ class Passage:
         self._gate.leave(self._name)
 
     def give_way(self, rank: float) -> None:
-        """Let those go first who would if this thread only asked now."""
+        """Let those go first that would if this thread only asked now."""
         if self._gate.contested(rank):
             self.enter(rank)

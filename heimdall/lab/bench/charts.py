@@ -138,7 +138,7 @@ def overhead_chart(timelines: Mapping[str, Timeline]) -> str | None:
 
 
 def coordination_chart(timeline: Timeline) -> str | None:
-    """Utility over time, and who had which processor (Figs. 16 and 17), for a few seconds from
+    """Utility over time, and what had which processor (Figs. 16 and 17), for a few seconds from
     the middle of the run; None for a run without utilities."""
     if not timeline.utility:
         return None

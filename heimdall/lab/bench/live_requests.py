@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NO_SLO_MS = 3_600_000.0  # of who has none: nothing waits for an hour
+NO_SLO_MS = 3_600_000.0  # where there is none: nothing waits for an hour
 WARM_UP, LONE_RUNS = 3, 20
 _ALONE = "fcfs"  # what a model alone is measured under: whole
 

@@ -46,7 +46,7 @@ def compare(
     """What ``heimdall bench --json`` prints. ``options``: see ``app_runs`` of a scenario that
     draws, with requests beside or not, and ``request_runs`` of others.
 
-    ``runs``: of each system, in turns, so that a bad minute of the machine is nobody's alone;
+    ``runs``: of each system, in turns, so that a bad minute of the machine hits no system alone;
     ``systems`` has the first of each, ``runs`` all, ``over_runs`` what they say together.
     ``report`` is a page of first runs that also says ``command``. Raises ConfigError before
     anything runs when a name or value is wrong, and for a system that has no queue where there are

@@ -19,7 +19,7 @@ from heimdall.vocabulary.enums import Admission as InFlight
 from heimdall.vocabulary.enums import ChunkMode, Silent
 from heimdall.vocabulary.plans import DnnPlan
 
-# What a GPU is given at once where somebody more urgent may come: as long as the parts of a chunk
+# What a GPU is given at once where more urgent work may come: as long as the parts of a chunk
 # of Heimdall's are at most.
 BATCH_NS = 3_000_000
 _REPLACES = "-replace"
@@ -28,14 +28,14 @@ FIRST = -math.inf  # rank
 
 
 class Precedence(Enum):
-    """Who has the GPU first where several want it; those of the same rank take turns."""
+    """What has the GPU first where several want it; those of the same rank take turns."""
 
     NOBODY = "nobody"
     RENDERING = "rendering"
     PRIORITIES = "rendering, then DNNs by their priority"
 
     def rank(self, plan: DnnPlan) -> float:
-        """A DNN's: lower ones first, and rendering, if anybody, with FIRST."""
+        """A DNN's: lower ones first, and rendering, if any, with FIRST."""
         return -plan.utility.beta if self is Precedence.PRIORITIES else 0.0
 
 
@@ -49,7 +49,7 @@ class Admission(Enum):
 
 @dataclass(frozen=True)
 class Sharing:
-    """How threads that nobody coordinates share the processors.
+    """How threads without a coordinator share the processors.
 
     ``wait_ops``: a thread waits for the GPU after so many kernels; ``most_ops``: so many of its
     kernels may be outstanding; ``batch_ns``: it asks again after so much GPU work whether it has
@@ -69,7 +69,7 @@ class Sharing:
         return self.cores is None
 
 
-ALONE = Sharing()  # as if nobody else were there
+ALONE = Sharing()  # as if nothing else were there
 _BASELINES = {
     # A thread and a GPU queue for each DNN (the paper's baseline, section 9.1).
     "multithread": ALONE,

@@ -49,7 +49,7 @@ class DnnThread:
         turnstile: Gate,
     ) -> None:
         self._rounds, self._turn = Passage(rounds, name), Passage(turnstile, name)
-        self._waited_ns = 0  # for the round of this inference, if somebody asked for it
+        self._waited_ns = 0  # for the round of this inference, if it was asked for
         self._deployment = deployment
         self._networks = networks
         self._newest = newest

@@ -1,4 +1,4 @@
-"""What a recorded run looked like: who had which processor when, and what each DNN was worth."""
+"""What a recorded run looked like: what had which processor when, and what each DNN was worth."""
 
 from __future__ import annotations
 

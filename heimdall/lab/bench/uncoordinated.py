@@ -31,7 +31,7 @@ _RENDERING = "rendering"
 
 
 class Witness(Bystander):
-    """Lets rendering through the gate, which waits for nobody: what a thread has handed over before
+    """Lets rendering through the gate, which waits for none: what a thread has handed over before
     is what a frame may have to wait for."""
 
     def __init__(self, gate: Gate, plans: Sequence[DnnPlan], interval_ns: int) -> None:
@@ -83,7 +83,7 @@ class Uncoordinated:
         self.scheduler = system.name
 
     def coordinator(self, plans: Sequence[DnnPlan], interval_ns: int) -> Coordinates:
-        """Nobody decides."""
+        """One that decides nothing."""
         self._witness = Witness(self._gate, plans, interval_ns)
         return self._witness
 

@@ -170,7 +170,7 @@ def _of_requests(over: Figures, exits: bool) -> Columns:
 
 
 def _systems(over: Figures, columns: Columns) -> Table:
-    """A line a system; figures that nobody has are left out."""
+    """A line a system; figures that no system has are left out."""
     cells_of = {name: [cell(each) for each in over.values()] for name, cell in columns}
     found = {name: values for name, values in cells_of.items() if set(values) != {NONE}}
     rows = [[name, *values] for name, *values in zip(over, *found.values(), strict=True)]

@@ -1,9 +1,9 @@
-"""Heads learn what the whole network says of pictures that nobody has labelled (self-distillation).
+"""Heads learn what the whole network says of unlabelled pictures (self-distillation).
 
 The network runs over the pictures once; what it makes at each place, and in the end, is kept. Each
 head learns from that by itself: scores by cross-entropy with the network's own, everything else by
 its distance, measured by how far values lie apart. On a grid with scores, what stands beside a
-score counts by it: nobody reads the box of a cell in which there is nothing.
+score counts by it: the box of a cell in which there is nothing is not read.
 """
 
 from __future__ import annotations

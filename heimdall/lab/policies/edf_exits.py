@@ -54,7 +54,7 @@ class EdfExits(RealTime):
         return self.uninterrupted(self._late_last(view.ready) if self._late else view.ready)
 
     def _late_last(self, queue: Sequence[JobView]) -> Sequence[JobView]:
-        """Who cannot be in time comes behind those who can, and before best effort."""
+        """Jobs that cannot be in time come behind those that can, and before best effort."""
         urgent = real_time(queue)
         late = [job for job in urgent if job.id in self._late]
         in_time = [job for job in urgent if job.id not in self._late]

@@ -8,7 +8,7 @@ from heimdall.schedulers.base import Choice, View
 
 
 class EarliestFinish(SubgraphPolicy):
-    """Who would end last goes first, on its shortest way.
+    """The job that would end last goes first, on its shortest way.
 
     Where that begins at a processor that is busy, the processor is kept for it: others reckon with
     what it will take there, and have what is idle meanwhile.

@@ -9,7 +9,7 @@ from heimdall.schedulers.base import Choice, JobView, View
 
 
 class LeastSlack(SubgraphPolicy):
-    """Who would be left the least time before the deadline goes first, on its shortest way.
+    """The job with the least time to spare before its deadline goes first, on its shortest way.
 
     One whose way begins at a processor that is busy waits for that, and others have what is idle
     meanwhile: the paper's figure has one decision only; this is what its code does.

@@ -18,7 +18,7 @@ class RealTime(InOrder):
     priority, below all others), first come first served. A real-time request whose deadline has
     passed is dropped: its answer would be worth nothing (section 5.1).
 
-    ``whole_networks``: who has begun is not interrupted; best effort is, chunk by chunk: it comes
+    ``whole_networks``: what has begun is not interrupted; best effort is, chunk by chunk: it comes
     from a GPU queue of low priority, which yields whoever decides about the others (section 2).
     """
 
@@ -45,7 +45,7 @@ class RealTime(InOrder):
         return self.uninterrupted(view.ready)
 
     def uninterrupted(self, queue: Sequence[JobView]) -> Sequence[JobView]:
-        """Who has begun comes first, where only best effort is interrupted."""
+        """Jobs that have begun come first, where only best effort is interrupted."""
         if self.whole_networks:
             for job in real_time(queue):
                 if job.executed_ns:

@@ -16,7 +16,7 @@ DENSE, ALIKE = 5, 4
 class ResponseRatio(InOrder):
     """A request that comes overtakes its neighbour in the queue, again and again, as long as that
     lowers the sum of both response ratios, latency over lone latency (Eq. 3, Algorithm 1); never
-    one of its own type. Networks run block by block, and who is first in the queue has the next
+    one of its own type. Networks run block by block, and the first in the queue has the next
     block: so all blocks of a request preempt together.
 
     ``elastic``: where many wait for each processor, or many of one type, a network runs on to its

@@ -10,7 +10,7 @@ from heimdall.schedulers.in_order import InOrder, lone_ns
 
 
 class RtA(InOrder):
-    """Requests that wait together run together, and who comes meanwhile waits for their end: a
+    """Requests that wait together run together, and what comes meanwhile waits for their end: a
     short one is "aligned" with long ones and shares their fate (section 2.2).
 
     GPU streams are imitated: the requests of a round take turns, block by block, so that all are

@@ -3,7 +3,7 @@ ends first, given how long each processor is still busy.
 
 What is left of a network is a row of units; a subgraph is one or several neighbouring units on one
 processor. Subgraphs of one job run one after the other, each as soon as the one before has ended
-and its processor is free. Who ends a part of the way sooner never ends the rest later, so the best
+and its processor is free. Ending a part of the way sooner never ends the rest later, so the best
 way to each unit's end is made of best ways to earlier ones: O(p n^2) for n units and p processors
 instead of all sequences (4.3.1).
 """
@@ -76,12 +76,12 @@ class _On:
 class Sequences:
     """All sequences of subgraphs from op ``start`` of a network to its end.
 
-    Of each unit it is known how long the best sequence from there on takes if nobody else is there:
+    Of each unit it is known how long the best sequence from there on takes with nothing else there:
     the dynamic programme, backwards, for all decisions until enough is learnt. With processors that
     are busy it takes longer, never less. So a decision looks first at the units by way of which the
     end may be nearest (A*), and at few of them.
 
-    ``left_ns``: by unit, how long the shortest way from it on takes if nobody else is there, by
+    ``left_ns``: by unit, how long the shortest way from it on takes with nothing else there, by
     what had been learnt when ``costs.learnt`` was ``learnt``.
     """
 
@@ -125,7 +125,7 @@ class Sequences:
     def as_profiled(
         self, unit: int, processors: Iterable[str] | None = None
     ) -> SubgraphPlan | None:
-        """The shortest way on these processors (None: on all), as profiled and as if nobody else
+        """The shortest way on these processors (None: on all), as profiled and as if nothing else
         were there: its times count from 0."""
         names = (
             self._on if processors is None else [each for each in processors if each in self._on]

@@ -21,7 +21,7 @@ def vary_requests(scenario: Scenario, values: Mapping[str, Any]) -> Scenario:
     ``poisson_hz``: what is asked for periodically comes at random instead, so many times a second,
     but for what comes most urgently (Pantheon, section 5.3: tasks behind a detection);
     ``apart``: 1 for periodic requests that begin anywhere in their period, as those of cameras that
-    nobody synchronises; ``best_effort_hz``: how often models of low priority are asked for;
+    are not synchronised; ``best_effort_hz``: how often models of low priority are asked for;
     ``noise``: relative standard deviation of what runs, on every processor; ``estimates``: that of
     what policies are told. The run takes the last two from the values.
 

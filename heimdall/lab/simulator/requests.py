@@ -28,7 +28,7 @@ from heimdall.vocabulary.plans import DnnPlan
 from heimdall.vocabulary.processors import Processor
 
 MOVE_NS = 50_000_000  # section 6.3.2 of the Heimdall paper
-INTERVAL_NS = 33_333_333  # of the frames that nobody draws
+INTERVAL_NS = 33_333_333  # of the frames, which are not drawn
 
 
 class RequestRun(Jobs):

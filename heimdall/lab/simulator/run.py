@@ -145,7 +145,7 @@ class SimulatedRun:
         return (self.cores.busy_ns - self._cpu_before_ns) / 1e9
 
     def gap_utilization(self) -> float | None:
-        """Chunk GPU time / gap time while work was runnable; None where nobody keeps gaps."""
+        """Chunk GPU time / gap time while work was runnable; None where no gaps are kept."""
         return None
 
     def frame_loop(self, coordinator: Decider, observe: Observer | None = None) -> FrameLoop:

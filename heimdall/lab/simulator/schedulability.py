@@ -28,7 +28,7 @@ class Task:
 
 def responses(tasks: Sequence[Task], *, blocked: bool = True) -> list[float]:
     """Each task's longest response time over its deadline, at most ``MOST``; those of the highest
-    priority first. ``blocked``: who is below and has begun is waited for."""
+    priority first. ``blocked``: a lower task that has begun is waited for."""
     found = []
     for index, task in enumerate(tasks):
         above, below = tasks[:index], tasks[index + 1 :]

@@ -52,7 +52,7 @@ from heimdall.vocabulary.events import Action, ChunkFinished, Event, RunChunk, R
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
 from heimdall.vocabulary.processors import Processor
 
-NO_SLO_NS = 3_600_000_000_000  # the latency constraint of who has none: nothing waits for an hour
+NO_SLO_NS = 3_600_000_000_000  # the latency constraint of no SLO: nothing waits for an hour
 _NS_PER_MS = 1e6
 _SEARCH_S, _SEARCH_SEED = 2.0, 1_000_003  # of the runs of a search, apart from those reported
 _DRAWS = 20_000  # of noise, for its 99th percentile
@@ -168,7 +168,7 @@ class RequestExperiment:
         return self._begin(Traffic(self.scenario, seed), seed, observers)
 
     def begin_with(self, policy: Scheduler, seed: int, observers: Sequence[Observer]) -> RequestRun:
-        """The same under this policy, which nobody has asked yet."""
+        """The same under this policy, which was not asked yet."""
         return self._begin(Traffic(self.scenario, seed), seed, observers, policy)
 
     def run(self, seed: int, trace: Path | None = None) -> dict[str, Any]:

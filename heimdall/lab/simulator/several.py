@@ -230,7 +230,7 @@ def recut(plan: StagePlan, strategy: str, short_ns: int = 1) -> StagePlan:
 
 
 def alone_ns(plan: StagePlan) -> int:
-    """What the network takes with nobody else there: on the best processor, or on several, one
+    """What the network takes with nothing else there: on the best processor, or on several, one
     after the other, where the processors that support an op change."""
     costs, edges = StageCosts(plan), [0, *_changes(plan), len(plan.op_ns)]
     best = {0: 0}

@@ -1,7 +1,7 @@
 """A GPU that cannot be preempted, and a driver that serves its queues in turns or by rank.
 
 Section 3.2.2 of the paper: threads enqueue kernels within microseconds, the driver runs them in
-batches; who comes back from an op on the CPU waits until all others have had their batch.
+batches; a thread back from an op on the CPU waits until all others have had their batch.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class Service:
-    """Who is next, and for how long: the queue of the lowest rank (0 where ``ranks`` has none),
+    """What is next, and for how long: the queue of the lowest rank (0 where ``ranks`` has none),
     of equal ones that which has waited longest, has a batch of at most ``batch_ns`` and at most
     ``most_ops`` ops (what may be outstanding in a queue), and at least one."""
 

@@ -1,4 +1,4 @@
-"""The baselines in virtual time: every DNN in a thread of its own, and nobody decides.
+"""The baselines in virtual time: every DNN in a thread of its own, without a coordinator.
 
 A thread is a generator: it yields the time at which it wants to go on, the ops that it waits for
 on the GPU, or what takes a call that lets it go on; it is sent the time that it has become.
@@ -125,9 +125,9 @@ class UncoordinatedRun(SimulatedRun):
             figures.shown(requested_ns, now_ns)
 
     def _asked_ns(self, dnn: SimulatedDnn, asked_ns: int) -> int:
-        """Since when somebody waits for the inference of a round that begins now. An event is kept
+        """Since when a client waits for the inference of a round that begins now. An event is kept
         until then, and a newer one instead of it; a frame that met a round under way was dropped,
-        and nobody waits for that."""
+        and no client waits for that."""
         if (arrivals := self.arrivals.get(dnn.name)) is None:
             return self.now_ns
         arrivals.take(self.now_ns)

@@ -1,6 +1,6 @@
 """How long operators take on a GPU, alone and at the same time.
 
-Nobody publishes such times, so they follow from what a GPU can do. Alone an operator takes as long
+Such times are not published, so they follow from what a GPU can do. Alone an operator takes as long
 as its arithmetic or its memory traffic, whichever is longer, and its launch. It fills the share of
 the GPU that its work-groups fill of those that are resident at once (occupancy). Groups of
 operators that run at the same time take as long as the longest of them, or as the GPU is full:
@@ -30,7 +30,7 @@ class ConcurrentGpu:
     contention: float
 
     def alone_ns(self, op: Operator) -> float:
-        """With nobody else on the GPU."""
+        """With nothing else on the GPU."""
         seconds = max(op.flops / self.flops_per_s, op.moved_bytes / self.bytes_per_s)
         return seconds * 1e9 + self.launch_ns
 
