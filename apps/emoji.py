@@ -107,7 +107,7 @@ class Emoji(App):
                 wear(role, camera, scene)
 
     def cast(self, faces: list[FaceMesh]) -> None:
-        """Give every face the character that it had before, or one that nobody wears."""
+        """Give every face the character that it had before, or a free one."""
         for role in self.roles:
             role.unseen += 1
         for face in faces:
@@ -120,7 +120,7 @@ class Emoji(App):
         self.roles = [role for role in self.roles if role.unseen < FORGET]
 
     def free_character(self) -> str:
-        """The next character, one that nobody wears if there is any."""
+        """The next character, a free one if there is any."""
         turn = [CHARACTERS[(self.first + k) % len(CHARACTERS)] for k in range(len(CHARACTERS))]
         worn = [role.character for role in self.roles]
         return min(turn, key=worn.count)

@@ -59,7 +59,7 @@ class Marker(App):
             scene.text("Show the printed page to the camera", at=(20, 20), bold=True)
 
     def towards_camera(self, at: Anchor) -> float:
-        """The yaw, in degrees, by which a rabbit there looks at who looks at it."""
+        """The yaw, in degrees, by which a rabbit there faces the camera."""
         if self.world.pose is None or at.pose is None:
             return 0.0
         x, _, z = at.pose.inverse.to_camera(self.world.pose.position)

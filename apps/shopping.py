@@ -8,7 +8,7 @@ brings the next piece, X takes one away, S or 1-4 choose the fabric, arrows turn
 With the page of assets/media/page.png on the floor or a table, furniture stands there in metres,
 and one can walk around it. On a floor, which is when the camera is 90 cm above it or higher, it has
 its true size. On a table that would fill the view, so there it is a model, 1:10 at first; T changes
-between the two. Without the page nobody knows how large anything is: pieces stand in the picture,
+between the two. Without the page it is unknown how large anything is: pieces stand in the picture,
 as large beside one another as they are, and the couch as wide as suits the view.
 """
 
@@ -99,7 +99,7 @@ class Shopping(App):
             self.texture, self.shown = result.image, self.wanted
 
     def stand_on_surface(self, objects: list[Detection]) -> None:
-        """Until somebody moves it, the couch stands on the table or bed that fills the view.
+        """Until the user moves it, the couch stands on the table or bed that fills the view.
 
         What lies on a table lifts the top edge of its box, so the lowest of late counts.
         """

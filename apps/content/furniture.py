@@ -1,4 +1,4 @@
-"""What the shop sells, and a piece that stands in somebody's room.
+"""What the shop sells, and a piece that stands in the user's room.
 
 Sizes are those of the models, in metres, so that a table, a floor or another piece tells how large
 each would be.
@@ -154,7 +154,7 @@ class Room:
         return nearest if away(nearest) < 1 else None
 
     def put(self, point: np.ndarray) -> None:
-        """Somebody moves the chosen piece there, if there is something to stand on."""
+        """The user moves the chosen piece there, if there is something to stand on."""
         if not self.world.tracked or self.world.hit(*point) is not None:
             self.chosen.stood = None
             self.stand(self.chosen, point)
