@@ -11,6 +11,7 @@ import heimdall.coordinator
 from heimdall.coordinator.states import CoordinationError
 from heimdall.vocabulary.events import (
     ChunkFinished,
+    Event,
     FallbackFinished,
     FrameRendered,
     InferenceRequested,
@@ -34,7 +35,7 @@ def job_that_is(state, sim):
     a, b = sim.plan("a", sim.stage([5, 5], fallback=[1])), sim.plan("b", sim.stage([5]))
     world = sim.world([a, b], offload=False)
     world.tell(FrameRendered(0, world.now_ns + 27 * sim.ms))
-    reports = {
+    reports: dict[str, list[Event]] = {
         "preparing": [],
         "ready": [InputReady(1), InputReady(0)],  # the other has the GPU
         "running": [InputReady(0)],
