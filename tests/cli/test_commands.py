@@ -166,6 +166,7 @@ def test_models_lists_the_catalogue_with_files_that_exist():
     listed = json.loads(invoke("models", "--json").stdout)["models"]
     assert {"nanodet", "selfie", "hand", "multistyle"} <= {model["name"] for model in listed}
     for model in listed:
+        assert model["files"]
         assert all((ASSETS / "models" / name).is_file() for name in model["files"])
     assert "nanodet" in invoke("models").stdout
 

@@ -124,6 +124,7 @@ def test_a_run_with_a_server_replays(sim, lost):
     if lost:
         world.at(6000, ProcessorLost(REMOTE))
     world.run(8)
+    assert world.actions(Finish)
     again = Coordinator.from_config(config)
     for now_ns, event, actions in world.log:
         made = again.wake(now_ns) if event is None else again.receive(event, now_ns)

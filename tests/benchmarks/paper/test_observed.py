@@ -33,7 +33,7 @@ def test_rates_count_inferences_a_second(results):
 def test_an_excerpt_has_utilities_and_who_had_which_processor(results):
     found = results["excerpts"]["three max-total-nooffload"]
     assert {name for _, name, _, _ in found["spans"]} >= {"hand", "segment", "detect"}
-    assert all(ms <= 2500 for ms, _ in found["utility"]["hand"])
+    assert max(ms for ms, _ in found["utility"]["hand"]) <= 2500
 
 
 def test_seeds_are_put_together_with_an_interval(results):

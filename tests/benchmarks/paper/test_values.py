@@ -32,7 +32,9 @@ def test_the_numbers_are_the_papers():
 
 
 def test_headlines_have_bounds_and_say_why_they_may_not_hold():
-    for headline in read_values().headline:
+    headlines = read_values().headline
+    assert headlines
+    for headline in headlines:
         assert headline.bounds() != (float("-inf"), float("inf")), headline.claim
         assert headline.why.strip()
         assert headline.command.startswith(("heimdall ", "python -m benchmarks.paper"))

@@ -67,7 +67,7 @@ def test_every_request_is_asked_once_and_noted(play):
 
 def test_latency_counts_from_when_a_request_was_due(play):
     _, outcomes = play(lambda name: done(), **OPEN)
-    assert all(each.latency_ns >= 0 for each in outcomes)
+    assert min(each.latency_ns for each in outcomes) >= 0
 
 
 def test_refusals_and_failures_are_drops_with_a_reason(play):

@@ -197,6 +197,7 @@ def test_a_timeline_replays_utilities_and_compares_chunks_with_the_profile(tmp_p
     assert timeline.overhead == {"eye": pytest.approx(0.2)}
     assert set(timeline.utility) == {"eye"}
     *before, (last_ms, last) = timeline.utility["eye"]
+    assert before
     assert all(isnan(value) for _, value in before)  # nothing was enqueued
     assert (last_ms, last) == (7.0, pytest.approx(1 - 6**2 / 100**2))
 

@@ -75,7 +75,9 @@ def test_heads_end_as_the_network_does(dataset):
     graph = small(blocks=2, softmax=True)
     model = with_exits(graph, made_of(graph), dataset)
     given = {"image": np.zeros((1, 1, 16, 16), np.float32)}
-    for scores in ort.InferenceSession(model.SerializeToString()).run(None, given):
+    found = ort.InferenceSession(model.SerializeToString()).run(None, given)
+    assert len(found) == 3
+    for scores in found:
         assert scores.sum() == pytest.approx(1, abs=1e-5)
 
 

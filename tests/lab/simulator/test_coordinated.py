@@ -27,7 +27,8 @@ def latencies_ms(made, name):
 def test_work_of_two_gaps_ends_in_the_second(machine, dnn):
     # Ready 1 ms after an inference has ended: at 16 ms into the gap, say, then at 3 ms, ...
     made = run([dnn("a", [5] * 9)], machine())
-    assert all(45 < ms < 45 + 2 * 10 / 3 + 5 for ms in latencies_ms(made, "a"))
+    times = latencies_ms(made, "a")
+    assert 45 < min(times) <= max(times) < 45 + 2 * 10 / 3 + 5
     assert made.figures.summary(0, None, made.now_ns)["fps"]["mean"] == pytest.approx(30, rel=1e-4)
 
 
@@ -113,6 +114,7 @@ def test_the_timeline_holds_frames_and_chunks_that_do_not_overlap(machine, dnn):
     tracer = Tracer(0)
     run([dnn("a", [7] * 9), dnn("b", [3] * 9)], machine(), tracer=tracer)
     on_gpu = sorted((s, e) for lane, _, s, e, _ in tracer.spans if lane in ("render", "gpu"))
+    assert {"render", "gpu"} <= {lane for lane, *_ in tracer.spans}
     assert all(end <= start for (_, end), (start, _) in pairwise(on_gpu))
 
 

@@ -38,7 +38,7 @@ def test_networks_that_agree_may_hand_over_anywhere(graph):
     wrong, cut_ns = disagreeing(graph, [unit_network(graph), unit_network(graph)], 4)
     assert wrong == set()
     assert cut_ns[0] == 0
-    assert all(ns > 0 for ns in cut_ns[1:])
+    assert min(cut_ns[1:]) > 0
 
 
 @pytest.mark.parametrize("which", [0, 1])
