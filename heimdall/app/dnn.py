@@ -254,5 +254,5 @@ class DNN(Generic[T]):
 
 
 def is_positive(value: object) -> bool:
-    """Whether it is a number above 0."""
+    """True if ``value`` is a number above 0."""
     return isinstance(value, int | float) and value > 0

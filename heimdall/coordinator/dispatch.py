@@ -150,7 +150,7 @@ class Dispatcher:
         return asked
 
     def _for_renderer(self, mine: list[Job], others: list[Job]) -> bool:
-        """Whether any of them may run on the processor that draws."""
+        """True if any of these jobs may run on the processor that draws."""
         return any(job.bound in ("", self.timing.renderer) for job in (*mine, *others))
 
     # -- the queue -------------------------------------------------------------------------

@@ -44,7 +44,7 @@ class GapStats:
         return self.busy_ns / self.runnable_ns if self.runnable_ns else 1.0
 
     def utilization_since(self, before: GapStats) -> float:
-        """The same, counted from an earlier moment on."""
+        """The utilization since ``before``, an earlier moment."""
         runnable_ns = self.runnable_ns - before.runnable_ns
         return (self.busy_ns - before.busy_ns) / runnable_ns if runnable_ns else 1.0
 

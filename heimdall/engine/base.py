@@ -119,7 +119,7 @@ class Engine(ABC):
 
     @property
     def complete(self) -> bool:
-        """Whether it is known what the device can do, so that networks can be loaded."""
+        """True if the device's abilities are known, so that networks can be loaded."""
         return True
 
     def completed(self) -> Engine:

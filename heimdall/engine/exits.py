@@ -50,7 +50,7 @@ def exits_of(declared: Sequence[DeclaredExit], ops: Sequence[Edges]) -> tuple[Ex
 
 
 def may_skip(exits: Sequence[Exit], start: int, end: int) -> bool:
-    """Whether a job may jump over ops ``[start, end)``: whether all are of early exits' heads."""
+    """True if a job may jump over ops ``[start, end)``: all of them are of early exits' heads."""
     if start == end or not exits:
         return start == end
     return start < end and not any(start < last and first < end for first, last in exits[-1].ranges)

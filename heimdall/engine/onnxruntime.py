@@ -254,7 +254,7 @@ def _optimised(graph: Graph) -> onnx.ModelProto:
 
 
 def _arranged(graph: Graph, model: onnx.ModelProto) -> bool:
-    """Put the nodes of an optimised model into the order of its exits; whether that can be done."""
+    """Put the nodes of an optimised model into the order of its exits; False if that cannot be."""
     if not graph.exits:
         return True
     nodes = list(model.graph.node)

@@ -48,7 +48,7 @@ class DeclaredExit:
 @dataclass(frozen=True)
 class Arranged:
     """Ops in an order in which variants are ranges. ``order`` holds indices of the ops as given;
-    ``heads[i]`` says whose head the op at place i belongs to (None: to the backbone)."""
+    ``heads[i]`` is the exit whose head has the op at place i (None: the backbone has it)."""
 
     order: tuple[int, ...]
     heads: tuple[int | None, ...]
@@ -56,7 +56,7 @@ class Arranged:
 
     @property
     def head_of(self) -> dict[int, int]:
-        """By index of the op as given: whose head it belongs to, if any."""
+        """By index of the op as given: the exit whose head has it, if any."""
         pairs = zip(self.order, self.heads, strict=True)
         return {op: head for op, head in pairs if head is not None}
 

@@ -138,7 +138,7 @@ def load_graph(
 
 
 def graph_from_model(model: onnx.ModelProto, name: str = "model") -> Graph:
-    """The same checks for a model built in memory (tests, sub-graphs)."""
+    """Load a model built in memory (tests, sub-graphs), with the same checks."""
     path, raw = Path(name), model.SerializeToString()
     content = hashlib.sha256(raw)
     return _load(path, content, lambda: Simplified(*read_model(path, raw, None), {}))

@@ -68,7 +68,7 @@ def in_order(layers: Sequence[Layer]) -> list[Layer]:
 
 
 def together(layers: Sequence[Layer]) -> bool:
-    """Whether there are solids, and no other layer between them."""
+    """True if there are solids, with no other layer between them."""
     where = [number for number, layer in enumerate(layers) if isinstance(layer, SOLIDS)]
     return bool(where) and where[-1] - where[0] < len(where)
 

@@ -193,7 +193,7 @@ class Choice:
 
     @property
     def together(self) -> bool:
-        """Whether its assignments are one piece of work."""
+        """True if all assignments are one piece of work."""
         for each in self.assignments:  # noqa: SIM110 - any() takes thrice as long
             if each.group or each.stage or each.ops:
                 return True

@@ -40,7 +40,7 @@ class InOrder(FreeRanges):
         return Choice(tuple(chosen), self.reason) if chosen else None
 
     def order(self, view: View, now_ns: int) -> Sequence[JobView]:
-        """The jobs that wait, whose turn it is first. Default: the queue as it is."""
+        """The jobs that wait, in the order of their turns. Default: the queue as it is."""
         return view.ready
 
     def variant(self, job: JobView) -> str:

@@ -178,7 +178,7 @@ class Service:
 
 
 def _being_cancelled(task: asyncio.Task[Any]) -> bool:
-    """Whether it is this task that was cancelled, rather than the inference it waits for."""
+    """True if this task was cancelled, rather than the inference it waits for."""
     asks = getattr(task, "cancelling", None)  # since Python 3.11
     return True if asks is None else bool(asks())
 

@@ -206,7 +206,7 @@ Event = (
 @dataclass(frozen=True, slots=True)
 class Prepare:
     """Preprocess the input of ``stage`` (0: the newest frame; later: crops from the last
-    stage's outputs) in the pool, then report InputReady. ``request``: whose inputs it is given.
+    stage's outputs) in the pool, then report InputReady. ``request``: the one it prepares.
     ``anew``: why a job that has been prepared before begins again, on the newest frame."""
 
     job: int

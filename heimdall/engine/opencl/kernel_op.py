@@ -28,7 +28,7 @@ class KernelOp(ABC):  # noqa: B024  (its kinds are abstract)
         return max([*map(math.prod, inputs), math.prod(y)])
 
     def fits(self, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> bool:
-        """Whether it makes tensors of these shapes of those; ``verify`` asks after every pass."""
+        """True if the op makes such outputs of such inputs; ``verify`` asks after every pass."""
         return True
 
     @property

@@ -25,7 +25,7 @@ class Neighbours:
         return None if index is None else self._ops[index]
 
     def read_once(self, name: str) -> bool:
-        """Whether one op reads a tensor, and the network does not return it."""
+        """True if one op alone reads the tensor, and the network does not return it."""
         return len(self._readers.get(name, ())) == 1 and name not in self.module.outputs
 
     def precedes(self, op: Lowered, other: Lowered) -> bool:

@@ -67,7 +67,7 @@ class OpenCLNetwork(LoadedNetwork):
             raise explain(error, f"trying the kernels of {self.graph.name}") from error
 
     def loaded_in(self, context: cl.Context) -> bool:
-        """Whether it runs on queues of that context."""
+        """True if the network runs on queues of that context."""
         return bool(self._engine.context == context)
 
     @property

@@ -1,4 +1,4 @@
-"""Where every tensor of a network lives: which storage, in which layout, as whose view.
+"""Where every tensor of a network lives: which storage, in which layout, as a view of what.
 
 Pictures (batch 1, four axes) are stored in channel blocks with the halo that their readers ask
 for; everything else is row-major. A tensor that is needed in both forms is converted by the op

@@ -55,7 +55,7 @@ def separable_cut(inputs: int, y: Layout, traits: Traits) -> Cut:
 
 
 def separable_gains(inputs: int, outputs: int, traits: Traits) -> bool:
-    """Whether one launch for layers of so many channels is faster than two."""
+    """True if one launch for layers of so many channels is faster than two."""
     near = _pixels(inputs, traits) >= _LEAST_PIXELS
     return near and outputs > _FEW_OUTPUTS and inputs * outputs <= _WEIGHTS
 

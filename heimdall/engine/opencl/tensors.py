@@ -190,7 +190,7 @@ class Tensors:
 
 
 def _writes_channels(op: Lowered) -> bool:
-    """Whether its result can be some channels of a larger picture."""
+    """True if the op's result can be some channels of a larger picture."""
     if isinstance(op.spec, PictureOp):
         return not op.spec.vectors
     return isinstance(op.spec, (Conv, Separable))

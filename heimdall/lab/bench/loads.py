@@ -49,7 +49,7 @@ class Load:
 
     @property
     def is_near(self) -> bool:
-        """Whether it is what was asked for."""
+        """True if the load takes about as long as was asked for."""
         return abs(self.alone_ms / self.wanted_ms - 1) <= WITHIN
 
     def to_dict(self) -> dict[str, Any]:

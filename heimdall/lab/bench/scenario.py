@@ -105,7 +105,7 @@ class Scenario(Table):
 
     @property
     def draws(self) -> bool:
-        """Whether it has networks that run beside frames."""
+        """True if the scenario has networks that run beside frames."""
         return self.app is not None or bool(self.dnns)
 
     @model_validator(mode="after")

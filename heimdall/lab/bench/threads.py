@@ -122,7 +122,7 @@ class DnnThread:
 
     @property
     def _seen_it(self) -> bool:
-        """Whether there is no newer picture, as in coordinated runs: none is inferred twice."""
+        """True if there is no newer picture: as in coordinated runs, none is inferred twice."""
         return self._deployment.plan.continuous and self._newest().sequence == self._seen
 
     def _infer(self, frame: Frame, options: Mapping[str, Any]) -> None:

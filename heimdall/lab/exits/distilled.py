@@ -40,7 +40,7 @@ class Wanted:
 
     @property
     def is_map(self) -> bool:
-        """Whether it is a picture (1, k, h, w) or (1, h, w, k)."""
+        """True if the output is a picture (1, k, h, w) or (1, h, w, k)."""
         return len(self.shape) == 4 and self.shape[0] == 1
 
     @property
@@ -50,7 +50,7 @@ class Wanted:
 
     @property
     def channels_last(self) -> bool:
-        """Whether it is (1, h, w, k): there are fewer channels than pixels a side."""
+        """True if the output is (1, h, w, k): fewer channels than pixels a side."""
         return self.is_map and self.shape[3] < min(self.shape[1:3])
 
     @property

@@ -45,7 +45,7 @@ class Views:
 
 
 def is_unlabelled(path: Path) -> bool:
-    """Whether there is a clip, or a folder with pictures or clips directly in it."""
+    """True if ``path`` is a clip, or a folder with pictures or clips directly in it."""
     return path.is_file() or (path.is_dir() and bool(_files(path)))
 
 

@@ -55,7 +55,7 @@ class Figures:
         self._cloths: dict[tuple[bool, bool], TextureCache[Picture]] = {}
         self._joints: list[moderngl.Texture] = []
         self._used = 0  # of those, in this frame
-        self._painted: dict[int, SentPart] = {}  # by program: whose material it was told last
+        self._painted: dict[int, SentPart] = {}  # by program: the part whose material was set last
         self._hide = programs["hide"]
         self._outline = ctx.buffer(reserve=OUTLINE * 8, dynamic=True)
         self._ground = ctx.vertex_array(programs["ground"], [(self._outline, "2f", "in_place")])

@@ -44,8 +44,8 @@ class Shape:
 
 @dataclass(frozen=True)
 class DrawCall:
-    """What is drawn at once. ``node``: whose matrix places it (None: the model's own space);
-    ``skin``: whose joints do instead."""
+    """What is drawn at once. ``node``: its matrix places it (None: the model's own space);
+    ``skin``: its joints do instead."""
 
     mode: str
     material: int

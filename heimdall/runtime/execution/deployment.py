@@ -26,7 +26,7 @@ from heimdall.vocabulary.processors import CPU, GPU, REMOTE
 
 log = logging.getLogger(__name__)
 
-_REST_NS = 500_000_000  # while a DNN is being built, most of the CPU is left to who builds it
+_REST_NS = 500_000_000  # while a DNN is being built, most of the CPU is left to its builder
 
 
 class Networks:
@@ -54,7 +54,7 @@ class Networks:
 
     @property
     def built(self) -> bool:
-        """Whether it is where it is to run, or will be later."""
+        """True if the DNN is on the processor where it is to run, or will be later."""
         return True
 
     def load(self, processor: str) -> None:
@@ -63,7 +63,7 @@ class Networks:
             raise ConfigError(f"{self.name} is not on {processor}")
 
     def has(self, processor: str) -> bool:
-        """Whether it can run there now."""
+        """True if the DNN can run there now."""
         return processor in self._unit_networks
 
     def unit_network(self, stage: int, processor: str) -> UnitNetwork:

@@ -99,7 +99,7 @@ class Executor(SharedFallible):
         self._yielding = _NO_JOB  # its chunk on the GPU ends as soon as it may
         self._gpu_failures = 0
         self._closing = False
-        self._leaving: set[str] = set()  # DNNs that nobody needs any more
+        self._leaving: set[str] = set()  # DNNs that are not needed any more
         self._left_behind: list[RegisteredDnn] = []  # a thread may use them until the process ends
         self.preloaded = threading.Event()  # no loading is under way
         self.preloaded.set()
@@ -215,7 +215,7 @@ class Executor(SharedFallible):
     def _preload_one(self, name: str) -> None:
         registered = self._registered.get(name)
         if registered is None or self._closing or name in self._leaving:
-            return  # nobody needs it any more, and each takes a while
+            return  # it is not needed any more, and each takes a while
         if registered.processor == CPU:
             return  # it is there, and in use
         # Loading holds the interpreter lock for tens of ms (100 MB of weights: for hundreds),
@@ -230,7 +230,7 @@ class Executor(SharedFallible):
         registered.networks.warm_up(CPU)
 
     def close(self) -> None:
-        """Wait for what is running, then end the threads; who still waits is told so."""
+        """Wait for what is running, then end the threads; clients that still wait are told so."""
         self._closing = True
         self._prober.close()
         self.requests.close()
@@ -243,7 +243,7 @@ class Executor(SharedFallible):
 
     def _on_prepare(self, action: Prepare) -> None:
         if action.stage == 0:
-            self._end(action.job)  # where it begins anew: nobody will read what it had
+            self._end(action.job)  # where it begins anew: what it had is not read any more
             registered = self._registered[action.dnn]
             self._runs[action.job] = registered.client.begin(action, registered, self._clock())
         if self._runs[action.job].prepared:
@@ -520,8 +520,8 @@ class Executor(SharedFallible):
 
 def _for_the_only_place(urgent: bool) -> None:
     """For DNNs that run on the CPU because they can run nowhere else: what is left of a core may be
-    nothing for seconds, where somebody records, say. A GPU that is made of cores has time for them,
-    as it only draws, but for those compilers that take what everybody leaves."""
+    nothing for seconds, while recording, say. A GPU that is made of cores has time for them,
+    as it only draws, but for those compilers that take what all others leave."""
     lower_priority(_NICE_ONLY)
     if urgent:
         on_any_core()

@@ -34,7 +34,7 @@ class Request:
     future: Future[dict[str, np.ndarray]] = field(default_factory=Future)
 
     def settle(self, outputs: Tensors | None, error: str = "") -> None:
-        """Answer it, or say why there is no answer, unless that was done, or nobody waits."""
+        """Answer it, or say why there is no answer, unless that was done, or no client waits."""
         future = self.future
         if future.done() or not (future.running() or future.set_running_or_notify_cancel()):
             return
@@ -76,7 +76,7 @@ class Requests:
         self._served: set[str] = set()
         self._waiting: dict[int, Request] = {}  # no jobs yet
         self._numbers = itertools.count()
-        self._lock = threading.Lock()  # between who submits and who removes
+        self._lock = threading.Lock()  # between submitting and removing
 
     def add(self, name: str, networks: Networks) -> None:
         """A model whose requests may come. From any thread."""
@@ -100,7 +100,7 @@ class Requests:
         return request.future
 
     def leave(self, names: Iterable[str]) -> None:
-        """These models are not served any more: who still waits is told so."""
+        """These models are not served any more: clients that still wait are told so."""
         names = set(names)
         with self._lock:
             self._served -= names
@@ -110,7 +110,7 @@ class Requests:
             self.workers.submit(request.settle, None, "the session was closed")
 
     def close(self) -> None:
-        """The same of all."""
+        """No model is served any more: clients that still wait are told so."""
         self.leave(set(self._served))
 
     def begin(self, action: Prepare, registered: RegisteredDnn, now_ns: int) -> RunningJob:

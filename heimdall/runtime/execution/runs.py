@@ -42,7 +42,7 @@ class Result:
 
 
 class Client(Protocol):
-    """Who wants jobs of a DNN: the frames of an app, or requests."""
+    """What asks for jobs of a DNN: the frames of an app, or requests."""
 
     workers: Workers  # which hand over what came of a job
 
@@ -54,7 +54,7 @@ class Client(Protocol):
 
 
 class RegisteredDnn:
-    """A DNN as the coordinator knows it: whose networks run its jobs, for which client, where.
+    """A DNN as the coordinator knows it: which networks run its jobs, for which client, where.
     ``name``: what messages call it."""
 
     def __init__(self, name: str, networks: Networks, client: Client, report: Report) -> None:
@@ -145,13 +145,13 @@ class RunningJob(ABC):
             self._leave()
 
     def end(self) -> None:
-        """It is over, or dropped."""
+        """The job is over, or dropped."""
         self._over = True
         self._let_go()
 
     @contextlib.contextmanager
     def _held(self) -> Iterator[bool]:
-        """Whether it is still wanted; nobody else touches its tensors meanwhile."""
+        """Yields True if it is still wanted; no other thread touches its tensors meanwhile."""
         try:
             with self._lock:
                 yield not self._over

@@ -152,6 +152,6 @@ class Placement:
 
     @property
     def is_done(self) -> bool:
-        """Whether there is an output."""
+        """True if the output is there."""
         op = self.unit_network.edges[self.unit]
         return is_done(self.network.exits, len(self.network.ops), op)

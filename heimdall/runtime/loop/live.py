@@ -293,7 +293,7 @@ class LiveRun(BaseRun):
         )
 
     def _knows_newest(self, dnn: str) -> bool:
-        """Whether there is a result of the newest frame: while no other comes, there is no more."""
+        """True if the newest frame has its result: there is no more until another frame comes."""
         return self._results.get(dnn, (-1, None))[0] >= self._frame.sequence
 
     def _count_afresh(self, now_ns: int) -> None:

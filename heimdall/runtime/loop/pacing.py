@@ -78,7 +78,7 @@ class Usual:
         self._down_ns = round(self.STEP_NS * rare)
 
     def observe(self, took_ns: int) -> None:
-        """It has taken ``took_ns`` this time."""
+        """Learn from the ``took_ns`` that it has taken this time."""
         self.ns += self._up_ns if took_ns > self.ns else -self._down_ns
 
 
@@ -90,7 +90,7 @@ class Lead:
         self.ns, self._spare_ns = first_ns, spare_ns
 
     def observe(self, took_ns: int) -> None:
-        """It has taken ``took_ns`` this time."""
+        """Learn from the ``took_ns`` that it has taken this time."""
         needed_ns = took_ns + self._spare_ns
         self.ns += (needed_ns - self.ns) // (2 if needed_ns > self.ns else 20)
 

@@ -46,7 +46,7 @@ class UndrawnRun(BaseRun):
 
     @property
     def finished(self) -> bool:
-        """Whether its source has ended, and every frame been looked at."""
+        """True if the source has ended and every frame was looked at."""
         return self._setup.source.ended and not self._router.in_flight
 
     def turn(self, timeout_s: float | None = None) -> int:

@@ -188,7 +188,7 @@ class Building:
         return None
 
     def wait(self) -> bool:
-        """Wait until all is built, for binaries are to be made then: whether they are."""
+        """Wait until all is built. Returns True if binaries are to be made then."""
         while self._gpu.saves_later and not self._stop.is_set():
             if self.over.wait(_LOOK_S):
                 return True
@@ -319,7 +319,7 @@ class _Tended:
             self._building.done(item, message["value"])
 
     def ended(self, outcome: Outcome) -> None:
-        """It has ended before it was done."""
+        """The child has ended before it was done."""
         why = f"while {outcome.step or 'it began'}: {outcome.ended}"
         if self._at is not None:
             self._building.lost(self._at, why)

@@ -64,7 +64,7 @@ class FirstStart(Fallible):
         return self._building.message
 
     def note(self, now_ns: int, startup_s: float) -> None:
-        """It is over: keep the figures until now, before others are counted."""
+        """The first start is over: keep the figures until now, before others are counted."""
         if self._building is None:
             return
         _, total = self._building.progress

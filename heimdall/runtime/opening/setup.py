@@ -183,8 +183,8 @@ def start(
 class RunContext:
     """Where a run takes place. ``process``: the whole process is there for it, and may be set so;
     ``draws``: pictures are drawn, by ``surface`` where the host has one. ``source``: one that is
-    open already; it is closed with the run. ``processors`` gives those of others, whose process it
-    is then, too. ``beside``: networks may be built beside the first frames."""
+    open already; it is closed with the run. ``processors`` gives those of others, and the
+    process is theirs then, too. ``beside``: networks may be built beside the first frames."""
 
     process: bool = True
     draws: bool = True

@@ -109,7 +109,7 @@ class Calibration:
         self._corners = cv2.aruco.CharucoDetector(self._opened)
 
     def look(self, image: np.ndarray) -> bool:
-        """One more frame, BGR or grey uint8; whether it shows the board as no other one did."""
+        """Add a frame, BGR or grey uint8. True if it shows the board as no other one did."""
         grey = image if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
         size = (grey.shape[1], grey.shape[0])
         if self._size is not None and size != self._size:

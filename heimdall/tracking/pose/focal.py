@@ -56,7 +56,7 @@ class Focal:
         self._turn = 0
 
     def look(self, camera: Camera, points: np.ndarray, pixels: np.ndarray, pose: Pose) -> bool:
-        """``camera`` is the guess. Whether ``times`` has changed."""
+        """``camera`` is the guess. Returns True if ``times`` has changed."""
         if len(points) >= LEAST_POINTS and len(self._kept) < MOST_FRAMES and self._differs(pose):
             seen = (pixels - (camera.cx, camera.cy)) / camera.fx
             self._kept.append(_Kept(points, seen, pose, self.times))
