@@ -264,6 +264,7 @@ def test_workers_that_share_their_cores_get_one_each(run_python):
     for thread in result["gpu"]:
         assert len(thread["cores"]) == 1
         by_library.setdefault(thread["name"].rstrip("0123456789"), set()).update(thread["cores"])
+    assert by_library
     assert all(len(used) == 2 for used in by_library.values())
 
 
