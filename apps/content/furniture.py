@@ -38,7 +38,7 @@ class Article:
 
     @property
     def upholstered(self) -> bool:
-        """Whether it comes in several fabrics."""
+        """True if the piece comes in several fabrics."""
         return len(self.prices) > 1
 
     def cards(self) -> list[np.ndarray]:
@@ -76,7 +76,7 @@ class Standing:
 
     @property
     def placed(self) -> bool:
-        """Whether it has been put somewhere."""
+        """True if the piece was put somewhere."""
         return self.stood is not None or self.pin is not None
 
 
@@ -122,7 +122,7 @@ class Room:
             self.true_size = bool(above[1] > FLOOR_M)
 
     def in_world(self, piece: Standing) -> bool:
-        """Whether it is drawn at its place in the world: not when that has faded."""
+        """True if the piece is drawn at its place in the world: not when that has faded."""
         return piece.stood is not None and self.world.fade > 0
 
     def at(self, piece: Standing) -> np.ndarray:
@@ -131,7 +131,7 @@ class Room:
         return np.array(anchor.at) if anchor else piece.place * self.frame_size
 
     def factor(self) -> float:
-        """Of what stands in the world, to its true size."""
+        """The scale of what stands in the world, to its true size."""
         return 1.0 if self.true_size else MODEL * self.scale / WIDTH
 
     def metre(self, piece: Standing) -> float:

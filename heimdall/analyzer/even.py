@@ -174,7 +174,7 @@ class _Draw:
         return cut + self._random.choice((-far, far))
 
     def _mended(self, cuts: list[int]) -> Cuts:
-        """The same with every cut in the network and no two at one place."""
+        """These cuts, with every one in the network and no two at one place."""
         kept = {min(max(cut, 1), self._ops.count - 1) for cut in cuts}
         while len(kept) < self._blocks - 1:
             kept.add(self._random.choice(self._places))

@@ -150,7 +150,7 @@ def _fewest_chunks(
 def _fewest_in_each_run(
     costs: OpCosts, *, gap_ns: int, margin_ns: int, **_: int
 ) -> list[tuple[int, int]]:
-    """The same for each run of GPU ops by itself: a fallback op ends a chunk."""
+    """The fewest chunks for each run of GPU ops by itself: a fallback op ends a chunk."""
     return _in_runs(costs, lambda start, end: _packed(costs, start, end, gap_ns + margin_ns))
 
 

@@ -88,7 +88,8 @@ def _infer_ns(network: LoadedNetwork, state: State, inputs: Mapping[str, np.ndar
 
 
 def _error(found: np.ndarray, wanted: np.ndarray) -> float:
-    """Of the largest value; infinite where a value is none (fp16 ends at 65504)."""
+    """The largest error, as a share of the largest value; infinite where a value is none (fp16 ends
+    at 65504)."""
     if not np.isfinite(found).all():
         return math.inf
     scale = max(float(np.abs(wanted).max(initial=0.0)), 1e-6)

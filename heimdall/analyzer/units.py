@@ -38,7 +38,7 @@ def units(on: OnProcessors, least_ops: int = LEAST_OPS) -> list[tuple[int, int]]
 
 
 def _support(on: OnProcessors, least_ops: int) -> list[frozenset[str]]:
-    """Of each op, the processors that it is worth running on."""
+    """For each op, the processors that it is worth running on."""
     ops = len(on[0][1])
     everyone = [{name for name, op_ns in on if op_ns[op] is not None} for op in range(ops)]
     kept = [set(names) for names in everyone]

@@ -31,7 +31,7 @@ class Answering(Protocol):
         """The frame that it was found in."""
 
     def tracked(self, dnn: str) -> Any:
-        """The same, moved to the frame being drawn."""
+        """The newest result, moved to the frame being drawn."""
 
     def request(self, dnn: str, **options: Any) -> None:
         """Ask for one inference."""

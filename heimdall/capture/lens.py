@@ -103,7 +103,7 @@ class Camera:
         return np.array(self.distortion, np.float64)
 
     def at(self, pose: Pose | None) -> Camera:
-        """The same camera there."""
+        """This camera at another pose."""
         return replace(self, pose=pose)
 
     def scaled(self, width: int, height: int) -> Camera:

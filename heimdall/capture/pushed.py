@@ -72,7 +72,7 @@ class PushedSource:
         return self._held or self._frame
 
     def wait_first(self, timeout_s: float) -> Frame:
-        """The same: it is there at once."""
+        """The newest frame: it is there at once."""
         return self.latest()
 
     def number_from(self, sequence: int) -> None:

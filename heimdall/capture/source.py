@@ -205,7 +205,7 @@ class Source:
 
     @property
     def live(self) -> bool:
-        """Whether it is a camera or stream."""
+        """True for a camera or stream."""
         return self._live
 
     def describe(self) -> str:

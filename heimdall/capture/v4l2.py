@@ -83,7 +83,7 @@ def query(path: Path, wanted: Size | None = None) -> Camera | None:
 
 
 def describe(ask: Ask, wanted: Size | None = None) -> Camera | None:
-    """The same from whoever answers ioctls."""
+    """``query`` of anything that answers ioctls."""
     answer = bytearray(CAPABILITY.size)
     ask(QUERYCAP, answer)
     _, card, _, _, capabilities, device = CAPABILITY.unpack(answer)

@@ -204,6 +204,6 @@ def _over_time(windows: Figures) -> Table:
 
 
 def with_exits(over: Iterable[Figures]) -> bool:
-    """Whether any model has early exits."""
+    """True if any model has early exits."""
     models = [model for each in over for model in each.get("requests", {}).values()]
     return any(model.get("accuracy") for model in models)

@@ -220,7 +220,7 @@ class Dispatcher:
         return free_ns
 
     def jobs_that_are(self, state: State) -> list[Job]:
-        """Those in flight."""
+        """The jobs in flight in this state."""
         return [job for job in self.jobs.in_flight.values() if job.state is state]
 
     # -- asking ----------------------------------------------------------------------------

@@ -87,26 +87,26 @@ class Engine(ABC):
 
     @property
     def for_branches(self) -> Engine:
-        """The same processor with networks whose independent branches may run together: their
+        """This processor with networks whose independent branches may run together: their
         tensors share no memory there. Networks as others, where that makes no difference."""
         return self
 
     def load_segments(self, graph: Graph, cuts: Sequence[Collection[str]]) -> LoadedNetwork:
-        """The same as ``len(cuts) + 1`` ops, each from one set of tensors to the next, so that it
-        hands over between any two; for engines that declare ``cuts_where_asked``."""
+        """Load a graph as ``len(cuts) + 1`` ops, each from one set of tensors to the next, so that
+        it hands over between any two; for engines that declare ``cuts_where_asked``."""
         raise DeviceError(f"engine {self.name} cannot cut {graph.name} where it is asked to")
 
     def load_built(
         self, graph: Graph, *, force_fallback: Collection[str] = ()
     ) -> LoadedNetwork | None:
-        """The same where no compiler need run for it; None where one must, or it is not known
+        """Load a graph if no compiler need run for it; None where one must, or it is not known
         what the device can do."""
         return self.load(graph, force_fallback=force_fallback)
 
     def load_beside(
         self, graph: Graph, pause: Callable[[], object], *, force_fallback: Collection[str] = ()
     ) -> LoadedNetwork:
-        """The same for a graph that another process has compiled, while other work uses the
+        """Load a graph that another process has compiled, while other work uses the
         processor: ops are tried singly, each once ``pause`` has returned."""
         return self.load(graph, force_fallback=force_fallback)
 
@@ -146,11 +146,11 @@ class Engine(ABC):
 
     @property
     def precisions(self) -> tuple[Precision, ...]:
-        """Those that ``in_precision`` takes here."""
+        """The precisions that ``in_precision`` takes here."""
         return (Precision.FP32,)
 
     def in_precision(self, precision: Precision) -> Engine:
-        """The same processor with networks whose weights and activations lie in memory in that
+        """This processor with networks whose weights and activations lie in memory in that
         precision. Raises DeviceError for one that is not among ``precisions``."""
         if precision not in self.precisions:
             raise DeviceError(f"engine {self.name} has no {precision}: use precision='fp32'")
@@ -161,7 +161,7 @@ class Engine(ABC):
         """What identifies it in a profile: ``device``, ``driver``, ``version``, ``mode``."""
 
     def beside(self) -> Engine:
-        """The same processor, without waiting behind what this engine has been given."""
+        """This processor, without waiting behind what this engine has been given."""
         return self
 
     def close(self) -> None:  # noqa: B027  (optional)

@@ -31,7 +31,7 @@ class OpCursor:
         self.position = end
 
     def covers(self, exit: Exit) -> bool:
-        """Whether all ops of a variant have run."""
+        """True if all ops of a variant have run."""
         return all(any(a <= start and end <= b for a, b in self._ran) for start, end in exit.ranges)
 
 

@@ -17,13 +17,13 @@ Stages = tuple[tuple[tuple[Range, ...], ...], ...]  # stages of groups of ranges
 
 
 def node_needs(graph: Graph) -> list[frozenset[int]]:
-    """Of each node the nodes whose outputs it reads."""
+    """For each node the nodes whose outputs it reads."""
     made = {name: index for index, node in enumerate(graph.nodes) for name in node.outputs if name}
     return [frozenset(made[name] for name in node.inputs if name in made) for node in graph.nodes]
 
 
 def ancestors(needs: Needs) -> list[int]:
-    """Of each op all ops that must have run before it, as bits of a number."""
+    """For each op all ops that must have run before it, as bits of a number."""
     found: list[int] = []
     for own in needs:
         found.append(0)
@@ -33,7 +33,7 @@ def ancestors(needs: Needs) -> list[int]:
 
 
 def direct(needs: Needs) -> list[frozenset[int]]:
-    """The same order by as few edges as may be: without what another need of an op needs."""
+    """This order by as few edges as may be: without what another need of an op needs."""
     before = ancestors(needs)
     return [
         frozenset(op for op in own if not any(before[other] >> op & 1 for other in own))

@@ -66,7 +66,7 @@ class Graph:
 
     @property
     def model(self) -> onnx.ModelProto:
-        """The same graph with all weights, for engines that run ONNX; made anew."""
+        """This graph with all weights, for engines that run ONNX; made anew."""
         return weights.attach(self.bare, self.constants)
 
     @property

@@ -200,6 +200,6 @@ def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
 
 
 def _data_outputs(node: onnx.NodeProto) -> list[tuple[int, str]]:
-    """Those that hold what the inputs do: not the places of MaxPool."""
+    """The outputs that hold what the inputs do: not the places of MaxPool."""
     named = [(index, name) for index, name in enumerate(node.output) if name]
     return named if node.op_type == "Split" else named[:1]

@@ -87,7 +87,7 @@ def _finish(to: WholeNumbers, x: str, node: onnx.NodeProto, of: Names, into_at: 
 def _sum(
     to: WholeNumbers, op: str, x: str, weights: str, bias: str, get: Attributes
 ) -> Scaled | None:
-    """The same of whole numbers, where it is exact."""
+    """A sum of whole numbers, where it is exact."""
     a, b = to.scaled.get(x), to.scaled.get(weights)
     if a is None or b is None:
         return None

@@ -30,6 +30,6 @@ def open_session(model: onnx.ModelProto, simplified: Path | None = None) -> ort.
 
 
 def first_line(error: Exception) -> str:
-    """Of its message; its type, where it has none."""
+    """The first line of an error's message; its type, where it has none."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

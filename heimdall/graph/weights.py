@@ -49,7 +49,7 @@ def attach(bare: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.M
 
 
 def _detached(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Those that have no numbers, and should have."""
+    """The tensors that have no numbers, and should have."""
     for item in model.graph.initializer:
         large = item.data_type == onnx.TensorProto.FLOAT and 4 * prod(item.dims) >= _LEAST_BYTES
         if large and not item.float_data and not item.HasField("raw_data"):

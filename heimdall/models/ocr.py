@@ -174,7 +174,7 @@ def flat(image: np.ndarray, region: TextRegion) -> Line:
 
 
 def turned(line: Line) -> Line:
-    """The same line, when it was upside down."""
+    """This line, when it was upside down."""
     return Line(np.roll(line.corners, -2, axis=0), np.ascontiguousarray(line.image[::-1, ::-1]))
 
 
@@ -231,7 +231,7 @@ def _tensor(line: np.ndarray, width: int) -> np.ndarray:
 
 
 def _first(regions: Sequence[TextRegion], box: Sequence[float] | None) -> list[TextRegion]:
-    """Those nearest to the middle of the box first; without one, the largest."""
+    """The regions nearest to the middle of the box first; without one, the largest."""
     if box is None:
         return sorted(regions, key=lambda each: -cv2.contourArea(np.float32(each.corners)))
     middle = np.reshape(np.asarray(box, np.float32), (2, 2)).mean(axis=0)

@@ -39,7 +39,7 @@ class Kept:
         self._pieces: list[Sequence[Solid]] = [[], []]  # of both: no other array gets a cloth's id
 
     def stand_still(self, pieces: Sequence[Solid], box: Letterbox) -> bool:
-        """Whether they are where they were in the last frame, or in the picture."""
+        """True if they are where they were in the last frame, or in the picture."""
         key, last = self._solids.key(pieces, box), self._last
         self._last, self._pieces[1] = key, pieces
         return key in (last, self._shown)

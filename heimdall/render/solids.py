@@ -139,7 +139,7 @@ class Solids:
 
     @property
     def scale(self) -> float:
-        """Of the sides of the picture that solids are drawn in."""
+        """The scale of the sides of the picture that solids are drawn in."""
         return self._figures.quality.scale if self._figures is not None else 1.0
 
     def _opened(self) -> Stock:

@@ -37,7 +37,7 @@ class Version:
 
     @property
     def code(self) -> int:
-        """As moderngl counts: 330 for 3.3."""
+        """The version as moderngl counts: 330 for 3.3."""
         return 100 * self.major + 10 * self.minor
 
 

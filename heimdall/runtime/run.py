@@ -50,7 +50,7 @@ def run_app(
     *,
     tune_afterwards: bool = False,
 ) -> dict[str, Any]:
-    """The same as plain data: the object that ``heimdall run --json`` prints.
+    """``run`` as plain data: the object that ``heimdall run --json`` prints.
     ``tune_afterwards``: see ``tuning``."""
     entered_s = time.perf_counter()
     with open_run(as_app(target), options, progress) as run:

@@ -91,7 +91,7 @@ class Lookup(Protocol):
         """The jobs that have a processor."""
 
     def away(self) -> Sequence[JobView]:
-        """Those that run an op on the CPU."""
+        """The jobs that run an op on the CPU."""
 
     def preparing(self) -> Sequence[str]:
         """The DNNs of jobs that still wait for an input."""
@@ -100,7 +100,7 @@ class Lookup(Protocol):
         """Where the longest range ends that a job may run there now."""
 
     def fitting(self, jobs: Sequence[JobView], processor: str) -> dict[int, int]:
-        """The same by the number of each of ``jobs``, of those of which anything fits."""
+        """``longest`` by the number of each of ``jobs``, of those of which anything fits."""
 
 
 class View(NamedTuple):
@@ -144,7 +144,7 @@ class View(NamedTuple):
 
     @property
     def away(self) -> Sequence[JobView]:
-        """Those that run an op on the CPU, and will want the GPU back."""
+        """The jobs that run an op on the CPU, and will want the GPU back."""
         return self.lookup.away()
 
     @property
@@ -158,7 +158,7 @@ class View(NamedTuple):
         return self.lookup.longest(job, processor)
 
     def fitting(self, processor: str = GPU) -> dict[int, int]:
-        """The same by the number of each job that is ready, of those of which anything fits."""
+        """``longest`` by the number of each job that is ready, of those of which anything fits."""
         return self.lookup.fitting(self.ready, processor)
 
 

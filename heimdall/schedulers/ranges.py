@@ -29,7 +29,7 @@ class Ranges:
         return None if profiled_ns is None else int(profiled_ns * self.ratio)
 
     def profiled_ns(self, start: int, end: int) -> int | None:
-        """The same, as profiled."""
+        """``ns``, as profiled."""
         if end > self._supported_to[start]:
             return None
         work_ns = self._sums[end] - self._sums[start] + self._chunk_cost_ns

@@ -71,7 +71,7 @@ class Service:
     # --- what is told of the models ------------------------------------------------------------
 
     def metadata(self, name: str, version: str = "") -> dict[str, Any]:
-        """Of one model: its tensors, by the protocol's names."""
+        """A model's metadata: its tensors, by the protocol's names."""
         inputs, outputs = self.describe(name, version)
         return {
             "name": name,
@@ -82,7 +82,7 @@ class Service:
         }
 
     def configuration(self, name: str, version: str = "") -> dict[str, Any]:
-        """The same as Triton's tools read it."""
+        """A model's metadata as Triton's tools read it."""
         inputs, outputs = self.describe(name, version)
         return {
             "name": name,
@@ -93,7 +93,7 @@ class Service:
         }
 
     def statistics(self, name: str = "", version: str = "") -> list[dict[str, Any]]:
-        """Of one model, or of all: how many inferences, and how long they took."""
+        """For one model, or all: how many inferences, and how long they took."""
         if name:
             self.describe(name, version)
         return [self._statistics(each) for each in ([name] if name else self.names())]

@@ -76,7 +76,7 @@ class Regions:
                 os.close(region.descriptor)
 
     def registered(self, name: str = "") -> list[Region]:
-        """One, or all."""
+        """One region, or all."""
         if not name:
             return list(self._regions.values())
         return [self._region(name)]

@@ -70,8 +70,8 @@ def first_in_line() -> None:
 
 
 def second_in_line() -> None:
-    """The same for work that must not wait for other work, but may be interrupted by threads that
-    are first in line (where the user's limit allows for that)."""
+    """``first_in_line`` for work that must not wait for other work, but may be interrupted by
+    threads that are first in line (where the user's limit allows for that)."""
     _become_realtime(RT_PRIORITY)
 
 
@@ -103,7 +103,8 @@ class Standing:
 
 
 def standing(tid: int) -> Standing | None:
-    """That of a thread of this process; None where it has ended, or the system does not tell."""
+    """The standing of a thread of this process; None where it has ended, or the system does not
+    tell."""
     if sys.platform != "linux":
         return None
     try:

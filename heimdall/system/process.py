@@ -134,7 +134,8 @@ def _give_back(record: _Record) -> None:
 
 
 def _is_still(name: str, now: Any, ours: Any) -> bool:
-    """Whether it is as it was set. Of objects that were frozen some may have been freed since."""
+    """True if a setting is as it was set. Of objects that were frozen some may have been freed
+    since."""
     return bool(0 < now <= ours if name == "frozen" else now == ours)
 
 

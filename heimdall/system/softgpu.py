@@ -138,7 +138,7 @@ class SoftwareGpu:
             _gpu_tids.clear()
 
     def places(self, cores: set[int]) -> bool:
-        """Whether it puts threads that are not the GPU's on these cores."""
+        """True if it puts threads that are not the GPU's on these cores."""
         return cores in ({*self.cpu_cores}, {*self.gpu_cores, *self.cpu_cores})
 
     def threads(self) -> list[Thread]:
@@ -291,12 +291,12 @@ def list_threads() -> list[Thread]:
 
 
 def thread_ids() -> set[int]:
-    """Of all threads of this process (Linux; elsewhere none)."""
+    """The ids of all threads of this process (Linux; elsewhere none)."""
     return _threads()
 
 
 def gpu_thread_ids() -> set[int]:
-    """Of those that ``confined`` has given to the GPU; some may have ended."""
+    """The threads that ``confined`` has given to the GPU; some may have ended."""
     return set(_gpu_tids)
 
 

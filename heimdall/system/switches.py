@@ -68,7 +68,8 @@ class TimeUsed:
 
 
 def time_used(tid: int) -> TimeUsed | None:
-    """That of a thread of this process; None where it has ended, or the system does not tell."""
+    """The time used by a thread of this process; None where it has ended, or the system does not
+    tell."""
     folder = Path(f"/proc/self/task/{tid}")
     try:
         ran_ns, waited_ns, _ = map(int, (folder / "schedstat").read_text().split())

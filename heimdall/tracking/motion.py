@@ -50,7 +50,7 @@ class Motion:
         return Motion(self.mean.copy(), self.cov.copy())
 
     def chosen(self, rows: np.ndarray) -> Motion:
-        """Of these boxes only."""
+        """The motion of these boxes only."""
         return Motion(self.mean[rows], self.cov[rows])
 
     def joined(self, other: Motion) -> Motion:

@@ -276,7 +276,7 @@ class RunTogether:
 
     @property
     def parts(self) -> tuple[tuple[int, int, int], ...]:
-        """Of each job in it: (job, its first op, the op before which it ends)."""
+        """For each job in it: (job, its first op, the op before which it ends)."""
         found: dict[int, tuple[int, int]] = {}
         for group in (group for groups in self.stages for group in groups):
             start, end = found.get(group.job, group.ops[0])

@@ -72,7 +72,7 @@ class DnnPlan:
     queued: bool = False  # every request is a job of its own, with inputs of its own
 
     def named(self, name: str) -> DnnPlan:
-        """The same plan under another name."""
+        """This plan under another name."""
         return replace(self, name=name)
 
     @property

@@ -38,7 +38,8 @@ class Abilities:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Abilities:
-        """Of what ``asdict`` gave. Raises ValueError, KeyError or TypeError for anything else."""
+        """Abilities from what ``asdict`` gave. Raises ValueError, KeyError or TypeError for
+        anything else."""
         values = {each.name: content[each.name] for each in fields(cls)}
         values["ways"] = tuple(values["ways"])
         values["lacks"] = tuple((str(name), str(why)) for name, why in values["lacks"])

@@ -91,7 +91,7 @@ def _side(reader: Lowered, x: str, arg: object) -> Side:
 
 
 def _other(sides: list[Side]) -> Side:
-    """Of two sides the one that is not the convolution's result."""
+    """The one of two sides that is not the convolution's result."""
     return sides[1] if sides[0] is None else sides[0]
 
 

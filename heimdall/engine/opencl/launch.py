@@ -32,7 +32,7 @@ class Traits:
 
     @property
     def dtype(self) -> np.dtype:
-        """Of tensors and weights in memory."""
+        """The type of tensors and weights in memory."""
         return np.dtype(np.float16 if self.storage == "half" else np.float32)
 
 

@@ -73,7 +73,7 @@ def choose(wanted: str | int | None = None) -> tuple[cl.Device, Abilities]:
 
 
 def choose_soon(wanted: str | int | None = None) -> tuple[cl.Device, Abilities, bool]:
-    """The same without waiting for a compiler, if possible: the device, what is known of it, and
+    """``choose`` without waiting for a compiler, if possible: the device, what is known of it, and
     whether that is all. Else only ``FIRST`` has been tried, and ``abilities_of`` may still refuse
     it.
 

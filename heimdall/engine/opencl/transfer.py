@@ -50,7 +50,7 @@ class Transfer:
         self._dtype = dtype
 
     def holding(self, dtype: np.dtype) -> Transfer:
-        """The same way to memory that holds ``dtype``."""
+        """This transfer, to memory that holds ``dtype``."""
         other = copy.copy(self)
         other._dtype = dtype
         return other

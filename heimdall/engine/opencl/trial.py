@@ -204,7 +204,7 @@ def speed(trial: Trial) -> int:
 
 
 def walk(trial: Trial) -> bool:
-    """The same by one kernel that runs all launches: only where work-groups are of one work-item,
+    """Try one kernel that runs all launches: only where work-groups are of one work-item,
     and waiting ones keep no other from running."""
     if is_gpu(trial.device) or not has_fma(trial.device):  # without: 9 min for a network (llvmpipe)
         return False

@@ -114,7 +114,7 @@ def _conv(spec: Conv, inputs: _Shapes, outputs: _Shapes) -> bool:
 
 
 def _channels(conv: Conv) -> tuple[int, int]:
-    """Those that a convolution reads, and those that it makes."""
+    """The channels that a convolution reads, and those that it makes."""
     first, second = (int(size) for size in conv.weights.shape[:2])
     groups = conv.spec.groups
     return (first, second * groups) if conv.spec.transposed else (second * groups, first)

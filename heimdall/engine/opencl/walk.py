@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+import pyopencl as cl
 
 from heimdall.engine.opencl.constants import LINE, Constants
 from heimdall.engine.opencl.launch import Kernel, Launch, Ref, Traits
@@ -29,7 +30,18 @@ class Stride:
 @dataclass(frozen=True)
 class Walk:
     """``strides``: of each launch of each layer. ``dedicated``: the buffers that the kernel takes
-    behind arena and weights. ``table``: int32."""
+    behind arena and weights."""
+
+    kernel: Kernel
+    strides: list[list[Stride]]
+    dedicated: list[Storage]
+    weights: cl.Buffer
+    table: cl.Buffer
+
+
+@dataclass(frozen=True)
+class PlannedWalk:
+    """A walk whose constants are still on the host. ``table``: int32."""
 
     kernel: Kernel
     table: np.ndarray
@@ -37,10 +49,17 @@ class Walk:
     dedicated: list[Storage]
     constants: Constants
 
+    def upload(self, queue: cl.CommandQueue) -> Walk:
+        """The walk on a device, once: see ``Constants.upload``."""
+        weights = self.constants.upload(queue)
+        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+        table = cl.Buffer(queue.context, flags, hostbuf=self.table)
+        return Walk(self.kernel, self.strides, self.dedicated, weights, table)
+
 
 def plan_walk(
     layers: Sequence[Sequence[Bound]], dedicated: list[Storage], traits: Traits
-) -> Walk | None:
+) -> PlannedWalk | None:
     """The walk over all launches of a network; None where it would not pay, or cannot be."""
     launches = [launch for layer in layers for bound in layer for launch in bound.plan.launches]
     single = all(prod(launch.local_size) == 1 for launch in launches)
@@ -66,7 +85,7 @@ def plan_walk(
     kernel = walker(
         [kernel for _, kernel in variants.values()], len(dedicated), traits.compute_units
     )
-    return Walk(kernel, np.array(table, np.int32), strides, dedicated, constants)
+    return PlannedWalk(kernel, np.array(table, np.int32), strides, dedicated, constants)
 
 
 def _row(

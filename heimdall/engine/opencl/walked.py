@@ -59,7 +59,7 @@ class Walked(Work):
         self._whole = [(s.row, 0, s.tiles) for layer in walk.strides for s in layer]
         self._firsts = list(accumulate((len(layer) for layer in walk.strides), initial=0))
         self._kernels: dict[cl.CommandQueue, cl.Kernel] = {}
-        self._bound = [buffers[None], compiled.weights, *(buffers[s] for s in walk.dedicated)]
+        self._bound = [buffers[None], walk.weights, *(buffers[s] for s in walk.dedicated)]
         self.cut()
 
     def cut(self) -> None:
@@ -87,7 +87,7 @@ class Walked(Work):
     def _bind(self, pieces: list[tuple[int, int, int, int]]) -> None:
         flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
         listed = cl.Buffer(self._queue.context, flags, hostbuf=np.array(pieces, np.int32))
-        self._args = [*self._bound, self._compiled.table, listed]
+        self._args = [*self._bound, self._walk.table, listed]
         self._counted = len(pieces) if self._units > 1 else 1
         self._walkers: dict[cl.CommandQueue, _Walker] = {}
         self._walker(self._queue)

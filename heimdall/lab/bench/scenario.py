@@ -151,13 +151,13 @@ class Scenario(Table):
         return self.dnns.get(dnn, DnnSettings())
 
     def without_fallback(self) -> Scenario:
-        """The same, with no op forced to the CPU."""
+        """This scenario, with no op forced to the CPU."""
         none = {"force_fallback": ()}
         dnns = {name: settings.model_copy(update=none) for name, settings in self.dnns.items()}
         return self.model_copy(update={"dnns": dnns})
 
     def with_sizes(self, sizes: Mapping[str, tuple[int, int]]) -> Scenario:
-        """The same, with an input of (height, width) for each of these DNNs."""
+        """This scenario, with an input of (height, width) for each of these DNNs."""
         dnns = {**self.dnns}
         for dnn in self.declared():
             if dnn.name in sizes:
@@ -218,12 +218,12 @@ class Scenario(Table):
         return seen
 
     def ending_after(self, seconds: float) -> Scenario:
-        """The same, where no more requests come after so many seconds."""
+        """This scenario, where no more requests come after so many seconds."""
         ends = {"requests": None, "frames": None, "seconds": seconds}
         return self.model_copy(update=ends)
 
     def faster(self, times: float) -> Scenario:
-        """The same, with all open streams so many times as fast."""
+        """This scenario, with all open streams so many times as fast."""
         models = {}
         for name, settings in self.models.items():
             event = settings.event

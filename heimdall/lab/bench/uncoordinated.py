@@ -67,7 +67,7 @@ class Witness(Bystander):
 
 
 def _go() -> None:
-    """It has gone on already."""
+    """Does nothing: the thread has gone on already."""
 
 
 class Uncoordinated:

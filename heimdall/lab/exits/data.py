@@ -55,7 +55,7 @@ class Dataset:
     test: Pictures
 
     def fewer(self, count: int | None, seed: int = 0) -> Dataset:
-        """The same with ``count`` pictures to train with, drawn by the seed; None: with all."""
+        """These data with ``count`` pictures to train with, drawn by the seed; None: with all."""
         if count is None or count >= len(self.train):
             return self
         chosen = np.random.default_rng(seed).permutation(len(self.train))[:count]

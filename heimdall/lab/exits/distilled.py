@@ -60,12 +60,12 @@ class Wanted:
 
     @property
     def channels(self) -> int:
-        """Of a map."""
+        """The channels of a map."""
         return self.shape[3 if self.channels_last else 1]
 
     @property
     def values(self) -> int:
-        """Of a row."""
+        """The values of a row."""
         return int(np.prod(self.shape))
 
 
@@ -86,7 +86,7 @@ class Distilled:
 
     @property
     def bytes(self) -> int:
-        """Of its weights, in float32."""
+        """Bytes of its weights, in float32."""
         branches = [*self.trunks.values(), *(branch for _, branch in self.ends)]
         return sum(each.nbytes for branch in branches for each in branch.weights)
 

@@ -40,7 +40,7 @@ class Head:
 
     @property
     def bytes(self) -> int:
-        """Of its weights, in float32."""
+        """Bytes of its weights, in float32."""
         return sum(each.nbytes for each in (self.conv, self.conv_bias, self.full, self.full_bias))
 
 

@@ -52,8 +52,8 @@ class Lesson:
 
 
 def from_labels(graph: Graph, data: Path, prepare: ImageInput, much: Much) -> Lesson:
-    """Of a classifier. Raises ModelError where it is none, or has exits or no place for one,
-    ConfigError where the data have no labels, or other classes."""
+    """The lesson of a classifier. Raises ModelError where it is none, or has exits or no place for
+    one, ConfigError where the data have no labels, or other classes."""
     check_classifier(graph)
     dataset = open_dataset(data, much.seed, making.class_names(graph))
     making.check_fits(graph, dataset)
@@ -74,8 +74,8 @@ def from_labels(graph: Graph, data: Path, prepare: ImageInput, much: Much) -> Le
 
 
 def from_whole(source: Source, data: Path, test: Path | None, much: Much) -> Lesson:
-    """Of any network. Raises ModelError where no exit can make what it makes, ConfigError where
-    there are no pictures."""
+    """The lesson of any network. Raises ModelError where no exit can make what it makes,
+    ConfigError where there are no pictures."""
     graph, outputs = source.graph, wanted(source.graph)
     learnt, kept = open_views(data, test, copies=much.copies, most=much.pictures, seed=much.seed)
     chosen = places(graph, much.places, much.after)

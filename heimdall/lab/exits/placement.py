@@ -131,7 +131,7 @@ def _front(exits: Sequence[Exit], alpha: float, number: int, keep_best: bool) ->
 
 
 def _best(choices: Iterable[T], cost: Callable[[T], tuple[float, float]]) -> list[T]:
-    """Those that no other one beats in both costs, by the first of them."""
+    """The choices that no other one beats in both costs, by the first of them."""
     kept: list[T] = []
     least = float("inf")
     for choice in sorted(choices, key=cost):

@@ -34,6 +34,6 @@ def assignments(
 
 
 def variance(counts: Sequence[float]) -> float:
-    """Of how many requests wait for each model."""
+    """The variance of how many requests wait for each model."""
     mean = sum(counts) / len(counts)
     return sum((count - mean) ** 2 for count in counts) / len(counts)

@@ -60,5 +60,5 @@ class RealTime(InOrder):
 
 
 def real_time(queue: Sequence[JobView]) -> list[JobView]:
-    """Those that are not best effort, in the same order."""
+    """The jobs that are not best effort, in the same order."""
     return [job for job in queue if job.priority != LOW]

@@ -53,7 +53,7 @@ class ResponseRatio(InOrder):
 
 
 class AlwaysSplit(ResponseRatio):
-    """The same, block by block however many wait: what elastic splitting is compared with."""
+    """SPLIT, block by block however many wait: what elastic splitting is compared with."""
 
     name = "response-ratio-always"
     elastic = False

@@ -150,7 +150,7 @@ class Sequences:
         ]
 
     def _alone(self, on: Sequence[_Rows]) -> list[float]:
-        """Of each unit, how long the shortest way from it on takes if no processor is busy."""
+        """For each unit, how long the shortest way from it on takes if no processor is busy."""
         last = len(self.bounds) - 1
         left_ns: list[float] = [inf] * last + [0]
         for unit in range(last - 1, -1, -1):
@@ -306,7 +306,7 @@ class SubgraphPolicy(FreeRanges):
         return self._networks[job.costs[job.stage]][job.next_op]
 
     def rests(self, jobs: Iterable[JobView]) -> list[Remainder]:
-        """The same of each job."""
+        """What is left of each job."""
         networks = self._networks
         return [networks[job.costs[job.stage]][job.next_op] for job in jobs]
 

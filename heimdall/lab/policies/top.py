@@ -91,7 +91,7 @@ def plan_of(task: Task, numbers: Sequence[float]) -> Plan:
 
 
 def apart(task: Task, plan: Plan) -> Plan:
-    """The same, but with every block on its own."""
+    """This plan, but with every block on its own."""
     members = tuple((member,) for blocks in plan.combined for member in blocks)
     return Plan(plan.intervals_ns, members)
 

@@ -35,7 +35,7 @@ class Cores:
         return start_ns + took_ns
 
     def shared_end_ns(self, start_ns: int, work_ns: int) -> int:
-        """The same where a thread on each core does its part of the work, at best."""
+        """The end where a thread on each core does its part of the work, at best."""
         self._ends = [end for end in self._ends if end > start_ns]
         slower = 1.0 + self._contention * (self._count - 1)
         turns = 1 + len(self._ends) / self._count  # of a core: this thread's, and the others'

@@ -73,7 +73,7 @@ class RequestExperiment:
 
     @cached_property
     def stages(self) -> dict[str, StagePlan]:
-        """Of each model its network, cut as the system wants it."""
+        """For each model its network, cut as the system wants it."""
         return {name: self._stage(name) for name in self.scenario.models}
 
     def _stage(self, name: str) -> StagePlan:
@@ -86,7 +86,7 @@ class RequestExperiment:
 
     @property
     def processors(self) -> tuple[Processor, ...]:
-        """Those that the system uses."""
+        """The processors that the system uses."""
         row = self.system.queueing
         if row is None:
             return self.device.two()
@@ -168,7 +168,7 @@ class RequestExperiment:
         return self._begin(Traffic(self.scenario, seed), seed, observers)
 
     def begin_with(self, policy: Scheduler, seed: int, observers: Sequence[Observer]) -> RequestRun:
-        """The same under this policy, which was not asked yet."""
+        """Begin a run under this policy, which was not asked yet."""
         return self._begin(Traffic(self.scenario, seed), seed, observers, policy)
 
     def run(self, seed: int, trace: Path | None = None) -> dict[str, Any]:

@@ -120,7 +120,7 @@ class SeveralDevice(Table):
         return tuple(found)
 
     def alone(self) -> tuple[Processor, ...]:
-        """The same, for systems that run one range on each lane of a processor."""
+        """Its processors, for systems that run one range on each lane of a processor."""
         return self.list()
 
     def noise(self) -> dict[str, float]:
@@ -225,7 +225,7 @@ class SeveralDevice(Table):
 
 
 def recut(plan: StagePlan, strategy: str, short_ns: int = 1) -> StagePlan:
-    """The same, cut by another strategy; some leave networks whole that take ``short_ns``."""
+    """This plan, cut by another strategy; some leave networks whole that take ``short_ns``."""
     return replace(plan, chunks=Cut(short_ns, strategy).of(OpCosts.of(plan)))
 
 

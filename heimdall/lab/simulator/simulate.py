@@ -192,8 +192,8 @@ def prepare(
     variations: Mapping[str, Any] | None = None,
     progress: Progress = no_progress,
 ) -> Experiment:
-    """The same of a scenario that draws, whether it has requests too or not: those come from when
-    figures count, and have waited in vain when these end."""
+    """``prepare_any`` for a scenario that draws, whether it has requests too or not: those come
+    from when figures count, and have waited in vain when these end."""
     check_number("seconds", seconds, above=0, most=LONGEST_S)
     check_number("render_ms", render_ms, least=0)
     asked = parse_system(system)

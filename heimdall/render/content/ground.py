@@ -79,7 +79,7 @@ def _corners(points: np.ndarray, part: DrawCall) -> np.ndarray:
 
 
 def _largest(triangles: np.ndarray) -> np.ndarray:
-    """Those that cover most, seen from above."""
+    """The triangles that cover most, seen from above."""
     if len(triangles) <= _MOST:
         return triangles
     a, b, c = triangles[:, :, [0, 2]].transpose(1, 0, 2)

@@ -33,7 +33,7 @@ class Texture:
 
     @property
     def nbytes(self) -> int:
-        """Of all levels."""
+        """The bytes of all levels."""
         return sum(level.nbytes for level in self.levels)
 
 

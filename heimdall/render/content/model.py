@@ -127,6 +127,6 @@ class Model:
 
     @property
     def corners(self) -> np.ndarray:
-        """Of the box around it at rest, (8, 3)."""
+        """The corners of the box around it at rest, (8, 3)."""
         ends = np.stack([self.low, self.high])
         return np.array([[ends[i, 0], ends[j, 1], ends[k, 2]] for i, j, k in np.ndindex(2, 2, 2)])

@@ -163,7 +163,7 @@ def _unit(turns: np.ndarray) -> np.ndarray:
 
 
 def gathered(tracks: Sequence[Track]) -> tuple[Track, ...]:
-    """The same, those with equal times in one: a body's joints are moved at once."""
+    """These tracks, those with equal times in one: a body's joints are moved at once."""
     groups: dict[tuple[object, ...], list[Track]] = {}
     for track in tracks:
         key = (track.path, track.interpolation, track.times.tobytes(), track.values.shape[2])

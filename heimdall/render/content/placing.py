@@ -98,7 +98,7 @@ def in_picture(
 
 
 def pose_of(at: object) -> Pose:
-    """Of a `Pose`, or of anything that has one. Raises AppError for other things."""
+    """The pose of a `Pose`, or of anything that has one. Raises AppError for other things."""
     found = at if isinstance(at, Pose) else getattr(at, "pose", None)
     if not isinstance(found, Pose):
         raise AppError(f"a model at {at!r}: give a Pose, an anchor, or a point of the picture")

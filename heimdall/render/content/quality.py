@@ -29,7 +29,7 @@ class Quality:
 
     @property
     def scale(self) -> float:
-        """Of the sides of the picture that models are drawn in."""
+        """The scale of the sides of the picture that models are drawn in."""
         return SCALES[self._scale]
 
     def begin(self) -> None:

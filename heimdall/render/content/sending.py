@@ -120,7 +120,7 @@ def send(
 def sent_picture(
     texture: Texture, ctx: moderngl.Context, *, software: bool
 ) -> Iterator[Picture | None]:
-    """The same for a picture."""
+    """Send a picture, in steps."""
     made = []
     levels = texture.levels if software else texture.levels[:1]
     for pixels in levels:

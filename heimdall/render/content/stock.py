@@ -94,7 +94,7 @@ class Stock:
         ).get()
 
     def room(self, file: str | Path | None) -> tuple[Room, Picture] | None:
-        """The same for the light of an environment map; None: the usual room's."""
+        """The light of an environment map; None: the usual room's."""
         if file is None:
             return self._order("room", Path(), usual_room, self._send_room).get()
         path = self._found(file, (".exr", ".hdr", ".png", ".jpg"))

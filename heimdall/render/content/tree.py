@@ -131,7 +131,7 @@ class Tree:
         return Track(path, np.array([node]), times, shaped, sampler.interpolation)
 
     def _moving(self, parents: list[int]) -> list[bool]:
-        """Whether some animation moves a node, or one that it hangs on."""
+        """For each node, whether an animation moves it or one that it hangs on."""
         moved = {
             int(node)
             for animation in self.animations.values()

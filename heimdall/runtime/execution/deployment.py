@@ -73,7 +73,7 @@ class Networks:
         return self._unit_networks[processor][stage]
 
     def networks(self, processor: str) -> list[LoadedNetwork]:
-        """Those of all stages on a processor."""
+        """The networks of all stages on a processor."""
         return [each.network for each in self._unit_networks.get(processor, ())]
 
     def warm_up(self, processor: str) -> None:

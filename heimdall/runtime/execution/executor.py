@@ -178,7 +178,7 @@ class Executor(SharedFallible):
         ]
 
     def _drain(self) -> bool:
-        """Whether all threads have done what they were given, within ``DRAIN_S`` altogether."""
+        """True if all threads have done what they were given, within ``DRAIN_S`` altogether."""
         until_s = time.monotonic() + DRAIN_S
         return all(workers.drain(max(0.0, until_s - time.monotonic())) for workers in self._workers)
 
@@ -270,7 +270,7 @@ class Executor(SharedFallible):
         self._workers_of(action.processor).submit(self._run_together, action, losses)
 
     def _workers_of(self, processor: str) -> Workers:
-        """Those that run its chunks."""
+        """The workers that run the processor's chunks."""
         if processor not in self._by_id:
             self._by_id[processor] = Workers(processor)
         return self._by_id[processor]

@@ -44,7 +44,7 @@ class ModelCache:
         self._users: Counter[str] = Counter()
 
     def take(self, graph: Graph, progress: Progress = no_progress) -> Networks:
-        """That model, loaded if need be. Raises ModelError where a processor cannot run it."""
+        """A graph's model, loaded if need be. Raises ModelError where a processor cannot run it."""
         key = graph.sha256
         if key not in self._loaded:
             self._loaded[key] = serve(
@@ -122,7 +122,7 @@ def _cuts(
 
 
 def _apart(weights: Sequence[int], places: Mapping[int, bool]) -> list[int]:
-    """Of ``places``, in order, those that leave about ``MOST_UNITS`` units of the same weight, and
+    """The ``places``, in order, that leave about ``MOST_UNITS`` units of the same weight, and
     all that are marked."""
     sums = list(accumulate(weights, initial=0))
     least, last, chosen = sums[-1] / MOST_UNITS, 0, list[int]()

@@ -58,7 +58,7 @@ class Processors:
         return tuple(found.values())
 
     def for_groups(self) -> Processors:
-        """The same ``together``: networks are planned so that their branches may run so."""
+        """These processors ``together``: networks are planned so that their branches may run so."""
         others = {name: engine.for_branches for name, engine in self.others.items()}
         return replace(self, gpu=self.gpu.for_branches, others=others, together=True)
 
@@ -86,7 +86,7 @@ class Processors:
 
     @property
     def cpu_cores(self) -> tuple[int, ...]:
-        """Those of them that are not a software GPU's: where DNNs on the CPU run."""
+        """The cores that are not a software GPU's: where DNNs on the CPU run."""
         return self.software.cpu_cores if self.software else self.cores
 
     @property

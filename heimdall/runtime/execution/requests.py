@@ -84,7 +84,7 @@ class Requests:
         self._served.add(name)
 
     def number(self) -> int:
-        """Of the next request. From any thread."""
+        """The number of the next request. From any thread."""
         return next(self._numbers)
 
     def submit(

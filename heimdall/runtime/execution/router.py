@@ -131,7 +131,7 @@ class Router:
         return actions
 
     def wake(self, now_ns: int) -> list[Action]:
-        """The same for what is due without an event."""
+        """``receive`` for what is due without an event."""
         actions = self.coordinator.wake(now_ns)
         for observe in self.observers:
             observe(now_ns, None, actions)

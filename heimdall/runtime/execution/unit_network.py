@@ -135,7 +135,7 @@ class Placement:
         return elapsed_ns
 
     def run_parts(self, ends: Sequence[int], go_on: Callable[[int], bool]) -> int:
-        """The same in parts (see ``LoadedNetwork.run_parts``), or fewer of them, where the engine
+        """``run`` in parts (see ``LoadedNetwork.run_parts``), or fewer of them, where the engine
         has all of the ops."""
         if self.lacks(ends[-1]):
             return self.run(ends[-1])

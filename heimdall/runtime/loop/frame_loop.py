@@ -115,7 +115,7 @@ class FrameLoop:
 
     @property
     def number(self) -> int:
-        """Of the present frame, from 0."""
+        """The number of the present frame, from 0."""
         return self._number
 
     @property

@@ -230,7 +230,7 @@ class LiveRun(BaseRun):
         return self._clock() - began_ns
 
     def reprint_ns(self) -> int:
-        """The same for the words over it."""
+        """Print the words over it once more; what that takes of the GPU, in ns."""
         self._surface.wait()
         self._display.lay_out(self._clock(), self._reason, "")
         began_ns = self._clock()

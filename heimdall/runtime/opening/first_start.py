@@ -50,7 +50,7 @@ class FirstStart(Fallible):
 
     @property
     def is_over(self) -> bool:
-        """Whether all DNNs are where they will stay, for all that is known."""
+        """True if all DNNs are where they will stay, for all that is known."""
         return self._building is None or self._building.over.is_set()
 
     def tell(self) -> str:

@@ -312,7 +312,7 @@ class Session:
 
     @property
     def models(self) -> Mapping[str, Model]:
-        """Those that are registered, by name."""
+        """The models that are registered, by name."""
         return self._running().registered_models(self._answer).models
 
     def serve(self, until: threading.Event | None = None) -> None:

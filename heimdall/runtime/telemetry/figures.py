@@ -177,7 +177,8 @@ class Figures:
 def processor_figures(
     busy_ns: Mapping[str, int], lanes: Mapping[str, int], seconds: float
 ) -> dict[str, dict[str, float | None]]:
-    """Of each processor the share of its time (of all its lanes) that it was busy, and how long."""
+    """For each processor the share of its time (of all its lanes) that it was busy, and how
+    long."""
     return {
         name: {
             "busy": share(ns / 1e9, seconds * lanes.get(name, 1)),

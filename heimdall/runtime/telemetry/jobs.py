@@ -218,7 +218,7 @@ def violations(
 
 
 def accuracy(outcomes: Iterable[Outcome]) -> float | None:
-    """That of all requests; see ``ModelFigures.accuracy``."""
+    """The accuracy of all requests; see ``ModelFigures.accuracy``."""
     found = ModelFigures()
     for each in outcomes:
         found.ended(each)

@@ -29,7 +29,7 @@ class Quantiles:
 
 @dataclass(frozen=True)
 class Spread(Quantiles):
-    """The same, and the largest."""
+    """The median, the 99th percentile and the largest value."""
 
     max: float | None
 

@@ -97,7 +97,7 @@ class Tracer:
 
 
 def _side_by_side(spans: Sequence[Span]) -> list[Span]:
-    """The same with a lane for each of the CPU's workers: in one lane viewers take what overlaps
+    """These spans with a lane for each of the CPU's workers: in one lane viewers take what overlaps
     for a mistake. Which worker it was does not matter: a span goes to the first lane with room."""
     free_ns: list[int] = []  # the end of each lane
     lanes: dict[int, str] = {}

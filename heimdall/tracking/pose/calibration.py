@@ -60,7 +60,7 @@ class ChessBoard:
         return f"{self.columns}x{self.rows} squares, {self.dictionary}"
 
     def opened(self) -> cv2.aruco.CharucoBoard:
-        """As OpenCV has it; a square is 1 long."""
+        """The board as OpenCV has it; a square is 1 long."""
         known = dictionary(self.dictionary)
         return cv2.aruco.CharucoBoard((self.columns, self.rows), 1.0, 0.75, known)
 

@@ -59,7 +59,7 @@ class Reference:
             self.pyramid.append(cv2.pyrDown(self.pyramid[-1]))
 
     def moved(self, pose: Pose) -> Reference:
-        """The same where ``pose`` leads its points."""
+        """This picture where ``pose`` leads its points."""
         return Reference(self.picture, self.places, pose.to_camera(self.points), self.levels)
 
 

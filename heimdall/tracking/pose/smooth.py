@@ -58,7 +58,7 @@ class Smoother:
 
 
 def _share(cutoff_hz: float, step_s: float) -> float:
-    """Of the newest value, in a low pass of the first order."""
+    """The share of the newest value in a low pass of the first order."""
     angular = 2 * math.pi * cutoff_hz * step_s
     return angular / (angular + 1)
 

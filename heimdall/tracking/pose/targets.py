@@ -110,12 +110,13 @@ class Prepared:
 
     @property
     def corners(self) -> np.ndarray:
-        """Of the whole, metres (4, 3), clockwise from the top left."""
+        """The corners of the whole, metres (4, 3), clockwise from the top left."""
         return outline(self.target, self.reference.picture)
 
 
 def dictionary(name: str) -> cv2.aruco.Dictionary:
-    """Of OpenCV. Raises ConfigError for a name that it does not know, with those that it does."""
+    """A dictionary of OpenCV. Raises ConfigError for a name that it does not know, with those that
+    it does."""
     number = getattr(cv2.aruco, name, None) if name.startswith(_PREFIX) else None
     if number is None:
         raise ConfigError(unknown("dictionary", name, [n for n in dir(cv2.aruco) if _PREFIX in n]))

@@ -68,7 +68,7 @@ class World:
         self._drawn = self._seen = self._exact = self._lost = 0
 
     def fresh(self) -> World:
-        """The same declaration, with nothing seen yet: each run has one of its own."""
+        """This declaration, with nothing seen yet: each run has one of its own."""
         return type(self)(*self.targets, map=self._map, remember=self._remember, ground=self.ground)
 
     # --- what an app asks ---------------------------------------------------------------------
@@ -80,7 +80,7 @@ class World:
 
     @property
     def tracked(self) -> bool:
-        """Whether it is known where the camera is; else ``pose`` is the last that was."""
+        """True if the camera's pose is known; else ``pose`` is the last that was."""
         return self._place.tracked
 
     @property
@@ -101,7 +101,8 @@ class World:
 
     @property
     def fade(self) -> float:
-        """Of all that stands in the world: 1 while it is tracked, falling to 0 when it is lost."""
+        """The opacity of all that stands in the world: 1 while it is tracked, falling to 0 when it
+        is lost."""
         return self._fade
 
     @property

@@ -69,7 +69,7 @@ class OnnxActor:
             )
 
     def named(self, models: tuple[str, ...]) -> OnnxActor:
-        """The same, for models of these names."""
+        """This actor, for models of these names."""
         self.task = replace(self.task, models=models)
         return self
 

@@ -79,7 +79,7 @@ class Block:
         self._parts: dict[tuple[Mask, int], list[BlockSlice]] = {}
 
     def fresh(self) -> Block:
-        """The same, of which nothing has been looked at yet."""
+        """This block, of which nothing has been looked at yet."""
         return Block(self.network, self.start, self.end, self._times)
 
     @property

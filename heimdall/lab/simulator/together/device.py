@@ -87,7 +87,7 @@ class TogetherDevice(SeveralDevice):
         return {}
 
     def times(self, reference: str) -> OpTimes:
-        """Of the ops of a network. Raises ConfigError for one that is not written down."""
+        """Times of a network's ops. Raises ConfigError for one that is not written down."""
         if reference not in self._times:
             self._times[reference] = OpTimes(self.gpu, network(reference))
         return self._times[reference]
@@ -104,7 +104,7 @@ class TogetherDevice(SeveralDevice):
 
     @cached_property
     def short_ns(self) -> int:
-        """As of other devices: the mean of what networks take."""
+        """The mean of what networks take, as of other devices."""
         return round(fmean(sum(self.times(name).ns) for name in ARCHITECTURES))
 
     def took(self, action: RunTogether, references: Mapping[str, str]) -> Took:
@@ -127,7 +127,7 @@ def load_device_for_requests(name_or_path: str) -> SeveralDevice:
 
 
 def load_together(name_or_path: str) -> TogetherDevice:
-    """The same, one that runs groups of operators at once. Raises ConfigError for another."""
+    """A device that runs groups of operators at once. Raises ConfigError for another."""
     device = load_device_for_requests(name_or_path)
     if not isinstance(device, TogetherDevice):
         raise ConfigError(

@@ -116,7 +116,7 @@ class Builder:
         return LayeredNetwork(name, tuple(self._ops), blocks)
 
     def shape(self, x: int) -> Shape:
-        """Of an op's output."""
+        """The shape of an op's output."""
         return self._image if x == IMAGE else self._ops[x].output
 
     def _add(self, op: Operator) -> int:
