@@ -43,13 +43,9 @@ def files() -> dict[str, Path]:
 
 
 def imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
-    """The files of the package that this one imports, within functions too. What is for the type
-    checker alone does not count."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            node.body.clear()
-    for node in ast.walk(tree):
+    """The files of the package that this one imports: within functions, and for the type checker
+    alone, too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names if each.name in known)
         elif isinstance(node, ast.ImportFrom) and node.module in known:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
-
 from heimdall.coordinator.dnn import MAX_FAILED_RUNS, Dnn
+from heimdall.coordinator.job import Job
+from heimdall.coordinator.jobs import Client, Jobs
 from heimdall.coordinator.states import FALLBACK, RUNNING
 from heimdall.vocabulary.events import (
     NO_JOB,
@@ -17,52 +16,12 @@ from heimdall.vocabulary.events import (
     ProcessorLost,
 )
 
-if TYPE_CHECKING:
-    from heimdall.coordinator.job import Job
-    from heimdall.coordinator.jobs import Jobs
-
 _NOT_TO_BLAME = frozenset({ProcessorLost, DnnBuilt})  # what these end is asked for anew
 
 
-class Client(ABC):
-    """``newest``: its jobs are about the newest frame, so one that is lost, or gets old, is not
-    worth as much as the next one."""
-
-    newest: bool
-
-    def __init__(self, dnn: Dnn, jobs: Jobs) -> None:
-        self._dnn, self._jobs = dnn, jobs
-
-    @abstractmethod
-    def ask(self, event: InferenceRequested, now_ns: int, out: list[Action]) -> None:
-        """An inference is asked for."""
-
-    @abstractmethod
-    def since_ns(self, job: Job, now_ns: int) -> int:
-        """When the time began in which a job, whose first input is ready, has to end."""
-
-    @abstractmethod
-    def failed(self, job: Job, error: str, now_ns: int, out: list[Action]) -> None:
-        """A job failed, which ends it."""
-
-    def arrived(self, frame: int, now_ns: int, out: list[Action]) -> None:  # noqa: B027
-        """There is a new frame."""
-
-    def took(self, frame: int | None) -> None:  # noqa: B027
-        """The job in flight is about that frame."""
-
-    def begin(self, now_ns: int, out: list[Action]) -> None:  # noqa: B027 - not all do by themselves
-        """Let the next job begin, if one is due."""
-
-    def admitted(self, job: Job, now_ns: int) -> None:  # noqa: B027
-        """One has begun."""
-
-    def again(self, event: type) -> bool:
-        """Whether what was asked of a job that ``event`` ends is asked for anew."""
-        return False
-
-    def ended(self, now_ns: int, out: list[Action]) -> None:  # noqa: B027
-        """A job has ended."""
+def join(dnn: Dnn, jobs: Jobs) -> None:
+    """Jobs of a DNN may begin: by requests with inputs of their own, or by frames."""
+    jobs.join(dnn, (Requests if dnn.plan.queued else FrameSource)(dnn, jobs))
 
 
 class FrameSource(Client):

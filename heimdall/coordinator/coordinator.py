@@ -13,14 +13,14 @@ from dataclasses import asdict
 from math import inf
 from typing import Any
 
-from heimdall.coordinator import codec
+from heimdall.coordinator import clients, codec
 from heimdall.coordinator.chunking import CHUNKINGS, DEFAULT_MARGIN_NS
 from heimdall.coordinator.dispatch import Dispatcher
 from heimdall.coordinator.dnn import Dnn
 from heimdall.coordinator.freshness import Freshness
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.job import Job
-from heimdall.coordinator.jobs import Jobs
+from heimdall.coordinator.jobs import Client, Jobs
 from heimdall.coordinator.placement import Placement
 from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
 from heimdall.coordinator.states import CoordinationError
@@ -163,6 +163,8 @@ class Coordinator:
             repeats=repeats,
             most_waiting=inf if admission in _ONE_AT_A_TIME else admission_limit(admission),
         )
+        for dnn in self._dnns.values():
+            clients.join(dnn, self._jobs)
         self._freshness = (
             Freshness(self._dnns, self._jobs, self._gap) if admission == Admission.REPLACE else None
         )
@@ -286,15 +288,15 @@ class Coordinator:
         if not self._jobs.started:
             self._jobs.started = True
             self._placement.started(now_ns)
-            for dnn in self._dnns.values():
-                dnn.client.begin(now_ns, out)
+            for client in self._jobs.clients.values():
+                client.begin(now_ns, out)
 
     def _render_started(self, event: RenderStarted, now_ns: int, out: list[Action]) -> str:
         self._gap.close(now_ns)
         return ""
 
     def _requested(self, event: InferenceRequested, now_ns: int, out: list[Action]) -> str:
-        self._dnn(event.dnn).client.ask(event, now_ns, out)
+        self._client(event.dnn).ask(event, now_ns, out)
         return ""
 
     def _input_ready(self, event: InputReady, now_ns: int, out: list[Action]) -> str:
@@ -322,18 +324,18 @@ class Coordinator:
     def _enqueue(self, job: Job, event: InputReady, now_ns: int) -> bool:
         """The first input of a job is ready: its time counts from here. Returns False where the
         processor that it has to run on is lost, and it is not worth waiting for another."""
-        dnn = job.owner
+        dnn, client = job.owner, self._jobs.clients[job.dnn]
         job.processor, job.bound = dnn.processor, self._placement.bound(dnn)
         job.last_op_ns = now_ns
-        dnn.client.took(event.frame)
+        client.took(event.frame)
         beta, bonus = content_terms(self._content, job.utility, event.luminance_difference)
         if job.enqueued_ns is not None:  # it has begun anew, and is as old and as urgent as it was
             job.beta, job.bonus = max(beta, job.beta), max(bonus, job.bonus)
         else:
             job.enqueued_ns = now_ns
-            job.deadline_ns = dnn.client.since_ns(job, now_ns) + job.constraint_ns
+            job.deadline_ns = client.since_ns(job, now_ns) + job.constraint_ns
             job.beta, job.bonus = beta, bonus
-        stays = dnn.client.newest or bool(self._placement.why_nowhere(dnn))
+        stays = client.newest or bool(self._placement.why_nowhere(dnn))
         return not (stays and job.bound in self._placement.lost)
 
     def _chunk_finished(self, event: ChunkFinished, now_ns: int, out: list[Action]) -> str:
@@ -387,29 +389,29 @@ class Coordinator:
             return ""
         dnn = self._dnn(event.dnn)
         self._placement.moved(dnn, event.processor, now_ns, out)
-        dnn.client.begin(now_ns, out)
+        self._jobs.clients[dnn.name].begin(now_ns, out)
         return CHUNK_ENDED if self._jobs.moved(dnn, now_ns, out) else ""
 
     def _failed(self, event: JobFailed, now_ns: int, out: list[Action]) -> str:
         job = self._jobs.find(event.job, JobFailed)
         if job is None:
             return ""
-        job.owner.client.failed(job, event.error, now_ns, out)
+        self._jobs.clients[job.dnn].failed(job, event.error, now_ns, out)
         return CHUNK_ENDED  # its processor may be free now
 
     def _lost(self, event: ProcessorLost, now_ns: int, out: list[Action]) -> str:
         self._known_processor(event.processor)
         self._placement.processor_lost(event.processor, now_ns, out)
         self._jobs.lost(event.processor, now_ns, out)
-        for dnn in self._dnns.values():  # a request that waited for a move may wait in vain now
-            dnn.client.begin(now_ns, out)
+        for client in self._jobs.clients.values():  # a request that waited may wait in vain now
+            client.begin(now_ns, out)
         return ""
 
     def _back(self, event: ProcessorBack, now_ns: int, out: list[Action]) -> str:
         self._known_processor(event.processor)
         self._placement.processor_back(event.processor, now_ns, out)
-        for dnn in self._dnns.values():
-            dnn.client.begin(now_ns, out)
+        for client in self._jobs.clients.values():
+            client.begin(now_ns, out)
         return CHUNK_ENDED
 
     def _added(self, event: DnnAdded, now_ns: int, out: list[Action]) -> str:
@@ -418,10 +420,10 @@ class Coordinator:
             raise CoordinationError(f"there is a DNN {plan.name!r} already")
         self._gone.discard(plan.name)
         dnn = self._dnns[plan.name] = Dnn(plan)
-        self._jobs.join(dnn)
+        clients.join(dnn, self._jobs)
         self._plans = (*self._plans, plan)
         self._placement.added(dnn, now_ns, out)
-        dnn.client.begin(now_ns, out)
+        self._jobs.clients[dnn.name].begin(now_ns, out)
         return ""
 
     def _built(self, event: DnnBuilt, now_ns: int, out: list[Action]) -> str:
@@ -434,7 +436,7 @@ class Coordinator:
         before = dnn.plan
         dnn.rebuilt(plan)
         self._renew(before, dnn.plan)
-        self._jobs.join(dnn)
+        clients.join(dnn, self._jobs)
         self._placement.built(dnn, now_ns, out)
         self._jobs.rebuilt(dnn, now_ns, out)
         return CHUNK_ENDED  # the CPU may be free now
@@ -452,7 +454,7 @@ class Coordinator:
     def _frame_arrived(self, event: FrameArrived, now_ns: int, out: list[Action]) -> str:
         for name in event.dnns:
             if name not in self._gone:
-                self._dnn(name).client.arrived(event.frame, now_ns, out)
+                self._client(name).arrived(event.frame, now_ns, out)
         return ""
 
     def _scene_changed(self, event: SceneChanged, now_ns: int, out: list[Action]) -> str:
@@ -524,12 +526,15 @@ class Coordinator:
             raise CoordinationError(unknown("DNN", name, self._dnns))
         return self._dnns[name]
 
+    def _client(self, name: str) -> Client:
+        return self._jobs.clients[self._dnn(name).name]
+
     def _known_processor(self, name: str) -> None:
         if name not in self._jobs.running:
             raise CoordinationError(unknown("processor", name, self._jobs.running))
 
     def _status(self, dnn: Dnn, now_ns: int) -> DnnStatus:
-        job = dnn.job
+        job = self._jobs.of(dnn)
         gpu_ns, other_ns, _ = dnn.expected_gpu()
         return DnnStatus(
             name=dnn.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from heimdall.errors import ConfigError, unknown
 from heimdall.schedulers.expected import StageCosts
@@ -13,10 +13,6 @@ from heimdall.vocabulary.enums import Priority
 from heimdall.vocabulary.events import DnnAdjusted
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
 from heimdall.vocabulary.processors import CPU, GPU, PROCESSORS, REMOTE
-
-if TYPE_CHECKING:
-    from heimdall.coordinator.clients import Client
-    from heimdall.coordinator.job import Job
 
 _SMOOTHING = 0.2
 MAX_RETRY_NS = 1_000_000_000
@@ -32,13 +28,22 @@ class Window:
         self.inferences = self.latency_ns = self.gpu_ns = 0
 
 
+class InFlight(Protocol):
+    """What a DNN knows of its job (a ``Job``): its number, and since when its input is ready."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def enqueued_ns(self) -> int | None: ...
+
+
 class Dnn:
     """A declared DNN while it runs. Where its client is a frame source, ``job`` is the one in
     flight, and ``pending`` requests wait."""
 
     __slots__ = (
         "adjustment",
-        "client",
         "constraint_ns",
         "costs",
         "failed_runs",
@@ -64,8 +69,7 @@ class Dnn:
         self.costs = tuple(StageCosts(stage) for stage in plan.stages)
         self.adjustment: DnnAdjusted | None = None
         self.processor = GPU if plan.built else CPU
-        self.client: Client  # which says when jobs begin; set when it joins
-        self.job: Job | None = None
+        self.job: InFlight | None = None
         self.pending = 0
         self.last_prepare_ns: int | None = None
         self.prepare_ns = [0] * len(plan.stages)  # expected preprocessing time of each stage

@@ -72,7 +72,7 @@ class Freshness:
     """Lets jobs begin anew. Hears of every event, and of what has been decided about it so far.
 
     Frames are renewed while rendering has the GPU, so that nothing waits for the new input; what
-    somebody has asked for otherwise, at once.
+    was asked for otherwise, at once.
     """
 
     def __init__(self, dnns: Mapping[str, Dnn], jobs: Jobs, gap: Gap) -> None:
@@ -92,14 +92,14 @@ class Freshness:
         elif isinstance(event, DnnRemoved):
             self._sights.pop(event.dnn, None)
         for job in self._jobs.in_flight.values():
-            if job.state is not READY or not job.owner.client.newest:
+            if job.state is not READY or not self._jobs.clients[job.dnn].newest:
                 continue
             if why := self._why(job, self._sights[job.dnn], now_ns):
                 self._begin_anew(job, why, now_ns, out)
 
     def adjusted(self, dnn: Dnn) -> None:
         """The app wants a DNN otherwise: so its job in flight is as urgent, too."""
-        job, plan = dnn.job, dnn.plan
+        job, plan = self._jobs.of(dnn), dnn.plan
         if job is not None:
             job.beta *= plan.utility.beta / (job.utility.beta or 1.0)
             job.priority, job.utility = plan.priority, plan.utility
@@ -134,7 +134,7 @@ class Freshness:
             return "something else is asked for"
         age_ns = sight.age_ns(sight.taken, now_ns)
         if sight.shown is None or not job.owner.plan.continuous:
-            return ""  # who asks for an inference means the frame of that moment
+            return ""  # one that was asked for is of the frame of that moment
         if self._gap.is_open or sight.frame == self._frame:
             return ""
         lost_ns = (1 - left) * sight.latency_ns + prepare_ns

@@ -3,12 +3,12 @@ DNN's client says."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from math import inf
 from types import MappingProxyType
 
 from heimdall.coordinator.chunking import Chunking
-from heimdall.coordinator.clients import FrameSource, Requests
 from heimdall.coordinator.dnn import Dnn
 from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.job import Away, Job
@@ -41,14 +41,56 @@ _REMEMBERED = 256  # ended jobs whose late events are still understood
 _EWMA = 0.1
 
 
+class Client(ABC):
+    """What asks for jobs of a DNN. ``newest``: they are about the newest frame, so one that is lost,
+    or gets old, is not worth as much as the next one."""
+
+    newest: bool
+
+    def __init__(self, dnn: Dnn, jobs: Jobs) -> None:
+        self._dnn, self._jobs = dnn, jobs
+
+    @abstractmethod
+    def ask(self, event: InferenceRequested, now_ns: int, out: list[Action]) -> None:
+        """An inference is asked for."""
+
+    @abstractmethod
+    def since_ns(self, job: Job, now_ns: int) -> int:
+        """When the time began in which a job, whose first input is ready, has to end."""
+
+    @abstractmethod
+    def failed(self, job: Job, error: str, now_ns: int, out: list[Action]) -> None:
+        """A job failed, which ends it."""
+
+    def arrived(self, frame: int, now_ns: int, out: list[Action]) -> None:  # noqa: B027
+        """There is a new frame."""
+
+    def took(self, frame: int | None) -> None:  # noqa: B027
+        """The job in flight is about that frame."""
+
+    def begin(self, now_ns: int, out: list[Action]) -> None:  # noqa: B027 - not all do by themselves
+        """Let the next job begin, if one is due."""
+
+    def admitted(self, job: Job, now_ns: int) -> None:  # noqa: B027
+        """One has begun."""
+
+    def again(self, event: type) -> bool:
+        """Whether what was asked of a job that ``event`` ends is asked for anew."""
+        return False
+
+    def ended(self, now_ns: int, out: list[Action]) -> None:  # noqa: B027
+        """A job has ended."""
+
+
 class Jobs:
-    """``in_flight``: jobs by number, oldest first; ``changed``: those that became ready or ended
-    since the queue was last looked at, where it is not in that order; ``running``: those on each
-    processor, of which there are ``capacity`` at most; ``handoff_ns``: what a chunk there takes
-    beside its own time, from being handed out to being told of, smoothed; ``resting``: when the
-    next job of a DNN may start, while its rate cap or a failure delays it. ``most_pending``: how
-    many requests a DNN with one job at a time remembers; ``repeats``: see ``FrameSource``;
-    ``most_waiting``: how many requests with inputs of their own may wait for their first chunk."""
+    """``clients``: by DNN, what says when its jobs begin; ``in_flight``: jobs by number, oldest
+    first; ``changed``: those that became ready or ended since the queue was last looked at, where
+    it is not in that order; ``running``: those on each processor, of which there are ``capacity``
+    at most; ``handoff_ns``: what a chunk there takes beside its own time, from being handed out to
+    being told of, smoothed; ``resting``: when the next job of a DNN may start, while its rate cap
+    or a failure delays it. ``most_pending``: how many requests a DNN with one job at a time
+    remembers; ``repeats``: see ``Coordinator``; ``most_waiting``: how many requests with inputs of
+    their own may wait for their first chunk."""
 
     def __init__(
         self,
@@ -62,6 +104,7 @@ class Jobs:
         most_waiting: float = inf,
         repeats: bool = True,
     ) -> None:
+        self.clients: dict[str, Client] = {}
         self.in_flight: dict[int, Job] = {}
         self.changed: list[Job] | None = None
         self.running: dict[str, list[Job]] = {each.id: [] for each in processors}
@@ -79,14 +122,16 @@ class Jobs:
         self._dnns, self._chunking, self._gap = dnns, chunking, gap
         self._ended: dict[int, tuple[str, State]] = {}
         self._next = 0
-        for dnn in dnns.values():
-            self.join(dnn)
 
-    def join(self, dnn: Dnn) -> None:
-        """A DNN whose jobs may begin."""
+    def join(self, dnn: Dnn, client: Client) -> None:
+        """A DNN whose jobs may begin, when ``client`` says."""
         self.fall_back |= any(any(stage.fallback) for stage in dnn.plan.stages)
-        dnn.client = (Requests if dnn.plan.queued else FrameSource)(dnn, self)
-        self.serve |= not dnn.client.newest
+        self.clients[dnn.name] = client
+        self.serve |= not client.newest
+
+    def of(self, dnn: Dnn) -> Job | None:
+        """The job in flight of a DNN that has one at a time."""
+        return None if dnn.job is None else self.in_flight.get(dnn.job.id)
 
     def knows(self, dnn: Dnn) -> bool:
         """Whether a DNN has not been removed."""
@@ -133,7 +178,7 @@ class Jobs:
         )
         self._next += 1
         self.in_flight[job.id] = job
-        dnn.client.admitted(job, now_ns)
+        self.clients[dnn.name].admitted(job, now_ns)
         out.append(Prepare(job.id, job.dnn, 0, job.request))
         return job
 
@@ -146,7 +191,7 @@ class Jobs:
         """A DNN that rests for its rate cap rests for the one that holds now."""
         if not dnn.failures_in_row:
             self.resting.pop(dnn.name, None)
-            dnn.client.begin(now_ns, out)
+            self.clients[dnn.name].begin(now_ns, out)
 
     def on_gpu(self) -> bool:
         """Whether a chunk has the GPU, or will go on there when its fallback ops have run."""
@@ -163,7 +208,7 @@ class Jobs:
         for name, dnn in self._dnns.items():
             if name in self.resting and now_ns >= self.resting[name]:
                 del self.resting[name]
-                dnn.client.begin(now_ns, out)
+                self.clients[dnn.name].begin(now_ns, out)
         self.rest_until_ns = min(self.resting.values(), default=inf)
 
     def has_room(self, processor: str) -> bool:
@@ -248,7 +293,7 @@ class Jobs:
         job.happened(event)
         if job in self.running.get(job.processor, ()):
             self.running[job.processor].remove(job)
-        again = job.owner.client.again(event)
+        again = self.clients[job.dnn].again(event)
         out.append(Drop(job.id, job.dnn, reason, again, job.request))
         self._end(job, now_ns, out)
 
@@ -264,7 +309,7 @@ class Jobs:
         on where any other runs it, at once or as soon as the DNN has moved there, with the ops that
         were under way to be done again. Others end: the next frame comes."""
         for job in list(self.in_flight.values()):
-            newest = job.owner.client.newest
+            newest = self.clients[job.dnn].newest
             here = job.enqueued_ns is not None and job.processor == processor
             if not newest and (why := self.placement.why_nowhere(job.owner)):
                 self.drop(job, ProcessorLost, why, now_ns, out)
@@ -299,6 +344,7 @@ class Jobs:
         dnn.pending = 0
         self.resting.pop(dnn.name, None)
         self._drop_jobs_of(dnn, DnnRemoved, "removed", now_ns, out)
+        del self.clients[dnn.name]
 
     def rebuilt(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
         """A DNN goes by another plan: so does its job, from the beginning and on a newer frame.
@@ -318,4 +364,4 @@ class Jobs:
             del self._ended[next(iter(self._ended))]
         if self.changed is not None:
             self.changed.append(job)
-        job.owner.client.ended(now_ns, out)
+        self.clients[job.dnn].ended(now_ns, out)

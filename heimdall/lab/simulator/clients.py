@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from heimdall.lab.simulator.jobs import FramesAndJobs, Jobs
 from heimdall.lab.simulator.machine import SimulatedDnn
 from heimdall.runtime.telemetry.jobs import JobCounts, Outcome
 from heimdall.vocabulary.events import (
@@ -19,10 +19,6 @@ from heimdall.vocabulary.events import (
 )
 from heimdall.vocabulary.plans import DnnPlan
 
-if TYPE_CHECKING:
-    from heimdall.lab.simulator.coordinated import CoordinatedRun
-    from heimdall.lab.simulator.jobs import Jobs
-
 WAITED = "waited when it ended"
 
 
@@ -30,7 +26,7 @@ class Frames:
     """The frames that one DNN looks at: each is made ready in the pool, and what comes out is
     decoded there."""
 
-    def __init__(self, run: CoordinatedRun, dnn: SimulatedDnn) -> None:
+    def __init__(self, run: FramesAndJobs, dnn: SimulatedDnn) -> None:
         self._run, self._dnn = run, dnn
         self._requested_ns: dict[int, int] = {}  # by job
         self._looked_ns: int | None = None  # when it took its last picture

@@ -17,7 +17,7 @@ from heimdall.coordinator.coordinator import Coordinator
 from heimdall.lab.bench.systems import System
 from heimdall.lab.simulator.clients import Follow, Frames, Requests, SimulatedModel
 from heimdall.lab.simulator.cores import Threads
-from heimdall.lab.simulator.jobs import Jobs
+from heimdall.lab.simulator.jobs import FramesAndJobs, Jobs
 from heimdall.lab.simulator.machine import Machine, SimulatedDnn
 from heimdall.lab.simulator.processors import Cpu, Gpu
 from heimdall.lab.simulator.run import RENDER, SimulatedRun
@@ -27,7 +27,7 @@ from heimdall.vocabulary.plans import DnnPlan
 from heimdall.vocabulary.processors import CPU, GPU
 
 
-class CoordinatedRun(SimulatedRun, Jobs):
+class CoordinatedRun(FramesAndJobs):
     """Heimdall: ``system`` names scheduler, chunk mode and whether DNNs may move. ``requests``:
     those for its models, from when figures count."""
 

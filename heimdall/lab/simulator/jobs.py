@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 from heimdall.coordinator.coordinator import Coordinator
 from heimdall.lab.simulator.agenda import Agenda
+from heimdall.lab.simulator.machine import SimulatedDnn
+from heimdall.lab.simulator.run import SimulatedRun
 from heimdall.vocabulary.events import (
     Action,
     DnnMoved,
@@ -30,7 +32,7 @@ from heimdall.vocabulary.processors import CPU
 
 
 class Client(Protocol):
-    """Who wants jobs of a DNN."""
+    """What asks for jobs of a DNN."""
 
     def prepare(self, action: Prepare) -> None:
         """Get a job's inputs ready."""
@@ -159,3 +161,11 @@ class Jobs:
         name = f"{action.dnn} moves to {action.processor}"
         self.span(CPU, name, self.now_ns, end_ns, reason=action.reason)
         self.report(end_ns, DnnMoved(action.dnn, action.processor))
+
+
+class FramesAndJobs(SimulatedRun, Jobs):
+    """A run that draws frames beside its jobs, as their clients and processors know it.
+    ``networks``: all that may run, by name; ``frame``: the number of the newest."""
+
+    networks: Mapping[str, SimulatedDnn]
+    frame: int

@@ -7,18 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from heimdall.errors import ConfigError
 from heimdall.lab.simulator.cores import Threads
+from heimdall.lab.simulator.jobs import FramesAndJobs, Jobs
 from heimdall.runtime.execution.yield_points import YieldPoints
 from heimdall.schedulers.expected import StageCosts
 from heimdall.vocabulary.events import ChunkFinished, RunChunk, RunTogether
 from heimdall.vocabulary.processors import CPU, GPU
-
-if TYPE_CHECKING:
-    from heimdall.lab.simulator.coordinated import CoordinatedRun
-    from heimdall.lab.simulator.jobs import Jobs
 
 Together = Callable[[RunTogether], int]
 
@@ -56,7 +52,7 @@ class _Flight:
 class Gpu(_Alone):
     """Runs chunks in parts, between frames. ``free_ns``: when it has run what it was given."""
 
-    def __init__(self, run: CoordinatedRun) -> None:
+    def __init__(self, run: FramesAndJobs) -> None:
         self._run, self.free_ns = run, 0
         self._flight: _Flight | None = None
         plans = [each.plan for each in run.networks.values()]
@@ -121,7 +117,7 @@ class Gpu(_Alone):
 class Cpu(_Alone):
     """Runs whole networks, each on a core."""
 
-    def __init__(self, run: CoordinatedRun, threads: Threads) -> None:
+    def __init__(self, run: FramesAndJobs, threads: Threads) -> None:
         self._run, self._threads = run, threads
 
     def start(self, action: RunChunk, begin_ns: int) -> None:
