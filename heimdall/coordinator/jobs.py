@@ -42,8 +42,8 @@ _EWMA = 0.1
 
 
 class Client(ABC):
-    """What asks for jobs of a DNN. ``newest``: they are about the newest frame, so one that is lost,
-    or gets old, is not worth as much as the next one."""
+    """What asks for jobs of a DNN. ``newest``: they are about the newest frame, so one that is
+    lost, or gets old, is not worth as much as the next one."""
 
     newest: bool
 
