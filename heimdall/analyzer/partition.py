@@ -61,7 +61,7 @@ class Chunk:
 
     @property
     def fallback(self) -> bool:
-        """Whether nothing of it runs on the GPU."""
+        """True if no op of the chunk runs on the GPU."""
         return self.fallback_ops == self.end - self.start
 
 

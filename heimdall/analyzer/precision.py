@@ -57,7 +57,7 @@ def engine_for(
 def is_known(
     gpu: Engine, graph: Graph, precision: Precision | str, force_fallback: Collection[str] = ()
 ) -> bool:
-    """Whether ``engine_for`` answers without running anything."""
+    """True if ``engine_for`` answers without running anything."""
     if precision != Precision.AUTO or Precision.FP16 not in gpu.precisions:
         return True
     return _read(_path(gpu, graph, force_fallback)) is not None

@@ -38,7 +38,7 @@ class RunOptions:
     """Options of one run. None means: as the app declares, or Heimdall's own default.
 
     Where a name is accepted, so is what it names: a Source, a Scheduler or its class, an Engine.
-    A run closes its source at the end, whoever opened it; an Engine stays open.
+    A run closes its source at the end, even one that the caller opened; an Engine stays open.
 
     Raises ConfigError on a value outside its range, naming the argument.
     """

@@ -37,7 +37,7 @@ class Format:
 
     @property
     def readable(self) -> bool:
-        """Whether OpenCV makes pictures of it."""
+        """True if OpenCV makes pictures of it."""
         return self.fourcc in _RAW | _COMPRESSED | _GREY
 
 
@@ -50,7 +50,7 @@ class Choice:
     fps: float
 
     def reaches(self, size: Size, fps: float) -> bool:
-        """Whether nothing is missing of what was asked."""
+        """True if nothing is missing of what was asked."""
         return self.size == size and self.fps >= _CLOSE * fps
 
     def __str__(self) -> str:

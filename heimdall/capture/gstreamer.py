@@ -119,7 +119,7 @@ class _Pipeline:
             yield element
 
     def _play(self) -> bool:
-        """Start it. Returns whether it is live: its pictures do not wait for being fetched."""
+        """Start it. Returns True if it is live: its pictures do not wait for being fetched."""
         state, change = self._gst.State, self._gst.StateChangeReturn
         self._pipeline.set_state(state.PAUSED)
         result, *_ = self._pipeline.get_state(round(PATIENCE_S * self._gst.SECOND))

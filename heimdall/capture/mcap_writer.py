@@ -1,6 +1,6 @@
 """Writes a captured session to an MCAP file, without making callers wait.
 
-Whoever has something to keep hands it over; a thread of its own, of low priority, encodes and
+Callers hand over what is to be kept; a thread of its own, of low priority, encodes and
 writes. Half a second of work is a chunk of the file, so what is written is there whatever ends the
 program: only the index at the end is missing then.
 """

@@ -94,12 +94,12 @@ class PushedSource:
 
     @property
     def held(self) -> bool:
-        """Whether ``latest`` gives the same frame for now."""
+        """True if ``latest`` gives the same frame for now."""
         return self._held is not None
 
     @property
     def flowing(self) -> bool:
-        """Whether there is a picture, and it is not held."""
+        """True if there is a picture, and it is not held."""
         return not (self.empty or self.held)
 
     def inputs(self) -> list[dict[str, Any]]:

@@ -46,7 +46,7 @@ class Timed(Protocol):
 
     session: Mapping[str, Any]  # what run it was, as far as known
     camera: Camera | None  # of the frame read last; None: not told
-    inputs: list[dict[str, Any]]  # what the user did before it; whoever takes them empties it
+    inputs: list[dict[str, Any]]  # what the user did before it; taking them empties it
 
     def gap_ns(self) -> int:
         """How long after the frame read last the next one was taken."""

@@ -147,12 +147,12 @@ class Source:
 
     @property
     def held(self) -> bool:
-        """Whether ``latest`` gives the same frame for now."""
+        """True if ``latest`` gives the same frame for now."""
         return self._held is not None
 
     @property
     def flowing(self) -> bool:
-        """Whether newer pictures come: it is not held, and no still image."""
+        """True if newer pictures come: the source is not held, and no still image."""
         return not (self._still or self.held)
 
     def inputs(self) -> list[dict[str, Any]]:

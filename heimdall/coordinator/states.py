@@ -29,7 +29,7 @@ from heimdall.vocabulary.events import (
 
 
 class CoordinationError(HeimdallError):
-    """An event or choice that cannot happen in this state: whoever drives the coordinator (or a
+    """An event or choice that cannot happen in this state: the coordinator's driver (or a
     scheduling policy) is at fault. The message names job, state and event."""
 
 

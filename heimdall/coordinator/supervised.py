@@ -2,7 +2,7 @@
 networks go on.
 
 Where a policy is at fault, another answers in its place, and after ``MOST_IN_A_ROW`` times in a row
-for good. Time is an argument here too: whoever drives the coordinator tells of a decision that took
+for good. Time is an argument here too: the coordinator's driver tells of a decision that took
 too long (SlowDecision).
 """
 

@@ -32,7 +32,7 @@ class Timing(ABC):
 
     @property
     def drawing(self) -> bool:
-        """Whether rendering has its processor for itself."""
+        """True if rendering has its processor for itself."""
         return not (self._equal or self._gap.is_open)
 
     def held_to(self, costs: StageCosts, start: int) -> int:

@@ -82,7 +82,7 @@ class Engine(ABC):
         return sum(job.network.run(job.state, *job.ranges[0]) for job in jobs)
 
     def runs(self, network: LoadedNetwork) -> bool:
-        """Whether ``run_together`` takes a network: one that this engine has loaded."""
+        """True if ``run_together`` takes a network: one that this engine has loaded."""
         return True
 
     @property
@@ -111,7 +111,7 @@ class Engine(ABC):
         return self.load(graph, force_fallback=force_fallback)
 
     def keeps(self, graph: Graph, *, force_fallback: Collection[str] = ()) -> bool:
-        """Whether another process will find what was compiled for a graph that is loaded."""
+        """True if another process will find what was compiled for a loaded graph."""
         return True
 
     def save_kernels(self) -> None:  # noqa: B027  (optional)
@@ -158,7 +158,8 @@ class Engine(ABC):
 
     @abstractmethod
     def describe(self) -> Mapping[str, str]:
-        """What identifies it in a profile: ``device``, ``driver``, ``version``, ``mode``."""
+        """What identifies the engine in a profile: ``device``, ``driver``, ``version``,
+        ``mode``."""
 
     def beside(self) -> Engine:
         """This processor, without waiting behind what this engine has been given."""

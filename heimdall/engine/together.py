@@ -85,7 +85,7 @@ def _whole(found: Sequence[tuple[int, GroupMember]]) -> GroupMember:
 
 
 def deal(costs: Sequence[float], lanes: int) -> list[list[int]]:
-    """Which of some parts each lane runs: the longest first, to whoever is done first."""
+    """Which of some parts each lane runs: the longest first, to the lane that is done first."""
     dealt: list[list[int]] = [[] for _ in range(lanes)]
     loads = [0.0] * lanes
     for part in sorted(range(len(costs)), key=lambda part: -costs[part]):

@@ -175,7 +175,7 @@ def open_pipeline(name_or_path: str | Path, **options: Any) -> Pipeline[Any]:
 
 
 def comes_with_exits(name: str) -> bool:
-    """Whether there is a network of that name with early exits and one without: the option
+    """True if there is a network of that name with early exits and one without: the option
     ``exits``."""
     return name in CATALOG and "exits" in inspect.signature(CATALOG[name].make).parameters
 

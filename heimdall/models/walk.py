@@ -14,7 +14,7 @@ Infer = Callable[[int, Tensors], Tensors]  # (stage, inputs) -> outputs
 
 
 class Walk:
-    """One inference of ``pipeline`` on ``image``, whoever runs its networks.
+    """One inference of ``pipeline`` on ``image``, whatever runs its networks.
 
     ``prepare`` gives the tasks of the next stage, ``decode`` takes their outputs, in turns until
     ``ended``; then ``result`` is there. A stage without tasks (no palm found) is the last one.

@@ -27,7 +27,7 @@ _POINTER = ctypes.c_void_p
 
 
 class Owner(Protocol):
-    """Whoever has made a context."""
+    """The library that has made a context."""
 
     def make_current(self) -> None:
         """Draw with it on this thread from now on."""

@@ -32,7 +32,7 @@ class Fence:
 
     @property
     def releases_lock(self) -> bool:
-        """Whether waiting lets other Python threads run."""
+        """True if waiting lets other Python threads run."""
         return self._functions is not None
 
     def wait(self) -> None:

@@ -83,7 +83,7 @@ class HostedSurface(Windowless):
 @contextlib.contextmanager
 def reclaimed(context: moderngl.Context | None) -> Iterator[None]:
     """Free what was made in a host's context inside this block, or was let go of in it: moderngl
-    leaves that to whoever owns the context."""
+    leaves that to the context's owner."""
     lost = isinstance(getattr(context, "mglo", None), moderngl.InvalidObject | None)
     if context is None or lost:
         yield

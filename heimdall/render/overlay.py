@@ -95,7 +95,7 @@ class Overlay:
         return True
 
     def outdated(self, status: Status) -> bool:
-        """Whether other words should be laid out by now."""
+        """True if other words should be laid out by now."""
         return self._clock() - self._laid_out_s >= _REFRESH_S or self._key != self._looks(status)
 
     def draw(self, status: Status) -> None:

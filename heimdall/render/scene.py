@@ -373,7 +373,7 @@ class Scene:
             cache.trim()
 
     def _keeps(self, pieces: Sequence[Solid]) -> bool:
-        """Whether solids are drawn into a picture of their own: a software GPU's that stand still,
+        """True if solids are drawn into a picture of their own: a software GPU's that stand still,
         and those that are drawn with fewer pixels."""
         still = self._surface.software and self._kept.stand_still(pieces, self._box)
         return still or self._solids.scale < 1

@@ -58,7 +58,7 @@ def wanted() -> tuple[Version, ...]:
 
 
 def is_es(ctx: moderngl.Context) -> bool:
-    """Whether a context, whoever made it, is one of OpenGL ES."""
+    """True if a context, whatever made it, is one of OpenGL ES."""
     return bool(ctx.info["GL_VERSION"].startswith("OpenGL ES"))
 
 

@@ -182,7 +182,7 @@ class _DurableFile:
 
     @property
     def broken(self) -> bool:
-        """Whether something could not be written."""
+        """True if something could not be written."""
         return self._error is not None
 
     def write(self, data: bytes) -> int:

@@ -255,7 +255,7 @@ class Scheduler(ABC):
         return False
 
     def config(self) -> dict[str, Any]:
-        """What it was made of beside its name, as JSON data: a replay needs the same."""
+        """What the scheduler was made of beside its name, as JSON data: a replay needs the same."""
         return {}
 
     def observe(self, event: Event) -> None:  # noqa: B027 - optional

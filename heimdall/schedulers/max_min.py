@@ -1,4 +1,4 @@
-"""MaxMinUtility (Heimdall, Eq. 5 and section 6.4): raise whoever is worst off."""
+"""MaxMinUtility (Heimdall, Eq. 5 and section 6.4): raise the DNN that is worst off."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _RANK = {Priority.HIGH: 0, Priority.NORMAL: 1, Priority.LOW: 2}
 
 
 class Line:
-    """For one event loop. ``refused`` counts those whom a full line turned away."""
+    """For one event loop. ``refused`` counts requests that a full line turned away."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -30,7 +30,7 @@ class Line:
         self.refused = 0
 
     def __len__(self) -> int:
-        """How many stand in it or run."""
+        """How many requests wait or run."""
         return self._running + sum(not turn.done() for _, _, turn in self._waiting)
 
     @asynccontextmanager

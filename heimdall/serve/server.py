@@ -90,7 +90,8 @@ class Server:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Where it listens, as a client on another machine would type it, if it can reach it."""
+        """Where the server listens, as a client on another machine would type it, if it can reach
+        it."""
         safe = "s" if self._tls is not None else ""
         ports = (("http", self.http_port), ("grpc", self.grpc_port))
         return tuple(

@@ -34,7 +34,7 @@ class Region:
 
 
 class Regions:
-    """Those that clients have registered. ``open_to_all``: false where clients may be on other
+    """Regions that clients have registered. ``open_to_all``: false where clients may be on other
     machines, for they have no memory here to share."""
 
     def __init__(self, limits: Limits, *, open_to_all: bool = True) -> None:

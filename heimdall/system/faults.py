@@ -80,7 +80,7 @@ class SharedFallible:
         return max(self._newest_of.get(name, (0, "")) for name in ("", *names))[1]
 
     def _use(self, name: str) -> None:
-        """A user of whom nothing is known."""
+        """A user of which nothing is known."""
         self._of[name] = Faults()
         self._newest_of.pop(name, None)
 

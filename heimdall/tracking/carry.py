@@ -187,7 +187,7 @@ def _within(points: np.ndarray) -> Inside:
 
 
 def _same(thing: Thing, other: Thing, points: np.ndarray) -> bool:
-    """Whether ``other`` is probably ``thing``, which is now at ``points``."""
+    """True if ``other`` is probably ``thing``, which is now at ``points``."""
     theirs = outline(other)
     if type(other) is not type(thing) or theirs.shape != points.shape:
         return False

@@ -1,6 +1,6 @@
 """Boxes that move by themselves, each a thing that stays the same from result to result.
 
-A result is about a frame of the past. Where everybody known was in that frame is remembered, so
+A result is about a frame of the past. Where everything known was in that frame is remembered, so
 the new boxes are compared with them there (``identity``), and correct how they move (``motion``).
 From there to the newest frame they go with the points inside them (``swarm``), and where those are
 too few or hidden, as they went before. What is missing from a result is not shown, but known again
@@ -89,7 +89,7 @@ class Movers:
         self._motion = self._motion.joined(expected.chosen(left))
 
     def _then(self, sequence: int) -> Motion:
-        """Where everybody was in a frame of the past, or soon after it."""
+        """Where everything was in a frame of the past, or soon after it."""
         for when, motion in self._past:
             if when >= sequence:
                 return motion

@@ -1,6 +1,6 @@
 """Points on things that move by themselves: where each box goes, by what is inside it.
 
-A box holds background as well, and parts of whoever walks in front. So its points vote: of the
+A box holds background as well, and parts of what moves in front. So its points vote: of the
 movements among them the one that most share, those near its middle more than those at its edge,
 and one that differs from the camera's more than one that the camera explains anyway. Of a
 hidden thing only points of what is in front are seen: their way says little about a thing that is

@@ -65,7 +65,7 @@ def is_gpu(device: cl.Device) -> bool:
 
 
 def has_fma(device: cl.Device) -> bool:
-    """Whether ``fma`` is an instruction; for llvmpipe it is a program of its own."""
+    """True if ``fma`` is an instruction; for llvmpipe it is a program of its own."""
     return bool(device.single_fp_config & cl.device_fp_config.FMA)
 
 
@@ -87,7 +87,7 @@ def traits_of(device: cl.Device, *, groups: bool = True) -> Traits:
 
 
 def recompiles(device: cl.Device) -> bool:
-    """Whether making a binary takes another compilation, and what was compiled for a launch is
+    """True if making a binary takes another compilation, and what was compiled for a launch is
     found by the driver itself: so with PoCL, whose binaries hold kernels for work-groups of any
     size, which are never launched."""
     return bool(device.platform.name.strip() == "Portable Computing Language")

@@ -24,7 +24,7 @@ class KernelOp(ABC):  # noqa: B024  (its kinds are abstract)
     """A frozen dataclass whose fields say what is computed."""
 
     def operations(self, inputs: Sequence[Shape], y: Shape) -> int:
-        """What it must at least compute, given all shapes: a multiply-add counts as two."""
+        """What the op must at least compute, given all shapes: a multiply-add counts as two."""
         return max([*map(math.prod, inputs), math.prod(y)])
 
     def fits(self, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> bool:

@@ -111,7 +111,7 @@ class Programs:
             return key in self._built
 
     def found_again(self, kernel: Kernel) -> bool:
-        """Whether another process will find what was compiled: a binary, or, where those are left
+        """True if another process will find what was compiled: a binary, or, where those are left
         for later, what the driver keeps by itself; then it takes a fraction of the time: of this
         process's own, as an app that renders may leave it none for seconds."""
         if not self._keep:

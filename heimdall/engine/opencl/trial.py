@@ -3,7 +3,7 @@ r"""Tries what the engine needs of one device; run as a program of its own (see 
     python -m heimdall.engine.opencl.trial \
         '{"device": 0, "label": "as device.label says", "known": {}, "compare": false}'
 
-Each step is reported before it is taken, so that whoever watches knows where a driver ended the
+Each step is reported before it is taken, so that a watcher knows where a driver ended the
 process. Steps that are ``known`` are left out, and those that are not among ``steps``, if there are
 any. The kernels are few: PoCL takes 0.2 s for each.
 """

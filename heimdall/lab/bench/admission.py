@@ -77,7 +77,7 @@ class OneAtATime:
 
 
 class Rounds:
-    """All that want to, together, as soon as everyone of the last round has left: one token, which
+    """All that want to, together, as soon as all of the last round have left: one token, which
     a frame's graph of all networks that are due holds until its last result."""
 
     def __init__(self) -> None:

@@ -173,7 +173,7 @@ class Threads(SharedFallible):
     """All DNNs of a run, a thread each, in the place of the Executor.
 
     ``open_networks`` gives what runs the stages of a DNN, on a queue that no other DNN uses;
-    ``let_through`` is called when threads are to end, and whoever they may wait for will not go on.
+    ``let_through`` is called when threads are to end, and what they may wait for will not go on.
     """
 
     def __init__(

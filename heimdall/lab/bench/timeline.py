@@ -48,7 +48,7 @@ class Timeline:
 
     @property
     def further(self) -> list[str]:
-        """Those of them that are processors beside the GPU: where chunks have run."""
+        """The processors beside the GPU: where chunks have run."""
         ran = {span.lane for span in self.spans if span.ops}
         return [lane for lane in self.lanes if lane in ran and lane != Lane.GPU]
 

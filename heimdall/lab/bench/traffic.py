@@ -1,4 +1,4 @@
-"""When the models of a scenario are asked for: the same for the same seed, whoever answers.
+"""When the models of a scenario are asked for: the same for the same seed, whatever answers.
 
 Open streams do not wait for answers, so that every system gets the very same trace. Closed loops
 do, and so does what comes ``after`` another model: those are told of every answer (``follow``).

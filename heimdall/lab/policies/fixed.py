@@ -14,7 +14,7 @@ from heimdall.schedulers.base import Assignment, Choice, JobView, View
 
 class Fixed(SubgraphPolicy):
     """First come, first served at each network's own processor: the one of ``mapping``, else the
-    one where it is fastest alone as profiled, whatever is learnt and whoever waits there. Only
+    one where it is fastest alone as profiled, whatever is learnt and whatever waits there. Only
     while that is lost, it runs where it ends first. A network is one instance of a runtime, which
     runs one request at a time."""
 

@@ -19,7 +19,7 @@ class RealTime(InOrder):
     passed is dropped: its answer would be worth nothing (section 5.1).
 
     ``whole_networks``: what has begun is not interrupted; best effort is, chunk by chunk: it comes
-    from a GPU queue of low priority, which yields whoever decides about the others (section 2).
+    from a GPU queue of low priority, which yields whatever decides about the others (section 2).
     """
 
     whole_networks = True

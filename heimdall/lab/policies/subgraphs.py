@@ -53,7 +53,7 @@ class _On:
         self.profiled: _Rows = [[] for _ in range(last)]
         for unit in range(last):
             start = bounds[unit]
-            if processor == GPU and costs.fallback[start]:  # in the pool, whoever asks
+            if processor == GPU and costs.fallback[start]:  # in the pool, for any job
                 self.profiled[unit].append((unit + 1, costs.fallback_ns(start, bounds[unit + 1])))
                 continue
             for end in range(unit + 1, last + 1):

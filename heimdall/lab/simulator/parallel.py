@@ -53,7 +53,7 @@ def results(
     """(which call, what it returned) for every call of a function, as they end.
 
     ``workers``: so many processes (None: one a core; 1: this process), or a cluster's address; the
-    function and its arguments go there pickled. Whoever stops listening ends what still runs.
+    function and its arguments go there pickled. Closing the iterator ends what still runs.
     Raises what a call raised, DeviceError for a cluster that is not there, and HeimdallError where
     a process died.
     """

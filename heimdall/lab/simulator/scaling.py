@@ -39,7 +39,7 @@ class Strategy:
         return RtMdl({name: rank for rank, name in enumerate(self.order)}, chosen)
 
     def steps(self) -> Iterator[Strategy]:
-        """Those that differ in one place."""
+        """The strategies that differ in one place."""
         for index in range(len(self.order) - 1):
             first, second = self.order[index : index + 2]
             swapped = (*self.order[:index], second, first, *self.order[index + 2 :])

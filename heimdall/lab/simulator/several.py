@@ -89,7 +89,7 @@ class NetworkTable(Table):
         return self
 
     def supports(self, processor: str, op: int) -> bool:
-        """Whether ``processor`` runs ``op``."""
+        """True if ``processor`` runs ``op``."""
         ranges = self.unsupported.get(processor, ())
         return processor in self.ms and not any(start <= op < end for start, end in ranges)
 

@@ -1,4 +1,4 @@
-"""A GPU that gets hot: after a while it works slower, and whoever profiled it must notice.
+"""A GPU that gets hot: after a while it works slower, and what profiled it must notice.
 
 A phone that is held at its limit lowers its clock after a minute or two. ``[throttle]`` of a
 scenario, or ``throttle`` of a machine, says when and how much.

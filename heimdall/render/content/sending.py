@@ -53,7 +53,7 @@ class SentPart:
 
     @property
     def one_sided(self) -> bool:
-        """Whether only the outsides of its triangles are seen."""
+        """True if only the outsides of its triangles are seen."""
         closed = self.part.closed and self.material.alpha == "OPAQUE"
         return closed or not self.material.double_sided
 

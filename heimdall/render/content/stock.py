@@ -44,12 +44,12 @@ class _Order(Generic[T]):
 
     @property
     def waiting(self) -> bool:
-        """Whether there is nothing to do but to wait."""
+        """True if there is nothing to do but to wait."""
         return self.ready is None and not self._reading.done()
 
     @property
     def sending(self) -> bool:
-        """Whether ``step`` has something to do."""
+        """True if ``step`` has something to do."""
         done = self.ready is not None or not self._reading.done()
         return not done and self._reading.exception() is None
 

@@ -36,7 +36,7 @@ def listen(address: Address, flag: str = "--serve") -> socket.socket:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach ``host``."""
+    """True if only this machine can reach ``host``."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

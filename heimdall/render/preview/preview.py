@@ -49,7 +49,7 @@ class Preview:
 
     @property
     def url(self) -> str:
-        """Where the page is; whoever has it may watch and press keys."""
+        """The page's address; any client that has it may watch and press keys."""
         return self._server.url
 
     @property

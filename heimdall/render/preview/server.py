@@ -1,7 +1,7 @@
 """The page and its socket, by aiohttp on a thread of its own.
 
 ``/TOKEN/`` is the page, ``/TOKEN/socket`` a WebSocket: pictures and progress out, input and
-receipts in. Whoever does not know the token gets nothing but one sentence.
+receipts in. A client without the token gets nothing but one sentence.
 """
 
 from __future__ import annotations

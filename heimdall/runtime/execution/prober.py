@@ -48,7 +48,7 @@ class Prober:
         watch.start()
 
     def losses(self, processor: str) -> int:
-        """How often it has been lost."""
+        """How often a processor has been lost."""
         return self._losses[processor]
 
     def _watch(self, processor: str, probe: Callable[[], object], wait_s: float) -> None:

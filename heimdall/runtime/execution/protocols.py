@@ -1,4 +1,4 @@
-"""What a run needs of whoever decides, and of whoever carries decisions out.
+"""What a run needs of what decides, and of what carries decisions out.
 
 The coordinator and the executor meet these; so does what stands in their place in a baseline.
 """

@@ -138,7 +138,7 @@ class Router:
         return actions
 
     def next_wakeup_ns(self) -> int | None:
-        """When that is due at the latest."""
+        """When ``wake`` is due at the latest."""
         return self.coordinator.next_wakeup_ns()
 
     def _carry_out(self, actions: list[Action]) -> None:

@@ -160,7 +160,7 @@ class RunningJob(ABC):
                 self._let_go()
 
     def _let_go(self) -> None:
-        """Leave its state to another job; whoever holds it does that afterwards."""
+        """Leave its state to another job; a thread that holds it does that afterwards."""
         if self._lock.acquire(blocking=False):
             try:
                 self._leave()

@@ -146,7 +146,7 @@ class Placement:
         return elapsed_ns
 
     def is_before(self, unit: int) -> bool:
-        """Whether that may be run next."""
+        """True if ``unit`` may be run next."""
         edges = self.unit_network.edges
         return self.unit == unit or may_skip(self.network.exits, edges[self.unit], edges[unit])
 

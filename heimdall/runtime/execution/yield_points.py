@@ -69,6 +69,6 @@ class Pace:
         self._began_ns = clock()
 
     def go_on(self, part: int) -> bool:
-        """Whether ``part`` would end in time too, now that ``part`` - 2 has ended."""
+        """True if ``part`` would end in time too, now that ``part`` - 2 has ended."""
         slowness = (self._clock() - self._began_ns) / max(self._expected_ns[part - 2], 1)
         return self._began_ns + slowness * self._expected_ns[part] <= self._until_ns

@@ -103,7 +103,7 @@ class BaseRun:
         shared_gpu.admit(self._names, setup.deployments)
 
     def _new_kept(self, options: RunOptions) -> Kept | None:
-        """Where the session is kept, if it is to be."""
+        """What keeps the session, if it is to be kept."""
         if options.capture is None:
             return None
         shared_gpu, setup = self._shared_gpu, self._setup
@@ -143,12 +143,12 @@ class BaseRun:
 
     @property
     def shared_gpu(self) -> SharedGpu:
-        """What it shares with others."""
+        """The GPU that the run shares with others."""
         return self._shared_gpu
 
     @property
     def setup(self) -> Setup:
-        """What it runs on."""
+        """What the run was set up with."""
         return self._setup
 
     def begin(self) -> None:
@@ -161,7 +161,7 @@ class BaseRun:
         self._request()
 
     def registered_models(self, wait: Wait) -> RegisteredModels:
-        """Where it serves models; ``wait`` for an answer so."""
+        """The models that the run serves; ``wait`` for an answer so."""
         if self._registered is None:
             gap_ns = round(1e9 / self.fps) - self._setup.lone_render_ns
             cut = Cut(gap_ns, strategy_of(self.mode))
@@ -254,7 +254,7 @@ class BaseRun:
             self._reason = f"{dnn}: {reason}"
 
     def delivered(self, result: Result) -> None:
-        """A result is there: for the app, and whoever waits for it."""
+        """A result is there: for the app, and the callers that wait for it."""
         dnn, frame = self._names[result.dnn], result.frame
         assert frame is not None
         self._figures.dnns[dnn].shown(result.requested_ns, result.decoded_ns)
@@ -284,7 +284,7 @@ class BaseRun:
         self._figures.decision_ns.append(took_ns)
 
     def _give_up(self, job: int, dnn: str, reason: str) -> None:
-        """Whoever waits for a job that has failed waits in vain."""
+        """Callers that wait for a job that has failed are told so."""
         for future in self._served(dnn, job):
             future.set_exception(AppError(f"DNN {dnn!r} gave no result: {reason}"))
 
@@ -329,7 +329,7 @@ class BaseRun:
 
     @property
     def outputs(self) -> dict[str, Any]:
-        """What it leaves behind, as far as it is there."""
+        """What the run leaves behind, as far as it is there."""
         return {} if self._kept is None else {"capture": self._kept.summary}
 
     def keep(self) -> None:

@@ -36,7 +36,7 @@ def alone(kind: str) -> Iterator[bool]:
 
 
 def interrupt(kind: str) -> None:
-    """Whoever does this work shall end at once. Best effort."""
+    """The processes that do this work shall end at once. Best effort."""
     with contextlib.suppress(OSError, ConfigError):
         if (paths.cache_dir() / kind / "background.lock").exists():
             mark, now_ns = folder(kind) / "interrupted", time.time_ns()
@@ -45,7 +45,7 @@ def interrupt(kind: str) -> None:
 
 
 def interrupted(kind: str, asked_ns: int) -> bool:
-    """Whether that has happened since the work was asked for, on the system's clock."""
+    """True if that has happened since the work was asked for, on the system's clock."""
     with contextlib.suppress(OSError):
         return (folder(kind) / "interrupted").stat().st_mtime_ns > asked_ns
     return False

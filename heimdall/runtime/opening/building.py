@@ -291,7 +291,7 @@ class Building:
 
 
 class _Tended:
-    """What one child is at; it begins with ``item``."""
+    """What one child is at work on; it begins with ``item``."""
 
     def __init__(self, building: Building, item: _Item) -> None:
         self._building, self._keeping = building, False
@@ -309,7 +309,7 @@ class _Tended:
         return KEEP if self._building.wait() else None
 
     def hear(self, message: Mapping[str, Any]) -> None:
-        """What it reports."""
+        """What the child reports."""
         if self._at is None:
             return
         if "step" in message:

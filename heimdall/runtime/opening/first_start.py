@@ -81,7 +81,7 @@ class FirstStart(Fallible):
             },
         }
 
-    # --- on threads of whoever builds ----------------------------------------------------------
+    # --- on threads of the builders ----------------------------------------------------------
 
     def _pause(self, loop: FrameLoop) -> None:
         """Return when no frame is drawn, nor soon will be. A frame that is late, or never

@@ -59,7 +59,7 @@ class Shared:
         return self._processors
 
     def abandon(self) -> None:
-        """Close everything, the newest first: whoever opened it will not."""
+        """Close everything, the newest first: the caller will not."""
         for opening in reversed(self.openings.copy()):
             try:
                 opening.close()

@@ -79,7 +79,7 @@ class Setup:
 
     @property
     def elastic(self) -> bool:
-        """Whether chunks can end at any op."""
+        """True if chunks can end at any op."""
         return self.processors.gpu.cuts_at_any_op
 
     @property

@@ -7,7 +7,7 @@ is, on one core, one child at a time, for ten minutes at most. It ends at once w
 measurement starts, and goes on after that. ``HEIMDALL_TUNE=off`` declines it.
 
 Not where the software GPU has several cores: on one core something else would be measured, and on
-all of them it would be in everybody's way. Not on battery, nor in a CI system's job.
+all of them it would be in the way of all else. Not on battery, nor in a CI system's job.
 """
 
 from __future__ import annotations

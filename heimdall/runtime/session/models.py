@@ -156,7 +156,7 @@ class RegisteredModels:
         networks = self._shared_gpu.model_cache.take(load_graph(found, shapes), progress)
         self._networks[name] = networks
         model = self.models[name] = Model(name, networks.graphs[0], slo_ms, priority, self)
-        self._shared_gpu.router.catch_up()  # whoever has been added from another thread came before
+        self._shared_gpu.router.catch_up()  # what was added from another thread came before
         self._shared_gpu.router.tell(self._added(model, priority))
         return model
 
@@ -212,7 +212,7 @@ class RegisteredModels:
         return tuple(self._models)
 
     def close(self) -> None:
-        """Serve no more: whoever waits is told so."""
+        """Serve no more: clients that wait are told so."""
         with self._lock:
             self._closed = True
         if not self._models:
@@ -253,7 +253,7 @@ class RegisteredModels:
             self._ran(processor, elapsed_ns)
 
     def failed(self, job: int, dnn: str, error: str) -> None:
-        """Whoever waits for it has been told."""
+        """The clients that wait for it have been told."""
 
     def decided(self, took_ns: int) -> None:
         """Its app counts that."""

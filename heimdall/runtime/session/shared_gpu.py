@@ -55,7 +55,7 @@ class System(Protocol):
     mode: str
 
     def coordinator(self, plans: Sequence[DnnPlan], interval_ns: int) -> Coordinates:
-        """Whoever decides for DNNs of these plans."""
+        """What decides for DNNs of these plans."""
 
     def executor(
         self,
@@ -64,7 +64,7 @@ class System(Protocol):
         spans: Spans,
         clock: Callable[[], int],
     ) -> Executes:
-        """Whoever carries decisions out."""
+        """What carries decisions out."""
 
 
 class Coordinated:

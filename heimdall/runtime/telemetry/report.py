@@ -92,7 +92,7 @@ class Reporter:
         setup = self._setup
         gap = self._utilization(self._shared_gpu.coordinator.snapshot(now_ns).gap)
         figures = self._figures.summary(setup.lone_render_ns, gap)
-        if not self._shared_gpu.coordinator.keeps_gaps:  # nor how long the GPU worked for whom
+        if not self._shared_gpu.coordinator.keeps_gaps:  # nor how long the GPU worked for which DNN
             figures["gpu"]["busy_ms"] = None
         return {
             "schema": SCHEMA,

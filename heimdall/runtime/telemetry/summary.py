@@ -46,7 +46,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Device:
-    """What it ran on. ``mode``: "hardware", or how the software GPU was confined."""
+    """What a run ran on. ``mode``: "hardware", or how the software GPU was confined."""
 
     gpu: str
     cpu: str

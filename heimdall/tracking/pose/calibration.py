@@ -56,7 +56,7 @@ class ChessBoard:
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """The board's name in messages."""
         return f"{self.columns}x{self.rows} squares, {self.dictionary}"
 
     def opened(self) -> cv2.aruco.CharucoBoard:
@@ -161,7 +161,7 @@ class Calibration:
         return BoardView(points, pixels, outline, view.normal, _moved(view, self._before))
 
     def _is_board(self, corners: Sequence[np.ndarray], numbers: np.ndarray) -> bool:
-        """Whether markers lie as on the board; those of another one must not become its corners."""
+        """True if markers lie as on the board; those of another one must not become its corners."""
         mine = numbers < self.board.markers
         if not mine.all():
             self._stray = max(int(numbers.max()), self._stray or 0)

@@ -44,7 +44,7 @@ class Marker:
 
     @property
     def name(self) -> str:
-        """What it is called in reports."""
+        """The target's name in reports."""
         return f"{self.dictionary}:{self.number}"
 
 
@@ -73,7 +73,7 @@ class Board:
 
     @property
     def name(self) -> str:
-        """What it is called in reports."""
+        """The target's name in reports."""
         return f"{self.dictionary}:{self.columns}x{self.rows}"
 
 
@@ -89,7 +89,7 @@ class ImageTarget:
 
     @property
     def name(self) -> str:
-        """What it is called in reports."""
+        """The target's name in reports."""
         return "picture" if isinstance(self.image, np.ndarray) else Path(self.image).name
 
 

@@ -44,7 +44,7 @@ def lower_node(module: Module, node: Node) -> list[Lowered] | None:
 
 
 def _all_float(graph: Graph, node: Node) -> bool:
-    """Of what is computed; constants may be indices, axes and sizes."""
+    """True if what is computed is float or bool; constants may be indices, axes and sizes."""
     outputs = [name for name in node.outputs if name]
     inputs = [name for name in node.inputs if name and name not in graph.constants]
     return bool(outputs) and all(

@@ -88,7 +88,7 @@ class _Axes:
 
     @property
     def changed(self) -> list[int]:
-        """Those that do not stay as they are."""
+        """The axes that do not stay as they are."""
         x, y = self.context.x, self.context.y
         return [
             axis

@@ -57,7 +57,7 @@ class TogetherDevice(SeveralDevice):
     networks: Mapping[str, NetworkTable] = Field(default_factory=dict)
 
     def alone(self) -> tuple[Processor, ...]:
-        """Its GPU runs one network at a time for whoever does not group them."""
+        """Its GPU runs one network at a time for systems that do not group them."""
         return tuple(replace(each, lanes=1) for each in self.list())
 
     @property
