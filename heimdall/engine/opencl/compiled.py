@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate, count
@@ -20,7 +20,7 @@ from heimdall.engine.opencl.exits import exits_on
 from heimdall.engine.opencl.handover import DeviceCut, find_cuts
 from heimdall.engine.opencl.launch import Kernel, Traits
 from heimdall.engine.opencl.limits import check_fits
-from heimdall.engine.opencl.lowered import Conv, Fallback, Lowered, Separable
+from heimdall.engine.opencl.lowered import Conv, Fallback, Module, Separable
 from heimdall.engine.opencl.memory import in_order, needs_clearing, place_scratch, plan_arena
 from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.order import Order
@@ -30,7 +30,7 @@ from heimdall.engine.opencl.placement import Placer
 from heimdall.engine.opencl.planning import Bound, clear_halo, conv_layer, plan_step
 from heimdall.engine.opencl.slices import ops_for
 from heimdall.engine.opencl.tuning import Layer
-from heimdall.engine.opencl.walk import Walk, plan_walk
+from heimdall.engine.opencl.walk import PlannedWalk, Walk, plan_walk
 from heimdall.graph.branches import direct
 from heimdall.graph.graph import Graph
 
@@ -44,134 +44,41 @@ class Compiled:
     """
 
     def __init__(self, engine: Opened, graph: Graph, force_fallback: Collection[str]) -> None:
-        self.graph = graph
-        self.dtype = engine.traits.dtype
-        self._place(engine, force_fallback)
-        self._meet = self._order.meet if engine.plans_branches else in_order
-        self.arena_floats = plan_arena(self.placer.storages, meet=self._meet)
-        check_fits(
-            graph,
-            self.placer.storages,
-            self.arena_floats,
-            engine.device,
-            self.dtype.itemsize,
+        traits, itemsize = engine.traits, engine.traits.dtype.itemsize
+        self.graph, self.dtype = graph, traits.dtype
+        self.module = lower_for(graph, traits, force_fallback)
+        self.edges = find_edges(self.module)
+        self.placer = Placer(self.module, self.edges, traits)
+        self.placer.place()
+        layers, storages = self.placer.ops, self.placer.storages
+        self.dedicated = [s for s in storages if s.dedicated and s.first is not None]
+        self._order = Order(layers)
+        meet = self._order.meet if engine.plans_branches else in_order
+        floats = plan_arena(storages, meet=meet)
+        check_fits(graph, storages, floats, engine.device, itemsize)
+        # Scratch memory, a sub-buffer, holds floats: twice the room where tensors are half.
+        wide = np.dtype(np.float32).itemsize // itemsize
+        bound, self._scratch = _with_scratch(layers, _plan(layers, storages, engine), wide)
+        align = max(ALIGN, engine.device.mem_base_addr_align // (8 * itemsize))  # from bits
+        self.arena_floats = place_scratch(
+            self._scratch, storages, floats, align, finite=wide == 1, meet=meet
         )
-        bound = self._plan(engine)
-        self._add_scratch(bound, engine)
-        ops = [self._ops(*each, engine.traits) for each in zip(self.placer.ops, bound, strict=True)]
+        ops = [_ops(*each, self.module, traits) for each in zip(layers, bound, strict=True)]
         self.ops_of = [len(each) for each in ops]  # a layer
         self.layer_of = [layer for layer, count in enumerate(self.ops_of) for _ in range(count)]
         self.ops = tuple(op for each in ops for op in each)
-        self.exits = exits_on(self.module, self.placer.ops, self.ops_of)
+        self.exits = exits_on(self.module, layers, self.ops_of)
         self.fallbacks = {
-            index: self._fallback(self.placer.ops[layer].op)
-            for index, layer in enumerate(self.layer_of)
+            index: FallbackOps(graph, lowered.nodes, lowered.inputs, lowered.outputs)
+            for index, lowered in enumerate(layers[layer].op for layer in self.layer_of)
             if self.ops[index].fallback
         }
-        self.walk = self._walk(engine, bound)
-        self._upload(engine, bound)
+        walk = _walk(bound, self.dedicated, engine)
+        self.constants, self.walk = _upload(bound, walk, engine, graph.name)
         # The device has them now: the host need not keep a second copy of all weights.
         self.bound = [[replace(b, plan=replace(b.plan, constants={})) for b in op] for op in bound]
         self.is_warm = False
         self.taken_ns = [[1 for b in op for _ in b.plan.launches] for op in self.bound]
-
-    def _place(self, engine: Opened, force_fallback: Collection[str]) -> None:
-        self.module = lower_for(self.graph, engine.traits, force_fallback)
-        self.edges = find_edges(self.module)
-        self.placer = Placer(self.module, self.edges, engine.traits)
-        self.placer.place()
-
-    def _plan(self, engine: Opened) -> list[list[Bound]]:
-        traits, storages = engine.traits, self.placer.storages
-        steps = [step for op in self.placer.ops for step in op.steps]
-        clears: dict[int, list[Bound]] = {}  # before a step
-        for storage in storages:
-            if not needs_clearing(storage, storages):
-                continue
-            assert storage.picture is not None
-            assert storage.first is not None
-            step = steps[storage.first]
-            if _convolves_all_of(storage, step):
-                step.clears = True
-            elif not isinstance(step.spec, Fallback):  # its outputs are uploaded with their halo
-                picture = Picture(storage, *storage.picture)
-                clears.setdefault(storage.first, []).append(clear_halo(picture, traits))
-        bound: list[list[Bound]] = []
-        number = count()
-        for item in self.placer.ops:
-            bound.append([])
-            for step in item.steps:
-                bound[-1] += clears.get(next(number), ())
-                if not isinstance(step.spec, Fallback):
-                    bound[-1].append(plan_step(step, traits, engine.tuning))
-        return bound
-
-    def _add_scratch(self, bound: list[list[Bound]], engine: Opened) -> None:
-        """Each op's scratch memory, in the arena. Kernels get it as a sub-buffer.
-
-        It holds floats: twice the room where tensors are half.
-        """
-        wide = np.dtype(np.float32).itemsize // self.dtype.itemsize
-        made: list[Storage] = []
-        self._scratch: list[tuple[int, Storage]] = []  # with the layer whose it is
-        first = 0
-        for layer, (item, plans) in enumerate(zip(self.placer.ops, bound, strict=True)):
-            last = first + len(item.steps) - 1
-            floats = max([0, *(each.plan.scratch_floats for each in plans)])
-            if floats:
-                made.append(Storage("scratch", None, wide * floats, first=first, last=last))
-                for each in plans:
-                    each.storages["scratch"] = made[-1]
-                self._scratch.append((layer, made[-1]))
-                if engine.plans_branches:
-                    self._order.use_scratch(layer, made[-1])
-            first = last + 1
-        align = max(ALIGN, engine.device.mem_base_addr_align // (8 * self.dtype.itemsize))  # bits
-        self.arena_floats = place_scratch(
-            made,
-            self.placer.storages,
-            self.arena_floats,
-            align,
-            finite=wide == 1,
-            meet=self._meet,
-        )
-
-    def _ops(self, item: PlacedOp, bound: list[Bound], traits: Traits) -> list[Op]:
-        """What the scheduler sees of a layer."""
-        name, fallback = item.nodes[-1], isinstance(item.op.spec, Fallback)
-        nodes = tuple(reversed(dict.fromkeys(reversed(item.nodes))))  # each once, the last one last
-        flops, size = cost(item.op, self.module.shapes, self.dtype.itemsize)
-        launches = [launch for each in bound for launch in each.plan.launches]
-        count = 1 if fallback else ops_for(flops, size, launches, traits)
-        names = [f"{name} [{part}/{count}]" for part in range(1, count + 1)]
-        if count == 1:
-            names = [name]
-        flops, size = flops // count, size // count
-        return [Op(each, item.op.kind, nodes, fallback, flops, size) for each in names]
-
-    def _fallback(self, op: Lowered) -> FallbackOps:
-        return FallbackOps(self.graph, op.nodes, op.inputs, op.outputs)
-
-    def _walk(self, engine: Opened, bound: list[list[Bound]]) -> Walk | None:
-        walk = plan_walk(bound, self.dedicated, engine.traits) if engine.abilities.walk else None
-        fits = walk is not None and walk.constants.size <= engine.device.max_mem_alloc_size
-        return walk if fits else None
-
-    def _upload(self, engine: Opened, bound: list[list[Bound]]) -> None:
-        self.constants: list[list[dict[str, cl.Buffer]]] = []
-        try:
-            if self.walk is None:
-                upload = uploader(engine.context)
-                self.constants = [
-                    [{name: upload(a) for name, a in b.plan.constants.items()} for b in op]
-                    for op in bound
-                ]
-                return
-            self.weights = self.walk.constants.upload(engine.queue)
-            flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
-            self.table = cl.Buffer(engine.context, flags, hostbuf=self.walk.table)
-        except cl.Error as error:
-            raise explain(error, f"uploading the weights of {self.graph.name}") from error
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -188,26 +95,15 @@ class Compiled:
         return [conv_layer(step, half) for step in steps if isinstance(step.spec, Conv)]
 
     @cached_property
-    def dedicated(self) -> list[Storage]:
-        """Storages with a buffer of their own."""
-        return [s for s in self.placer.storages if s.dedicated and s.first is not None]
-
-    @cached_property
-    def _order(self) -> Order:
-        return Order(self.placer.ops)
-
-    @cached_property
     def needs(self) -> tuple[frozenset[int], ...]:
         """See ``Network.needs``: the ops of a layer follow each other, and those of the layers
         that it waits for."""
-        for layer, scratch in self._scratch:
-            self._order.use_scratch(layer, scratch)
-        self._order.share(each for each in self.placer.storages if not each.dedicated)
+        shared = (each for each in self.placer.storages if not each.dedicated)
+        needs = self._order.needs([*shared, *self._scratch])
         ends, found = list(accumulate(self.ops_of)), []
         for op, layer in enumerate(self.layer_of):
             first = op == ends[layer] - self.ops_of[layer]
-            waits = [ends[each] - 1 for each in self._order.needs[layer]] if first else [op - 1]
-            found.append(frozenset(waits))
+            found.append(frozenset(ends[each] - 1 for each in needs[layer]) if first else {op - 1})
         return tuple(direct(found))
 
     @cached_property
@@ -233,14 +129,97 @@ class Compiled:
         """Weights once, activations a job; see ``Network.memory``."""
         buffers = {b.int_ptr: b.size for op in self.constants for d in op for b in d.values()}
         if self.walk is not None:
-            buffers = {self.weights.int_ptr: self.weights.size}
+            buffers = {self.walk.weights.int_ptr: self.walk.weights.size}
         floats = self.arena_floats + sum(s.floats for s in self.dedicated)
         return Memory(
             weights_bytes=sum(buffers.values()), activation_bytes=self.dtype.itemsize * floats
         )
 
 
+def _plan(
+    layers: Sequence[PlacedOp], storages: Sequence[Storage], engine: Opened
+) -> list[list[Bound]]:
+    """The plans of each layer, also those that clear halos where no convolution can do so by the
+    way; one that can is told to."""
+    steps = [step for item in layers for step in item.steps]
+    clears: dict[int, list[Bound]] = {}  # before a step
+    for storage in storages:
+        if not needs_clearing(storage, storages):
+            continue
+        assert storage.picture is not None
+        assert storage.first is not None
+        step = steps[storage.first]
+        if _convolves_all_of(storage, step):
+            step.clears = True
+        elif not isinstance(step.spec, Fallback):  # its outputs are uploaded with their halo
+            picture = Picture(storage, *storage.picture)
+            clears.setdefault(storage.first, []).append(clear_halo(picture, engine.traits))
+    bound: list[list[Bound]] = []
+    number = count()
+    for item in layers:
+        bound.append([])
+        for step in item.steps:
+            bound[-1] += clears.get(next(number), ())
+            if not isinstance(step.spec, Fallback):
+                bound[-1].append(plan_step(step, engine.traits, engine.tuning))
+    return bound
+
+
 def _convolves_all_of(storage: Storage, step: Step) -> bool:
     y = step.outputs[0]
     convolves = isinstance(step.spec, (Conv, Separable))
     return convolves and isinstance(y, Picture) and y.storage is storage and y.whole
+
+
+def _with_scratch(
+    layers: Sequence[PlacedOp], planned: Sequence[list[Bound]], wide: int
+) -> tuple[list[list[Bound]], list[Storage]]:
+    """The plans with their scratch memory, one piece for each layer that needs some, and these
+    pieces. Each float in them takes as much as ``wide`` numbers of tensors."""
+    bound: list[list[Bound]] = []
+    made: list[Storage] = []
+    first = 0
+    for item, plans in zip(layers, planned, strict=True):
+        end = first + len(item.steps)
+        floats = max((each.plan.scratch_floats for each in plans), default=0)
+        own = {}
+        if floats:
+            made.append(Storage("scratch", None, wide * floats, first=first, last=end - 1))
+            own = {"scratch": made[-1]}
+        bound.append([replace(each, storages=each.storages | own) for each in plans])
+        first = end
+    return bound, made
+
+
+def _ops(item: PlacedOp, bound: Sequence[Bound], module: Module, traits: Traits) -> list[Op]:
+    """What the scheduler sees of a layer."""
+    name, fallback = item.nodes[-1], isinstance(item.op.spec, Fallback)
+    nodes = tuple(reversed(dict.fromkeys(reversed(item.nodes))))  # each once, the last one last
+    flops, size = cost(item.op, module.shapes, traits.dtype.itemsize)
+    launches = [launch for each in bound for launch in each.plan.launches]
+    count = 1 if fallback else ops_for(flops, size, launches, traits)
+    names = [f"{name} [{part}/{count}]" for part in range(1, count + 1)] if count > 1 else [name]
+    flops, size = flops // count, size // count
+    return [Op(each, item.op.kind, nodes, fallback, flops, size) for each in names]
+
+
+def _walk(
+    bound: Sequence[Sequence[Bound]], dedicated: list[Storage], engine: Opened
+) -> PlannedWalk | None:
+    walk = plan_walk(bound, dedicated, engine.traits) if engine.abilities.walk else None
+    fits = walk is not None and walk.constants.size <= engine.device.max_mem_alloc_size
+    return walk if fits else None
+
+
+def _upload(
+    bound: Sequence[Sequence[Bound]], walk: PlannedWalk | None, engine: Opened, name: str
+) -> tuple[list[list[dict[str, cl.Buffer]]], Walk | None]:
+    """The constants of each plan of each layer by name; or the walk that has them all."""
+    try:
+        if walk is not None:
+            return [], walk.upload(engine.queue)
+        upload = uploader(engine.context)
+        constants = [[b.plan.constants.items() for b in op] for op in bound]
+        return [[{n: upload(a) for n, a in each} for each in op] for op in constants], None
+    except cl.Error as error:
+        raise explain(error, f"uploading the weights of {name}") from error

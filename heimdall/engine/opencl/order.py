@@ -42,21 +42,20 @@ class Order:
 
     def __init__(self, layers: Sequence[PlacedOp]) -> None:
         self._accesses: dict[Storage, list[Access]] = {}
-        self._scratch: set[Storage] = set()
         for index, layer in enumerate(layers):
             for step in layer.steps:
                 self._note(index, step)
-        self._steps = sum(len(layer.steps) for layer in layers)
+        self._layer_of = [index for index, layer in enumerate(layers) for _ in layer.steps]
         for storage, made in self._accesses.items():
             if storage.picture and any(storage.halo) and not storage.dedicated:
                 # whoever comes first clears the halo, if others have been in that memory
                 made.append(Access(made[0].layer, 0, _blocks(storage), writes=HALO))
-        self.needs: list[set[int]] = [set() for _ in layers]
+        self._needs: list[set[int]] = [set() for _ in layers]
         for made in self._accesses.values():
             for a, b in combinations(made, 2):
                 if a.layer != b.layer and a.clashes(b):
-                    self._add(a.layer, b.layer)
-        self._before = [*ancestors(self.needs), (1 << len(layers)) - 1]  # at last the host
+                    _add(self._needs, a.layer, b.layer)
+        self._before = [*ancestors(self._needs), (1 << len(layers)) - 1]  # at last the host
         self._touched: dict[Storage, tuple[int, int]] = {}
 
     def _note(self, layer: int, step: Step) -> None:
@@ -65,16 +64,13 @@ class Order:
         fills = isinstance(step.spec, FillHalo)
         for value in step.outputs:
             inner = isinstance(value, Picture) and value.storage.picture is not None
-            all_of_it = fills or step.clears or isinstance(step.spec, Fallback) or not inner
+            all_of_it = fills or isinstance(step.spec, Fallback) or not inner
             self._add_access(layer, value, BOTH if fills else 0, BOTH if all_of_it else INNER)
 
     def _add_access(self, layer: int, value: Value, reads: int = 0, writes: int = 0) -> None:
         if isinstance(value, (Picture, Array)):
             access = Access(layer, *_reach(value), reads, writes)
             self._accesses.setdefault(value.storage, []).append(access)
-
-    def _add(self, a: int, b: int) -> None:
-        self.needs[max(a, b)].add(min(a, b))
 
     def meet(self, a: Storage, b: Storage) -> bool:
         """Whether two storages may be in use at once."""
@@ -84,31 +80,39 @@ class Order:
     def _touch(self, storage: Storage) -> tuple[int, int]:
         """The layers that touch a storage, and those that have run before them all, as bits."""
         if storage not in self._touched:
-            layers = {access.layer for access in self._accesses.get(storage, ())}
-            if storage.last >= self._steps:
-                layers.add(len(self.needs))
+            layers = self._layers(storage)
+            if storage.last >= len(self._layer_of):
+                layers.add(len(self._needs))
             before = self._before[-1]
             for layer in layers:
                 before &= self._before[layer]
             self._touched[storage] = sum(1 << layer for layer in layers), before
         return self._touched[storage]
 
-    def use_scratch(self, layer: int, scratch: Storage) -> None:
-        """The scratch memory of a layer."""
-        self._accesses[scratch] = [Access(layer, 0, 1, BOTH, BOTH)]
-        self._scratch.add(scratch)
+    def _layers(self, storage: Storage) -> set[int]:
+        """Those that touch a storage. Scratch memory holds no tensor of any step: the layer that it
+        lives in has it."""
+        if storage in self._accesses:
+            return {access.layer for access in self._accesses[storage]}
+        return set(self._layer_of[storage.first : storage.last + 1])
 
-    def share(self, places: Iterable[Storage]) -> None:
-        """Add what the memory demands, now that storages, and scratch memory, have their places
-        in the arena."""
-        placed = sorted({*places, *self._scratch} & self._accesses.keys(), key=lambda s: s.offset)
+    def needs(self, arena: Iterable[Storage]) -> list[set[int]]:
+        """What each layer must wait for, where these storages, and scratch memory, have their
+        places in the arena."""
+        needs = [set(each) for each in self._needs]
+        placed = sorted(arena, key=lambda storage: storage.offset)
         for index, one in enumerate(placed):
             for other in placed[index + 1 :]:
                 if other.offset >= one.offset + one.floats:
                     break
-                for a in {access.layer for access in self._accesses[one]}:
-                    for b in {access.layer for access in self._accesses[other]} - {a}:
-                        self._add(a, b)
+                for a in self._layers(one):
+                    for b in self._layers(other) - {a}:
+                        _add(needs, a, b)
+        return needs
+
+
+def _add(needs: Sequence[set[int]], a: int, b: int) -> None:
+    needs[max(a, b)].add(min(a, b))
 
 
 def _blocks(storage: Storage) -> int:
