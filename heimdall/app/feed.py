@@ -28,7 +28,7 @@ class Answering(Protocol):
         """The newest result of a DNN."""
 
     def frame_of(self, dnn: str) -> Frame | None:
-        """The frame that it was found in."""
+        """The frame that the newest result was found in."""
 
     def tracked(self, dnn: str) -> Any:
         """The newest result, moved to the frame being drawn."""
@@ -37,7 +37,7 @@ class Answering(Protocol):
         """Ask for one inference."""
 
     def adjust(self, dnn: str, **wishes: Unpack[Wishes]) -> None:
-        """Want it otherwise than declared."""
+        """Change what the app wants of a DNN."""
 
 
 class Feed(Generic[T]):

@@ -120,7 +120,7 @@ class Camera:
         )
 
     def zoomed(self, times: float) -> Camera:
-        """With a focal length that many times longer."""
+        """This camera with a focal length that many times longer."""
         return replace(self, fx=self.fx * times, fy=self.fy * times)
 
     def pixels(self, points: np.ndarray) -> np.ndarray:

@@ -162,7 +162,7 @@ class McapReader:
         return picture
 
     def _rate(self) -> float:
-        """The usual rate of its first pictures."""
+        """The usual rate of the file's first pictures."""
         pictures = _pictures(self._path)
         times = [each.stored.at_ns for each, _ in zip(pictures, range(_LOOKED_AT), strict=False)]
         pictures.close()

@@ -52,7 +52,7 @@ class Camera:
 
     @property
     def problem(self) -> str | None:
-        """Why no picture can be had of it; None where nothing is known against it."""
+        """Why no picture can be had of the camera; None where nothing is known against it."""
         if self.formats is None or any(each.readable for each in self.formats):
             return None
         if not self.formats:

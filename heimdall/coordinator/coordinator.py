@@ -93,7 +93,7 @@ class Coordinator:
 
     @property
     def replaces(self) -> bool:
-        """Whether it wants to hear of scenes that change (SceneChanged)."""
+        """True if the coordinator wants to hear of scenes that change (SceneChanged)."""
         return self._freshness is not None
 
     def __init__(
@@ -565,7 +565,7 @@ def admission_limit(admission: str) -> int:
 
 
 def _same(policy: Scheduler | None, name: object, recorded: object) -> Scheduler:
-    """The policy, if it is what was recorded."""
+    """The policy, if it is the recorded one."""
     if policy is None:
         raise ConfigError(f"scheduler {name!r} cannot be made of its name: it had {recorded}")
     if policy.name != name or policy.config() != recorded:
@@ -577,5 +577,5 @@ def _same(policy: Scheduler | None, name: object, recorded: object) -> Scheduler
 
 
 def _as_processors(given: Sequence[Processor | Mapping[str, Any]]) -> tuple[Processor, ...]:
-    """Those of a list, or of what ``config()`` wrote of it."""
+    """The processors of a list, or of what ``config()`` wrote of it."""
     return tuple(each if isinstance(each, Processor) else Processor(**each) for each in given)

@@ -156,7 +156,7 @@ class Dispatcher:
     # -- the queue -------------------------------------------------------------------------
 
     def _renew(self, changed: list[Job], now_ns: int) -> None:
-        """Take out those that have ended, and place those that are ready."""
+        """Take out jobs that have ended, and place those that are ready."""
         queue, ready, requeues = self._queue, [], self._requeues
         for job in changed:
             if job.state is READY:
@@ -208,7 +208,7 @@ class Dispatcher:
         return idle
 
     def free_ns(self, now_ns: int) -> dict[str, int]:
-        """By processor that works: when it is expected to have a free lane."""
+        """For each processor that works: when it is expected to have a free lane."""
         running, lost = self.jobs.running, self._placement.lost
         free_ns: dict[str, int] = {}
         for id, lanes in self._lanes:

@@ -64,7 +64,7 @@ class _Sight:
         self.taken, self.frame, self.outdated = (now_ns, self.scene_ns), frame, False
 
     def age_ns(self, moment: _Moment, now_ns: int) -> int:
-        """Of a frame: the time since, and what has changed."""
+        """A frame's age: the time since, and what has changed."""
         return now_ns - moment[0] + self.scene_ns - moment[1]
 
 
@@ -81,7 +81,7 @@ class Freshness:
         self._frame = 0
 
     def review(self, event: Event | None, now_ns: int, out: list[Action]) -> None:
-        """Take note of what has happened, and let those begin anew that had better."""
+        """Take note of what has happened, and let jobs begin anew that had better."""
         self._frame += isinstance(event, RenderStarted)
         begun = self._note(now_ns, out)
         if isinstance(event, SceneChanged):
@@ -153,7 +153,7 @@ class Freshness:
 
 
 def _share_left(job: Job) -> float:
-    """Of a job's work; 1 before its first chunk."""
+    """The share of a job's work that is left; 1 before its first chunk."""
     if job.processor == GPU:
         whole_ns = sum(job.owner.expected_gpu()[:2])
     else:

@@ -81,7 +81,7 @@ class Supervised:
         return preempts
 
     def observe(self, event: Event) -> None:
-        """Let it hear of an event."""
+        """Let the policy hear of an event."""
         try:
             self.policy.observe(event)
         except Exception as error:

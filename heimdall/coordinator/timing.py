@@ -74,11 +74,11 @@ class Timing(ABC):
 
     @abstractmethod
     def learn(self, job: Job, processor: str, start: int, end: int, elapsed_ns: int) -> None:
-        """A range took so long there."""
+        """A range took so long on ``processor``."""
 
 
 class Chunks(Timing):
-    """Of DNNs that are bound to a processor. (The GPU is the one that draws.)"""
+    """Timing of DNNs that are bound to a processor. (The GPU is the one that draws.)"""
 
     _left_ns = _usual_ns = 0
     _fresh = False
@@ -148,7 +148,7 @@ class Chunks(Timing):
 
 
 class Ranges(Timing):
-    """Of ranges that choose their processor, any of which may draw the frames, or none."""
+    """Timing of ranges that choose their processor, any of which may draw the frames, or none."""
 
     _left_ns = _usual_ns = 0
     _fresh = False

@@ -85,7 +85,7 @@ class Lookup(Protocol):
     """What may be asked of a moment; worked out only when asked for. See ``View``."""
 
     def free_ns(self) -> Mapping[str, int]:
-        """By processor that works: when it is expected to have a free lane."""
+        """For each processor that works: when it is expected to have a free lane."""
 
     def running(self) -> Sequence[JobView]:
         """The jobs that have a processor."""
@@ -134,7 +134,7 @@ class View(NamedTuple):
 
     @property
     def processors(self) -> Sequence[str]:
-        """All that work."""
+        """All processors that work."""
         return tuple(self.lookup.free_ns())
 
     @property

@@ -161,7 +161,7 @@ class StageCosts:
         return bool(self.plan.on)
 
     def on(self, processor: str) -> Ranges | None:
-        """The network on a processor; None where it is not for it."""
+        """The network on a processor; None where the network is not for it."""
         if not self._ranges:  # once: what was learnt must not be lost
             self._ranges = self._usual()
         return self._ranges.get(processor)
@@ -276,7 +276,7 @@ class StageCosts:
         return self.on_ns(processor, 0, self.ops) or 0
 
     def learn_off(self, processor: str, elapsed_ns: int) -> None:
-        """The whole network took ``elapsed_ns`` there."""
+        """The whole network took ``elapsed_ns`` on ``processor``."""
         if processor == CPU:
             self.learn_cpu(elapsed_ns)
         else:

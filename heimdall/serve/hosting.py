@@ -53,8 +53,8 @@ class HostOptions:
 def parse_offers(
     models: Sequence[str], slo_ms: float, shapes: Mapping[str, Shape]
 ) -> tuple[Offer, ...]:
-    """Of ``NAME=FILE``s; ``shapes`` by ``NAME:INPUT``. Raises ConfigError for what is none, a name
-    that comes twice, and a shape of no model."""
+    """Offers from ``NAME=FILE``s; ``shapes`` by ``NAME:INPUT``. Raises ConfigError for what is
+    none, a name that comes twice, and a shape of no model."""
     check_number("slo_ms", slo_ms, above=0)
     offers: dict[str, Offer] = {}
     for text in models:
@@ -159,7 +159,7 @@ def report(server: Server) -> dict[str, Any]:
 
 
 def tls_of(certificate: Path | None, key: Path | None) -> Tls | None:
-    """Both, or neither. Raises ConfigError for one alone."""
+    """Certificate and key, or neither. Raises ConfigError for one alone."""
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:

@@ -20,10 +20,10 @@ class Models(Protocol):
     """Networks that whole inferences can be asked of. Its methods are for any thread."""
 
     def names(self) -> Sequence[str]:
-        """All that are served, from first to last."""
+        """All models that are served, from first to last."""
 
     def describe(self, name: str) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-        """The inputs and outputs of one of them, in the network's own order."""
+        """A model's inputs and outputs, in the network's own order."""
 
     def submit(
         self, name: str, inputs: Tensors, *, slo_ms: float | None, priority: str | None

@@ -61,7 +61,7 @@ _BodyT = TypeVar("_BodyT", bound=_Body)
 
 
 def application(service: Service, host: str) -> web.Application:
-    """Every address of the protocol. ``host``: where it listens."""
+    """Every address of the protocol. ``host``: where the server listens."""
     rest = _Rest(service, host)
     made = web.Application(middlewares=[rest.guard], client_max_size=service.limits.request_bytes)
     get, post = made.router.add_get, made.router.add_post

@@ -82,7 +82,7 @@ class Regions:
         return [self._region(name)]
 
     def read(self, place: MemoryRange) -> bytes:
-        """The bytes there."""
+        """The bytes at ``place``."""
         region, start = self._part(place)
         found = os.pread(region.descriptor, place.size, start)
         if len(found) != place.size:

@@ -193,7 +193,7 @@ def _last_words(complaints: IO[bytes]) -> str:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """With the compilers and linkers that it has started."""
+    """End a child, with the compilers and linkers that it has started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)

@@ -37,7 +37,7 @@ class Faults:
 
     @property
     def messages(self) -> list[str]:
-        """In the order in which they first came."""
+        """All messages, in the order in which they first came."""
         with self._lock:
             return [
                 message if times == 1 else f"{message} ({times} times)"

@@ -24,7 +24,7 @@ _LONGEST_MS = 1000
 
 @dataclass(frozen=True)
 class GpuPolicy:
-    """One of them; ``slice_ms``: of ``rr``, where it is not to be the system's."""
+    """A scheduling policy; ``slice_ms``: of ``rr``, where it is not to be the system's."""
 
     name: str
     slice_ms: int | None = None

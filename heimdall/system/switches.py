@@ -49,7 +49,7 @@ class Stint:
 
 @dataclass(frozen=True)
 class TimeUsed:
-    """Of a thread, until now: on a core, ready for one without having one, and how often it gave
+    """A thread's time until now: on a core, ready for one without having one, and how often it gave
     its core up by itself, and was made to."""
 
     ran_ns: int

@@ -15,7 +15,7 @@ _left_behind: list[threading.Thread] = []
 
 
 def any_left_behind() -> bool:
-    """Whether a thread that was to end still runs: in native code, most likely."""
+    """True if a thread that was to end still runs: in native code, most likely."""
     return any(thread.is_alive() for thread in _left_behind)
 
 

@@ -70,11 +70,11 @@ class Motion:
         return np.asarray(np.exp(self.mean[:, 2, 0]))
 
     def doubt(self) -> np.ndarray:
-        """(n,): what its place is uncertain by, in mean sides."""
+        """(n,): what each box's place is uncertain by, in mean sides."""
         return np.sqrt(self.cov[:, :2, 0, 0].mean(axis=1)) / self.sides()
 
     def turned(self, camera: np.ndarray) -> None:
-        """The picture has moved under them by the similarity ``camera`` (2, 3)."""
+        """The picture has moved under the boxes by the similarity ``camera`` (2, 3)."""
         turn, places = camera[:, :2], self.mean[:, :2]
         self.mean[:, :2] = turn @ places
         self.mean[:, :2, 0] += camera[:, 2]

@@ -75,7 +75,7 @@ class Anchor:
 
     @property
     def pose(self) -> Pose | None:
-        """Its place in the world, where that is known: here it is not."""
+        """The patch's place in the world, where that is known: here it is not."""
         return None
 
     @property

@@ -45,7 +45,7 @@ class Content(Name):
 
 
 class Luminance(Name):
-    """Of what C of Eq. 4 is summed. Default: cells."""
+    """What C of Eq. 4 is summed of. Default: cells."""
 
     CELLS = "cells"  # means of 96 x 54 cells: sensor noise averages out; under 1 ms at any size
     PIXELS = "pixels"  # every pixel of the frame, as Eq. 4 is written

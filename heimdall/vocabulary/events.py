@@ -271,7 +271,7 @@ class RunTogether:
 
     @property
     def dnns(self) -> tuple[str, ...]:
-        """All of them, each once."""
+        """All of its DNNs, each once."""
         return tuple(dict.fromkeys(group.dnn for groups in self.stages for group in groups))
 
     @property

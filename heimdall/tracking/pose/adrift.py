@@ -43,7 +43,7 @@ class Adrift:
         self._kept = self._pose = None
 
     def advance(self, grey: np.ndarray, camera: Camera) -> Pose | None:
-        """About where the camera is now; None where nothing says it."""
+        """About where the camera is now; None where nothing says where."""
         if self._kept is not None:
             self._begin(*self._kept, camera)
             self._kept = None

@@ -51,7 +51,7 @@ class ChessBoard:
 
     @property
     def markers(self) -> int:
-        """How many there are."""
+        """How many markers the board has."""
         return self.columns * self.rows // 2
 
     @property
@@ -273,7 +273,7 @@ def _moved(one: BoardView, other: BoardView) -> float:
 
 
 def _spread(views: Sequence[BoardView], most: int) -> list[BoardView]:
-    """So many of them, each as far as can be from those before."""
+    """So many of the views, each as far as can be from those before."""
     if len(views) <= most:
         return list(views)
     outlines = np.array([each.outline for each in views])

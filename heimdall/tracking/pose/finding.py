@@ -73,12 +73,12 @@ class Finder:
 
     @property
     def busy(self) -> bool:
-        """Whether a look goes on that has begun with an earlier frame."""
+        """True if a look goes on that has begun with an earlier frame."""
         return self._search is not None
 
     @property
     def costly(self) -> bool:
-        """Whether the last look was a slice of a long one."""
+        """True if the last look was a slice of a long one."""
         return self._sliced
 
     def look(self, grey: np.ndarray, camera: Camera, near: np.ndarray | None = None) -> list[Found]:

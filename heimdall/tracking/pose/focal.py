@@ -81,7 +81,7 @@ class Focal:
         return bool((cosines < math.cos(APART)).all())
 
     def _settle(self, kept: _Kept) -> None:
-        """Its pose at the present focal length, and what it says of that."""
+        """Update a frame's pose at the present focal length, and what it says of that."""
         focal = self._now * FOCAL_PX
         lens = Camera(2, 2, focal, focal, 0.0, 0.0)
         fit = refine(lens, kept.points, kept.seen * FOCAL_PX, kept.pose)

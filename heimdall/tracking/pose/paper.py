@@ -36,7 +36,7 @@ def board_page(board: ChessBoard) -> np.ndarray:
 
 
 def print_board(board: ChessBoard, path: Path) -> None:
-    """Write it as .pdf or .png. Raises ConfigError where that is not possible."""
+    """Write the board as .pdf or .png. Raises ConfigError where that is not possible."""
     if path.suffix.lower() not in KINDS:
         raise ConfigError(f"{path}: a board is written as {' or '.join(KINDS)}")
     try:

@@ -260,7 +260,7 @@ def _check_apart(found: Sequence[Prepared]) -> None:
 
 
 def _same(one: Prepared, other: Prepared) -> bool:
-    """Whether a good part of one picture is in the other one."""
+    """True if a good part of one picture is in the other one."""
     assert one.descriptors is not None
     assert other.descriptors is not None
     assert one.places is not None

@@ -38,9 +38,9 @@ PLACED_AFTER = 6  # looks that agree on where another target is
 
 @dataclass(frozen=True, eq=False)
 class Tracking:
-    """Of one frame: its ``state`` and ``pose`` (world to camera; while lost the last one, None
-    before the first), smoothed, and ``raw`` as it was measured; how far points were off, pixels;
-    and how many times longer than the guess the ``focal`` length is that they go with."""
+    """What is known of one frame: its ``state`` and ``pose`` (world to camera; while lost the last
+    one, None before the first), smoothed, and ``raw`` as it was measured; how far points were off,
+    pixels; and how many times longer than the guess the ``focal`` length is that they go with."""
 
     sequence: int
     state: str
@@ -52,7 +52,7 @@ class Tracking:
 
     @property
     def tracked(self) -> bool:
-        """Whether the pose is that of this frame."""
+        """True if the pose is that of this frame."""
         return self.state == TRACKED
 
 

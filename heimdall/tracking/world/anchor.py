@@ -32,7 +32,7 @@ class WorldAnchor(Anchor):
 
     @property
     def pose(self) -> Pose:
-        """From its own axes to the world's."""
+        """The pose from the anchor's own axes to the world's."""
         return self._pose
 
     @property

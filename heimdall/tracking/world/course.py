@@ -39,7 +39,7 @@ class _Known:
 
 
 class Course:
-    """One thread adds to it, another asks."""
+    """The camera's recent course. One thread adds to it, another asks."""
 
     def __init__(self) -> None:
         self._known: tuple[_Known, ...] = ()

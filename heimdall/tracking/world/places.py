@@ -65,7 +65,7 @@ class Hit:
 
     @property
     def point(self) -> np.ndarray:
-        """Where it is, metres, (3,)."""
+        """The point that was hit, metres, (3,)."""
         return self.pose.translation
 
 
