@@ -7,13 +7,13 @@ import time
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 from heimdall.analyzer.precision import Comparison, compare, engine_for
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.errors import DeviceError
-from heimdall.graph.graph import graph_from_model
 from heimdall.vocabulary.enums import Precision
+from tests.networks import small_graph
 
 
 class Halves(OnnxRuntimeEngine):
@@ -60,12 +60,8 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def graph():
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 4))
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 4))
     nodes = [helper.make_node("Exp", ["x"], ["y"], name="exp")]
-    proto = helper.make_graph(nodes, "small", [x], [y])
-    opset = [helper.make_opsetid("", 17)]
-    return graph_from_model(helper.make_model(proto, opset_imports=opset, ir_version=8))
+    return small_graph(nodes, {"x": (1, 4)}, {"y": (1, 4)})
 
 
 @pytest.mark.parametrize(

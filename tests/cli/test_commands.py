@@ -188,29 +188,22 @@ def small_model(tmp_path_factory) -> Path:
     """Three convolutions on 1x3xHx32, the height free."""
     import numpy as np
     import onnx
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import helper
+
+    from tests.networks import small_model
 
     rng = np.random.default_rng(0)
-    nodes, weights, before = [], [], "image"
+    nodes, weights, before = [], {}, "image"
     for index in range(3):
-        weight = rng.normal(0, 0.2, (3, 3, 3, 3)).astype(np.float32)
-        weights.append(numpy_helper.from_array(weight, f"w{index}"))
+        weights[f"w{index}"] = rng.normal(0, 0.2, (3, 3, 3, 3)).astype(np.float32)
         nodes.append(
             helper.make_node("Conv", [before, f"w{index}"], [f"c{index}"], pads=[1, 1, 1, 1])
         )
         nodes.append(helper.make_node("Relu", [f"c{index}"], [f"r{index}"]))
         before = f"r{index}"
     shape = (1, 3, "height", 32)
-    graph = helper.make_graph(
-        nodes,
-        "small",
-        [helper.make_tensor_value_info("image", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info(before, TensorProto.FLOAT, shape)],
-        weights,
-    )
     path = tmp_path_factory.mktemp("models") / "small.onnx"
-    opset = [helper.make_opsetid("", 13)]
-    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+    onnx.save(small_model(nodes, {"image": shape}, {before: shape}, weights, opset=13), path)
     return path
 
 

@@ -1,10 +1,10 @@
 """A graph between two of its places."""
 
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 from heimdall.graph.cuts import Held, alive, between, critical, held
-from heimdall.graph.graph import graph_from_model
+from tests.networks import small_graph
 
 
 @pytest.fixture(scope="module")
@@ -16,11 +16,7 @@ def graph():
         helper.make_node("Neg", ["a"], ["z"], "third"),
         helper.make_node("Add", ["b", "a"], ["y"], "last"),
     ]
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 3]) for name in "xyz"]
-    made = helper.make_graph(nodes, "skip", values[:1], values[1:])
-    return graph_from_model(
-        helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    )
+    return small_graph(nodes, {"x": [1, 3]}, {"y": [1, 3], "z": [1, 3]})
 
 
 def test_what_is_read_later_is_alive(graph):

@@ -9,25 +9,20 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 from heimdall.errors import ModelError
 from heimdall.graph.external_data import refer
 from heimdall.graph.graph import load_graph
+from tests.networks import small_model
 
 
 def save(folder: Path, location: str, **more: Any) -> Path:
     """A model y = x * w, with w in the file ``location``."""
     folder.mkdir(exist_ok=True)
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node("Mul", ["x", "w"], ["y"])],
-        "net",
-        [value("x", TensorProto.FLOAT, [1, 12])],
-        [value("y", TensorProto.FLOAT, [1, 12])],
-        [numpy_helper.from_array(np.zeros(12, np.float32), "w")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    nodes = [helper.make_node("Mul", ["x", "w"], ["y"])]
+    weights = {"w": np.zeros(12, np.float32)}
+    model = small_model(nodes, {"x": [1, 12]}, {"y": [1, 12]}, weights)
     tensor = model.graph.initializer[0]
     onnx.external_data_helper.set_external_data(tensor, location, **more)
     tensor.ClearField("raw_data")
@@ -111,15 +106,9 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
 def test_weights_that_stand_in_another_file_are_read_from_there(tmp_path):
     weights = np.arange(1000, dtype=np.float32)
     write(tmp_path / "other.bin", 1200)
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node("Mul", ["x", "w"], ["m"]), helper.make_node("Add", ["m", "b"], ["y"])],
-        "net",
-        [value("x", TensorProto.FLOAT, [1, 1000])],
-        [value("y", TensorProto.FLOAT, [1, 1000])],
-        [numpy_helper.from_array(weights, "w"), numpy_helper.from_array(-weights, "b")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    nodes = [helper.make_node("Mul", ["x", "w"], ["m"]), helper.make_node("Add", ["m", "b"], ["y"])]
+    constants = {"w": weights, "b": -weights}
+    model = small_model(nodes, {"x": [1, 1000]}, {"y": [1, 1000]}, constants)
     refer(model, tmp_path / "other.bin")
     (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
     assert 4000 < (tmp_path / "net.onnx").stat().st_size < 5000  # one of the two is in it

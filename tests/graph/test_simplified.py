@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 from heimdall.errors import ModelError
 from heimdall.graph import onnx_file, simplified
 from heimdall.graph.graph import Graph, load_graph
+from tests.networks import small_model
 
 
 @pytest.fixture
@@ -37,15 +38,9 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 def scaled(path: Path, factor: float) -> Path:
     """A model y = factor * x of a free width."""
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node("Mul", ["x", "w"], ["y"], "scale")],
-        "net",
-        [value("x", TensorProto.FLOAT, [1, "n"])],
-        [value("y", TensorProto.FLOAT, [1, "n"])],
-        [numpy_helper.from_array(np.array([factor], np.float32), "w")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    nodes = [helper.make_node("Mul", ["x", "w"], ["y"], "scale")]
+    constants = {"w": np.array([factor], np.float32)}
+    model = small_model(nodes, {"x": [1, "n"]}, {"y": [1, "n"]}, constants)
     path.write_bytes(model.SerializeToString())
     return path
 

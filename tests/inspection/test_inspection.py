@@ -6,13 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 from heimdall import inspection
 from heimdall.engine.base import PassOp, Tried
 from heimdall.engine.null import NullEngine
 from heimdall.errors import ConfigError
-from heimdall.graph.graph import graph_from_model
+from tests.networks import small_graph
 
 
 class TunableEngine(NullEngine):
@@ -26,10 +26,7 @@ class TunableEngine(NullEngine):
 
 @pytest.fixture
 def graph():
-    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 4]) for n in "xy")
-    proto = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "test", [x], [y])
-    opsets = [helper.make_opsetid("", 17)]
-    return graph_from_model(helper.make_model(proto, opset_imports=opsets, ir_version=8))
+    return small_graph([helper.make_node("Relu", ["x"], ["y"])], {"x": [1, 4]}, {"y": [1, 4]})
 
 
 def on(engine) -> Any:

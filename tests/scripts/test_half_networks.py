@@ -7,26 +7,23 @@ import importlib
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 from heimdall.system import paths
+from tests.networks import small_model
 
 half_networks = importlib.import_module("scripts.half_networks")
 
 
 def two_heads(kernel: np.ndarray) -> onnx.ModelProto:
-    value = helper.make_tensor_value_info
     nodes = [
         helper.make_node("MatMul", ["x", "kernel"], ["a"]),
         helper.make_node("Relu", ["a"], ["joints"]),
         helper.make_node("MatMul", ["a", "other"], ["mask"]),
     ]
-    weights = [numpy_helper.from_array(kernel, name) for name in ("kernel", "other")]
-    outputs = [value(name, TensorProto.FLOAT, [16, 16]) for name in ("joints", "mask")]
-    graph = helper.make_graph(
-        nodes, "net", [value("x", TensorProto.FLOAT, [16, 16])], outputs, weights
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    sides = [16, 16]
+    weights = {"kernel": kernel, "other": kernel}
+    return small_model(nodes, {"x": sides}, {"joints": sides, "mask": sides}, weights)
 
 
 def test_outputs_that_nobody_wants_go_with_all_that_only_they_need() -> None:

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 from heimdall.engine.opencl import tuner
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import ConfigError, DeviceError
-from heimdall.graph.graph import graph_from_model
 from heimdall.system import paths
+from tests.networks import small_graph
 
 script = importlib.import_module("scripts.tune_family")
 
@@ -29,13 +29,9 @@ def places(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def graph():
     weights = np.random.default_rng(0).standard_normal((32, 32, 1, 1)).astype(np.float32)
-    x, y = (
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 32, 16, 16)) for name in "xy"
-    )
     nodes = [helper.make_node("Conv", ["x", "w"], ["y"], name="y")]
-    proto = helper.make_graph(nodes, "g", [x], [y], [numpy_helper.from_array(weights, "w")])
-    imports = [helper.make_opsetid("", 17)]
-    return graph_from_model(helper.make_model(proto, opset_imports=imports, ir_version=8))
+    shape = (1, 32, 16, 16)
+    return small_graph(nodes, {"x": shape}, {"y": shape}, {"w": weights})
 
 
 def open_engine(traits=None):

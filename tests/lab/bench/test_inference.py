@@ -9,12 +9,11 @@ import threading
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 from heimdall.app import DNN
 from heimdall.capture import Frame
 from heimdall.engine.null import NullEngine, NullNetwork
-from heimdall.graph.graph import graph_from_model
 from heimdall.lab.bench.admission import OneAtATime, Passage
 from heimdall.lab.bench.inference import Session, WholeNetwork
 from heimdall.lab.bench.systems import Sharing
@@ -27,6 +26,7 @@ from heimdall.system.priority import standing
 from heimdall.vocabulary.events import Finish, Prepare, RunChunk, RunFallback
 from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import GPU
+from tests.networks import small_graph
 
 FRAME = Frame(np.zeros((4, 4, 3), np.uint8), 1, 0)
 FALLBACK = ("Relu",)
@@ -39,10 +39,7 @@ def graph():
         helper.make_node(kind, [names[i]], [names[i + 1]], name=kind.lower())
         for i, kind in enumerate(("Abs", "Relu", "Sqrt"))
     ]
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 3]) for name in "xy"]
-    whole = helper.make_graph(nodes, "three", ends[:1], ends[1:])
-    opset = [helper.make_opsetid("", 17)]
-    return graph_from_model(helper.make_model(whole, opset_imports=opset, ir_version=8))
+    return small_graph(nodes, {"x": [1, 3]}, {"y": [1, 3]})
 
 
 class Watched(Pipeline):
@@ -126,13 +123,7 @@ def chain(length):
     nodes = [
         helper.make_node("Abs", [names[i]], [names[i + 1]], name=f"node{i}") for i in range(length)
     ]
-    ends = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 3])
-        for name in (names[0], names[-1])
-    ]
-    opset = [helper.make_opsetid("", 17)]
-    whole = helper.make_graph(nodes, "chain", ends[:1], ends[1:])
-    return graph_from_model(helper.make_model(whole, opset_imports=opset, ir_version=8))
+    return small_graph(nodes, {names[0]: [1, 3]}, {names[-1]: [1, 3]})
 
 
 class Asking(NullNetwork):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onnx import TensorProto, helper, numpy_helper, save
+from onnx import helper, save
 
 from heimdall.engine.null import NullEngine
 from heimdall.errors import ConfigError
@@ -17,6 +17,7 @@ from heimdall.lab.bench.live_requests import at_load, with_files
 from heimdall.lab.bench.runner import compare
 from heimdall.lab.bench.scenario import Scenario, load_scenario
 from tests.engine.networks_with_exits import BACKBONE, HEADS, declared, model
+from tests.networks import small_model
 
 SCENARIO = """
 title = "Two models"
@@ -38,12 +39,9 @@ model = "net.onnx"
 def file(tmp_path: Path) -> Path:
     import numpy as np
 
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8]) for name in "xy"]
-    two = numpy_helper.from_array(np.asarray([2], np.float32), "two")
     nodes = [helper.make_node("Mul", ["x", "two"], ["v"]), helper.make_node("Relu", ["v"], ["y"])]
-    made = helper.make_graph(nodes, "net", values[:1], values[1:], [two])
-    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    save(model, tmp_path / "net.onnx")
+    two = np.asarray([2], np.float32)
+    save(small_model(nodes, {"x": [1, 8]}, {"y": [1, 8]}, {"two": two}), tmp_path / "net.onnx")
     path = tmp_path / "mine.toml"
     path.write_text(SCENARIO, encoding="utf-8")
     return path

@@ -1,15 +1,16 @@
 """Two networks that do not mean the same by a tensor are found out."""
 
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 from heimdall.engine import open_engine
 from heimdall.errors import DeviceError
-from heimdall.graph.graph import graph_from_model, load_graph
+from heimdall.graph.graph import load_graph
 from heimdall.runtime.execution.agreement import disagreeing
 from heimdall.runtime.execution.model_loading import serve
 from heimdall.runtime.execution.unit_network import UnitNetwork
 from heimdall.vocabulary.processors import CPU, GPU
+from tests.networks import small_graph
 
 CUTS = [["a"], ["b"], ["c"]]
 
@@ -22,11 +23,7 @@ def graph():
     nodes = [
         helper.make_node(kind, [names[i]], [names[i + 1]], kind) for i, kind in enumerate(kinds)
     ]
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 3]) for name in "xy"]
-    made = helper.make_graph(nodes, "chain", values[:1], values[1:])
-    return graph_from_model(
-        helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    )
+    return small_graph(nodes, {"x": [1, 3]}, {"y": [1, 3]})
 
 
 def unit_network(graph):

@@ -10,13 +10,12 @@ import time
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 from heimdall.app import DNN
 from heimdall.capture import Frame
 from heimdall.engine.null import NullEngine, NullNetwork
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine, OnnxRuntimeNetwork
-from heimdall.graph.graph import graph_from_model
 from heimdall.models.base import Network, Pipeline, Prepared
 from heimdall.runtime.execution.deployment import Deployment
 from heimdall.runtime.execution.executor import GPU_FAILURES_UNTIL_LOST, Executor
@@ -39,30 +38,22 @@ from heimdall.vocabulary.events import (
 )
 from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import CPU, GPU
+from tests.networks import small_graph
 
 IMAGE = np.full((4, 4, 3), 7, np.uint8)
 
 
-def doubling_graph(nodes=2):
+def doubling_graph(length=2):
     """y = relu(x + x): two nodes, or more of the last."""
-    names = ["s", *(f"s{i}" for i in range(nodes - 2)), "y"]
-    model = helper.make_model(
-        helper.make_graph(
-            [
-                helper.make_node("Add", ["x", "x"], ["s"], name="add"),
-                *(
-                    helper.make_node("Relu", [a], [b], name=f"relu {b}")
-                    for a, b in itertools.pairwise(names)
-                ),
-            ],
-            "double",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3])],
-            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3])],
+    names = ["s", *(f"s{i}" for i in range(length - 2)), "y"]
+    nodes = [
+        helper.make_node("Add", ["x", "x"], ["s"], name="add"),
+        *(
+            helper.make_node("Relu", [a], [b], name=f"relu {b}")
+            for a, b in itertools.pairwise(names)
         ),
-        opset_imports=[helper.make_opsetid("", 17)],
-        ir_version=8,
-    )
-    return graph_from_model(model)
+    ]
+    return small_graph(nodes, {"x": [1, 3]}, {"y": [1, 3]})
 
 
 class Mean(Pipeline):

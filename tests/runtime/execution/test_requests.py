@@ -1,13 +1,11 @@
 """Actions for queued DNNs become ranges on threads, and answers."""
 
-import itertools
 import queue
 import threading
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.errors import AppError, ModelError, RequestError
@@ -33,27 +31,11 @@ from heimdall.vocabulary.events import (
 )
 from heimdall.vocabulary.processors import CPU, GPU
 from tests.engine.networks_with_exits import with_exits
+from tests.networks import doubled, doublings
 
 
-def chain_graph(nodes=6):
-    """x + 1 + 1 + ...: so many nodes; their values are alive one at a time."""
-    names = ["x", *(f"v{i}" for i in range(nodes - 1)), "y"]
-    ops = [
-        helper.make_node("Mul" if i % 2 else "Add", [a, "two"], [b], f"op{i}")
-        for i, (a, b) in enumerate(itertools.pairwise(names))
-    ]
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8]) for name in "xy"]
-    two = numpy_helper.from_array(np.array([2], np.float32), "two")
-    made = helper.make_graph(ops, "chain", values[:1], values[1:], [two])
-    return graph_from_model(
-        helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    )
-
-
-def answer(x, nodes=6):
-    for i in range(nodes):
-        x = x * 2 if i % 2 else x + 2
-    return x
+def answer(x):
+    return doubled(x, 6)
 
 
 class Flaky:
@@ -84,7 +66,7 @@ class Bench:
         self.inbox: queue.SimpleQueue = queue.SimpleQueue()
         cpu = OnnxRuntimeEngine(processor=CPU)
         self.engines = {GPU: OnnxRuntimeEngine(), CPU: cpu}
-        self.served = serve(chain_graph(), self.engines, cpu)
+        self.served = serve(graph_from_model(doublings(6, 8)), self.engines, cpu)
         self.executor = Executor(self.inbox, urgent=False, engines=self.engines)
         self.requests = self.executor.requests
         self.requests.add("chain", self.served)

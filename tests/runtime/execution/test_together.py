@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, save
+from onnx import helper, save
 
 from heimdall import Session
 from heimdall.coordinator.replay import replay
@@ -35,6 +35,7 @@ from heimdall.vocabulary.events import (
     RunTogether,
 )
 from heimdall.vocabulary.processors import CPU, GPU
+from tests.networks import small_model
 from tests.runtime.execution import test_executor, test_requests
 from tests.runtime.execution.test_requests import Flaky, answer
 
@@ -237,16 +238,8 @@ def fire(tmp_path):
         helper.make_node("Conv", ["s", "w"], ["b"], "expand3", pads=[1, 1, 1, 1]),
         helper.make_node("Concat", ["a", "b"], ["y"], "join", axis=1),
     ]
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])]
-    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 32, 8, 8])]
-    constants = [
-        helper.make_tensor(name, TensorProto.FLOAT, value.shape, value.ravel())
-        for name, value in weights.items()
-    ]
-    graph = helper.make_graph(nodes, "fire", inputs, outputs, constants)
-    imports = [helper.make_opsetid("", 17)]
     path = tmp_path / "fire.onnx"
-    save(helper.make_model(graph, opset_imports=imports, ir_version=8), path)
+    save(small_model(nodes, {"x": [1, 3, 8, 8]}, {"y": [1, 32, 8, 8]}, weights), path)
     return path
 
 

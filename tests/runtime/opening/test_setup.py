@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 from heimdall.app import DNN, App
 from heimdall.app.options import RunOptions
@@ -17,6 +17,7 @@ from heimdall.models import OnnxPipeline
 from heimdall.models.base import Pipeline
 from heimdall.runtime.opening import setup
 from heimdall.vocabulary.processors import GPU
+from tests.networks import small_model
 
 OPTIONS = RunOptions(headless=True, size=(160, 90), device="onnxruntime", realtime=False)
 MS = 1_000_000
@@ -31,11 +32,8 @@ def app(tmp_path):
         helper.make_node(op, [before], [after], name=after)
         for op, before, after in zip(("Relu", "Sin", "Neg"), names, names[1:], strict=False)
     ]
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "y")]
-    graph = helper.make_graph(nodes, "tiny", ends[:1], ends[1:])
-    opset = [helper.make_opsetid("", 13)]
     path = tmp_path / "tiny.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+    onnx.save(small_model(nodes, {"x": shape}, {"y": shape}, opset=13), path)
 
     def make(options=None, **attributes) -> App:
         pipeline = OnnxPipeline(

@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 import psutil
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 from heimdall.engine.null import NullEngine
 from heimdall.engine.opencl.engine import OpenCLEngine
@@ -28,6 +28,7 @@ from heimdall.runtime.opening.background import TUNING
 from heimdall.runtime.opening.tuning import Task, Work
 from heimdall.system.softgpu import SoftwareGpu
 from heimdall.vocabulary.enums import Confinement
+from tests.networks import small_model
 
 ONE_CORE = SoftwareGpu((0,), (0,), Confinement.UNCONFINED)
 
@@ -50,19 +51,13 @@ def model(tmp_path) -> Path:
         helper.make_node("Conv", [f"x{i}", f"w{i}"], [f"x{i + 1}"], name=f"c{i}")
         for i in range(len(sizes) - 1)
     ]
-    weights = [
-        numpy_helper.from_array(random.random((after, before, 1, 1), np.float32), f"w{i}")
+    weights = {
+        f"w{i}": random.random((after, before, 1, 1), np.float32)
         for i, (before, after) in enumerate(itertools.pairwise(sizes))
-    ]
-    ends = [("x0", sizes[0]), (f"x{len(nodes)}", sizes[-1])]
-    x, y = (
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, size, 16, 16))
-        for name, size in ends
-    )
-    graph = helper.make_graph(nodes, "g", [x], [y], weights)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    }
+    x, y = {"x0": (1, sizes[0], 16, 16)}, {f"x{len(nodes)}": (1, sizes[-1], 16, 16)}
     path = tmp_path / "chain.onnx"
-    onnx.save(made, path)
+    onnx.save(small_model(nodes, x, y, weights), path)
     return path
 
 

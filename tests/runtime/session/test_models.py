@@ -1,7 +1,6 @@
 """Models that a session serves, asked from its thread and from others."""
 
 import asyncio
-import itertools
 import math
 import os
 import threading
@@ -10,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper, save
+from onnx import save
 
 from heimdall import App, RequestError, RunSummary, Session
 from heimdall.engine.null import NullEngine
 from heimdall.errors import AppError, ConfigError, HeimdallError, ModelError
 from heimdall.runtime.execution import prober
 from heimdall.schedulers.base import Assignment, Choice, FreeRanges
+from tests.networks import doubled, doublings
 
 NODES = 8
 
@@ -50,17 +50,8 @@ class Never(FreeRanges):
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
-    """y = 2 (... 2 (x + 2) + 2 ...): eight nodes."""
-    names = ["x", *(f"v{i}" for i in range(NODES - 1)), "y"]
-    nodes = [
-        helper.make_node("Mul" if i % 2 else "Add", [a, "two"], [b], f"op{i}")
-        for i, (a, b) in enumerate(itertools.pairwise(names))
-    ]
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in "xy"]
-    two = numpy_helper.from_array(np.array([2], np.float32), "two")
-    made = helper.make_graph(nodes, "chain", values[:1], values[1:], [two])
     path = tmp_path_factory.mktemp("models") / "chain.onnx"
-    save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    save(doublings(NODES, 4), path)
     return path
 
 
@@ -69,9 +60,7 @@ def tensor(value=1.0):
 
 
 def answer(x=1.0):
-    for i in range(NODES):
-        x = x * 2 if i % 2 else x + 2
-    return x
+    return doubled(x, NODES)
 
 
 @pytest.fixture
