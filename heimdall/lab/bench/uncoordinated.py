@@ -31,8 +31,8 @@ _RENDERING = "rendering"
 
 
 class Witness(Bystander):
-    """Lets rendering through the gate, which waits for none: what a thread has handed over before
-    is what a frame may have to wait for."""
+    """Lets rendering through the gate, which waits for no thread: what a thread has handed over
+    before is what a frame may have to wait for."""
 
     def __init__(self, gate: Gate, plans: Sequence[DnnPlan], interval_ns: int) -> None:
         super().__init__(plans)
