@@ -3,13 +3,15 @@
 PYTHON := .venv/bin/python
 STAMP := .venv/.heimdall-setup
 
-.PHONY: demo test test-opencl fuzz setup lint docs pictures clean
+.PHONY: demo test test-all test-opencl fuzz setup lint docs pictures clean
 
 demo: setup
 	@sh scripts/demo.sh
 
 # ARGS passes options to pytest: make test ARGS="-x -k coordinator"; without whole runs and builds:
 # make test ARGS="-m 'not slow'"
+# `make test-all` has the tests marked "long", too: every recorded decision, the papers' figures with
+# more seeds, other OpenCL drivers.
 # Without options: first what can share the cores (the engine's tests compile kernels most of the
 # time, and each app's first start does); then what runs apps in real time, one by one, with the
 # kernels that are there by then.
@@ -17,18 +19,19 @@ LIVE := $(addprefix tests/,lab/bench runtime render/preview render/test_window_r
 	apps/test_shopping_run.py cli/test_scaffold.py engine/test_contract.py test_bad_input.py test_embedding.py \
 	test_extending.py test_plugins.py test_survival.py test_tutorial.py)
 
-test: setup
+test: SELECTED := -m 'not long'
+test test-all: setup
 ifeq ($(strip $(ARGS)),)
 	@cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
 	export HEIMDALL_TEST_CACHE="$${HEIMDALL_TEST_CACHE:-$$cache}" && \
-	$(PYTHON) -m pytest -n logical --dist worksteal -rs $(addprefix --ignore=,$(LIVE)) && \
-	$(PYTHON) -m pytest $(LIVE)
+	$(PYTHON) -m pytest $(SELECTED) -n logical --dist worksteal -rs $(addprefix --ignore=,$(LIVE)) && \
+	$(PYTHON) -m pytest $(SELECTED) $(LIVE)
 else
 	@$(PYTHON) -m pytest $(ARGS)
 endif
 
 # The OpenCL engine on Intel's runtime, rusticl and Oclgrind, as far as they can be had (an hour):
-# unpacked into the user's cache, not installed. `make test` runs a part of it.
+# unpacked into the user's cache, not installed. `make test-all` runs a part of it.
 test-opencl: setup
 	@$(PYTHON) scripts/opencl.py
 	@HEIMDALL_OPENCL=all $(PYTHON) -m pytest -n logical -rs -v \

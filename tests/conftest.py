@@ -26,6 +26,14 @@ settings.register_profile("heimdall", deadline=None)
 settings.load_profile("heimdall")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is long is slow as well: ``-m 'not slow'`` leaves out both."""
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["HEIMDALL_TUNE"] = "off"  # nothing is left behind in the background

@@ -49,15 +49,23 @@ def played(request):
         }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("scenario", decisions.scenario_names(draws=True))
+def _each(names, soon):
+    """Every scenario: those that are not in ``soon`` are for ``make test-all``."""
+    marks = {name: pytest.mark.slow if name in soon else pytest.mark.long for name in names}
+    return [pytest.param(name, marks=mark) for name, mark in marks.items()]
+
+
+@pytest.mark.parametrize(
+    "scenario", _each(decisions.scenario_names(draws=True), ("shopping", "emoji"))
+)
 def test_every_system_decides_as_recorded(played, scenario):
     recorded = json.loads(decisions.FILE.read_text())[scenario]
     assert played["decisions", scenario].result() == recorded
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("requests", answers.names())
+@pytest.mark.parametrize(
+    "requests", _each(answers.names(), ("shopping", "split-4", "band-eagleeye", "pantheon-uav"))
+)
 def test_every_system_answers_as_recorded(played, requests):
     recorded = json.loads(answers.FILE.read_text())[requests]
     found = played["answers", requests].result()

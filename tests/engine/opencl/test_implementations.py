@@ -1,6 +1,6 @@
 """The engine on other implementations of OpenCL, each in processes of its own (scripts/opencl.py).
 
-``make test`` runs a part of it; ``HEIMDALL_OPENCL=all`` (``make test-opencl``) every op, both
+``make test-all`` runs a part of it; ``HEIMDALL_OPENCL=all`` (``make test-opencl``) every op, both
 families of kernels, whole networks and the contract. What cannot be had here is skipped, and the
 reason told. Oclgrind interprets kernels and must have nothing to report: no access outside a
 buffer, no race, no wrong call. Its check for uninitialised values is left out: of memory that
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.timeout(3600), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(3600), pytest.mark.long]
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -27,7 +27,7 @@ ALL = os.environ.get("HEIMDALL_OPENCL") == "all"
 KERNEL_FILES = ROOT / "heimdall" / "engine" / "opencl" / "kernels"
 CONTRACT = "../test_contract.py"
 EACH_KERNEL = "test_kernels.py"
-PART = {  # what `make test` runs: a file and what of it
+PART = {  # what `make test-all` runs: a file and what of it
     "intel": [("test_operators.py", "softmax or pools or pads"), (CONTRACT, "opencl")],
     "rusticl": [("test_operators.py", "softmax or pads"), (CONTRACT, "opencl")],
     "oclgrind": [(EACH_KERNEL, "")],

@@ -14,7 +14,7 @@ from heimdall.lab.bench.systems import parse_system
 from heimdall.lab.simulator.serving import prepare_requests
 from heimdall.vocabulary.events import Finish, RunChunk
 
-EXTENTS = [(2, 5), pytest.param((5, 20), marks=pytest.mark.slow)]  # seeds, and seconds of each
+EXTENTS = [(2, 5), pytest.param((5, 20), marks=pytest.mark.long)]  # seeds, and seconds of each
 APPS = ("traffic", "robot", "uav")
 LEAST = 0.0039  # the fewest misses that the paper has: what ours count as where they are fewer
 

@@ -28,9 +28,9 @@ TABLE_3 = {  # what a way to cut adds, and the standard deviation of its blocks 
     ("VGG19", 2): (0.198, 0.02),
     ("VGG19", 3): (0.181, 1.1),
 }
-# The ends of the range here, all of it with the slow tests.
+# The ends of the range here, all of it with the long tests.
 SCENARIOS = [
-    pytest.param(number, marks=() if number in (1, 6) else pytest.mark.slow)
+    pytest.param(number, marks=() if number in (1, 6) else pytest.mark.long)
     for number in range(1, 7)
 ]
 
