@@ -183,8 +183,8 @@ class Assignment:
 
 @dataclass(slots=True)
 class Choice:
-    """What to start now, and why ("deadline", "lowest utility", ...). ``wake_ns``: the policy wants
-    to be asked again then, though nothing has happened."""
+    """What to start now, and why ("its deadline is at risk", "lowest utility", ...).
+    ``wake_ns``: the policy wants to be asked again then, though nothing has happened."""
 
     assignments: tuple[Assignment, ...]
     reason: str

@@ -37,7 +37,7 @@ class Greedy(Scheduler):
                 return meanwhile(view, job, ends[job.id], awaited, now_ns)
         elif len(fitting) == 1:
             job = fitting[0]
-            return Choice((Assignment(job.id, ends[job.id]),), "no other fits")
+            return Choice((Assignment(job.id, ends[job.id]),), "no other job fits the gap")
         job, reason = self._first(view, now_ns, fitting)
         return Choice((Assignment(job.id, ends[job.id]),), reason)
 
@@ -55,7 +55,7 @@ class Greedy(Scheduler):
         """The job to run of some, and why."""
         urgent = at_risk(view, now_ns, jobs)
         if urgent is not None:
-            return urgent, "deadline"
+            return urgent, "its deadline is at risk"
         if len(jobs) == 1:
             return jobs[0], self.reason
         return self.prefer(view, now_ns, jobs), self.reason

@@ -236,7 +236,7 @@ class RunChunk:
     start_op: int
     end_op: int
     expected_ns: int
-    reason: str  # why this one: "deadline", "lowest utility", ... (overlay and trace)
+    reason: str  # why this one: "its deadline is at risk", ... (overlay and trace)
     until_ns: int = 0
 
 

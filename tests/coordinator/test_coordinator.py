@@ -82,7 +82,18 @@ def test_a_job_is_prepared_run_finished_and_followed_by_the_next(sim):
     assert steps.frame(0, 27) == [Prepare(0, "a", 0)]
     ready = steps(3, InputReady(0))
     assert ready == [
-        RunChunk(0, "a", 0, 0, "gpu", 0, 2, 8 * sim.ms, "no other fits", steps.start + 27 * sim.ms)
+        RunChunk(
+            0,
+            "a",
+            0,
+            0,
+            "gpu",
+            0,
+            2,
+            8 * sim.ms,
+            "no other job fits the gap",
+            steps.start + 27 * sim.ms,
+        )
     ]
     done = steps.done(11, ready[0], 8)
     assert done == [Finish(0, "a", "gpu", 8 * sim.ms, False, 1), Prepare(1, "a", 0)]
@@ -416,7 +427,7 @@ def test_a_dnn_that_would_miss_its_constraint_runs_now(sim):
     steps(22, InputReady(0))
     steps(22, InputReady(1))
     chunk = chunk_of(steps.frame(33, 60))  # 93 > 22 + 70
-    assert (chunk.dnn, chunk.reason) == ("urgent", "deadline")
+    assert (chunk.dnn, chunk.reason) == ("urgent", "its deadline is at risk")
 
 
 class Wrong(Scheduler):
@@ -499,7 +510,7 @@ def test_the_snapshot_shows_each_dnn_and_the_gaps(sim):
     chunk = chunk_of(steps(2, InputReady(0)))
     running = steps.coordinator.snapshot(steps.start + 12 * sim.ms).dnns["a"]
     assert (running.state, running.utility) == ("running", 100**2 - 10**2)
-    assert (running.processor, running.reason) == ("gpu", "no other fits")
+    assert (running.processor, running.reason) == ("gpu", "no other job fits the gap")
     steps.done(12, chunk, 9)
     steps(27, RenderStarted(1))
     after = steps.coordinator.snapshot(steps.start + 27 * sim.ms)

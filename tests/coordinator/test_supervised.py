@@ -107,7 +107,11 @@ def test_whatever_a_policy_does_wrong_all_networks_go_on_and_it_is_named(sim, wa
 def test_a_fault_now_and_then_leaves_the_policy_in_place(sim, way):
     world = play(sim, Faulty(way, times=MOST_IN_A_ROW - 1))
     assert "from now on" not in " ".join(world.coordinator.faults.messages)
-    assert world.actions(RunChunk)[-1].reason in ("lowest utility", "no other fits", "deadline")
+    assert world.actions(RunChunk)[-1].reason in (
+        "lowest utility",
+        "no other job fits the gap",
+        "its deadline is at risk",
+    )
 
 
 @pytest.mark.parametrize("way", WAYS[:6])

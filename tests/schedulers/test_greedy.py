@@ -29,9 +29,9 @@ def test_the_preferred_job_runs_for_the_policys_reason(moment):
 
 def test_a_job_at_risk_goes_before_the_preferred_one(moment):
     risky = moment.job("a", age_ms=50, constraint_ms=100)
-    assert chosen(moment, risky, moment.job("b")) == (risky.id, "deadline")
+    assert chosen(moment, risky, moment.job("b")) == (risky.id, "its deadline is at risk")
 
 
 def test_a_job_alone_runs_without_being_weighed(moment):
     job = moment.job("a", age_ms=50, constraint_ms=100)
-    assert chosen(moment, job) == (job.id, "no other fits")
+    assert chosen(moment, job) == (job.id, "no other job fits the gap")

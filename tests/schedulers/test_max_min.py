@@ -25,7 +25,10 @@ def test_a_tight_constraint_has_the_lower_utility(moment):
 
 def test_the_deadline_check_comes_first(moment):
     risky = moment.job("risky", age_ms=50, constraint_ms=100, l0=1e9)
-    assert chosen(moment, moment.job("worse", age_ms=800), risky) == ("risky", "deadline")
+    assert chosen(moment, moment.job("worse", age_ms=800), risky) == (
+        "risky",
+        "its deadline is at risk",
+    )
 
 
 def test_a_changing_scene_waits_literally(moment):

@@ -60,4 +60,4 @@ def test_content_variation_counts_when_aging(moment):
 def test_the_deadline_check_comes_first(moment):
     low = moment.job("low", age_ms=960, priority="low")
     high = moment.job("high", age_ms=20, constraint_ms=500, priority="high")
-    assert chosen(moment, low, high) == ("low", "deadline")
+    assert chosen(moment, low, high) == ("low", "its deadline is at risk")
