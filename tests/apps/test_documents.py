@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
 import pytest
 
@@ -14,13 +13,6 @@ from heimdall.system import paths
 @pytest.fixture(scope="module")
 def library() -> Library:
     return Library(paths.ASSETS / "documents")
-
-
-def frame(name: str, index: int) -> np.ndarray:
-    capture = cv2.VideoCapture(str(paths.ASSETS / "media" / name))
-    for _ in range(index):
-        capture.grab()
-    return capture.read()[1]
 
 
 def test_every_document_has_a_title_and_a_page(library):
@@ -58,24 +50,24 @@ def test_other_words_find_nothing(library, lines):
     assert library.saying(lines) is None
 
 
-def test_words_count_before_looks(library):
-    box = frame("box.mp4", 120)[60:260, 300:560]
+def test_words_count_before_looks(library, clip):
+    box = clip("box.mp4", 120)[60:260, 300:560]
     assert library.find(box, ["draw first, always"]).path.name == "one-gpu.md"
     assert library.find(box, ["CMPR0D"]).path.name == "camprodon.md"
 
 
-def test_a_thing_finds_the_document_with_its_picture(library):
-    assert library.find(frame("box.mp4", 120)[60:260, 300:560]).path.name == "camprodon.md"
+def test_a_thing_finds_the_document_with_its_picture(library, clip):
+    assert library.find(clip("box.mp4", 120)[60:260, 300:560]).path.name == "camprodon.md"
 
 
-def test_a_printed_page_on_a_table_finds_its_file(library):
-    page = frame("desk.mp4", 100)[210:430, 150:470]
+def test_a_printed_page_on_a_table_finds_its_file(library, clip):
+    page = clip("desk.mp4", 100)[210:430, 150:470]
     assert library.find(page).path.name == "one-gpu.md"
 
 
-@pytest.mark.parametrize(("clip", "index"), [("cup.mp4", 50), ("single_face.mp4", 30)])
-def test_what_no_document_shows_finds_none(library, clip, index):
-    assert library.find(frame(clip, index)) is None
+@pytest.mark.parametrize(("name", "index"), [("cup.mp4", 50), ("single_face.mp4", 30)])
+def test_what_no_document_shows_finds_none(library, clip, name, index):
+    assert library.find(clip(name, index)) is None
 
 
 def test_a_picture_without_any_feature_finds_none(library):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from heimdall.capture import Frame
+from heimdall.tracking import Tracker
 
 WIDTH, HEIGHT = 640, 480
 
@@ -39,3 +40,10 @@ def shot(scenery) -> Callable[..., Frame]:
         return Frame(picture, sequence, sequence)
 
     return take
+
+
+@pytest.fixture
+def tracker() -> Tracker:
+    made = Tracker()
+    made.carried("detect")  # somebody asks: it follows from now on
+    return made

@@ -25,13 +25,6 @@ def see(tracker: Tracker, frame) -> None:
     tracker.show(frame)
 
 
-@pytest.fixture
-def tracker() -> Tracker:
-    tracker = Tracker()
-    tracker.carried("detect")
-    return tracker
-
-
 def test_a_small_thing_is_followed_from_the_frame_of_a_late_result(tracker, shot):
     frames = [shot(n, actor=(200 + 4 * n, 150, SIZE)) for n in range(20)]
     for frame in frames:

@@ -21,13 +21,6 @@ def cup(left: float = 200.0) -> list[Detection]:
     return [Detection("cup", 0.9, (left, 150.0, left + 200, 350.0))]
 
 
-@pytest.fixture
-def tracker() -> Tracker:
-    tracker = Tracker()
-    tracker.carried("detect")  # somebody asks: it follows from now on
-    return tracker
-
-
 def see(tracker: Tracker, frame) -> None:
     tracker.advance(frame)
     tracker.show(frame)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from heimdall.cli import main
 from heimdall.lab.simulator.machine import Machine, SimulatedDnn
 from heimdall.schedulers.utility import utility_for
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
@@ -69,3 +70,15 @@ def machine():
 @pytest.fixture
 def dnn():
     return make_dnn
+
+
+@pytest.fixture
+def run_command(capsys):
+    """``run_command("shopping", ...)``: the status of ``heimdall simulate``, and what it says."""
+
+    def run(*arguments: str):
+        with pytest.raises(SystemExit) as ended:
+            main(["simulate", *arguments])
+        return ended.value.code, capsys.readouterr()
+
+    return run

@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from heimdall.cli import main
 from heimdall.errors import ArgumentError, ConfigError
 from heimdall.lab.simulator.seeds import simulate_seeds
 from heimdall.lab.simulator.simulate import simulate
@@ -56,15 +55,9 @@ def test_what_makes_no_sense_is_said_before_processes_are_begun(monkeypatch):
 # --- the command --------------------------------------------------------------------------
 
 
-def run_command(capsys, *arguments):
-    with pytest.raises(SystemExit) as ended:
-        main(["simulate", *arguments])
-    return ended.value.code, capsys.readouterr()
-
-
-def test_the_command_prints_all_runs_and_what_they_say_together(capsys):
+def test_the_command_prints_all_runs_and_what_they_say_together(run_command):
     given = ("shopping", "--seeds", "2", "--seconds", "1", "--workers", "1", "--json")
-    status, output = run_command(capsys, *given, "--vary", "gpu_noise=0.1", "--vary", "turn_ms=20")
+    status, output = run_command(*given, "--vary", "gpu_noise=0.1", "--vary", "turn_ms=20")
     assert status == 0
     result = json.loads(output.out)
     assert (result["schema"], result["simulated"], result["seeds"]) == (1, True, [0, 1])
@@ -73,9 +66,9 @@ def test_the_command_prints_all_runs_and_what_they_say_together(capsys):
     assert result["over_runs"]["fps"]["mean"]["n"] == 2
 
 
-def test_the_command_prints_means_with_their_intervals(capsys):
+def test_the_command_prints_means_with_their_intervals(run_command):
     given = ("shopping", "--seeds", "2", "--seconds", "1", "--workers", "1")
-    status, output = run_command(capsys, *given)
+    status, output = run_command(*given)
     assert status == 0
     (row,) = [line.split() for line in output.out.splitlines() if line.startswith("hand")]
     assert row[2:5] == ["±" + row[2][1:], "of", "2"]
@@ -98,7 +91,7 @@ def test_the_command_prints_means_with_their_intervals(capsys):
         (("shopping", "--sweep", "x.toml"), "SCENARIO stands in the file of --sweep"),
     ],
 )
-def test_impossible_command_lines_are_refused(capsys, arguments, message):
-    status, output = run_command(capsys, *arguments)
+def test_impossible_command_lines_are_refused(run_command, arguments, message):
+    status, output = run_command(*arguments)
     assert status == 2
     assert message in output.err

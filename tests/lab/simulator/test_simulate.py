@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from heimdall.cli import main
 from heimdall.coordinator.replay import replay
 from heimdall.errors import ConfigError
 from heimdall.lab.bench.scenario import load_scenario
@@ -144,39 +143,33 @@ def test_rendering_that_takes_longer_than_a_frame_lowers_the_rate():
 # --- the command --------------------------------------------------------------------------
 
 
-def run_command(capsys, *arguments):
-    with pytest.raises(SystemExit) as ended:
-        main(["simulate", *arguments])
-    return ended.value.code, capsys.readouterr()
-
-
-def test_the_command_prints_one_json_object(capsys):
-    status, output = run_command(capsys, "shopping", "--seconds", "2", "--json")
+def test_the_command_prints_one_json_object(run_command):
+    status, output = run_command("shopping", "--seconds", "2", "--json")
     assert status == 0
     assert json.loads(output.out)["simulated"] is True
 
 
-def test_the_command_prints_a_table(capsys):
-    status, output = run_command(capsys, "shopping", "--seconds", "2", "--system", "multithread")
+def test_the_command_prints_a_table(run_command):
+    status, output = run_command("shopping", "--seconds", "2", "--system", "multithread")
     assert status == 0
     assert "times faster than real time" in output.out
 
 
-def test_the_command_writes_a_page(capsys, tmp_path):
+def test_the_command_writes_a_page(run_command, tmp_path):
     page = tmp_path / "page.html"
-    status, _ = run_command(capsys, "shopping", "--seconds", "1", "--report", str(page))
+    status, _ = run_command("shopping", "--seconds", "1", "--report", str(page))
     assert status == 0
     assert "shopping, simulated lg-v50" in page.read_text()
 
 
-def test_a_page_that_cannot_be_written_is_refused_before_the_run(capsys, tmp_path):
-    status, output = run_command(capsys, "shopping", "--report", str(tmp_path))
+def test_a_page_that_cannot_be_written_is_refused_before_the_run(run_command, tmp_path):
+    status, output = run_command("shopping", "--report", str(tmp_path))
     assert status == 2
     assert f"File '{tmp_path}' is a directory" in output.err
 
 
-def test_bad_input_ends_the_command_with_one_line(capsys):
-    status, output = run_command(capsys, "shopping", "--device", "nothing")
+def test_bad_input_ends_the_command_with_one_line(run_command):
+    status, output = run_command("shopping", "--device", "nothing")
     assert status == 2
     assert output.err.startswith("error: unknown device")
 

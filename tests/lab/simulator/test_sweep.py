@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from heimdall.cli import main
 from heimdall.errors import ConfigError
 from heimdall.lab.simulator import sweep as sweeps
 from heimdall.lab.simulator.simulate import Experiment, simulate
@@ -165,36 +164,30 @@ def test_results_that_cannot_be_written_are_refused(path):
 # --- the command --------------------------------------------------------------------------
 
 
-def run_command(capsys, *arguments):
-    with pytest.raises(SystemExit) as ended:
-        main(["simulate", "--sweep", *arguments])
-    return ended.value.code, capsys.readouterr()
-
-
-def test_the_command_prints_a_line_a_point(path, tmp_path, capsys):
+def test_the_command_prints_a_line_a_point(path, tmp_path, run_command):
     given = (str(path), "--output", str(tmp_path), "--workers", "1")
-    status, output = run_command(capsys, *given)
+    status, output = run_command("--sweep", *given)
     assert status == 0
     lines = output.out.splitlines()
     assert "8 of 8 runs" in lines[0]
     assert [line.split()[:2] for line in lines if "multithread" in line] == [
         ["10", "multithread"], ["40", "multithread"]
     ]  # fmt: skip
-    status, output = run_command(capsys, *given, "--json")
+    status, output = run_command("--sweep", *given, "--json")
     assert json.loads(output.out)["done"] == 8
 
 
-def test_an_interrupted_command_shows_what_there_is(path, tmp_path, capsys, monkeypatch):
+def test_an_interrupted_command_shows_what_there_is(path, tmp_path, run_command, monkeypatch):
     def interrupt(*call):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Experiment, "run", interrupt)
-    status, output = run_command(capsys, str(path), "--output", str(tmp_path), "--workers", "1")
+    status, output = run_command("--sweep", str(path), "--output", str(tmp_path), "--workers", "1")
     assert status not in (0, 2)
     assert "goes on where it ended" in output.out
 
 
-def test_bad_input_ends_the_command_with_one_line(tmp_path, capsys):
-    status, output = run_command(capsys, str(tmp_path / "nothing.toml"))
+def test_bad_input_ends_the_command_with_one_line(tmp_path, run_command):
+    status, output = run_command("--sweep", str(tmp_path / "nothing.toml"))
     assert status == 2
     assert output.err.startswith("error: sweep")
