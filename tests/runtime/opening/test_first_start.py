@@ -7,7 +7,9 @@ import os
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
+
+from tests.networks import small_model
 
 APP = """
 import numpy as np
@@ -65,15 +67,7 @@ def start(run_python, tmp_path_factory, assets):
         helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["c"], ["y"]),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "edges",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
-        [numpy_helper.from_array(weights, "w")],
-    )
-    opset = helper.make_opsetid("", 13)
-    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=8), model)
+    onnx.save(small_model(nodes, {"x": shape}, {"y": shape}, {"w": weights}, opset=13), model)
     (folder / "mine.py").write_text(APP.format(model=str(model)))
 
     def start(more="", wait=False):
