@@ -71,6 +71,26 @@ class Writer:
         self.document.setdefault("meshes", []).append({"primitives": [primitive]})
         return len(self.document["meshes"]) - 1
 
+    def bones(self):
+        """Mesh 0 hangs on two; the upper one, from y = 1 on, turns by 90 degrees in 1 s."""
+        self.document["nodes"] = [
+            {"mesh": 0, "skin": 0},
+            {"children": [2]},
+            {"translation": [0, 1, 0]},
+        ]
+        self.document["scenes"] = [{"nodes": [0, 1]}]
+        binds = np.tile(np.eye(4), (2, 1, 1))
+        binds[1, 1, 3] = -1
+        matrices = self.array(binds.transpose(0, 2, 1).reshape(2, 16))
+        self.document["skins"] = [{"joints": [1, 2], "inverseBindMatrices": matrices}]
+        turn = {
+            "input": self.array([0.0, 1.0]),
+            "output": self.array([[0, 0, 0, 1], [0, 0, 0.5**0.5, 0.5**0.5]]),
+        }
+        channel = {"sampler": 0, "target": {"node": 2, "path": "rotation"}}
+        animation = {"name": "bend", "samplers": [turn], "channels": [channel]}
+        self.document["animations"] = [animation]
+
     def save(self, name="a.gltf"):
         uri = "data:application/octet-stream;base64," + base64.b64encode(self.content).decode()
         buffers = [{"byteLength": len(self.content), "uri": uri}] if self.content else []

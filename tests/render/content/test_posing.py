@@ -8,39 +8,18 @@ from heimdall.render.content.posing import placed
 
 STRIP = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 2, 0], [1, 2, 0]], float)
 FACES = [0, 1, 2, 2, 1, 3, 2, 3, 4, 4, 3, 5]
-HALF = 0.5**0.5
 
 
 def bending(writer, joint=1):
     """A strip 2 m high on two bones; the upper one, from y = 1 on, turns by 90 degrees in 1 s."""
     weights = [[1, 0, 0, 0]] * 2 + [[0.5, 0.5, 0, 0]] * 2 + [[0, 1, 0, 0]] * 2
-    binds = np.tile(np.eye(4), (2, 1, 1))
-    binds[1, 1, 3] = -1
     writer.mesh(
         STRIP,
         FACES,
         JOINTS_0=writer.array([[0, joint, 0, 0]] * 6, "u1"),
         WEIGHTS_0=writer.array(weights),
     )
-    writer.document["nodes"] = [
-        {"mesh": 0, "skin": 0},
-        {"children": [2]},
-        {"translation": [0, 1, 0]},
-    ]
-    writer.document["scenes"] = [{"nodes": [0, 1]}]
-    matrices = writer.array(binds.transpose(0, 2, 1).reshape(2, 16))
-    writer.document["skins"] = [{"joints": [1, 2], "inverseBindMatrices": matrices}]
-    turn = {
-        "input": writer.array([0.0, 1.0]),
-        "output": writer.array([[0, 0, 0, 1], [0, 0, HALF, HALF]]),
-    }
-    writer.document["animations"] = [
-        {
-            "name": "bend",
-            "samplers": [turn],
-            "channels": [{"sampler": 0, "target": {"node": 2, "path": "rotation"}}],
-        }
-    ]
+    writer.bones()
     return writer.read()
 
 

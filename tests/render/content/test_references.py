@@ -127,8 +127,6 @@ def bent(writer):
     )
     upper = np.clip(y / 6 - 0.5, 0, 1)
     weights = np.stack([1 - upper, upper, 0 * upper, 0 * upper], axis=1)
-    binds = np.tile(np.eye(4), (2, 1, 1))
-    binds[1, 1, 3] = -1
     thick = ring * 0.2 * np.exp(-((y / 6 - 1.6) ** 2) * 20)[:, None]
     mesh = writer.mesh(
         points,
@@ -140,20 +138,7 @@ def bent(writer):
         WEIGHTS_0=writer.array(weights),
     )
     writer.document["meshes"][mesh]["weights"] = [1.0]
-    writer.document["nodes"] = [
-        {"mesh": 0, "skin": 0},
-        {"children": [2]},
-        {"translation": [0, 1, 0]},
-    ]
-    writer.document["scenes"] = [{"nodes": [0, 1]}]
-    matrices = writer.array(binds.transpose(0, 2, 1).reshape(2, 16))
-    writer.document["skins"] = [{"joints": [1, 2], "inverseBindMatrices": matrices}]
-    sampler = {
-        "input": writer.array([0.0, 1.0]),
-        "output": writer.array([[0, 0, 0, 1], [0, 0, 0.7071, 0.7071]]),
-    }
-    channel = {"sampler": 0, "target": {"node": 2, "path": "rotation"}}
-    writer.document["animations"] = [{"samplers": [sampler], "channels": [channel]}]
+    writer.bones()
 
 
 def unlit(writer):
