@@ -2,9 +2,9 @@
 
 A partitioner sees what the profile knows of the ops and returns half-open ranges that cover
 all of them in order. The paper's partitions *all* ops (Eq. 1), so that fallback ops lie inside
-chunks; ``runs``, ``fixed`` and ``whole`` make a run of fallback ops a range of its own, as whoever
-enqueues ops on a device has to. ``even`` is SPLIT's, ``critical`` Pantheon's: both partition all
-ops, too.
+chunks; ``runs``, ``fixed`` and ``whole`` make a run of fallback ops a range of its own, as a
+policy that enqueues ops on a device has to. ``even`` is SPLIT's, ``critical`` Pantheon's: both
+partition all ops, too.
 """
 
 from __future__ import annotations

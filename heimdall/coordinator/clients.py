@@ -72,7 +72,7 @@ class FrameSource(Client):
         jobs.admit(dnn, now_ns, out)
 
     def _refuse(self, now_ns: int, out: list[Action]) -> None:
-        """Drop what is asked of a DNN that runs nowhere: whoever waits for it must hear of it."""
+        """Drop what is asked of a DNN that runs nowhere: clients that wait must hear of it."""
         requests, self._dnn.pending = self._dnn.pending, 0
         for _ in range(requests):
             job = self._jobs.admit(self._dnn, now_ns, out)
@@ -107,7 +107,7 @@ class FrameSource(Client):
 
 
 class Requests(Client):
-    """Requests with inputs of their own: each is a job, and whoever sent it waits for that one."""
+    """Requests with inputs of their own: each is a job, whose sender waits for it."""
 
     newest = False
 

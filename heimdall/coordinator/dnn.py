@@ -168,7 +168,7 @@ class Dnn:
 
 
 def _adjusted(plan: DnnPlan, adjustment: DnnAdjusted) -> DnnPlan:
-    """One that is not built yet keeps its interval: most of the CPU is left to who builds it."""
+    """One that is not built yet keeps its interval: most of the CPU is left to building it."""
     interval_ns = adjustment.min_interval_ns if plan.built else plan.min_interval_ns
     return replace(
         plan,

@@ -175,7 +175,7 @@ class Placement:
         self._move(dnn, target, reason or f"{dnn.processor.upper()} lost", now_ns, out)
 
     def _best(self, dnn: Dnn, processors: Sequence[str]) -> str:
-        """Where a DNN takes least, of processors that never cut. (0: nobody knows.)"""
+        """Where a DNN takes least, of processors that never cut. (0: it is not known.)"""
         return min(processors, key=lambda each: (dnn.expected_off_ns(each) or inf, each))
 
     def _away(self, dnn: Dnn) -> str:
@@ -226,7 +226,7 @@ class Placement:
             else min(1.0, dnn.window.inferences * gpu_ns / max(opened_ns, 1)),
             cpu_duty=duty,
             greedy=dnn.greedy,
-            # no CPU latency in the profile: nobody knows whether the CPU pays
+            # no CPU latency in the profile: whether the CPU pays is not known
             held=cpu_ns == 0
             or now_ns < self._hold.get(dnn.name, (0, 0))[0]
             or any((dnn.name, processor) in self._unfit for processor in (GPU, away)),

@@ -176,7 +176,7 @@ def _refuse_unsupported(path: Path, model: onnx.ModelProto) -> None:
         if (node.domain, node.op_type) in functions:
             continue
         if node.domain not in _DOMAINS:
-            raise ModelError(f"{where}: nobody here knows the ops of domain {node.domain!r}")
+            raise ModelError(f"{where}: no engine knows the ops of domain {node.domain!r}")
         standard = node.domain in ("", "ai.onnx")
         if standard and not onnx.defs.has(node.op_type, max_inclusive_version=opset):
             raise ModelError(f"{where}: ONNX opset {opset} has no such op")

@@ -75,7 +75,7 @@ class Server:
         tls: Tls | None = None,
     ) -> None:
         if http_port is None and grpc_port is None:
-            raise ConfigError("a server without a port serves nobody: give it one")
+            raise ConfigError("a server without a port cannot be reached: give it one")
         for name in models.names():
             check_name(name)
         self._host, self._tls = host, tls

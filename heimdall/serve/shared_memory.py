@@ -3,7 +3,7 @@
 A client makes a region and registers it under a name; its requests then say where in the region a
 tensor lies. The region stays the client's: it is opened by the name it has in the system, never by
 a path, and read and written rather than mapped. Mapped memory that its owner cuts short kills
-whoever touches it; a read that comes back short is an error like any other.
+the process that touches it; a read that comes back short is an error like any other.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class Compiled:
 
     @cached_property
     def handovers(self) -> dict[int, DeviceCut]:
-        """Where another processor can go on; found when somebody first asks. With exits what is
+        """Where another processor can go on; found when first asked for. With exits what is
         alive depends on which of their heads ran: nowhere."""
         return {} if self.exits else find_cuts(self.placer, self.graph, self.ops_of)
 

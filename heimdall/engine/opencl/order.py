@@ -48,7 +48,7 @@ class Order:
         self._layer_of = [index for index, layer in enumerate(layers) for _ in layer.steps]
         for storage, made in self._accesses.items():
             if storage.picture and any(storage.halo) and not storage.dedicated:
-                # whoever comes first clears the halo, if others have been in that memory
+                # the op that comes first clears the halo, if others have been in that memory
                 made.append(Access(made[0].layer, 0, _blocks(storage), writes=HALO))
         self._needs: list[set[int]] = [set() for _ in layers]
         for made in self._accesses.values():

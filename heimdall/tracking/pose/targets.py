@@ -254,7 +254,7 @@ def _check_apart(found: Sequence[Prepared]) -> None:
         for other in pictures[number + 1 :]:
             if _same(one, other):
                 raise ConfigError(
-                    f"{one.target.name} and {other.target.name} look alike: nobody could tell "
+                    f"{one.target.name} and {other.target.name} look alike: nothing could tell "
                     "which of the two is seen"
                 )
 
