@@ -22,8 +22,6 @@ def loaded_by(statement: str) -> set[str]:
     "module",
     [
         "heimdall",
-        "heimdall.coordinator",
-        "heimdall.schedulers",
         "heimdall.system.softgpu",
         "heimdall.app.options",
         "heimdall.runtime.telemetry.trace",
@@ -31,6 +29,17 @@ def loaded_by(statement: str) -> set[str]:
 )
 def test_importing_it_loads_no_device_library(module):
     assert loaded_by(f"import {module}").isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        ("heimdall.coordinator.replay", "heimdall.schedulers.max_min"),
+        ("heimdall.schedulers.max_min", "heimdall.coordinator.replay"),
+    ],
+)
+def test_the_coordinator_and_policies_load_no_numpy_either_in_either_order(modules):
+    assert loaded_by(f"import {', '.join(modules)}").isdisjoint({*HEAVY, "numpy"})
 
 
 def test_the_command_line_loads_nothing_heavy_before_a_command_needs_it():
