@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,6 +54,18 @@ class _Waiting:
     future: Future[Any]
 
 
+class _InFlight(NamedTuple):
+    """What a job is of: the frame, and how often its DNN had been asked for."""
+
+    dnn: str
+    sequence: int
+    request: int
+
+    def serves(self, caller: _Waiting) -> bool:
+        new = caller.sequence <= self.sequence and caller.request <= self.request
+        return new and caller.dnn == self.dnn
+
+
 class BaseRun:
     """One run of one app on an opened setup, among those of its shared GPU. Main thread only.
 
@@ -85,7 +97,7 @@ class BaseRun:
         self._options_of: dict[str, Mapping[str, Any]] = {}  # the last time
         self._told = -1  # the number of the frame that DNNs have been told of
         self._results: dict[str, tuple[int, Any]] = {}  # the newest: of which frame, and itself
-        self._jobs: dict[int, tuple[int, int]] = {}  # in flight: their frame, and that count
+        self._jobs: dict[int, _InFlight] = {}
         self._reason = ""
         self._startup_s = 0.0
         self._tracker = app._tracker = Tracker()
@@ -219,12 +231,14 @@ class BaseRun:
         return future
 
     def _served(self, dnn: str, job: int) -> list[Future[Any]]:
-        """End a job; returns the futures that waited for its result, which wait no more."""
-        sequence, request = self._jobs.pop(job, (self._frame.sequence, 0))
+        """End a job; returns the futures that waited for its result, which wait no more. The next
+        job may be decoded before this one has failed: it leaves this one's futures to it."""
+        done = self._jobs.pop(job, _InFlight(dnn, self._frame.sequence, 0))
+        before = [each for number, each in self._jobs.items() if number < job]
         served = [
-            each
-            for each in self._waiting
-            if each.dnn == dnn and each.sequence <= sequence and each.request <= request
+            caller
+            for caller in self._waiting
+            if done.serves(caller) and not any(each.serves(caller) for each in before)
         ]
         self._waiting = [each for each in self._waiting if each not in served]
         return [each.future for each in served]
@@ -249,7 +263,8 @@ class BaseRun:
         elif isinstance(action, Prepare):
             self._figures.dnns[dnn].begun_anew += action.anew != ""
             if action.stage == 0:  # the executor has just taken the newest frame for it
-                self._jobs[action.job] = self._frame.sequence, self._asked.get(dnn, 0)
+                asked = self._asked.get(dnn, 0)
+                self._jobs[action.job] = _InFlight(dnn, self._frame.sequence, asked)
         elif reason := getattr(action, "reason", ""):
             self._reason = f"{dnn}: {reason}"
 

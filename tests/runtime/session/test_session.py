@@ -288,10 +288,14 @@ def test_a_failure_is_that_of_its_own_frame(monkeypatch):
     def picky(outputs, box):
         if not seen:
             seen.append(True)
+            overtaken.wait(10)
+            time.sleep(0.1)  # until that result is on its way
             raise ValueError("not this one")
+        overtaken.set()
         return "seen"
 
     seen: list[bool] = []
+    overtaken = threading.Event()
     file = str(next((paths.ASSETS / "models").glob("seg_selfie*.onnx")))
     dnn = DNN("mine", model=file, preprocess=ImageInput(), decode=picky, on_event=True)
     with Session([dnn], **PLAIN) as session:
@@ -301,7 +305,7 @@ def test_a_failure_is_that_of_its_own_frame(monkeypatch):
         second = session.request("mine")
         assert session.wait(second, 20) == "seen"
         with pytest.raises(AppError, match="not this one"):
-            first.result()
+            session.wait(first, 20)
 
 
 def test_the_first_session_may_end_before_the_second():
