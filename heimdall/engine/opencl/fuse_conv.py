@@ -15,7 +15,7 @@ from heimdall.engine.opencl import activation
 from heimdall.engine.opencl.activation import Activation
 from heimdall.engine.opencl.expression import Operand, Step
 from heimdall.engine.opencl.lowered import Conv, Lowered, Module
-from heimdall.engine.opencl.neighbours import Neighbours, join_pairs
+from heimdall.engine.opencl.neighbours import Neighbours
 from heimdall.engine.opencl.ops_elementwise import Elementwise
 
 Side = str | float | None  # None: the convolution's result
@@ -23,13 +23,13 @@ Side = str | float | None  # None: the convolution's result
 
 def fuse_convolutions(module: Module) -> None:
     """Fuse in place until nothing more fits."""
-    join_pairs(module, _absorb)
+    Neighbours(module).join_pairs(_absorb)
 
 
 def fuse_shifts(module: Module) -> None:
     """hard_swish(conv) + t, where no other convolution could take t in: one that pads its input
     with zeros cannot, and PP-LCNet has such a sum after every layer."""
-    join_pairs(module, _shifted_after)
+    Neighbours(module).join_pairs(_shifted_after)
 
 
 def _absorb(around: Neighbours, op: Lowered, reader: Lowered) -> Lowered | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from heimdall.engine.opencl.exits import heads_of
 from heimdall.engine.opencl.expression import compose
 from heimdall.engine.opencl.lowered import Fallback, Lowered, Module
-from heimdall.engine.opencl.neighbours import Neighbours, join_pairs
+from heimdall.engine.opencl.neighbours import Neighbours
 from heimdall.engine.opencl.ops_elementwise import Elementwise
 
 _MAX_OPERANDS = 8  # of a fused expression: each costs a kernel argument and registers
@@ -15,7 +15,7 @@ _MAX_OPERANDS = 8  # of a fused expression: each costs a kernel argument and reg
 
 def group_elementwise(module: Module) -> None:
     """Join an elementwise op with the only op that reads it, where the shapes are the same."""
-    join_pairs(module, _joined)
+    Neighbours(module).join_pairs(_joined)
 
 
 def _joined(around: Neighbours, op: Lowered, reader: Lowered) -> Lowered | None:

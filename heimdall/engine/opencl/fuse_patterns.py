@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from heimdall.engine.opencl.expression import Expression, Operand, Step
 from heimdall.engine.opencl.lowered import Lowered, Module
-from heimdall.engine.opencl.neighbours import Neighbours, join_pairs
+from heimdall.engine.opencl.neighbours import Neighbours
 from heimdall.engine.opencl.ops_elementwise import Elementwise
 from heimdall.engine.opencl.ops_picture import Moments
 from heimdall.engine.opencl.ops_reduce import Reduce
@@ -80,8 +80,8 @@ def fuse_gates(module: Module) -> None:
     _rewrite(module, _gate)
     # where numbers are rounded to steps, two scalings and their product differ in some of them
     if not any(_step(op, "round") for op in module.ops):
-        join_pairs(module, _merged_scales)
-        join_pairs(module, _without_scale)
+        Neighbours(module).join_pairs(_merged_scales)
+        Neighbours(module).join_pairs(_without_scale)
     module.drop_unused()
 
 
@@ -180,18 +180,14 @@ def _hard_sigmoid(module: Module, uses: _Uses, op: Lowered) -> tuple[Lowered, ..
 def _becomes_gate(uses: _Uses, name: str, x: str, high: float) -> bool:
     """Whether a tensor of 0 .. ``high`` is scaled to 0 .. 1, or multiplied by (a multiple of) x."""
     for op in uses.consumers.get(name, []):
-        step = _step(op, "mul", "div")
-        scale = _scalar(step) if step else None
-        if step is None or (step.function == "div" and step.args[0] == scale):
-            continue
-        if scale is None:
+        factor = _factor(op)
+        if factor is None:
             others = [_unscaled(uses.producers, other)[0] for other in op.inputs if other != name]
-            if step.function == "mul" and _unscaled(uses.producers, x)[0] in others:
+            if _step(op, "mul") and _unscaled(uses.producers, x)[0] in others:
                 return True
             continue
-        top = high / scale if step.function == "div" else high * scale
-        near = abs(top - 1.0) < 1e-3  # exporters write 0.1666 for 1/6
-        if near or _becomes_gate(uses, op.output, x, top):
+        near = abs(high * factor - 1.0) < 1e-3  # exporters write 0.1666 for 1/6
+        if near or _becomes_gate(uses, op.output, x, high * factor):
             return True
     return False
 

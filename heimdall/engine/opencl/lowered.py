@@ -150,19 +150,11 @@ class Module:
 
     def replace(self, op: Lowered, *by: Lowered) -> None:
         """Put other ops, or none, in the place of one."""
-        index = self._index(op)
-        self.ops[index : index + 1] = by
-
-    def _index(self, op: Lowered) -> int:
-        """By identity: a specification may hold arrays, which do not compare as one value."""
         for index, each in enumerate(self.ops):
-            if each is op:
-                return index
+            if each is op:  # a specification may hold arrays, which do not compare as one value
+                self.ops[index : index + 1] = by
+                return
         raise ValueError(f"{op.kind} -> {op.output} is not, or no longer, an op of this module")
-
-    def precedes(self, op: Lowered, other: Lowered) -> bool:
-        """Whether ``op`` stands before the other."""
-        return self._index(op) < self._index(other)
 
     def bypass(self, op: Lowered) -> None:
         """Remove an op that changes nothing: its readers get its input, the first its nodes."""

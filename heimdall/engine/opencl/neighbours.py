@@ -32,8 +32,9 @@ class Neighbours:
         """Whether ``op`` stands before the other."""
         return self._writer[op.output] < self._writer[other.output]
 
-    def join(self, join: Join) -> None:
-        """See ``join_pairs``."""
+    def join_pairs(self, join: Join) -> None:
+        """Put what ``join`` makes of an op and its only reader in the place of the reader, which is
+        always legal because no other op waits for the first; it is then looked at in its turn."""
         for index in range(len(self._ops)):
             op = self._ops[index]
             if op is None or len(op.outputs) != 1 or not self.read_once(op.output):
@@ -57,9 +58,3 @@ class Neighbours:
 
 # Given the op and its only reader: the op that does what both do, or None.
 Join = Callable[[Neighbours, Lowered, Lowered], Lowered | None]
-
-
-def join_pairs(module: Module, join: Join) -> None:
-    """Put what ``join`` makes of an op and its only reader in the place of the reader, which is
-    always legal because no other op waits for the first; it is then looked at in its turn."""
-    Neighbours(module).join(join)
