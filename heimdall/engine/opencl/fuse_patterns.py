@@ -148,12 +148,12 @@ def _without_scale(around: Neighbours, before: Lowered, op: Lowered) -> Lowered 
 
 
 def _factor(op: Lowered) -> float | None:
-    """What an op multiplies its input by; None for any other op, c / x among them."""
+    """What an op multiplies its input by; None for any other op, c / x and x / 0 among them."""
     step = _step(op, "mul", "div")
     scale = _scalar(step) if step else None
     if step is None or scale is None or step.function == "mul":
         return scale
-    return None if step.args[0] == scale else 1.0 / scale
+    return None if step.args[0] == scale or scale == 0.0 else 1.0 / scale
 
 
 def _hard_sigmoid(module: Module, uses: _Uses, op: Lowered) -> tuple[Lowered, ...]:

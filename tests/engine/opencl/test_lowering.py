@@ -111,6 +111,16 @@ def test_a_shifted_clip_that_is_no_gate_reaches_its_limits_exactly(build, engine
     assert shared.same(found, shared.reference(graph, {"x": x}))
 
 
+@pytest.mark.parametrize("before", [node("Relu", "x", "a"), node("Clip", "x zero six", "a")])
+def test_a_division_by_zero_is_computed_and_not_folded(build, engine, shared, before):
+    constants = {"zero": np.float32(0), "six": np.float32(6)}
+    graph = build([before, node("Div", "a zero")], {"x": (1, 4, 5, 5)}, constants)
+    network = engine.load(graph)
+    x = np.linspace(-9, 9, 100, dtype=np.float32).reshape(1, 4, 5, 5)
+    found = shared.run(network, network.new_state(), {"x": x})
+    np.testing.assert_array_equal(found["y"], shared.reference(graph, {"x": x})["y"])
+
+
 def test_scales_and_biases_are_folded_into_the_weights(build, check):
     random = np.random.default_rng(1)
     constants = {"k": KERNEL} | {
