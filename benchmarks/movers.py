@@ -97,7 +97,7 @@ def _known(
     final: bool = False,
 ) -> int | None:
     """The id under which somebody is on screen in the first of ``pictures`` (the ``final``) in
-    which a box is theirs and nobody else's."""
+    which a box is theirs alone."""
     found = None
     for index in pictures:
         places = {each.who: each.box for each in truth[index] if each.label == "person"}

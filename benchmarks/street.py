@@ -156,7 +156,7 @@ def visible(truth: list[Seen]) -> list[Seen]:
 def _placed(actor: _Actor, time_s: float) -> np.ndarray:
     """The affine transform (3, 3) from the sprite to the world."""
     since = time_s - actor.meeting_s
-    # Nobody goes at quite the same speed: a quarter more or less, over some seconds.
+    # People walk at different speeds, a quarter more or less, over some seconds.
     way = actor.speed * (since + 0.25 * math.sin(actor.rhythm * 2 * since) / (2 * actor.rhythm))
     high, wide = actor.sprite.shape[:2]
     zoom = actor.height / high

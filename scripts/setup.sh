@@ -5,7 +5,7 @@
 # missing of Mesa (EGL, GL), PoCL (OpenCL on the CPU), Xvfb and Chromium (tests of the window and
 # of the browser preview), when run as root or with a sudo that asks no password; otherwise it
 # prints the line to type. Where that leaves no OpenCL, Intel's runtime for CPUs (x86-64) goes into
-# .venv, for which nobody has to be root.
+# .venv, which needs no root.
 # STAMP is touched when nothing is missing any more, so that make does not call this again.
 set -eu
 cd "$(dirname "$0")/.."

@@ -158,7 +158,7 @@ def test_a_truncated_model_is_refused(tmp_path, assets):
         ({"op": "Identity", "kind": TensorProto.STRING}, "text"),
     ],
 )
-def test_a_model_that_nobody_can_run_is_refused_naming_why(tmp_path, fault, said):
+def test_a_model_that_cannot_run_is_refused_naming_why(tmp_path, fault, said):
     assert said in refused("profile", tiny_model(tmp_path / "m.onnx", **fault))
 
 

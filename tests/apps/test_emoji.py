@@ -155,7 +155,7 @@ def test_the_first_mask_asks_for_a_painting_and_events_for_others(play, grey):
     assert again["style"] != options["style"]
 
 
-def test_the_painted_room_has_nobody_in_it(play, grey):
+def test_the_painted_room_is_empty_of_people(play, grey):
     stage = play("emoji")
     image = grey.copy()
     image[:, 200:440] = (0, 0, 255)

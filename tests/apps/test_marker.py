@@ -86,7 +86,7 @@ def test_a_pinch_places_one_when_it_closes(stage):
     assert other.at == pytest.approx((505, 365), abs=0.5)
 
 
-def test_nothing_is_placed_and_something_is_said_while_nobody_sees_the_page(play, grey):
+def test_nothing_is_placed_and_the_overlay_says_so_while_the_page_is_unseen(play, grey):
     stage = play("marker")
     picture = stage.show(grey)
     stage.app.on_pointer(Pointer(320, 240, frozenset({"left"})), stage.scene)

@@ -26,7 +26,7 @@ def body(x: float) -> Body3D:
     return Body3D(joints, np.zeros((33, 3), np.float32), 0.9)
 
 
-def test_nobody_near_asks_for_no_pose(play, grey):
+def test_without_people_near_no_pose_is_asked_for(play, grey):
     stage = play("surroundings")
     stage.show(grey, detect=[FAR, CHAIR], face=[])
     assert stage.requests() == []

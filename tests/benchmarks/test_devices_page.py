@@ -49,14 +49,14 @@ not_measured = "not readable"
 
 def test_what_was_measured_and_what_was_not_stand_in_the_table(tmp_path):
     (tmp_path / "board.toml").write_text(ROW)
-    (tmp_path / "a-missing.toml").write_text('title = "Other"\nnot_measured = "nobody has one"\n')
+    (tmp_path / "a-missing.toml").write_text('title = "Other"\nnot_measured = "none at hand"\n')
     page = text(sorted(tmp_path.glob("*.toml")))
     rows = [line for line in page.splitlines() if line.startswith("| ")]
     board = next(line for line in rows if line.startswith("| A board"))
     cells = [cell.strip() for cell in board.strip("|").split("|")]
     assert cells[1:6] == ["1.50", "not measured", "not measured", "1.0, 2.0", "30.00, 34.0"]
     assert cells[6] == "not measured"  # 60 fps, which this row lacks
-    assert page.index("A board") < page.index("Other: not measured, nobody has one")
+    assert page.index("A board") < page.index("Other: not measured, none at hand")
     assert "hand 20, 30, 31" in page
     assert "not measured: no GL" in page
     assert "Power: not readable" in page

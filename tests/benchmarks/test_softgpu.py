@@ -25,7 +25,7 @@ def test_a_queue_that_is_emptied_before_the_next():
     assert found["kept_ms"] == {"p50": 6.0, "max": 6.0}
 
 
-def test_where_nobody_waits_there_is_no_turn_to_take():
+def test_without_waiters_there_is_no_turn_to_take():
     alone = kernels("a", (0, 2), (2, 4), (4, 6))
     found = taking_turns([*alone, *kernels("b", (6, 8), queued=5)])
     assert (found["kernels"], found["contested"]) == (4, 1)

@@ -69,7 +69,7 @@ def test_a_file_that_is_no_picture_is_refused_by_its_name(tmp_path, opener):
         opener(tmp_path / "noise.bin")
 
 
-def test_a_stream_that_nobody_sends_is_refused_without_its_password():
+def test_a_stream_without_a_sender_is_refused_without_its_password():
     with pytest.raises(DeviceError) as caught:
         open_stream("rtsp://me:secret@127.0.0.1:1/x")
     assert "is it reachable?" in str(caught.value)

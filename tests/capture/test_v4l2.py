@@ -154,7 +154,7 @@ def test_a_camera_without_formats_says_so():
     assert "offers no format" in found.problem
 
 
-def test_formats_that_nobody_can_read_are_named():
+def test_unreadable_formats_are_named():
     found = v4l2.Camera("Sensor", (Format("pBAA", False, ()), Format("Y10P", False, ())), True)
     assert "pBAA, Y10P" in found.problem
     assert "picamera:0" in found.problem

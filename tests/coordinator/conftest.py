@@ -32,7 +32,7 @@ from heimdall.vocabulary.plans import DnnPlan, StagePlan
 from heimdall.vocabulary.processors import CPU, GPU, REMOTE
 from tests.stages import MS, make_stage
 
-START_NS = 7_777 * MS  # nobody may take the clock to begin at zero
+START_NS = 7_777 * MS  # the clock need not begin at zero
 
 
 def make_plan(

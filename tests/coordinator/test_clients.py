@@ -53,7 +53,7 @@ class Camera:
         return self.tell(FrameArrived(self.names, self.frame))
 
     def begun(self, frame):
-        """The job that begins on a frame, of which nobody has told yet that its input is ready."""
+        """The job that begins on a frame, before its input is ready."""
         (prepare,) = self.coordinator.receive(FrameArrived(self.names, frame), self.now_ns)
         assert isinstance(prepare, Prepare)
         return prepare.job

@@ -252,7 +252,7 @@ def test_with_no_processor_left_everything_waits_for_the_first_that_is_back(sim)
 
 
 def unbuilt(plan, sim):
-    """The same DNN before it is built: nobody knows its ops."""
+    """The same DNN before it is built: its ops are not known."""
     return replace(plan, stages=(sim.stage([20], cpu_ms=20),) * len(plan.stages), built=False)
 
 
@@ -280,7 +280,7 @@ def test_a_dnn_that_is_not_built_runs_on_the_cpu_until_it_is_and_goes_on_by_its_
 
 @pytest.mark.parametrize("waits", ["preparing", "for the CPU", "on the CPU"])
 def test_a_request_for_a_dnn_that_is_built_meanwhile_is_answered_by_the_gpu(sim, waits):
-    """A CPU that is busy for seconds holds nobody up for whom there is a GPU now."""
+    """A CPU that is busy for seconds does not delay a DNN that the GPU can run now."""
     asked = sim.plan("asked", sim.stage([1] * 4), continuous=False)
     busy = sim.plan("busy", sim.stage([1], cpu_ms=5000))
     begun = [replace(unbuilt(plan, sim), stages=plan.stages) for plan in (asked, busy)]

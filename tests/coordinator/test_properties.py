@@ -87,7 +87,7 @@ def test_elastic_chunks_fit_the_gap_and_no_frame_is_late(sim, data):
 
 @QUICK
 @given(data=st.data())
-def test_nobody_starves(sim, data):
+def test_no_dnn_starves(sim, data):
     """Every DNN finishes again and again, whatever the others want."""
     seconds = 6.0
     world = play(sim, data, seconds=seconds, scheduler=data.draw(st.sampled_from(FAIR)))

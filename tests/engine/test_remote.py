@@ -275,7 +275,7 @@ def test_tls_where_it_is_asked_for(models, engine, tls, server):
         np.testing.assert_array_equal(infer(secured.load(graph(models)))["y"], 2 * X)
         for bad in (
             engine(safe.grpc_port, timeout_s=2),  # without TLS
-            engine(safe.grpc_port, scheme="grpcs", timeout_s=2),  # nobody vouches for it
+            engine(safe.grpc_port, scheme="grpcs", timeout_s=2),  # its certificate is not signed
             engine(server.grpc_port, scheme="grpcs", timeout_s=2),  # a server without
         ):
             with pytest.raises(DeviceError, match=GONE):

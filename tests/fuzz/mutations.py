@@ -269,7 +269,7 @@ def _op(model: Model, random: Random) -> None:
     others = [other.op_type for other in model.graph.node]
     node.op_type = _pick(others if random.random() < 0.5 else OPS, random)
     if random.random() < 0.1:
-        node.domain = _pick(("ai.onnx", "com.microsoft", "nobody"), random)
+        node.domain = _pick(("ai.onnx", "com.microsoft", "unknown"), random)
 
 
 def _claimed(model: Model, random: Random) -> None:

@@ -94,7 +94,7 @@ def test_a_network_of_one_size_is_refused_at_another_with_the_node_that_does_not
         ([node("Relu", ["x"], ["y"]), node("Tanh", ["x"], ["unread"])], [1, 4], 1),
     ],
 )
-def test_outputs_that_nobody_reads_do_no_harm(nodes, shape, count):
+def test_outputs_that_are_not_read_do_no_harm(nodes, shape, count):
     assert len(graph_from_model(model(nodes, {"x": shape}, ["y"])).outputs) == count
 
 

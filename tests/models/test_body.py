@@ -115,7 +115,7 @@ def test_hand_made_outputs_become_joints_of_the_frame() -> None:
     assert body.score == pytest.approx(0.9)
 
 
-def test_a_crop_that_shows_nobody_gives_no_body() -> None:
+def test_a_crop_without_a_person_gives_no_body() -> None:
     pipeline = Bodies()
     assert pipeline.decode(1, _outputs(0.2), body_crop(standing())) is None
     image = np.zeros((480, 640, 3), np.uint8)
@@ -176,5 +176,5 @@ def test_the_mans_upper_body_is_where_movenet_sees_it(run, clip_frame) -> None:
     assert 0.25 < np.linalg.norm(shoulders[0] - shoulders[1]) < 0.5  # metres
 
 
-def test_an_empty_room_holds_nobody(run) -> None:
+def test_an_empty_room_gives_no_person(run) -> None:
     assert run(open_pipeline("body"), np.full((480, 640, 3), 90, np.uint8)) == []

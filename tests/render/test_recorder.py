@@ -80,7 +80,7 @@ def test_frames_are_upright(headless, tmp_path):
     assert frame[190:].mean() < 30
 
 
-def test_a_slow_encoder_costs_frames_of_the_recording_and_nobody_waits(headless, tmp_path, slow):
+def test_a_slow_encoder_costs_frames_of_the_recording_and_no_waiting(headless, tmp_path, slow):
     """The frames at the end come after the gap, at their own time."""
     recorder = Recorder(tmp_path / "a.mp4", (640, 360), 30)
     many = 60

@@ -144,8 +144,8 @@ def test_a_body_shows_only_the_joints_in_sight(surface, grey):
 
 
 def test_a_body_out_of_sight_draws_nothing(surface, grey):
-    nobody = Body(np.zeros((17, 3), np.float32))
-    assert (drawn(surface, grey, lambda scene: scene.bodies([nobody])) == 128).all()
+    unseen = Body(np.zeros((17, 3), np.float32))
+    assert (drawn(surface, grey, lambda scene: scene.bodies([unseen])) == 128).all()
 
 
 def test_a_body_of_33_joints_shows_those_that_are_visible(surface, grey):
@@ -320,7 +320,7 @@ def test_a_wrong_camera_picture_is_refused(headless, image):
 
 @pytest.mark.parametrize("software", [False, True])
 def test_both_backdrops_show_the_same_picture_bars_and_resized_surfaces(headless, software):
-    """A GPU samples the picture, a software GPU gets it scaled: nobody may see which it was."""
+    """A GPU samples the picture, a software GPU gets it scaled: the picture is the same."""
     rng = np.random.default_rng(5)
     picture = cv2.resize(rng.integers(0, 255, (6, 8, 3), np.uint8), (160, 120))
     headless.software = software

@@ -62,7 +62,7 @@ def test_depth_is_tested(surface):
     assert (surface.read() == (255, 0, 0)).all()
 
 
-def test_nobody_does_anything_where_there_is_no_window(surface):
+def test_nothing_happens_where_there_is_no_window(surface):
     assert surface.poll() == []
 
 

@@ -138,7 +138,7 @@ def test_what_present_shows_is_the_framebuffer(presenting):
         assert (np.abs(shown[90:, 160:] - (round(255 * red), 102, 153)) <= 1).all()
 
 
-def test_frames_that_nobody_reads_in_time_are_left_out(presenting):
+def test_frames_that_are_not_read_in_time_are_left_out(presenting):
     for number in range(200):
         presenting.framebuffer.clear(number / 255, 0.4, 0.6)
         presenting.finish()

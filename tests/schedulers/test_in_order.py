@@ -51,7 +51,7 @@ def test_it_runs_as_far_as_a_processor_supports_it(queues, next_op, expected):
     assert chosen(queues.view(queues.request(1, costs, next_op=next_op))) == [expected]
 
 
-def test_what_nobody_supports_leaves_room_for_others(queues):
+def test_what_no_processor_supports_leaves_room_for_others(queues):
     alien = queues.request(1, queues.costs({"dsp": (1,)}))
     known = queues.request(2, queues.costs({"cpu": (9,)}))
     assert chosen(queues.view(alien, known, idle=("cpu",))) == [(2, "cpu", 1)]

@@ -26,7 +26,7 @@ def two_heads(kernel: np.ndarray) -> onnx.ModelProto:
     return small_model(nodes, {"x": sides}, {"joints": sides, "mask": sides}, weights)
 
 
-def test_outputs_that_nobody_wants_go_with_all_that_only_they_need() -> None:
+def test_unwanted_outputs_go_with_all_that_only_they_need() -> None:
     model = two_heads(np.eye(16, dtype=np.float32))
     assert half_networks.store(half_networks.Stored("x.onnx", ("joints",)), model) == 0
     assert [value.name for value in model.graph.output] == ["joints"]

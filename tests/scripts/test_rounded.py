@@ -27,7 +27,7 @@ def test_folds_are_darker_than_the_open(couch):
     assert ((couch.openness >= 0) & (couch.openness <= 1)).all()
 
 
-def test_what_nobody_can_see_is_left_out(couch):
+def test_what_cannot_be_seen_is_left_out(couch):
     alone = rounded.build(furniture.couch_parts()[:1])
     assert len(couch.triangles) < 15 * len(alone.triangles)
 

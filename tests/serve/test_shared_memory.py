@@ -72,7 +72,7 @@ def test_shared_memory_that_cannot_be_used_is_refused(serve, connect, memory):
         twice(client, module, outputs=[wanted])
 
 
-def test_a_region_that_its_owner_cuts_short_harms_nobody(serve, connect, memory):
+def test_a_region_that_its_owner_cuts_short_does_no_harm(serve, connect, memory):
     client, module = connect(serve())
     key, _ = memory(16)
     client.register_system_shared_memory("it", key, 16)

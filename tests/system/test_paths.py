@@ -1,4 +1,4 @@
-"""Where files are, and that nobody ever sees half of one."""
+"""Where files are, and that they are never seen half written."""
 
 from __future__ import annotations
 

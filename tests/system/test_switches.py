@@ -16,7 +16,7 @@ from heimdall.system import switches
 from heimdall.system.switches import TimeUsed, time_used, watched
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc and perf events are Linux's")
-NOBODY = 2**22 + 1  # above all thread numbers
+NO_THREAD = 2**22 + 1  # above all thread numbers
 
 
 class Worker:
@@ -75,7 +75,7 @@ def test_a_thread_has_a_core_while_it_works_and_none_while_it_sleeps(worker):
 
 
 @linux
-def test_threads_that_nobody_may_watch_are_an_error_that_says_what_to_do(monkeypatch):
+def test_threads_that_may_not_be_watched_are_an_error_that_says_what_to_do(monkeypatch):
     monkeypatch.setattr(switches, "_CALLS", {})
     with pytest.raises(DeviceError, match="records no switches"), watched([1]):
         pass
@@ -83,9 +83,9 @@ def test_threads_that_nobody_may_watch_are_an_error_that_says_what_to_do(monkeyp
 
 @linux
 def test_a_thread_that_has_ended_cannot_be_watched():
-    with pytest.raises(DeviceError, match="no switches of thread"), watched([NOBODY]):
+    with pytest.raises(DeviceError, match="no switches of thread"), watched([NO_THREAD]):
         pass
-    assert time_used(NOBODY) is None
+    assert time_used(NO_THREAD) is None
 
 
 @linux

@@ -82,7 +82,7 @@ def test_a_drain_tells_of_a_thread_that_is_still_busy_and_the_others_go_on(caplo
     workers.submit(released.wait, 20)
     assert not workers.drain(timeout_s=0.05)
     workers.submit(again.set)
-    assert again.wait(20)  # the thread that met nobody does not wait for ever
+    assert again.wait(20)  # a thread that arrives alone does not wait for ever
     released.set()
     assert workers.drain(timeout_s=20)
     workers.close()

@@ -33,7 +33,7 @@ def test_a_small_thing_is_followed_from_the_frame_of_a_late_result(tracker, shot
     assert tracker.carried("detect")[0].box == pytest.approx((276, 150, 336, 210), abs=4)
 
 
-def test_an_id_stays_from_result_to_result_and_nobody_else_gets_it(tracker, shot):
+def test_an_id_stays_from_result_to_result_and_is_not_given_again(tracker, shot):
     frames = [shot(n, actor=(100 + 4 * n, 150, SIZE)) for n in range(40)]
     ids = []
     for n, frame in enumerate(frames):

@@ -129,7 +129,7 @@ def test_an_anchor_comes_home_with_the_camera(tracker, shot):
     assert anchor.at == pytest.approx((320, 240), abs=1.0)
 
 
-def test_an_anchor_that_nobody_keeps_is_forgotten(tracker, shot):
+def test_an_anchor_that_is_not_kept_is_forgotten(tracker, shot):
     see(tracker, shot(0))
     gone = weakref.ref(tracker.anchor((320, 240)))
     see(tracker, shot(1))

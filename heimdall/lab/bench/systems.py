@@ -30,7 +30,7 @@ FIRST = -math.inf  # rank
 class Precedence(Enum):
     """What has the GPU first where several want it; those of the same rank take turns."""
 
-    NOBODY = "nobody"
+    NONE = "none"
     RENDERING = "rendering"
     PRIORITIES = "rendering, then DNNs by their priority"
 
@@ -60,7 +60,7 @@ class Sharing:
     wait_ops: int | None = None
     most_ops: int | None = None
     batch_ns: int | None = None
-    precedence: Precedence = Precedence.NOBODY
+    precedence: Precedence = Precedence.NONE
     admission: Admission = Admission.FREE
     cores: int | None = None
 

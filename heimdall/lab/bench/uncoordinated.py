@@ -77,7 +77,7 @@ class Uncoordinated:
 
     def __init__(self, system: System) -> None:
         self._sharing = system.sharing or ALONE
-        ranked = self._sharing.precedence is not Precedence.NOBODY
+        ranked = self._sharing.precedence is not Precedence.NONE
         self._gate: Gate = OneAtATime() if ranked else Free()
         self._witness: Witness | None = None
         self.scheduler = system.name

@@ -31,7 +31,7 @@ MOVE_NS = 50_000_000  # section 6.3.2 of the Heimdall paper
 INTERVAL_NS = 33_333_333  # of the frames, which are not drawn
 
 
-class RequestRun(Jobs):
+class RequestSimulation(Jobs):
     """One run, until every request is answered.
 
     ``noise``: by processor, the relative standard deviation of what ranges take there.

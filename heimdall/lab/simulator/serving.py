@@ -27,7 +27,7 @@ from heimdall.lab.simulator.cores import noise_source
 from heimdall.lab.simulator.mapping import balanced, numbers_a_round
 from heimdall.lab.simulator.miss_forest import MissForest
 from heimdall.lab.simulator.request_variations import vary_requests
-from heimdall.lab.simulator.requests import RequestRun
+from heimdall.lab.simulator.requests import RequestSimulation
 from heimdall.lab.simulator.scaling import by_misses, search
 from heimdall.lab.simulator.schedulability import late_share
 from heimdall.lab.simulator.several import SeveralDevice, alone_ns
@@ -162,12 +162,14 @@ class RequestExperiment:
         loops = any(self.scenario.loop_of(name) for name in self.scenario.models)
         return "queue(1)" if row is not None and row.busy_skips and not loops else "all"
 
-    def begin(self, seed: int, tracer: Tracer | None = None) -> RequestRun:
+    def begin(self, seed: int, tracer: Tracer | None = None) -> RequestSimulation:
         """A run that has not begun. Raises ConfigError where the system makes no sense."""
         observers = [] if tracer is None else [_recorder(tracer)]
         return self._begin(Traffic(self.scenario, seed), seed, observers)
 
-    def begin_with(self, policy: Scheduler, seed: int, observers: Sequence[Observer]) -> RequestRun:
+    def begin_with(
+        self, policy: Scheduler, seed: int, observers: Sequence[Observer]
+    ) -> RequestSimulation:
         """Begin a run under this policy, which was not asked yet."""
         return self._begin(Traffic(self.scenario, seed), seed, observers, policy)
 
@@ -206,7 +208,7 @@ class RequestExperiment:
         seed: int,
         observers: Sequence[Observer],
         policy: Scheduler | None = None,
-    ) -> RequestRun:
+    ) -> RequestSimulation:
         models = models_of(self.scenario, self.stages, self.lone_ns, traffic)
         away = [
             (each.processor, round(each.from_s * 1e9), round((each.from_s + each.for_s) * 1e9))
@@ -214,7 +216,7 @@ class RequestExperiment:
         ]
         system = self.system
 
-        return RequestRun(
+        return RequestSimulation(
             models,
             self.processors,
             policy or self.policy,
@@ -240,10 +242,10 @@ class RequestExperiment:
         noise = self.values.get("noise")
         return {id: each if noise is None else noise for id, each in self.device.noise().items()}
 
-    def _outcomes(self, run: RequestRun) -> list[Answered]:
+    def _outcomes(self, run: RequestSimulation) -> list[Answered]:
         return outcomes_of(self.scenario, run.answered, self.lone_ns)
 
-    def _summary(self, run: RequestRun, traffic: Traffic) -> dict[str, Any]:
+    def _summary(self, run: RequestSimulation, traffic: Traffic) -> dict[str, Any]:
         outcomes = self._outcomes(run)
         ends_ns = [each.finished_ns for each in outcomes if each.finished_ns is not None]
         ended_ns = max(ends_ns, default=run.now_ns) if self.scenario.drain else self._end_ns

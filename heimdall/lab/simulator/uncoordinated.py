@@ -174,7 +174,7 @@ def _service(sharing: Sharing, machine: Machine, dnns: Sequence[SimulatedDnn]) -
     """How the GPU serves these threads; without ``batch_ns`` as long as its driver does."""
     precedence = sharing.precedence
     ranks = {dnn.name: precedence.rank(dnn.plan) for dnn in dnns}
-    if precedence is not Precedence.NOBODY:
+    if precedence is not Precedence.NONE:
         ranks[RENDER] = FIRST
     return Service(
         batch_ns=sharing.batch_ns or machine.batch_ns,

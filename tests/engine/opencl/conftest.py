@@ -21,7 +21,7 @@ TOLERANCE = 1e-4
 @pytest.fixture(scope="session")
 def engine_for():
     """``engine_for(traits)``: the engine with kernels for such a device, on the device there is;
-    None: as it is. Kernels are not kept: nobody starts again, and keeping doubles compiling."""
+    None: as it is. Kernels are not kept: no process starts again, and keeping doubles compiling."""
     opened: dict[Traits | None, OpenCLEngine] = {}
 
     def engine(traits: Traits | None = None) -> OpenCLEngine:

@@ -4,7 +4,7 @@
 families of kernels, whole networks and the contract. What cannot be had here is skipped, and the
 reason told. Oclgrind interprets kernels and must have nothing to report: no access outside a
 buffer, no race, no wrong call. Its check for uninitialised values is left out: of memory that
-clEnqueueFillBuffer has written it says that nobody wrote it.
+clEnqueueFillBuffer has written it says that it was not written.
 """
 
 from __future__ import annotations

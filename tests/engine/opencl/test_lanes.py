@@ -128,7 +128,7 @@ def test_an_error_of_any_lane_surfaces_once_nothing_runs(
         with pytest.raises(DeviceError, match="running networks together"):
             opened.run_together([parts])
     for state in states:
-        assert state.position == -1  # nobody may go on with what they have computed
+        assert state.position == -1  # what they have computed may not be used
         assert not state.in_flight
         for events in state.events.values():
             complete = cl.command_execution_status.COMPLETE

@@ -247,7 +247,7 @@ def test_a_device_that_lacks_something_gives_the_same_numbers(device, engine, sh
 
 
 def test_devices_are_compared_when_there_are_several(device, cache):
-    assert probe.abilities_of(device).network_ns == 0  # nobody asked
+    assert probe.abilities_of(device).network_ns == 0  # not asked for
     assert probe.abilities_of(device, compare=True).network_ns > 0
     assert probe.abilities_of(device).network_ns > 0
 

@@ -1,4 +1,4 @@
-"""Whole networks that nobody designed: ops in drawn order on drawn tensors.
+"""Random whole networks: ops in drawn order on drawn tensors.
 
 Views, halos, shared storages and the arena only go wrong in combinations. ``HEIMDALL_EXAMPLES``
 searches longer.

@@ -49,11 +49,11 @@ def test_memory_that_is_set_as_an_argument_lives_as_long_as_the_state(
     objects = [each for kernel in bound.values() for each in kernel]
     bound.clear()
     assert len(objects) > 5
-    objects.append(object())  # what nobody else holds
+    objects.append(object())  # not held elsewhere
     held = {id(objects[index]): sys.getrefcount(objects[index]) for index in range(len(objects))}
-    nobody = held.pop(id(objects[-1]))
+    unheld = held.pop(id(objects[-1]))
     times = Counter(map(id, objects))
-    assert all(held[key] - times[key] >= nobody for key in held)
+    assert all(held[key] - times[key] >= unheld for key in held)
     assert state.position == 0
 
 

@@ -24,7 +24,7 @@ class Door:
             self.gate.leave(name)
 
 
-def test_where_all_are_free_nobody_waits():
+def test_where_all_are_free_none_waits():
     door = Door(Free())
     door.ask("a", "b")
     assert door.gone == ["a", "b"]
@@ -122,7 +122,7 @@ def test_a_thread_waits_until_it_is_let_through():
     assert seen == ["first", "second"]
 
 
-def test_nobody_gives_way_to_who_is_less_urgent():
+def test_none_gives_way_to_the_less_urgent():
     gate = OneAtATime()
     first = Passage(gate, "first")
     first.enter(1.0)

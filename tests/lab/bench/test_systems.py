@@ -57,7 +57,7 @@ def test_each_baseline_is_another_row_of_choices():
 @pytest.mark.parametrize(
     ("precedence", "ranks"),
     [
-        (Precedence.NOBODY, [0, 0]),
+        (Precedence.NONE, [0, 0]),
         (Precedence.RENDERING, [0, 0]),
         (Precedence.PRIORITIES, [-8, -0.5]),
     ],

@@ -191,7 +191,7 @@ def test_latency_leaves_out_the_first_input_and_the_last_output(bench, monkeypat
     assert result.decoded_ns - result.requested_ns == 2 * (1 + 100 + 10_000)
 
 
-def test_threads_that_end_wait_for_nobody_who_will_not_go_on():
+def test_threads_that_end_do_not_wait_for_one_that_will_not_go_on():
     network = Stand()
     network.may.clear()
     b = Bench(network=network, let_through=network.may.set)
@@ -243,7 +243,7 @@ def test_one_waits_until_the_other_has_ended(admission):
     several.close()
 
 
-def test_without_admission_nobody_waits():
+def test_without_admission_none_waits():
     several = Several(Admission.FREE)
     a, b = several.networks["a"], several.networks["b"]
     a.may.clear()

@@ -34,7 +34,7 @@ def test_a_frame_goes_first_and_the_networks_after_it(gate, gone):
     assert gone == ["first", "second"]
 
 
-def test_a_frame_that_was_drawn_before_a_network_gave_way_holds_up_nobody(gate, gone):
+def test_a_frame_that_was_drawn_before_a_network_gave_way_delays_none(gate, gone):
     witness = Witness(gate, (), INTERVAL_NS)
     witness.receive(RenderStarted(0), 0)
     witness.receive(FrameRendered(0, 1000, 300), 300)

@@ -161,7 +161,7 @@ def test_it_refreshes_when_what_ran_took_longer_than_expected(nets):
     assert policy.variant(queue[0]) == ""
     select(policy, queue, now_ns=1)
     assert policy.variant(queue[0]) == ""
-    select(policy, queue, now_ns=2)  # nobody has come
+    select(policy, queue, now_ns=2)  # no request has come
     assert policy.variant(queue[0]) == "exit2"
 
 

@@ -68,7 +68,7 @@ def test_requests_at_random_are_answered_as_well(extent, app, rate_hz):
 
 
 @pytest.mark.parametrize("app", APPS)
-def test_cameras_that_nobody_synchronises_are_served_as_well(extent, app):
+def test_unsynchronised_cameras_are_served_as_well(extent, app):
     assert misses(extent, app, "edf-exits", apart=1) <= 0.011
 
 

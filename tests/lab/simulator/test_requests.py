@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from heimdall.errors import ConfigError
 from heimdall.lab.simulator.clients import SimulatedModel
-from heimdall.lab.simulator.requests import RequestRun
+from heimdall.lab.simulator.requests import RequestSimulation
 from heimdall.schedulers.base import Assignment, Choice, FreeRanges
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
 from heimdall.vocabulary.processors import CPU, GPU, Processor, usual
@@ -58,7 +58,7 @@ ONE_GPU = (Processor(GPU, "gpu"),)
 
 
 def run(models, policy=Oldest, processors=ONE_GPU, **options):
-    made = RequestRun(
+    made = RequestSimulation(
         [SimulatedModel(each, arrivals) for each, arrivals in models], processors, policy, **options
     )
     made.run()

@@ -144,7 +144,7 @@ def test_a_processor_may_be_away(write):
     )
     found = simulate(write(text), None, None)
     assert all(each["finished"] == each["submitted"] for each in found["requests"].values())
-    assert found["requests"]["short"]["latency_ms"]["max"] > 1000  # nobody else can run it
+    assert found["requests"]["short"]["latency_ms"]["max"] > 1000  # no other processor can run it
     with pytest.raises(ConfigError, match=r"away: unknown processor 'npu'; .*cpu, gpu"):
         simulate(write(text.replace("'gpu'", "'npu'")), None, None)
 

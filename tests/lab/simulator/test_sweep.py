@@ -142,8 +142,8 @@ switch_ms = [0]
 
 
 def test_an_impossible_point_is_said_before_anything_runs(path, tmp_path, runs):
-    path.write_text(TEXT + "dnns.nobody.beta = [1]")
-    with pytest.raises(ConfigError, match=r"sweep .*turns\.toml: .*unknown DNN 'nobody'"):
+    path.write_text(TEXT + "dnns.unknown.beta = [1]")
+    with pytest.raises(ConfigError, match=r"sweep .*turns\.toml: .*unknown DNN 'unknown'"):
         run_sweep(path, output=tmp_path, workers=1)
     assert runs == []
 

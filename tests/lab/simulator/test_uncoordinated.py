@@ -100,7 +100,7 @@ def test_rendering_first_keeps_the_frame_rate(machine, dnn):
     assert mean_ms(made, "a") == pytest.approx(3 * 400 / 0.9, rel=0.1)  # equal among themselves
 
 
-def test_by_priority_the_urgent_one_pays_for_nobody_and_the_others_pay_for_it(machine, dnn):
+def test_by_priority_the_urgent_one_does_not_wait_and_the_others_wait_for_it(machine, dnn):
     often = EventProcess(process="periodic", rate_hz=4)
     dnns = [
         dnn("urgent", [3] * 20, priority="high", event=often),

@@ -68,7 +68,7 @@ def test_a_model_is_where_the_camera_sees_it(headless, cube):
     assert abs((rows.max() - rows.min()) - near) < 0.06 * near
 
 
-def test_nothing_is_drawn_while_nobody_knows_where_the_camera_is(headless, cube):
+def test_nothing_is_drawn_while_the_camera_pose_is_unknown(headless, cube):
     run = Run(headless)
     run.scene.camera = None
     assert not changed(run.frame(lambda scene: scene.model(cube, at=STILL))).any()

@@ -34,7 +34,7 @@ def test_a_model_is_drawn_by_a_process_once_for_each_driver(begun, tmp_path, hea
     assert len(list((tmp_path / "shaders").iterdir())) == 2
 
 
-def test_nobody_waits_for_it_who_would_wait_for_the_model_anyway(begun):
+def test_it_is_not_waited_for_where_the_model_is_anyway(begun):
     stop = threading.Event()
     stop.set()
     have_kept(LAMP, "one", stop)

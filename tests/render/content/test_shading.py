@@ -47,7 +47,7 @@ def test_fine_and_rough_surfaces_are_lit_at_their_vertices():
     assert words(ball(8), roughness=0.7) == set()
     assert words(ball(32), roughness=0.1) == set()
     assert words(ball(32), roughness=0.1, metallic=1.0) == {"METAL"}
-    assert words(ball(8), roughness=0.9) == {"SOFT"}  # nobody would see what it reflects
+    assert words(ball(8), roughness=0.9) == {"SOFT"}  # reflections would not be seen
 
 
 def test_maps_are_looked_up_where_there_are_some():

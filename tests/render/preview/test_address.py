@@ -93,5 +93,5 @@ def test_only_the_own_page_connects(origin, same):
     assert is_same_origin(origin, "localhost:8080") is same
 
 
-def test_no_host_is_nobodys_origin():
+def test_no_host_has_no_origin():
     assert not is_same_origin("null", "")

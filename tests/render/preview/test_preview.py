@@ -34,7 +34,7 @@ class Untouchable:
     """A surface that must not be asked for anything."""
 
     def __getattr__(self, name):
-        raise AssertionError(f"{name} of a surface that nobody looks at")
+        raise AssertionError(f"{name} of a surface without viewers")
 
 
 def watching(preview, body):
@@ -78,7 +78,7 @@ def test_frames_of_the_surface_arrive_upright_and_the_newest_next(preview, headl
     assert preview.errors == []
 
 
-def test_a_frame_that_nobody_looks_at_costs_nothing(preview):
+def test_a_frame_without_viewers_costs_nothing(preview):
     preview.frame(Untouchable())
 
 

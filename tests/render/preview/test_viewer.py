@@ -100,7 +100,7 @@ def test_a_page_that_is_slow_or_behind_a_slow_line_has_one(round_trip_s, took_s)
     feeding(test)
 
 
-def test_nobody_looks_so_nothing_is_sent():
+def test_without_viewers_nothing_is_sent():
     async def test(feed):
         await feed.offer(b"1")
         feed.viewer.watch(False)

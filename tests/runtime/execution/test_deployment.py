@@ -21,7 +21,7 @@ MS = 1_000_000
 
 
 class Two(Pipeline):
-    """Two stages that nobody runs here."""
+    """Two stages that are not run here."""
 
     networks = (Network("none.onnx"), Network("none.onnx"))
 

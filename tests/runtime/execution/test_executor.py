@@ -443,5 +443,5 @@ def test_a_job_that_begins_anew_takes_the_newest_frame_and_reads_what_was_there_
     bench.chunk(0, 2, stage=1, task=1)
     result = bench.do(Finish(5, "twice", GPU, 0, False, 1, 2))
     assert result.frame.image is bench.image
-    # The next job's input may be written: nobody waits for what was given up.
+    # The next job's input may be written: what was given up is not waited for.
     assert bench.do(Prepare(6, "twice", 0)) == InputReady(6, 1, 0.0, 1)

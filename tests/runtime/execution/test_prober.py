@@ -42,7 +42,7 @@ def test_it_is_lost_once_however_many_notice(inbox):
     assert [inbox.get(timeout=20) for _ in range(2)] == [ProcessorLost("gpu"), ProcessorLost("cpu")]
     assert (one.losses("gpu"), one.losses("cpu"), one.losses("npu")) == (1, 1, 0)
     one.close()
-    one.lose("npu", probe)  # nobody looks any more
+    one.lose("npu", probe)  # its result is not read any more
     assert inbox.empty()
 
 

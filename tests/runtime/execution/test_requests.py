@@ -250,7 +250,7 @@ def test_what_was_under_way_when_its_processor_was_lost_is_not_told(bench, monke
     assert future.result(0)["y"][0, 0] == answer(1.0)
 
 
-def test_a_cancelled_future_harms_nobody(bench):
+def test_a_cancelled_future_does_no_harm(bench):
     job, number, future = bench.begin()
     other, its_number, its_future = bench.begin(2.0)
     assert future.cancel()
@@ -278,7 +278,7 @@ def test_a_chunk_that_has_until_a_frame_ends_at_a_unit(bench):
     assert (done.start_op, done.end_op) == (0, 6)
 
 
-def test_nobody_who_waits_is_forgotten_when_it_closes(bench):
+def test_waiting_requests_are_answered_when_it_closes(bench):
     _, waiting = bench.submit()
     job, _, running = bench.begin()
     bench.chunk(job, 0, 3)

@@ -120,7 +120,7 @@ def test_what_was_dropped_is_not_run(registered_models):
 
 
 def test_a_job_that_is_dropped_while_it_runs_keeps_its_state_until_then(registered_models):
-    """And nobody waits for it but the next job."""
+    """And only the next job waits for it."""
     job, other = registered_models.job(), registered_models.job()
     begun, go_on, ran = threading.Event(), threading.Event(), threading.Event()
 

@@ -129,7 +129,7 @@ def test_where_a_launch_fails_each_job_runs_by_itself(bench, monkeypatch):
 
 
 def test_what_may_not_run_together_runs_one_after_the_other(bench):
-    """A policy's mistake: it costs time, and is reported, but nobody's answer."""
+    """A policy's mistake: it costs time, and is reported, but no answer."""
     job, number, future = bench.begin(3.0)
     told = run(bench, together([(job, (0, 2)), (job, (2, 6))]))
     assert isinstance(told[job], ChunkFinished)

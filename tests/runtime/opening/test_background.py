@@ -54,6 +54,6 @@ def test_who_was_asked_before_is_interrupted_and_who_is_asked_later_is_not():
     assert not background.interrupted(OTHER, before_ns)
 
 
-def test_where_nobody_ever_worked_nothing_is_written(cache):
+def test_without_work_nothing_is_written(cache):
     background.interrupt(KIND)
     assert not (cache / KIND).exists()

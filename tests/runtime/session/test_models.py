@@ -237,7 +237,7 @@ def test_a_missing_file_and_an_unknown_priority(session, file):
         model.submit(tensor(), priority="urgent")
 
 
-def test_nobody_waits_for_a_session_that_is_closed(file):
+def test_requests_to_a_closed_session_do_not_wait(file):
     with Session(device="onnxruntime", scheduler=Never, processors=("gpu", "cpu")) as session:
         model = session.register(file, 1000)
         waiting = [model.submit(tensor()) for _ in range(3)]

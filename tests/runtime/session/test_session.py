@@ -234,7 +234,7 @@ def test_a_second_session_that_cannot_open_leaves_the_first_alone(tmp_path):
         assert isinstance(a.wait(a.request("people"), 20), Mask)
 
 
-def test_networks_alone_get_the_gpu_when_nobody_draws_any_more():
+def test_networks_get_the_whole_gpu_when_drawing_has_stopped():
     options = {**PLAIN, "overlay": "off"}
     with Session(Still, size=SIZE, **options) as a, Session([people()], **PLAIN) as b:
         a.push(RED)

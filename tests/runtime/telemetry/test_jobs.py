@@ -53,7 +53,7 @@ def test_counts_latencies_and_jitter():
     assert found["lone_ms"] == 10.5
 
 
-def test_what_nobody_knows_is_none():
+def test_unknown_figures_are_none():
     found = request_figures([], {"net": 10 * MS})["net"]
     assert found["violations"] == dict.fromkeys(("2", "4", "8", "20", "slo"))
     assert (found["jitter_ms"], found["latency_ms"]["mean"]) == (None, None)

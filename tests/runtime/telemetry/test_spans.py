@@ -33,7 +33,7 @@ def test_other_lanes_are_the_tracers_alone():
     ]
 
 
-def test_spans_that_nobody_fetches_do_not_fill_the_memory():
+def test_spans_that_are_not_fetched_do_not_fill_the_memory():
     spans = Spans(None)
     for number in range(5000):
         spans.span("gpu", "eye", number, number + 1, {})

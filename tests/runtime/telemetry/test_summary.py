@@ -11,7 +11,7 @@ from heimdall.lab.simulator.simulate import simulate
 def test_a_simulated_run_reads_as_a_summary():
     data = simulate("shopping-phone", "lg-v50", "max-total", seconds=1)
     summary = RunSummary.from_dict(data)
-    assert summary.memory_mb.peak is None  # nobody can know
+    assert summary.memory_mb.peak is None  # not known
     assert summary.dnns["style"].end_to_end_ms.p99 == data["dnns"]["style"]["end_to_end_ms"]["p99"]
     more = {"simulated", "scenario", "system", "seed", "times_real_time"}
     kept = {name: value for name, value in data.items() if name not in more}

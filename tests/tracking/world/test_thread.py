@@ -1,4 +1,4 @@
-"""The pose thread looks at the newest frame, keeps nobody waiting, and survives what goes wrong."""
+"""The pose thread looks at the newest frame, delays no frame, and survives what goes wrong."""
 
 from __future__ import annotations
 

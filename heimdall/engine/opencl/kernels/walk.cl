@@ -1,5 +1,5 @@
 {# Many launches as one: every work-item walks over the same list of pieces, and of each takes what
-    nobody has taken yet. A launch costs a driver 3 to 8 us, and where several cores share the work
+    not taken yet. A launch costs a driver 3 to 8 us, and where several cores share the work
     20 us more, for those that were done first have gone to sleep; here they meet in 0.2 us.
 
     A piece is a range of the work-items ("tiles") of a kernel whose arguments are a row of the
@@ -8,7 +8,7 @@
     another has begun, so all is done even if one of them does the work of all, then the next.
 
     Template variables: units (source of the kernels, as functions), variants (name of the function
-    of each), buffers (beside arena and weights), alone (one work-item: nobody to share with). #}
+    of each), buffers (beside arena and weights), alone (one work-item: none to share with). #}
 #define get_global_id(axis) gid##axis
 {{ units }}
 
@@ -62,7 +62,7 @@ __kernel void walk(
         while (*done < tiles) PAUSE;
         __sync_synchronize();
     }
-    // What the launch before has counted: nobody reads it any more, and the next one begins at zero.
+    // What the launch before has counted: it is not read any more, and the next one begins at zero.
     for (int i = task.s2 + (int)get_group_id(0); i < task.s3; i += (int)get_num_groups(0))
         before[LINE * i] = before[LINE * i + 1] = 0;
 {% endif %}

@@ -40,8 +40,8 @@ def simulate(tmp_path):
 
 
 def test_an_actor_that_is_missing(simulate):
-    with pytest.raises(ConfigError, match=r"no actor is called 'nobody' \(there are: .*top-mix"):
-        simulate("nobody")
+    with pytest.raises(ConfigError, match=r"no actor is called 'unknown' \(there are: .*top-mix"):
+        simulate("unknown")
     with pytest.raises(ConfigError, match=r"none\.onnx cannot be read: .*heimdall train-top"):
         simulate("none.onnx")
 
