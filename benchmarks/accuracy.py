@@ -3,7 +3,7 @@
 Section 9.6 of the Heimdall paper: the networks, run on every frame, give the truth. The latencies
 are those of the AR emoji scenario simulated on a phone, one system after the other; each result is
 shown when it would have been ready there, as it came and carried along by ``heimdall.tracking``.
-``--write`` renews docs/accuracy.md.
+``--write`` renews docs/laboratory/accuracy.md.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FPS = 30.0
 SYSTEMS = ("multithread", "fixed-5", "max-total")
 PAPER = {"face": ("0.52", "0.57", "0.63"), "segment": ("0.93", "0.92", "0.90")}  # Table 4
 LATENCIES_MS = (100.0, 333.0, 1000.0)
-PAGE = paths.ROOT / "docs" / "accuracy.md"
+PAGE = paths.ROOT / "docs" / "laboratory" / "accuracy.md"
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def page(measured: dict[str, Any], systems: Sequence[str]) -> str:
-    """docs/accuracy.md."""
+    """docs/laboratory/accuracy.md."""
     phone = ["| | IoU in the paper | footage | latency ms | as it came | carried |"]
     phone.append("|---|---|---|---|---|---|")
     fixed = [

@@ -4,7 +4,7 @@ Plays the AR emoji scenario on a simulated phone, its coordinator told the lumin
 real clips, by cells and by pixels, with ``content="paper"`` (Eq. 2 taken literally) and with
 ``"aging"``; then looks at what would be on screen, as benchmarks/accuracy.py does. Decides
 ``App.content`` and ``App.luminance``.
-``--write`` renews docs/content.md.
+``--write`` renews docs/laboratory/content.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from heimdall.system.cpu import cpu_name
 from heimdall.vocabulary.enums import Content, Luminance
 
 CLIP = "single_face.mp4"
-PAGE = paths.ROOT / "docs" / "content.md"
+PAGE = paths.ROOT / "docs" / "laboratory" / "content.md"
 POLICIES = ("max-total", "max-min")
 SEEDS = 16
 CARRIED_SEEDS = 1  # following a picture takes longer than all the rest

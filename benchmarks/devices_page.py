@@ -1,4 +1,4 @@
-"""docs/devices.md: the table of measured machines, made of the rows in profiles/devices.
+"""docs/laboratory/devices.md: the table of measured machines, made of the rows in profiles/devices.
 
     python -m benchmarks.devices_page
 
@@ -21,7 +21,7 @@ from heimdall.lab.simulator.simulate import simulate
 from heimdall.lab.simulator.tables import read_toml
 from heimdall.system import paths
 
-PAGE = Path("docs/devices.md")
+PAGE = Path("docs/laboratory/devices.md")
 NOT_MEASURED = "not measured"
 SIMULATED_S = 60.0
 

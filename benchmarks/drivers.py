@@ -1,6 +1,6 @@
 """The two OpenCL drivers that play a GPU on the CPU's cores, beside each other and onnxruntime:
 
-    python -m benchmarks.drivers            # prints a table, writes docs/drivers.md
+    python -m benchmarks.drivers            # prints a table, writes docs/laboratory/drivers.md
     python -m benchmarks.drivers --cores 2 --rounds 5
 
 PoCL is the system's; Intel's runtime is unpacked by scripts/opencl.py. Each bundled network is
@@ -21,7 +21,7 @@ from typing import Any
 
 from heimdall.system.cpu import cpu_name
 
-PAGE = Path("docs/drivers.md")
+PAGE = Path("docs/laboratory/drivers.md")
 ROOT = Path(__file__).parents[1]
 DRIVERS = {"PoCL": (), "Intel": ("scripts/opencl.py", "--run", "intel", sys.executable)}
 

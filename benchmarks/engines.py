@@ -1,6 +1,6 @@
 """Every bundled network, and classics of the onnx package, on Heimdall's engine and on others.
 
-    python -m benchmarks.engines                      # prints tables, writes docs/performance.md
+    python -m benchmarks.engines                      # prints tables, writes docs/laboratory/performance.md
     python -m benchmarks.engines --cores 1 --only nanodet --page ''
 
 One process for each number of cores; all engines compute on the same ones. They take turns, so
@@ -46,7 +46,7 @@ from heimdall.system.priority import cores_awake
 
 CLASSICS = ("resnet50", "vgg19", "inception_v1", "squeezenet", "densenet121", "shufflenet")
 PAIRED_S, PAIRED_RUNS = 4.0, 15  # whole, chunked and op by op in turn; runs at least
-PAGE = Path("docs/performance.md")
+PAGE = Path("docs/laboratory/performance.md")
 
 
 def main() -> None:

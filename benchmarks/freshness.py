@@ -4,7 +4,7 @@ Plays scenarios on a simulated phone, looking at bundled clips, with inferences 
 newer frames (``-replace``) and without, and looks at what would be on screen: how old it is, and
 its intersection over union with what the network finds on the very frame (section 9.6 of the
 Heimdall paper). A reel changes from clip to clip every 2.3 s, which no clip does. Decides
-``App.admission``; docs/freshness.md has what came of it.
+``App.admission``; docs/laboratory/freshness.md has what came of it.
 """
 
 from __future__ import annotations

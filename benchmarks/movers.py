@@ -4,7 +4,7 @@ Boxes come ``--late`` ms after their pictures, one result after the other, and a
 came and carried along by ``heimdall.tracking``. Truth is drawn (``benchmarks/street.py``), or what
 the network finds in the very picture of a clip. The figure is the intersection over union with it,
 picture by picture; of drawn persons who pass one another, also how many are still themselves
-afterwards. docs/movers.md has what came of it.
+afterwards. docs/laboratory/movers.md has what came of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every system on its own ground and on the others': ``python -m benchmarks.schedulers [--write]``.
 
 Simulates the scenarios of SPLIT's, Band's and Pantheon's papers under their systems and baselines,
-and an app under all policies, over seeds. ``--write`` renews docs/schedulers.md, whose words, and
+and an app under all policies, over seeds. ``--write`` renews docs/laboratory/schedulers.md, whose words, and
 figures of live runs with their commands, are in benchmarks/schedulers.md.
 """
 
@@ -19,7 +19,7 @@ from heimdall.lab.bench.systems import system_names
 from heimdall.runtime.telemetry.statistics import interval
 from heimdall.system import paths
 
-PAGE = paths.ROOT / "docs" / "schedulers.md"
+PAGE = paths.ROOT / "docs" / "laboratory" / "schedulers.md"
 TEXT = paths.ROOT / "benchmarks" / "schedulers.md"
 SEEDS = 16  # a quarter of them for an app and for Pantheon, whose minutes take seconds
 APP = "shopping"

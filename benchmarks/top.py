@@ -1,4 +1,4 @@
-"""The tables of docs/top.md: ``python benchmarks/top.py [--seeds N] [--seconds S]``.
+"""The tables of docs/laboratory/top.md: ``python benchmarks/top.py [--seeds N] [--seconds S]``.
 
 Throughput and queues of TOP and what it is compared with in its scenarios, then how long combined
 blocks take to be cut into stages, and an actor to answer. With ``--trainings N``, instead, how well

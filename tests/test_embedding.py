@@ -1,4 +1,4 @@
-"""The examples of docs/embedding.md, run as they stand, each in a process of its own."""
+"""The examples of docs/learn/own-loop.md, run as they stand, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import cv2
 import pytest
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "embedding.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "learn" / "own-loop.md"
 SECTION = re.compile(r"^## (.+?)\n.*?```python\n(.*?)```", re.DOTALL | re.MULTILINE)
 EXAMPLES: dict[str, str] = dict(SECTION.findall(PAGE.read_text(encoding="utf-8")))
 

@@ -1,4 +1,4 @@
-"""docs/extending.md works as it stands: every file is written and run, in a process of its own."""
+"""docs/do/extend.md works as it stands: every file is written and run, in a process of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import pytest
 
 from heimdall.errors import DeviceError
 
-PAGE = (Path(__file__).resolve().parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "do" / "extend.md").read_text(
+    encoding="utf-8"
+)
 FILES = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL))
 COMMANDS = [
     line for text in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in text.splitlines()

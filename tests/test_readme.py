@@ -15,7 +15,7 @@ from heimdall.runtime.telemetry.summary import DnnSummary
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MADE = {"out/shopping.mp4", "out/shopping.png"}  # by the demo
 CODE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 

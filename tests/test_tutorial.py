@@ -12,7 +12,9 @@ from click.testing import CliRunner
 
 from heimdall.cli import COMMANDS, main
 
-PAGE = (Path(__file__).resolve().parents[1] / "docs" / "tutorial.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "learn" / "first-app.md").read_text(
+    encoding="utf-8"
+)
 BLOCKS = re.findall(r"```(python|sh)\n(.*?)```", PAGE, re.DOTALL)
 QUICK = ["--headless", "--frames", "8", "--size", "320x240", "--json"]
 

@@ -1,4 +1,4 @@
-"""docs/paper.md: every number of the Heimdall paper's measurements, simulated and live.
+"""docs/laboratory/paper.md: every number of the Heimdall paper's measurements, simulated and live.
 
 ``values``       values.toml: what the paper says and claims, and where a run here shows the same
 ``runs``         the runs behind it; ``observed`` what one showed

@@ -1,4 +1,4 @@
-"""Renew docs/paper.md: ``python -m benchmarks.paper [--live] [--only NAME ...]``.
+"""Renew docs/laboratory/paper.md: ``python -m benchmarks.paper [--live] [--only NAME ...]``.
 
 Simulations run in parallel processes (15 minutes on two cores). What ``--live`` runs on this
 machine takes forty minutes, during which nothing else should run. Every result is kept in the
@@ -30,7 +30,7 @@ from heimdall.errors import ConfigError, unknown
 from heimdall.system import paths
 from heimdall.system.paths import replace_file
 
-PAGE = paths.ROOT / "docs" / "paper.md"
+PAGE = paths.ROOT / "docs" / "laboratory" / "paper.md"
 RESULTS = paths.ROOT / "out" / "paper"
 SIMULATED = ("simulated", "sensitivity", "sweep")
 LIVE = ("live", "networks")
@@ -124,7 +124,7 @@ class _Renewal:
         images = self._options.out.parent / "images"
         drawn = pictures.draw(findings, images)
         text = page(
-            self._paper, findings, {name: f"images/{path.name}" for name, path in drawn.items()}
+            self._paper, findings, {name: f"../images/{path.name}" for name, path in drawn.items()}
         )
         replace_file(self._options.out, text.encode())
 

@@ -1,4 +1,4 @@
-"""What was found: all that docs/paper.md and its pictures show."""
+"""What was found: all that docs/laboratory/paper.md and its pictures show."""
 
 from __future__ import annotations
 

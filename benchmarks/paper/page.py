@@ -1,4 +1,4 @@
-"""docs/paper.md from what was found."""
+"""docs/laboratory/paper.md from what was found."""
 
 from __future__ import annotations
 

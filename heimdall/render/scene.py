@@ -275,7 +275,7 @@ class Scene:
         uint8 in place of a material's picture, by the material's name, or of the first one's.
 
         It is loaded beside the frames: None is returned until it is there, then what it has.
-        Raises AppError and ModelError for files that cannot be drawn. Docs: docs/models3d.md.
+        Raises AppError and ModelError for files that cannot be drawn. Docs: docs/do/models3d.md.
         """
         given = texture.values() if isinstance(texture, Mapping) else [texture]
         for image in given:

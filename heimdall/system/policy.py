@@ -4,7 +4,7 @@
 (100 ms on most) or, as ``rr-30``, of so many ms. ``fifo``: SCHED_FIFO, where a thread goes on until
 it has nothing to do. ``normal``: the system's usual one. Nothing else preempts the first two, as
 nothing preempts work on a phone's GPU; which of them is truest to one depends on the GPU's driver,
-so none is chosen by what comes of it. docs/drivers.md shows what they do.
+so none is chosen by what comes of it. docs/laboratory/drivers.md shows what they do.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ run under. Under the normal one (*time-sliced*) the system favours short work, r
 the contention that this framework is about. Under a *real-time* one nothing preempts running GPU
 work but, with SCHED_RR, the end of its slice. Slices lie between PoCL's thread and llvmpipe's, and
 not between OpenCL's queues: those are served by one PoCL thread a core, which takes from each queue
-a kernel in turn (measured: docs/drivers.md).
+a kernel in turn (measured: docs/laboratory/drivers.md).
 """
 
 from __future__ import annotations

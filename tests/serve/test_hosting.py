@@ -92,7 +92,7 @@ def test_answers_are_those_of_the_network(selfie):
 
 
 def test_the_client_on_the_page_works():
-    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "do" / "serve.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     process, places = started("--model", MODEL)
     assert "127.0.0.1:8001" in code

@@ -17,7 +17,7 @@ from heimdall.system.workers import Workers
 from heimdall.vocabulary.processors import GPU
 
 # A software GPU's rendering waits for the end of a slice of SCHED_RR (between queues it alternates
-# kernel by kernel: docs/drivers.md); what a real driver does is not known.
+# kernel by kernel: docs/laboratory/drivers.md); what a real driver does is not known.
 _REAL_TIME_SLICE_NS = 100_000_000
 _ROUNDS = 3
 _HAND_OVERS = 200

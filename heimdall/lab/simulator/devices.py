@@ -13,7 +13,7 @@ from heimdall.lab.simulator.tables import as_tables, read_toml
 from heimdall.system import paths
 
 HERE = "here"  # not a file: this machine, measured
-MACHINES = paths.PROFILES / "devices"  # the rows of docs/devices.md
+MACHINES = paths.PROFILES / "devices"  # the rows of docs/laboratory/devices.md
 _PROFILE = "[profile.processors]"  # a row without it has not been measured
 
 

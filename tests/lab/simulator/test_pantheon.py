@@ -1,6 +1,6 @@
 """The figures of Pantheon's paper (MobiSys '24), on the device and in the scenarios that stand for
 its. Means of seeds; all of a scenario with the slow tests. What does not come out as there is in
-docs/pantheon.md."""
+docs/laboratory/pantheon.md."""
 
 from __future__ import annotations
 
