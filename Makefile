@@ -3,7 +3,7 @@
 PYTHON := .venv/bin/python
 STAMP := .venv/.heimdall-setup
 
-.PHONY: demo test test-all test-opencl fuzz setup lint docs pictures clean
+.PHONY: demo test test-all test-opencl fuzz setup lint site pictures clean
 
 demo: setup
 	@sh scripts/demo.sh
@@ -52,29 +52,14 @@ lint: setup
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 
-# The packages, without (!) all that is inside, which also drops what stands before it; then what
-# apps use, what host programs use, and what policies, engines and tools are written against.
-API := heimdall heimdall.models heimdall.render heimdall.tracking heimdall.coordinator \
-	heimdall.schedulers heimdall.analyzer heimdall.engine heimdall.lab \
-	'!heimdall[.][a-z]+[.]' heimdall.errors \
-	heimdall.app.app heimdall.app.dnn heimdall.app.feed heimdall.app.options \
-	heimdall.models.results heimdall.models.base heimdall.capture.source heimdall.capture.kinds \
-	heimdall.runtime.run heimdall.runtime.session.session heimdall.runtime.telemetry.summary \
-	heimdall.runtime.loop.frame_loop heimdall.runtime.loop.live heimdall.runtime.telemetry.trace \
-	heimdall.vocabulary.events heimdall.vocabulary.plans heimdall.coordinator.coordinator \
-	heimdall.schedulers.base heimdall.schedulers.greedy heimdall.engine.base heimdall.graph.graph \
-	heimdall.analyzer.profile heimdall.analyzer.partition heimdall.system.registry \
-	heimdall.lab.bench heimdall.lab.simulator
-
-# The reference, from the docstrings: open docs/api/index.html
-docs: setup
-	@$(PYTHON) -c "import pdoc" 2>/dev/null || $(PYTHON) -m pip install --quiet "pdoc>=14"
-	$(PYTHON) -m pdoc --no-show-source -o docs/api $(API)
+# The documentation, with the reference from docstrings: open site/index.html
+site: setup
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build -q --strict
 
 # docs/images: a picture and a clip of each app. Best when nothing else runs. APPS="emoji" for some.
 pictures: setup
 	@$(PYTHON) scripts/pictures.py $(APPS)
 
 clean:
-	rm -rf .venv out docs/api build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv out site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find heimdall apps tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""TOP's figures, on the simulated A100 (docs/laboratory/top.md has them by five seeds of ten seconds)."""
+"""TOP on the simulated A100 (docs/laboratory/top.md: five seeds of ten seconds)."""
 
 from __future__ import annotations
 
