@@ -1,6 +1,6 @@
 """Every bundled network, and classics of the onnx package, on Heimdall's engine and on others.
 
-    python -m benchmarks.engines                      # prints tables, writes docs/laboratory/performance.md
+    python -m benchmarks.engines                      # writes docs/laboratory/performance.md
     python -m benchmarks.engines --cores 1 --only nanodet --page ''
 
 One process for each number of cores; all engines compute on the same ones. They take turns, so

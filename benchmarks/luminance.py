@@ -4,7 +4,8 @@ The Heimdall paper sums the change of luminance over all pixels of a frame, beca
 the structural similarity (SSIM) and costs little (section 6.2.2). ``App.luminance`` chooses between
 that and a sum over means of cells. Prints, for both: C between frames that are apart by so much,
 how its order agrees with that of 1 - SSIM and of the IoU that a result so old has lost, and what
-it costs. benchmarks/content.py shows what they do to scheduling; docs/laboratory/content.md has both.
+it costs. benchmarks/content.py shows what they do to scheduling; both are in
+docs/laboratory/content.md.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ it would show with where the camera was, against the goals. Every frame counts f
 on, the time until the target is first found included. A row of the table is one kind of clip over
 all seeds: the mean over clips, and the range from the best clip to the worst; times are of all
 frames of that kind, CPU time of the tracker's one thread (its p50 and p99) beside wall time.
-docs/laboratory/pose.md has what came of it. Seeds 0 to 9 are those it was developed with: report others.
+Results: docs/laboratory/pose.md. Seeds 0 to 9 are those it was developed with: report others.
 """
 
 from __future__ import annotations
