@@ -4,7 +4,8 @@ Sparse points do not tell how an outline moves that crosses a plain wall, so mas
 flow. When this was decided, on the bundled clips with results 900 ms old, a similarity of the
 points on the mask reached an IoU of 0.60 (a hand with a box) and 0.44 (with a cup), their movement
 spread between them 0.64 and 0.45, the dense flow 0.71 and 0.52. A finer flow adds nothing: OpenCV's
-medium preset, ten times as slow, carries the masks of docs/laboratory/accuracy.md no better than to 0.01.
+medium preset, ten times as slow, carries the masks of docs/laboratory/accuracy.md no
+better than to 0.01.
 """
 
 from __future__ import annotations
