@@ -40,8 +40,8 @@ def measure(output: Path | None, as_json: bool, **asked: Any) -> None:
     profiles what is new.
 
     The file is a row of docs/laboratory/devices.md, and a device for `heimdall simulate
-    --device FILE` on any other machine. Where onnxruntime has a provider for the GPU, that way is measured too, after
-    OpenCL, into a file of its own (device-cuda.toml).
+    --device FILE` on any other machine. Where onnxruntime has a provider for the GPU, that way is
+    measured too, after OpenCL, into a file of its own (device-cuda.toml).
     """
     with console.work(as_json), console.ProgressBars() as progress:
         from heimdall.lab.bench.judge.programme import Programme
