@@ -1,9 +1,8 @@
-"""What the README shows is true: its app loads, it names every command, and paths exist."""
+"""What the README shows is true: its app loads, and what it names exists."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -11,13 +10,16 @@ import pytest
 import heimdall
 from heimdall.app import load_app, validate
 from heimdall.cli import COMMANDS
-from heimdall.runtime.telemetry.summary import DnnSummary
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 MADE = {"out/shopping.mp4", "out/shopping.png"}  # by the demo
 CODE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def test_a_stranger_reads_it_in_five_minutes():
+    assert len(README.split()) <= 900
 
 
 def test_the_app_in_the_readme_loads_and_is_valid(tmp_path):
@@ -25,16 +27,15 @@ def test_the_app_in_the_readme_loads_and_is_valid(tmp_path):
     (tmp_path / "mine.py").write_text(code)
     app = load_app(str(tmp_path / "mine.py"))
     validate(app)
-    shopping = app()
-    assert [dnn.name for dnn in shopping.dnns] == ["detect", "style"]
-    assert len(code.splitlines()) <= 35
+    assert [dnn.name for dnn in app().dnns] == ["detect", "style"]
+    assert sum(bool(line.strip()) for line in code.splitlines()) <= 15
 
 
 def test_the_session_in_the_readme_uses_what_there_is():
     _, code = CODE
     compile(code, "README.md", "exec")
     used = set(re.findall(r"\bsession\.(\w+)", README))
-    assert {"push", "step", "picture", "latest"} <= used
+    assert used == {"push", "step", "picture"}
     assert used <= set(dir(heimdall.Session))
 
 
@@ -52,19 +53,11 @@ def find(name: str) -> bool:
     return (ROOT / name).exists() or (ROOT / "heimdall" / name).exists()
 
 
-def test_every_figure_of_a_run_is_in_the_readme():
-    table = README.partition("## Reading the figures")[2].partition("\n## ")[0]
-    for kind in (heimdall.RunSummary, DnnSummary):
-        for each in fields(kind):
-            assert f"`{each.name}`" in table, each.name
-
-
-def test_every_command_is_in_the_readme():
-    for name, command in COMMANDS.items():
-        assert command.hidden or f"`heimdall {name}" in README, name
-
-
 def test_every_option_the_readme_names_exists():
     params = [param for command in COMMANDS.values() for param in command.params]
     known = {name for param in params for name in (*param.opts, *param.secondary_opts)}
     assert set(re.findall(r"--[a-z][a-z-]*", README)) <= known | {"--help"}
+
+
+def test_every_command_of_the_readme_exists():
+    assert set(re.findall(r"`heimdall ([a-z-]+)", README)) <= set(COMMANDS)
