@@ -22,6 +22,7 @@ _MODULES = {
     "serving": ("serve",),
     "poses": ("calibrate", "pose"),
     "sessions": ("export",),
+    "machine": ("doctor", "completion"),
 }
 _OWN: Mapping[str, click.Command | str] = {
     name: f"heimdall.cli.{module}:{name}" for module, names in _MODULES.items() for name in names

@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import sys
 
 from heimdall.errors import ConfigError
+
+# What each extra is for, and a module that it brings.
+EXTRAS = {
+    "serve": ("aiohttp", "the picture in a browser, and serving networks"),
+    "content": ("DracoPy", "compressed 3-D models, .obj files, environment maps"),
+    "lab": ("matplotlib", "charts of the laboratory"),
+    "learn": ("torch", "training early exits"),
+    "rerun": ("rerun", "kept sessions for Rerun's viewer"),
+    "qt": ("PySide6", "a Qt window"),
+    "cluster": ("distributed", "simulations on a cluster"),
+}
 
 
 def need(package: str, extra: str, what: str) -> None:
     """Raise ConfigError, with the line to type, where ``package`` is not installed. ``what``
     needs it: a flag or a command. Asked before slow work begins."""
-    if importlib.util.find_spec(package) is None:
-        raise ConfigError(f"{what} needs {package}: pip install 'heimdall-ar[{extra}]'")
+    if not installed(package):
+        raise ConfigError(f"{what} needs {package}: {line(extra)}")
+
+
+def installed(package: str) -> bool:
+    """True if a package can be imported."""
+    return importlib.util.find_spec(package) is not None
+
+
+def line(extra: str) -> str:
+    """What to type for an extra: with the very Python that runs, whichever that is, it finds
+    Heimdall there, from an index, a wheel or a checkout, and adds what is missing."""
+    python = os.path.relpath(sys.executable) if sys.executable else "python"
+    if python.startswith(os.pardir):
+        python = sys.executable
+    return f"{python} -m pip install 'heimdall-ar[{extra}]'"
