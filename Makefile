@@ -62,4 +62,4 @@ pictures: setup
 
 clean:
 	rm -rf .venv out site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find heimdall apps tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find heimdall apps examples tests -name __pycache__ -type d -prune -exec rm -rf {} +
