@@ -1,8 +1,8 @@
 """Every system on its own ground and on the others': ``python -m benchmarks.schedulers [--write]``.
 
 Simulates the scenarios of SPLIT's, Band's and Pantheon's papers under their systems and baselines,
-and an app under all policies, over seeds. ``--write`` renews docs/laboratory/schedulers.md, whose words,
-and figures of live runs with their commands, are in benchmarks/schedulers.md.
+and an app under all policies, over seeds. ``--write`` renews docs/laboratory/schedulers.md, whose
+words, and figures of live runs with their commands, are in benchmarks/schedulers.md.
 """
 
 from __future__ import annotations
