@@ -156,6 +156,9 @@ def _cell(found: dict[str, float]) -> str:
 
 TEXT = """# Accuracy of what is on screen
 
+For whoever asks how far what is on screen lags behind the picture, and what carrying results
+along gains.
+
 Written by `python benchmarks/accuracy.py --write`.
 
 A network's result is about a frame of the past. As in section 9.6 of the Heimdall paper, the

@@ -43,6 +43,8 @@ SEEDS = 16
 CARRIED_SEEDS = 1  # following a picture takes longer than all the rest
 TEXT = """# Content variation
 
+For whoever asks whether a changing scene should count in scheduling, and how to measure the change.
+
 Written by `python benchmarks/content.py --write`.
 
 The Heimdall paper lets the luminance change since a DNN's last inference into its utility (Eqs. 2

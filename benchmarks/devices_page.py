@@ -27,6 +27,8 @@ SIMULATED_S = 60.0
 
 _INTRO = """# What machines are good for
 
+For whoever chooses a machine, or has measured one and compares.
+
 Each row is a machine that was judged by `heimdall measure`: a programme that measures
 for {seconds:.0f} s ({parts}) after a warm-up that compiles and profiles what is new. Its file,
 kept in `profiles/devices/`, is also a device to simulate on any other machine, by its name or as a

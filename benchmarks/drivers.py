@@ -58,6 +58,8 @@ def page(times: Times, rounds: int, cores: int, note: str) -> str:
     lines = [
         "# Software GPUs compared",
         "",
+        "For whoever runs without a GPU and asks which OpenCL driver plays one best.",
+        "",
         "The bundled networks on one machine's cores, by the two OpenCL drivers that can play a GPU"
         " there, and by onnxruntime. Where both are installed, the one that is clearly faster (a"
         " tenth) at a small network is used; that is measured when they are first met, and"

@@ -22,6 +22,8 @@ Network = Mapping[str, Any]
 
 _INTRO = """# How fast the OpenCL engine is
 
+For whoever asks how fast the engine is beside onnxruntime and OpenVINO.
+
 Heimdall's OpenCL engine against other engines on the same cores, in float32. Written by
 `python -m benchmarks.engines`; engines take turns, and the best of many rounds counts.
 Idle cores are kept awake for all of them, as Heimdall's apps do in real time.
