@@ -16,7 +16,7 @@ from itertools import cycle, islice
 
 from heimdall.lab.bench.systems import parse_system, queue_names
 from heimdall.lab.simulator.clients import Answered, SimulatedModel
-from heimdall.lab.simulator.requests import RequestRun
+from heimdall.lab.simulator.requests import RequestSimulation
 from heimdall.lab.simulator.several import SeveralDevice, load_several
 from heimdall.schedulers.expected import StageCosts
 from heimdall.vocabulary.events import Action, Event
@@ -53,7 +53,7 @@ def decisions_us(system: str, device: SeveralDevice, jobs: int, answers: int) ->
         going = len(run.answered) <= answers - jobs
         return [(answered.model, now_ns)] if going else []
 
-    run = RequestRun(models, device.list(), row.scheduler, noise=device.noise(), follow=follow)
+    run = RequestSimulation(models, device.list(), row.scheduler, noise=device.noise(), follow=follow)
     coordinator, taken = run.coordinator, []
     receive = coordinator.receive
 
