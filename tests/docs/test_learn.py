@@ -1,5 +1,5 @@
-"""The start page, the tutorials and the recipes for Qt and notebooks work as they stand: each page's
-files are written and its commands run, in order, in a folder of the page's own."""
+"""The start page, the tutorials and the recipes for Qt and notebooks work as they stand: the files
+of each page are written and its commands run, in order, in a folder of the page's own."""
 
 from __future__ import annotations
 
