@@ -182,3 +182,18 @@ def test_a_host_is_a_short_program():
     code = {text.split()[1]: text for kind, text in blocks(DOCS / "learn" / "own-loop.md")}
     assert len([line for line in code["restyle.py"].splitlines() if line.strip()]) <= 15
     assert len([line for line in code["count.py"].splitlines() if line.strip()]) <= 10
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_world_of_each_app_is_found(tmp_path, monkeypatch):
+    from heimdall import run
+
+    monkeypatch.chdir(tmp_path)
+    files = [text for kind, text in blocks(DOCS / "learn" / "world.md") if kind == "python"]
+    assert files
+    for code in files:
+        summary = run(write(code), headless=True, size=(640, 480), frames=60, overlay="off")
+        assert summary.errors == []
+        assert summary.world is not None
+        assert summary.world.tracked > 0, code
