@@ -16,8 +16,8 @@ demo: setup
 # time, and each app's first start does); then what runs apps in real time, one by one, with the
 # kernels that are there by then.
 LIVE := $(addprefix tests/,lab/bench runtime render/preview render/test_window_run.py system \
-	apps/test_shopping_run.py cli/test_scaffold.py engine/test_contract.py test_bad_input.py test_embedding.py \
-	test_extending.py test_plugins.py test_survival.py test_tutorial.py)
+	apps/test_shopping_run.py cli/test_scaffold.py engine/test_contract.py test_bad_input.py docs \
+	test_extending.py test_plugins.py test_survival.py)
 
 test: SELECTED := -m 'not long'
 test test-all: setup
