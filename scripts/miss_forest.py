@@ -23,7 +23,7 @@ from heimdall.lab.bench.settings import EventProcess
 from heimdall.lab.policies.fixed_priority import RtMdl
 from heimdall.lab.simulator.clients import SimulatedModel
 from heimdall.lab.simulator.miss_forest import FEATURES, FILE, features
-from heimdall.lab.simulator.requests import RequestRun
+from heimdall.lab.simulator.requests import RequestSimulation
 from heimdall.lab.simulator.schedulability import Task
 from heimdall.system.paths import replace_file
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
@@ -73,7 +73,7 @@ def missed(tasks: list[Task], seed: int, phase: float | None) -> float:
             arrivals.append(round(at_s * 1e9))
         models.append(SimulatedModel(plan, arrivals))
     policy = RtMdl({f"task{index}": index for index in range(len(tasks))})
-    run = RequestRun(models, [Processor("gpu", "gpu")], policy, seed=seed, noise={"gpu": NOISE})
+    run = RequestSimulation(models, [Processor("gpu", "gpu")], policy, seed=seed, noise={"gpu": NOISE})
     run.run()
     late = [each.violates(each.slo_ns) for each in run.answered if each.slo_ns is not None]
     return sum(late) / len(late)
