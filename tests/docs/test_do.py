@@ -79,6 +79,8 @@ class Reader:
         if name := NAMED.match(text):
             for port, free in self.ports.items():
                 text = text.replace(f"127.0.0.1:{port}", f"127.0.0.1:{free}")
+            if "device=" not in text:
+                text = text.replace("headless=True", 'headless=True, device="onnxruntime"')
             (self.folder / name[1]).write_text(text, encoding="utf-8")
 
     def type(self, words: list[str]) -> None:
