@@ -17,7 +17,7 @@ demo: setup
 # kernels that are there by then.
 LIVE := $(addprefix tests/,lab/bench runtime render/preview render/test_window_run.py system \
 	apps/test_shopping_run.py cli/test_scaffold.py engine/test_contract.py test_bad_input.py docs \
-	test_extending.py test_plugins.py test_survival.py)
+	test_plugins.py test_survival.py)
 
 test: SELECTED := -m 'not long'
 test test-all: setup

@@ -3,7 +3,7 @@
 The bundled models, and the files given, are drawn at 1280 x 720, turning, by `heimdall content`'s
 own measure, in several rounds; on software GL it is one core that draws. ``--pixels``: what a pixel
 takes instead, by what its material looks up, from a square drawn large and small. ``--write``
-renews the table in docs/do/models3d.md.
+renews the table in docs/laboratory/models3d.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from heimdall.render.content.look import look, studio
 from heimdall.system import paths
 from heimdall.system.cpu import cpu_name
 
-PAGE = paths.ROOT / "docs" / "do" / "models3d.md"
+PAGE = paths.ROOT / "docs" / "laboratory" / "models3d.md"
 ROUNDS = 5
 SIZES = ((1280, 720), (320, 180))
 MAPS = ("metallicRoughnessTexture", "normalTexture")

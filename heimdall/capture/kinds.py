@@ -2,7 +2,7 @@
 and those of other packages.
 
 A kind is a function ``(rest, *, size, fps) -> Reader``, registered in ``SOURCES`` or offered by a
-package under the entry points ``heimdall.sources`` (docs/do/extend.md). It is called on the
+package under the entry points ``heimdall.sources`` (docs/do/source.md). It is called on the
 capture thread, again whenever the source is to be opened anew, and may take its time.
 """
 

@@ -2,7 +2,7 @@
 
 Engines are imported when they are opened: a machine without OpenCL can still use the others.
 Another one is an Engine passed as ``device``, registered in ``ENGINES``, or offered by a package
-under the entry points ``heimdall.engines`` (docs/do/extend.md).
+under the entry points ``heimdall.engines`` (docs/do/engine.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Another one is an OnnxPipeline of its file where that is enough, a Pipeline passed to ``DNN``, or a
 ModelEntry: registered in ``CATALOG``, or offered by a package under the entry points
-``heimdall.models`` (docs/do/extend.md).
+``heimdall.models`` (docs/do/model.md).
 """
 
 from __future__ import annotations

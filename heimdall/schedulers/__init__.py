@@ -3,7 +3,7 @@
 ``base`` has the contract (View, Choice, Scheduler), ``utility`` Eqs. 2-4, ``deadline`` the check
 that comes before utility, ``greedy`` what both policies of the paper share. A new policy is a
 Scheduler (or Greedy) subclass: passed where a name is accepted, registered in ``SCHEDULERS``, or
-offered by a package under the entry points ``heimdall.schedulers`` (docs/do/extend.md).
+offered by a package under the entry points ``heimdall.schedulers`` (docs/do/policy.md).
 """
 
 import inspect
