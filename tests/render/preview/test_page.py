@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.render.preview.browser import WAIT_S, Page, browser, installed
+from tests.browser import WAIT_S, Page, browser, installed
 
 pytestmark = [
     pytest.mark.slow,
