@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 class HeimdallError(Exception):
     """Base of every deliberate error; the command line prints it and exits with status 2."""
@@ -49,7 +54,11 @@ def say_value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def unknown(kind: str, name: str, valid: object) -> str:
-    """The sentence for an unknown name: what it was, and which names are valid."""
-    names = ", ".join(sorted(str(choice) for choice in valid))  # type: ignore[attr-defined]
-    return f"unknown {kind} {name!r}; choose one of: {names}"
+def unknown(kind: str, name: str, valid: Iterable[object]) -> str:
+    """The sentence for an unknown name: what it was, the nearest one, and which are valid."""
+    import difflib  # here: no run that goes well needs it
+
+    names = sorted(map(str, valid))
+    near = difflib.get_close_matches(name, names, 1)
+    meant = f" (did you mean {near[0]!r}?)" if near else ""
+    return f"unknown {kind} {name!r}{meant}; choose one of: {', '.join(names)}"

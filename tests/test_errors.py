@@ -24,3 +24,8 @@ def test_whatever_else_there_is_belongs_to_a_kind():
 @pytest.mark.parametrize("valid", [["b", "a"], {"b": 1, "a": 2}, (name for name in "ba")])
 def test_an_unknown_name_is_told_with_the_valid_ones_in_order(valid):
     assert unknown("policy", "best", valid) == "unknown policy 'best'; choose one of: a, b"
+
+
+def test_the_nearest_name_is_suggested():
+    said = unknown("app", "shoping", ["emoji", "shopping"])
+    assert said.startswith("unknown app 'shoping' (did you mean 'shopping'?); choose")
