@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate, count
+from math import prod
 
 import numpy as np
 import pyopencl as cl
@@ -13,19 +14,18 @@ import pyopencl as cl
 from heimdall.engine.fallback import FallbackOps
 from heimdall.engine.network import Memory, Op
 from heimdall.engine.opencl.constants import uploader
-from heimdall.engine.opencl.cost import cost
 from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.edges import find_edges
 from heimdall.engine.opencl.exits import exits_on
 from heimdall.engine.opencl.handover import DeviceCut, find_cuts
 from heimdall.engine.opencl.launch import Kernel, Traits
 from heimdall.engine.opencl.limits import check_fits
-from heimdall.engine.opencl.lowered import Conv, Fallback, Module, Separable
+from heimdall.engine.opencl.lowered import Conv, Module
 from heimdall.engine.opencl.memory import in_order, needs_clearing, place_scratch, plan_arena
 from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.order import Order
 from heimdall.engine.opencl.passes import lower_for
-from heimdall.engine.opencl.placed import ALIGN, Picture, PlacedOp, Step, Storage
+from heimdall.engine.opencl.placed import ALIGN, Picture, PlacedOp, Storage
 from heimdall.engine.opencl.placement import Placer
 from heimdall.engine.opencl.planning import Bound, clear_halo, conv_layer, plan_step
 from heimdall.engine.opencl.slices import ops_for
@@ -149,9 +149,10 @@ def _plan(
         assert storage.picture is not None
         assert storage.first is not None
         step = steps[storage.first]
-        if _convolves_all_of(storage, step):
+        y = step.outputs[0]
+        if step.spec.window and isinstance(y, Picture) and y.storage is storage and y.whole:
             step.clears = True
-        elif not isinstance(step.spec, Fallback):  # its outputs are uploaded with their halo
+        elif not step.spec.falls_back:  # its outputs are uploaded with their halo
             picture = Picture(storage, *storage.picture)
             clears.setdefault(storage.first, []).append(clear_halo(picture, engine.traits))
     bound: list[list[Bound]] = []
@@ -160,15 +161,9 @@ def _plan(
         bound.append([])
         for step in item.steps:
             bound[-1] += clears.get(next(number), ())
-            if not isinstance(step.spec, Fallback):
+            if not step.spec.falls_back:
                 bound[-1].append(plan_step(step, engine.traits, engine.tuning))
     return bound
-
-
-def _convolves_all_of(storage: Storage, step: Step) -> bool:
-    y = step.outputs[0]
-    convolves = isinstance(step.spec, (Conv, Separable))
-    return convolves and isinstance(y, Picture) and y.storage is storage and y.whole
 
 
 def _with_scratch(
@@ -192,15 +187,18 @@ def _with_scratch(
 
 
 def _ops(item: PlacedOp, bound: Sequence[Bound], module: Module, traits: Traits) -> list[Op]:
-    """What the scheduler sees of a layer."""
-    name, fallback = item.nodes[-1], isinstance(item.op.spec, Fallback)
+    """What the scheduler sees of a layer; every tensor is touched once, at least."""
+    op, name, fallback = item.op, item.nodes[-1], item.op.spec.falls_back
     nodes = tuple(reversed(dict.fromkeys(reversed(item.nodes))))  # each once, the last one last
-    flops, size = cost(item.op, module.shapes, traits.dtype.itemsize)
+    inputs, outputs = ([module.shapes[n] for n in names] for names in (op.inputs, op.outputs))
+    flops = op.spec.operations(inputs, outputs[0])
+    touched = sum(map(prod, (*inputs, *outputs))) + op.spec.weight_count
+    size = traits.dtype.itemsize * touched
     launches = [launch for each in bound for launch in each.plan.launches]
     count = 1 if fallback else ops_for(flops, size, launches, traits)
     names = [f"{name} [{part}/{count}]" for part in range(1, count + 1)] if count > 1 else [name]
     flops, size = flops // count, size // count
-    return [Op(each, item.op.kind, nodes, fallback, flops, size) for each in names]
+    return [Op(each, op.kind, nodes, fallback, flops, size) for each in names]
 
 
 def _walk(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from heimdall.engine.opencl.activation import NONE, Activation
@@ -42,7 +43,14 @@ class ConvSpec:
                 sizes.append((size + padding - reach) // stride + 1)
         return sizes[0], sizes[1]
 
-    def required_halo(self, size: tuple[int, int], out: tuple[int, int]) -> Halo:
+    def makes(self, size: Sequence[int], out: Sequence[int]) -> bool:
+        """Whether it gives a picture of size ``out``; ``output_padding`` may add to that."""
+        height, width = self.output_size(*size)
+        if self.transposed:
+            return out[0] >= height and out[1] >= width
+        return tuple(out) == (height, width)
+
+    def required_halo(self, size: Sequence[int], out: Sequence[int]) -> Halo:
         """Zeros that the input (``size`` = height, width) must store around its picture so
         that an output of size ``out`` can be computed without testing bounds."""
         before, after = [], []

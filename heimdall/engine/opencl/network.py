@@ -13,7 +13,6 @@ import pyopencl as cl
 from heimdall.engine.base import LoadProgress
 from heimdall.engine.checks import check_inputs, check_range, check_read
 from heimdall.engine.network import LoadedNetwork, Memory, State
-from heimdall.engine.opencl import edges as edge_ops
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.opened import Opened
@@ -107,7 +106,7 @@ class OpenCLNetwork(LoadedNetwork):
             if self._kept_on_host(name):
                 state.host[name] = array.copy()
             for op in chain:
-                array = edge_ops.apply(self._module, op, [array])
+                array = op.spec.on_host([array], self._module.shapes[op.output])
             if tensor != name and self._kept_on_host(tensor):
                 state.host[tensor] = array.copy()
             value = self._value(tensor)
@@ -216,9 +215,8 @@ class OpenCLNetwork(LoadedNetwork):
         left = [name for name in self._placer.left if name in needed]
         arrays = {name: self._on_host(state, name) for name in left}
         for op in reversed(tails):
-            arrays[op.output] = edge_ops.apply(
-                self._module, op, [arrays[name] for name in op.inputs]
-            )
+            read = [arrays[name] for name in op.inputs]
+            arrays[op.output] = op.spec.on_host(read, self._module.shapes[op.output])
         return {name: np.asarray(self._typed(name, arrays[name]), order="C") for name in names}
 
     @property

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from heimdall.engine.opencl.array_op import ArrayOp
-from heimdall.engine.opencl.expression import Expression
+from heimdall.engine.opencl.expression import Expression, Step
 from heimdall.engine.opencl.grid import Grid, chunked, ints, line_launch, source
 from heimdall.engine.opencl.kernel_op import Input, PictureOp, Shape
 from heimdall.engine.opencl.launch import Arg, Plan, Ref, Traits
@@ -30,6 +30,11 @@ class Elementwise(PictureOp, ArrayOp):
 
     def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
         return plan_elementwise_array(self.expression, inputs, y, traits)  # type: ignore[arg-type]
+
+    @property
+    def step(self) -> Step | None:
+        steps = self.expression.steps
+        return steps[0] if len(steps) == 1 else None
 
     def operations(self, inputs: Sequence[Shape], y: Shape) -> int:
         return prod(y) * len(self.expression.steps)

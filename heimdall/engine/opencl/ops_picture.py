@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -126,7 +126,7 @@ class Linear(PictureOp):
 class FillHalo(PictureOp):
     """Pad in front of a convolution, by writing the halo of the tensor in place."""
 
-    ignores_halo: ClassVar[bool] = False
+    fills_halo, ignores_halo = True, False
 
     mode: Literal["constant", "reflect", "edge"]
     pads: tuple[int, int, int, int]
@@ -155,7 +155,7 @@ def plan_halo(spec: FillHalo, y: Layout, traits: Traits) -> Plan:
 class Moments(PictureOp):
     """Mean and 1 / sqrt(variance + epsilon) of each channel over the picture: two outputs."""
 
-    vectors: ClassVar[bool] = True
+    vectors = True
 
     epsilon: float
 

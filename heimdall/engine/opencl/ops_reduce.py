@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -30,7 +30,7 @@ _JOINS = {
 class Reduce(PictureOp, ArrayOp):
     """Sum, mean, max, min or product over ``axes`` (kept as size one or dropped by shape)."""
 
-    vectors: ClassVar[bool] = True
+    vectors = True
 
     mode: ReduceMode
     axes: tuple[int, ...]

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from heimdall.engine.opencl.lowered import Fallback
-from heimdall.engine.opencl.ops_picture import FillHalo
 from heimdall.engine.opencl.placed import Array, Picture, PlacedOp, Step, Storage, Value
 from heimdall.graph.branches import ancestors
 
@@ -61,10 +59,10 @@ class Order:
     def _note(self, layer: int, step: Step) -> None:
         for value in step.inputs:
             self._add_access(layer, value, reads=BOTH)
-        fills = isinstance(step.spec, FillHalo)
+        fills = step.spec.fills_halo
         for value in step.outputs:
             inner = isinstance(value, Picture) and value.storage.picture is not None
-            all_of_it = fills or isinstance(step.spec, Fallback) or not inner
+            all_of_it = fills or step.spec.falls_back or not inner
             self._add_access(layer, value, BOTH if fills else 0, BOTH if all_of_it else INNER)
 
     def _add_access(self, layer: int, value: Value, reads: int = 0, writes: int = 0) -> None:

@@ -106,7 +106,7 @@ class Step:
     spec: Any
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
-    clears: bool = False  # a Conv that zeros the halo of its output as well
+    clears: bool = False  # a convolution that zeros the halo of its output as well
 
 
 @dataclass

@@ -6,14 +6,17 @@ import math
 from typing import Any
 
 from heimdall.engine.opencl.edges import Edges
-from heimdall.engine.opencl.kernel_op import PictureOp
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.layout import Halo
-from heimdall.engine.opencl.lowered import Concat, Conv, Fallback, Lowered, Module, Separable
+from heimdall.engine.opencl.lowered import Concat, Fallback, Lowered, Module
 from heimdall.engine.opencl.ops_array import Pack, Unpack
-from heimdall.engine.opencl.ops_picture import FillHalo
 from heimdall.engine.opencl.placed import COPY, Array, Picture, PlacedOp, Step, Storage, Value
 from heimdall.engine.opencl.strided import Strided
+
+
+def is_picture(shape: tuple[int, ...]) -> bool:
+    """Whether a tensor of that shape can be in blocks of channels."""
+    return len(shape) == 4 and shape[0] == 1
 
 
 class Tensors:
@@ -144,15 +147,17 @@ class Tensors:
 
     def _with_halo(self, name: str, halo: Halo) -> Picture:
         """The picture with at least this halo of zeros."""
-        source = self.pictures[name] if name in self.pictures else self.picture(name)
-        storage = source.storage
+        source = self._any_picture(name)
         if not any(halo):
             return source
-        if storage.frozen or storage.picture is None:
+        if source.storage.frozen or source.storage.picture is None:
             source = self._copied(name, source)
-            storage = source.storage
-        storage.widen(halo)
+        source.storage.widen(halo)
         return source
+
+    def _any_picture(self, name: str) -> Picture:
+        """The tensor as a picture, also one that is planar or NHWC."""
+        return self.pictures[name] if name in self.pictures else self.picture(name)
 
     def _copied(self, name: str, source: Picture) -> Picture:
         copy = Storage(
@@ -169,28 +174,20 @@ class Tensors:
         producers = self.module.producers()
         for op in self.module.ops:
             shape = self._shape(op.output)
-            if not isinstance(op.spec, Concat) or op.spec.axis != 1 or len(shape) != 4:
-                continue
-            if shape[0] != 1 or id(op) in self.edges.absorbed:
+            joins = isinstance(op.spec, Concat) and op.spec.axis == 1 and is_picture(shape)
+            if not joins or id(op) in self.edges.absorbed:
                 continue
             start = 0
             for name in op.inputs:
                 producer = producers.get(name)
-                computed = producer is not None and _writes_channels(producer)
+                computed = producer is not None and producer.spec.writes_channels
                 whole_blocks = start % self.traits.block == 0
                 last = start + self._shape(name)[1] == shape[1]
                 closed = last or self._shape(name)[1] % self.traits.block == 0
                 once = name not in found and list(op.inputs).count(name) == 1
-                padded = any(isinstance(r.spec, FillHalo) for r in self.consumers.get(name, []))
+                padded = any(r.spec.fills_halo for r in self.consumers.get(name, []))
                 fits = computed and whole_blocks and closed and once and not padded
                 if fits and name not in self.left:
                     found[name] = (op.output, start)
                 start += self._shape(name)[1]
         return found
-
-
-def _writes_channels(op: Lowered) -> bool:
-    """True if the op's result can be some channels of a larger picture."""
-    if isinstance(op.spec, PictureOp):
-        return not op.spec.vectors
-    return isinstance(op.spec, (Conv, Separable))
