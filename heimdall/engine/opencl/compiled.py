@@ -14,6 +14,7 @@ import pyopencl as cl
 from heimdall.engine.fallback import FallbackOps
 from heimdall.engine.network import Memory, Op
 from heimdall.engine.opencl.constants import uploader
+from heimdall.engine.opencl.conv_spec import Layer
 from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.edges import find_edges
 from heimdall.engine.opencl.exits import exits_on
@@ -29,7 +30,6 @@ from heimdall.engine.opencl.placed import ALIGN, Picture, PlacedOp, Storage
 from heimdall.engine.opencl.placement import Placer
 from heimdall.engine.opencl.planning import Bound, clear_halo, conv_layer, plan_step
 from heimdall.engine.opencl.slices import ops_for
-from heimdall.engine.opencl.tuning import Layer
 from heimdall.engine.opencl.walk import PlannedWalk, Walk, plan_walk
 from heimdall.graph.branches import direct
 from heimdall.graph.graph import Graph

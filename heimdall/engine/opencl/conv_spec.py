@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from heimdall.engine.opencl.activation import NONE, Activation
-from heimdall.engine.opencl.layout import Halo
+from heimdall.engine.opencl.layout import Halo, Layout
 
 
 @dataclass(frozen=True)
@@ -68,3 +71,39 @@ class ConvSpec:
             return -pad, (out - 1) * stride + reach - pad
         # output o reads inputs (o + pad - k * dilation) / stride where that is whole
         return -((reach - pad) // stride), (out - 1 + pad) // stride
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One convolution and where its tensors lie: all that its kernels depend on.
+
+    ``weights`` (float32) are ONNX's: [oc, ic/groups, kh, kw], or [ic, oc/groups, kh, kw] when
+    ``spec.transposed``.
+    """
+
+    spec: ConvSpec
+    x: Layout
+    y: Layout
+    weights: np.ndarray
+    bias: np.ndarray | None = None
+    residual: Layout | None = None
+    clears: bool = False  # the halo of y held something else
+    half: bool = False  # tensors and weights are stored in half precision
+
+    @cached_property
+    def signature(self) -> str:
+        """Equal for layers that run equally fast: sizes, not weights or places in memory.
+
+        In words that stay when a kernel's text changes: choices are kept and shipped under it.
+        """
+        spec, x, y = self.spec, self.x, self.y
+        parts = [
+            f"{spec.kernel} stride {spec.strides} dilation {spec.dilations} groups {spec.groups}",
+            f"{(x.channels, x.height, x.width)}/{x.block} halo {x.halo}",
+            f"{(y.channels, y.height, y.width)}/{y.block} halo {y.halo}",
+            "transposed" if spec.transposed else "",
+            "residual" if self.residual else "",
+            spec.activation.kind if spec.activation.kind != "none" else "",
+            "half" if self.half else "",
+        ]
+        return ", ".join(part for part in parts if part)

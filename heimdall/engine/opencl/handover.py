@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from heimdall.engine.opencl.lowered import Lowered
-from heimdall.engine.opencl.placed import Array, Picture
+from heimdall.engine.opencl.placed import Picture, Stored
 from heimdall.engine.opencl.placement import Placer
 from heimdall.graph.graph import Graph
 
@@ -24,9 +24,9 @@ class DeviceCut:
 
     names: tuple[str, ...]
     on_host: tuple[str, ...]
-    on_device: tuple[tuple[str, Picture | Array], ...]
+    on_device: tuple[tuple[str, Stored], ...]
 
-    def value(self, name: str) -> Picture | Array:
+    def value(self, name: str) -> Stored:
         """Where a tensor is on the device."""
         return next(value for each, value in self.on_device if each == name)
 
@@ -92,18 +92,18 @@ def _cut(placer: Placer, graph: Graph, names: Sequence[str], step: int) -> Devic
     return DeviceCut(tuple(names), tuple(on_host), tuple(on_device))
 
 
-def _head_values(placer: Placer) -> list[Picture | Array]:
+def _head_values(placer: Placer) -> list[Stored]:
     """What is written with the inputs."""
     heads = [tensor for tensor, _ in placer.edges.heads.values()]
     return [value for name in heads for value in _forms(placer, name)[:1]]
 
 
-def _forms(placer: Placer, name: str) -> list[Picture | Array]:
-    forms: list[Picture | Array | None] = [placer.pictures.get(name), placer.arrays.get(name)]
+def _forms(placer: Placer, name: str) -> list[Stored]:
+    forms: list[Stored | None] = [placer.pictures.get(name), placer.arrays.get(name)]
     return [value for value in forms if value is not None]
 
 
-def _fills(value: Picture | Array, shape: tuple[int, ...]) -> bool:
+def _fills(value: Stored, shape: tuple[int, ...]) -> bool:
     """Whether a tensor of that shape is the whole of what its storage holds."""
     storage = value.storage
     if isinstance(value, Picture):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from heimdall.engine.opencl.lowered import Fallback, Module, Reshape, Transpose
+from heimdall.engine.opencl.lowered import Module, Reshape, Transpose
 from heimdall.engine.opencl.ops_elementwise import Elementwise
 
 
@@ -47,15 +47,12 @@ def _merge_reshape(module: Module) -> bool:
             module.drop_unused()
             return True
         same = module.shapes[op.inputs[0]] == module.shapes[op.output]
-        if same and op.output not in module.outputs and not _read_by_fallback(module, op.output):
+        # nodes that run in onnxruntime know their inputs by the names of the graph
+        named = any(each.spec.falls_back and op.output in each.inputs for each in module.ops)
+        if same and op.output not in module.outputs and not named:
             module.bypass(op)
             return True
     return False
-
-
-def _read_by_fallback(module: Module, name: str) -> bool:
-    """Nodes that run in onnxruntime know their inputs by the names of the graph."""
-    return any(isinstance(op.spec, Fallback) and name in op.inputs for op in module.ops)
 
 
 def hoist_transposes(module: Module) -> None:

@@ -16,9 +16,8 @@ from heimdall.engine.network import LoadedNetwork, Memory, State
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.opened import Opened
-from heimdall.engine.opencl.placed import Array, Picture
+from heimdall.engine.opencl.placed import Stored
 from heimdall.engine.opencl.state import OpenCLState
-from heimdall.engine.opencl.transfer import write
 
 
 class OpenCLNetwork(LoadedNetwork):
@@ -117,12 +116,12 @@ class OpenCLNetwork(LoadedNetwork):
         read = any(name in item.inputs for item in self._compiled.fallbacks.values())
         return name in self._placer.host and (read or self._value(name) is None)
 
-    def _value(self, name: str) -> Picture | Array | None:
+    def _value(self, name: str) -> Stored | None:
         return self._placer.pictures.get(name) or self._placer.arrays.get(name)
 
-    def _upload(self, state: OpenCLState, value: Picture | Array, array: np.ndarray) -> None:
+    def _upload(self, state: OpenCLState, value: Stored, array: np.ndarray) -> None:
         try:
-            write(self._engine.transfer, state.buffer(value.storage), value, array)
+            self._engine.transfer.upload(state.buffer(value.storage), value, array)
         except cl.Error as error:
             raise explain(error, f"writing inputs of {self.graph.name}") from error
 
@@ -173,16 +172,12 @@ class OpenCLNetwork(LoadedNetwork):
             }
             for name, array in fallback.run(feeds).items():
                 state.host[name] = array
-            for value, name in self._fallback_outputs(index):
-                self._upload(state, value, state.host[name])
+            layer = self._placer.ops[self._compiled.layer_of[index]]
+            for value in layer.steps[-1].outputs:  # those that kernels read
+                self._upload(state, value, state.host[value.storage.name])
             state.fallback_ns[index] = time.perf_counter_ns() - before
         state.progress.add(start, end)
         return time.perf_counter_ns() - began
-
-    def _fallback_outputs(self, index: int) -> list[tuple[Picture | Array, str]]:
-        """The tensors of a fallback op that kernels read."""
-        made = self._placer.ops[self._compiled.layer_of[index]].steps[-1].outputs
-        return [(v, v.storage.name) for v in made if isinstance(v, (Picture, Array))]
 
     def _on_host(self, state: OpenCLState, name: str, order: int | None = None) -> np.ndarray:
         """A tensor, in the memory kept for that input of a fallback op if ``order`` is given."""

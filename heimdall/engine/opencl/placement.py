@@ -33,7 +33,7 @@ from heimdall.engine.opencl.ops_array import Unpack
 from heimdall.engine.opencl.ops_elementwise import Elementwise
 from heimdall.engine.opencl.ops_picture import FillHalo, Gather, MoveChannels
 from heimdall.engine.opencl.ops_reduce import Reduce
-from heimdall.engine.opencl.placed import COPY, Array, Picture, PlacedOp, Storage, Value
+from heimdall.engine.opencl.placed import COPY, Array, Picture, PlacedOp, Storage, Stored, Value
 from heimdall.engine.opencl.strided import Strided
 from heimdall.engine.opencl.tensors import Tensors, is_picture
 
@@ -133,12 +133,12 @@ class Placer(Tensors):
         costly = function in ("sigmoid", "tanh") and shape[2] * shape[3] > 256
         if planar and costly and isinstance(conv, Conv):
             # in a convolution of few channels most lanes of a costly activation are idle
-            self._emit(replace(conv, spec=replace(conv.spec, activation=NONE)), (x,), (y,))
+            self._emit(replace(conv, spec=replace(conv.spec, activation=NONE)), (x,), y)
             whole = Array(y.storage, Strided.contiguous(shape))
             step = Elementwise(Expression.of(function, Operand(0)))
-            self._emit(step, (whole,), (whole,))
+            self._emit(step, (whole,), whole)
             return
-        self._emit(conv, (x, *residual), (y,))
+        self._emit(conv, (x, *residual), y)
 
     def _place_matrix(self, op: Lowered) -> None:
         """Matrix layouts start at offset 0 of a buffer of their own."""
@@ -147,10 +147,10 @@ class Placer(Tensors):
             copy = Storage(f"{op.output}/rows", None, x.view.size, 1, dedicated=True)
             self.storages.append(copy)
             made = Array(copy, Strided.contiguous(x.view.shape))
-            self._emit(COPY, (x,), (made,))
+            self._emit(COPY, (x,), made)
             x = made
         y = self._new_array(op.output, self._shape(op.output), dedicated=True)
-        self._emit(op.spec, (x,), (y,))
+        self._emit(op.spec, (x,), y)
 
     def _read(self, op: Lowered, form: Callable[[str], Value]) -> Iterator[Value]:
         """The inputs of an op: constants as they are, tensors in that form."""
@@ -166,17 +166,17 @@ class Placer(Tensors):
         )
         if is_picture(shape) and pictured:
             inputs = tuple(self._read(op, self.picture))
-            self._emit(spec, inputs, (self._new_picture(op.output, shape),))
+            self._emit(spec, inputs, self._new_picture(op.output, shape))
             return
         inputs = tuple(self._read(op, self.array))
-        self._emit(spec, inputs, (self._new_array(op.output, shape),))
+        self._emit(spec, inputs, self._new_array(op.output, shape))
 
     @_place.register
     def _place_pictures(self, spec: PictureOp, op: Lowered) -> None:
         """Where an op makes one value a channel, kernels write these one after the other."""
         inputs = tuple(self.picture(name) for name in op.inputs)
         outputs = tuple(self._new_picture(name, self._shape(name)) for name in op.outputs)
-        self._emit(spec, inputs, outputs)
+        self._emit(spec, inputs, *outputs)
         if spec.vectors:
             for made in outputs:
                 made.storage.frozen = True
@@ -195,7 +195,7 @@ class Placer(Tensors):
         storage.widen(spec.pads)
         storage.filled = True
         self.pictures[op.output] = source
-        self._emit(spec, (), (source,))
+        self._emit(spec, (), source)
 
     @_place.register
     def _place_reduce(self, spec: Reduce, op: Lowered) -> None:
@@ -203,7 +203,7 @@ class Placer(Tensors):
         if spec.axes == (2, 3) and name in self.pictures and len(shape) == 4:
             self._place_pictures(spec, op)
             return
-        self._emit(spec, (self.array(name),), (self._new_array(op.output, shape),))
+        self._emit(spec, (self.array(name),), self._new_array(op.output, shape))
 
     @_place.register
     def _place_concat(self, spec: Concat, op: Lowered) -> None:
@@ -217,7 +217,7 @@ class Placer(Tensors):
         for name, value in zip(op.inputs, self._read(op, self.array), strict=True):
             size = self._shape(name)
             view = parent.view.sliced(starts, [1] * len(shape), size)
-            self._emit(COPY, (value,), (Array(parent.storage, view),))
+            self._emit(COPY, (value,), Array(parent.storage, view))
             starts[axis] += size[axis]
 
     def _concat_pictures(self, op: Lowered) -> None:
@@ -228,7 +228,7 @@ class Placer(Tensors):
             channels = self._shape(name)[1]
             source = self.picture(name)
             if source.storage is not storage or self.parents.get(name) != (op.output, start):
-                self._emit(MoveChannels(0, start, channels), (source,), (whole,))
+                self._emit(MoveChannels(0, start, channels), (source,), whole)
             start += channels
 
     @_place.register
@@ -251,21 +251,21 @@ class Placer(Tensors):
             return
         if plain:
             made = self._new_picture(op.output, shape)
-            self._emit(MoveChannels(start, 0, shape[1]), (source,), (made,))
+            self._emit(MoveChannels(start, 0, shape[1]), (source,), made)
             return
         rows, columns = (
             tuple(spec.starts[axis] + spec.steps[axis] * i for i in range(shape[axis]))
             for axis in (2, 3)
         )
         made = self._new_picture(op.output, shape)
-        self._emit(Gather(rows, columns, start), (source,), (made,))
+        self._emit(Gather(rows, columns, start), (source,), made)
 
     @_place.register
     def _place_transpose(self, spec: Transpose, op: Lowered) -> None:
         name, shape = op.inputs[0], self._shape(op.output)
         if name in self.pictures and name not in self.arrays:
             source = self.picture(name)
-            self._emit(Unpack(spec.perm), (source,), (self._new_array(op.output, shape),))
+            self._emit(Unpack(spec.perm), (source,), self._new_array(op.output, shape))
             return
         array = self.array(name)
         self.arrays[op.output] = Array(array.storage, array.view.transposed(spec.perm))
@@ -286,7 +286,7 @@ class Placer(Tensors):
     @_place.register
     def _place_array(self, spec: ArrayOp, op: Lowered) -> None:
         inputs = tuple(self._read(op, partial(self.array, contiguous=True)))
-        self._emit(spec, inputs, (self._new_array(op.output, self._shape(op.output)),))
+        self._emit(spec, inputs, self._new_array(op.output, self._shape(op.output)))
 
     @_place.register
     def _place_fallback(self, spec: Fallback, op: Lowered) -> None:
@@ -298,7 +298,7 @@ class Placer(Tensors):
             if name not in self.pictures and name not in self.arrays:
                 self.array(name)
             values.append(self.pictures.get(name) or self.arrays[name])
-        made: list[Value] = []
+        made: list[Stored] = []
         for name in op.outputs:
             self.host.add(name)
             readers = self.consumers.get(name, [])
@@ -309,4 +309,4 @@ class Placer(Tensors):
                 made.append(self._new_picture(name, shape, block=self.traits.block))
             else:
                 made.append(self._new_array(name, shape))
-        self._emit(spec, tuple(values), tuple(made))
+        self._emit(spec, tuple(values), *made)

@@ -10,7 +10,16 @@ from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.layout import Halo
 from heimdall.engine.opencl.lowered import Concat, Fallback, Lowered, Module
 from heimdall.engine.opencl.ops_array import Pack, Unpack
-from heimdall.engine.opencl.placed import COPY, Array, Picture, PlacedOp, Step, Storage, Value
+from heimdall.engine.opencl.placed import (
+    COPY,
+    Array,
+    Picture,
+    PlacedOp,
+    Step,
+    Storage,
+    Stored,
+    Value,
+)
 from heimdall.engine.opencl.strided import Strided
 
 
@@ -63,12 +72,12 @@ class Tensors:
     def _shape(self, name: str) -> tuple[int, ...]:
         return self.module.shapes[name]
 
-    def _emit(self, spec: Any, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> None:
-        for value in (*inputs, *outputs):
-            if isinstance(value, (Picture, Array)):
-                value.storage.touch(self._step_count)
+    def _emit(self, spec: Any, inputs: tuple[Value, ...], *outputs: Stored) -> None:
+        step = Step(spec, inputs, outputs)
+        for value in (*step.stored.values(), *outputs):
+            value.storage.touch(self._step_count)
         self._step_count += 1
-        self._current.steps.append(Step(spec, inputs, outputs))
+        self._current.steps.append(step)
 
     def _new_picture(self, name: str, shape: tuple[int, ...], block: int = 0) -> Picture:
         _, channels, height, width = shape
@@ -104,7 +113,7 @@ class Tensors:
         shape = (1,) * (4 - len(shape)) + tuple(shape)
         if name in self.module.constants:
             made = self._new_picture(name, shape)
-            self._emit(COPY, (self.module.constants[name].reshape(shape),), (made,))
+            self._emit(COPY, (self.module.constants[name].reshape(shape),), made)
             return made
         array = self.arrays[name]
         aligned = array.view.offset % self.traits.block == 0 and not array.storage.dedicated
@@ -116,7 +125,7 @@ class Tensors:
         view = Strided(
             shape, (0,) * (4 - len(array.view.shape)) + array.view.strides, array.view.offset
         )
-        self._emit(Pack(), (Array(array.storage, view),), (made,))
+        self._emit(Pack(), (Array(array.storage, view),), made)
         return made
 
     def array(self, name: str, contiguous: bool = False) -> Array:
@@ -127,7 +136,7 @@ class Tensors:
         if contiguous and not found.view.is_contiguous:
             del self.arrays[name]
             copy = self._new_array(name, self._shape(name))
-            self._emit(COPY, (found,), (copy,))
+            self._emit(COPY, (found,), copy)
             return copy
         return found
 
@@ -135,7 +144,7 @@ class Tensors:
         shape = self._shape(name)
         if name in self.module.constants:
             made = self._new_array(name, shape)
-            self._emit(COPY, (self.module.constants[name],), (made,))
+            self._emit(COPY, (self.module.constants[name],), made)
             return
         source = self.pictures[name]
         pixel = source.height == source.width == 1
@@ -143,7 +152,7 @@ class Tensors:
             source.storage.frozen = True
             self.arrays[name] = Array(source.storage, Strided.contiguous(shape))
             return
-        self._emit(Unpack((0, 1, 2, 3)), (source,), (self._new_array(name, shape),))
+        self._emit(Unpack((0, 1, 2, 3)), (source,), self._new_array(name, shape))
 
     def _with_halo(self, name: str, halo: Halo) -> Picture:
         """The picture with at least this halo of zeros."""
@@ -165,7 +174,7 @@ class Tensors:
         )
         self.storages.append(copy)
         made = Picture(copy, source.channels, source.height, source.width)
-        self._emit(COPY, (source,), (made,))
+        self._emit(COPY, (source,), made)
         return made
 
     def _concat_parents(self) -> dict[str, tuple[str, int]]:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.engine.opencl import activation
-from heimdall.engine.opencl.conv import ConvSpec, plan_conv, preferred_blocks
+from heimdall.engine.opencl.conv import plan_conv
+from heimdall.engine.opencl.conv_spec import ConvSpec, Layer
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.program import Programs
@@ -191,9 +192,8 @@ def check(
     halo = spec.required_halo(case.size, case.out)
     x = Layout(ic, *case.size, case.x_block or traits.block, halo)
 
-    plan = plan_conv(
-        spec, x, y, arrays["w"], arrays.get("b"), traits, residual=residual, clears=clears
-    )
+    layer = Layer(spec, x, y, arrays["w"], arrays.get("b"), residual, clears)
+    plan = plan_conv(layer, traits)
     buffers = {"x": _with_garbage_lanes(x, arrays["x"])}
     buffers["y"] = y.pack(np.full((oc, *case.out), np.nan, np.float32))
     if clears:
@@ -449,7 +449,7 @@ def test_a_tensor_can_be_a_view_of_a_larger_one(device):
     weights = rng.standard_normal((16, 32, 1, 1), np.float32)
     array = rng.standard_normal((48, 4, 5), np.float32)
     source, target = Layout(48, 4, 5), Layout(64, 4, 5)
-    plan = plan_conv(spec, source.slice(16, 32), target.slice(32, 16), weights, None, AVX512)
+    plan = plan_conv(Layer(spec, source.slice(16, 32), target.slice(32, 16), weights), AVX512)
     buffers = {"x": source.pack(array), "y": np.zeros(target.floats, np.float32)}
     result = target.unpack(device.run(plan, **buffers))
     expected = np.einsum("oi,ihw->ohw", weights[:, :, 0, 0], array[16:])
@@ -464,7 +464,7 @@ def test_layers_of_one_kind_share_their_kernels():
         weights = np.zeros((channels, channels, 3, 3), np.float32)
         spec = ConvSpec((3, 3), (2, 2), pads=(1, 1, 1, 1), activation=activation.relu())
         out = Layout(channels, *spec.output_size(width, width))
-        return plan_conv(spec, layout, out, weights, None, AVX512)
+        return plan_conv(Layer(spec, layout, out, weights), AVX512)
 
     assert plan(64, 52).launches[0].kernel is plan(128, 26).launches[0].kernel
 
@@ -476,18 +476,10 @@ def test_a_tuned_tile_is_used_where_it_fits():
     def grid(width):
         layout = Layout(64, 8, width)
         tuned = {"tile": (2, 4, 1)}
-        plan = plan_conv(spec, layout, layout, weights, None, AVX512, tuned=tuned)
+        plan = plan_conv(Layer(spec, layout, layout, weights), AVX512, tuned)
         return plan.launches[0].global_size
 
     assert grid(8) == (16, 1, 2)
-
-
-def test_layers_with_few_channels_prefer_planar_pictures():
-    spec = ConvSpec((3, 3))
-    assert preferred_blocks(spec, (3, 32), AVX512) == (1, 16)
-    assert preferred_blocks(spec, (8, 4), AVX512) == (1, 1)
-    assert preferred_blocks(spec, (32, 3), AVX512) == (16, 1)
-    assert preferred_blocks(replace(spec, groups=4), (4, 4), AVX2) == (8, 8)
 
 
 def _refused(message: str, spec: ConvSpec = ConvSpec((3, 3)), **changes) -> None:  # noqa: B008
@@ -495,10 +487,9 @@ def _refused(message: str, spec: ConvSpec = ConvSpec((3, 3)), **changes) -> None
         "x": Layout(8, 6, 6),
         "y": Layout(8, 4, 4),
         "weights": np.zeros((8, 8, 3, 3), np.float32),
-        "bias": None,
     } | changes
     with pytest.raises(ModelError, match=message):
-        plan_conv(spec, traits=AVX512, **given)
+        plan_conv(Layer(spec, **given), AVX512)
 
 
 def test_what_does_not_fit_is_refused_with_a_reason():

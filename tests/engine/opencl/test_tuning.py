@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from heimdall.engine.opencl.activation import Activation, relu
-from heimdall.engine.opencl.conv_spec import ConvSpec
+from heimdall.engine.opencl.conv import plan_conv
+from heimdall.engine.opencl.conv_spec import ConvSpec, Layer
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.tuning import (
     SCHEMA,
-    Layer,
     Tuning,
     family,
     read_family,
@@ -188,6 +188,6 @@ def test_a_damaged_file_is_reported_and_not_used(content, caplog):
 
 
 def test_a_choice_changes_the_tile():
-    default = layer().plan(TRAITS)
-    chosen = layer().plan(TRAITS, {"tile": [1, 4, 1], "winograd": False})
+    default = plan_conv(layer(), TRAITS)
+    chosen = plan_conv(layer(), TRAITS, {"tile": [1, 4, 1], "winograd": False})
     assert default.launches != chosen.launches
