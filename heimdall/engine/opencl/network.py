@@ -12,7 +12,7 @@ import pyopencl as cl
 
 from heimdall.engine.base import LoadProgress
 from heimdall.engine.checks import check_inputs, check_range, check_read
-from heimdall.engine.network import LoadedNetwork, Memory, State
+from heimdall.engine.network import LoadedNetwork, Memory
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explain
 from heimdall.engine.opencl.opened import Opened
@@ -20,7 +20,7 @@ from heimdall.engine.opencl.placed import Stored
 from heimdall.engine.opencl.state import OpenCLState
 
 
-class OpenCLNetwork(LoadedNetwork):
+class OpenCLNetwork(LoadedNetwork[OpenCLState]):
     """See ``heimdall.engine.base.Network``. Made by ``OpenCLEngine.load``."""
 
     def __init__(
@@ -96,8 +96,7 @@ class OpenCLNetwork(LoadedNetwork):
             spare.settle()
         return spare
 
-    def write(self, state: State, inputs: Mapping[str, np.ndarray]) -> None:
-        assert isinstance(state, OpenCLState)
+    def write(self, state: OpenCLState, inputs: Mapping[str, np.ndarray]) -> None:
         check_inputs(self.graph, inputs)
         state.rewind()
         for name, (tensor, chain) in self._edges.heads.items():
@@ -125,14 +124,13 @@ class OpenCLNetwork(LoadedNetwork):
         except cl.Error as error:
             raise explain(error, f"writing inputs of {self.graph.name}") from error
 
-    def run(self, state: State, start: int, end: int) -> int:
+    def run(self, state: OpenCLState, start: int, end: int) -> int:
         return self.run_parts(state, start, (end,), _whatever)[1]
 
     def run_parts(
-        self, state: State, start: int, ends: Sequence[int], go_on: Callable[[int], bool]
+        self, state: OpenCLState, start: int, ends: Sequence[int], go_on: Callable[[int], bool]
     ) -> tuple[int, int]:
-        assert isinstance(state, OpenCLState)
-        check_range(self.ops, state.position, start, ends[-1], exits=self.exits)
+        check_range(self, state, start, ends[-1])
         first, began = start, time.perf_counter_ns()
         parts: list[list[cl.Event]] = []
         state.in_flight = True
@@ -158,10 +156,8 @@ class OpenCLNetwork(LoadedNetwork):
         device_ns = int(launches[-1].profile.end - launches[0].profile.queued)
         return start, min(waited_ns, device_ns)
 
-    def run_fallback(self, state: State, start: int, end: int) -> int:
-        assert isinstance(state, OpenCLState)
-        position = state.position
-        check_range(self.ops, position, start, end, fallback=True, exits=self.exits)
+    def run_fallback(self, state: OpenCLState, start: int, end: int) -> int:
+        check_range(self, state, start, end, fallback=True)
         began = time.perf_counter_ns()
         for index in range(start, end):
             before = time.perf_counter_ns()
@@ -199,9 +195,8 @@ class OpenCLNetwork(LoadedNetwork):
         tensor = self.graph.tensors.get(name)
         return array if tensor is None else array.astype(tensor.dtype, copy=False)
 
-    def read(self, state: State) -> dict[str, np.ndarray]:
-        assert isinstance(state, OpenCLState)
-        names = check_read(self.graph, self.ops, self.exits, state.progress)
+    def read(self, state: OpenCLState) -> dict[str, np.ndarray]:
+        names = check_read(self, state)
         needed, tails = set(names), []
         for op in reversed(self._edges.tails):
             if not needed.isdisjoint(op.outputs):
@@ -218,8 +213,7 @@ class OpenCLNetwork(LoadedNetwork):
     def handovers(self) -> Mapping[int, tuple[str, ...]]:
         return {op: tuple(cut.names) for op, cut in self._compiled.handovers.items()}
 
-    def hand_over(self, state: State) -> dict[str, np.ndarray]:
-        assert isinstance(state, OpenCLState)
+    def hand_over(self, state: OpenCLState) -> dict[str, np.ndarray]:
         cut = self._compiled.cut_at(state.position)
         found = {}
         for name in cut.names:
@@ -238,12 +232,11 @@ class OpenCLNetwork(LoadedNetwork):
 
     def take_over(
         self,
-        state: State,
+        state: OpenCLState,
         op: int,
         inputs: Mapping[str, np.ndarray],
         tensors: Mapping[str, np.ndarray],
     ) -> None:
-        assert isinstance(state, OpenCLState)
         cut = self._compiled.cut_at(op)
         self.write(state, inputs)
         for name in cut.on_host:
@@ -252,8 +245,7 @@ class OpenCLNetwork(LoadedNetwork):
             self._upload(state, value, tensors[name])
         state.progress.begin(op)
 
-    def op_times(self, state: State) -> list[int] | None:
-        assert isinstance(state, OpenCLState)
+    def op_times(self, state: OpenCLState) -> list[int] | None:
         if not self._engine.times_ops:
             return None
         times = [0] * len(self.ops)
@@ -265,8 +257,7 @@ class OpenCLNetwork(LoadedNetwork):
             times[index] = elapsed
         return times
 
-    def longest_enqueue_ns(self, state: State) -> int | None:
-        assert isinstance(state, OpenCLState)
+    def longest_enqueue_ns(self, state: OpenCLState) -> int | None:
         if not self._engine.times_ops:
             return None
         events = (event for made in state.events.values() for event in made)
