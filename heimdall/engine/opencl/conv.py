@@ -125,10 +125,8 @@ class _Planner(ConvBuilder):
         x = self.x
         size = x.channels, x.stored_height, x.stored_width
         stored, copy = Layout(*size, x.block, offset=x.offset), Strided.contiguous((1, *size))
-        (launch,) = plan_pack(copy, stored, self.traits, unpack=True).launches
-        names = {"array": "scratch", "picture": "x"}
-        args = (Ref(names[arg.name]) if isinstance(arg, Ref) else arg for arg in launch.args)
-        self.launches.append(replace(launch, args=tuple(args)))
+        plan = plan_pack(copy, stored, self.traits, ("scratch", "x"), unpack=True)
+        self.launches += plan.launches
         self.x, self.source = planar, Ref("scratch")
         self.scratch_floats = -(-planar.floats * self.traits.dtype.itemsize // 4)
 

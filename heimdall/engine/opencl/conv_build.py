@@ -14,7 +14,7 @@ from heimdall.engine.opencl.conv_spec import Layer
 from heimdall.engine.opencl.conv_tiles import Split
 from heimdall.engine.opencl.launch import Arg, Launch, Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
-from heimdall.engine.opencl.ops_picture import FillHalo, plan_halo
+from heimdall.engine.opencl.ops_picture import ZERO_HALO
 
 
 class ConvBuilder:
@@ -39,8 +39,7 @@ class ConvBuilder:
     def plan(self) -> Plan:
         launches = tuple(self.launches)
         if self.clears and not self._cleared:
-            zeros = FillHalo("constant", (0, 0, 0, 0))
-            launches = plan_halo(zeros, self.y, self.traits).launches + launches
+            launches = ZERO_HALO.plan_pictures((), [self.y], self.traits).launches + launches
         return Plan(launches, self.constants, self.scratch_floats)
 
     def _launch(

@@ -160,19 +160,7 @@ def planar_tile(outputs: int, width: int, height: int, traits: Traits) -> Tile:
         items = -(-width // (wide * traits.block)) * -(-height // high)
         return items * (max(cells, 8) + high / 2 + 1)
 
-    shapes = [
-        (4, 1),
-        (1, 1),
-        (1, 2),
-        (1, 3),
-        (1, 4),
-        (1, 6),
-        (1, 8),
-        (2, 1),
-        (2, 2),
-        (2, 3),
-        (2, 4),
-    ]
+    shapes = [(4, 1), *((1, high) for high in (1, 2, 3, 4, 6, 8)), *((2, n) for n in (1, 2, 3, 4))]
     fits = [
         (wide, high)
         for wide, high in shapes

@@ -24,7 +24,7 @@ class Pack(PictureOp):
     ) -> Plan:
         (x,) = inputs
         assert isinstance(x, Strided)
-        return plan_pack(x, outputs[0], traits, refs=("i0", "y"))
+        return plan_pack(x, outputs[0], traits, ("i0", "y"))
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,11 @@ class Unpack(ArrayOp):
             view = Strided.contiguous((1, x.channels, x.height, x.width), y.offset)
         else:  # axes of the array back in the order of the picture
             view = y.transposed(np.argsort(self.perm).tolist())
-        return plan_pack(view, x, traits, unpack=True, refs=("y", "i0"))
+        return plan_pack(view, x, traits, ("y", "i0"), unpack=True)
 
 
 def plan_pack(
-    array: Strided,
-    picture: Layout,
-    traits: Traits,
-    *,
-    unpack: bool = False,
-    refs: tuple[str, str] = ("array", "picture"),
+    array: Strided, picture: Layout, traits: Traits, refs: tuple[str, str], *, unpack: bool = False
 ) -> Plan:
     """Array of shape (1, C, H, W) to picture, or back; ``refs`` are what the two are called."""
     grid = Grid.over(picture.width, picture.height, picture.blocks, traits)

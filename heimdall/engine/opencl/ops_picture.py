@@ -135,20 +135,20 @@ class FillHalo(PictureOp):
     def plan_pictures(
         self, inputs: Sequence[Input], outputs: Sequence[Layout], traits: Traits
     ) -> Plan:
-        return plan_halo(self, outputs[0], traits)
+        """The whole halo of y, whose sizes are at least ``pads``."""
+        y = outputs[0]
+        stored = replace(y, halo=(0, 0, 0, 0), height=y.stored_height, width=y.stored_width)
+        grid = Grid.bands(stored.width, stored.height, y.blocks, traits)
+        args = [*pointer("y", y), *ints(*y.halo, y.height, y.width), np.float32(self.fill)]
+        kernel = source("halo", traits, y.block, mode=self.mode)
+        return Plan((grid.launch(kernel, args + grid.args),))
 
     def fits(self, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> bool:
         (x,), (y,) = inputs, outputs
         return x == y
 
 
-def plan_halo(spec: FillHalo, y: Layout, traits: Traits) -> Plan:
-    """Writes the whole halo of y, whose sizes are at least ``spec.pads``."""
-    stored = replace(y, halo=(0, 0, 0, 0), height=y.stored_height, width=y.stored_width)
-    grid = Grid.bands(stored.width, stored.height, y.blocks, traits)
-    args = [*pointer("y", y), *ints(*y.halo, y.height, y.width), np.float32(spec.fill)]
-    kernel = source("halo", traits, y.block, mode=spec.mode)
-    return Plan((grid.launch(kernel, args + grid.args),))
+ZERO_HALO = FillHalo("constant", (0, 0, 0, 0))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from heimdall.engine.opencl.conv_spec import Layer
 from heimdall.engine.opencl.launch import Plan, Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.lowered import Conv, Separable
-from heimdall.engine.opencl.ops_picture import FillHalo
+from heimdall.engine.opencl.ops_picture import ZERO_HALO
 from heimdall.engine.opencl.placed import Picture, Step, Storage
 from heimdall.engine.opencl.tuning import Tuning
 
@@ -50,7 +50,7 @@ def plan_step(step: Step, traits: Traits, tuning: Tuning) -> Bound:
 
 def clear_halo(picture: Picture, traits: Traits) -> Bound:
     """Zeros around a picture whose memory held something else."""
-    plan = FillHalo("constant", (0, 0, 0, 0)).plan_pictures((), [picture.layout], traits)
+    plan = ZERO_HALO.plan_pictures((), [picture.layout], traits)
     return Bound(plan, {"y": picture.storage})
 
 
