@@ -16,7 +16,6 @@ from heimdall.engine.network import Memory, Op
 from heimdall.engine.opencl.constants import uploader
 from heimdall.engine.opencl.conv_spec import Layer
 from heimdall.engine.opencl.device import explain
-from heimdall.engine.opencl.edges import find_edges
 from heimdall.engine.opencl.exits import exits_on
 from heimdall.engine.opencl.handover import DeviceCut, find_cuts
 from heimdall.engine.opencl.launch import Kernel, Traits
@@ -30,7 +29,7 @@ from heimdall.engine.opencl.placed import ALIGN, Picture, PlacedOp, Storage
 from heimdall.engine.opencl.placement import Placer
 from heimdall.engine.opencl.planning import Bound, clear_halo, conv_layer, plan_step
 from heimdall.engine.opencl.slices import ops_for
-from heimdall.engine.opencl.walk import PlannedWalk, Walk, plan_walk
+from heimdall.engine.opencl.walk import Walk, make_walk
 from heimdall.graph.branches import direct
 from heimdall.graph.graph import Graph
 
@@ -47,8 +46,7 @@ class Compiled:
         traits, itemsize = engine.traits, engine.traits.dtype.itemsize
         self.graph, self.dtype = graph, traits.dtype
         self.module = lower_for(graph, traits, force_fallback)
-        self.edges = find_edges(self.module)
-        self.placer = Placer(self.module, self.edges, traits)
+        self.placer = Placer(self.module, traits)
         self.placer.place()
         layers, storages = self.placer.ops, self.placer.storages
         self.dedicated = [s for s in storages if s.dedicated and s.first is not None]
@@ -73,8 +71,7 @@ class Compiled:
             for index, lowered in enumerate(layers[layer].op for layer in self.layer_of)
             if self.ops[index].fallback
         }
-        walk = _walk(bound, self.dedicated, engine)
-        self.constants, self.walk = _upload(bound, walk, engine, graph.name)
+        self.constants, self.walk = _upload(bound, self.dedicated, engine, graph.name)
         # The device has them now: the host need not keep a second copy of all weights.
         self.bound = [[replace(b, plan=replace(b.plan, constants={})) for b in op] for op in bound]
         self.is_warm = False
@@ -201,21 +198,13 @@ def _ops(item: PlacedOp, bound: Sequence[Bound], module: Module, traits: Traits)
     return [Op(each, op.kind, nodes, fallback, flops, size) for each in names]
 
 
-def _walk(
-    bound: Sequence[Sequence[Bound]], dedicated: list[Storage], engine: Opened
-) -> PlannedWalk | None:
-    walk = plan_walk(bound, dedicated, engine.traits) if engine.abilities.walk else None
-    fits = walk is not None and walk.constants.size <= engine.device.max_mem_alloc_size
-    return walk if fits else None
-
-
 def _upload(
-    bound: Sequence[Sequence[Bound]], walk: PlannedWalk | None, engine: Opened, name: str
+    bound: Sequence[Sequence[Bound]], dedicated: list[Storage], engine: Opened, name: str
 ) -> tuple[list[list[dict[str, cl.Buffer]]], Walk | None]:
     """The constants of each plan of each layer by name; or the walk that has them all."""
     try:
-        if walk is not None:
-            return [], walk.upload(engine.queue)
+        if walk := make_walk(bound, dedicated, engine):
+            return [], walk
         upload = uploader(engine.context)
         constants = [[b.plan.constants.items() for b in op] for op in bound]
         return [[{n: upload(a) for n, a in each} for each in op] for op in constants], None

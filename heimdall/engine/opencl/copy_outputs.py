@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from heimdall.engine.opencl.edges import find_edges
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.lowered import Lowered, Module
 from heimdall.engine.opencl.placed import COPY
@@ -29,6 +28,6 @@ def copy_outputs(module: Module, traits: Traits) -> None:
 
 def _has_steps(module: Module, traits: Traits) -> bool:
     """Whether an op must be computed wherever its tensors are placed."""
-    placer = Placer(module, find_edges(module), traits)
+    placer = Placer(module, traits)
     placer.place()
     return bool(placer.ops)

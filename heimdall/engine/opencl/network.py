@@ -34,7 +34,11 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
         self.ops, self.exits = compiled.ops, compiled.exits
         self._engine = engine
         self._compiled = compiled
-        self._module, self._edges, self._placer = compiled.module, compiled.edges, compiled.placer
+        self._module, self._edges, self._placer = (
+            compiled.module,
+            compiled.placer.edges,
+            compiled.placer,
+        )
         spare = self._first_state(on_progress or _ignore, one_by_one)
         self._spare: OpenCLState | None = spare
 
@@ -116,7 +120,7 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
         return name in self._placer.host and (read or self._value(name) is None)
 
     def _value(self, name: str) -> Stored | None:
-        return self._placer.pictures.get(name) or self._placer.arrays.get(name)
+        return next(iter(self._placer.forms(name)), None)
 
     def _upload(self, state: OpenCLState, value: Stored, array: np.ndarray) -> None:
         try:

@@ -65,9 +65,8 @@ class Placer(Tensors):
             else:
                 self._pending += op.nodes
         for name in self.left:
-            for value in (self.pictures.get(name), self.arrays.get(name)):
-                if value is not None:
-                    value.storage.touch(self._step_count)
+            for value in self.forms(name):
+                value.storage.touch(self._step_count)
 
     # --- inputs ---
 
@@ -295,9 +294,7 @@ class Placer(Tensors):
         for name in op.inputs:
             if name in self.host:
                 continue
-            if name not in self.pictures and name not in self.arrays:
-                self.array(name)
-            values.append(self.pictures.get(name) or self.arrays[name])
+            values.append((self.forms(name) or [self.array(name)])[0])
         made: list[Stored] = []
         for name in op.outputs:
             self.host.add(name)

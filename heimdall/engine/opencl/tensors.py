@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from heimdall.engine.opencl.edges import Edges
+from heimdall.engine.opencl.edges import find_edges
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.layout import Halo
 from heimdall.engine.opencl.lowered import Concat, Fallback, Lowered, Module
@@ -35,10 +35,11 @@ class Tensors:
     in host memory.
     """
 
-    def __init__(self, module: Module, edges: Edges, traits: Traits) -> None:
-        self.module, self.edges, self.traits = module, edges, traits
+    def __init__(self, module: Module, traits: Traits) -> None:
+        self.module, self.edges, self.traits = module, find_edges(module), traits
+        absorbed = self.edges.absorbed
         self.consumers = {
-            name: [op for op in ops if id(op) not in edges.absorbed]
+            name: [op for op in ops if id(op) not in absorbed]
             for name, ops in module.consumers().items()
         }
         self.left = self._left_for_host()
@@ -68,6 +69,11 @@ class Tensors:
         names = [name for op in self.edges.tails for name in op.inputs if name not in made]
         names += [name for name in self.module.outputs if name not in made]
         return list(dict.fromkeys(names))
+
+    def forms(self, name: str) -> list[Stored]:
+        """What there is of a tensor on the device: a picture, an array, or both."""
+        found = self.pictures.get(name), self.arrays.get(name)
+        return [value for value in found if value is not None]
 
     def _shape(self, name: str) -> tuple[int, ...]:
         return self.module.shapes[name]
