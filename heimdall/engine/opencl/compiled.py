@@ -15,7 +15,7 @@ from heimdall.engine.fallback import FallbackOps
 from heimdall.engine.network import Memory, Op
 from heimdall.engine.opencl.constants import uploader
 from heimdall.engine.opencl.conv_spec import Layer
-from heimdall.engine.opencl.device import explain
+from heimdall.engine.opencl.device import explaining
 from heimdall.engine.opencl.exits import exits_on
 from heimdall.engine.opencl.handover import DeviceCut, find_cuts
 from heimdall.engine.opencl.launch import Kernel, Traits
@@ -202,11 +202,9 @@ def _upload(
     bound: Sequence[Sequence[Bound]], dedicated: list[Storage], engine: Opened, name: str
 ) -> tuple[list[list[dict[str, cl.Buffer]]], Walk | None]:
     """The constants of each plan of each layer by name; or the walk that has them all."""
-    try:
+    with explaining(f"uploading the weights of {name}"):
         if walk := make_walk(bound, dedicated, engine):
             return [], walk
         upload = uploader(engine.context)
         constants = [[b.plan.constants.items() for b in op] for op in bound]
         return [[{n: upload(a) for n, a in each} for each in op] for op in constants], None
-    except cl.Error as error:
-        raise explain(error, f"uploading the weights of {name}") from error

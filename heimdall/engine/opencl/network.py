@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
 import numpy as np
@@ -14,7 +13,7 @@ from heimdall.engine.base import LoadProgress
 from heimdall.engine.checks import check_inputs, check_range, check_read
 from heimdall.engine.network import LoadedNetwork, Memory
 from heimdall.engine.opencl.compiled import Compiled
-from heimdall.engine.opencl.device import explain
+from heimdall.engine.opencl.device import explain, explaining
 from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.placed import Stored
 from heimdall.engine.opencl.state import OpenCLState
@@ -57,16 +56,9 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
             tell()
         state = OpenCLState(self._engine, self._compiled)
         if not self._compiled.is_warm:
-            with self._trying():
+            with explaining(f"trying the kernels of {self.graph.name}"):
                 state.warm_up(tell, wait=compiled)
         return state
-
-    @contextlib.contextmanager
-    def _trying(self) -> Iterator[None]:
-        try:
-            yield
-        except cl.Error as error:
-            raise explain(error, f"trying the kernels of {self.graph.name}") from error
 
     def loaded_in(self, context: cl.Context) -> bool:
         """True if the network runs on queues of that context."""
@@ -96,7 +88,7 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
         spare, self._spare = self._spare, None
         if spare is None:
             return OpenCLState(self._engine, self._compiled)
-        with self._trying():
+        with explaining(f"trying the kernels of {self.graph.name}"):
             spare.settle()
         return spare
 
@@ -123,10 +115,8 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
         return next(iter(self._placer.forms(name)), None)
 
     def _upload(self, state: OpenCLState, value: Stored, array: np.ndarray) -> None:
-        try:
+        with explaining(f"writing inputs of {self.graph.name}"):
             self._engine.transfer.upload(state.buffer(value.storage), value, array)
-        except cl.Error as error:
-            raise explain(error, f"writing inputs of {self.graph.name}") from error
 
     def run(self, state: OpenCLState, start: int, end: int) -> int:
         return self.run_parts(state, start, (end,), _whatever)[1]
@@ -186,13 +176,15 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
         value = self._value(name)
         assert value is not None
         memory = None if order is None else state.kept(order, value.storage.floats)
-        try:
-            found = self._engine.transfer.download(
-                state.buffer(value.storage), value, self._module.shapes[name], memory
-            )
-            return self._typed(name, found)
-        except cl.Error as error:
-            raise explain(error, f"reading {name} of {self.graph.name}") from error
+        return self._download(state, name, value, memory)
+
+    def _download(
+        self, state: OpenCLState, name: str, value: Stored, memory: np.ndarray | None = None
+    ) -> np.ndarray:
+        buffer, shape = state.buffer(value.storage), self._module.shapes[name]
+        with explaining(f"reading {name} of {self.graph.name}"):
+            found = self._engine.transfer.download(buffer, value, shape, memory)
+        return self._typed(name, found)
 
     def _typed(self, name: str, array: np.ndarray) -> np.ndarray:
         """Truth values and indices are floats on the device."""
@@ -219,20 +211,11 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
 
     def hand_over(self, state: OpenCLState) -> dict[str, np.ndarray]:
         cut = self._compiled.cut_at(state.position)
-        found = {}
-        for name in cut.names:
-            if name in state.host:
-                found[name] = state.host[name]
-                continue
-            value = cut.value(name)
-            try:
-                array = self._engine.transfer.download(
-                    state.buffer(value.storage), value, self._module.shapes[name]
-                )
-            except cl.Error as error:
-                raise explain(error, f"reading {name} of {self.graph.name}") from error
-            found[name] = self._typed(name, array)
-        return found
+        host, download = state.host, self._download
+        return {
+            name: host[name] if name in host else download(state, name, cut.value(name))
+            for name in cut.names
+        }
 
     def take_over(
         self,

@@ -19,7 +19,7 @@ from heimdall.engine.base import Tried
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.conv import plan_conv
 from heimdall.engine.opencl.conv_spec import Layer
-from heimdall.engine.opencl.device import explain
+from heimdall.engine.opencl.device import explaining
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
 from heimdall.engine.opencl.launched import Enqueue
 from heimdall.engine.opencl.layout import Layout
@@ -67,11 +67,9 @@ def tune(
     found = {}
     for done, (signature, layer) in enumerate(layers.items()):
         progress(done, len(layers))
-        try:
+        with explaining(f"tuning {compiled.graph.name}"):
             bench = _Bench(engine, programs, layer)
             found[signature] = _tune_layer(engine, bench, layer, rounds, compiled.graph.name)
-        except cl.Error as error:
-            raise explain(error, f"tuning {compiled.graph.name}") from error
         engine.tuning.save()
     progress(len(layers), len(layers))
     return found
