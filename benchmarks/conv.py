@@ -23,7 +23,7 @@ import onnxruntime as ort
 import pyopencl as cl
 from onnx import TensorProto, helper, numpy_helper
 
-from heimdall.engine.opencl.activation import relu
+from heimdall.engine.opencl.activation import Activation
 from heimdall.engine.opencl.conv import plan_conv
 from heimdall.engine.opencl.conv_spec import ConvSpec, Layer
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
@@ -79,7 +79,7 @@ def main() -> None:
     print(f"{'layer':<46}{'ms':>8}{'GFLOP/s':>9}{'ort ms':>9}{'GFLOP/s':>9}{'ratio':>7}")
     for family, spec, *shape, x_block in LAYERS:
         if family.startswith(options.only):
-            layer = replace(spec, activation=relu())
+            layer = replace(spec, activation=Activation("relu"))
             _report(context, traits, threads, options.rounds, family, layer, shape, x_block)
 
 

@@ -11,8 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from heimdall.engine.opencl import activation
-from heimdall.engine.opencl.activation import Activation
+from heimdall.engine.opencl.activation import LARGEST_STEP, Activation
 from heimdall.engine.opencl.expression import Operand, Step
 from heimdall.engine.opencl.lowered import Conv, Lowered, Module
 from heimdall.engine.opencl.neighbours import Neighbours
@@ -160,31 +159,18 @@ def _scaled(
 
 
 def _activated(module: Module, conv: Conv, step: Step, sides: list[Side]) -> Conv | None:
-    kind = _activation(module, conv, step.function, sides)
-    return None if kind is None else replace(conv, spec=replace(conv.spec, activation=kind))
-
-
-def _activation(module: Module, conv: Conv, function: str, sides: list[Side]) -> Activation | None:
     if sides[0] is not None:
         return None
-    numbers = [side for side in sides[1:] if isinstance(side, float)]
-    if function == "prelu":
-        slopes = _values(module, conv, sides)
-        if slopes is None:
+    match step.function, [side for side in sides[1:] if isinstance(side, float)]:
+        case "prelu", _ if (slopes := _values(module, conv, sides)) is not None:
+            act = Activation("prelu", lanes=_lanes(slopes))
+        case (("relu" | "sigmoid" | "silu" | "tanh") as function, []):
+            act = Activation(function)
+        case (("clip" | "hard_sigmoid" | "hard_swish") as function, [p, q]):
+            act = Activation(function, p, q)
+        case _:
             return None
-        return activation.prelu(_lanes(slopes))
-    match function, numbers:
-        case "relu", []:
-            return activation.relu()
-        case "clip", [low, high]:
-            return activation.clip(low, high)
-        case "hard_sigmoid", [alpha, beta]:
-            return activation.hard_sigmoid(alpha, beta)
-        case "hard_swish", [alpha, beta]:
-            return activation.hard_swish(alpha, beta)
-        case (("sigmoid" | "silu" | "tanh"), []):
-            return Activation(function)
-    return None
+    return replace(conv, spec=replace(conv.spec, activation=act))
 
 
 def _requantised(module: Module, conv: Conv, step: Step, sides: list[Side]) -> Conv | None:
@@ -212,7 +198,7 @@ def _requantised(module: Module, conv: Conv, step: Step, sides: list[Side]) -> C
 
 def _steps(low: float, high: float) -> bool:
     """Limits between which rounding before or behind the clip is the same."""
-    return low.is_integer() and high.is_integer() and max(-low, high) <= activation.LARGEST_STEP
+    return low.is_integer() and high.is_integer() and max(-low, high) <= LARGEST_STEP
 
 
 def _scaled_after(conv: Conv, step: Step, sides: list[Side]) -> Conv | None:

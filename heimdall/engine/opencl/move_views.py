@@ -12,9 +12,8 @@ from heimdall.engine.opencl.ops_elementwise import Elementwise
 
 def simplify_reshapes(module: Module) -> None:
     """Move reshapes behind the elementwise op that reads them, and merge chains of them."""
-    changed = True
-    while changed:
-        changed = _sink_reshape(module) or _merge_reshape(module)
+    while _sink_reshape(module) or _merge_reshape(module):
+        pass
 
 
 def _sink_reshape(module: Module) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from heimdall.engine.opencl import activation
+from heimdall.engine.opencl.activation import NONE, Activation
 from heimdall.engine.opencl.conv import plan_conv
 from heimdall.engine.opencl.conv_spec import ConvSpec, Layer
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
@@ -86,14 +86,14 @@ class Case:
 
 
 _ACTIVATIONS = {
-    "none": (activation.NONE, None),
-    "relu": (activation.relu(), ("Relu", [], {})),
-    "relu6": (activation.clip(0, 6), ("Clip", [0.0, 6.0], {})),
-    "leaky": (activation.prelu((0.1,)), ("LeakyRelu", [], {"alpha": 0.1})),
-    "hard_sigmoid": (activation.hard_sigmoid(), ("HardSigmoid", [], {})),
-    "hard_swish": (activation.hard_swish(), ("HardSwish", [], {})),
-    "sigmoid": (activation.Activation("sigmoid"), ("Sigmoid", [], {})),
-    "tanh": (activation.Activation("tanh"), ("Tanh", [], {})),
+    "none": (NONE, None),
+    "relu": (Activation("relu"), ("Relu", [], {})),
+    "relu6": (Activation("clip", 0, 6), ("Clip", [0.0, 6.0], {})),
+    "leaky": (Activation("prelu", lanes=(0.1,)), ("LeakyRelu", [], {"alpha": 0.1})),
+    "hard_sigmoid": (Activation("hard_sigmoid", 0.2, 0.5), ("HardSigmoid", [], {})),
+    "hard_swish": (Activation("hard_swish", 1 / 6, 0.5), ("HardSwish", [], {})),
+    "sigmoid": (Activation("sigmoid"), ("Sigmoid", [], {})),
+    "tanh": (Activation("tanh"), ("Tanh", [], {})),
 }
 
 
@@ -180,12 +180,12 @@ def check(
         arrays["r"] = rng.standard_normal((oc, *case.out), np.float32)
     values = tuple(rng.standard_normal(oc).astype(np.float32).tolist())
     if act == "prelu":
-        spec = replace(spec, activation=activation.prelu(values))
+        spec = replace(spec, activation=Activation("prelu", lanes=values))
     elif act == "shifted_hard_swish":
-        shifted = replace(activation.hard_swish(), kind="shifted_hard_swish", lanes=values)
+        shifted = Activation("shifted_hard_swish", 1 / 6, 0.5, values)
         spec = replace(spec, activation=shifted)
     elif act == "silu":
-        spec = replace(spec, activation=activation.Activation("silu"))
+        spec = replace(spec, activation=Activation("silu"))
     else:
         spec = replace(spec, activation=_ACTIVATIONS[act][0])
     case = replace(case, spec=spec)
@@ -462,7 +462,7 @@ def test_layers_of_one_kind_share_their_kernels():
     def plan(channels, width):
         layout = Layout(channels, width, width, halo=(1, 1, 1, 1))
         weights = np.zeros((channels, channels, 3, 3), np.float32)
-        spec = ConvSpec((3, 3), (2, 2), pads=(1, 1, 1, 1), activation=activation.relu())
+        spec = ConvSpec((3, 3), (2, 2), pads=(1, 1, 1, 1), activation=Activation("relu"))
         out = Layout(channels, *spec.output_size(width, width))
         return plan_conv(Layer(spec, layout, out, weights), AVX512)
 
@@ -498,6 +498,6 @@ def test_what_does_not_fit_is_refused_with_a_reason():
     _refused("output", y=Layout(8, 5, 4))
     _refused("halo", ConvSpec((3, 3), pads=(1, 1, 1, 1)), y=Layout(8, 6, 6))
     _refused("groups", ConvSpec((3, 3), groups=3))
-    _refused("values of prelu", ConvSpec((3, 3), activation=activation.prelu((0.1, 0.2))))
+    _refused("values of prelu", ConvSpec((3, 3), activation=Activation("prelu", lanes=(0.1, 0.2))))
     _refused("residual", residual=Layout(8, 4, 5))
     _refused("block", y=Layout(8, 4, 4, block=4))

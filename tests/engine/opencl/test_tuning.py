@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from heimdall.engine.opencl.activation import Activation, relu
+from heimdall.engine.opencl.activation import Activation
 from heimdall.engine.opencl.conv import plan_conv
 from heimdall.engine.opencl.conv_spec import ConvSpec, Layer
 from heimdall.engine.opencl.launch import Traits
@@ -56,10 +56,10 @@ def test_a_signature_holds_sizes_but_neither_weights_nor_places():
 
 
 def test_a_signature_names_the_activation_and_not_the_text_of_its_kernel(monkeypatch):
-    activated = replace(layer(), spec=ConvSpec((1, 1), activation=relu()))
+    activated = replace(layer(), spec=ConvSpec((1, 1), activation=Activation("relu")))
     assert activated.signature == f"{layer().signature}, relu"
     monkeypatch.setattr(Activation, "macro", "#define ACT(V, v, p, q, s) max(v, 0)")
-    again = replace(layer(), spec=ConvSpec((1, 1), activation=relu()))
+    again = replace(layer(), spec=ConvSpec((1, 1), activation=Activation("relu")))
     assert again.signature == activated.signature
 
 
