@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from heimdall.engine.exits import computed, may_skip
-from heimdall.engine.network import LoadedNetwork, State
+from heimdall.engine.network import LoadedNetwork, Op, State
 from heimdall.errors import ModelError
 from heimdall.graph.graph import Graph, Node, Tensor
 
@@ -79,6 +79,14 @@ def check_read(network: LoadedNetwork, state: State) -> list[str]:
 def is_forced(node: Node, forced: Collection[str]) -> bool:
     """Does ``force_fallback`` name this node, or its op type?"""
     return node.op_type in forced or node.name in forced
+
+
+def node_ops(graph: Graph, forced: Collection[str]) -> tuple[Op, ...]:
+    """One op a node."""
+    return tuple(
+        Op.of(graph, [node], node.name, node.op_type, is_forced(node, forced))
+        for node in graph.nodes
+    )
 
 
 def check_forced(graph: Graph, forced: Collection[str]) -> None:

@@ -18,7 +18,7 @@ from heimdall.engine.checks import (
     check_inputs,
     check_range,
     check_read,
-    is_forced,
+    node_ops,
 )
 from heimdall.engine.exits import exits_of
 from heimdall.engine.network import LoadedNetwork, Op, State
@@ -68,11 +68,7 @@ class NullEngine(Engine):
         on_progress: LoadProgress | None = None,
     ) -> NullNetwork:
         check_forced(graph, force_fallback)
-        ops = tuple(
-            Op.of(graph, [node], node.name, node.op_type, is_forced(node, force_fallback))
-            for node in graph.nodes
-        )
-        return NullNetwork(self, graph, ops)
+        return NullNetwork(self, graph, node_ops(graph, force_fallback))
 
     def run_together(self, stages: Sequence[Sequence[GroupMember]]) -> int:
         jobs = whole_jobs(self.runs, stages)

@@ -20,7 +20,7 @@ from heimdall.engine.checks import (
     check_inputs,
     check_range,
     check_read,
-    is_forced,
+    node_ops,
 )
 from heimdall.engine.exits import exits_of
 from heimdall.engine.network import LoadedNetwork, Op, State
@@ -86,7 +86,7 @@ class OnnxRuntimeEngine(Engine):
             return OnnxRuntimeNetwork(
                 graph,
                 model,
-                _plain_ops(graph, force_fallback) if plain else _fused_ops(graph, model),
+                node_ops(graph, force_fallback) if plain else _fused_ops(graph, model),
                 whole=open_session(model.SerializeToString()),
                 open_range=open_session,
             )
@@ -266,13 +266,6 @@ def _arranged(graph: Graph, model: onnx.ModelProto) -> bool:
 def _edges(nodes: Sequence[onnx.NodeProto]) -> Edges:
     """What some nodes read and make together."""
     return [n for node in nodes for n in node.input], [n for node in nodes for n in node.output]
-
-
-def _plain_ops(graph: Graph, forced: Collection[str]) -> tuple[Op, ...]:
-    return tuple(
-        Op.of(graph, [node], node.name, node.op_type, is_forced(node, forced))
-        for node in graph.nodes
-    )
 
 
 def _fused_ops(graph: Graph, model: onnx.ModelProto) -> tuple[Op, ...]:

@@ -18,7 +18,10 @@ from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.strided import Strided
 
 Input = Layout | Strided | np.ndarray
+Inputs = Sequence[Input]
+Layouts = Sequence[Layout]
 Shape = tuple[int, ...]
+Shapes = Sequence[Shape]
 
 
 class OpSpec(ABC):  # noqa: B024  (its kinds are abstract)
@@ -65,11 +68,11 @@ class OpSpec(ABC):  # noqa: B024  (its kinds are abstract)
         """Whether an input of the network that it reads should come as a picture."""
         return False
 
-    def operations(self, inputs: Sequence[Shape], y: Shape) -> int:
+    def operations(self, inputs: Shapes, y: Shape) -> int:
         """What the op must at least compute, given all shapes: a multiply-add counts as two."""
         return max([*map(math.prod, inputs), math.prod(y)])
 
-    def fits(self, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> bool:
+    def fits(self, inputs: Shapes, outputs: Shapes) -> bool:
         """True if the op makes such outputs of such inputs; ``verify`` asks after every pass."""
         return True
 
@@ -88,9 +91,7 @@ class PictureOp(OpSpec):
     ignores_halo = True
 
     @abstractmethod
-    def plan_pictures(
-        self, inputs: Sequence[Input], outputs: Sequence[Layout], traits: Traits
-    ) -> Plan:
+    def plan_pictures(self, inputs: Inputs, outputs: Layouts, traits: Traits) -> Plan:
         """The launches. Refs: "i0".. for what lies on the device, "y" (and "y1") for the outputs,
         "scratch" for a temporary, and those of ``constants``."""
 

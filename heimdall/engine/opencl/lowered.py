@@ -10,11 +10,9 @@ from typing import Literal
 import numpy as np
 
 from heimdall.engine.opencl.conv_spec import ConvSpec
-from heimdall.engine.opencl.kernel_op import OpSpec, Shape
+from heimdall.engine.opencl.kernel_op import OpSpec, Shape, Shapes
 from heimdall.engine.opencl.strided import broadcasts
 from heimdall.graph.graph import Graph
-
-Shapes = Sequence[Shape]
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,7 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
             compiled.placer.edges,
             compiled.placer,
         )
-        spare = self._first_state(on_progress or _ignore, one_by_one)
+        spare = self._first_state(on_progress or (lambda done, total: None), one_by_one)
         self._spare: OpenCLState | None = spare
 
     def _first_state(self, on_progress: LoadProgress, one_by_one: bool) -> OpenCLState:
@@ -119,7 +119,7 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
             self._engine.transfer.upload(state.buffer(value.storage), value, array)
 
     def run(self, state: OpenCLState, start: int, end: int) -> int:
-        return self.run_parts(state, start, (end,), _whatever)[1]
+        return self.run_parts(state, start, (end,), lambda part: True)[1]
 
     def run_parts(
         self, state: OpenCLState, start: int, ends: Sequence[int], go_on: Callable[[int], bool]
@@ -257,11 +257,3 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
 def _wait(events: Sequence[cl.Event]) -> None:
     if events:
         events[-1].wait()
-
-
-def _whatever(part: int) -> bool:
-    return True
-
-
-def _ignore(done: int, total: int) -> None:
-    """Does nothing."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from heimdall.engine.opencl.array_op import ArrayOp
 from heimdall.engine.opencl.grid import Grid, ints, pointer, source
-from heimdall.engine.opencl.kernel_op import Input, PictureOp, only
+from heimdall.engine.opencl.kernel_op import Inputs, Layouts, PictureOp, only
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.strided import Strided
@@ -19,9 +18,7 @@ from heimdall.engine.opencl.strided import Strided
 class Pack(PictureOp):
     """Array of shape (1, C, H, W) to picture."""
 
-    def plan_pictures(
-        self, inputs: Sequence[Input], outputs: Sequence[Layout], traits: Traits
-    ) -> Plan:
+    def plan_pictures(self, inputs: Inputs, outputs: Layouts, traits: Traits) -> Plan:
         (x,) = inputs
         assert isinstance(x, Strided)
         return plan_pack(x, outputs[0], traits, ("i0", "y"))
@@ -33,7 +30,7 @@ class Unpack(ArrayOp):
 
     perm: tuple[int, ...]
 
-    def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
+    def plan(self, inputs: Inputs, y: Strided, traits: Traits) -> Plan:
         x = only(inputs)
         if len(y.shape) != 4:
             view = Strided.contiguous((1, x.channels, x.height, x.width), y.offset)

@@ -12,7 +12,7 @@ import numpy as np
 from heimdall.engine.opencl.array_op import ArrayOp, operands
 from heimdall.engine.opencl.expression import Expression, Step
 from heimdall.engine.opencl.grid import Grid, chunked, ints, line_launch, source
-from heimdall.engine.opencl.kernel_op import Input, PictureOp, Shape, only
+from heimdall.engine.opencl.kernel_op import Input, Inputs, Layouts, PictureOp, Shape, Shapes, only
 from heimdall.engine.opencl.launch import Arg, Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.strided import Strided, broadcasts, collapse
@@ -24,9 +24,7 @@ class Elementwise(PictureOp, ArrayOp):
 
     expression: Expression
 
-    def plan_pictures(
-        self, inputs: Sequence[Input], outputs: Sequence[Layout], traits: Traits
-    ) -> Plan:
+    def plan_pictures(self, inputs: Inputs, outputs: Layouts, traits: Traits) -> Plan:
         """``inputs`` are pictures or constants, each of y's size or 1 along every axis."""
         expression, y = self.expression, outputs[0]
         read = [_operand(index, value, y, traits) for index, value in enumerate(inputs)]
@@ -56,7 +54,7 @@ class Elementwise(PictureOp, ArrayOp):
         }
         return Plan((grid.launch(kernel, args),), constants)
 
-    def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
+    def plan(self, inputs: Inputs, y: Strided, traits: Traits) -> Plan:
         """``inputs`` broadcast to y's shape."""
         expression, arrays = self.expression, cast("Sequence[Strided | np.ndarray]", inputs)
         if (layouts := _as_vectors(arrays, y, traits)) is not None:
@@ -91,10 +89,10 @@ class Elementwise(PictureOp, ArrayOp):
         steps = self.expression.steps
         return steps[0] if len(steps) == 1 else None
 
-    def operations(self, inputs: Sequence[Shape], y: Shape) -> int:
+    def operations(self, inputs: Shapes, y: Shape) -> int:
         return prod(y) * len(self.expression.steps)
 
-    def fits(self, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> bool:
+    def fits(self, inputs: Shapes, outputs: Shapes) -> bool:
         (y,) = outputs
         if self.expression.arity != len(inputs) or not all(broadcasts(x, y) for x in inputs):
             return False
