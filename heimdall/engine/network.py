@@ -161,11 +161,7 @@ class LoadedNetwork(ABC, Generic[S]):
         raise ValueError(f"{self.graph.name} cannot be handed over by this engine")
 
     def take_over(
-        self,
-        state: S,
-        op: int,
-        inputs: Mapping[str, np.ndarray],
-        tensors: Mapping[str, np.ndarray],
+        self, state: S, op: int, inputs: Mapping[str, np.ndarray], tensors: Mapping[str, np.ndarray]
     ) -> None:
         """Go on before ``op`` with the ``inputs`` and ``tensors`` of a job from elsewhere."""
         raise ValueError(f"{self.graph.name} cannot be taken over by this engine")

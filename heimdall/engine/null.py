@@ -13,13 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from heimdall.engine.base import Engine, LoadProgress
-from heimdall.engine.checks import (
-    check_forced,
-    check_inputs,
-    check_range,
-    check_read,
-    node_ops,
-)
+from heimdall.engine.checks import check_forced, check_inputs, check_range, check_read, node_ops
 from heimdall.engine.exits import exits_of
 from heimdall.engine.network import LoadedNetwork, Op, State
 from heimdall.engine.together import GroupMember, deal, whole_jobs

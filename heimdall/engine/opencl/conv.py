@@ -171,11 +171,7 @@ class _Planner(ConvBuilder):
             last = -(-(x.channels - (x.blocks - 1) * x.block) // unroll)
             packed = conv_pack.pack_dense(rows, count, x.block, unroll, last)
             counts = (x.blocks if part.weights.size else 0, x.block // unroll, last)
-            kernel = {
-                "out_blocks": split.tile.blocks,
-                "half": split.tile.half,
-                "unroll": unroll,
-            }
+            kernel = {"out_blocks": split.tile.blocks, "half": split.tile.half, "unroll": unroll}
             group = np.int32(packed.size // split.groups)
             args = (self._x_pixel(part), group, *(np.int32(value) for value in counts))
             name = self._store_weights(packed)

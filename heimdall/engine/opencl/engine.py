@@ -232,12 +232,7 @@ class OpenCLEngine(Engine):
         return compiled
 
     def tune(
-        self,
-        graph: Graph,
-        on_progress: LoadProgress,
-        *,
-        again: bool = True,
-        rounds: int = ROUNDS,
+        self, graph: Graph, on_progress: LoadProgress, *, again: bool = True, rounds: int = ROUNDS
     ) -> dict[str, Tried]:
         """``rounds``: how often each variant is timed."""
         compiled = Compiled(self, graph, ())

@@ -71,12 +71,7 @@ class Programs:
     """
 
     def __init__(
-        self,
-        context: cl.Context,
-        keep: bool = True,
-        *,
-        prefetch: bool = False,
-        later: bool = False,
+        self, context: cl.Context, keep: bool = True, *, prefetch: bool = False, later: bool = False
     ) -> None:
         self._context = context
         self._options = (*_OPTIONS, *(("-DPREFETCH",) if prefetch else ()), *_without_fma(context))

@@ -75,11 +75,7 @@ def make_walk(
 
 
 def _row(
-    launch: Launch,
-    bound: Bound,
-    places: dict[str, int],
-    dedicated: list[Storage],
-    itemsize: int,
+    launch: Launch, bound: Bound, places: dict[str, int], dedicated: list[Storage], itemsize: int
 ) -> list[int]:
     """The arguments of a launch as numbers."""
     row: list[int] = []
