@@ -23,8 +23,9 @@ import onnxruntime as ort
 import pyopencl as cl
 from onnx import TensorProto, helper, numpy_helper
 
-from heimdall.engine.opencl.activation import relu
-from heimdall.engine.opencl.conv import ConvSpec, plan_conv
+from heimdall.engine.opencl.activation import Activation
+from heimdall.engine.opencl.conv import plan_conv
+from heimdall.engine.opencl.conv_spec import ConvSpec, Layer
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
 
@@ -78,7 +79,7 @@ def main() -> None:
     print(f"{'layer':<46}{'ms':>8}{'GFLOP/s':>9}{'ort ms':>9}{'GFLOP/s':>9}{'ratio':>7}")
     for family, spec, *shape, x_block in LAYERS:
         if family.startswith(options.only):
-            layer = replace(spec, activation=relu())
+            layer = replace(spec, activation=Activation("relu"))
             _report(context, traits, threads, options.rounds, family, layer, shape, x_block)
 
 
@@ -102,7 +103,7 @@ def _report(
     x = Layout(ic, height, width, x_block or traits.block, halo)
     y_block = {"full": oc, "plan": 1}.get(family[:4], traits.block)
     y = Layout(oc, *out, y_block)
-    plan = plan_conv(spec, x, y, weights, None, traits)
+    plan = plan_conv(Layer(spec, x, y, weights), traits)
     grid = height * width if spec.transposed else out[0] * out[1]
     flops = 2 * weights.size * grid
     repeats = max(1, int(1e8 / flops))

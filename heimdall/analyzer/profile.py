@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from heimdall.analyzer.partition import Chunk, Cut, OpCosts, partition
 from heimdall.analyzer.profiler import Measurement
 from heimdall.engine.base import Engine
-from heimdall.engine.network import LoadedNetwork
+from heimdall.engine.network import LoadedNetwork, State
 from heimdall.graph.cuts import Held, critical
 from heimdall.graph.graph import Graph
 from heimdall.vocabulary.plans import Exit, StagePlan
@@ -109,7 +109,7 @@ class NetworkProfile:
 
     @classmethod
     def from_measurement(
-        cls, key: ProfileKey, network: LoadedNetwork, measured: Measurement, cpu_ns: int
+        cls, key: ProfileKey, network: LoadedNetwork[State], measured: Measurement, cpu_ns: int
     ) -> NetworkProfile:
         ops = tuple(
             OpProfile(

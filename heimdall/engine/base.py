@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from heimdall.engine.network import LoadedNetwork
 from heimdall.engine.together import GroupMember, whole_jobs
@@ -60,7 +60,7 @@ class Engine(ABC):
         *,
         force_fallback: Collection[str] = (),
         on_progress: LoadProgress | None = None,
-    ) -> LoadedNetwork:
+    ) -> LoadedNetwork[Any]:
         """Compile and place a graph. ``force_fallback`` names ONNX op types or node names
         that must run as fallback ops (phones' GPU engines lack many: paper, Table 2).
         ``on_progress(done, total)`` is told while that takes long."""
@@ -81,7 +81,7 @@ class Engine(ABC):
         jobs = whole_jobs(self.runs, stages)
         return sum(job.network.run(job.state, *job.ranges[0]) for job in jobs)
 
-    def runs(self, network: LoadedNetwork) -> bool:
+    def runs(self, network: LoadedNetwork[Any]) -> bool:
         """True if ``run_together`` takes a network: one that this engine has loaded."""
         return True
 
@@ -91,21 +91,21 @@ class Engine(ABC):
         tensors share no memory there. Networks as others, where that makes no difference."""
         return self
 
-    def load_segments(self, graph: Graph, cuts: Sequence[Collection[str]]) -> LoadedNetwork:
+    def load_segments(self, graph: Graph, cuts: Sequence[Collection[str]]) -> LoadedNetwork[Any]:
         """Load a graph as ``len(cuts) + 1`` ops, each from one set of tensors to the next, so that
         it hands over between any two; for engines that declare ``cuts_where_asked``."""
         raise DeviceError(f"engine {self.name} cannot cut {graph.name} where it is asked to")
 
     def load_built(
         self, graph: Graph, *, force_fallback: Collection[str] = ()
-    ) -> LoadedNetwork | None:
+    ) -> LoadedNetwork[Any] | None:
         """Load a graph if no compiler need run for it; None where one must, or it is not known
         what the device can do."""
         return self.load(graph, force_fallback=force_fallback)
 
     def load_beside(
         self, graph: Graph, pause: Callable[[], object], *, force_fallback: Collection[str] = ()
-    ) -> LoadedNetwork:
+    ) -> LoadedNetwork[Any]:
         """Load a graph that another process has compiled, while other work uses the
         processor: ops are tried singly, each once ``pause`` has returned."""
         return self.load(graph, force_fallback=force_fallback)

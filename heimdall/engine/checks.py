@@ -6,11 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from heimdall.engine.exits import OpCursor, computed, may_skip
-from heimdall.engine.network import Op
+from heimdall.engine.exits import computed, may_skip
+from heimdall.engine.network import LoadedNetwork, Op, State
 from heimdall.errors import ModelError
 from heimdall.graph.graph import Graph, Node, Tensor
-from heimdall.vocabulary.plans import Exit
 
 
 def check_inputs(graph: Graph, given: Mapping[str, np.ndarray]) -> None:
@@ -46,19 +45,15 @@ def _what_to_do(array: np.ndarray, tensor: Tensor) -> str:
 
 
 def check_range(
-    ops: Sequence[Op],
-    position: int,
-    start: int,
-    end: int,
-    *,
-    fallback: bool = False,
-    exits: Sequence[Exit] = (),
+    network: LoadedNetwork, state: State, start: int, end: int, *, fallback: bool = False
 ) -> None:
-    """Raise ValueError unless ``[start, end)`` continues at ``position``, or beyond heads of
-    ``exits``, and holds only ops of the wanted kind."""
+    """Raise ValueError unless ``[start, end)`` continues a job, or goes on beyond heads of early
+    exits, and holds only ops of the wanted kind."""
+    ops, position = network.ops, state.position
     if not 0 <= start <= end <= len(ops):
         raise ValueError(f"range [{start}, {end}) is outside the {len(ops)} ops")
-    if start != position and not (0 <= position < start and may_skip(exits, position, start)):
+    skips = 0 <= position < start and may_skip(network.exits, position, start)
+    if start != position and not skips:
         raise ValueError(f"op {position} is next; the range [{start}, {end}) is out of order")
     for op in ops[start:end]:
         if op.fallback != fallback:
@@ -66,20 +61,17 @@ def check_range(
             raise ValueError(f"op {op.name!r} is {kind} op: use {call}")
 
 
-def check_read(
-    graph: Graph, ops: Sequence[Op], exits: Sequence[Exit], progress: OpCursor
-) -> list[str]:
+def check_read(network: LoadedNetwork, state: State) -> list[str]:
     """The outputs that a job has computed, by name. Raises ValueError where it has not reached
     the end, nor that of an exit."""
-    if exits:
-        found = computed(graph.exits, exits, progress)
+    graph, count, position = network.graph, len(network.ops), state.position
+    if network.exits:
+        found = computed(graph.exits, network.exits, state.progress)
     else:
-        done = progress.position == len(ops)
-        found = [tensor.name for tensor in graph.outputs] if done else []
+        found = [tensor.name for tensor in graph.outputs] if position == count else []
     if not found:
         raise ValueError(
-            f"{graph.name} has run {max(progress.position, 0)} of {len(ops)} ops: run the rest "
-            "before reading"
+            f"{graph.name} has run {max(position, 0)} of {count} ops: run the rest before reading"
         )
     return found
 
@@ -87,6 +79,14 @@ def check_read(
 def is_forced(node: Node, forced: Collection[str]) -> bool:
     """Does ``force_fallback`` name this node, or its op type?"""
     return node.op_type in forced or node.name in forced
+
+
+def node_ops(graph: Graph, forced: Collection[str]) -> tuple[Op, ...]:
+    """One op a node."""
+    return tuple(
+        Op.of(graph, [node], node.name, node.op_type, is_forced(node, forced))
+        for node in graph.nodes
+    )
 
 
 def check_forced(graph: Graph, forced: Collection[str]) -> None:

@@ -11,13 +11,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from heimdall.engine.exits import OpCursor
+from heimdall.graph.costs import node_bytes, node_flops
 from heimdall.graph.cuts import Held, held
-from heimdall.graph.graph import Graph, Tensor
+from heimdall.graph.graph import Graph, Node, Tensor
 from heimdall.vocabulary.plans import Exit
+
+S = TypeVar("S", bound="State")
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,15 @@ class Op:
     fallback: bool = False
     flops: int = 0
     bytes: int = 0
+
+    @classmethod
+    def of(
+        cls, graph: Graph, nodes: Sequence[Node], name: str, kind: str, fallback: bool = False
+    ) -> Op:
+        """Some nodes of a graph."""
+        flops = sum(node_flops(graph, node) for node in nodes)
+        size = sum(node_bytes(graph, node) for node in nodes)
+        return cls(name, kind, tuple(node.name for node in nodes), fallback, flops, size)
 
 
 @dataclass(frozen=True)
@@ -58,8 +71,9 @@ class State:  # engines keep what they need
         return self.progress.position
 
 
-class LoadedNetwork(ABC):
-    """A graph loaded on an engine. Thread-safe as long as each State is used by one thread."""
+class LoadedNetwork(ABC, Generic[S]):
+    """A graph loaded on an engine; ``S``: the kind of its states. Thread-safe as long as each State
+    is used by one thread."""
 
     graph: Graph
     ops: tuple[Op, ...]
@@ -75,18 +89,18 @@ class LoadedNetwork(ABC):
         return self.graph.outputs
 
     @abstractmethod
-    def new_state(self) -> State:
+    def new_state(self) -> S:
         """Allocate the activations of one job."""
 
     @abstractmethod
-    def write(self, state: State, inputs: Mapping[str, np.ndarray]) -> None:
+    def write(self, state: S, inputs: Mapping[str, np.ndarray]) -> None:
         """Set the input tensors (NCHW or whatever the graph declares) and rewind to op 0.
 
         Raises ModelError when a name, shape or type does not match ``inputs``.
         """
 
     @abstractmethod
-    def run(self, state: State, start: int, end: int) -> int:
+    def run(self, state: S, start: int, end: int) -> int:
         """Run ops ``[start, end)`` and wait; return the elapsed time on the processor in ns.
 
         Ranges are run in order, each once; ops that only early exits need (``exits``) may be
@@ -95,7 +109,7 @@ class LoadedNetwork(ABC):
         """
 
     def run_parts(
-        self, state: State, start: int, ends: Sequence[int], go_on: Callable[[int], bool]
+        self, state: S, start: int, ends: Sequence[int], go_on: Callable[[int], bool]
     ) -> tuple[int, int]:
         """Run ops from ``start`` to ``ends[-1]`` in parts that end at ``ends``, or fewer of them;
         return where it stopped and the elapsed time in ns.
@@ -107,22 +121,22 @@ class LoadedNetwork(ABC):
         return ends[-1], self.run(state, start, ends[-1])
 
     @abstractmethod
-    def run_fallback(self, state: State, start: int, end: int) -> int:
+    def run_fallback(self, state: S, start: int, end: int) -> int:
         """Run the fallback ops ``[start, end)`` on the CPU, callable from a pool thread;
         return the elapsed ns. Copies between processors are included."""
 
     @abstractmethod
-    def read(self, state: State) -> dict[str, np.ndarray]:
+    def read(self, state: S) -> dict[str, np.ndarray]:
         """The output tensors, in the graph's shapes; valid after the last op has run. Of a network
         with exits: those that were computed, once all ops of an exit have run."""
 
-    def infer(self, state: State, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def infer(self, state: S, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """A whole inference, ops that fall back to the CPU included."""
         self.write(state, inputs)
         self.run_any(state, 0, len(self.ops))
         return self.read(state)
 
-    def run_any(self, state: State, start: int, end: int) -> int:
+    def run_any(self, state: S, start: int, end: int) -> int:
         """Run ops ``[start, end)``, those that fall back to the CPU included; the elapsed ns."""
         elapsed_ns = 0
         for fallback, run in groupby(self.ops[start:end], lambda op: op.fallback):
@@ -142,16 +156,12 @@ class LoadedNetwork(ABC):
         Empty for an engine that cannot hand over."""
         return {}
 
-    def hand_over(self, state: State) -> dict[str, np.ndarray]:
+    def hand_over(self, state: S) -> dict[str, np.ndarray]:
         """The tensors that ``handovers`` names where a job has got to, in the graph's shapes."""
         raise ValueError(f"{self.graph.name} cannot be handed over by this engine")
 
     def take_over(
-        self,
-        state: State,
-        op: int,
-        inputs: Mapping[str, np.ndarray],
-        tensors: Mapping[str, np.ndarray],
+        self, state: S, op: int, inputs: Mapping[str, np.ndarray], tensors: Mapping[str, np.ndarray]
     ) -> None:
         """Go on before ``op`` with the ``inputs`` and ``tensors`` of a job from elsewhere."""
         raise ValueError(f"{self.graph.name} cannot be taken over by this engine")
@@ -162,12 +172,12 @@ class LoadedNetwork(ABC):
         may run together. An engine that cannot tell runs them in their order."""
         return [frozenset({op - 1} if op else ()) for op in range(len(self.ops))]
 
-    def op_times(self, state: State) -> list[int] | None:
+    def op_times(self, state: S) -> list[int] | None:
         """Device time in ns of each op since ``write``; None unless the engine ``times_ops``, and
         where it has run several ops as one: a range of one op is always timed."""
         return None
 
-    def longest_enqueue_ns(self, state: State) -> int | None:
+    def longest_enqueue_ns(self, state: S) -> int | None:
         """The longest time since ``write`` that the device could not be interrupted, where the
         engine can tell: what an urgent job waits for at worst."""
         return None
@@ -183,5 +193,5 @@ class LoadedNetwork(ABC):
         choose."""
         return True
 
-    def close(self) -> None:  # noqa: B027  (optional)
+    def close(self) -> None:
         """Free device memory."""

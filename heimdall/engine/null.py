@@ -13,18 +13,11 @@ from functools import cached_property
 import numpy as np
 
 from heimdall.engine.base import Engine, LoadProgress
-from heimdall.engine.checks import (
-    check_forced,
-    check_inputs,
-    check_range,
-    check_read,
-    is_forced,
-)
+from heimdall.engine.checks import check_forced, check_inputs, check_range, check_read, node_ops
 from heimdall.engine.exits import exits_of
 from heimdall.engine.network import LoadedNetwork, Op, State
 from heimdall.engine.together import GroupMember, deal, whole_jobs
 from heimdall.graph.branches import node_needs
-from heimdall.graph.costs import node_bytes, node_flops
 from heimdall.graph.cuts import alive
 from heimdall.graph.graph import Graph
 from heimdall.vocabulary.processors import GPU
@@ -69,18 +62,7 @@ class NullEngine(Engine):
         on_progress: LoadProgress | None = None,
     ) -> NullNetwork:
         check_forced(graph, force_fallback)
-        ops = tuple(
-            Op(
-                name=node.name,
-                kind=node.op_type,
-                nodes=(node.name,),
-                fallback=is_forced(node, force_fallback),
-                flops=node_flops(graph, node),
-                bytes=node_bytes(graph, node),
-            )
-            for node in graph.nodes
-        )
-        return NullNetwork(self, graph, ops)
+        return NullNetwork(self, graph, node_ops(graph, force_fallback))
 
     def run_together(self, stages: Sequence[Sequence[GroupMember]]) -> int:
         jobs = whole_jobs(self.runs, stages)
@@ -102,11 +84,7 @@ class NullEngine(Engine):
         return {"device": "none", "driver": "none", "version": "1", "mode": "null"}
 
 
-class NullState(State):
-    """How far one job is; before ``write`` no op may run."""
-
-
-class NullNetwork(LoadedNetwork):
+class NullNetwork(LoadedNetwork[State]):
     """The ops are the graph's nodes."""
 
     def __init__(self, engine: NullEngine, graph: Graph, ops: tuple[Op, ...]) -> None:
@@ -115,11 +93,10 @@ class NullNetwork(LoadedNetwork):
         self.exits = exits_of(graph.exits, [(node.inputs, node.outputs) for node in graph.nodes])
         self.engine = engine
 
-    def new_state(self) -> NullState:
-        return NullState()
+    def new_state(self) -> State:
+        return State()
 
     def write(self, state: State, inputs: Mapping[str, np.ndarray]) -> None:
-        assert isinstance(state, NullState)
         check_inputs(self.graph, inputs)
         state.progress.begin()
 
@@ -130,8 +107,7 @@ class NullNetwork(LoadedNetwork):
         return self._advance(state, start, end, fallback=True)
 
     def read(self, state: State) -> dict[str, np.ndarray]:
-        assert isinstance(state, NullState)
-        names = check_read(self.graph, self.ops, self.exits, state.progress)
+        names = check_read(self, state)
         tensors = (self.graph.tensors[name] for name in names)
         return {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in tensors}
 
@@ -142,7 +118,6 @@ class NullNetwork(LoadedNetwork):
         return {op: alive(self.graph, op) for op in range(1, len(self.ops))}
 
     def hand_over(self, state: State) -> dict[str, np.ndarray]:
-        assert isinstance(state, NullState)
         tensors = (self.graph.tensors[name] for name in self.handovers[state.position])
         return {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in tensors}
 
@@ -153,7 +128,6 @@ class NullNetwork(LoadedNetwork):
         inputs: Mapping[str, np.ndarray],
         tensors: Mapping[str, np.ndarray],
     ) -> None:
-        assert isinstance(state, NullState)
         self.write(state, inputs)
         state.progress.begin(op)
 
@@ -162,13 +136,10 @@ class NullNetwork(LoadedNetwork):
         return node_needs(self.graph)
 
     def op_times(self, state: State) -> list[int] | None:
-        assert isinstance(state, NullState)
         return [self.engine.op_ns(op) for op in self.ops[: max(state.position, 0)]]
 
     def _advance(self, state: State, start: int, end: int, *, fallback: bool) -> int:
-        assert isinstance(state, NullState)
-        position = state.position
-        check_range(self.ops, position, start, end, fallback=fallback, exits=self.exits)
+        check_range(self, state, start, end, fallback=fallback)
         state.progress.add(start, end)
         elapsed_ns = self.engine.chunk_cost_ns + sum(map(self.engine.op_ns, self.ops[start:end]))
         if self.engine.sleep:

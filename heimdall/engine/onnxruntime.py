@@ -15,21 +15,14 @@ import onnx
 import onnxruntime as ort
 
 from heimdall.engine.base import Engine, LoadProgress
-from heimdall.engine.checks import (
-    check_forced,
-    check_inputs,
-    check_range,
-    check_read,
-    is_forced,
-)
+from heimdall.engine.checks import check_forced, check_inputs, check_range, check_read, node_ops
 from heimdall.engine.exits import exits_of
 from heimdall.engine.network import LoadedNetwork, Op, State
 from heimdall.engine.segments import SegmentedNetwork
 from heimdall.engine.submodels import PROVIDERS, Splitter, in_order, session_options
 from heimdall.errors import ConfigError, ModelError
-from heimdall.graph.costs import node_bytes, node_flops
 from heimdall.graph.exits import Edges, arrange
-from heimdall.graph.graph import Graph
+from heimdall.graph.graph import Graph, Node
 from heimdall.system.cpu import cpu_name
 from heimdall.vocabulary.processors import CPU, GPU
 
@@ -87,7 +80,7 @@ class OnnxRuntimeEngine(Engine):
             return OnnxRuntimeNetwork(
                 graph,
                 model,
-                _plain_ops(graph, force_fallback) if plain else _fused_ops(graph, model),
+                node_ops(graph, force_fallback) if plain else _fused_ops(graph, model),
                 whole=open_session(model.SerializeToString()),
                 open_range=open_session,
             )
@@ -117,7 +110,7 @@ class OnnxRuntimeState(State):
         self.values: dict[str, ort.OrtValue] = {}
 
 
-class OnnxRuntimeNetwork(LoadedNetwork):
+class OnnxRuntimeNetwork(LoadedNetwork[OnnxRuntimeState]):
     """One session for the whole network; further ones, made when first asked for, a range.
 
     ``sizes``: how many nodes of ``model`` each op stands for (default: one). ``memory``: where
@@ -151,8 +144,7 @@ class OnnxRuntimeNetwork(LoadedNetwork):
     def new_state(self) -> OnnxRuntimeState:
         return OnnxRuntimeState()
 
-    def write(self, state: State, inputs: Mapping[str, np.ndarray]) -> None:
-        assert isinstance(state, OnnxRuntimeState)
+    def write(self, state: OnnxRuntimeState, inputs: Mapping[str, np.ndarray]) -> None:
         check_inputs(self.graph, inputs)
         # Copied: an OrtValue in the host's memory only points to the caller's array.
         state.values = {
@@ -161,15 +153,14 @@ class OnnxRuntimeNetwork(LoadedNetwork):
         }
         state.progress.begin()
 
-    def run(self, state: State, start: int, end: int) -> int:
+    def run(self, state: OnnxRuntimeState, start: int, end: int) -> int:
         return self._run(state, start, end, fallback=False)
 
-    def run_fallback(self, state: State, start: int, end: int) -> int:
+    def run_fallback(self, state: OnnxRuntimeState, start: int, end: int) -> int:
         return self._run(state, start, end, fallback=True)
 
-    def read(self, state: State) -> dict[str, np.ndarray]:
-        assert isinstance(state, OnnxRuntimeState)
-        names = check_read(self.graph, self.ops, self.exits, state.progress)
+    def read(self, state: OnnxRuntimeState) -> dict[str, np.ndarray]:
+        names = check_read(self, state)
         found = {name: state.values[name].numpy() for name in names}
         for tensor in map(self.graph.tensors.__getitem__, names):
             if found[tensor.name].shape != tensor.shape:
@@ -183,10 +174,8 @@ class OnnxRuntimeNetwork(LoadedNetwork):
         with self._lock:
             self._sessions.clear()
 
-    def _run(self, state: State, start: int, end: int, *, fallback: bool) -> int:
-        assert isinstance(state, OnnxRuntimeState)
-        position = state.position
-        check_range(self.ops, position, start, end, fallback=fallback, exits=self.exits)
+    def _run(self, state: OnnxRuntimeState, start: int, end: int, *, fallback: bool) -> int:
+        check_range(self, state, start, end, fallback=fallback)
         if start == end:
             return 0
         session = self._session(start, end, fallback)
@@ -273,39 +262,16 @@ def _edges(nodes: Sequence[onnx.NodeProto]) -> Edges:
     return [n for node in nodes for n in node.input], [n for node in nodes for n in node.output]
 
 
-def _plain_ops(graph: Graph, forced: Collection[str]) -> tuple[Op, ...]:
-    return tuple(
-        Op(
-            name=node.name,
-            kind=node.op_type,
-            nodes=(node.name,),
-            fallback=is_forced(node, forced),
-            flops=node_flops(graph, node),
-            bytes=node_bytes(graph, node),
-        )
-        for node in graph.nodes
-    )
-
-
 def _fused_ops(graph: Graph, model: onnx.ModelProto) -> tuple[Op, ...]:
     """One op for each optimised node; each of the graph's nodes belongs to at most one."""
     results = [_result(graph, proto) for proto in model.graph.node]
     boundaries = set(results)
-    nodes = {node.name: node for node in graph.nodes}
     claimed: set[str] = set()
     ops = []
     for proto, result in zip(model.graph.node, results, strict=True):
-        covered = tuple(n for n in _covered(graph, result, boundaries) if n not in claimed)
-        claimed.update(covered)
-        ops.append(
-            Op(
-                name=proto.name or proto.output[0],
-                kind=proto.op_type,
-                nodes=covered,
-                flops=sum(node_flops(graph, nodes[name]) for name in covered),
-                bytes=sum(node_bytes(graph, nodes[name]) for name in covered),
-            )
-        )
+        covered = [n for n in _covered(graph, result, boundaries) if n.name not in claimed]
+        claimed.update(node.name for node in covered)
+        ops.append(Op.of(graph, covered, proto.name or proto.output[0], proto.op_type))
     return tuple(ops)
 
 
@@ -320,7 +286,7 @@ def _result(graph: Graph, proto: onnx.NodeProto) -> str:
     return ""
 
 
-def _covered(graph: Graph, result: str, boundaries: Collection[str]) -> tuple[str, ...]:
+def _covered(graph: Graph, result: str, boundaries: Collection[str]) -> list[Node]:
     """The nodes that lead to ``result`` from the results of other ops, in the graph's order."""
     found: set[str] = set()
     pending = [result]
@@ -329,4 +295,4 @@ def _covered(graph: Graph, result: str, boundaries: Collection[str]) -> tuple[st
         if node is not None and node.name not in found:
             found.add(node.name)
             pending += [name for name in node.inputs if name not in boundaries]
-    return tuple(node.name for node in graph.nodes if node.name in found)
+    return [node for node in graph.nodes if node.name in found]

@@ -20,7 +20,6 @@ from heimdall.engine.onnxruntime import OnnxRuntimeNetwork
 from heimdall.engine.submodels import PROVIDERS as CPU_ONLY
 from heimdall.engine.submodels import session_options
 from heimdall.errors import ConfigError, DeviceError, ModelError, unknown
-from heimdall.graph.costs import node_bytes, node_flops
 from heimdall.graph.graph import Graph, Node
 from heimdall.system import paths
 from heimdall.system.cpu import cpu_name
@@ -172,7 +171,10 @@ class ProviderEngine(Engine):
             return OnnxRuntimeNetwork(
                 graph,
                 graph.model,
-                tuple(_op(graph, group, fallback) for group in groups),
+                tuple(
+                    Op.of(graph, each, each[-1].name, each[0].op_type, each[0].name in fallback)
+                    for each in groups
+                ),
                 whole=whole,
                 open_range=partial(_open, choice=choice),
                 open_fallback=partial(_open, choice=[(name, {}) for name in CPU_ONLY]),
@@ -222,17 +224,6 @@ def group_nodes(graph: Graph, fallback: Collection[str]) -> list[list[Node]]:
         else:
             groups.append([node])
     return groups
-
-
-def _op(graph: Graph, group: Sequence[Node], fallback: Collection[str]) -> Op:
-    return Op(
-        name=group[-1].name,
-        kind=group[0].op_type,
-        nodes=tuple(node.name for node in group),
-        fallback=group[0].name in fallback,
-        flops=sum(node_flops(graph, node) for node in group),
-        bytes=sum(node_bytes(graph, node) for node in group),
-    )
 
 
 def _open(raw: bytes, choice: Sequence[tuple[str, Options]]) -> ort.InferenceSession:

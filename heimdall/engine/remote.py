@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +22,6 @@ from heimdall.engine.base import Engine, LoadProgress
 from heimdall.engine.checks import check_forced, check_inputs, check_range
 from heimdall.engine.network import LoadedNetwork, Op, State
 from heimdall.errors import ArgumentError, ConfigError, DeviceError, ModelError
-from heimdall.graph.costs import node_flops
 from heimdall.graph.graph import Graph, Tensor
 from heimdall.vocabulary.enums import ProcessorKind
 
@@ -181,32 +181,28 @@ class RemoteState(State):
         self.outputs: dict[str, np.ndarray] = {}
 
 
-class RemoteNetwork(LoadedNetwork):
+class RemoteNetwork(LoadedNetwork[RemoteState]):
     """One op: an inference over there."""
 
     def __init__(self, engine: RemoteEngine, graph: Graph, name: str) -> None:
         self.graph = graph
         self._engine, self._name = engine, name
         self._number, self._lock = 0, threading.Lock()
-        nodes = tuple(node.name for node in graph.nodes)
-        flops = sum(node_flops(graph, node) for node in graph.nodes)
-        bytes_ = sum(tensor.bytes for tensor in (*graph.inputs, *graph.outputs))
-        self.ops = (Op(graph.name, "Remote", nodes, flops=flops, bytes=bytes_),)
+        size = sum(tensor.bytes for tensor in (*graph.inputs, *graph.outputs))
+        self.ops = (replace(Op.of(graph, graph.nodes, graph.name, "Remote"), bytes=size),)
 
     def new_state(self) -> RemoteState:
         return RemoteState()
 
-    def write(self, state: State, inputs: Mapping[str, np.ndarray]) -> None:
-        assert isinstance(state, RemoteState)
+    def write(self, state: RemoteState, inputs: Mapping[str, np.ndarray]) -> None:
         check_inputs(self.graph, inputs)
         state.inputs = {name: np.array(array, order="C") for name, array in inputs.items()}
         state.outputs = {}
         state.progress.begin()
 
-    def run(self, state: State, start: int, end: int) -> int:
+    def run(self, state: RemoteState, start: int, end: int) -> int:
         """Raises DeviceError where no answer comes in time, ModelError where it is no answer."""
-        assert isinstance(state, RemoteState)
-        check_range(self.ops, state.position, start, end)
+        check_range(self, state, start, end)
         if start == end:
             return 0
         began_ns = time.perf_counter_ns()
@@ -225,14 +221,12 @@ class RemoteNetwork(LoadedNetwork):
             found.append(time.perf_counter_ns() - began_ns)
         return min(found)
 
-    def run_fallback(self, state: State, start: int, end: int) -> int:
-        assert isinstance(state, RemoteState)
-        check_range(self.ops, state.position, start, end, fallback=True)
+    def run_fallback(self, state: RemoteState, start: int, end: int) -> int:
+        check_range(self, state, start, end, fallback=True)
         return 0
 
-    def read(self, state: State) -> dict[str, np.ndarray]:
-        assert isinstance(state, RemoteState)
-        check_range(self.ops, state.position, 1, 1)
+    def read(self, state: RemoteState) -> dict[str, np.ndarray]:
+        check_range(self, state, 1, 1)
         return dict(state.outputs)
 
     def _infer(self, inputs: Mapping[str, np.ndarray], within_s: float) -> dict[str, np.ndarray]:

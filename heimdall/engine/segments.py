@@ -15,7 +15,6 @@ import numpy as np
 from heimdall.engine.checks import check_inputs, check_range
 from heimdall.engine.fallback import FallbackOps
 from heimdall.engine.network import LoadedNetwork, Op, State
-from heimdall.graph.costs import node_bytes, node_flops
 from heimdall.graph.cuts import between
 from heimdall.graph.graph import Graph
 
@@ -31,7 +30,7 @@ class SegmentState(State):
         self.values: Mapping[str, np.ndarray] = {}
 
 
-class SegmentedNetwork(LoadedNetwork):
+class SegmentedNetwork(LoadedNetwork[SegmentState]):
     """``cuts[i]``: the tensors that are alive before segment i + 1. Without cuts: one segment."""
 
     def __init__(
@@ -47,24 +46,19 @@ class SegmentedNetwork(LoadedNetwork):
 
     def _op(self, index: int) -> Op:
         nodes, _ = between(self.graph, self._edges[index], self._edges[index + 1])
-        flops = sum(node_flops(self.graph, node) for node in nodes)
-        size = sum(node_bytes(self.graph, node) for node in nodes)
-        names = tuple(node.name for node in nodes)
-        return Op(f"{self.graph.name} [{index}]", "segment", names, False, flops, size)
+        return Op.of(self.graph, nodes, f"{self.graph.name} [{index}]", "segment")
 
     def new_state(self) -> SegmentState:
         return SegmentState()
 
-    def write(self, state: State, inputs: Mapping[str, np.ndarray]) -> None:
-        assert isinstance(state, SegmentState)
+    def write(self, state: SegmentState, inputs: Mapping[str, np.ndarray]) -> None:
         check_inputs(self.graph, inputs)
         state.inputs = {name: np.array(array, order="C") for name, array in inputs.items()}
         state.values = {}
         state.progress.begin()
 
-    def run(self, state: State, start: int, end: int) -> int:
-        assert isinstance(state, SegmentState)
-        check_range(self.ops, state.position, start, end)
+    def run(self, state: SegmentState, start: int, end: int) -> int:
+        check_range(self, state, start, end)
         if start == end:
             return 0
         session = self._session(start, end)
@@ -77,34 +71,30 @@ class SegmentedNetwork(LoadedNetwork):
         state.progress.add(start, end)
         return elapsed_ns
 
-    def run_fallback(self, state: State, start: int, end: int) -> int:
-        assert isinstance(state, SegmentState)
-        check_range(self.ops, state.position, start, end, fallback=True)
+    def run_fallback(self, state: SegmentState, start: int, end: int) -> int:
+        check_range(self, state, start, end, fallback=True)
         return 0
 
-    def read(self, state: State) -> dict[str, np.ndarray]:
-        assert isinstance(state, SegmentState)
-        check_range(self.ops, state.position, len(self.ops), len(self.ops))
+    def read(self, state: SegmentState) -> dict[str, np.ndarray]:
+        check_range(self, state, len(self.ops), len(self.ops))
         return dict(state.values)
 
     @property
     def handovers(self) -> Mapping[int, tuple[str, ...]]:
         return dict(enumerate(self._edges[1:-1], 1))
 
-    def hand_over(self, state: State) -> dict[str, np.ndarray]:
-        assert isinstance(state, SegmentState)
+    def hand_over(self, state: SegmentState) -> dict[str, np.ndarray]:
         if state.position not in self.handovers:
             raise ValueError(f"{self.graph.name} is before segment {state.position}: no handover")
         return dict(state.values)
 
     def take_over(
         self,
-        state: State,
+        state: SegmentState,
         op: int,
         inputs: Mapping[str, np.ndarray],
         tensors: Mapping[str, np.ndarray],
     ) -> None:
-        assert isinstance(state, SegmentState)
         self.write(state, inputs)
         state.values = {name: tensors[name] for name in self.handovers[op]}
         state.progress.begin(op)

@@ -13,22 +13,6 @@ import onnx
 import onnxruntime as ort
 
 PROVIDERS = ["CPUExecutionProvider"]
-_ELEMENT_TYPES = {
-    "float": onnx.TensorProto.FLOAT,
-    "double": onnx.TensorProto.DOUBLE,
-    "float16": onnx.TensorProto.FLOAT16,
-    "bfloat16": onnx.TensorProto.BFLOAT16,
-    "int64": onnx.TensorProto.INT64,
-    "int32": onnx.TensorProto.INT32,
-    "int16": onnx.TensorProto.INT16,
-    "int8": onnx.TensorProto.INT8,
-    "uint64": onnx.TensorProto.UINT64,
-    "uint32": onnx.TensorProto.UINT32,
-    "uint16": onnx.TensorProto.UINT16,
-    "uint8": onnx.TensorProto.UINT8,
-    "bool": onnx.TensorProto.BOOL,
-    "string": onnx.TensorProto.STRING,
-}
 
 
 def session_options(
@@ -120,9 +104,7 @@ class Splitter:
             if self.needed(name, end):
                 graph.output.append(onnx.ValueInfoProto(name=name))
         return onnx.ModelProto(
-            ir_version=self._model.ir_version,
-            opset_import=self._model.opset_import,
-            graph=graph,
+            ir_version=self._model.ir_version, opset_import=self._model.opset_import, graph=graph
         )
 
     def needed(self, name: str, end: int) -> bool:
@@ -143,4 +125,7 @@ class Splitter:
         options = session_options(1, ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
         session = ort.InferenceSession(model.SerializeToString(), options, PROVIDERS)
         values = [*session.get_inputs(), *session.get_outputs()]
-        return {value.name: _ELEMENT_TYPES[value.type[7:-1]] for value in values}
+        return {
+            value.name: onnx.TensorProto.DataType.Value(value.type[7:-1].upper())
+            for value in values
+        }

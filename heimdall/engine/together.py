@@ -66,7 +66,7 @@ def _whole(found: Sequence[tuple[int, GroupMember]]) -> GroupMember:
     if len(places) < end - start:
         missing = next(op for op in range(start, end) if op not in places)
         raise ValueError(f"op {missing} of {name} is missing: others after it would run")
-    check_range(network.ops, state.position, start, end, exits=network.exits)
+    check_range(network, state, start, end)
     whole = GroupMember(network, state, ((start, end),))
     if len(found) == 1:
         return whole

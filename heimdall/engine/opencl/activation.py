@@ -6,7 +6,6 @@ ReLU6 and any Clip share one kernel. ReLU has its own: a clip costs a depthwise 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -63,8 +62,9 @@ LARGEST_STEP = 2.0**22  # up to which "requantised" rounds right
 
 @dataclass(frozen=True)
 class Activation:
-    """``kind`` with parameters ``p`` and ``q``; ``lanes`` (one, or one a channel) are the slopes of
-    prelu, what shifted_hard_swish adds, or scales."""
+    """``kind`` with parameters ``p`` and ``q``: the limits of clip; hard_sigmoid is clip(p * x + q,
+    0, 1), and hard_swish x times that. ``lanes`` (one, or one a channel) are the slopes of prelu,
+    what shifted_hard_swish adds, or scales."""
 
     kind: Kind = "none"
     p: float = 0.0
@@ -89,26 +89,3 @@ class Activation:
 
 
 NONE = Activation()
-
-
-def relu() -> Activation:
-    return Activation("relu")
-
-
-def clip(low: float = -math.inf, high: float = math.inf) -> Activation:
-    return Activation("clip", low, high)
-
-
-def prelu(slopes: tuple[float, ...]) -> Activation:
-    """One slope for all channels, or one a channel."""
-    return Activation("prelu", lanes=slopes)
-
-
-def hard_sigmoid(alpha: float = 0.2, beta: float = 0.5) -> Activation:
-    """clip(alpha * x + beta, 0, 1)"""
-    return Activation("hard_sigmoid", alpha, beta)
-
-
-def hard_swish(alpha: float = 1 / 6, beta: float = 0.5) -> Activation:
-    """x * clip(alpha * x + beta, 0, 1)"""
-    return Activation("hard_swish", alpha, beta)

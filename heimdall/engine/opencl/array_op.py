@@ -9,14 +9,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from heimdall.engine.opencl.grid import ints, line_launch, source
-from heimdall.engine.opencl.kernel_op import KernelOp
+from heimdall.engine.opencl.kernel_op import OpSpec
 from heimdall.engine.opencl.launch import Arg, Plan, Ref, Traits
 from heimdall.engine.opencl.strided import Strided
 
 Input = Strided | np.ndarray
 
 
-class ArrayOp(KernelOp):
+class ArrayOp(OpSpec):
     """An op over row-major arrays. One output.
 
     Inputs and output are contiguous arrays; inputs that are constants of the network are numpy's.

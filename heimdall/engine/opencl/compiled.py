@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate, count
+from math import prod
 
 import numpy as np
 import pyopencl as cl
@@ -13,24 +14,22 @@ import pyopencl as cl
 from heimdall.engine.fallback import FallbackOps
 from heimdall.engine.network import Memory, Op
 from heimdall.engine.opencl.constants import uploader
-from heimdall.engine.opencl.cost import cost
-from heimdall.engine.opencl.device import explain
-from heimdall.engine.opencl.edges import find_edges
+from heimdall.engine.opencl.conv_spec import Layer
+from heimdall.engine.opencl.device import explaining
 from heimdall.engine.opencl.exits import exits_on
 from heimdall.engine.opencl.handover import DeviceCut, find_cuts
 from heimdall.engine.opencl.launch import Kernel, Traits
 from heimdall.engine.opencl.limits import check_fits
-from heimdall.engine.opencl.lowered import Conv, Fallback, Module, Separable
+from heimdall.engine.opencl.lowered import Conv, Module
 from heimdall.engine.opencl.memory import in_order, needs_clearing, place_scratch, plan_arena
 from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.order import Order
 from heimdall.engine.opencl.passes import lower_for
-from heimdall.engine.opencl.placed import ALIGN, Picture, PlacedOp, Step, Storage
+from heimdall.engine.opencl.placed import ALIGN, Picture, PlacedOp, Storage
 from heimdall.engine.opencl.placement import Placer
 from heimdall.engine.opencl.planning import Bound, clear_halo, conv_layer, plan_step
 from heimdall.engine.opencl.slices import ops_for
-from heimdall.engine.opencl.tuning import Layer
-from heimdall.engine.opencl.walk import PlannedWalk, Walk, plan_walk
+from heimdall.engine.opencl.walk import Walk, make_walk
 from heimdall.graph.branches import direct
 from heimdall.graph.graph import Graph
 
@@ -47,8 +46,7 @@ class Compiled:
         traits, itemsize = engine.traits, engine.traits.dtype.itemsize
         self.graph, self.dtype = graph, traits.dtype
         self.module = lower_for(graph, traits, force_fallback)
-        self.edges = find_edges(self.module)
-        self.placer = Placer(self.module, self.edges, traits)
+        self.placer = Placer(self.module, traits)
         self.placer.place()
         layers, storages = self.placer.ops, self.placer.storages
         self.dedicated = [s for s in storages if s.dedicated and s.first is not None]
@@ -73,8 +71,7 @@ class Compiled:
             for index, lowered in enumerate(layers[layer].op for layer in self.layer_of)
             if self.ops[index].fallback
         }
-        walk = _walk(bound, self.dedicated, engine)
-        self.constants, self.walk = _upload(bound, walk, engine, graph.name)
+        self.constants, self.walk = _upload(bound, self.dedicated, engine, graph.name)
         # The device has them now: the host need not keep a second copy of all weights.
         self.bound = [[replace(b, plan=replace(b.plan, constants={})) for b in op] for op in bound]
         self.is_warm = False
@@ -149,9 +146,10 @@ def _plan(
         assert storage.picture is not None
         assert storage.first is not None
         step = steps[storage.first]
-        if _convolves_all_of(storage, step):
+        y = step.outputs[0]
+        if step.spec.window and isinstance(y, Picture) and y.storage is storage and y.whole:
             step.clears = True
-        elif not isinstance(step.spec, Fallback):  # its outputs are uploaded with their halo
+        elif not step.spec.falls_back:  # its outputs are uploaded with their halo
             picture = Picture(storage, *storage.picture)
             clears.setdefault(storage.first, []).append(clear_halo(picture, engine.traits))
     bound: list[list[Bound]] = []
@@ -160,15 +158,9 @@ def _plan(
         bound.append([])
         for step in item.steps:
             bound[-1] += clears.get(next(number), ())
-            if not isinstance(step.spec, Fallback):
+            if not step.spec.falls_back:
                 bound[-1].append(plan_step(step, engine.traits, engine.tuning))
     return bound
-
-
-def _convolves_all_of(storage: Storage, step: Step) -> bool:
-    y = step.outputs[0]
-    convolves = isinstance(step.spec, (Conv, Separable))
-    return convolves and isinstance(y, Picture) and y.storage is storage and y.whole
 
 
 def _with_scratch(
@@ -192,34 +184,27 @@ def _with_scratch(
 
 
 def _ops(item: PlacedOp, bound: Sequence[Bound], module: Module, traits: Traits) -> list[Op]:
-    """What the scheduler sees of a layer."""
-    name, fallback = item.nodes[-1], isinstance(item.op.spec, Fallback)
+    """What the scheduler sees of a layer; every tensor is touched once, at least."""
+    op, name, fallback = item.op, item.nodes[-1], item.op.spec.falls_back
     nodes = tuple(reversed(dict.fromkeys(reversed(item.nodes))))  # each once, the last one last
-    flops, size = cost(item.op, module.shapes, traits.dtype.itemsize)
+    inputs, outputs = ([module.shapes[n] for n in names] for names in (op.inputs, op.outputs))
+    flops = op.spec.operations(inputs, outputs[0])
+    touched = sum(map(prod, (*inputs, *outputs))) + op.spec.weight_count
+    size = traits.dtype.itemsize * touched
     launches = [launch for each in bound for launch in each.plan.launches]
     count = 1 if fallback else ops_for(flops, size, launches, traits)
     names = [f"{name} [{part}/{count}]" for part in range(1, count + 1)] if count > 1 else [name]
     flops, size = flops // count, size // count
-    return [Op(each, item.op.kind, nodes, fallback, flops, size) for each in names]
-
-
-def _walk(
-    bound: Sequence[Sequence[Bound]], dedicated: list[Storage], engine: Opened
-) -> PlannedWalk | None:
-    walk = plan_walk(bound, dedicated, engine.traits) if engine.abilities.walk else None
-    fits = walk is not None and walk.constants.size <= engine.device.max_mem_alloc_size
-    return walk if fits else None
+    return [Op(each, op.kind, nodes, fallback, flops, size) for each in names]
 
 
 def _upload(
-    bound: Sequence[Sequence[Bound]], walk: PlannedWalk | None, engine: Opened, name: str
+    bound: Sequence[Sequence[Bound]], dedicated: list[Storage], engine: Opened, name: str
 ) -> tuple[list[list[dict[str, cl.Buffer]]], Walk | None]:
     """The constants of each plan of each layer by name; or the walk that has them all."""
-    try:
-        if walk is not None:
-            return [], walk.upload(engine.queue)
+    with explaining(f"uploading the weights of {name}"):
+        if walk := make_walk(bound, dedicated, engine):
+            return [], walk
         upload = uploader(engine.context)
         constants = [[b.plan.constants.items() for b in op] for op in bound]
         return [[{n: upload(a) for n, a in each} for each in op] for op in constants], None
-    except cl.Error as error:
-        raise explain(error, f"uploading the weights of {name}") from error

@@ -20,7 +20,7 @@ from heimdall.engine.opencl.conv_build import ConvBuilder, whole
 from heimdall.engine.opencl.conv_check import check
 from heimdall.engine.opencl.conv_pass import Pass, passes
 from heimdall.engine.opencl.conv_source import render
-from heimdall.engine.opencl.conv_spec import ConvSpec
+from heimdall.engine.opencl.conv_spec import Layer
 from heimdall.engine.opencl.conv_tiles import (
     Split,
     Tile,
@@ -34,31 +34,17 @@ from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.ops_array import plan_pack
 from heimdall.engine.opencl.strided import Strided
 
-__all__ = ["ConvSpec", "Plan", "plan_conv", "preferred_blocks"]
-
 _FEW = 4  # at most this many outputs go to the few-outputs kernel
 _LARGE_WINDOW = 9  # taps from which a layer of few channels is worth a planar copy of its input
 _WIDTHS = 1, 2, 3, 4  # output blocks that a tile of the dense kernel may hold
 _PLANAR = 8  # layers with at most this many channels on both sides are best planar
 
 
-def plan_conv(
-    spec: ConvSpec,
-    x: Layout,
-    y: Layout,
-    weights: np.ndarray,
-    bias: np.ndarray | None,
-    traits: Traits,
-    *,
-    residual: Layout | None = None,
-    tuned: Mapping[str, Any] | None = None,
-    clears: bool = False,
-) -> Plan:
+def plan_conv(layer: Layer, traits: Traits, tuned: Mapping[str, Any] | None = None) -> Plan:
     """Launches and packed constants of one convolution.
 
-    ``weights`` are ONNX's: [oc, ic/groups, kh, kw], or [ic, oc/groups, kh, kw] when
-    ``spec.transposed``. Refs: "x", "y", "residual" when given, "scratch" and the names in
-    ``Plan.constants``. ``tuned`` may force ``{"tile": (blocks, width, height)}`` where it fits,
+    Refs: "x", "y", "residual" when given, "scratch" and the names in ``Plan.constants``.
+    ``tuned`` may force ``{"tile": (blocks, width, height)}`` where it fits,
     and ``{"winograd": False}`` the direct kernel.
 
     Any layouts work: x and y are fastest with ``block == traits.block`` (x also planar or NHWC
@@ -71,31 +57,15 @@ def plan_conv(
 
     Raises ModelError when sizes, halo or layouts do not fit each other.
     """
-    weights = np.asarray(weights, np.float32)
-    check(spec, x, y, weights, bias, residual, traits)
-    build = _Planner(spec, x, y, bias, traits, residual, dict(tuned or {}), clears)
-    parts = passes(spec, weights, (y.height, y.width))
+    check(layer, traits)
+    build = _Planner(layer, traits, tuned or {})
+    parts = passes(layer.spec, layer.weights, (layer.y.height, layer.y.width))
     if build.is_stamp():
-        build.add_stamp(parts[0], weights)
+        build.add_stamp(parts[0], layer.weights)
     else:
         for part in parts:
             build.add(part)
     return build.plan
-
-
-def preferred_blocks(spec: ConvSpec, channels: tuple[int, int], traits: Traits) -> tuple[int, int]:
-    """The block widths of input and output that suit a layer best, 1 being planar.
-
-    A planner is free to choose others: every combination is computed right. Where a tensor's
-    producer and consumer disagree, the consumer gains more.
-    """
-    inputs, outputs = channels
-    if spec.groups > 1:
-        return traits.block, traits.block
-    unit = not spec.transposed and spec.strides[1] == 1
-    if unit and max(inputs, outputs) <= _PLANAR:
-        return 1, 1
-    return (1 if inputs <= _FEW else traits.block), (1 if outputs <= _FEW else traits.block)
 
 
 class _Planner(ConvBuilder):
@@ -155,10 +125,8 @@ class _Planner(ConvBuilder):
         x = self.x
         size = x.channels, x.stored_height, x.stored_width
         stored, copy = Layout(*size, x.block, offset=x.offset), Strided.contiguous((1, *size))
-        (launch,) = plan_pack(copy, stored, self.traits, unpack=True).launches
-        names = {"array": "scratch", "picture": "x"}
-        args = (Ref(names[arg.name]) if isinstance(arg, Ref) else arg for arg in launch.args)
-        self.launches.append(replace(launch, args=tuple(args)))
+        plan = plan_pack(copy, stored, self.traits, ("scratch", "x"), unpack=True)
+        self.launches += plan.launches
         self.x, self.source = planar, Ref("scratch")
         self.scratch_floats = -(-planar.floats * self.traits.dtype.itemsize // 4)
 
@@ -203,11 +171,7 @@ class _Planner(ConvBuilder):
             last = -(-(x.channels - (x.blocks - 1) * x.block) // unroll)
             packed = conv_pack.pack_dense(rows, count, x.block, unroll, last)
             counts = (x.blocks if part.weights.size else 0, x.block // unroll, last)
-            kernel = {
-                "out_blocks": split.tile.blocks,
-                "half": split.tile.half,
-                "unroll": unroll,
-            }
+            kernel = {"out_blocks": split.tile.blocks, "half": split.tile.half, "unroll": unroll}
             group = np.int32(packed.size // split.groups)
             args = (self._x_pixel(part), group, *(np.int32(value) for value in counts))
             name = self._store_weights(packed)

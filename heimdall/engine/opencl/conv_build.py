@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,47 +10,36 @@ import numpy as np
 from heimdall.engine.opencl import conv_pack
 from heimdall.engine.opencl.conv_pass import Pass
 from heimdall.engine.opencl.conv_source import render
-from heimdall.engine.opencl.conv_spec import ConvSpec
+from heimdall.engine.opencl.conv_spec import Layer
 from heimdall.engine.opencl.conv_tiles import Split
 from heimdall.engine.opencl.launch import Arg, Launch, Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
-from heimdall.engine.opencl.ops_picture import FillHalo, plan_halo
+from heimdall.engine.opencl.ops_picture import ZERO_HALO
 
 
 class ConvBuilder:
     """Collects launches and constants; packed weights of all passes share one buffer."""
 
-    def __init__(
-        self,
-        spec: ConvSpec,
-        x: Layout,
-        y: Layout,
-        bias: np.ndarray | None,
-        traits: Traits,
-        residual: Layout | None,
-        tuned: dict[str, Any],
-        clears: bool,
-    ) -> None:
-        self.spec, self.x, self.y, self.residual = spec, x, y, residual
+    def __init__(self, layer: Layer, traits: Traits, tuned: Mapping[str, Any]) -> None:
+        self.spec, self.x, self.y, self.residual = layer.spec, layer.x, layer.y, layer.residual
         self.traits, self.tuned = traits, tuned
         self.launches: list[Launch] = []
         self.scratch_floats = 0
         self.source = Ref("x")
-        self.clears = clears  # the halo of y must become zeros, by a launch of its own unless
-        self._cleared = False  # the kernels that compute y see to it
-        lanes = traits.block
-        self.blocks = -(-y.channels // lanes)
-        self.constants = {"b": conv_pack.pack_channels(bias, y.channels, lanes)}
-        if spec.activation.lanes:
-            values = np.broadcast_to(np.array(spec.activation.lanes, np.float32), y.channels)
-            self.constants["slope"] = conv_pack.pack_channels(values, y.channels, lanes)
+        self.clears = layer.clears  # the halo of y must become zeros, by a launch of its own
+        self._cleared = False  # unless the kernels that compute y see to it
+        channels, lanes = self.y.channels, traits.block
+        self.blocks = -(-channels // lanes)
+        self.constants = {"b": conv_pack.pack_channels(layer.bias, channels, lanes)}
+        if slopes := self.spec.activation.lanes:
+            values = np.broadcast_to(np.array(slopes, np.float32), channels)
+            self.constants["slope"] = conv_pack.pack_channels(values, channels, lanes)
 
     @property
     def plan(self) -> Plan:
         launches = tuple(self.launches)
         if self.clears and not self._cleared:
-            zeros = FillHalo("constant", (0, 0, 0, 0))
-            launches = plan_halo(zeros, self.y, self.traits).launches + launches
+            launches = ZERO_HALO.plan_pictures((), [self.y], self.traits).launches + launches
         return Plan(launches, self.constants, self.scratch_floats)
 
     def _launch(

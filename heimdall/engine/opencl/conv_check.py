@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from heimdall.engine.opencl.conv_spec import ConvSpec
+from heimdall.engine.opencl.conv_spec import Layer
 from heimdall.engine.opencl.launch import Traits
-from heimdall.engine.opencl.layout import Layout
 from heimdall.errors import ModelError
 
 
-def check(
-    spec: ConvSpec,
-    x: Layout,
-    y: Layout,
-    weights: np.ndarray,
-    bias: np.ndarray | None,
-    residual: Layout | None,
-    traits: Traits,
-) -> None:
+def check(layer: Layer, traits: Traits) -> None:
     """Refuse what the kernels would silently compute wrong."""
+    spec, x, y, residual = layer.spec, layer.x, layer.y, layer.residual
+    weights, bias = layer.weights, layer.bias
     if x.channels % spec.groups or y.channels % spec.groups:
         raise ModelError(f"{spec.groups} groups do not divide {x.channels} -> {y.channels}")
     if spec.order and sorted(spec.order) != list(range(x.channels)):

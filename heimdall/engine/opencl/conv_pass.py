@@ -41,9 +41,7 @@ def passes(spec: ConvSpec, weights: np.ndarray, out: tuple[int, int]) -> list[Pa
     """The passes that compute an output of ``out`` = (height, width)."""
     if not spec.transposed:
         top, left = spec.pads[:2]
-        return [
-            Pass(weights, (-top, -left), spec.strides, spec.dilations, (0, 0), (1, 1), out),
-        ]
+        return [Pass(weights, (-top, -left), spec.strides, spec.dilations, (0, 0), (1, 1), out)]
     weights = _output_major(weights, spec.groups)
     rows = _phases(spec, 0, out[0])
     columns = _phases(spec, 1, out[1])

@@ -7,13 +7,16 @@ layer of a small network takes 30.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from heimdall.engine.opencl import conv_pack
 from heimdall.engine.opencl.conv_build import ConvBuilder
 from heimdall.engine.opencl.conv_check import check
 from heimdall.engine.opencl.conv_pass import passes
-from heimdall.engine.opencl.conv_spec import ConvSpec
+from heimdall.engine.opencl.conv_spec import Layer
 from heimdall.engine.opencl.conv_tiles import Split
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
@@ -22,40 +25,35 @@ from heimdall.engine.opencl.separable_tiles import NEAR_FLOATS, separable_cut
 
 
 def plan_separable(
-    pair: Separable,
-    x: Layout,
-    y: Layout,
-    traits: Traits,
-    *,
-    residual: Layout | None = None,
-    clears: bool = False,
+    pair: Separable, inputs: Sequence[Layout], y: Layout, traits: Traits, clears: bool = False
 ) -> Plan:
     """Launches and packed constants of both convolutions.
 
-    Refs as ``plan_conv``: "x", "y", "residual" when given, and the names in ``Plan.constants``;
-    x, y and the residual are in blocks of ``traits.block`` channels, and the halo of x is what
+    ``inputs``: x and, if there is one, the residual. Refs as ``plan_conv``; all tensors are in
+    blocks of ``traits.block`` channels, and the halo of x is what
     ``pair.depthwise`` requires. y must not share memory with x or the residual.
 
     Raises ModelError when sizes, halo or layouts do not fit each other.
     """
-    inner, outer = pair.depthwise, pair.pointwise
+    inner, outer, (x, *residual) = pair.depthwise, pair.pointwise, inputs
     between = Layout(x.channels, y.height, y.width, traits.block)
-    check(inner.spec, x, between, inner.weights, inner.bias, None, traits)
-    check(outer.spec, between, y, outer.weights, outer.bias, residual, traits)
-    build = _Builder(outer.spec, x, y, outer.bias, traits, residual, {}, clears)
-    build.add(inner.spec, inner.weights, inner.bias, outer.weights)
+    first = Layer(inner.spec, x, between, inner.weights, inner.bias)
+    rest = outer.weights, outer.bias, residual[0] if residual else None, clears
+    second = Layer(outer.spec, between, y, *rest)
+    check(first, traits)
+    check(second, traits)
+    build = _Builder(replace(second, x=x), traits, {})
+    build.add(first, outer.weights)
     return build.plan
 
 
 class _Builder(ConvBuilder):
     """The epilogue and the results are the pointwise layer's, the window the depthwise one's."""
 
-    def add(
-        self, spec: ConvSpec, weights: np.ndarray, bias: np.ndarray | None, matrix: np.ndarray
-    ) -> None:
+    def add(self, first: Layer, matrix: np.ndarray) -> None:
         """``matrix`` are the weights of the pointwise layer."""
-        x, lanes = self.x, self.traits.block
-        (part,) = passes(spec, weights, (self.y.height, self.y.width))
+        spec, x, lanes = first.spec, self.x, self.traits.block
+        (part,) = passes(spec, first.weights, (self.y.height, self.y.width))
         cut = separable_cut(x.channels, self.y, self.traits)
         tile, end = cut.tile, cut.rest + cut.tile.half
         whole = self.blocks - end
@@ -68,8 +66,8 @@ class _Builder(ConvBuilder):
             )
             if len(rows)
         ]
-        name = self._store_weights(conv_pack.pack_depthwise(weights, lanes))
-        inner_bias = self._store("inner_b", conv_pack.pack_channels(bias, x.channels, lanes))
+        name = self._store_weights(conv_pack.pack_depthwise(first.weights, lanes))
+        inner_bias = self._store("inner_b", conv_pack.pack_channels(first.bias, x.channels, lanes))
         pointwise = self._store_weights(np.concatenate(packed), "pointwise")
         act = spec.activation
         counts = (x.blocks, last, whole)

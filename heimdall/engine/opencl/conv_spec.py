@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from heimdall.engine.opencl.activation import NONE, Activation
-from heimdall.engine.opencl.layout import Halo
+from heimdall.engine.opencl.layout import Halo, Layout
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,14 @@ class ConvSpec:
                 sizes.append((size + padding - reach) // stride + 1)
         return sizes[0], sizes[1]
 
-    def required_halo(self, size: tuple[int, int], out: tuple[int, int]) -> Halo:
+    def makes(self, size: Sequence[int], out: Sequence[int]) -> bool:
+        """Whether it gives a picture of size ``out``; ``output_padding`` may add to that."""
+        height, width = self.output_size(*size)
+        if self.transposed:
+            return out[0] >= height and out[1] >= width
+        return tuple(out) == (height, width)
+
+    def required_halo(self, size: Sequence[int], out: Sequence[int]) -> Halo:
         """Zeros that the input (``size`` = height, width) must store around its picture so
         that an output of size ``out`` can be computed without testing bounds."""
         before, after = [], []
@@ -60,3 +71,39 @@ class ConvSpec:
             return -pad, (out - 1) * stride + reach - pad
         # output o reads inputs (o + pad - k * dilation) / stride where that is whole
         return -((reach - pad) // stride), (out - 1 + pad) // stride
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One convolution and where its tensors lie: all that its kernels depend on.
+
+    ``weights`` (float32) are ONNX's: [oc, ic/groups, kh, kw], or [ic, oc/groups, kh, kw] when
+    ``spec.transposed``.
+    """
+
+    spec: ConvSpec
+    x: Layout
+    y: Layout
+    weights: np.ndarray
+    bias: np.ndarray | None = None
+    residual: Layout | None = None
+    clears: bool = False  # the halo of y held something else
+    half: bool = False  # tensors and weights are stored in half precision
+
+    @cached_property
+    def signature(self) -> str:
+        """Equal for layers that run equally fast: sizes, not weights or places in memory.
+
+        In words that stay when a kernel's text changes: choices are kept and shipped under it.
+        """
+        spec, x, y = self.spec, self.x, self.y
+        parts = [
+            f"{spec.kernel} stride {spec.strides} dilation {spec.dilations} groups {spec.groups}",
+            f"{(x.channels, x.height, x.width)}/{x.block} halo {x.halo}",
+            f"{(y.channels, y.height, y.width)}/{y.block} halo {y.halo}",
+            "transposed" if spec.transposed else "",
+            "residual" if self.residual else "",
+            spec.activation.kind if spec.activation.kind != "none" else "",
+            "half" if self.half else "",
+        ]
+        return ", ".join(part for part in parts if part)

@@ -106,7 +106,8 @@ def dense_tiles(
     a second launch does the rest. ``half`` says that the last block is at most half full: a
     tile with a half block may compute it.
     """
-    table = _dense_table(traits)
+    cpu = _DENSE_32 if traits.registers >= 32 else _DENSE_16
+    table = _DENSE_GPU if traits.kind == "gpu" else cpu
     launch = _SHARED_LAUNCH if traits.kind == "cpu" and traits.compute_units > 1 else _LAUNCH
     fits = [tile for tile in table if tile.width <= width and tile.height <= height]
 
@@ -160,19 +161,7 @@ def planar_tile(outputs: int, width: int, height: int, traits: Traits) -> Tile:
         items = -(-width // (wide * traits.block)) * -(-height // high)
         return items * (max(cells, 8) + high / 2 + 1)
 
-    shapes = [
-        (4, 1),
-        (1, 1),
-        (1, 2),
-        (1, 3),
-        (1, 4),
-        (1, 6),
-        (1, 8),
-        (2, 1),
-        (2, 2),
-        (2, 3),
-        (2, 4),
-    ]
+    shapes = [(4, 1), *((1, high) for high in (1, 2, 3, 4, 6, 8)), *((2, n) for n in (1, 2, 3, 4))]
     fits = [
         (wide, high)
         for wide, high in shapes
@@ -199,12 +188,6 @@ def depthwise_tile(taps: int, stride: int, width: int, height: int, traits: Trai
 
     wide, high = min((s for s in table if s[0] <= width and s[1] <= height), key=cost)
     return Tile(1, wide, high)
-
-
-def _dense_table(traits: Traits) -> dict[Tile, float]:
-    if traits.kind == "gpu":
-        return _DENSE_GPU
-    return _DENSE_32 if traits.registers >= 32 else _DENSE_16
 
 
 def _cost(

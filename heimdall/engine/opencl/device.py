@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
+from collections.abc import Iterator
 
 import pyopencl as cl
 
@@ -123,3 +125,12 @@ def explain(error: cl.Error, doing: str) -> DeviceError:
         "OUT_OF_HOST_MEMORY": "; the machine is out of memory",
     }
     return DeviceError(f"OpenCL error {name} while {doing}{hints.get(name, '')}")
+
+
+@contextlib.contextmanager
+def explaining(doing: str) -> Iterator[None]:
+    """Errors of OpenCL within this block are DeviceErrors."""
+    try:
+        yield
+    except cl.Error as error:
+        raise explain(error, doing) from error

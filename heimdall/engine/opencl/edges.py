@@ -8,17 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from heimdall.engine.opencl.lowered import (
-    Cast,
-    Concat,
-    Lowered,
-    Module,
-    Reshape,
-    Slice,
-    Transpose,
-)
+from heimdall.engine.opencl.lowered import Lowered, Module
 
 
 @dataclass(frozen=True)
@@ -48,7 +38,7 @@ def find_edges(module: Module) -> Edges:
             readers = consumers.get(tensor, [])
             if len(readers) != 1 or tensor in module.outputs or id(readers[0]) in taken:
                 break
-            if not isinstance(readers[0].spec, (Transpose, Reshape, Cast)):
+            if not readers[0].spec.on_entry:
                 break
             chain.append(readers[0])
             tensor = readers[0].output
@@ -62,27 +52,10 @@ def _tails(module: Module) -> list[Lowered]:
     taken: set[int] = set()
     for op in reversed(module.ops):
         readers = consumers.get(op.output, [])
-        movable = isinstance(op.spec, (Transpose, Reshape, Concat))
-        movable = movable and not any(name in module.constants for name in op.inputs)
+        movable = op.spec.on_exit and module.constants.keys().isdisjoint(op.inputs)
         if movable and all(id(reader) in taken for reader in readers):
             tails.append(op)
             taken.add(id(op))
     tails.reverse()
     # a network of nothing else still needs an op to schedule
     return tails if len(tails) < len(module.ops) else []
-
-
-def apply(module: Module, op: Lowered, arrays: list[np.ndarray]) -> np.ndarray:
-    """The result of one data-movement op, a view where numpy can make one."""
-    spec = op.spec
-    if isinstance(spec, Transpose):
-        return arrays[0].transpose(spec.perm)
-    if isinstance(spec, Concat):
-        return np.concatenate(arrays, axis=spec.axis)
-    if isinstance(spec, Slice):
-        shape = module.shapes[op.output]
-        ranges = zip(spec.starts, spec.steps, shape, strict=True)
-        return arrays[0][tuple(slice(a, None, b) for a, b, _ in ranges)]
-    if isinstance(spec, Cast):
-        return arrays[0].astype(np.float32)
-    return arrays[0].reshape(module.shapes[op.output])

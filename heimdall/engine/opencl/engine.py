@@ -18,7 +18,7 @@ from heimdall.engine.opencl.abilities import Abilities
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import (
     driver,
-    explain,
+    explaining,
     finish,
     is_gpu,
     label,
@@ -92,12 +92,10 @@ class OpenCLEngine(Engine):
         most = MOST_LANES if self.hardware else self.device.max_compute_units
         self.lanes = lanes or min(MOST_LANES, most)
         self.times_ops = self.abilities.clock
-        try:
+        with explaining(f"opening {label(self.device)}"):
             self.context = cl.Context([self.device])
             self._rely_on(traits or traits_of(self.device, groups=self.abilities.groups))
             self._open_queues()
-        except cl.Error as error:
-            raise explain(error, f"opening {label(self.device)}") from error
 
     def _rely_on(self, traits: Traits) -> None:
         """Plan and compile for these traits, and for the abilities."""
@@ -149,10 +147,8 @@ class OpenCLEngine(Engine):
     def beside(self) -> OpenCLEngine:
         """An engine with queues of its own, that shares everything else with this one."""
         other = copy.copy(self)
-        try:
+        with explaining(f"opening a queue on {label(self.device)}"):
             other._open_queues()
-        except cl.Error as error:
-            raise explain(error, f"opening a queue on {label(self.device)}") from error
         return other
 
     @property
@@ -236,12 +232,7 @@ class OpenCLEngine(Engine):
         return compiled
 
     def tune(
-        self,
-        graph: Graph,
-        on_progress: LoadProgress,
-        *,
-        again: bool = True,
-        rounds: int = ROUNDS,
+        self, graph: Graph, on_progress: LoadProgress, *, again: bool = True, rounds: int = ROUNDS
     ) -> dict[str, Tried]:
         """``rounds``: how often each variant is timed."""
         compiled = Compiled(self, graph, ())

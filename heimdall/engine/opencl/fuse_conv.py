@@ -11,14 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from heimdall.engine.opencl import activation
-from heimdall.engine.opencl.activation import Activation
+from heimdall.engine.opencl.activation import LARGEST_STEP, Activation
 from heimdall.engine.opencl.expression import Operand, Step
 from heimdall.engine.opencl.lowered import Conv, Lowered, Module
 from heimdall.engine.opencl.neighbours import Neighbours
-from heimdall.engine.opencl.ops_elementwise import Elementwise
 
 Side = str | float | None  # None: the convolution's result
+Affine = tuple[np.ndarray, np.ndarray]  # factor and shift of every channel
 
 
 def fuse_convolutions(module: Module) -> None:
@@ -34,7 +33,7 @@ def fuse_shifts(module: Module) -> None:
 
 def _absorb(around: Neighbours, op: Lowered, reader: Lowered) -> Lowered | None:
     module, conv = around.module, op.spec
-    found = _step(module, op, reader)
+    found = step_of(module, op.output, reader)
     if found is None or not isinstance(conv, Conv):
         return None
     step, sides = found
@@ -58,11 +57,11 @@ def _absorb(around: Neighbours, op: Lowered, reader: Lowered) -> Lowered | None:
 
 def _shifted_after(around: Neighbours, op: Lowered, reader: Lowered) -> Lowered | None:
     module, conv = around.module, op.spec
-    found = _step(module, op, reader)
+    found = step_of(module, op.output, reader)
     if found is None or not isinstance(conv, Conv) or conv.spec.activation.kind != "hard_swish":
         return None
     step, sides = found
-    shift = _channels(module, conv, _other(sides))
+    shift = _values(module, conv, sides)
     if shift is None or step.function != "add":
         return None
     act = replace(conv.spec.activation, kind="shifted_hard_swish", lanes=_lanes(shift))
@@ -70,14 +69,12 @@ def _shifted_after(around: Neighbours, op: Lowered, reader: Lowered) -> Lowered 
     return Lowered(fused, op.inputs, reader.outputs, op.nodes + reader.nodes)
 
 
-def _step(module: Module, op: Lowered, reader: Lowered) -> tuple[Step, list[Side]] | None:
-    """The only step of an elementwise reader, and its sides, one of which is ``op``'s result."""
-    if not isinstance(reader.spec, Elementwise) or len(reader.spec.expression.steps) != 1:
+def step_of(module: Module, x: str, reader: Lowered) -> tuple[Step, list[Side]] | None:
+    """The only step of an elementwise reader of the same shape, and its sides, one being x."""
+    step = reader.spec.step
+    if step is None or module.shapes[reader.output] != module.shapes[x]:
         return None
-    if module.shapes[reader.output] != module.shapes[op.output] or op.output in op.inputs:
-        return None
-    step = reader.spec.expression.steps[0]
-    sides = [_side(reader, op.output, arg) for arg in step.args]
+    sides = [_side(reader, x, arg) for arg in step.args]
     return (step, sides) if sides.count(None) == 1 else None
 
 
@@ -91,8 +88,8 @@ def _side(reader: Lowered, x: str, arg: object) -> Side:
 
 
 def _other(sides: list[Side]) -> Side:
-    """The one of two sides that is not the convolution's result."""
-    return sides[1] if sides[0] is None else sides[0]
+    """The first side that is not the convolution's result; None where there is no other."""
+    return next((side for side in sides if side is not None), None)
 
 
 def _lanes(values: np.ndarray) -> tuple[float, ...]:
@@ -101,24 +98,39 @@ def _lanes(values: np.ndarray) -> tuple[float, ...]:
     return tuple(float(each) for each in (values[:1] if same else values))
 
 
-def _channels(module: Module, conv: Conv, side: Side) -> np.ndarray | None:
-    """A scalar or a constant with one value a channel, as (channels,)."""
+def _values(module: Module, conv: Conv, sides: list[Side]) -> np.ndarray | None:
+    """What ``channel_values`` finds for the result of a convolution."""
+    return channel_values(module, sides, conv.channels[1], 1 if conv.matrix else 3)
+
+
+def channel_values(
+    module: Module, sides: list[Side], channels: int, axis: int = 3, dtype: type = np.float32
+) -> np.ndarray | None:
+    """The other side as (channels,), where it is a scalar, or a constant with one value a channel:
+    along the ``axis``-th axis from the end."""
+    side = _other(sides)
     if side is None or (isinstance(side, str) and side not in module.constants):
         return None
-    count = out_channels(conv)
-    array = np.asarray(module.constants[side] if isinstance(side, str) else side, np.float32)
+    array: np.ndarray = np.asarray(module.constants[side] if isinstance(side, str) else side, dtype)
     if array.size == 1:
-        return np.full(count, array.reshape(-1)[0], np.float32)
-    channel_axis = 1 if conv.matrix else 3
-    per_channel = array.ndim >= channel_axis and array.shape[-channel_axis] == array.size
-    return array.reshape(-1) if per_channel and array.size == count else None
+        return np.full(channels, array.reshape(-1)[0])
+    per_channel = array.ndim >= axis and array.shape[-axis] == array.size == channels
+    return array.reshape(-1) if per_channel else None
 
 
-def out_channels(conv: Conv) -> int:
-    """Output channels of a convolution, from its weights."""
-    if conv.spec.transposed:
-        return int(conv.weights.shape[1]) * conv.spec.groups
-    return int(conv.weights.shape[0])
+def affine(function: str, first: bool, value: np.ndarray) -> Affine | None:
+    """x + - * / value (or, unless x is ``first``, the other way round) as factor and shift."""
+    one, zero = np.ones_like(value), np.zeros_like(value)
+    match function:
+        case "add":
+            return one, value
+        case "sub":
+            return (one, -value) if first else (-one, value)
+        case "mul":
+            return value, zero
+        case "div" if first and np.all(value):
+            return one / value, zero
+    return None
 
 
 def _rescale(conv: Conv, factor: np.ndarray, shift: np.ndarray | float = 0.0) -> Conv:
@@ -138,52 +150,27 @@ def _scaled(
     module: Module, conv: Conv, step: Step, sides: list[Side], has_residual: bool
 ) -> Conv | None:
     """+ - * / by a constant. After a residual only an addition still commutes."""
-    if step.function not in ("add", "sub", "mul", "div"):
+    first, value = sides[0] is None, _values(module, conv, sides)
+    adds = step.function == "add" or (step.function == "sub" and first)
+    if value is None or (has_residual and not adds):
         return None
-    first = sides[0] is None
-    value = _channels(module, conv, _other(sides))
-    if value is None:
-        return None
-    one = np.ones_like(value)
-    if step.function == "add":
-        return _rescale(conv, one, value)
-    if step.function == "sub" and first:
-        return _rescale(conv, one, -value)
-    if has_residual:
-        return None
-    if step.function == "sub":
-        return _rescale(conv, -one, value)
-    if step.function == "mul":
-        return _rescale(conv, value)
-    return _rescale(conv, one / value) if first and np.all(value) else None
+    found = affine(step.function, first, value)
+    return None if found is None else _rescale(conv, *found)
 
 
 def _activated(module: Module, conv: Conv, step: Step, sides: list[Side]) -> Conv | None:
-    kind = _activation(module, conv, step.function, sides)
-    return None if kind is None else replace(conv, spec=replace(conv.spec, activation=kind))
-
-
-def _activation(module: Module, conv: Conv, function: str, sides: list[Side]) -> Activation | None:
     if sides[0] is not None:
         return None
-    numbers = [side for side in sides[1:] if isinstance(side, float)]
-    if function == "prelu":
-        slopes = _channels(module, conv, sides[1])
-        if slopes is None:
+    match step.function, [side for side in sides[1:] if isinstance(side, float)]:
+        case "prelu", _ if (slopes := _values(module, conv, sides)) is not None:
+            act = Activation("prelu", lanes=_lanes(slopes))
+        case (("relu" | "sigmoid" | "silu" | "tanh") as function, []):
+            act = Activation(function)
+        case (("clip" | "hard_sigmoid" | "hard_swish") as function, [p, q]):
+            act = Activation(function, p, q)
+        case _:
             return None
-        return activation.prelu(_lanes(slopes))
-    match function, numbers:
-        case "relu", []:
-            return activation.relu()
-        case "clip", [low, high]:
-            return activation.clip(low, high)
-        case "hard_sigmoid", [alpha, beta]:
-            return activation.hard_sigmoid(alpha, beta)
-        case "hard_swish", [alpha, beta]:
-            return activation.hard_swish(alpha, beta)
-        case (("sigmoid" | "silu" | "tanh"), []):
-            return Activation(function)
-    return None
+    return replace(conv, spec=replace(conv.spec, activation=act))
 
 
 def _requantised(module: Module, conv: Conv, step: Step, sides: list[Side]) -> Conv | None:
@@ -194,7 +181,7 @@ def _requantised(module: Module, conv: Conv, step: Step, sides: list[Side]) -> C
         case "none", "round", []:
             act = Activation("whole", -math.inf, math.inf)
         case "whole", "mul", [_] if act.p == -math.inf and act.q == math.inf:
-            scales = _channels(module, conv, _other(sides))
+            scales = _values(module, conv, sides)
             if scales is None:
                 return None
             act = Activation("scaled", lanes=_lanes(scales))
@@ -211,7 +198,7 @@ def _requantised(module: Module, conv: Conv, step: Step, sides: list[Side]) -> C
 
 def _steps(low: float, high: float) -> bool:
     """Limits between which rounding before or behind the clip is the same."""
-    return low.is_integer() and high.is_integer() and max(-low, high) <= activation.LARGEST_STEP
+    return low.is_integer() and high.is_integer() and max(-low, high) <= LARGEST_STEP
 
 
 def _scaled_after(conv: Conv, step: Step, sides: list[Side]) -> Conv | None:
@@ -234,7 +221,7 @@ def _scaled_after(conv: Conv, step: Step, sides: list[Side]) -> Conv | None:
         act = replace(act, p=act.p / scale)
     elif act.kind not in ("relu", "prelu"):
         return None
-    scaled = _rescale(conv, np.full(out_channels(conv), scale, np.float32))
+    scaled = _rescale(conv, np.full(conv.channels[1], scale, np.float32))
     return replace(scaled, spec=replace(conv.spec, activation=act))
 
 

@@ -7,11 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from heimdall.engine.opencl.expression import Operand
+from heimdall.engine.opencl.fuse_conv import Affine, affine, channel_values, step_of
 from heimdall.engine.opencl.lowered import Conv, Lowered, Module, Pad
-from heimdall.engine.opencl.ops_elementwise import Elementwise
-
-Affine = tuple[np.ndarray, np.ndarray]  # scale and shift of every channel
 
 
 def fuse_input_scales(module: Module) -> None:
@@ -83,41 +80,10 @@ def _scaling(module: Module, op: Lowered) -> tuple[str, Affine, tuple[str, ...]]
 
 def _affine(module: Module, op: Lowered, channels: int) -> Affine | None:
     """An elementwise op of one step as scale and shift: + - * / by a constant."""
-    if not isinstance(op.spec, Elementwise) or len(op.spec.expression.steps) != 1:
-        return None
-    step = op.spec.expression.steps[0]
     variables = [name for name in op.inputs if name not in module.constants]
-    if len(variables) != 1 or len(step.args) != 2:
+    found = step_of(module, variables[0], op) if len(variables) == 1 else None
+    if found is None:
         return None
-    if module.shapes[variables[0]] != module.shapes[op.output]:
-        return None
-    values = [_value(module, op, arg, channels) for arg in step.args]
-    first = values[0] is None
-    value = values[1] if first else values[0]
-    if value is None:
-        return None
-    one, zero = np.ones(channels), np.zeros(channels)
-    match step.function:
-        case "add":
-            return one, value
-        case "sub":
-            return (one, -value) if first else (-one, value)
-        case "mul":
-            return value, zero
-        case "div" if first and np.all(value):
-            return 1.0 / value, zero
-    return None
-
-
-def _value(module: Module, op: Lowered, arg: object, channels: int) -> np.ndarray | None:
-    """A scalar or a constant with one value a channel, as (channels,); None for other tensors."""
-    if isinstance(arg, float):
-        return np.full(channels, arg)
-    assert isinstance(arg, Operand)
-    array = module.constants.get(op.inputs[arg.index])
-    if array is None:
-        return None
-    shape = (1,) * (4 - array.ndim) + array.shape
-    if shape not in ((1, 1, 1, 1), (1, channels, 1, 1)):
-        return None
-    return np.broadcast_to(array.reshape(-1).astype(np.float64), channels)
+    step, sides = found
+    value = channel_values(module, sides, channels, dtype=np.float64)
+    return None if value is None else affine(step.function, sides[0] is None, value)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from heimdall.engine.opencl.exits import heads_of
 from heimdall.engine.opencl.expression import compose
-from heimdall.engine.opencl.lowered import Fallback, Lowered, Module
+from heimdall.engine.opencl.lowered import Lowered, Module
 from heimdall.engine.opencl.neighbours import Neighbours
 from heimdall.engine.opencl.ops_elementwise import Elementwise
 
@@ -39,8 +39,8 @@ def merge_fallbacks(module: Module) -> None:
     heads, head = heads_of(module), None
     for op in module.ops:
         before, head = head, heads.get(id(op))
-        falls_back = isinstance(op.spec, Fallback) and head == before
-        if merged and falls_back and isinstance(merged[-1].spec, Fallback):
+        joins = bool(merged) and op.spec.falls_back and merged[-1].spec.falls_back
+        if joins and head == before:
             last = merged[-1]
             inputs = (*last.inputs, *(name for name in op.inputs if name not in last.outputs))
             outputs, nodes = last.outputs + op.outputs, last.nodes + op.nodes
@@ -50,6 +50,6 @@ def merge_fallbacks(module: Module) -> None:
     module.ops = list(merged)
     consumers = module.consumers()
     for op in merged:
-        if isinstance(op.spec, Fallback):
+        if op.spec.falls_back:
             read = tuple(n for n in op.outputs if consumers.get(n) or n in module.outputs)
             module.replace(op, replace(op, outputs=read))

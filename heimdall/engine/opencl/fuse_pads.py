@@ -13,7 +13,7 @@ def fuse_zero_pads(module: Module) -> None:
     """A Pad of zeros that only convolutions read becomes their padding."""
     producers, consumers = module.producers(), module.consumers()
     for op in list(module.ops):
-        pad = producers.get(op.inputs[0]) if isinstance(op.spec, Conv) and op.inputs else None
+        pad = producers.get(op.inputs[0]) if op.inputs else None
         if pad is None or not isinstance(pad.spec, Pad) or not isinstance(op.spec, Conv):
             continue
         spec, conv = pad.spec, op.spec.spec

@@ -16,10 +16,8 @@ from heimdall.engine.opencl.ops_reduce import Reduce
 
 def _step(op: Lowered | None, *functions: str) -> Step | None:
     """The single step of an elementwise op, where it is one of ``functions``."""
-    if op is None or not isinstance(op.spec, Elementwise) or len(op.spec.expression.steps) != 1:
-        return None
-    step = op.spec.expression.steps[0]
-    return step if step.function in functions else None
+    step = op.spec.step if op else None
+    return step if step and step.function in functions else None
 
 
 def _scalar(step: Step) -> float | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from heimdall.engine.opencl.lowered import Lowered
-from heimdall.engine.opencl.placed import Array, Picture
+from heimdall.engine.opencl.placed import Picture, Stored
 from heimdall.engine.opencl.placement import Placer
 from heimdall.graph.graph import Graph
 
@@ -24,9 +24,9 @@ class DeviceCut:
 
     names: tuple[str, ...]
     on_host: tuple[str, ...]
-    on_device: tuple[tuple[str, Picture | Array], ...]
+    on_device: tuple[tuple[str, Stored], ...]
 
-    def value(self, name: str) -> Picture | Array:
+    def value(self, name: str) -> Stored:
         """Where a tensor is on the device."""
         return next(value for each, value in self.on_device if each == name)
 
@@ -73,13 +73,14 @@ def _cut(placer: Placer, graph: Graph, names: Sequence[str], step: int) -> Devic
     """None where some of what is alive is no tensor of the graph, or shares its memory."""
     alive = [s for s in placer.storages if s.first is not None and s.first < step <= s.last]
     on_host, on_device = [], []
-    covered = {id(value.storage) for value in _head_values(placer)}
+    heads = [placer.forms(tensor)[:1] for tensor, _ in placer.edges.heads.values()]
+    covered = {id(value.storage) for forms in heads for value in forms}  # written with the inputs
     for name in names:
         tensor = graph.tensors.get(name)
         if tensor is None or tuple(placer.module.shapes[name]) != tensor.shape:
             return None
-        held = {id(value.storage) for value in _forms(placer, name)} & set(map(id, alive))
-        whole = [value for value in _forms(placer, name) if _fills(value, tensor.shape)]
+        held = {id(value.storage) for value in placer.forms(name)} & set(map(id, alive))
+        whole = [value for value in placer.forms(name) if _fills(value, tensor.shape)]
         values = {id(value.storage): value for value in whole if id(value.storage) in held}
         if held != values.keys() or not (held or name in placer.host):
             return None
@@ -92,18 +93,7 @@ def _cut(placer: Placer, graph: Graph, names: Sequence[str], step: int) -> Devic
     return DeviceCut(tuple(names), tuple(on_host), tuple(on_device))
 
 
-def _head_values(placer: Placer) -> list[Picture | Array]:
-    """What is written with the inputs."""
-    heads = [tensor for tensor, _ in placer.edges.heads.values()]
-    return [value for name in heads for value in _forms(placer, name)[:1]]
-
-
-def _forms(placer: Placer, name: str) -> list[Picture | Array]:
-    forms: list[Picture | Array | None] = [placer.pictures.get(name), placer.arrays.get(name)]
-    return [value for value in forms if value is not None]
-
-
-def _fills(value: Picture | Array, shape: tuple[int, ...]) -> bool:
+def _fills(value: Stored, shape: tuple[int, ...]) -> bool:
     """Whether a tensor of that shape is the whole of what its storage holds."""
     storage = value.storage
     if isinstance(value, Picture):

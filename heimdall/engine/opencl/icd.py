@@ -52,7 +52,12 @@ class Drivers:
 def drivers(*, again: bool = False) -> Drivers:
     """The drivers that may be loaded here: as kept, or tried now. ``again``: try once more what
     was left out, unless this process has asked before: the loader reads once."""
-    return _drivers(os.environ.get(VARIABLE, ""), again)
+    if sys.platform != "linux":
+        return Drivers()  # drivers are found in other ways, which no variable changes
+    chosen = os.environ.get(VARIABLE, "")
+    if chosen not in _found:
+        _found[chosen] = find(_files(chosen), again=again)
+    return _found[chosen]
 
 
 def loading() -> AbstractContextManager[None]:
@@ -61,14 +66,6 @@ def loading() -> AbstractContextManager[None]:
 
 
 _found: dict[str, Drivers] = {}  # by what the variable was
-
-
-def _drivers(chosen: str, again: bool) -> Drivers:
-    if sys.platform != "linux":
-        return Drivers()  # drivers are found in other ways, which no variable changes
-    if chosen not in _found:
-        _found[chosen] = find(_files(chosen), again=again)
-    return _found[chosen]
 
 
 def _files(chosen: str) -> list[Path]:

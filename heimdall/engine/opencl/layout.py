@@ -82,11 +82,6 @@ class Layout:
         return self.blocks * self.plane
 
     @property
-    def bytes(self) -> int:
-        """Bytes its buffer must have (``offset`` included)."""
-        return 4 * (self.offset + self.floats)
-
-    @property
     def dense(self) -> bool:
         """True when the rows follow each other without a halo."""
         return self.halo == (0, 0, 0, 0)

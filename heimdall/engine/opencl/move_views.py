@@ -6,15 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from heimdall.engine.opencl.lowered import Fallback, Module, Reshape, Transpose
+from heimdall.engine.opencl.lowered import Module, Reshape, Transpose
 from heimdall.engine.opencl.ops_elementwise import Elementwise
 
 
 def simplify_reshapes(module: Module) -> None:
     """Move reshapes behind the elementwise op that reads them, and merge chains of them."""
-    changed = True
-    while changed:
-        changed = _sink_reshape(module) or _merge_reshape(module)
+    while _sink_reshape(module) or _merge_reshape(module):
+        pass
 
 
 def _sink_reshape(module: Module) -> bool:
@@ -47,15 +46,12 @@ def _merge_reshape(module: Module) -> bool:
             module.drop_unused()
             return True
         same = module.shapes[op.inputs[0]] == module.shapes[op.output]
-        if same and op.output not in module.outputs and not _read_by_fallback(module, op.output):
+        # nodes that run in onnxruntime know their inputs by the names of the graph
+        named = any(each.spec.falls_back and op.output in each.inputs for each in module.ops)
+        if same and op.output not in module.outputs and not named:
             module.bypass(op)
             return True
     return False
-
-
-def _read_by_fallback(module: Module, name: str) -> bool:
-    """Nodes that run in onnxruntime know their inputs by the names of the graph."""
-    return any(isinstance(op.spec, Fallback) and name in op.inputs for op in module.ops)
 
 
 def hoist_transposes(module: Module) -> None:

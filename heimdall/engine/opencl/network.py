@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
 import numpy as np
@@ -12,17 +11,15 @@ import pyopencl as cl
 
 from heimdall.engine.base import LoadProgress
 from heimdall.engine.checks import check_inputs, check_range, check_read
-from heimdall.engine.network import LoadedNetwork, Memory, State
-from heimdall.engine.opencl import edges as edge_ops
+from heimdall.engine.network import LoadedNetwork, Memory
 from heimdall.engine.opencl.compiled import Compiled
-from heimdall.engine.opencl.device import explain
+from heimdall.engine.opencl.device import explain, explaining
 from heimdall.engine.opencl.opened import Opened
-from heimdall.engine.opencl.placed import Array, Picture
+from heimdall.engine.opencl.placed import Stored
 from heimdall.engine.opencl.state import OpenCLState
-from heimdall.engine.opencl.transfer import write
 
 
-class OpenCLNetwork(LoadedNetwork):
+class OpenCLNetwork(LoadedNetwork[OpenCLState]):
     """See ``heimdall.engine.base.Network``. Made by ``OpenCLEngine.load``."""
 
     def __init__(
@@ -36,8 +33,12 @@ class OpenCLNetwork(LoadedNetwork):
         self.ops, self.exits = compiled.ops, compiled.exits
         self._engine = engine
         self._compiled = compiled
-        self._module, self._edges, self._placer = compiled.module, compiled.edges, compiled.placer
-        spare = self._first_state(on_progress or _ignore, one_by_one)
+        self._module, self._edges, self._placer = (
+            compiled.module,
+            compiled.placer.edges,
+            compiled.placer,
+        )
+        spare = self._first_state(on_progress or (lambda done, total: None), one_by_one)
         self._spare: OpenCLState | None = spare
 
     def _first_state(self, on_progress: LoadProgress, one_by_one: bool) -> OpenCLState:
@@ -55,16 +56,9 @@ class OpenCLNetwork(LoadedNetwork):
             tell()
         state = OpenCLState(self._engine, self._compiled)
         if not self._compiled.is_warm:
-            with self._trying():
+            with explaining(f"trying the kernels of {self.graph.name}"):
                 state.warm_up(tell, wait=compiled)
         return state
-
-    @contextlib.contextmanager
-    def _trying(self) -> Iterator[None]:
-        try:
-            yield
-        except cl.Error as error:
-            raise explain(error, f"trying the kernels of {self.graph.name}") from error
 
     def loaded_in(self, context: cl.Context) -> bool:
         """True if the network runs on queues of that context."""
@@ -94,12 +88,11 @@ class OpenCLNetwork(LoadedNetwork):
         spare, self._spare = self._spare, None
         if spare is None:
             return OpenCLState(self._engine, self._compiled)
-        with self._trying():
+        with explaining(f"trying the kernels of {self.graph.name}"):
             spare.settle()
         return spare
 
-    def write(self, state: State, inputs: Mapping[str, np.ndarray]) -> None:
-        assert isinstance(state, OpenCLState)
+    def write(self, state: OpenCLState, inputs: Mapping[str, np.ndarray]) -> None:
         check_inputs(self.graph, inputs)
         state.rewind()
         for name, (tensor, chain) in self._edges.heads.items():
@@ -107,7 +100,7 @@ class OpenCLNetwork(LoadedNetwork):
             if self._kept_on_host(name):
                 state.host[name] = array.copy()
             for op in chain:
-                array = edge_ops.apply(self._module, op, [array])
+                array = op.spec.on_host([array], self._module.shapes[op.output])
             if tensor != name and self._kept_on_host(tensor):
                 state.host[tensor] = array.copy()
             value = self._value(tensor)
@@ -118,23 +111,20 @@ class OpenCLNetwork(LoadedNetwork):
         read = any(name in item.inputs for item in self._compiled.fallbacks.values())
         return name in self._placer.host and (read or self._value(name) is None)
 
-    def _value(self, name: str) -> Picture | Array | None:
-        return self._placer.pictures.get(name) or self._placer.arrays.get(name)
+    def _value(self, name: str) -> Stored | None:
+        return next(iter(self._placer.forms(name)), None)
 
-    def _upload(self, state: OpenCLState, value: Picture | Array, array: np.ndarray) -> None:
-        try:
-            write(self._engine.transfer, state.buffer(value.storage), value, array)
-        except cl.Error as error:
-            raise explain(error, f"writing inputs of {self.graph.name}") from error
+    def _upload(self, state: OpenCLState, value: Stored, array: np.ndarray) -> None:
+        with explaining(f"writing inputs of {self.graph.name}"):
+            self._engine.transfer.upload(state.buffer(value.storage), value, array)
 
-    def run(self, state: State, start: int, end: int) -> int:
-        return self.run_parts(state, start, (end,), _whatever)[1]
+    def run(self, state: OpenCLState, start: int, end: int) -> int:
+        return self.run_parts(state, start, (end,), lambda part: True)[1]
 
     def run_parts(
-        self, state: State, start: int, ends: Sequence[int], go_on: Callable[[int], bool]
+        self, state: OpenCLState, start: int, ends: Sequence[int], go_on: Callable[[int], bool]
     ) -> tuple[int, int]:
-        assert isinstance(state, OpenCLState)
-        check_range(self.ops, state.position, start, ends[-1], exits=self.exits)
+        check_range(self, state, start, ends[-1])
         first, began = start, time.perf_counter_ns()
         parts: list[list[cl.Event]] = []
         state.in_flight = True
@@ -160,10 +150,8 @@ class OpenCLNetwork(LoadedNetwork):
         device_ns = int(launches[-1].profile.end - launches[0].profile.queued)
         return start, min(waited_ns, device_ns)
 
-    def run_fallback(self, state: State, start: int, end: int) -> int:
-        assert isinstance(state, OpenCLState)
-        position = state.position
-        check_range(self.ops, position, start, end, fallback=True, exits=self.exits)
+    def run_fallback(self, state: OpenCLState, start: int, end: int) -> int:
+        check_range(self, state, start, end, fallback=True)
         began = time.perf_counter_ns()
         for index in range(start, end):
             before = time.perf_counter_ns()
@@ -174,16 +162,12 @@ class OpenCLNetwork(LoadedNetwork):
             }
             for name, array in fallback.run(feeds).items():
                 state.host[name] = array
-            for value, name in self._fallback_outputs(index):
-                self._upload(state, value, state.host[name])
+            layer = self._placer.ops[self._compiled.layer_of[index]]
+            for value in layer.steps[-1].outputs:  # those that kernels read
+                self._upload(state, value, state.host[value.storage.name])
             state.fallback_ns[index] = time.perf_counter_ns() - before
         state.progress.add(start, end)
         return time.perf_counter_ns() - began
-
-    def _fallback_outputs(self, index: int) -> list[tuple[Picture | Array, str]]:
-        """The tensors of a fallback op that kernels read."""
-        made = self._placer.ops[self._compiled.layer_of[index]].steps[-1].outputs
-        return [(v, v.storage.name) for v in made if isinstance(v, (Picture, Array))]
 
     def _on_host(self, state: OpenCLState, name: str, order: int | None = None) -> np.ndarray:
         """A tensor, in the memory kept for that input of a fallback op if ``order`` is given."""
@@ -192,22 +176,23 @@ class OpenCLNetwork(LoadedNetwork):
         value = self._value(name)
         assert value is not None
         memory = None if order is None else state.kept(order, value.storage.floats)
-        try:
-            found = self._engine.transfer.download(
-                state.buffer(value.storage), value, self._module.shapes[name], memory
-            )
-            return self._typed(name, found)
-        except cl.Error as error:
-            raise explain(error, f"reading {name} of {self.graph.name}") from error
+        return self._download(state, name, value, memory)
+
+    def _download(
+        self, state: OpenCLState, name: str, value: Stored, memory: np.ndarray | None = None
+    ) -> np.ndarray:
+        buffer, shape = state.buffer(value.storage), self._module.shapes[name]
+        with explaining(f"reading {name} of {self.graph.name}"):
+            found = self._engine.transfer.download(buffer, value, shape, memory)
+        return self._typed(name, found)
 
     def _typed(self, name: str, array: np.ndarray) -> np.ndarray:
         """Truth values and indices are floats on the device."""
         tensor = self.graph.tensors.get(name)
         return array if tensor is None else array.astype(tensor.dtype, copy=False)
 
-    def read(self, state: State) -> dict[str, np.ndarray]:
-        assert isinstance(state, OpenCLState)
-        names = check_read(self.graph, self.ops, self.exits, state.progress)
+    def read(self, state: OpenCLState) -> dict[str, np.ndarray]:
+        names = check_read(self, state)
         needed, tails = set(names), []
         for op in reversed(self._edges.tails):
             if not needed.isdisjoint(op.outputs):
@@ -216,41 +201,29 @@ class OpenCLNetwork(LoadedNetwork):
         left = [name for name in self._placer.left if name in needed]
         arrays = {name: self._on_host(state, name) for name in left}
         for op in reversed(tails):
-            arrays[op.output] = edge_ops.apply(
-                self._module, op, [arrays[name] for name in op.inputs]
-            )
+            read = [arrays[name] for name in op.inputs]
+            arrays[op.output] = op.spec.on_host(read, self._module.shapes[op.output])
         return {name: np.asarray(self._typed(name, arrays[name]), order="C") for name in names}
 
     @property
     def handovers(self) -> Mapping[int, tuple[str, ...]]:
         return {op: tuple(cut.names) for op, cut in self._compiled.handovers.items()}
 
-    def hand_over(self, state: State) -> dict[str, np.ndarray]:
-        assert isinstance(state, OpenCLState)
+    def hand_over(self, state: OpenCLState) -> dict[str, np.ndarray]:
         cut = self._compiled.cut_at(state.position)
-        found = {}
-        for name in cut.names:
-            if name in state.host:
-                found[name] = state.host[name]
-                continue
-            value = cut.value(name)
-            try:
-                array = self._engine.transfer.download(
-                    state.buffer(value.storage), value, self._module.shapes[name]
-                )
-            except cl.Error as error:
-                raise explain(error, f"reading {name} of {self.graph.name}") from error
-            found[name] = self._typed(name, array)
-        return found
+        host, download = state.host, self._download
+        return {
+            name: host[name] if name in host else download(state, name, cut.value(name))
+            for name in cut.names
+        }
 
     def take_over(
         self,
-        state: State,
+        state: OpenCLState,
         op: int,
         inputs: Mapping[str, np.ndarray],
         tensors: Mapping[str, np.ndarray],
     ) -> None:
-        assert isinstance(state, OpenCLState)
         cut = self._compiled.cut_at(op)
         self.write(state, inputs)
         for name in cut.on_host:
@@ -259,8 +232,7 @@ class OpenCLNetwork(LoadedNetwork):
             self._upload(state, value, tensors[name])
         state.progress.begin(op)
 
-    def op_times(self, state: State) -> list[int] | None:
-        assert isinstance(state, OpenCLState)
+    def op_times(self, state: OpenCLState) -> list[int] | None:
         if not self._engine.times_ops:
             return None
         times = [0] * len(self.ops)
@@ -272,8 +244,7 @@ class OpenCLNetwork(LoadedNetwork):
             times[index] = elapsed
         return times
 
-    def longest_enqueue_ns(self, state: State) -> int | None:
-        assert isinstance(state, OpenCLState)
+    def longest_enqueue_ns(self, state: OpenCLState) -> int | None:
         if not self._engine.times_ops:
             return None
         events = (event for made in state.events.values() for event in made)
@@ -286,11 +257,3 @@ class OpenCLNetwork(LoadedNetwork):
 def _wait(events: Sequence[cl.Event]) -> None:
     if events:
         events[-1].wait()
-
-
-def _whatever(part: int) -> bool:
-    return True
-
-
-def _ignore(done: int, total: int) -> None:
-    """Does nothing."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from heimdall.engine.opencl.array_op import ArrayOp
 from heimdall.engine.opencl.grid import Grid, ints, pointer, source
-from heimdall.engine.opencl.kernel_op import Input, PictureOp, only
+from heimdall.engine.opencl.kernel_op import Inputs, Layouts, PictureOp, only
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.strided import Strided
@@ -19,12 +18,10 @@ from heimdall.engine.opencl.strided import Strided
 class Pack(PictureOp):
     """Array of shape (1, C, H, W) to picture."""
 
-    def plan_pictures(
-        self, inputs: Sequence[Input], outputs: Sequence[Layout], traits: Traits
-    ) -> Plan:
+    def plan_pictures(self, inputs: Inputs, outputs: Layouts, traits: Traits) -> Plan:
         (x,) = inputs
         assert isinstance(x, Strided)
-        return plan_pack(x, outputs[0], traits, refs=("i0", "y"))
+        return plan_pack(x, outputs[0], traits, ("i0", "y"))
 
 
 @dataclass(frozen=True)
@@ -33,22 +30,17 @@ class Unpack(ArrayOp):
 
     perm: tuple[int, ...]
 
-    def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
+    def plan(self, inputs: Inputs, y: Strided, traits: Traits) -> Plan:
         x = only(inputs)
         if len(y.shape) != 4:
             view = Strided.contiguous((1, x.channels, x.height, x.width), y.offset)
         else:  # axes of the array back in the order of the picture
             view = y.transposed(np.argsort(self.perm).tolist())
-        return plan_pack(view, x, traits, unpack=True, refs=("y", "i0"))
+        return plan_pack(view, x, traits, ("y", "i0"), unpack=True)
 
 
 def plan_pack(
-    array: Strided,
-    picture: Layout,
-    traits: Traits,
-    *,
-    unpack: bool = False,
-    refs: tuple[str, str] = ("array", "picture"),
+    array: Strided, picture: Layout, traits: Traits, refs: tuple[str, str], *, unpack: bool = False
 ) -> Plan:
     """Array of shape (1, C, H, W) to picture, or back; ``refs`` are what the two are called."""
     grid = Grid.over(picture.width, picture.height, picture.blocks, traits)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from heimdall.engine.opencl.grid import Grid, ints, line_launch, pointer, source
-from heimdall.engine.opencl.kernel_op import Input, PictureOp, Shape, only
+from heimdall.engine.opencl.kernel_op import Inputs, Layouts, PictureOp, Shape, Shapes, only
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
-from heimdall.engine.opencl.layout import Layout
 
 
 @dataclass(frozen=True)
@@ -26,9 +24,7 @@ class Pool(PictureOp):
     dilations: tuple[int, int] = (1, 1)
     count_pads: bool = False
 
-    def plan_pictures(
-        self, inputs: Sequence[Input], outputs: Sequence[Layout], traits: Traits
-    ) -> Plan:
+    def plan_pictures(self, inputs: Inputs, outputs: Layouts, traits: Traits) -> Plan:
         x, y = only(inputs), outputs[0]
         grid = Grid.over(y.width, y.height, y.blocks, traits)
         args = [*pointer("i0", x), *ints(x.height, x.width), *pointer("y", y)]
@@ -40,10 +36,10 @@ class Pool(PictureOp):
         kernel = source("pool", traits, y.block, mode=self.mode, **window)
         return Plan((grid.launch(kernel, args + grid.args),))
 
-    def operations(self, inputs: Sequence[Shape], y: Shape) -> int:
+    def operations(self, inputs: Shapes, y: Shape) -> int:
         return prod(y) * prod(self.kernel)
 
-    def fits(self, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> bool:
+    def fits(self, inputs: Shapes, outputs: Shapes) -> bool:
         (x,), (y,) = inputs, outputs
         for axis, size in enumerate(x[2:]):
             reach = (self.kernel[axis] - 1) * self.dilations[axis] + 1
@@ -66,9 +62,7 @@ class Gather(PictureOp):
     channel: int = 0
     fill: float = 0.0
 
-    def plan_pictures(
-        self, inputs: Sequence[Input], outputs: Sequence[Layout], traits: Traits
-    ) -> Plan:
+    def plan_pictures(self, inputs: Inputs, outputs: Layouts, traits: Traits) -> Plan:
         x, y = only(inputs), outputs[0]
         grid = Grid.over(y.width, y.height, y.blocks, traits)
         lanes = self.channel % y.block != 0 or (
@@ -83,7 +77,7 @@ class Gather(PictureOp):
         }
         return Plan((grid.launch(kernel, args),), tables)
 
-    def fits(self, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> bool:
+    def fits(self, inputs: Shapes, outputs: Shapes) -> bool:
         (x,), (y,) = inputs, outputs
         there = max(self.rows) < x[2] and max(self.columns) < x[3]
         return there and len(x) == 4 and (y[0], *y[2:]) == (x[0], len(self.rows), len(self.columns))
@@ -96,9 +90,7 @@ class Linear(PictureOp):
     rows: tuple[tuple[int, int, float], ...]
     columns: tuple[tuple[int, int, float], ...]
 
-    def plan_pictures(
-        self, inputs: Sequence[Input], outputs: Sequence[Layout], traits: Traits
-    ) -> Plan:
+    def plan_pictures(self, inputs: Inputs, outputs: Layouts, traits: Traits) -> Plan:
         x, y = only(inputs), outputs[0]
         grid = Grid.over(y.width, y.height, y.blocks, traits)
         names = ("rows", "row_weight", "columns", "column_weight")
@@ -109,10 +101,10 @@ class Linear(PictureOp):
             constants[weight] = np.array([entry[2] for entry in table], np.float32)
         return Plan((grid.launch(source("linear", traits, y.block), args),), constants)
 
-    def operations(self, inputs: Sequence[Shape], y: Shape) -> int:
+    def operations(self, inputs: Shapes, y: Shape) -> int:
         return 6 * prod(y)
 
-    def fits(self, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> bool:
+    def fits(self, inputs: Shapes, outputs: Shapes) -> bool:
         (x,), (y,) = inputs, outputs
         there = all(
             max(low, high) < size
@@ -126,42 +118,38 @@ class Linear(PictureOp):
 class FillHalo(PictureOp):
     """Pad in front of a convolution, by writing the halo of the tensor in place."""
 
-    ignores_halo: ClassVar[bool] = False
+    fills_halo, ignores_halo = True, False
 
     mode: Literal["constant", "reflect", "edge"]
     pads: tuple[int, int, int, int]
     fill: float = 0.0
 
-    def plan_pictures(
-        self, inputs: Sequence[Input], outputs: Sequence[Layout], traits: Traits
-    ) -> Plan:
-        return plan_halo(self, outputs[0], traits)
+    def plan_pictures(self, inputs: Inputs, outputs: Layouts, traits: Traits) -> Plan:
+        """The whole halo of y, whose sizes are at least ``pads``."""
+        y = outputs[0]
+        stored = replace(y, halo=(0, 0, 0, 0), height=y.stored_height, width=y.stored_width)
+        grid = Grid.bands(stored.width, stored.height, y.blocks, traits)
+        args = [*pointer("y", y), *ints(*y.halo, y.height, y.width), np.float32(self.fill)]
+        kernel = source("halo", traits, y.block, mode=self.mode)
+        return Plan((grid.launch(kernel, args + grid.args),))
 
-    def fits(self, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> bool:
+    def fits(self, inputs: Shapes, outputs: Shapes) -> bool:
         (x,), (y,) = inputs, outputs
         return x == y
 
 
-def plan_halo(spec: FillHalo, y: Layout, traits: Traits) -> Plan:
-    """Writes the whole halo of y, whose sizes are at least ``spec.pads``."""
-    stored = replace(y, halo=(0, 0, 0, 0), height=y.stored_height, width=y.stored_width)
-    grid = Grid.bands(stored.width, stored.height, y.blocks, traits)
-    args = [*pointer("y", y), *ints(*y.halo, y.height, y.width), np.float32(spec.fill)]
-    kernel = source("halo", traits, y.block, mode=spec.mode)
-    return Plan((grid.launch(kernel, args + grid.args),))
+ZERO_HALO = FillHalo("constant", (0, 0, 0, 0))
 
 
 @dataclass(frozen=True)
 class Moments(PictureOp):
     """Mean and 1 / sqrt(variance + epsilon) of each channel over the picture: two outputs."""
 
-    vectors: ClassVar[bool] = True
+    vectors = True
 
     epsilon: float
 
-    def plan_pictures(
-        self, inputs: Sequence[Input], outputs: Sequence[Layout], traits: Traits
-    ) -> Plan:
+    def plan_pictures(self, inputs: Inputs, outputs: Layouts, traits: Traits) -> Plan:
         x, (mean, deviation) = only(inputs), outputs
         grid = Grid.bands(x.width, x.height, x.blocks, traits)
         bands = grid.bands_per_block
@@ -173,7 +161,7 @@ class Moments(PictureOp):
         merge = line_launch(replace(kernel, name="merge"), x.blocks, args, traits)
         return Plan((partial, merge), scratch_floats=x.blocks * bands * 2 * x.block)
 
-    def fits(self, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> bool:
+    def fits(self, inputs: Shapes, outputs: Shapes) -> bool:
         (x,), (mean, deviation) = inputs, outputs
         return len(x) == 4 and mean == deviation == (*x[:2], 1, 1)
 
@@ -187,9 +175,7 @@ class Lrn(PictureOp):
     beta: float
     bias: float
 
-    def plan_pictures(
-        self, inputs: Sequence[Input], outputs: Sequence[Layout], traits: Traits
-    ) -> Plan:
+    def plan_pictures(self, inputs: Inputs, outputs: Layouts, traits: Traits) -> Plan:
         x, y = only(inputs), outputs[0]
         grid = Grid.over(y.width, y.height, y.blocks, traits)
         before = (self.size - 1) // 2
@@ -200,7 +186,7 @@ class Lrn(PictureOp):
         kernel = source("lrn", traits, y.block, reach=reach, beta=0.75 if self.beta == 0.75 else 0)
         return Plan((grid.launch(kernel, [*args, *pointer("y", y), *grid.args]),))
 
-    def fits(self, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> bool:
+    def fits(self, inputs: Shapes, outputs: Shapes) -> bool:
         (x,), (y,) = inputs, outputs
         return x == y
 
@@ -213,9 +199,7 @@ class MoveChannels(PictureOp):
     target: int
     count: int
 
-    def plan_pictures(
-        self, inputs: Sequence[Input], outputs: Sequence[Layout], traits: Traits
-    ) -> Plan:
+    def plan_pictures(self, inputs: Inputs, outputs: Layouts, traits: Traits) -> Plan:
         first, target, count = self.source, self.target, self.count
         x, y = only(inputs), outputs[0]
         lanes = y.block

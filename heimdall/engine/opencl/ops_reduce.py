@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from heimdall.engine.opencl.array_op import ArrayOp
 from heimdall.engine.opencl.grid import Grid, chunked, ints, line_launch, pointer, source
-from heimdall.engine.opencl.kernel_op import Input, PictureOp, Shape, only
+from heimdall.engine.opencl.kernel_op import Inputs, Layouts, PictureOp, Shapes, only
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
-from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.strided import Strided, collapse
 
 ReduceMode = Literal["sum", "mean", "max", "min", "prod"]
@@ -30,14 +28,12 @@ _JOINS = {
 class Reduce(PictureOp, ArrayOp):
     """Sum, mean, max, min or product over ``axes`` (kept as size one or dropped by shape)."""
 
-    vectors: ClassVar[bool] = True
+    vectors = True
 
     mode: ReduceMode
     axes: tuple[int, ...]
 
-    def plan_pictures(
-        self, inputs: Sequence[Input], outputs: Sequence[Layout], traits: Traits
-    ) -> Plan:
+    def plan_pictures(self, inputs: Inputs, outputs: Layouts, traits: Traits) -> Plan:
         """Over rows and columns."""
         x, y = only(inputs), outputs[0]
         grid = Grid.bands(x.width, x.height, x.blocks, traits)
@@ -55,7 +51,7 @@ class Reduce(PictureOp, ArrayOp):
         merge = line_launch(replace(kernel, name="merge"), x.blocks, rest, traits)
         return Plan((partial, merge), scratch_floats=x.blocks * bands * x.block)
 
-    def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
+    def plan(self, inputs: Inputs, y: Strided, traits: Traits) -> Plan:
         (x,) = inputs
         assert isinstance(x, Strided)
         join, start = _JOINS[self.mode]
@@ -76,7 +72,7 @@ class Reduce(PictureOp, ArrayOp):
         )
         return Plan((line_launch(kernel, items, args, traits),))
 
-    def fits(self, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> bool:
+    def fits(self, inputs: Shapes, outputs: Shapes) -> bool:
         (x,), (y,) = inputs, outputs
         kept = tuple(1 if axis in self.axes else size for axis, size in enumerate(x))
         dropped = tuple(size for axis, size in enumerate(x) if axis not in self.axes)

@@ -11,9 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from heimdall.engine.opencl.lowered import Fallback
-from heimdall.engine.opencl.ops_picture import FillHalo
-from heimdall.engine.opencl.placed import Array, Picture, PlacedOp, Step, Storage, Value
+from heimdall.engine.opencl.placed import Array, PlacedOp, Step, Storage, Stored
 from heimdall.graph.branches import ancestors
 
 INNER, HALO = 1, 2
@@ -49,7 +47,7 @@ class Order:
         for storage, made in self._accesses.items():
             if storage.picture and any(storage.halo) and not storage.dedicated:
                 # the op that comes first clears the halo, if others have been in that memory
-                made.append(Access(made[0].layer, 0, _blocks(storage), writes=HALO))
+                made.append(Access(made[0].layer, 0, storage.layout.blocks, writes=HALO))
         self._needs: list[set[int]] = [set() for _ in layers]
         for made in self._accesses.values():
             for a, b in combinations(made, 2):
@@ -59,18 +57,17 @@ class Order:
         self._touched: dict[Storage, tuple[int, int]] = {}
 
     def _note(self, layer: int, step: Step) -> None:
-        for value in step.inputs:
+        for value in step.stored.values():
             self._add_access(layer, value, reads=BOTH)
-        fills = isinstance(step.spec, FillHalo)
+        fills = step.spec.fills_halo
         for value in step.outputs:
-            inner = isinstance(value, Picture) and value.storage.picture is not None
-            all_of_it = fills or isinstance(step.spec, Fallback) or not inner
+            whole = isinstance(value, Array) or value.storage.picture is None
+            all_of_it = fills or step.spec.falls_back or whole
             self._add_access(layer, value, BOTH if fills else 0, BOTH if all_of_it else INNER)
 
-    def _add_access(self, layer: int, value: Value, reads: int = 0, writes: int = 0) -> None:
-        if isinstance(value, (Picture, Array)):
-            access = Access(layer, *_reach(value), reads, writes)
-            self._accesses.setdefault(value.storage, []).append(access)
+    def _add_access(self, layer: int, value: Stored, reads: int = 0, writes: int = 0) -> None:
+        access = Access(layer, *_reach(value), reads, writes)
+        self._accesses.setdefault(value.storage, []).append(access)
 
     def meet(self, a: Storage, b: Storage) -> bool:
         """Whether two storages may be in use at once."""
@@ -115,13 +112,9 @@ def _add(needs: Sequence[set[int]], a: int, b: int) -> None:
     needs[max(a, b)].add(min(a, b))
 
 
-def _blocks(storage: Storage) -> int:
-    return storage.layout.blocks
-
-
-def _reach(value: Picture | Array) -> tuple[int, int]:
+def _reach(value: Stored) -> tuple[int, int]:
     """The blocks of channels of its storage that a value is in."""
     storage = value.storage
     if isinstance(value, Array) or storage.picture is None:
-        return 0, _blocks(storage)
+        return 0, storage.layout.blocks
     return value.start // storage.block, -(-(value.start + value.channels) // storage.block)

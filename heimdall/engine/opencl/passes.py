@@ -81,7 +81,7 @@ def run_passes(module: Module, traits: Traits, after: After | None = None) -> No
     BrokenModuleError, naming the pass, when one leaves what cannot be run; ModelError when it is
     not the passes that do.
     """
-    tell = after or _ignore
+    tell = after or (lambda name, module: None)
     try:
         verify(module)
     except BrokenModuleError as error:
@@ -98,7 +98,3 @@ def run_passes(module: Module, traits: Traits, after: After | None = None) -> No
             ops = [op for op in ops if moved.isdisjoint((*op.inputs, *op.outputs))]
         verify(module, name, ops)
         tell(name, module)
-
-
-def _ignore(name: str, module: Module) -> None:
-    """Does nothing."""

@@ -64,20 +64,7 @@ class Picture:
 
     @property
     def layout(self) -> Layout:
-        if self.storage.picture is None:
-            return Layout(self.channels, 1, 1, self._lanes, offset=self.storage.offset)
-        whole = self.storage.layout
-        return (
-            whole.slice(self.start, self.channels)
-            if self.start
-            else Layout(
-                self.channels, self.height, self.width, whole.block, whole.halo, whole.offset
-            )
-        )
-
-    @property
-    def _lanes(self) -> int:
-        return self.storage.block
+        return self.storage.layout.slice(self.start, self.channels)
 
     @property
     def whole(self) -> bool:
@@ -92,11 +79,12 @@ class Array:
     view: Strided
 
     @property
-    def strided(self) -> Strided:
+    def layout(self) -> Strided:
         return self.view.moved(self.storage.offset)
 
 
-Value = Picture | Array | np.ndarray
+Stored = Picture | Array
+Value = Stored | np.ndarray
 
 
 @dataclass
@@ -105,8 +93,13 @@ class Step:
 
     spec: Any
     inputs: tuple[Value, ...]
-    outputs: tuple[Value, ...]
-    clears: bool = False  # a Conv that zeros the halo of its output as well
+    outputs: tuple[Stored, ...]
+    clears: bool = False  # a convolution that zeros the halo of its output as well
+
+    @property
+    def stored(self) -> dict[int, Stored]:
+        """The inputs that are on the device, by their places."""
+        return {n: v for n, v in enumerate(self.inputs) if not isinstance(v, np.ndarray)}
 
 
 @dataclass

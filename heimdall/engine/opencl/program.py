@@ -71,12 +71,7 @@ class Programs:
     """
 
     def __init__(
-        self,
-        context: cl.Context,
-        keep: bool = True,
-        *,
-        prefetch: bool = False,
-        later: bool = False,
+        self, context: cl.Context, keep: bool = True, *, prefetch: bool = False, later: bool = False
     ) -> None:
         self._context = context
         self._options = (*_OPTIONS, *(("-DPREFETCH",) if prefetch else ()), *_without_fma(context))
@@ -220,13 +215,9 @@ def _warn_once(what: str, path: Path, error: Exception | None = None) -> None:
 
 
 def _save(path: Path, program: cl.Program) -> None:
-    binaries: list[bytes] = program.get_info(cl.program_info.BINARIES)  # type: ignore[assignment]
-    _write(path, binaries[0])
-
-
-def _write(path: Path, binary: bytes) -> None:
     """Best effort: without the file the source is compiled again next time."""
+    binaries: list[bytes] = program.get_info(cl.program_info.BINARIES)  # type: ignore[assignment]
     try:
-        paths.replace_file(path, hashlib.sha256(binary).digest() + binary)
+        paths.replace_file(path, hashlib.sha256(binaries[0]).digest() + binaries[0])
     except OSError as error:
         _warn_once("cannot be saved: it will be compiled again next time", path, error)

@@ -12,7 +12,7 @@ import pyopencl as cl
 
 from heimdall.engine.network import State
 from heimdall.engine.opencl.compiled import Compiled
-from heimdall.engine.opencl.device import explain, finish
+from heimdall.engine.opencl.device import explaining, finish
 from heimdall.engine.opencl.launched import Launched
 from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.placed import Storage
@@ -38,7 +38,7 @@ class OpenCLState(State):
         self.fallback_ns: dict[int, int] = {}
         self._kept: dict[int, np.ndarray] = {}
         allocate = engine.transfer.allocate
-        try:
+        with explaining(f"allocating a job of {compiled.graph.name}"):
             self._buffers: dict[Storage | None, cl.Buffer] = {None: allocate(compiled.arena_floats)}
             self._buffers |= {each: allocate(each.floats) for each in compiled.dedicated}
             walk = compiled.walk
@@ -48,8 +48,6 @@ class OpenCLState(State):
                 else Launched(engine, compiled, self._buffers)
             )
             self._zero()
-        except cl.Error as error:
-            raise explain(error, f"allocating a job of {compiled.graph.name}") from error
         self._first_runs: list[list[cl.Event]] = []
 
     def buffer(self, storage: Storage) -> cl.Buffer:

@@ -5,15 +5,27 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from heimdall.engine.opencl.edges import Edges
-from heimdall.engine.opencl.kernel_op import PictureOp
+from heimdall.engine.opencl.edges import find_edges
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.layout import Halo
-from heimdall.engine.opencl.lowered import Concat, Conv, Fallback, Lowered, Module, Separable
+from heimdall.engine.opencl.lowered import Concat, Fallback, Lowered, Module
 from heimdall.engine.opencl.ops_array import Pack, Unpack
-from heimdall.engine.opencl.ops_picture import FillHalo
-from heimdall.engine.opencl.placed import COPY, Array, Picture, PlacedOp, Step, Storage, Value
+from heimdall.engine.opencl.placed import (
+    COPY,
+    Array,
+    Picture,
+    PlacedOp,
+    Step,
+    Storage,
+    Stored,
+    Value,
+)
 from heimdall.engine.opencl.strided import Strided
+
+
+def is_picture(shape: tuple[int, ...]) -> bool:
+    """Whether a tensor of that shape can be in blocks of channels."""
+    return len(shape) == 4 and shape[0] == 1
 
 
 class Tensors:
@@ -23,10 +35,11 @@ class Tensors:
     in host memory.
     """
 
-    def __init__(self, module: Module, edges: Edges, traits: Traits) -> None:
-        self.module, self.edges, self.traits = module, edges, traits
+    def __init__(self, module: Module, traits: Traits) -> None:
+        self.module, self.edges, self.traits = module, find_edges(module), traits
+        absorbed = self.edges.absorbed
         self.consumers = {
-            name: [op for op in ops if id(op) not in edges.absorbed]
+            name: [op for op in ops if id(op) not in absorbed]
             for name, ops in module.consumers().items()
         }
         self.left = self._left_for_host()
@@ -57,15 +70,20 @@ class Tensors:
         names += [name for name in self.module.outputs if name not in made]
         return list(dict.fromkeys(names))
 
+    def forms(self, name: str) -> list[Stored]:
+        """What there is of a tensor on the device: a picture, an array, or both."""
+        found = self.pictures.get(name), self.arrays.get(name)
+        return [value for value in found if value is not None]
+
     def _shape(self, name: str) -> tuple[int, ...]:
         return self.module.shapes[name]
 
-    def _emit(self, spec: Any, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> None:
-        for value in (*inputs, *outputs):
-            if isinstance(value, (Picture, Array)):
-                value.storage.touch(self._step_count)
+    def _emit(self, spec: Any, inputs: tuple[Value, ...], *outputs: Stored) -> None:
+        step = Step(spec, inputs, outputs)
+        for value in (*step.stored.values(), *outputs):
+            value.storage.touch(self._step_count)
         self._step_count += 1
-        self._current.steps.append(Step(spec, inputs, outputs))
+        self._current.steps.append(step)
 
     def _new_picture(self, name: str, shape: tuple[int, ...], block: int = 0) -> Picture:
         _, channels, height, width = shape
@@ -101,7 +119,7 @@ class Tensors:
         shape = (1,) * (4 - len(shape)) + tuple(shape)
         if name in self.module.constants:
             made = self._new_picture(name, shape)
-            self._emit(COPY, (self.module.constants[name].reshape(shape),), (made,))
+            self._emit(COPY, (self.module.constants[name].reshape(shape),), made)
             return made
         array = self.arrays[name]
         aligned = array.view.offset % self.traits.block == 0 and not array.storage.dedicated
@@ -113,7 +131,7 @@ class Tensors:
         view = Strided(
             shape, (0,) * (4 - len(array.view.shape)) + array.view.strides, array.view.offset
         )
-        self._emit(Pack(), (Array(array.storage, view),), (made,))
+        self._emit(Pack(), (Array(array.storage, view),), made)
         return made
 
     def array(self, name: str, contiguous: bool = False) -> Array:
@@ -124,7 +142,7 @@ class Tensors:
         if contiguous and not found.view.is_contiguous:
             del self.arrays[name]
             copy = self._new_array(name, self._shape(name))
-            self._emit(COPY, (found,), (copy,))
+            self._emit(COPY, (found,), copy)
             return copy
         return found
 
@@ -132,7 +150,7 @@ class Tensors:
         shape = self._shape(name)
         if name in self.module.constants:
             made = self._new_array(name, shape)
-            self._emit(COPY, (self.module.constants[name],), (made,))
+            self._emit(COPY, (self.module.constants[name],), made)
             return
         source = self.pictures[name]
         pixel = source.height == source.width == 1
@@ -140,19 +158,21 @@ class Tensors:
             source.storage.frozen = True
             self.arrays[name] = Array(source.storage, Strided.contiguous(shape))
             return
-        self._emit(Unpack((0, 1, 2, 3)), (source,), (self._new_array(name, shape),))
+        self._emit(Unpack((0, 1, 2, 3)), (source,), self._new_array(name, shape))
 
     def _with_halo(self, name: str, halo: Halo) -> Picture:
         """The picture with at least this halo of zeros."""
-        source = self.pictures[name] if name in self.pictures else self.picture(name)
-        storage = source.storage
+        source = self._any_picture(name)
         if not any(halo):
             return source
-        if storage.frozen or storage.picture is None:
+        if source.storage.frozen or source.storage.picture is None:
             source = self._copied(name, source)
-            storage = source.storage
-        storage.widen(halo)
+        source.storage.widen(halo)
         return source
+
+    def _any_picture(self, name: str) -> Picture:
+        """The tensor as a picture, also one that is planar or NHWC."""
+        return self.pictures[name] if name in self.pictures else self.picture(name)
 
     def _copied(self, name: str, source: Picture) -> Picture:
         copy = Storage(
@@ -160,7 +180,7 @@ class Tensors:
         )
         self.storages.append(copy)
         made = Picture(copy, source.channels, source.height, source.width)
-        self._emit(COPY, (source,), (made,))
+        self._emit(COPY, (source,), made)
         return made
 
     def _concat_parents(self) -> dict[str, tuple[str, int]]:
@@ -169,28 +189,20 @@ class Tensors:
         producers = self.module.producers()
         for op in self.module.ops:
             shape = self._shape(op.output)
-            if not isinstance(op.spec, Concat) or op.spec.axis != 1 or len(shape) != 4:
-                continue
-            if shape[0] != 1 or id(op) in self.edges.absorbed:
+            joins = isinstance(op.spec, Concat) and op.spec.axis == 1 and is_picture(shape)
+            if not joins or id(op) in self.edges.absorbed:
                 continue
             start = 0
             for name in op.inputs:
                 producer = producers.get(name)
-                computed = producer is not None and _writes_channels(producer)
+                computed = producer is not None and producer.spec.writes_channels
                 whole_blocks = start % self.traits.block == 0
                 last = start + self._shape(name)[1] == shape[1]
                 closed = last or self._shape(name)[1] % self.traits.block == 0
                 once = name not in found and list(op.inputs).count(name) == 1
-                padded = any(isinstance(r.spec, FillHalo) for r in self.consumers.get(name, []))
+                padded = any(r.spec.fills_halo for r in self.consumers.get(name, []))
                 fits = computed and whole_blocks and closed and once and not padded
                 if fits and name not in self.left:
                     found[name] = (op.output, start)
                 start += self._shape(name)[1]
         return found
-
-
-def _writes_channels(op: Lowered) -> bool:
-    """True if the op's result can be some channels of a larger picture."""
-    if isinstance(op.spec, PictureOp):
-        return not op.spec.vectors
-    return isinstance(op.spec, (Conv, Separable))

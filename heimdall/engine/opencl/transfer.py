@@ -15,8 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyopencl as cl
 
-from heimdall.engine.opencl.layout import Layout
-from heimdall.engine.opencl.placed import Array, Picture
+from heimdall.engine.opencl.placed import Array, Picture, Stored
 
 _ALIGNMENT = 128  # bytes: vectors are loaded and stored aligned, cache lines are fetched in pairs
 
@@ -69,29 +68,26 @@ class Transfer:
             flags |= int(cl.mem_flags.ALLOC_HOST_PTR)
         return cl.Buffer(self._context, flags, self._dtype.itemsize * floats)
 
-    def upload(self, buffer: cl.Buffer, value: Picture | Array, array: np.ndarray) -> None:
-        """Write a tensor. The rest of its storage becomes zero."""
-        storage = value.storage
+    def upload(self, buffer: cl.Buffer, value: Stored, array: np.ndarray) -> None:
+        """Write a tensor in the layout of the value. The rest of its storage becomes zero."""
+        storage, layout = value.storage, value.storage.layout
         with self.opened(buffer, storage.offset, storage.floats, write=True) as floats:
-            view = _view(floats, value)
-            if view.size < floats.size:
-                floats[:] = 0.0
-            view[...] = np.asarray(array).reshape(view.shape)
-
-    def upload_blocks(self, buffer: cl.Buffer, value: Picture, array: np.ndarray) -> None:
-        """Write a picture in channel blocks."""
-        storage = value.storage
-        with self.opened(buffer, storage.offset, storage.floats, write=True) as floats:
+            if not _in_blocks(value):
+                view = _view(floats, value)
+                if view.size < floats.size:
+                    floats[:] = 0.0
+                view[...] = np.asarray(array).reshape(view.shape)
+                return
             picture = np.asarray(array).reshape(storage.picture or ())
             if floats.dtype == np.float32:
-                storage.layout.pack_into(floats, picture)
+                layout.pack_into(floats, picture)
             else:  # OpenCV transposes no halfs
-                floats[: storage.layout.floats] = storage.layout.pack(picture)
+                floats[: layout.floats] = layout.pack(picture)
 
     def download(
         self,
         buffer: cl.Buffer,
-        value: Picture | Array,
+        value: Stored,
         shape: tuple[int, ...],
         memory: np.ndarray | None = None,
     ) -> np.ndarray:
@@ -99,7 +95,7 @@ class Transfer:
         ``memory``, where that is given."""
         storage = value.storage
         with self.opened(buffer, storage.offset, storage.floats, write=False) as floats:
-            if isinstance(value, Picture) and not _plain(value.layout):
+            if isinstance(value, Picture) and _in_blocks(value):
                 layout = value.layout
                 own = floats[layout.offset - storage.offset :]
                 own = np.asarray(own, np.float32)
@@ -135,14 +131,6 @@ class Transfer:
             cl.enqueue_copy(self._queue, buffer, staging, dst_offset=size * offset)
 
 
-def write(transfer: Transfer, buffer: cl.Buffer, value: Picture | Array, array: np.ndarray) -> None:
-    """Upload in the layout of the value."""
-    if isinstance(value, Picture) and not _plain(value.layout):
-        transfer.upload_blocks(buffer, value, array)
-    else:
-        transfer.upload(buffer, value, array)
-
-
 def _is_coherent(device: cl.Device) -> bool:
     """Host and device may use the same memory without mapping (fine-grained buffers)."""
     if not device.type & cl.device_type.CPU:
@@ -153,12 +141,12 @@ def _is_coherent(device: cl.Device) -> bool:
         return False
 
 
-def _plain(layout: Layout) -> bool:
-    """Planar or NHWC: numpy can view it."""
-    return layout.block in (1, layout.channels)
+def _in_blocks(value: Stored) -> bool:
+    """Neither an array, nor a picture that numpy can view: planar or NHWC."""
+    return isinstance(value, Picture) and value.layout.block not in (1, value.channels)
 
 
-def _view(floats: np.ndarray, value: Picture | Array) -> np.ndarray:
+def _view(floats: np.ndarray, value: Stored) -> np.ndarray:
     """The tensor inside the floats of its storage, as a numpy view."""
     if isinstance(value, Array):
         view = value.view

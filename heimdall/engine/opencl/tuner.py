@@ -17,13 +17,15 @@ import pyopencl as cl
 
 from heimdall.engine.base import Tried
 from heimdall.engine.opencl.compiled import Compiled
-from heimdall.engine.opencl.device import explain
+from heimdall.engine.opencl.conv import plan_conv
+from heimdall.engine.opencl.conv_spec import Layer
+from heimdall.engine.opencl.device import explaining
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
 from heimdall.engine.opencl.launched import Enqueue
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.program import Programs, set_arguments
-from heimdall.engine.opencl.tuning import Layer, Tuned
+from heimdall.engine.opencl.tuning import Tuned
 
 log = logging.getLogger(__name__)
 
@@ -65,11 +67,9 @@ def tune(
     found = {}
     for done, (signature, layer) in enumerate(layers.items()):
         progress(done, len(layers))
-        try:
+        with explaining(f"tuning {compiled.graph.name}"):
             bench = _Bench(engine, programs, layer)
             found[signature] = _tune_layer(engine, bench, layer, rounds, compiled.graph.name)
-        except cl.Error as error:
-            raise explain(error, f"tuning {compiled.graph.name}") from error
         engine.tuning.save()
     progress(len(layers), len(layers))
     return found
@@ -97,7 +97,7 @@ def _tune_layer(engine: Opened, bench: _Bench, layer: Layer, rounds: int, networ
         if after_ns <= gain * before_ns:
             best, gain = tuned, after_ns / before_ns
     if best:
-        plan = layer.plan(engine.traits, best)
+        plan = plan_conv(layer, engine.traits, best)
         before_ns, after_ns = bench.times((default, bench.prepare(plan)), rounds)
         if after_ns <= CLEARLY * before_ns:
             engine.tuning.set(layer, best)
@@ -118,7 +118,7 @@ def _variants(layer: Layer, traits: Traits, chosen: Tuned) -> Iterator[tuple[Tun
     options += [{"tile": list(tile), "winograd": False} for tile in tiles]
     seen = []
     for tuned in options:
-        plan = layer.plan(traits, tuned)
+        plan = plan_conv(layer, traits, tuned)
         if plan.launches not in seen:
             seen.append(plan.launches)
             yield tuned, plan

@@ -12,62 +12,17 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from heimdall.engine.opencl.conv import plan_conv
-from heimdall.engine.opencl.conv_spec import ConvSpec
-from heimdall.engine.opencl.launch import Plan, Traits
-from heimdall.engine.opencl.layout import Layout
+from heimdall.engine.opencl.conv_spec import Layer
+from heimdall.engine.opencl.launch import Traits
 from heimdall.system import findings, paths
 
 SCHEMA = 2
 Tuned = Mapping[str, Any]  # what ``plan_conv`` takes as ``tuned``
 Choices = dict[str, Tuned]  # by the signature of a layer; empty: what the tables say
 _FAMILIES = {(16, 32): "avx512", (8, 16): "avx2", (4, 32): "neon"}  # of CPUs, by block, registers
-
-
-@dataclass(frozen=True)
-class Layer:
-    """One convolution and where its tensors lie: all that its kernels depend on."""
-
-    spec: ConvSpec
-    x: Layout
-    y: Layout
-    weights: np.ndarray
-    bias: np.ndarray | None
-    residual: Layout | None = None
-    clears: bool = False  # the halo of y held something else
-    half: bool = False  # tensors and weights are stored in half precision
-
-    @cached_property
-    def signature(self) -> str:
-        """Equal for layers that run equally fast: sizes, not weights or places in memory.
-
-        In words that stay when a kernel's text changes: choices are kept and shipped under it.
-        """
-        spec, x, y = self.spec, self.x, self.y
-        parts = [
-            f"{spec.kernel} stride {spec.strides} dilation {spec.dilations} groups {spec.groups}",
-            f"{(x.channels, x.height, x.width)}/{x.block} halo {x.halo}",
-            f"{(y.channels, y.height, y.width)}/{y.block} halo {y.halo}",
-            "transposed" if spec.transposed else "",
-            "residual" if self.residual else "",
-            spec.activation.kind if spec.activation.kind != "none" else "",
-            "half" if self.half else "",
-        ]
-        return ", ".join(part for part in parts if part)
-
-    def plan(self, traits: Traits, tuned: Tuned | None = None) -> Plan:
-        """Its launches, with the variant asked for where that fits."""
-        return plan_conv(
-            self.spec, self.x, self.y, self.weights, self.bias, traits,
-            residual=self.residual, tuned=tuned, clears=self.clears,
-        )  # fmt: skip
 
 
 def family(traits: Traits, *, hardware: bool = False) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 import pyopencl as cl
 
 from heimdall.engine.opencl.constants import LINE, Constants
-from heimdall.engine.opencl.launch import Kernel, Launch, Ref, Traits
+from heimdall.engine.opencl.launch import Kernel, Launch, Ref
+from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.placed import Storage
 from heimdall.engine.opencl.planning import Bound
 from heimdall.engine.opencl.walk_source import walker
@@ -39,33 +40,15 @@ class Walk:
     table: cl.Buffer
 
 
-@dataclass(frozen=True)
-class PlannedWalk:
-    """A walk whose constants are still on the host. ``table``: int32."""
-
-    kernel: Kernel
-    table: np.ndarray
-    strides: list[list[Stride]]
-    dedicated: list[Storage]
-    constants: Constants
-
-    def upload(self, queue: cl.CommandQueue) -> Walk:
-        """The walk on a device, once: see ``Constants.upload``."""
-        weights = self.constants.upload(queue)
-        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
-        table = cl.Buffer(queue.context, flags, hostbuf=self.table)
-        return Walk(self.kernel, self.strides, self.dedicated, weights, table)
-
-
-def plan_walk(
-    layers: Sequence[Sequence[Bound]], dedicated: list[Storage], traits: Traits
-) -> PlannedWalk | None:
-    """The walk over all launches of a network; None where it would not pay, or cannot be."""
+def make_walk(
+    layers: Sequence[Sequence[Bound]], dedicated: list[Storage], engine: Opened
+) -> Walk | None:
+    """The walk over all launches of a network; None where it would not pay, or cannot be. Raises
+    cl.Error where its constants cannot be uploaded."""
     launches = [launch for layer in layers for bound in layer for launch in bound.plan.launches]
     single = all(prod(launch.local_size) == 1 for launch in launches)
-    if traits.kind != "cpu" or len(launches) < LEAST or not single:
-        return None
-    if len(dedicated) > _MOST_BUFFERS:
+    able = engine.abilities.walk and engine.traits.kind == "cpu" and single
+    if not able or len(launches) < LEAST or len(dedicated) > _MOST_BUFFERS:
         return None
     variants: dict[tuple[str, str], tuple[int, Kernel]] = {}
     constants = Constants()
@@ -81,19 +64,18 @@ def plan_walk(
                 variant, _ = variants.setdefault(key, (len(variants), kernel))
                 strides[-1].append(Stride(len(table), prod(launch.global_size)))
                 table += [variant, *(*launch.global_size, 1, 1)[:2]]
-                table += _row(launch, bound, places, dedicated, traits.dtype.itemsize)
-    kernel = walker(
-        [kernel for _, kernel in variants.values()], len(dedicated), traits.compute_units
-    )
-    return PlannedWalk(kernel, np.array(table, np.int32), strides, dedicated, constants)
+                table += _row(launch, bound, places, dedicated, engine.traits.dtype.itemsize)
+    if constants.size > engine.device.max_mem_alloc_size:
+        return None
+    kernels, units = [kernel for _, kernel in variants.values()], engine.traits.compute_units
+    flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+    rows = cl.Buffer(engine.context, flags, hostbuf=np.array(table, np.int32))
+    weights = constants.upload(engine.queue)
+    return Walk(walker(kernels, len(dedicated), units), strides, dedicated, weights, rows)
 
 
 def _row(
-    launch: Launch,
-    bound: Bound,
-    places: dict[str, int],
-    dedicated: list[Storage],
-    itemsize: int,
+    launch: Launch, bound: Bound, places: dict[str, int], dedicated: list[Storage], itemsize: int
 ) -> list[int]:
     """The arguments of a launch as numbers."""
     row: list[int] = []

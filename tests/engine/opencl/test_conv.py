@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from heimdall.engine.opencl import activation
-from heimdall.engine.opencl.conv import ConvSpec, plan_conv, preferred_blocks
+from heimdall.engine.opencl.activation import NONE, Activation
+from heimdall.engine.opencl.conv import plan_conv
+from heimdall.engine.opencl.conv_spec import ConvSpec, Layer
 from heimdall.engine.opencl.launch import Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.program import Programs
@@ -85,14 +86,14 @@ class Case:
 
 
 _ACTIVATIONS = {
-    "none": (activation.NONE, None),
-    "relu": (activation.relu(), ("Relu", [], {})),
-    "relu6": (activation.clip(0, 6), ("Clip", [0.0, 6.0], {})),
-    "leaky": (activation.prelu((0.1,)), ("LeakyRelu", [], {"alpha": 0.1})),
-    "hard_sigmoid": (activation.hard_sigmoid(), ("HardSigmoid", [], {})),
-    "hard_swish": (activation.hard_swish(), ("HardSwish", [], {})),
-    "sigmoid": (activation.Activation("sigmoid"), ("Sigmoid", [], {})),
-    "tanh": (activation.Activation("tanh"), ("Tanh", [], {})),
+    "none": (NONE, None),
+    "relu": (Activation("relu"), ("Relu", [], {})),
+    "relu6": (Activation("clip", 0, 6), ("Clip", [0.0, 6.0], {})),
+    "leaky": (Activation("prelu", lanes=(0.1,)), ("LeakyRelu", [], {"alpha": 0.1})),
+    "hard_sigmoid": (Activation("hard_sigmoid", 0.2, 0.5), ("HardSigmoid", [], {})),
+    "hard_swish": (Activation("hard_swish", 1 / 6, 0.5), ("HardSwish", [], {})),
+    "sigmoid": (Activation("sigmoid"), ("Sigmoid", [], {})),
+    "tanh": (Activation("tanh"), ("Tanh", [], {})),
 }
 
 
@@ -179,21 +180,20 @@ def check(
         arrays["r"] = rng.standard_normal((oc, *case.out), np.float32)
     values = tuple(rng.standard_normal(oc).astype(np.float32).tolist())
     if act == "prelu":
-        spec = replace(spec, activation=activation.prelu(values))
+        spec = replace(spec, activation=Activation("prelu", lanes=values))
     elif act == "shifted_hard_swish":
-        shifted = replace(activation.hard_swish(), kind="shifted_hard_swish", lanes=values)
+        shifted = Activation("shifted_hard_swish", 1 / 6, 0.5, values)
         spec = replace(spec, activation=shifted)
     elif act == "silu":
-        spec = replace(spec, activation=activation.Activation("silu"))
+        spec = replace(spec, activation=Activation("silu"))
     else:
         spec = replace(spec, activation=_ACTIVATIONS[act][0])
     case = replace(case, spec=spec)
     halo = spec.required_halo(case.size, case.out)
     x = Layout(ic, *case.size, case.x_block or traits.block, halo)
 
-    plan = plan_conv(
-        spec, x, y, arrays["w"], arrays.get("b"), traits, residual=residual, clears=clears
-    )
+    layer = Layer(spec, x, y, arrays["w"], arrays.get("b"), residual, clears)
+    plan = plan_conv(layer, traits)
     buffers = {"x": _with_garbage_lanes(x, arrays["x"])}
     buffers["y"] = y.pack(np.full((oc, *case.out), np.nan, np.float32))
     if clears:
@@ -449,7 +449,7 @@ def test_a_tensor_can_be_a_view_of_a_larger_one(device):
     weights = rng.standard_normal((16, 32, 1, 1), np.float32)
     array = rng.standard_normal((48, 4, 5), np.float32)
     source, target = Layout(48, 4, 5), Layout(64, 4, 5)
-    plan = plan_conv(spec, source.slice(16, 32), target.slice(32, 16), weights, None, AVX512)
+    plan = plan_conv(Layer(spec, source.slice(16, 32), target.slice(32, 16), weights), AVX512)
     buffers = {"x": source.pack(array), "y": np.zeros(target.floats, np.float32)}
     result = target.unpack(device.run(plan, **buffers))
     expected = np.einsum("oi,ihw->ohw", weights[:, :, 0, 0], array[16:])
@@ -462,9 +462,9 @@ def test_layers_of_one_kind_share_their_kernels():
     def plan(channels, width):
         layout = Layout(channels, width, width, halo=(1, 1, 1, 1))
         weights = np.zeros((channels, channels, 3, 3), np.float32)
-        spec = ConvSpec((3, 3), (2, 2), pads=(1, 1, 1, 1), activation=activation.relu())
+        spec = ConvSpec((3, 3), (2, 2), pads=(1, 1, 1, 1), activation=Activation("relu"))
         out = Layout(channels, *spec.output_size(width, width))
-        return plan_conv(spec, layout, out, weights, None, AVX512)
+        return plan_conv(Layer(spec, layout, out, weights), AVX512)
 
     assert plan(64, 52).launches[0].kernel is plan(128, 26).launches[0].kernel
 
@@ -476,18 +476,10 @@ def test_a_tuned_tile_is_used_where_it_fits():
     def grid(width):
         layout = Layout(64, 8, width)
         tuned = {"tile": (2, 4, 1)}
-        plan = plan_conv(spec, layout, layout, weights, None, AVX512, tuned=tuned)
+        plan = plan_conv(Layer(spec, layout, layout, weights), AVX512, tuned)
         return plan.launches[0].global_size
 
     assert grid(8) == (16, 1, 2)
-
-
-def test_layers_with_few_channels_prefer_planar_pictures():
-    spec = ConvSpec((3, 3))
-    assert preferred_blocks(spec, (3, 32), AVX512) == (1, 16)
-    assert preferred_blocks(spec, (8, 4), AVX512) == (1, 1)
-    assert preferred_blocks(spec, (32, 3), AVX512) == (16, 1)
-    assert preferred_blocks(replace(spec, groups=4), (4, 4), AVX2) == (8, 8)
 
 
 def _refused(message: str, spec: ConvSpec = ConvSpec((3, 3)), **changes) -> None:  # noqa: B008
@@ -495,10 +487,9 @@ def _refused(message: str, spec: ConvSpec = ConvSpec((3, 3)), **changes) -> None
         "x": Layout(8, 6, 6),
         "y": Layout(8, 4, 4),
         "weights": np.zeros((8, 8, 3, 3), np.float32),
-        "bias": None,
     } | changes
     with pytest.raises(ModelError, match=message):
-        plan_conv(spec, traits=AVX512, **given)
+        plan_conv(Layer(spec, **given), AVX512)
 
 
 def test_what_does_not_fit_is_refused_with_a_reason():
@@ -507,6 +498,6 @@ def test_what_does_not_fit_is_refused_with_a_reason():
     _refused("output", y=Layout(8, 5, 4))
     _refused("halo", ConvSpec((3, 3), pads=(1, 1, 1, 1)), y=Layout(8, 6, 6))
     _refused("groups", ConvSpec((3, 3), groups=3))
-    _refused("values of prelu", ConvSpec((3, 3), activation=activation.prelu((0.1, 0.2))))
+    _refused("values of prelu", ConvSpec((3, 3), activation=Activation("prelu", lanes=(0.1, 0.2))))
     _refused("residual", residual=Layout(8, 4, 5))
     _refused("block", y=Layout(8, 4, 4, block=4))

@@ -100,6 +100,12 @@ def test_what_is_added_to_a_hard_swish_before_a_padded_layer_joins_it(build, che
     check(graph)
 
 
+def test_what_is_computed_of_a_hard_swish_alone_stays_an_op(build, check):
+    graph = build([conv(), node("HardSwish", "c", "h"), node("Exp", "h")], SHAPE, {"k": KERNEL})
+    assert kinds(lower(graph)) == ["conv", "elementwise"]
+    check(graph)
+
+
 @pytest.mark.parametrize("high", [55.0, 255.0, 6.0])
 def test_a_shifted_clip_that_is_no_gate_reaches_its_limits_exactly(build, engine, shared, high):
     nodes = [node("Add", "x shift", "a"), node("Clip", "a low high")]

@@ -10,7 +10,7 @@ import pytest
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.placed import Array, Picture, Storage
 from heimdall.engine.opencl.strided import Strided
-from heimdall.engine.opencl.transfer import IN_PLACE, MAPPED, STAGED, Transfer, ways, write
+from heimdall.engine.opencl.transfer import IN_PLACE, MAPPED, STAGED, Transfer, ways
 from heimdall.graph.graph import load_graph
 from heimdall.graph.samples import sample_inputs
 
@@ -47,7 +47,7 @@ def test_a_picture_comes_back_and_its_halo_is_zero(transfer, channels, halo):
     value = Picture(storage, channels, 5, 7)
     buffer = filled(transfer, 64 + storage.floats + 32, 9.0)
     array = np.random.default_rng(0).random((1, channels, 5, 7), np.float32)
-    write(transfer, buffer, value, array)
+    transfer.upload(buffer, value, array)
     assert np.array_equal(transfer.download(buffer, value, array.shape), array)
     memory = stored(transfer, buffer)
     own = memory[64 : 64 + storage.layout.floats]
@@ -61,7 +61,7 @@ def test_an_array_comes_back_and_the_rest_of_its_storage_is_zero(transfer):
     value = Array(storage, Strided.contiguous((3, 20)))
     buffer = filled(transfer, 32 + storage.floats, 9.0)
     array = np.arange(60, dtype=np.int64).reshape(3, 20)
-    write(transfer, buffer, value, array)
+    transfer.upload(buffer, value, array)
     assert np.array_equal(transfer.download(buffer, value, (3, 20)), array)
     memory = stored(transfer, buffer)
     assert (memory[:32] == 9.0).all()
@@ -92,7 +92,7 @@ def test_kernels_see_what_was_written_and_their_results_are_read(transfer, engin
     value = Array(Storage("x", None, 64), Strided.contiguous((64,)))
     buffer = transfer.allocate(64)
     for turn in range(3):
-        write(transfer, buffer, value, np.full(64, turn + 1.0, np.float32))
+        transfer.upload(buffer, value, np.full(64, turn + 1.0, np.float32))
         twice(engine.queue, (64,), None, buffer).wait()
         assert (transfer.download(buffer, value, (64,)) == 2.0 * (turn + 1.0)).all()
 

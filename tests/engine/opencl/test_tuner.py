@@ -10,9 +10,9 @@ import pytest
 from onnx import helper
 
 from heimdall.engine.opencl import tuner
+from heimdall.engine.opencl.conv import plan_conv
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
-from heimdall.engine.opencl.tuning import Layer
 from heimdall.system import paths
 from heimdall.vocabulary.enums import Precision
 
@@ -87,11 +87,10 @@ def test_half_precision_has_choices_of_its_own(graph, caplog):
 
 
 def damaging(change):
-    """``Layer.plan`` whose variants with a tile of their own have their weights changed."""
-    right = Layer.plan
+    """``plan_conv`` whose variants with a tile of their own have their weights changed."""
 
-    def plan(self, traits, tuned=None):
-        made = right(self, traits, tuned)
+    def plan(layer, traits, tuned=None):
+        made = plan_conv(layer, traits, tuned)
         if not (tuned or {}).get("tile"):
             return made
         constants = {
@@ -115,7 +114,7 @@ def damaging(change):
 def test_a_variant_that_computes_something_else_is_reported_and_never_chosen(
     graph, monkeypatch, caplog, change
 ):
-    monkeypatch.setattr(Layer, "plan", damaging(change))
+    monkeypatch.setattr(tuner, "plan_conv", damaging(change))
     engine = open_engine()
     found = engine.tune(graph, ignore, rounds=1)
     assert all(each.wrong > 0 for each in found.values())

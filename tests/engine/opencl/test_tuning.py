@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from heimdall.engine.opencl.activation import Activation, relu
-from heimdall.engine.opencl.conv_spec import ConvSpec
+from heimdall.engine.opencl.activation import Activation
+from heimdall.engine.opencl.conv import plan_conv
+from heimdall.engine.opencl.conv_spec import ConvSpec, Layer
 from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.tuning import (
     SCHEMA,
-    Layer,
     Tuning,
     family,
     read_family,
@@ -56,10 +56,10 @@ def test_a_signature_holds_sizes_but_neither_weights_nor_places():
 
 
 def test_a_signature_names_the_activation_and_not_the_text_of_its_kernel(monkeypatch):
-    activated = replace(layer(), spec=ConvSpec((1, 1), activation=relu()))
+    activated = replace(layer(), spec=ConvSpec((1, 1), activation=Activation("relu")))
     assert activated.signature == f"{layer().signature}, relu"
     monkeypatch.setattr(Activation, "macro", "#define ACT(V, v, p, q, s) max(v, 0)")
-    again = replace(layer(), spec=ConvSpec((1, 1), activation=relu()))
+    again = replace(layer(), spec=ConvSpec((1, 1), activation=Activation("relu")))
     assert again.signature == activated.signature
 
 
@@ -188,6 +188,6 @@ def test_a_damaged_file_is_reported_and_not_used(content, caplog):
 
 
 def test_a_choice_changes_the_tile():
-    default = layer().plan(TRAITS)
-    chosen = layer().plan(TRAITS, {"tile": [1, 4, 1], "winograd": False})
+    default = plan_conv(layer(), TRAITS)
+    chosen = plan_conv(layer(), TRAITS, {"tile": [1, 4, 1], "winograd": False})
     assert default.launches != chosen.launches

@@ -7,10 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from heimdall.engine.opencl.lowered import (
-    Lowered,
-    Module,
-)
+from heimdall.engine.opencl.lowered import Lowered, Module
 from heimdall.graph.graph import Node
 
 Lowering = Callable[["Context"], "list[Lowered] | None"]

@@ -14,25 +14,10 @@ from heimdall.engine.opencl.operators.context import FLOAT, TRUTH, Context, regi
 
 _UNARY = {function.onnx: name for name, function in FUNCTIONS.items() if function.onnx}
 _BINARY = {
-    "Add": "add",
-    "Sub": "sub",
-    "Mul": "mul",
-    "Div": "div",
-    "Pow": "pow",
-    "Min": "min",
-    "Max": "max",
-    "Sum": "add",
-    "Mean": "add",
-    "PRelu": "prelu",
-    "Mod": "mod",
-    "Equal": "equal",
-    "Less": "less",
-    "LessOrEqual": "less_or_equal",
-    "Greater": "greater",
-    "GreaterOrEqual": "greater_or_equal",
-    "And": "and",
-    "Or": "or",
-    "Xor": "xor",
+    **{name.title(): name for name in ("add", "sub", "mul", "div", "pow", "min", "max", "mod")},
+    **{name.title(): name for name in ("equal", "less", "greater", "and", "or", "xor")},
+    **{"LessOrEqual": "less_or_equal", "GreaterOrEqual": "greater_or_equal"},
+    **{"Sum": "add", "Mean": "add", "PRelu": "prelu"},
 }
 
 
