@@ -27,7 +27,6 @@ from statistics import NormalDist, fmean
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from heimdall.analyzer.partition import Cut, OpCosts
-from heimdall.analyzer.silent import falling_back
 from heimdall.errors import ConfigError, unknown
 from heimdall.lab.devices import FOLDER
 from heimdall.lab.simulator.cutting import CutTable, check_cuts, placed, prices_ms
@@ -38,6 +37,7 @@ from heimdall.lab.simulator.early_exits import (
     check_exits,
     check_scaled,
 )
+from heimdall.lab.simulator.silent import falling_back
 from heimdall.lab.simulator.tables import Table, as_tables, read_toml
 from heimdall.schedulers.expected import StageCosts
 from heimdall.vocabulary.enums import ProcessorKind, Silent
