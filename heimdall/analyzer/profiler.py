@@ -15,9 +15,10 @@ from itertools import accumulate, compress, pairwise
 
 import numpy as np
 
-from heimdall.analyzer.partition import OpCosts, partition
+from heimdall.analyzer.partition import partition
 from heimdall.engine.network import LoadedNetwork, State
 from heimdall.graph.samples import sample_inputs
+from heimdall.vocabulary.plans import StagePlan
 
 BATCHES = 3
 WARM_UPS = 2
@@ -233,7 +234,7 @@ class _Runner:
 def _segments(network: LoadedNetwork) -> list[Range]:
     """As few ranges as fallback ops allow."""
     marks = tuple(op.fallback for op in network.ops)
-    chunks = partition(OpCosts((0,) * len(marks), marks), 1, "whole")
+    chunks = partition(StagePlan((0,) * len(marks), marks, 0, 0), 1, "whole")
     return [(chunk.start, chunk.end) for chunk in chunks]
 
 
