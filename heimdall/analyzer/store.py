@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 
 from heimdall.analyzer.profile import SCHEMA, NetworkProfile, ProfileKey
@@ -49,45 +49,31 @@ def load_or_measure(
     key = ProfileKey.of(graph, gpu, cpu, mode=mode, force_fallback=force_fallback)
     name = f"{graph.name}-{_digest(key.sha256, key.mode, *key.forced_fallback)}.json"
     names = [op.name for op in network.ops] if network is not None else None
-
-    def reason(profile: NetworkProfile) -> str:
-        if profile.key != key:
-            return profile.key.differences(key)
-        if names is not None and [op.name for op in profile.ops] != names:
-            return "its ops are not those of the loaded network"
-        return ""
-
-    def measure() -> NetworkProfile:
-        loaded = network or gpu.load(graph, force_fallback=force_fallback)
-        alone = cpu.load(graph)
-        try:
-            measured = measure_ops(loaded, progress, conditions)
-            whole_ns = measure_whole(alone, progress, conditions)
-            return NetworkProfile.from_measurement(key, loaded, measured, whole_ns)
-        finally:
-            alone.close()
-            if network is None:
-                loaded.close()
-
-    return _load_or(measure, paths.slug(key.device), name, reason, remeasure)
-
-
-def _load_or(
-    measure: Callable[[], NetworkProfile],
-    folder: str,
-    name: str,
-    reason: Callable[[NetworkProfile], str],
-    remeasure: bool,
-) -> NetworkProfile:
-    """The user's file first: it may be a newer measurement of what is shipped."""
-    own = paths.cache_dir() / "profiles" / folder / name
-    for path in () if remeasure else (own, paths.PROFILES / folder / name):
+    own, shipped = (
+        root / paths.slug(key.device) / name
+        for root in (paths.cache_dir() / "profiles", paths.PROFILES)
+    )
+    # The user's file first: it may be a newer measurement of what is shipped.
+    for path in () if remeasure else (own, shipped):
         if (profile := _read(path)) is None:
             continue
-        if not (why := reason(profile)):
+        if profile.key != key:
+            why = profile.key.differences(key)
+        elif names is not None and [op.name for op in profile.ops] != names:
+            why = "its ops are not those of the loaded network"
+        else:
             return profile
         log.warning("profile %s is stale (%s): measuring again", path, why)
-    profile = measure()
+    loaded = network or gpu.load(graph, force_fallback=force_fallback)
+    alone = cpu.load(graph)
+    try:
+        measured = measure_ops(loaded, progress, conditions)
+        whole_ns = measure_whole(alone, progress, conditions)
+        profile = NetworkProfile.from_measurement(key, loaded, measured, whole_ns)
+    finally:
+        alone.close()
+        if network is None:
+            loaded.close()
     _write(own, profile)
     return profile
 
