@@ -14,12 +14,13 @@ import cv2
 import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
+from heimdall.tracking.flow import followed
 
 SIDE_PX = 420  # of what is compared, at most: a target that fills the picture needs no more
 MARGIN_PX = 14
 WINDOW = 13
 LEVELS = 3
-STEPS = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 12, 0.01)
+STEPS = 12, 0.01
 PATCH = 4  # pixels to each side of a point that are compared
 GLIMPSED = 0.4  # correlation where a point is expected, which may be pixels off
 ALIKE = 0.7  # correlation of a point's surroundings with what they should be
@@ -207,19 +208,8 @@ def _followed(
     gain = float(np.clip(after[shown].std() / max(float(before[shown].std()), 1.0), 0.1, 8.0))
     lift = float(after[shown].mean() - gain * before[shown].mean())
     lit = np.clip(np.arange(256) * gain + lift, 0, 255).round().astype(np.uint8)
-    there, status, _ = cv2.calcOpticalFlowPyrLK(
-        cv2.LUT(expected, lit),
-        actual,
-        begin,
-        found,
-        winSize=(WINDOW, WINDOW),
-        maxLevel=LEVELS,
-        criteria=STEPS,
-        flags=cv2.OPTFLOW_USE_INITIAL_FLOW,
-    )
-    found = np.asarray(there, np.float32)
-    inside = ((found > 1) & (found < np.array(actual.shape[::-1]) - 2)).all(axis=1)
-    good = (status[:, 0] > 0) & inside
+    found, good = followed(cv2.LUT(expected, lit), actual, begin, found, LEVELS, WINDOW, STEPS)
+    good &= ((found > 1) & (found < np.array(actual.shape[::-1]) - 2)).all(axis=1)
     good &= alike(before, _patches(actual, found)) > ALIKE
     return found, good
 

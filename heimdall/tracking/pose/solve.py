@@ -21,6 +21,7 @@ LARGEST_PX = 1.5
 FREE_STEPS = 2  # whose residuals may be any size
 CUT = 4.0  # of that scale: points farther off have no say (Tukey)
 TINY = 1e-12
+NEAREST_M = 0.02  # before the camera
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +178,14 @@ def planar(camera: Camera, points: np.ndarray, pixels: np.ndarray) -> list[Pose]
         return []
     poses = [Pose.of(turn, move) for turn, move in zip(turns, moves, strict=True)]
     return [each for each in poses if np.isfinite(each.translation).all()]
+
+
+def to_plane(rays: np.ndarray, pose: Pose, reach: float) -> np.ndarray:
+    """How far along each ray (n, 3) before the camera the plane z = 0 of the world is; NaN where
+    that is behind it, or as far as ``reach``."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        depths = -float(pose.position[2]) / (rays @ pose.rotation)[:, 2]
+    return np.where((depths > NEAREST_M) & (depths < reach), depths, np.nan)
 
 
 def apart(one: Pose, other: Pose) -> tuple[float, float]:
