@@ -9,7 +9,7 @@
 ``smooth``     poses without trembling
 ``tracker``    ties them together: frames in, poses out
 
-``calibration`` finds what a camera is, by ``intrinsics``, with a board that ``paper`` prints.
+``calibration`` finds what a camera is, with a board that ``paper`` prints.
 """
 
 from heimdall.tracking.pose.targets import Board, ImageTarget, Marker

@@ -88,36 +88,26 @@ def poses(
     source, or a guess."""
     tracker = PoseTracker(targets, Views() if mapped else None)
     lens = camera or known_camera(source)
+    frames, taken_ms = [], []
     before = cv2.getNumThreads()
     cv2.setNumThreads(1)  # times are those of one core
     try:
-        return _poses(source, camera, lens, tracker, most)
+        for sequence, (image, at_s) in enumerate(pictures(source, most)):
+            height, width = image.shape[:2]
+            if camera is not None and fitting(camera, width, height).guessed:
+                raise ConfigError(
+                    f"the camera file is of pictures {camera.width}x{camera.height}, and {source} "
+                    f"is {width}x{height}: another shape, so another part of the sensor"
+                )
+            for _ in range(STILL_LOOKS if _is_picture(source) else 1):
+                began_ns = time.thread_time_ns()
+                tracking = tracker.advance(image, fitting(lens, width, height), sequence, at_s)
+                taken_ms.append((time.thread_time_ns() - began_ns) / 1e6)
+                if tracking.tracked:
+                    break
+            frames.append(_row(tracking))
     finally:
         cv2.setNumThreads(before)
-
-
-def _poses(
-    source: str,
-    camera: Camera | None,
-    lens: Camera | None,
-    tracker: PoseTracker,
-    most: int | None,
-) -> dict[str, Any]:
-    frames, taken_ms = [], []
-    for sequence, (image, at_s) in enumerate(pictures(source, most)):
-        height, width = image.shape[:2]
-        if camera is not None and fitting(camera, width, height).guessed:
-            raise ConfigError(
-                f"the camera file is of pictures {camera.width}x{camera.height}, and {source} is "
-                f"{width}x{height}: another shape, so another part of the sensor"
-            )
-        for _ in range(STILL_LOOKS if _is_picture(source) else 1):
-            began_ns = time.thread_time_ns()
-            tracking = tracker.advance(image, fitting(lens, width, height), sequence, at_s)
-            taken_ms.append((time.thread_time_ns() - began_ns) / 1e6)
-            if tracking.tracked:
-                break
-        frames.append(_row(tracking))
     percentiles = np.percentile(taken_ms, [50, 99]).tolist() if taken_ms else [None, None]
     return {
         "schema": 1,
