@@ -19,6 +19,7 @@ from heimdall.capture.lens import Camera
 from heimdall.errors import DeviceError
 
 STREAM_TIMEOUT_MS = 8000
+PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
 
 
 class Reader(Protocol):

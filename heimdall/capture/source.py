@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -20,12 +19,12 @@ from typing import Any
 import cv2
 import numpy as np
 
-from heimdall.capture.camera import open_camera
 from heimdall.capture.camera_files import fitting, known_camera
 from heimdall.capture.kinds import SOURCES, split_kind
 from heimdall.capture.lens import Camera
 from heimdall.capture.mcap_reader import MAGIC, McapReader
 from heimdall.capture.readers import (
+    PICTURES,
     Reader,
     Timed,
     camera_likely,
@@ -45,7 +44,6 @@ RETRY_S = (0.5, 1.0, 2.0, 4.0, 8.0)  # back-off after each failed attempt; the l
 CATCH_UP = 4  # frames a clip may be behind before its schedule starts afresh
 SANE_AGE_NS = 1_000_000_000  # of a picture that has just been read
 NICE = 5  # below the main thread, which may share its core
-PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
 PLAYLISTS = {".m3u8", ".m3u", ".mpd", ".sdp"}  # videos that are text
 
 
@@ -397,15 +395,7 @@ def open_source(
     text, rate = str(spec), camera_fps or fps
     if not text.strip():
         raise ConfigError("the source has no name; give a camera index, file, image or stream URL")
-    if re.fullmatch(r"[0-9]{1,3}", text):
-        index = int(text)
-        source = Source(
-            lambda: open_camera(index, size, rate),
-            f"camera {index}",
-            loop=loop,
-            camera=known_camera(text),
-        )
-    elif kind := split_kind(text):
+    if kind := split_kind(text):
         name, rest = kind
         open_reader = SOURCES.find(name)
         source = Source(

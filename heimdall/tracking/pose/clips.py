@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,18 +11,16 @@ from typing import Any
 import cv2
 import numpy as np
 
-from heimdall.capture.camera import open_camera
 from heimdall.capture.camera_files import file_of, fitting, known_camera, write_camera
 from heimdall.capture.kinds import SOURCES, split_kind
 from heimdall.capture.lens import Camera
-from heimdall.capture.readers import Reader, open_clip, open_still, open_stream
+from heimdall.capture.readers import PICTURES, Reader, open_clip, open_still, open_stream
 from heimdall.errors import ConfigError
 from heimdall.tracking.pose.calibration import Calibration, ChessBoard
 from heimdall.tracking.pose.targets import Target
 from heimdall.tracking.pose.tracker import PoseTracker, Tracking
 from heimdall.tracking.pose.views import Views
 
-PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
 RATE_HZ = 30.0
 STILL_LOOKS = 40  # at a picture, for a look takes several frames of a clip
 MOST_FRAMES = 10_000  # of a camera that is calibrated: five minutes
@@ -53,8 +50,6 @@ def pictures(source: str, most: int | None = None) -> Iterator[tuple[np.ndarray,
 
 
 def _opened(source: str) -> tuple[Reader, bool]:
-    if re.fullmatch(r"[0-9]{1,3}", source):
-        return open_camera(int(source), None, None), False
     if kind := split_kind(source):
         return SOURCES.find(kind[0])(kind[1], size=None, fps=None), False
     if "://" in source:
