@@ -129,8 +129,7 @@ def reprojected(
 
 
 def _stacked(jacobian: np.ndarray) -> np.ndarray:
-    stacked: np.ndarray = jacobian.reshape(-1, 6)
-    return stacked
+    return np.reshape(jacobian, (-1, 6))
 
 
 def _scale(sizes: np.ndarray, largest: float = LARGEST_PX) -> float:
@@ -142,14 +141,12 @@ def _scale(sizes: np.ndarray, largest: float = LARGEST_PX) -> float:
 
 def _tukey(sizes: np.ndarray, scale: float) -> np.ndarray:
     reach = np.minimum(sizes / (CUT * scale), 1.0)
-    weights: np.ndarray = (1 - reach**2) ** 2
-    return weights
+    return np.asarray((1 - reach**2) ** 2)
 
 
 def _orthogonal(rotation: np.ndarray) -> np.ndarray:
     u, _, v = np.linalg.svd(rotation)
-    turned: np.ndarray = u @ v
-    return turned
+    return np.asarray(u @ v)
 
 
 def flipped(pose: Pose, centre: np.ndarray) -> Pose:
