@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Collection
-from pathlib import Path
+from dataclasses import asdict
 
-from heimdall.analyzer.profile import SCHEMA, NetworkProfile, ProfileKey
-from heimdall.analyzer.profile_file import from_json, to_json
+from heimdall.analyzer.profile import NetworkProfile, ProfileKey
+from heimdall.analyzer.profile_file import from_table
 from heimdall.analyzer.profiler import (
     QUIET,
     Conditions,
@@ -24,7 +24,7 @@ from heimdall.analyzer.profiler import (
 from heimdall.engine.base import Engine
 from heimdall.engine.network import LoadedNetwork
 from heimdall.graph.graph import Graph
-from heimdall.system import paths
+from heimdall.system import findings, paths
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ def load_or_measure(
     )
     # The user's file first: it may be a newer measurement of what is shipped.
     for path in () if remeasure else (own, shipped):
-        if (profile := _read(path)) is None:
+        if (profile := findings.read(path, from_table, "measuring again")) is None:
             continue
         if profile.key != key:
             why = profile.key.differences(key)
@@ -74,31 +74,8 @@ def load_or_measure(
         alone.close()
         if network is None:
             loaded.close()
-    _write(own, profile)
+    findings.write(own, asdict(profile), "it will be measured again")
     return profile
-
-
-def _read(path: Path) -> NetworkProfile | None:
-    try:
-        profile = from_json(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError) as error:
-        detail = "; ".join(str(error).splitlines()[:3])
-        log.warning("profile %s cannot be used (%s): measuring again", path, detail)
-        return None
-    if profile.schema_version != SCHEMA:
-        log.warning("profile %s is of schema %d: measuring again", path, profile.schema_version)
-        return None
-    return profile
-
-
-def _write(path: Path, profile: NetworkProfile) -> None:
-    """Best effort: without the file the network is measured again next time."""
-    try:
-        paths.replace_file(path, to_json(profile))
-    except OSError as error:
-        log.warning("profile %s cannot be saved (%s): it will be measured again", path, error)
 
 
 def _digest(*parts: str) -> str:

@@ -93,7 +93,7 @@ class CvReader:
     ) -> None:
         # else libav writes its complaints about slightly broken clips to standard error
         os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "8")
-        self.live, self._name = live, name
+        self.live = live
         self._numbered = isinstance(target, int)
         self._open = lambda: _opened(target, backend, settings)
         self._capture = self._open()
@@ -103,7 +103,10 @@ class CvReader:
         self.fps = 0.0 if live else _sane_fps(self._capture.get(cv2.CAP_PROP_FPS))
         self._first: np.ndarray | None = None
         if not live:
-            self._first = self._checked_first()
+            ok, self._first = self._capture.read()
+            if not ok:
+                self._capture.release()
+                raise DeviceError(f"cannot decode {name}: it holds no readable frame")
 
     def read(self) -> np.ndarray | None:
         if self._first is not None:
@@ -135,13 +138,6 @@ class CvReader:
         if not self.live or not self._numbered or sys.platform != "linux":
             return None
         return round(self.get(cv2.CAP_PROP_POS_MSEC) * 1e6) or None
-
-    def _checked_first(self) -> np.ndarray:
-        ok, image = self._capture.read()
-        if not ok:
-            self._capture.release()
-            raise DeviceError(f"cannot decode {self._name}: it holds no readable frame")
-        return image
 
 
 class _Still:

@@ -29,10 +29,6 @@ OTHER_SCENE = 20  # mean difference of grey levels, beside that of brightness
 CUT_SHARE = 0.2  # fewer survivors of the points than this: another scene
 
 
-def _nothing() -> np.ndarray:
-    return np.empty((0, 0), np.uint8)
-
-
 @dataclass(frozen=True, eq=False)
 class Tracks:
     """Where points are in one frame. A point keeps its id as long as it is followed.
@@ -49,7 +45,7 @@ class Tracks:
     points: np.ndarray
     cut: bool = False
     back: np.ndarray | None = None
-    grey: np.ndarray = field(default_factory=_nothing)
+    grey: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.uint8))
     scale: float = 1.0
     gone: bool = False
 
