@@ -8,14 +8,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol
 
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Camera
 from heimdall.errors import DeviceError
 
 STREAM_TIMEOUT_MS = 8000
@@ -39,18 +37,6 @@ class Reader(Protocol):
 
     def close(self) -> None:
         """Release the device or file."""
-
-
-@runtime_checkable
-class Timed(Protocol):
-    """A reader of a recorded session: it knows when its frames were taken, and more of them."""
-
-    session: Mapping[str, Any]  # what run it was, as far as known
-    camera: Camera | None  # of the frame read last; None: not told
-    inputs: list[dict[str, Any]]  # what the user did before it; taking them empties it
-
-    def gap_ns(self) -> int:
-        """How long after the frame read last the next one was taken."""
 
 
 def open_clip(path: Path) -> Reader:

@@ -26,7 +26,6 @@ from heimdall.capture.mcap_reader import MAGIC, McapReader
 from heimdall.capture.readers import (
     PICTURES,
     Reader,
-    Timed,
     camera_likely,
     open_clip,
     open_still,
@@ -255,7 +254,7 @@ class Source:
             if self._stop.is_set():
                 return True
             self._live = reader.live
-            self.session = reader.session if isinstance(reader, Timed) else {}
+            self.session = reader.session if isinstance(reader, McapReader) else {}
             self._opened.set()
             if reader.live:
                 return self._follow(reader)
@@ -313,7 +312,7 @@ class Source:
         the schedule starts afresh rather than race."""
 
         def gap_ns() -> int:
-            if isinstance(reader, Timed) and not self._fps:
+            if isinstance(reader, McapReader) and not self._fps:
                 return reader.gap_ns()
             return interval_ns
 
@@ -330,7 +329,7 @@ class Source:
 
     def _follow_recording(self, reader: Reader) -> None:
         """Hand on what a recorded session holds beside its pictures."""
-        if isinstance(reader, Timed):
+        if isinstance(reader, McapReader):
             self.camera = reader.camera or self.camera
             while reader.inputs:
                 self._inputs.put(reader.inputs.pop(0))
