@@ -62,11 +62,6 @@ def strategy_of(mode: str) -> str:
     return "runs" if mode == ChunkMode.STATIC_RUNS else "heimdall"
 
 
-# f(plan, **options): half-open ranges that cover all ops in order
-Partitioner = Callable[..., list[tuple[int, int]]]
-_STRATEGIES: dict[str, Partitioner] = {}
-
-
 def partition(
     plan: StagePlan,
     gap_ns: int,
@@ -103,17 +98,6 @@ def strategies() -> tuple[str, ...]:
     return tuple(sorted(_STRATEGIES))
 
 
-def register(name: str) -> Callable[[Partitioner], Partitioner]:
-    """Register a partitioner: ``f(plan, **options)`` cuts all ops into ranges."""
-
-    def keep(function: Partitioner) -> Partitioner:
-        _STRATEGIES[name] = function
-        return function
-
-    return keep
-
-
-@register("heimdall")
 def _fewest_chunks(
     plan: StagePlan, *, gap_ns: int, margin_ns: int, **_: int
 ) -> list[tuple[int, int]]:
@@ -122,7 +106,6 @@ def _fewest_chunks(
     return _packed(plan, 0, len(plan.op_ns), gap_ns + margin_ns)
 
 
-@register("runs")
 def _fewest_in_each_run(
     plan: StagePlan, *, gap_ns: int, margin_ns: int, **_: int
 ) -> list[tuple[int, int]]:
@@ -130,7 +113,6 @@ def _fewest_in_each_run(
     return _in_runs(plan, lambda start, end: _packed(plan, start, end, gap_ns + margin_ns))
 
 
-@register("fixed")
 def _fixed_size(plan: StagePlan, *, ops_per_chunk: int, **_: int) -> list[tuple[int, int]]:
     """A fixed number of ops a chunk, whatever they cost (MACE; section 8)."""
 
@@ -140,20 +122,17 @@ def _fixed_size(plan: StagePlan, *, ops_per_chunk: int, **_: int) -> list[tuple[
     return _in_runs(plan, cut)
 
 
-@register("units")
 def _units(plan: StagePlan, **_: int) -> list[tuple[int, int]]:
     """Where another set of processors supports the ops (Band, section 4.2)."""
     on_gpu = tuple(None if off else ns for ns, off in zip(plan.op_ns, plan.fallback, strict=True))
     return units(plan.on or ((GPU, on_gpu),))
 
 
-@register("whole")
 def _whole(plan: StagePlan, **_: int) -> list[tuple[int, int]]:
     """No cut but at fallback ops: what frameworks without a partitioner do."""
     return _in_runs(plan, lambda start, end: [(start, end)])
 
 
-@register("even")
 def _evenly(plan: StagePlan, *, gap_ns: int, **_: int) -> list[tuple[int, int]]:
     """SPLIT's blocks (see ``even``), fallback ops among them. Only long networks are split (section
     5.4): one that takes ``gap_ns`` or less is a block by itself."""
@@ -162,7 +141,6 @@ def _evenly(plan: StagePlan, *, gap_ns: int, **_: int) -> list[tuple[int, int]]:
     return list(pairwise((0, *cuts, ops.count)))
 
 
-@register("critical")
 def _at_critical_nodes(plan: StagePlan, **_: int) -> list[tuple[int, int]]:
     """Between critical nodes, where one tensor is alive (where that is not known: anywhere), light
     chunks merged into the heavy one before them (Pantheon, section 3.2.1). There, layers are heavy
@@ -211,3 +189,15 @@ def _in_runs(
     for start, end, fallback in runs(plan.fallback):
         ranges += [(start, end)] if fallback else cut(start, end)
     return ranges
+
+
+# f(plan, **options): half-open ranges that cover all ops in order
+_STRATEGIES: dict[str, Callable[..., list[tuple[int, int]]]] = {
+    "critical": _at_critical_nodes,
+    "even": _evenly,
+    "fixed": _fixed_size,
+    "heimdall": _fewest_chunks,
+    "runs": _fewest_in_each_run,
+    "units": _units,
+    "whole": _whole,
+}
