@@ -90,10 +90,7 @@ class Movers:
 
     def _then(self, sequence: int) -> Motion:
         """Where everything was in a frame of the past, or soon after it."""
-        for when, motion in self._past:
-            if when >= sequence:
-                return motion
-        return self._motion
+        return next((motion for when, motion in self._past if when >= sequence), self._motion)
 
     def follow(self, tracks: Tracks) -> None:
         """Go on to the next frame."""

@@ -29,7 +29,7 @@ MOST_FRAMES = 10_000  # of a camera that is calibrated: five minutes
 def pictures(source: str, most: int | None = None) -> Iterator[tuple[np.ndarray, float]]:
     """Every frame of ``source``, BGR uint8, and its time in seconds. A camera or stream gives
     ``most`` of them. Raises ConfigError or DeviceError naming what cannot be opened."""
-    reader, still = _opened(source)
+    reader = _opened(source)
     if reader.live and most is None:
         reader.close()
         raise ConfigError(f"{source} never ends: say how many frames to take")
@@ -43,17 +43,17 @@ def pictures(source: str, most: int | None = None) -> Iterator[tuple[np.ndarray,
                 time.perf_counter() - began_s if reader.live else number / (reader.fps or RATE_HZ),
             )
             number += 1
-            if still:
+            if not reader.live and not reader.fps:  # a still image
                 return
     finally:
         reader.close()
 
 
-def _opened(source: str) -> tuple[Reader, bool]:
+def _opened(source: str) -> Reader:
     if kind := split_kind(source):
-        return SOURCES.find(kind[0])(kind[1], size=None, fps=None), False
+        return SOURCES.find(kind[0])(kind[1], size=None, fps=None)
     if "://" in source:
-        return open_stream(source), False
+        return open_stream(source)
     path = Path(source).expanduser()
     try:
         with path.open("rb") as file:
@@ -62,9 +62,7 @@ def _opened(source: str) -> tuple[Reader, bool]:
         raise ConfigError(f"cannot read source {path}: {error.strerror or error}") from error
     if empty:
         raise ConfigError(f"source {path} is empty; give a video or image file")
-    if _is_picture(source):
-        return open_still(path), True
-    return open_clip(path), False
+    return open_still(path) if _is_picture(source) else open_clip(path)
 
 
 def _is_picture(source: str) -> bool:
