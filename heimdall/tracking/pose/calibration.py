@@ -82,32 +82,26 @@ class BoardView:
     moved_px: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Calibrated:
     """A ``camera``, how far corners are from where it has them (root mean square, pixels), the
-    standard deviation of its focal length as a share, the number of ``views`` that it is from, how
-    many did ``not_fit``, and the share of the picture that they cover."""
+    standard deviation of its focal length as a share, and the ``errors`` in pixels of the views
+    (n,) that it is from; how many did ``not_fit``, and the share of the picture that all cover."""
 
     camera: Camera
     reprojection_px: float
     focal_sd: float
-    views: int
-    not_fit: int
-    covered: float
-
-
-@dataclass(frozen=True, eq=False)
-class _Fit:
-    """A ``camera``, how far points are off (root mean square, pixels), the standard deviation of
-    the focal length as a share of it, and the ``errors`` of the views (n,), pixels."""
-
-    camera: Camera
-    rms_px: float
-    focal_sd: float
     errors: np.ndarray
+    not_fit: int = 0
+    covered: float = 0.0
+
+    @property
+    def views(self) -> int:
+        """How many views the camera is from."""
+        return len(self.errors)
 
     @classmethod
-    def of(cls, views: Sequence[BoardView], size: tuple[int, int]) -> _Fit:
+    def of(cls, views: Sequence[BoardView], size: tuple[int, int]) -> Calibrated:
         """What the views say. Raises ConfigError where they say nothing."""
         places = [each.points.astype(np.float32) for each in views]
         seen = [each.pixels.astype(np.float32)[:, None] for each in views]
@@ -134,10 +128,10 @@ class _Fit:
         camera = self.camera
         width, height = camera.size
         worst = WORST_PX * max(1.0, width / 1280)
-        if self.rms_px > worst:
+        if self.reprojection_px > worst:
             raise ConfigError(
-                f"corners are off by {self.rms_px:.1f} px, {worst:.1f} is too much: is the board "
-                "flat, sharp in the picture, and the zoom left alone?"
+                f"corners are off by {self.reprojection_px:.1f} px, {worst:.1f} is too much: is "
+                "the board flat, sharp in the picture, and the zoom left alone?"
             )
         sane = all(0.1 * width < each < 20 * width for each in (camera.fx, camera.fy))
         sane = sane and 0 < camera.cx < width and 0 < camera.cy < height
@@ -283,16 +277,13 @@ class Calibration:
         self._check()
         assert self._size is not None
         views = _spread(self.views, MOST_VIEWS)
-        fit = _Fit.of(views, self._size)
+        fit = Calibrated.of(views, self._size)
         limit = OUTLIER * float(np.median(fit.errors))
         kept = [view for view, error in zip(views, fit.errors, strict=True) if error <= limit]
         if LEAST_VIEWS <= len(kept) < len(views):
-            fit = _Fit.of(kept, self._size)
-        else:
-            kept = views
+            fit = Calibrated.of(kept, self._size)
         fit.check()
-        left_out = len(views) - len(kept)
-        return Calibrated(fit.camera, fit.rms_px, fit.focal_sd, len(kept), left_out, self.covered)
+        return replace(fit, not_fit=len(views) - fit.views, covered=self.covered)
 
     def _check(self) -> None:
         if not self.frames:
