@@ -390,7 +390,15 @@ def open_source(
     if isinstance(spec, Source):
         return spec
     if spec is None:
-        return _open_default(size, fps, camera_fps, loop, default)
+        if camera_likely(0):
+            try:
+                return open_source(0, size=size, fps=fps, camera_fps=camera_fps, loop=loop)
+            except DeviceError as error:
+                plays = f"{default.name} plays" if default else "there is no clip"
+                log.warning("%s; %s", error, plays)
+        if default is None:
+            raise DeviceError("no camera found; name a video file, an image or a stream instead")
+        spec = default
     text, rate = str(spec), camera_fps or fps
     if not text.strip():
         raise ConfigError("the source has no name; give a camera index, file, image or stream URL")
@@ -417,23 +425,6 @@ def open_source(
         source = _open_file(Path(text).expanduser(), fps, loop)
     source.wait_open()
     return source
-
-
-def _open_default(
-    size: tuple[int, int] | None,
-    fps: float | None,
-    camera_fps: float | None,
-    loop: bool,
-    default: Path | None,
-) -> Source:
-    if camera_likely(0):
-        try:
-            return open_source(0, size=size, fps=fps, camera_fps=camera_fps, loop=loop)
-        except DeviceError as error:
-            log.warning("%s; %s", error, f"{default.name} plays" if default else "there is no clip")
-    if default is None:
-        raise DeviceError("no camera found; name a video file, an image or a stream instead")
-    return open_source(str(default), fps=fps, loop=loop)
 
 
 def _open_file(path: Path, fps: float | None, loop: bool) -> Source:
