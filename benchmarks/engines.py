@@ -31,7 +31,7 @@ from benchmarks.cores import add_options, worker
 from benchmarks.peers import PEERS, arena_bytes, installed
 from benchmarks.roofline import copy_gbs, gemm_gflops
 from heimdall import inspection
-from heimdall.analyzer.partition import OpCosts, partition
+from heimdall.analyzer.partition import partition
 from heimdall.analyzer.profiler import measure_ops
 from heimdall.engine.network import LoadedNetwork
 from heimdall.engine.opencl.engine import OpenCLEngine
@@ -43,6 +43,7 @@ from heimdall.models.catalog import CATALOG
 from heimdall.runtime.execution.processors import open_processors
 from heimdall.system import softgpu
 from heimdall.system.priority import cores_awake
+from heimdall.vocabulary.plans import StagePlan
 
 CLASSICS = ("resnet50", "vgg19", "inception_v1", "squeezenet", "densenet121", "shufflenet")
 PAIRED_S, PAIRED_RUNS = 4.0, 15  # whole, chunked and op by op in turn; runs at least
@@ -175,9 +176,9 @@ class _Ours(Runs):
         super().__init__(network, inputs)
         marks = tuple(op.fallback for op in network.ops)
         measured = measure_ops(network)
-        costs = OpCosts(measured.op_ns, marks, measured.chunk_cost_ns)
-        self._whole = [(c.start, c.end) for c in partition(costs, GAP_NS, "whole")]
-        self._chunks = [(c.start, c.end) for c in partition(costs, GAP_NS, "runs")]
+        plan = StagePlan(measured.op_ns, marks, 0, measured.chunk_cost_ns)
+        self._whole = [(c.start, c.end) for c in partition(plan, GAP_NS, "whole")]
+        self._chunks = [(c.start, c.end) for c in partition(plan, GAP_NS, "runs")]
         self.chunk_count = sum(not marks[start] for start, _ in self._chunks)
         self._alone = [(op, op + 1) for op in range(len(marks))]
         self.longest_s = self.copies_s = float("inf")

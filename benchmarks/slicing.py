@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 from benchmarks.architectures import NAMES, model_path
-from heimdall.analyzer.partition import OpCosts, partition
+from heimdall.analyzer.partition import partition
 from heimdall.analyzer.profiler import measure_ops
 from heimdall.graph.costs import node_flops
 from heimdall.graph.cuts import critical, held
@@ -27,6 +27,7 @@ from heimdall.graph.graph import Graph, load_graph
 from heimdall.graph.samples import sample_inputs
 from heimdall.runtime.execution.processors import open_processors
 from heimdall.system import softgpu
+from heimdall.vocabulary.plans import StagePlan
 
 HEAVY = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 ROUNDS = 15
@@ -103,10 +104,10 @@ def _time(graphs: Mapping[str, Graph]) -> None:
             network = processors.gpu.load(graph)
             op_ns = measure_ops(network).op_ns
             places = critical(network.held())
-            costs = OpCosts(op_ns, (False,) * len(op_ns), critical=places)
+            plan = StagePlan(op_ns, (False,) * len(op_ns), 0, 0, critical=places)
             ways = [
                 list(pairwise((0, *places, len(op_ns)))),
-                [(each.start, each.end) for each in partition(costs, 1, "critical")],
+                [(each.start, each.end) for each in partition(plan, 1, "critical")],
             ]
             state, inputs = network.new_state(), sample_inputs(graph)
             times: list[list[int]] = [[], []]

@@ -24,9 +24,9 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 from torch.nn import functional
 
-from heimdall.graph import half
 from heimdall.graph.graph import Graph, load_graph
 from heimdall.lab.exits.data import Pictures, open_dataset
+from heimdall.lab.exits.storing import narrow
 from heimdall.system.paths import replace_file
 
 SIZE = 28
@@ -236,7 +236,7 @@ def to_onnx(network: Backbone, classes: tuple[str, ...], size: int = SIZE) -> on
     graph = helper.make_graph(writer.nodes, "fashion", [given], [made], writer.weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     helper.set_model_props(model, {"classes": json.dumps(classes)})
-    half.narrow(model)
+    narrow(model)
     onnx.checker.check_model(model)
     return model
 

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import onnx
 
-from heimdall.graph import half
-from heimdall.graph.outputs import keep_outputs
+from heimdall.lab.exits.storing import keep_outputs, narrow
 from heimdall.system.paths import replace_file
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -53,7 +52,7 @@ def store(network: Stored, model: onnx.ModelProto) -> float:
     if network.outputs:
         keep_outputs(model, network.outputs)
     del model.graph.value_info[:]  # sizes that readers infer
-    moved = half.narrow(model)
+    moved = narrow(model)
     if network.exact and moved:
         raise ValueError(
             f"{network.file} has weights that are no halves (they move by {moved:.1e})"

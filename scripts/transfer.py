@@ -16,11 +16,11 @@ from pathlib import Path
 import onnx
 from onnx import TensorProto, helper
 
-from heimdall.graph import half
 from heimdall.graph.graph import Graph, graph_from_model, load_graph
 from heimdall.lab.exits import features, heads, making
 from heimdall.lab.exits.data import Dataset, open_dataset
 from heimdall.lab.exits.exit_points import ExitPoint
+from heimdall.lab.exits.storing import narrow
 from heimdall.lab.exits.written import CLASSES
 from heimdall.models.image_input import ImageInput
 from heimdall.system.paths import replace_file
@@ -56,7 +56,7 @@ def with_end(graph: Graph, head: heads.Head, dataset: Dataset) -> onnx.ModelProt
     model.graph.output.append(helper.make_tensor_value_info("scores", TensorProto.FLOAT, shape))
     del model.graph.value_info[:]
     helper.set_model_props(model, {CLASSES: json.dumps(dataset.classes)})
-    half.narrow(model)
+    narrow(model)
     onnx.checker.check_model(model)
     return model
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from heimdall.analyzer.partition import OpCosts, partition
+from heimdall.analyzer.partition import partition
 from heimdall.app import create
 from heimdall.app.options import RunOptions
 from heimdall.capture import open_source
@@ -130,9 +130,8 @@ def _pieces(stage: StagePlan) -> Ranges:
 
 def _cut(stage: StagePlan, size: int | None) -> Ranges:
     """Ranges of at most ``size`` ops; None: only fallback ops end one."""
-    costs = OpCosts(stage.op_ns, stage.fallback, stage.chunk_cost_ns)
     strategy, ops = ("whole", 1) if size is None else ("fixed", size)
-    found = partition(costs, GAP_NS, strategy, ops_per_chunk=ops)
+    found = partition(stage, GAP_NS, strategy, ops_per_chunk=ops)
     return [(chunk.start, chunk.end) for chunk in found]
 
 

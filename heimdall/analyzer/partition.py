@@ -1,17 +1,17 @@
 """Partitioners: where to cut a network into chunks before it runs (the static mode).
 
-A partitioner sees what the profile knows of the ops and returns half-open ranges that cover
-all of them in order. The paper's partitions *all* ops (Eq. 1), so that fallback ops lie inside
-chunks; ``runs``, ``fixed`` and ``whole`` make a run of fallback ops a range of its own, as a
+A partitioner sees what is known of a network (``StagePlan``) and returns half-open ranges that
+cover all of its ops in order. The paper's partitions *all* ops (Eq. 1), so that fallback ops lie
+inside chunks; ``runs``, ``fixed`` and ``whole`` make a run of fallback ops a range of its own, as a
 policy that enqueues ops on a device has to. ``even`` is SPLIT's, ``critical`` Pantheon's: both
 partition all ops, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import groupby, pairwise
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from heimdall.analyzer.even import Ops, best_split
 from heimdall.analyzer.units import units
@@ -19,35 +19,11 @@ from heimdall.errors import ConfigError, unknown
 from heimdall.vocabulary.enums import ChunkMode
 from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import GPU
+from heimdall.vocabulary.ranges import runs
 
 MARGIN_NS = 5_000_000  # relaxation of Eq. 1: the paper's 5 ms
 _LIGHT = 0.25  # of the mean chunk: a chunk that takes less is "lightweight" (Pantheon, 3.2.1)
 FIXED_OPS = 5  # ops a chunk in MACE, the paper's comparison in section 8
-
-
-@dataclass(frozen=True)
-class OpCosts:
-    """What a partitioner may know of a network.
-
-    ``op_ns`` is each op's latency, ``fallback`` marks those that run on the CPU, and
-    ``chunk_cost_ns`` is the measured cost of one more cut; ``cut_ns`` what it costs to begin at an
-    op, ``on`` each op's latency by processor, and ``critical`` the ops before which one tensor is
-    alive (as in ``StagePlan``; empty: not known).
-    """
-
-    op_ns: tuple[int, ...]
-    fallback: tuple[bool, ...]
-    chunk_cost_ns: int = 0
-    cut_ns: tuple[int, ...] = ()
-    on: tuple[tuple[str, tuple[int | None, ...]], ...] = ()
-    critical: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, plan: StagePlan) -> OpCosts:
-        """What a plan knows of its network."""
-        return cls(
-            plan.op_ns, plan.fallback, plan.chunk_cost_ns, plan.cut_ns, plan.on, plan.critical
-        )
 
 
 @dataclass(frozen=True)
@@ -74,11 +50,11 @@ class Cut:
     strategy: str = "heimdall"
     margin_ns: int = MARGIN_NS
 
-    def of(self, costs: OpCosts) -> tuple[tuple[int, int], ...]:
-        """The ranges of a network's chunks."""
+    def apply(self, plan: StagePlan) -> StagePlan:
+        """The plan of a network, cut so; ``chunks`` holds the ranges of fallback ops too."""
         gap_ns, margin_ns = (self.gap_ns, self.margin_ns) if self.gap_ns > 0 else (1, 0)
-        chunks = partition(costs, gap_ns, self.strategy, margin_ns=margin_ns)
-        return tuple((chunk.start, chunk.end) for chunk in chunks)
+        chunks = partition(plan, gap_ns, self.strategy, margin_ns=margin_ns)
+        return replace(plan, chunks=tuple((chunk.start, chunk.end) for chunk in chunks))
 
 
 def strategy_of(mode: str) -> str:
@@ -86,13 +62,8 @@ def strategy_of(mode: str) -> str:
     return "runs" if mode == ChunkMode.STATIC_RUNS else "heimdall"
 
 
-# f(costs, **options): half-open ranges that cover all ops in order
-Partitioner = Callable[..., list[tuple[int, int]]]
-_STRATEGIES: dict[str, Partitioner] = {}
-
-
 def partition(
-    costs: OpCosts,
+    plan: StagePlan,
     gap_ns: int,
     strategy: str = "heimdall",
     *,
@@ -117,8 +88,8 @@ def partition(
         raise ConfigError("the margin must not be negative, and a chunk has at least one op")
     options = {"gap_ns": gap_ns, "margin_ns": margin_ns, "ops_per_chunk": ops_per_chunk}
     return [
-        Chunk(start, end, _expected_ns(costs, start, end), sum(costs.fallback[start:end]))
-        for start, end in _STRATEGIES[strategy](costs, **options)
+        Chunk(start, end, _expected_ns(plan, start, end), sum(plan.fallback[start:end]))
+        for start, end in _STRATEGIES[strategy](plan, **options)
     ]
 
 
@@ -127,122 +98,106 @@ def strategies() -> tuple[str, ...]:
     return tuple(sorted(_STRATEGIES))
 
 
-def register(name: str) -> Callable[[Partitioner], Partitioner]:
-    """Register a partitioner: ``f(costs, **options)`` cuts all ops into ranges."""
-
-    def keep(function: Partitioner) -> Partitioner:
-        _STRATEGIES[name] = function
-        return function
-
-    return keep
-
-
-@register("heimdall")
 def _fewest_chunks(
-    costs: OpCosts, *, gap_ns: int, margin_ns: int, **_: int
+    plan: StagePlan, *, gap_ns: int, margin_ns: int, **_: int
 ) -> list[tuple[int, int]]:
     """Section 5.3: pack ops, those that fall back too, until the gap (relaxed by the margin) is
     full. As T only grows with every op, packing greedily gives the fewest chunks."""
-    return _packed(costs, 0, len(costs.op_ns), gap_ns + margin_ns)
+    return _packed(plan, 0, len(plan.op_ns), gap_ns + margin_ns)
 
 
-@register("runs")
 def _fewest_in_each_run(
-    costs: OpCosts, *, gap_ns: int, margin_ns: int, **_: int
+    plan: StagePlan, *, gap_ns: int, margin_ns: int, **_: int
 ) -> list[tuple[int, int]]:
     """The fewest chunks for each run of GPU ops by itself: a fallback op ends a chunk."""
-    return _in_runs(costs, lambda start, end: _packed(costs, start, end, gap_ns + margin_ns))
+    return _in_runs(plan, lambda start, end: _packed(plan, start, end, gap_ns + margin_ns))
 
 
-@register("fixed")
-def _fixed_size(costs: OpCosts, *, ops_per_chunk: int, **_: int) -> list[tuple[int, int]]:
+def _fixed_size(plan: StagePlan, *, ops_per_chunk: int, **_: int) -> list[tuple[int, int]]:
     """A fixed number of ops a chunk, whatever they cost (MACE; section 8)."""
 
     def cut(start: int, end: int) -> list[tuple[int, int]]:
         return [(op, min(op + ops_per_chunk, end)) for op in range(start, end, ops_per_chunk)]
 
-    return _in_runs(costs, cut)
+    return _in_runs(plan, cut)
 
 
-@register("units")
-def _units(costs: OpCosts, **_: int) -> list[tuple[int, int]]:
+def _units(plan: StagePlan, **_: int) -> list[tuple[int, int]]:
     """Where another set of processors supports the ops (Band, section 4.2)."""
-    on_gpu = tuple(None if off else ns for ns, off in zip(costs.op_ns, costs.fallback, strict=True))
-    return units(costs.on or ((GPU, on_gpu),))
+    on_gpu = tuple(None if off else ns for ns, off in zip(plan.op_ns, plan.fallback, strict=True))
+    return units(plan.on or ((GPU, on_gpu),))
 
 
-@register("whole")
-def _whole(costs: OpCosts, **_: int) -> list[tuple[int, int]]:
+def _whole(plan: StagePlan, **_: int) -> list[tuple[int, int]]:
     """No cut but at fallback ops: what frameworks without a partitioner do."""
-    return _in_runs(costs, lambda start, end: [(start, end)])
+    return _in_runs(plan, lambda start, end: [(start, end)])
 
 
-@register("even")
-def _evenly(costs: OpCosts, *, gap_ns: int, **_: int) -> list[tuple[int, int]]:
+def _evenly(plan: StagePlan, *, gap_ns: int, **_: int) -> list[tuple[int, int]]:
     """SPLIT's blocks (see ``even``), fallback ops among them. Only long networks are split (section
     5.4): one that takes ``gap_ns`` or less is a block by itself."""
-    ops = Ops(costs.op_ns, costs.cut_ns, costs.chunk_cost_ns)
+    ops = Ops(plan.op_ns, plan.cut_ns, plan.chunk_cost_ns)
     cuts = best_split(ops).cuts if ops.whole_ns > gap_ns else ()
     return list(pairwise((0, *cuts, ops.count)))
 
 
-@register("critical")
-def _at_critical_nodes(costs: OpCosts, **_: int) -> list[tuple[int, int]]:
+def _at_critical_nodes(plan: StagePlan, **_: int) -> list[tuple[int, int]]:
     """Between critical nodes, where one tensor is alive (where that is not known: anywhere), light
     chunks merged into the heavy one before them (Pantheon, section 3.2.1). There, layers are heavy
     or light by their kind, as frameworks fuse them; here by their time, for fusing is done."""
-    ops = len(costs.op_ns)
-    places = [op for op in costs.critical or range(ops) if 0 < op < ops]
+    ops = len(plan.op_ns)
+    places = [op for op in plan.critical or range(ops) if 0 < op < ops]
     slices = list(pairwise((0, *places, ops)))
-    on_gpu = [0 if off else ns for ns, off in zip(costs.op_ns, costs.fallback, strict=True)]
+    on_gpu = [0 if off else ns for ns, off in zip(plan.op_ns, plan.fallback, strict=True)]
     least_ns = _LIGHT * sum(on_gpu) / len(slices)
     heavy = [start for start, end in slices if sum(on_gpu[start:end]) >= least_ns > 0]
     return list(pairwise((0, *(start for start in heavy if start), ops)))
 
 
-def _packed(costs: OpCosts, start: int, end: int, limit_ns: int) -> list[tuple[int, int]]:
+def _packed(plan: StagePlan, start: int, end: int, limit_ns: int) -> list[tuple[int, int]]:
     """As many ops a chunk as take ``limit_ns``; an op above that is a chunk by itself."""
     chunks = []
     first, taken_ns = start, 0
     for op in range(start, end):
-        more_ns = _more_ns(costs, first, op)
+        more_ns = _more_ns(plan, first, op)
         if op > first and taken_ns + more_ns > limit_ns:
             chunks.append((first, op))
             first, taken_ns = op, 0
-            more_ns = _more_ns(costs, first, op)
+            more_ns = _more_ns(plan, first, op)
         taken_ns += more_ns
     return [*chunks, (first, end)]
 
 
-def _more_ns(costs: OpCosts, first: int, op: int) -> int:
+def _more_ns(plan: StagePlan, first: int, op: int) -> int:
     """What ``op`` adds to the chunk that began at ``first``. Each run of GPU ops in a chunk has to
-    be waited for (Algorithm 1), which costs as much as a chunk of its own."""
-    begins_run = not costs.fallback[op] and (op == first or costs.fallback[op - 1])
-    cut_ns = costs.cut_ns[op] if op == first and op and costs.cut_ns else 0
-    return costs.op_ns[op] + cut_ns + (costs.chunk_cost_ns if begins_run else 0)
+    be waited for (Algorithm 1), which plan as much as a chunk of its own."""
+    begins_run = not plan.fallback[op] and (op == first or plan.fallback[op - 1])
+    cut_ns = plan.cut_ns[op] if op == first and op and plan.cut_ns else 0
+    return plan.op_ns[op] + cut_ns + (plan.chunk_cost_ns if begins_run else 0)
 
 
-def _expected_ns(costs: OpCosts, start: int, end: int) -> int:
+def _expected_ns(plan: StagePlan, start: int, end: int) -> int:
     """T(i, j) of Eq. 1, with the cost of waiting."""
-    return sum(_more_ns(costs, start, op) for op in range(start, end))
+    return sum(_more_ns(plan, start, op) for op in range(start, end))
 
 
 def _in_runs(
-    costs: OpCosts, cut: Callable[[int, int], list[tuple[int, int]]]
+    plan: StagePlan, cut: Callable[[int, int], list[tuple[int, int]]]
 ) -> list[tuple[int, int]]:
     """``cut`` for each maximal run of GPU ops; each of fallback ops is one range."""
     ranges = []
-    for start, end, fallback in _runs(costs.fallback):
+    for start, end, fallback in runs(plan.fallback):
         ranges += [(start, end)] if fallback else cut(start, end)
     return ranges
 
 
-def _runs(fallback: Sequence[bool]) -> list[tuple[int, int, bool]]:
-    """Maximal runs of GPU ops and of fallback ops, as (start, end, fallback)."""
-    runs = []
-    start = 0
-    for kind, group in groupby(fallback):
-        end = start + len(list(group))
-        runs.append((start, end, kind))
-        start = end
-    return runs
+# f(plan, **options): half-open ranges that cover all ops in order
+_STRATEGIES: dict[str, Callable[..., list[tuple[int, int]]]] = {
+    "critical": _at_critical_nodes,
+    "even": _evenly,
+    "fixed": _fixed_size,
+    "heimdall": _fewest_chunks,
+    "runs": _fewest_in_each_run,
+    "units": _units,
+    "whole": _whole,
+}

@@ -64,16 +64,16 @@ def _draw_bar(
     axes: Any, index: int, chunk: Chunk, profile: NetworkProfile, colours: dict[str, str]
 ) -> None:
     bottom = 0.0
-    costs = profile.costs
+    plan = profile.plan
     for op in range(chunk.start, chunk.end):
-        height = costs.op_ns[op] / 1e6
+        height = plan.op_ns[op] / 1e6
         axes.bar(
             index,
             height,
             bottom=bottom,
             width=0.72,
             color=colours.get(profile.ops[op].kind, OTHER),
-            hatch="///" if costs.fallback[op] else None,
+            hatch="///" if plan.fallback[op] else None,
             edgecolor="white",
             linewidth=0.4,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 
-from heimdall.analyzer.partition import Chunk, Cut, OpCosts, partition
+from heimdall.analyzer.partition import Chunk, Cut, partition
 from heimdall.analyzer.profiler import Measurement
 from heimdall.engine.base import Engine
 from heimdall.engine.network import LoadedNetwork, State
@@ -136,13 +136,14 @@ class NetworkProfile:
         )
 
     @property
-    def costs(self) -> OpCosts:
-        """What partitioners know. The pool copies input and output, not the processor."""
-        op_ns = tuple(op.ns for op in self.ops)
-        return OpCosts(
-            op_ns,
-            tuple(op.fallback for op in self.ops),
-            self.chunk_cost_ns,
+    def plan(self) -> StagePlan:
+        """What is known of it, not cut. The pool copies input and output, not the processor."""
+        return StagePlan(
+            op_ns=tuple(op.ns for op in self.ops),
+            fallback=tuple(op.fallback for op in self.ops),
+            cpu_ns=self.cpu_ns,
+            chunk_cost_ns=self.chunk_cost_ns,
+            state_bytes=tuple(state.bytes for state in self.states),
             critical=critical(self.states),
         )
 
@@ -154,37 +155,16 @@ class NetworkProfile:
 
     def partition(self, gap_ns: int, strategy: str = "heimdall", **options: int) -> list[Chunk]:
         """Chunks for a gap; options as in ``partition.partition``."""
-        return partition(self.costs, gap_ns, strategy, **options)
+        return partition(self.plan, gap_ns, strategy, **options)
 
 
 def to_stage_plan(
-    profile: NetworkProfile,
-    cut: Cut,
-    *,
-    tasks: int = 1,
-    exits: Sequence[Exit] = (),
-    states: Sequence[Held] = (),
+    profile: NetworkProfile, cut: Cut, *, exits: Sequence[Exit] = (), states: Sequence[Held] = ()
 ) -> StagePlan:
     """What the coordinator must know of one network. ``exits``: its variants over these ops;
-    ``states``: what is alive before each, if that is known better than by the profile.
-
-    ``chunks`` holds the ranges of fallback ops too.
-    """
-    states = states or profile.states
-    costs = replace(profile.costs, critical=critical(states))
-    return StagePlan(
-        op_ns=costs.op_ns,
-        fallback=costs.fallback,
-        cpu_ns=profile.cpu_ns,
-        chunk_cost_ns=profile.chunk_cost_ns,
-        chunks=cut.of(costs),
-        tasks=tasks,
-        exits=tuple(exits),
-        state_bytes=tuple(state.bytes for state in states),
-        critical=costs.critical,
-    )
-
-
-def recut(plan: StagePlan, cut: Cut) -> StagePlan:
-    """The same network, cut another way."""
-    return replace(plan, chunks=cut.of(OpCosts.of(plan)))
+    ``states``: what is alive before each, if that is known better than by the profile."""
+    plan = replace(profile.plan, exits=tuple(exits))
+    if states:
+        sizes = tuple(state.bytes for state in states)
+        plan = replace(plan, state_bytes=sizes, critical=critical(states))
+    return cut.apply(plan)

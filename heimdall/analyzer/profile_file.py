@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, asdict, fields
 from typing import Any, TypeVar
 
-from heimdall.analyzer.profile import NetworkProfile, OpProfile, ProfileKey
+from heimdall.analyzer.profile import SCHEMA, NetworkProfile, OpProfile, ProfileKey
 
 _Record = TypeVar("_Record", ProfileKey, OpProfile, NetworkProfile)
 
@@ -23,7 +23,15 @@ def to_json(profile: NetworkProfile) -> bytes:
 
 def from_json(content: bytes) -> NetworkProfile:
     """The profile in a file's content. Raises ValueError, naming the field that is wrong."""
-    return _record(NetworkProfile, json.loads(content), "profile")
+    return from_table(json.loads(content))
+
+
+def from_table(table: object) -> NetworkProfile:
+    """The profile in that JSON data. Raises ValueError, naming the field that is wrong."""
+    profile = _record(NetworkProfile, table, "profile")
+    if profile.schema_version != SCHEMA:
+        raise ValueError(f"profile is of schema {profile.schema_version}, not {SCHEMA}")
+    return profile
 
 
 def _record(kind: type[_Record], table: object, where: str) -> _Record:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, compress, pairwise
 
-import numpy as np
-
-from heimdall.analyzer.partition import OpCosts, partition
-from heimdall.engine.network import LoadedNetwork, State
+from heimdall.analyzer.partition import Cut
+from heimdall.engine.network import LoadedNetwork
 from heimdall.graph.samples import sample_inputs
+from heimdall.vocabulary.plans import StagePlan
 
 BATCHES = 3
 WARM_UPS = 2
@@ -74,12 +73,10 @@ def measure_ops(
     corrected by timing runs of consecutive ops and the whole network, because a run saves launches
     that lone ops pay for.
     """
-    inputs = sample_inputs(network.graph)
-    state = network.new_state()
     whole = _segments(network)
     pieces = _pieces(network, whole)
     lone = [(op, op + 1) for op in range(len(network.ops))]
-    runner = _Runner(network, state, inputs, progress, conditions, conditions.gpu_clock)
+    runner = _Runner(network, progress, conditions, conditions.gpu_clock)
     has_events = runner.warm_up(whole)
     runner.warm_up(pieces)
     if not has_events:
@@ -96,7 +93,7 @@ def measure_ops(
         chunk_cost_ns=cost_ns,
         whole_ns=round(sum(together.range_ns)),
         write_ns=round(min(runner.write_ns)),
-        read_ns=_measure_read(network, state),
+        read_ns=runner.measure_read(),
     )
 
 
@@ -105,8 +102,7 @@ def measure_whole(
 ) -> int:
     """The latency of a whole network in one call, in ns."""
     everything = [(0, len(network.ops))]
-    state, inputs = network.new_state(), sample_inputs(network.graph)
-    runner = _Runner(network, state, inputs, progress, conditions, conditions.cpu_clock)
+    runner = _Runner(network, progress, conditions, conditions.cpu_clock)
     runner.warm_up(everything)
     return round(sum(runner.measure([everything])[0].range_ns))
 
@@ -115,7 +111,7 @@ def gpu_passes(network: LoadedNetwork) -> Callable[[], int]:
     """Runs a whole network once, in as few chunks as its fallback ops allow, at each call, which
     returns the GPU time it took in ns. Warmed up."""
     segments = _segments(network)
-    runner = _Runner(network, network.new_state(), sample_inputs(network.graph), no_progress)
+    runner = _Runner(network)
     runner.warm_up(segments)
     on_gpu = [not network.ops[start].fallback for start, _ in segments]
     return lambda: sum(compress(runner.once(segments), on_gpu))
@@ -168,18 +164,14 @@ class _Runner:
     def __init__(
         self,
         network: LoadedNetwork,
-        state: State,
-        inputs: Mapping[str, np.ndarray],
-        progress: Progress,
+        progress: Progress = no_progress,
         conditions: Conditions = QUIET,
         clock: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
+        self._network, self._progress = network, progress
         self._reduce, self._budget_s = conditions.reduce, conditions.budget_s
         self._clock, self._by_wall = clock, clock is time.perf_counter_ns
-        self._network = network
-        self._state = state
-        self._inputs = inputs
-        self._progress = progress
+        self._state, self._inputs = network.new_state(), sample_inputs(network.graph)
         self._pass_s = 0.0
         self.write_ns: list[float] = []
 
@@ -225,6 +217,15 @@ class _Runner:
             times.append(max(reported_ns, waited_ns) if self._by_wall else waited_ns)
         return times
 
+    def measure_read(self) -> int:
+        """What copying the output out takes, in ns."""
+        times = []
+        for _ in range(BATCHES):
+            began_ns = time.perf_counter_ns()
+            self._network.read(self._state)
+            times.append(time.perf_counter_ns() - began_ns)
+        return min(times)
+
     def _events(self) -> list[int] | None:
         times = self._network.op_times(self._state) if self._by_wall else None
         return times if times is not None and len(times) == len(self._network.ops) else None
@@ -233,8 +234,7 @@ class _Runner:
 def _segments(network: LoadedNetwork) -> list[Range]:
     """As few ranges as fallback ops allow."""
     marks = tuple(op.fallback for op in network.ops)
-    chunks = partition(OpCosts((0,) * len(marks), marks), 1, "whole")
-    return [(chunk.start, chunk.end) for chunk in chunks]
+    return list(Cut(1, "whole").apply(StagePlan((0,) * len(marks), marks, 0, 0)).chunks)
 
 
 def _pieces(network: LoadedNetwork, segments: Sequence[Range]) -> list[Range]:
@@ -276,12 +276,3 @@ def _without(
         ns if network.ops[start].fallback else max(ns - cost_ns, 0)
         for (start, _), ns in zip(ranges, times, strict=True)
     ]
-
-
-def _measure_read(network: LoadedNetwork, state: State) -> int:
-    times = []
-    for _ in range(BATCHES):
-        began_ns = time.perf_counter_ns()
-        network.read(state)
-        times.append(time.perf_counter_ns() - began_ns)
-    return min(times)

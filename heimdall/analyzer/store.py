@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Collection
-from pathlib import Path
+from collections.abc import Collection
+from dataclasses import asdict
 
-from heimdall.analyzer.profile import SCHEMA, NetworkProfile, ProfileKey
-from heimdall.analyzer.profile_file import from_json, to_json
+from heimdall.analyzer.profile import NetworkProfile, ProfileKey
+from heimdall.analyzer.profile_file import from_table
 from heimdall.analyzer.profiler import (
     QUIET,
     Conditions,
@@ -24,7 +24,7 @@ from heimdall.analyzer.profiler import (
 from heimdall.engine.base import Engine
 from heimdall.engine.network import LoadedNetwork
 from heimdall.graph.graph import Graph
-from heimdall.system import paths
+from heimdall.system import findings, paths
 
 log = logging.getLogger(__name__)
 
@@ -49,70 +49,33 @@ def load_or_measure(
     key = ProfileKey.of(graph, gpu, cpu, mode=mode, force_fallback=force_fallback)
     name = f"{graph.name}-{_digest(key.sha256, key.mode, *key.forced_fallback)}.json"
     names = [op.name for op in network.ops] if network is not None else None
-
-    def reason(profile: NetworkProfile) -> str:
-        if profile.key != key:
-            return profile.key.differences(key)
-        if names is not None and [op.name for op in profile.ops] != names:
-            return "its ops are not those of the loaded network"
-        return ""
-
-    def measure() -> NetworkProfile:
-        loaded = network or gpu.load(graph, force_fallback=force_fallback)
-        alone = cpu.load(graph)
-        try:
-            measured = measure_ops(loaded, progress, conditions)
-            whole_ns = measure_whole(alone, progress, conditions)
-            return NetworkProfile.from_measurement(key, loaded, measured, whole_ns)
-        finally:
-            alone.close()
-            if network is None:
-                loaded.close()
-
-    return _load_or(measure, paths.slug(key.device), name, reason, remeasure)
-
-
-def _load_or(
-    measure: Callable[[], NetworkProfile],
-    folder: str,
-    name: str,
-    reason: Callable[[NetworkProfile], str],
-    remeasure: bool,
-) -> NetworkProfile:
-    """The user's file first: it may be a newer measurement of what is shipped."""
-    own = paths.cache_dir() / "profiles" / folder / name
-    for path in () if remeasure else (own, paths.PROFILES / folder / name):
-        if (profile := _read(path)) is None:
+    own, shipped = (
+        root / paths.slug(key.device) / name
+        for root in (paths.cache_dir() / "profiles", paths.PROFILES)
+    )
+    # The user's file first: it may be a newer measurement of what is shipped.
+    for path in () if remeasure else (own, shipped):
+        if (profile := findings.read(path, from_table, "measuring again")) is None:
             continue
-        if not (why := reason(profile)):
+        if profile.key != key:
+            why = profile.key.differences(key)
+        elif names is not None and [op.name for op in profile.ops] != names:
+            why = "its ops are not those of the loaded network"
+        else:
             return profile
         log.warning("profile %s is stale (%s): measuring again", path, why)
-    profile = measure()
-    _write(own, profile)
-    return profile
-
-
-def _read(path: Path) -> NetworkProfile | None:
+    loaded = network or gpu.load(graph, force_fallback=force_fallback)
+    alone = cpu.load(graph)
     try:
-        profile = from_json(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, RecursionError) as error:
-        detail = "; ".join(str(error).splitlines()[:3])
-        log.warning("profile %s cannot be used (%s): measuring again", path, detail)
-        return None
-    if profile.schema_version != SCHEMA:
-        log.warning("profile %s is of schema %d: measuring again", path, profile.schema_version)
-        return None
+        measured = measure_ops(loaded, progress, conditions)
+        whole_ns = measure_whole(alone, progress, conditions)
+        profile = NetworkProfile.from_measurement(key, loaded, measured, whole_ns)
+    finally:
+        alone.close()
+        if network is None:
+            loaded.close()
+    findings.write(own, asdict(profile), "it will be measured again")
     return profile
-
-
-def _write(path: Path, profile: NetworkProfile) -> None:
-    """Best effort: without the file the network is measured again next time."""
-    try:
-        paths.replace_file(path, to_json(profile))
-    except OSError as error:
-        log.warning("profile %s cannot be saved (%s): it will be measured again", path, error)
 
 
 def _digest(*parts: str) -> str:

@@ -12,7 +12,8 @@ the same time but not neighbours; with branches that gives it fewer units.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+
+from heimdall.vocabulary.ranges import runs
 
 # A run of ops on an accelerator that is shorter is not worth handing over: in Band's code, not in
 # its paper.
@@ -28,13 +29,7 @@ def units(on: OnProcessors, least_ops: int = LEAST_OPS) -> list[tuple[int, int]]
     than ``least_ops`` ops that are supported counts as not supported there, unless it is the whole
     network or nothing else supports one of its ops.
     """
-    support = _support(on, least_ops)
-    found, start = [], 0
-    for _, group in groupby(support):
-        end = start + len(list(group))
-        found.append((start, end))
-        start = end
-    return found
+    return [(start, end) for start, end, _ in runs(_support(on, least_ops))]
 
 
 def _support(on: OnProcessors, least_ops: int) -> list[frozenset[str]]:
@@ -43,20 +38,10 @@ def _support(on: OnProcessors, least_ops: int) -> list[frozenset[str]]:
     everyone = [{name for name, op_ns in on if op_ns[op] is not None} for op in range(ops)]
     kept = [set(names) for names in everyone]
     for name, op_ns in on:
-        for start, end in _supported_runs(op_ns):
+        for start, end, supported in runs([ns is not None for ns in op_ns]):
             alone = any(everyone[op] == {name} for op in range(start, end))
-            if end - start < min(least_ops, ops) and not alone:
+            if supported and end - start < min(least_ops, ops) and not alone:
                 for op in range(start, end):
                     kept[op].discard(name)
     # Several may have been struck out where only short runs overlap: then all of them stay.
     return [frozenset(left or names) for left, names in zip(kept, everyone, strict=True)]
-
-
-def _supported_runs(op_ns: Sequence[int | None]) -> list[tuple[int, int]]:
-    runs, start = [], 0
-    for supported, group in groupby(ns is not None for ns in op_ns):
-        end = start + len(list(group))
-        if supported:
-            runs.append((start, end))
-        start = end
-    return runs

@@ -49,6 +49,9 @@ SOURCES: Registry[OpenReader] = Registry(
 
 
 def split_kind(spec: str) -> tuple[str, str] | None:
-    """``"realsense:0"`` or ``"realsense://0"`` to ("realsense", "0"), if there is such a kind."""
+    """``"realsense:0"`` or ``"realsense://0"`` to ("realsense", "0"), if there is such a kind; a
+    number is that of a camera."""
+    if re.fullmatch(r"[0-9]{1,3}", spec):
+        return "camera", str(int(spec))
     match = re.fullmatch(r"([a-z][a-z0-9+.-]+):(?://)?(.*)", spec, re.DOTALL)
     return (match[1], match[2].strip()) if match and match[1] in SOURCES else None

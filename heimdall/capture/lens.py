@@ -53,8 +53,7 @@ class Pose:
 
     def to_world(self, points: np.ndarray) -> np.ndarray:
         """Points before the camera (..., 3) in the world."""
-        turned: np.ndarray = (np.asarray(points, np.float64) - self.translation) @ self.rotation
-        return turned
+        return np.asarray((np.asarray(points, np.float64) - self.translation) @ self.rotation)
 
     def after(self, first: Pose) -> Pose:
         """``first``, then this: where ``first`` leads from another world to this one's."""

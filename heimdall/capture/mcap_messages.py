@@ -27,8 +27,6 @@ IMAGE_SCHEMA, CAMERA_SCHEMA = "foxglove.CompressedImage", "foxglove.CameraCalibr
 JSON_SCHEMA = json.dumps({"type": "object"}).encode()
 _GUESSED = "camera, guessed"  # the frame's name says so, for there is no field
 _STAMP = ".google.protobuf.Timestamp"
-_FOCAL = (0, 4)  # of K, row by row
-_CENTRE = (2, 5)
 
 # Field: number, type, and whether there are many, as foxglove-schemas has them.
 _FIELDS = {
@@ -63,10 +61,7 @@ class Compressed:
 
 def image_message(at_ns: int, data: bytes, form: str) -> bytes:
     """A picture that was taken at ``at_ns`` (ns since 1970), ready compressed."""
-    message = _kinds()[IMAGE_SCHEMA](data=data, format=form, frame_id="camera")
-    message.timestamp.FromNanoseconds(at_ns)
-    found: bytes = message.SerializeToString()
-    return found
+    return _message(IMAGE_SCHEMA, at_ns, data=data, format=form, frame_id="camera")
 
 
 def read_image(data: bytes) -> Compressed:
@@ -78,7 +73,9 @@ def read_image(data: bytes) -> Compressed:
 def camera_message(at_ns: int, camera: Camera) -> bytes:
     """A camera without its pose, from ``at_ns`` on."""
     k = [camera.fx, 0.0, camera.cx, 0.0, camera.fy, camera.cy, 0.0, 0.0, 1.0]
-    message = _kinds()[CAMERA_SCHEMA](
+    return _message(
+        CAMERA_SCHEMA,
+        at_ns,
         width=camera.width,
         height=camera.height,
         distortion_model="plumb_bob",
@@ -88,9 +85,6 @@ def camera_message(at_ns: int, camera: Camera) -> bytes:
         P=[*k[:3], 0.0, *k[3:6], 0.0, *k[6:], 0.0],
         frame_id=_GUESSED if camera.guessed else "camera",
     )
-    message.timestamp.FromNanoseconds(at_ns)
-    found: bytes = message.SerializeToString()
-    return found
 
 
 def read_camera(data: bytes) -> Camera:
@@ -101,7 +95,7 @@ def read_camera(data: bytes) -> Camera:
         raise ConfigError(f"a camera of the capture has the matrix {k}: that is none")
     if not (message.width and message.height):
         raise ConfigError("a camera of the capture has no size")
-    (fx, fy), (cx, cy) = (k[each] for each in _FOCAL), (k[each] for each in _CENTRE)
+    fx, _, cx, _, fy, cy = k[:6]
     guessed = message.frame_id == _GUESSED
     return Camera(message.width, message.height, fx, fy, cx, cy, tuple(bent), guessed=guessed)
 
@@ -153,6 +147,13 @@ def _file(name: str) -> Any:
         else:
             added.type = getattr(FieldDescriptorProto, kind)
     return file
+
+
+def _message(name: str, at_ns: int, **fields: Any) -> bytes:
+    message = _kinds()[name](**fields)
+    message.timestamp.FromNanoseconds(at_ns)
+    found: bytes = message.SerializeToString()
+    return found
 
 
 def _parsed(name: str, data: bytes) -> Any:

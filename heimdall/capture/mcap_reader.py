@@ -106,8 +106,8 @@ class McapReader:
     """The pictures of a captured session, as a clip that keeps the times at which they were taken.
     Raises ConfigError or DeviceError for a file that has none.
 
-    ``session``: what run it was. ``camera``, ``inputs``: of the picture read last, and what
-    the user did since the one before it.
+    ``session``: what run it was, as far as known. ``camera``: of the picture read last, None where
+    it is not told; ``inputs``: what the user did before that, and taking them empties it.
     """
 
     live = False

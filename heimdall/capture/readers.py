@@ -8,17 +8,16 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol
 
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Camera
 from heimdall.errors import DeviceError
 
 STREAM_TIMEOUT_MS = 8000
+PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
 
 
 class Reader(Protocol):
@@ -38,18 +37,6 @@ class Reader(Protocol):
 
     def close(self) -> None:
         """Release the device or file."""
-
-
-@runtime_checkable
-class Timed(Protocol):
-    """A reader of a recorded session: it knows when its frames were taken, and more of them."""
-
-    session: Mapping[str, Any]  # what run it was, as far as known
-    camera: Camera | None  # of the frame read last; None: not told
-    inputs: list[dict[str, Any]]  # what the user did before it; taking them empties it
-
-    def gap_ns(self) -> int:
-        """How long after the frame read last the next one was taken."""
 
 
 def open_clip(path: Path) -> Reader:
@@ -92,7 +79,7 @@ class CvReader:
     ) -> None:
         # else libav writes its complaints about slightly broken clips to standard error
         os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "8")
-        self.live, self._name = live, name
+        self.live = live
         self._numbered = isinstance(target, int)
         self._open = lambda: _opened(target, backend, settings)
         self._capture = self._open()
@@ -102,7 +89,10 @@ class CvReader:
         self.fps = 0.0 if live else _sane_fps(self._capture.get(cv2.CAP_PROP_FPS))
         self._first: np.ndarray | None = None
         if not live:
-            self._first = self._checked_first()
+            ok, self._first = self._capture.read()
+            if not ok:
+                self._capture.release()
+                raise DeviceError(f"cannot decode {name}: it holds no readable frame")
 
     def read(self) -> np.ndarray | None:
         if self._first is not None:
@@ -134,13 +124,6 @@ class CvReader:
         if not self.live or not self._numbered or sys.platform != "linux":
             return None
         return round(self.get(cv2.CAP_PROP_POS_MSEC) * 1e6) or None
-
-    def _checked_first(self) -> np.ndarray:
-        ok, image = self._capture.read()
-        if not ok:
-            self._capture.release()
-            raise DeviceError(f"cannot decode {self._name}: it holds no readable frame")
-        return image
 
 
 class _Still:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -20,14 +19,13 @@ from typing import Any
 import cv2
 import numpy as np
 
-from heimdall.capture.camera import open_camera
 from heimdall.capture.camera_files import fitting, known_camera
 from heimdall.capture.kinds import SOURCES, split_kind
 from heimdall.capture.lens import Camera
 from heimdall.capture.mcap_reader import MAGIC, McapReader
 from heimdall.capture.readers import (
+    PICTURES,
     Reader,
-    Timed,
     camera_likely,
     open_clip,
     open_still,
@@ -45,7 +43,6 @@ RETRY_S = (0.5, 1.0, 2.0, 4.0, 8.0)  # back-off after each failed attempt; the l
 CATCH_UP = 4  # frames a clip may be behind before its schedule starts afresh
 SANE_AGE_NS = 1_000_000_000  # of a picture that has just been read
 NICE = 5  # below the main thread, which may share its core
-PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
 PLAYLISTS = {".m3u8", ".m3u", ".mpd", ".sdp"}  # videos that are text
 
 
@@ -257,7 +254,7 @@ class Source:
             if self._stop.is_set():
                 return True
             self._live = reader.live
-            self.session = reader.session if isinstance(reader, Timed) else {}
+            self.session = reader.session if isinstance(reader, McapReader) else {}
             self._opened.set()
             if reader.live:
                 return self._follow(reader)
@@ -315,7 +312,7 @@ class Source:
         the schedule starts afresh rather than race."""
 
         def gap_ns() -> int:
-            if isinstance(reader, Timed) and not self._fps:
+            if isinstance(reader, McapReader) and not self._fps:
                 return reader.gap_ns()
             return interval_ns
 
@@ -332,7 +329,7 @@ class Source:
 
     def _follow_recording(self, reader: Reader) -> None:
         """Hand on what a recorded session holds beside its pictures."""
-        if isinstance(reader, Timed):
+        if isinstance(reader, McapReader):
             self.camera = reader.camera or self.camera
             while reader.inputs:
                 self._inputs.put(reader.inputs.pop(0))
@@ -393,19 +390,19 @@ def open_source(
     if isinstance(spec, Source):
         return spec
     if spec is None:
-        return _open_default(size, fps, camera_fps, loop, default)
+        if camera_likely(0):
+            try:
+                return open_source(0, size=size, fps=fps, camera_fps=camera_fps, loop=loop)
+            except DeviceError as error:
+                plays = f"{default.name} plays" if default else "there is no clip"
+                log.warning("%s; %s", error, plays)
+        if default is None:
+            raise DeviceError("no camera found; name a video file, an image or a stream instead")
+        spec = default
     text, rate = str(spec), camera_fps or fps
     if not text.strip():
         raise ConfigError("the source has no name; give a camera index, file, image or stream URL")
-    if re.fullmatch(r"[0-9]{1,3}", text):
-        index = int(text)
-        source = Source(
-            lambda: open_camera(index, size, rate),
-            f"camera {index}",
-            loop=loop,
-            camera=known_camera(text),
-        )
-    elif kind := split_kind(text):
+    if kind := split_kind(text):
         name, rest = kind
         open_reader = SOURCES.find(name)
         source = Source(
@@ -428,23 +425,6 @@ def open_source(
         source = _open_file(Path(text).expanduser(), fps, loop)
     source.wait_open()
     return source
-
-
-def _open_default(
-    size: tuple[int, int] | None,
-    fps: float | None,
-    camera_fps: float | None,
-    loop: bool,
-    default: Path | None,
-) -> Source:
-    if camera_likely(0):
-        try:
-            return open_source(0, size=size, fps=fps, camera_fps=camera_fps, loop=loop)
-        except DeviceError as error:
-            log.warning("%s; %s", error, f"{default.name} plays" if default else "there is no clip")
-    if default is None:
-        raise DeviceError("no camera found; name a video file, an image or a stream instead")
-    return open_source(str(default), fps=fps, loop=loop)
 
 
 def _open_file(path: Path, fps: float | None, loop: bool) -> Source:

@@ -35,9 +35,11 @@ def node_flops(graph: Graph, node: Node) -> int:
 
     Pooling and elementwise ops count comparisons and additions as one each.
     """
-    count = _COUNTERS.get(node.op_type)
-    if count is not None:
-        return count(graph, node)
+    if node.op_type == "ConvTranspose":  # weights: (in, out / group, kernel...)
+        sums = _elements(graph, node.inputs[0]) * 2 * math.prod(_shape(graph, node, 1)[1:])
+        return sums + _elements(graph, node.outputs[0]) * _has_bias(node)
+    if node.op_type in _BY_NODE:
+        return _elements(graph, node.outputs[0]) * _BY_NODE[node.op_type](graph, node)
     if node.op_type in _FREE or node.op_type in _MOVES:
         return 0
     if node.op_type.startswith(("Reduce", "Arg")):
@@ -61,61 +63,37 @@ def _elements(graph: Graph, name: str) -> int:
     return math.prod(tensor.shape) if tensor is not None else 0
 
 
-def _conv(graph: Graph, node: Node) -> int:
-    weights = graph.tensors[node.inputs[1]].shape  # (out, in / group, kernel...)
-    outputs = _elements(graph, node.outputs[0])
-    return outputs * (2 * math.prod(weights[1:]) + _has_bias(node))
-
-
-def _conv_transpose(graph: Graph, node: Node) -> int:
-    weights = graph.tensors[node.inputs[1]].shape  # (in, out / group, kernel...)
-    bias = _elements(graph, node.outputs[0]) * _has_bias(node)
-    return _elements(graph, node.inputs[0]) * 2 * math.prod(weights[1:]) + bias
-
-
-def _gemm(graph: Graph, node: Node) -> int:
-    rows = graph.tensors[node.inputs[0]].shape
-    inner = rows[0] if node.attributes.get("transA") else rows[1]
-    return _elements(graph, node.outputs[0]) * (2 * inner + _has_bias(node))
-
-
-def _matmul(graph: Graph, node: Node) -> int:
-    return _elements(graph, node.outputs[0]) * 2 * graph.tensors[node.inputs[0]].shape[-1]
-
-
-def _pool(graph: Graph, node: Node) -> int:
-    return _elements(graph, node.outputs[0]) * math.prod(node.attributes["kernel_shape"])
-
-
-def _resize(graph: Graph, node: Node) -> int:
-    mode = node.attributes.get("mode", "nearest")
-    taps = {"linear": 4, "cubic": 16}.get(mode, 0)
-    return _elements(graph, node.outputs[0]) * 2 * taps
-
-
-def _sum(graph: Graph, node: Node) -> int:
-    return _elements(graph, node.outputs[0]) * (len(node.inputs) - 1)
-
-
-def _lrn(graph: Graph, node: Node) -> int:
-    return _elements(graph, node.outputs[0]) * (2 * int(node.attributes["size"]) + 4)
+def _shape(graph: Graph, node: Node, index: int) -> tuple[int, ...]:
+    return graph.tensors[node.inputs[index]].shape
 
 
 def _has_bias(node: Node) -> int:
     return int(len(node.inputs) > 2 and bool(node.inputs[2]))
 
 
-_COUNTERS: dict[str, Callable[[Graph, Node], int]] = {
-    "Conv": _conv,
-    "ConvTranspose": _conv_transpose,
-    "Gemm": _gemm,
-    "MatMul": _matmul,
-    "MaxPool": _pool,
-    "AveragePool": _pool,
-    "LpPool": _pool,
-    "Resize": _resize,
-    "Upsample": _resize,
-    "Sum": _sum,
-    "Mean": _sum,
-    "LRN": _lrn,
+def _pool(graph: Graph, node: Node) -> int:
+    return math.prod(node.attributes["kernel_shape"])
+
+
+def _resize(graph: Graph, node: Node) -> int:
+    taps = {"linear": 4, "cubic": 16}.get(node.attributes.get("mode", "nearest"), 0)
+    return 2 * taps
+
+
+def _sum(graph: Graph, node: Node) -> int:
+    return len(node.inputs) - 1
+
+
+# Operations per output element, where they follow from the node.
+_BY_NODE: dict[str, Callable[[Graph, Node], int]] = {
+    # weights: (out, in / group, kernel...)
+    "Conv": lambda graph, node: 2 * math.prod(_shape(graph, node, 1)[1:]) + _has_bias(node),
+    "Gemm": lambda graph, node: (
+        2 * _shape(graph, node, 0)[0 if node.attributes.get("transA") else 1] + _has_bias(node)
+    ),
+    "MatMul": lambda graph, node: 2 * _shape(graph, node, 0)[-1],
+    **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pool),
+    **dict.fromkeys(("Resize", "Upsample"), _resize),
+    **dict.fromkeys(("Sum", "Mean"), _sum),
+    "LRN": lambda graph, node: 2 * int(node.attributes["size"]) + 4,
 }

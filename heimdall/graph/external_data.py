@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto
 
 from heimdall.errors import ModelError
 from heimdall.graph.values import check_constants, check_stored, tensor_bytes
-
-_LEAST_BYTES = 1024  # of a weight that ``refer`` leaves where it is
 
 
 def read_external_data(path: Path, model: onnx.ModelProto) -> None:
@@ -60,22 +58,6 @@ def _read(what: str, folder: Path, tensor: TensorProto) -> None:
     tensor.raw_data = data
     tensor.data_location = TensorProto.DEFAULT
     del tensor.external_data[:]
-
-
-def refer(model: onnx.ModelProto, path: Path) -> None:
-    """Weights that stand in the file at ``path`` as they are stay there: the model, which is to be
-    written into the same folder, only says where."""
-    content = path.read_bytes()
-    for tensor in model.graph.initializer:
-        data = numpy_helper.to_array(tensor).tobytes()
-        offset = content.find(data) if len(data) >= _LEAST_BYTES else -1
-        if offset >= 0:
-            for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data"):
-                tensor.ClearField(field)
-            where = {"location": path.name, "offset": str(offset), "length": str(len(data))}
-            for key, value in where.items():
-                tensor.external_data.add(key=key, value=value)
-            tensor.data_location = TensorProto.EXTERNAL
 
 
 def _tensors(model: onnx.ModelProto) -> Iterator[TensorProto]:

@@ -21,7 +21,7 @@ from heimdall.graph import limits, weights
 from heimdall.graph.exits import DeclaredExit, order_nodes
 from heimdall.graph.onnx_file import read_model
 from heimdall.graph.simplified import Simplified, scan, simplified_model
-from heimdall.graph.values import attribute
+from heimdall.graph.values import attributes_of
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def _to_graph(path: Path, found: Simplified, sha256: str) -> Graph:
             op_type=proto.op_type,
             inputs=tuple(proto.input),
             outputs=tuple(proto.output),
-            attributes={item.name: attribute(item) for item in proto.attribute},
+            attributes=attributes_of(proto),
             domain=proto.domain if proto.domain != "ai.onnx" else "",
         )
         for name in node.outputs:

@@ -1,25 +1,20 @@
 """Models stored in float16 or bfloat16 become float32: engines decide what they compute in.
 
-A float32 model can be kept in half the bytes (``narrow``): its weights in float16, each with a
-Cast to float32, which any ONNX runtime folds when it loads the file. Here the Cast goes before
-anything is named or counted, so the graph is that of the float32 file, op by op.
+A float32 model may be kept in half the bytes, its weights in float16, each with a Cast to float32
+(``heimdall.lab.exits.storing``). The Cast goes before anything is named or counted, so the graph
+is that of the float32 file, op by op.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
-from math import prod
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, TensorProto, numpy_helper
 
 _HALF = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _TYPES = ("to", "dtype", "output_dtype")  # attributes that name an element type
-LEAST_VALUES = 256  # smaller weights are not worth a Cast
-_LARGEST = float(np.finfo(np.float16).max)
-_STORED = "__half"  # ends the name of a weight that is cast to the one that nodes read
 
 
 def widen(model: onnx.ModelProto) -> None:
@@ -46,37 +41,6 @@ def _widen_tensor(tensor: TensorProto) -> None:
         tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
 
 
-def narrow(model: onnx.ModelProto, only: Collection[str] | None = None) -> float:
-    """Store the float32 weights of a model in float16, those that fit its range, or of these
-    ``only`` those that are named. Returns the largest error that rounding made, over the largest
-    weight of its tensor: 0 where weights were rounded to half precision before, as in many a
-    TensorFlow Lite file.
-    """
-    graph = model.graph
-    _take_constants(graph)
-    casts, worst = [], 0.0
-    for item in graph.initializer:
-        array = numpy_helper.to_array(item)
-        if item.data_type != TensorProto.FLOAT or array.size < LEAST_VALUES:
-            continue
-        if only is not None and item.name not in only:
-            continue
-        largest = float(np.abs(array).max())
-        if not largest <= _LARGEST:
-            continue
-        stored = array.astype(np.float16)
-        worst = max(worst, float(np.abs(stored - array).max()) / max(largest, 1e-30))
-        name = item.name
-        item.CopyFrom(numpy_helper.from_array(stored, name + _STORED))
-        casts.append(
-            helper.make_node("Cast", [item.name], [name], name + "__cast", to=TensorProto.FLOAT)
-        )
-    nodes = [*casts, *graph.node]
-    del graph.node[:]
-    graph.node.extend(nodes)
-    return worst
-
-
 def _drop_casts(graph: onnx.GraphProto) -> None:
     stored = {item.name: item for item in graph.initializer if item.data_type in _HALF}
     if not stored:
@@ -91,20 +55,5 @@ def _drop_casts(graph: onnx.GraphProto) -> None:
             stored[name].name = node.output[0]
         else:
             kept.append(node)
-    del graph.node[:]
-    graph.node.extend(kept)
-
-
-def _take_constants(graph: onnx.GraphProto) -> None:
-    """Weights that are nodes become initialisers."""
-    kept = []
-    for node in graph.node:
-        tensors = [each.t for each in node.attribute if each.name == "value"]
-        if node.op_type != "Constant" or not tensors or prod(tensors[0].dims) < LEAST_VALUES:
-            kept.append(node)
-            continue
-        item = graph.initializer.add()
-        item.CopyFrom(tensors[0])
-        item.name = node.output[0]
     del graph.node[:]
     graph.node.extend(kept)

@@ -24,6 +24,7 @@ from heimdall.graph.values import (
     constant_of,
     fixed_shape,
     node_name,
+    opset_of,
     tensor_bytes,
     tensor_type,
 )
@@ -52,8 +53,7 @@ def infer(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
 class _Walk:
     def __init__(self, path: Path, model: onnx.ModelProto) -> None:
         self._path, self._model = path, model
-        versions = {entry.domain: entry.version for entry in model.opset_import}
-        self._opset = versions.get("", versions.get("ai.onnx", 0))
+        self._opset = opset_of(model)
         self._constants = Constants(path, model)
         self._types: dict[str, TypeProto] = {value.name: value.type for value in model.graph.input}
         for item in model.graph.initializer:

@@ -20,7 +20,7 @@ from heimdall.errors import ModelError
 from heimdall.graph import half, inference, quantised
 from heimdall.graph.external_data import read_external_data
 from heimdall.graph.sessions import first_line, open_session
-from heimdall.graph.values import fixed_shape, node_name
+from heimdall.graph.values import fixed_shape, node_name, opset_of
 
 OPSETS = range(9, 24)
 _CONTROL_FLOW = {"If", "Loop", "Scan", "SequenceMap"}
@@ -34,7 +34,7 @@ def read_model(
     node. Raises ModelError as ``graph.load_graph`` says."""
     model = _parse(path, raw)
     opset = _checked_opset(path, model)
-    _refuse_unsupported(path, model)
+    _refuse_unsupported(path, model, opset)
     model = _read_payload(path, model)
     _drop_overridable_constants(model)
     _fix_input_shapes(path, model, shapes)
@@ -88,8 +88,7 @@ def _drop_overridable_constants(model: onnx.ModelProto) -> None:
 
 
 def _checked_opset(path: Path, model: onnx.ModelProto) -> int:
-    versions = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
-    opset = versions.get("ai.onnx", 0)
+    opset = opset_of(model)
     if opset not in OPSETS:
         raise ModelError(
             f"model {path} uses ONNX opset {opset}; supported are {OPSETS.start} to "
@@ -160,12 +159,10 @@ def _fix_input_shape(path: Path, value: onnx.ValueInfoProto, shape: Sequence[int
         dim.dim_value = size
 
 
-def _refuse_unsupported(path: Path, model: onnx.ModelProto) -> None:
+def _refuse_unsupported(path: Path, model: onnx.ModelProto, opset: int) -> None:
     if model.graph.sparse_initializer:
         name = model.graph.sparse_initializer[0].values.name
         raise ModelError(f"model {path}: sparse tensor {name!r} is not supported; make it dense")
-    versions = {entry.domain: entry.version for entry in model.opset_import}
-    opset = versions.get("", versions.get("ai.onnx", 0))
     functions = {(item.domain, item.name) for item in model.functions}
     for index, node in enumerate(model.graph.node):
         where = f"node {node_name(index, node)!r} ({node.op_type}) of {path}"

@@ -14,7 +14,7 @@ import onnx
 
 from heimdall.errors import ModelError
 from heimdall.graph.quantised_ops import REWRITES
-from heimdall.graph.values import attributes_of, constant_of, node_name
+from heimdall.graph.values import attributes_of, constant_of, node_name, opset_of
 from heimdall.graph.whole_numbers import SUMS, WholeNumbers
 
 LEAST_OPSET = 11  # the first with Round
@@ -64,8 +64,7 @@ class _Rewriting:
                     self._numbers.store(node.output[0], stored)
 
     def all(self) -> None:
-        versions = {entry.domain: entry.version for entry in self._model.opset_import}
-        opset = versions.get("", versions.get("ai.onnx", 0))
+        opset = opset_of(self._model)
         for index, node in enumerate(self._model.graph.node):
             name = self._numbers.node = node_name(index, node)
             self._where = f"node {name!r} ({node.op_type}) of {self._path}"

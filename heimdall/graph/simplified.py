@@ -145,14 +145,11 @@ def _write(file: Path, model: onnx.ModelProto, opset: int) -> None:
 
 
 def _forget_oldest(folder: Path) -> None:
-    files = sorted(((item.stat(), item) for item in folder.glob("*.onnx")), key=_unused_since)
+    found = ((item.stat(), item) for item in folder.glob("*.onnx"))
+    files = sorted(found, key=lambda entry: entry[0].st_mtime_ns)
     held = sum(stat.st_size for stat, _ in files)
     for stat, item in files:
         if held <= KEPT_BYTES:
             break
         item.unlink(missing_ok=True)
         held -= stat.st_size
-
-
-def _unused_since(entry: tuple[os.stat_result, Path]) -> int:
-    return entry[0].st_mtime_ns

@@ -47,17 +47,20 @@ def fixed_shape(kind: TypeProto) -> tuple[int, ...] | None:
 
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
     """Attributes by name: text as str, tensors as arrays."""
-    return {item.name: attribute(item) for item in node.attribute}
+    return {item.name: _attribute(item) for item in node.attribute}
 
 
-def attribute(item: onnx.AttributeProto) -> Any:
-    """The value of an attribute."""
+def _attribute(item: onnx.AttributeProto) -> Any:
     value = helper.get_attribute_value(item)
     if isinstance(value, bytes):
         return value.decode()
-    if isinstance(value, onnx.TensorProto):
-        return numpy_helper.to_array(value)
-    return value
+    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
+
+
+def opset_of(model: onnx.ModelProto) -> int:
+    """The version of the standard ops that a model uses; 0 where it does not say."""
+    versions = {entry.domain: entry.version for entry in model.opset_import}
+    return versions.get("", versions.get("ai.onnx", 0))
 
 
 def node_name(index: int, node: onnx.NodeProto) -> str:

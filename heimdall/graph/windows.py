@@ -1,34 +1,12 @@
-"""Windows of convolutions and pools against the padded input."""
+"""Windows of pools against the padded input."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import onnx
 from onnx import helper
-
-
-def check_window(
-    attributes: Mapping[str, Any],
-    size: Sequence[int],
-    kernel: Sequence[int],
-    problem: Callable[[str], Exception],
-) -> None:
-    """Raise ``problem`` if the window is larger than the padded input: with a stride above one,
-    shape inference gives one pixel for it."""
-    if attributes.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
-        return
-    rank = len(size)
-    pads = attributes.get("pads", [0] * (2 * rank))
-    dilations = attributes.get("dilations", [1] * rank)
-    for axis in range(rank):
-        reach = (kernel[axis] - 1) * dilations[axis] + 1
-        if reach > size[axis] + pads[axis] + pads[axis + rank]:
-            raise problem(
-                f"its window of {reach} is larger than the padded input, {list(size)}; choose a "
-                "larger input shape"
-            )
 
 
 def drop_windows_outside(

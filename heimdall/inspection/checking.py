@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from heimdall.analyzer.partition import OpCosts, partition
+from heimdall.analyzer.partition import partition
 from heimdall.analyzer.precision import engine_for
 from heimdall.analyzer.profiler import measure_ops
 from heimdall.engine.base import Engine
@@ -21,6 +21,7 @@ from heimdall.errors import DeviceError, HeimdallError
 from heimdall.graph.graph import Graph, load_graph
 from heimdall.graph.samples import sample_inputs
 from heimdall.vocabulary.enums import Precision
+from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import CPU
 
 log = logging.getLogger(__name__)
@@ -121,9 +122,9 @@ def _check(
         inputs = sample_inputs(graph, seed)
         marks = tuple(op.fallback for op in network.ops)
         measured = measure_ops(network)
-        costs = OpCosts(measured.op_ns, marks, measured.chunk_cost_ns)
-        whole = _ranges(costs, gap_ns, "whole")
-        chunked = _ranges(costs, gap_ns, "runs")
+        plan = StagePlan(measured.op_ns, marks, 0, measured.chunk_cost_ns)
+        whole = _ranges(plan, gap_ns, "whole")
+        chunked = _ranges(plan, gap_ns, "runs")
         lone = [(op, op + 1) for op in range(len(marks))]
         state, other = network.new_state(), alone.new_state()
         _run(alone, other, inputs, [(0, len(alone.ops))])
@@ -169,8 +170,8 @@ def _longest_enqueue_ns(
     return min(found, default=None)
 
 
-def _ranges(costs: OpCosts, gap_ns: int, strategy: str) -> list[Range]:
-    return [(chunk.start, chunk.end) for chunk in partition(costs, gap_ns, strategy)]
+def _ranges(plan: StagePlan, gap_ns: int, strategy: str) -> list[Range]:
+    return [(chunk.start, chunk.end) for chunk in partition(plan, gap_ns, strategy)]
 
 
 def _run(

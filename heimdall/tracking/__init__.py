@@ -4,7 +4,7 @@
 ``patch``     a piece of the picture that moves as one, known by the points on it
 ``field``     a piece that moves in itself, such as a person's outline
 ``movers``    boxes that move by themselves, and keep their ids: ``swarm`` has the points inside
-              them, ``motion`` how they go on, ``identity`` finds them by ``looks``, ``assign``
+              them, ``motion`` how they go on, ``identity`` finds them again, by ``assign``
 ``carry``     a DNN's result, moved from its own frame to the newest, without jumps
 ``tracker``   ties them to a run: frames in, results in, what to draw out
 ``pose``      where the camera is, in six degrees of freedom

@@ -25,7 +25,6 @@ Size = tuple[int, int]  # width and height of the frame in pixels
 Thing = Detection | Hand | FaceMesh | Body | Body3D | TextRegion
 
 KEPT = 0.6  # of the visible correction to a new result, a frame later
-STRIDE = 6  # frames: points found in one are mostly still there so much later
 FADED = 0.1  # a mask's share that is not worth drawing
 NEAR = 1.0  # of its size: how far a thing may be from where the last result had it
 
@@ -74,6 +73,8 @@ def carried(thing: Thing, transform: np.ndarray) -> np.ndarray:
 class Things:
     """Hands, bodies or text regions, each following its own piece of the picture."""
 
+    stride = 6  # frames taken at once: points found in one are mostly still there so much later
+
     def __init__(self, things: Sequence[Thing], tracks: Tracks, size: Size) -> None:
         self._things = list(things)
         tolerance = TOLERANCE * max(size)
@@ -92,11 +93,6 @@ class Things:
         for patch in {id(patch): patch for patch in self._patches}.values():
             patch.follow(tracks)
         self._corrections = [correction * KEPT for correction in self._corrections]
-
-    def catch_up(self, path: Sequence[Tracks]) -> None:
-        """Go on to the last of ``path``, by way of as few others as keep enough points."""
-        for tracks in (*path[STRIDE - 1 : -1 : STRIDE], *path[-1:]):
-            self.follow(tracks)
 
     def value(self) -> list[Thing]:
         """The things in the newest frame, on their way to where they really are."""
@@ -122,6 +118,8 @@ class Things:
 class Cover:
     """A mask that moves with what it covers."""
 
+    stride = 1
+
     def __init__(self, mask: Mask) -> None:
         self._values, self._field = mask.values, Field(mask.values.shape)
         self._before: np.ndarray | None = None  # shown when this one came
@@ -133,11 +131,6 @@ class Cover:
         self._share *= KEPT
         if self._share < FADED:
             self._before = None
-
-    def catch_up(self, path: Sequence[Tracks]) -> None:
-        """Go on to the last of ``path``."""
-        for tracks in path:
-            self.follow(tracks)
 
     def value(self) -> Mask:
         """The mask in the newest frame, fading over from the one before."""

@@ -15,9 +15,9 @@ from heimdall.models.letterbox import shrink
 
 WIDTH = 320  # of the reduced picture, or its longer side
 CELL = 24  # reduced pixels: about one point a cell, so that points cover the picture
-WINDOW = (9, 9)
+WINDOW = 9
 LEVELS = 3  # halvings of the reduced picture on which the way of a point is sought first
-STEPS = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 5, 0.03)
+STEPS = 5, 0.03  # of the search for a point: so many, or until they are as small, reduced pixels
 RETURN_ERROR = 0.3  # reduced pixels: a point followed forth and back must come home
 FAINTEST = 5e-5  # smallest eigenvalue of a corner worth following
 REFILL_EVERY = 4  # frames between looks for new corners
@@ -27,10 +27,6 @@ STRIDE = 6  # cells between its patches of 8: with 4 it takes twice as long, to 
 ITERATIONS = 8  # of its search: with 12 masks of fast hands are better by 0.005
 OTHER_SCENE = 20  # mean difference of grey levels, beside that of brightness
 CUT_SHARE = 0.2  # fewer survivors of the points than this: another scene
-
-
-def _nothing() -> np.ndarray:
-    return np.empty((0, 0), np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +45,7 @@ class Tracks:
     points: np.ndarray
     cut: bool = False
     back: np.ndarray | None = None
-    grey: np.ndarray = field(default_factory=_nothing)
+    grey: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.uint8))
     scale: float = 1.0
     gone: bool = False
 
@@ -169,18 +165,24 @@ def _cells(grey: np.ndarray) -> np.ndarray:
 
 
 def followed(
-    start: np.ndarray, end: np.ndarray, points: np.ndarray, guess: np.ndarray | None, levels: int
+    start: np.ndarray,
+    end: np.ndarray,
+    points: np.ndarray,
+    guess: np.ndarray | None,
+    levels: int,
+    window: int = WINDOW,
+    steps: tuple[int, float] = STEPS,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where ``points`` (n, 2) of picture ``start`` are in ``end``, and whether they were found.
-    ``guess``, where they probably are, is written to."""
+    ``guess``, where they probably are, is written to; all points are float32."""
     there, found, _ = cv2.calcOpticalFlowPyrLK(
         start,
         end,
         points,
         guess,  # type: ignore[arg-type]
-        winSize=WINDOW,
+        winSize=(window, window),
         maxLevel=levels,
-        criteria=STEPS,
+        criteria=(cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, *steps),
         flags=0 if guess is None else cv2.OPTFLOW_USE_INITIAL_FLOW,
     )
     return there, found[:, 0] > 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 
 from heimdall.tracking.assign import pairs
-from heimdall.tracking.looks import unlike
 from heimdall.tracking.motion import Motion
 
 # What it costs to take one box for another, beside what they do not overlap (1 - IoU):
@@ -23,6 +23,9 @@ FARTHEST = 2.0  # no more than this; and that far, too, what looks the same
 TWINS = 0.1  # looks that differ by less are the same
 SHARED = 0.25  # of a box that lies in another's: it shows the looks of several
 NEWS = 0.3  # of new looks in those that are remembered
+CELLS = (3, 6)  # of looks: colours across and down a box
+UNKNOWN = 0.12  # how much two differ on average of which one was never seen
+INNER = 0.2  # of a box's sides: so much at its edges is mostly background
 
 
 @dataclass
@@ -58,6 +61,30 @@ class Known:
         return pairs(cost, LIMIT)
 
 
+def looks(image: np.ndarray | None, boxes: np.ndarray) -> np.ndarray:
+    """The colours (n, 54), each 0..1, of the middle of ``boxes`` (n, 4) in ``image``, BGR uint8.
+    Of what lies outside of the picture they are NaN."""
+    found = np.full((len(boxes), CELLS[0] * CELLS[1] * 3), np.nan, np.float32)
+    if image is None:
+        return found
+    height, width = image.shape[:2]
+    margin = INNER * (boxes[:, 2:] - boxes[:, :2])
+    low = np.clip(boxes[:, :2] + margin, 0, (width, height)).astype(int)
+    high = np.clip(np.ceil(boxes[:, 2:] - margin), 0, (width, height)).astype(int)
+    for row, ((left, top), (right, bottom)) in enumerate(zip(low, high, strict=True)):
+        if right > left and bottom > top:
+            piece = cv2.resize(image[top:bottom, left:right], CELLS, interpolation=cv2.INTER_AREA)
+            found[row] = piece.ravel() / np.float32(255)
+    return found
+
+
+def unlike(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """(n, m): how much each of ``one`` (n, 54) differs from each of ``other`` (m, 54): 0 to 1, and
+    ``UNKNOWN`` where one is."""
+    gap = np.abs(one[:, None] - other[None]).mean(axis=2)
+    return np.nan_to_num(gap, nan=UNKNOWN)
+
+
 def remembered(known: np.ndarray, seen: np.ndarray, crowded: np.ndarray) -> np.ndarray:
     """Looks (n, 54) that were ``known``, renewed by those ``seen`` now, where nothing else is in
     the way."""
@@ -70,14 +97,14 @@ def crowded(boxes: np.ndarray) -> np.ndarray:
     """(n,) bool: which of ``boxes`` (n, 4) share much with another."""
     shared = _shared(boxes, boxes)
     np.fill_diagonal(shared, 0)
-    return np.asarray((shared > SHARED * _areas(boxes)[:, None]).any(axis=1))
+    return np.asarray((shared > SHARED * areas(boxes)[:, None]).any(axis=1))
 
 
 def _costs(expected: Motion, boxes: np.ndarray, unlikely: np.ndarray) -> np.ndarray:
     """(n, m); inf: too far, or not quite so far but too unlike."""
     there = expected.boxes()
     shared = _shared(there, boxes)
-    area, other = _areas(there)[:, None], _areas(boxes)[None]
+    area, other = areas(there)[:, None], areas(boxes)[None]
     iou = shared / np.maximum(area + other - shared, 1e-6)
     middles = [(each[:, :2] + each[:, 2:]) / 2 for each in (there, boxes)]
     # In sides of the larger: a thing that comes into the picture is a sliver first.
@@ -94,5 +121,5 @@ def _shared(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(high - low, 0, None).prod(axis=2))
 
 
-def _areas(boxes: np.ndarray) -> np.ndarray:
+def areas(boxes: np.ndarray) -> np.ndarray:
     return np.asarray((boxes[:, 2:] - boxes[:, :2]).prod(axis=1))

@@ -17,14 +17,12 @@ import numpy as np
 
 from heimdall.models.results import Detection
 from heimdall.tracking.flow import Tracks, common
-from heimdall.tracking.identity import Known, crowded, remembered
-from heimdall.tracking.looks import looks
+from heimdall.tracking.identity import Known, areas, crowded, looks, remembered
 from heimdall.tracking.motion import Motion
 from heimdall.tracking.patch import STILL, TOLERANCE, similarity
 from heimdall.tracking.swarm import Swarm
 
 KEPT = 0.4  # of the visible correction to a new result, a frame later: over in a tenth of a second
-STRIDE = 2  # frames taken at once on the way to the newest
 REFILL_EVERY = 4  # frames between looks for new points
 PAST = 64  # frames remembered
 MISSED = 4  # results that a thing may be missing from and still be known again
@@ -34,6 +32,8 @@ INSIDE = 0.1  # of a box that must lie in the picture, or it is gone
 class Movers:
     """The boxes of one result on their way from its frame, that of ``tracks``, whose picture was
     ``image``; ``before`` is what was shown until now, ``numbers`` has ids for new ones."""
+
+    stride = 2  # frames taken at once on the way to the newest
 
     def __init__(
         self,
@@ -90,10 +90,7 @@ class Movers:
 
     def _then(self, sequence: int) -> Motion:
         """Where everything was in a frame of the past, or soon after it."""
-        for when, motion in self._past:
-            if when >= sequence:
-                return motion
-        return self._motion
+        return next((motion for when, motion in self._past if when >= sequence), self._motion)
 
     def follow(self, tracks: Tracks) -> None:
         """Go on to the next frame."""
@@ -121,11 +118,6 @@ class Movers:
             self._seed()
         self._remember()
 
-    def catch_up(self, path: Sequence[Tracks]) -> None:
-        """Go on to the last of ``path``."""
-        for tracks in (*path[STRIDE - 1 : -1 : STRIDE], *path[-1:]):
-            self.follow(tracks)
-
     def _camera(self, tracks: Tracks) -> np.ndarray:
         """How the background has moved: the similarity (2, 3) of most points of the picture."""
         mine, theirs = common(self._at.ids, tracks.ids)
@@ -152,7 +144,7 @@ class Movers:
         edge = self._at.scale * np.array([wide, high, wide, high])
         boxes = self._boxes() + self._corrections
         seen = np.clip(boxes, 0, edge)
-        share = _area(seen) / np.maximum(_area(boxes), 1e-6)
+        share = areas(seen) / np.maximum(areas(boxes), 1e-6)
         grown = self._motion.sides() / self._own_sides
         return [
             replace(
@@ -179,10 +171,6 @@ class Movers:
         """(n, 4): those that are shown, in pixels of the frame."""
         boxes = self._motion.boxes()[: len(self._things)]
         return np.asarray((boxes + 0.5) * self._at.scale - 0.5)
-
-
-def _area(boxes: np.ndarray) -> np.ndarray:
-    return np.asarray((boxes[:, 2:] - boxes[:, :2]).prod(axis=1))
 
 
 def _marks(thing: Detection, box: np.ndarray, grown: float, roll: float) -> np.ndarray | None:

@@ -82,12 +82,9 @@ class Swarm:
         The way (n, 4) that each went beside the camera's: x, y, and growth of the log side (nothing
         is said of the shape); its variance (n, 4); and its roll (n,) in radians.
         """
-        count = len(boxes)
-        way, variance = np.zeros((count, 4)), np.full((count, 4), NEVER)
-        roll = np.zeros(count)
         rows, slots = np.nonzero(self._alive)
         if not len(rows):
-            return way, variance, roll
+            return _unknown(len(boxes))
         if self._key is None or self._since >= KEY:
             self._key, self._start, self._since = before, self._points.copy(), 0
         self._since += frames
@@ -102,26 +99,20 @@ class Swarm:
         self._points[rows, slots] = there
         self._alive = alive
         self._speed += np.float32(LATEST) * (step - self._speed)
-        self._vote(boxes, speed, step, frames, way, variance, roll)
-        return way, variance, roll
+        return self._voted(boxes, speed, step, frames)
 
-    def _vote(
-        self,
-        boxes: np.ndarray,
-        speed: np.ndarray,
-        step: np.ndarray,
-        frames: int,
-        way: np.ndarray,
-        variance: np.ndarray,
-        roll: np.ndarray,
-    ) -> None:
-        """Fill in ``way``, ``variance`` and ``roll`` of the boxes whose points agree."""
+    def _voted(
+        self, boxes: np.ndarray, speed: np.ndarray, step: np.ndarray, frames: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Way, variance and roll by the points of each box that agree."""
+        way, variance, roll = _unknown(len(boxes))
+        before = self._points - step * frames
         side = np.sqrt((boxes[:, 2:] - boxes[:, :2]).prod(axis=1))
         alike = np.maximum(ALIKE[0], ALIKE[1] * side)[:, None]
         middle, half = (boxes[:, :2] + boxes[:, 2:]) / 2, (boxes[:, 2:] - boxes[:, :2]) / 2
-        off = (self._points - step * frames - middle[:, None]) / half[:, None]
+        off = (before - middle[:, None]) / half[:, None]
         weight = self._alive * np.exp(-2 * (off**2).sum(axis=2))
-        hidden = _hidden(self._points - step * frames, boxes)
+        hidden = _hidden(before, boxes)
         weight *= np.where(hidden, HIDDEN, 1)
         gap = np.linalg.norm(self._speed[:, :, None] - self._speed[:, None], axis=3)
         agree = (gap < alike[..., None]) & self._alive[:, None]
@@ -133,8 +124,6 @@ class Swarm:
         count = chosen.sum(axis=1)
         theirs = 2 * (chosen & hidden).sum(axis=1) > count
         sure = np.flatnonzero(count >= LEAST)
-        if not len(sure):
-            return
         mask = chosen[sure]
         n = count[sure, None]
         mean = (step[sure] * mask[..., None]).sum(axis=1) / n
@@ -142,42 +131,36 @@ class Swarm:
         way[sure, :2] = mean * frames
         other = (theirs * (THEIRS * side) ** 2)[sure, None]
         variance[sure, :2] = ((NOISE**2 + spread) / n + other) * frames**2
-        growing = np.flatnonzero((count >= LEAST_FOR_SIZE) & ~theirs)
-        self._grow(growing, chosen, step, frames, way, variance, roll)
-
-    def _grow(
-        self,
-        rows: np.ndarray,
-        chosen: np.ndarray,
-        step: np.ndarray,
-        frames: int,
-        way: np.ndarray,
-        variance: np.ndarray,
-        roll: np.ndarray,
-    ) -> None:
-        """How the chosen points spread and turn: the similarity nearest to their way, by least
-        squares, points as complex numbers."""
-        if not len(rows):
-            return
-        share = chosen[rows] / chosen[rows].sum(axis=1, keepdims=True)
-        now = self._points[rows]
-        was = now - step[rows] * frames
-        z, w = was[..., 0] + 1j * was[..., 1], now[..., 0] + 1j * now[..., 1]
-        z -= (z * share).sum(axis=1, keepdims=True)
-        w -= (w * share).sum(axis=1, keepdims=True)
-        spread = (np.abs(z) ** 2 * share).sum(axis=1)
-        turn = (z.conj() * w * share).sum(axis=1) / np.maximum(spread, 1e-6)
+        rows = np.flatnonzero((count >= LEAST_FOR_SIZE) & ~theirs)
+        turn, spread = _turned(before[rows], self._points[rows], chosen[rows])
         usable = (np.abs(turn) > 0.5) & (np.abs(turn) < 2)
         rows, turn, spread = rows[usable], turn[usable], spread[usable]
         way[rows, 2] = np.log(np.abs(turn))
         roll[rows] = np.angle(turn)
         variance[rows, 2] = SIZE_NOISE**2 + variance[rows, 0] / np.maximum(spread, 1e-6)
+        return way, variance, roll
 
     def keep_inside(self, boxes: np.ndarray) -> None:
         """Drop the points that ``boxes`` (n, 4) have left behind."""
         inner = _inner(boxes, 0.5)[:, None]
         inside = (self._points >= inner[..., :2]) & (self._points <= inner[..., 2:])
         self._alive &= inside.all(axis=2)
+
+
+def _unknown(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Way, variance and roll of boxes without points."""
+    return np.zeros((count, 4)), np.full((count, 4), NEVER), np.zeros(count)
+
+
+def _turned(was: np.ndarray, now: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How the chosen points (n, SLOTS) of each box grow and turn, a complex number: the similarity
+    nearest to their way, by least squares; and how far they are spread, pixels squared."""
+    share = chosen / chosen.sum(axis=1, keepdims=True)
+    z, w = (each[..., 0] + 1j * each[..., 1] for each in (was, now))
+    z -= (z * share).sum(axis=1, keepdims=True)
+    w -= (w * share).sum(axis=1, keepdims=True)
+    spread = (np.abs(z) ** 2 * share).sum(axis=1)
+    return (z.conj() * w * share).sum(axis=1) / np.maximum(spread, 1e-6), spread
 
 
 def _hidden(points: np.ndarray, boxes: np.ndarray) -> np.ndarray:

@@ -133,7 +133,9 @@ class Tracker:
         old = self._carriers.get(dnn)
         new = carrier(result, path[0], self._size, old, self._numbers, image)
         if new is not None:
-            new.catch_up(path[1:])
+            later = path[1:]
+            for tracks in (*later[new.stride - 1 : -1 : new.stride], *later[-1:]):
+                new.follow(tracks)
             if type(old) is type(new):
                 new.replace(old)  # type: ignore[arg-type]
         return new

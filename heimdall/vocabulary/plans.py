@@ -39,7 +39,7 @@ class StagePlan:
     fallback: tuple[bool, ...]
     cpu_ns: int  # the whole network on one CPU core
     chunk_cost_ns: int  # measured cost of cutting: enqueue, flush and wait once
-    chunks: tuple[tuple[int, int], ...]  # the static partition, half-open op ranges
+    chunks: tuple[tuple[int, int], ...] = ()  # the static partition: half-open op ranges
     tasks: int = 1  # expected number of tasks (hands, faces): a guess until observed
     # By processor, where there are others than one GPU and CPU cores: the latency of each op there,
     # None for one that it does not support.

@@ -4,15 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heimdall.analyzer.partition import Chunk, OpCosts, partition, strategies
+from heimdall.analyzer.partition import Chunk, partition, strategies
 from heimdall.errors import ConfigError
+from heimdall.vocabulary.plans import StagePlan
 
 MS = 1_000_000
 
 
 def costs(*op_ms, fallback=(), chunk_cost_ns=0):
     marked = tuple(index in fallback for index in range(len(op_ms)))
-    return OpCosts(tuple(round(ms * MS) for ms in op_ms), marked, chunk_cost_ns)
+    return StagePlan(tuple(round(ms * MS) for ms in op_ms), marked, 0, chunk_cost_ns)
 
 
 def ranges(chunks):
@@ -82,7 +83,7 @@ def test_whole_strategy_cuts_only_at_fallback_ops():
 
 
 def test_even_strategy_splits_long_networks_where_cutting_costs_least():
-    network = OpCosts((3 * MS,) * 4, (False,) * 4, 0, (0, 2 * MS, MS, MS))
+    network = StagePlan((3 * MS,) * 4, (False,) * 4, 0, 0, cut_ns=(0, 2 * MS, MS, MS))
     assert partition(network, 11 * MS, "even") == [Chunk(0, 2, 6 * MS), Chunk(2, 4, 7 * MS)]
     assert ranges(partition(network, 12 * MS, "even")) == [(0, 4)]
     assert ranges(partition(costs(50), MS, "even")) == [(0, 1)]
@@ -118,7 +119,7 @@ def fewest(op_ns, limit):
     chunk_cost_ns=st.integers(0, 5),
 )
 def test_greedy_packing_gives_the_fewest_chunks(op_ns, gap_ns, margin_ns, chunk_cost_ns):
-    network = OpCosts(tuple(op_ns), (False,) * len(op_ns), chunk_cost_ns)
+    network = StagePlan(tuple(op_ns), (False,) * len(op_ns), 0, chunk_cost_ns)
     chunks = partition(network, gap_ns, margin_ns=margin_ns)
     assert len(chunks) == fewest(op_ns, gap_ns + margin_ns - chunk_cost_ns)
 
@@ -129,7 +130,7 @@ def test_greedy_packing_gives_the_fewest_chunks(op_ns, gap_ns, margin_ns, chunk_
     strategy=st.sampled_from(strategies()),
 )
 def test_chunks_cover_all_ops_in_order_and_only_papers_mix_processors(ops, gap_ns, strategy):
-    network = OpCosts(tuple(ns for ns, _ in ops), tuple(mark for _, mark in ops))
+    network = StagePlan(tuple(ns for ns, _ in ops), tuple(mark for _, mark in ops), 0, 0)
     chunks = partition(network, gap_ns, strategy, margin_ns=0)
     covered = [op for chunk in chunks for op in range(chunk.start, chunk.end)]
     assert covered == list(range(len(ops)))
@@ -144,11 +145,11 @@ def test_chunks_cover_all_ops_in_order_and_only_papers_mix_processors(ops, gap_n
 def test_critical_cuts_where_one_tensor_is_alive_and_merges_light_chunks_into_heavy_ones():
     """Fig. 5: a light chunk is merged into the one before it, until the next heavy one."""
     op_ns = (9, 9, 1, 8, 8, 1, 1, 9)
-    network = OpCosts(op_ns, (False,) * 8, critical=(2, 3, 5, 6, 7))
+    network = StagePlan(op_ns, (False,) * 8, 0, 0, critical=(2, 3, 5, 6, 7))
     chunks = partition(network, 1, "critical")
     assert [(each.start, each.end) for each in chunks] == [(0, 3), (3, 7), (7, 8)]
 
 
 def test_critical_cuts_anywhere_where_nothing_is_known():
-    chunks = partition(OpCosts((5, 5, 5), (False,) * 3), 1, "critical")
+    chunks = partition(StagePlan((5, 5, 5), (False,) * 3, 0, 0), 1, "critical")
     assert [(each.start, each.end) for each in chunks] == [(0, 1), (1, 2), (2, 3)]

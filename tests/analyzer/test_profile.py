@@ -23,13 +23,11 @@ def profile(graph, *op_ms, fallback=(), **fields):
 
 
 def test_stage_plan_carries_times_fallbacks_and_chunks(graph):
-    plan = to_stage_plan(
-        profile(graph, 10, 10, 5, 10, fallback={2}), Cut(15 * MS, "runs", 0), tasks=2
-    )
+    plan = to_stage_plan(profile(graph, 10, 10, 5, 10, fallback={2}), Cut(15 * MS, "runs", 0))
     assert plan.op_ns == (10 * MS, 10 * MS, 5 * MS, 10 * MS)
     assert plan.fallback == (False, False, True, False)
     assert plan.chunks == ((0, 1), (1, 2), (2, 3), (3, 4))
-    assert (plan.cpu_ns, plan.chunk_cost_ns, plan.tasks) == (70 * MS, MS, 2)
+    assert (plan.cpu_ns, plan.chunk_cost_ns) == (70 * MS, MS)
 
 
 def test_copies_in_and_out_are_not_the_processors_time(graph):

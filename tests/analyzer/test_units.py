@@ -5,8 +5,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heimdall.analyzer.partition import OpCosts, partition
+from heimdall.analyzer.partition import partition
 from heimdall.analyzer.units import units
+from heimdall.vocabulary.plans import StagePlan
 
 
 def on(**support):
@@ -41,12 +42,12 @@ def test_short_runs_that_overlap_are_not_both_given_up():
 
 
 def test_it_is_a_strategy():
-    costs = OpCosts((1,) * 10, (False,) * 10, on=on(cpu="x" * 10, npu="x" * 7 + "..."))
+    costs = StagePlan((1,) * 10, (False,) * 10, 0, 0, on=on(cpu="x" * 10, npu="x" * 7 + "..."))
     assert [(each.start, each.end) for each in partition(costs, 1, "units")] == [(0, 7), (7, 10)]
 
 
 def test_without_a_table_of_processors_units_are_runs_of_fallback_ops():
-    costs = OpCosts((1,) * 4, (False, False, True, False))
+    costs = StagePlan((1,) * 4, (False, False, True, False), 0, 0)
     chunks = partition(costs, 1, "units")
     assert [(each.start, each.end) for each in chunks] == [(0, 2), (2, 3), (3, 4)]
 

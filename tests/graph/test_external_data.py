@@ -12,8 +12,8 @@ import pytest
 from onnx import helper
 
 from heimdall.errors import ModelError
-from heimdall.graph.external_data import refer
 from heimdall.graph.graph import load_graph
+from heimdall.lab.exits.storing import refer
 from tests.networks import small_model
 
 

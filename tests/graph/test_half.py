@@ -10,9 +10,9 @@ import onnxruntime as ort
 import pytest
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from heimdall.graph import half
 from heimdall.graph.graph import graph_from_model, load_graph
 from heimdall.graph.samples import sample_inputs
+from heimdall.lab.exits.storing import narrow
 from heimdall.system import paths
 
 HALF, FLOAT = TensorProto.FLOAT16, TensorProto.FLOAT
@@ -154,7 +154,7 @@ def weighty_model() -> onnx.ModelProto:
 def test_a_model_stored_in_half_loads_as_the_graph_it_was():
     whole = weighty_model()
     stored = onnx.ModelProto.FromString(whole.SerializeToString())
-    moved = half.narrow(stored)
+    moved = narrow(stored)
     assert 0 < moved < 2**-10
     onnx.checker.check_model(stored)
     kinds = {item.name: item.data_type for item in stored.graph.initializer}
@@ -167,12 +167,12 @@ def test_a_model_stored_in_half_loads_as_the_graph_it_was():
         rounded = name in ("kernel", "matrix")
         kept = array.astype(np.float16).astype(np.float32) if rounded else array
         np.testing.assert_array_equal(now.constants[name], kept)
-    assert half.narrow(stored) == 0  # there is nothing left to do
+    assert narrow(stored) == 0  # there is nothing left to do
 
 
 def test_any_runtime_reads_what_is_stored_in_half_as_we_do(tmp_path: Path):
     stored = weighty_model()
-    half.narrow(stored)
+    narrow(stored)
     feeds = {"x": np.random.default_rng(1).random((1, 3, 16, 16), np.float32)}
     (theirs,) = through_onnxruntime(stored, feeds)
     (ours,) = through_onnxruntime(graph_from_model(stored).model, feeds)
@@ -181,7 +181,7 @@ def test_any_runtime_reads_what_is_stored_in_half_as_we_do(tmp_path: Path):
 
 def test_a_half_weight_that_others_read_too_keeps_its_cast():
     stored = weighty_model()
-    half.narrow(stored)
+    narrow(stored)
     stored.graph.output.append(helper.make_tensor_value_info("kernel__half", HALF, [16, 3, 3, 3]))
     made = graph_from_model(stored)
     assert {tensor.name for tensor in made.outputs} == {"y", "kernel__half"}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from heimdall.tracking.identity import Known, crowded
-from heimdall.tracking.looks import looks, unlike
+from heimdall.tracking.identity import Known, crowded, looks, unlike
 from heimdall.tracking.motion import Motion
 
 ONE, OTHER = (100, 100, 140, 200), (120, 105, 160, 205)

@@ -15,13 +15,14 @@ from itertools import accumulate
 import numpy as np
 import onnxruntime as ort
 
-from heimdall.analyzer.partition import Chunk, OpCosts, partition
+from heimdall.analyzer.partition import Chunk, partition
 from heimdall.engine.base import Engine
 from heimdall.graph.graph import Graph
 from heimdall.lab.bench.admission import Free, Passage
 from heimdall.lab.bench.systems import ALONE, Sharing
 from heimdall.system.priority import first_in_line, in_turn, second_in_line
 from heimdall.system.softgpu import restored_afterwards
+from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import CPU, GPU
 
 Inputs = Mapping[str, np.ndarray]
@@ -53,11 +54,11 @@ class WholeNetwork:
         self._state = self._network.new_state()
         self._turn, self._rank = turn or Passage(Free(), graph.name), rank
         marks = tuple(op.fallback for op in self._network.ops)
-        costs = OpCosts((0,) * len(marks), marks)
+        plan = StagePlan((0,) * len(marks), marks, 0, 0)
         if sharing.wait_ops is None:
-            self._chunks = partition(costs, 1, "whole")
+            self._chunks = partition(plan, 1, "whole")
         else:
-            self._chunks = partition(costs, 1, "fixed", ops_per_chunk=sharing.wait_ops)
+            self._chunks = partition(plan, 1, "fixed", ops_per_chunk=sharing.wait_ops)
         self._ends = [_part_ends(chunk, sharing, op_ns) for chunk in self._chunks]
         self.chunks = sum(not chunk.fallback for chunk in self._chunks)
 

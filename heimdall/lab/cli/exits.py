@@ -135,10 +135,10 @@ def exits(
     extra learn.
     """
     with console.work(as_json), console.ProgressBars() as progress:
-        from heimdall.graph.external_data import refer
         from heimdall.lab.exits import making
         from heimdall.lab.exits.heads import load_torch
         from heimdall.lab.exits.lessons import Much
+        from heimdall.lab.exits.storing import refer
         from heimdall.lab.exits.written import with_exits
         from heimdall.models.image_input import ImageInput
         from heimdall.runtime.execution.processors import open_processors

@@ -10,15 +10,14 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper
 
-from heimdall.graph import half
 from heimdall.graph.exits import METADATA, DeclaredExit, order_nodes
 from heimdall.graph.graph import Graph, Tensor
-from heimdall.graph.outputs import keep_outputs
 from heimdall.lab.exits import distilled, heads
 from heimdall.lab.exits.data import Dataset
 from heimdall.lab.exits.distilled import Distilled
 from heimdall.lab.exits.exit_points import ExitPoint
 from heimdall.lab.exits.heads import Head
+from heimdall.lab.exits.storing import LEAST_VALUES, keep_outputs, narrow
 
 WHOLE = "whole"  # the name of the variant without an early exit
 CLASSES = "classes"  # the metadata that name the classes, a JSON list
@@ -70,7 +69,7 @@ def with_exits(
     taught = any(isinstance(head, Distilled) for head in made.values())
     new = {item.name for item in model.graph.initializer} - graph.constants.keys()
     if _in_half(graph) or taught:
-        half.narrow(model, None if _in_half(graph) else new)
+        narrow(model, None if _in_half(graph) else new)
     onnx.checker.check_model(model)
     return model
 
@@ -86,6 +85,6 @@ def _nodes(
 
 def _in_half(graph: Graph) -> bool:
     weights = [each for each in graph.constants.values() if each.dtype == np.float32]
-    large = [each for each in weights if each.size >= half.LEAST_VALUES]
+    large = [each for each in weights if each.size >= LEAST_VALUES]
     with np.errstate(over="ignore"):
         return all(np.array_equal(each, each.astype(np.float16)) for each in large)

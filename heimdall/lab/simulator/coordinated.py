@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 from heimdall.analyzer.partition import Cut, strategy_of
-from heimdall.analyzer.profile import recut
 from heimdall.app import App
 from heimdall.coordinator.coordinator import Coordinator
 from heimdall.lab.bench.systems import System
@@ -165,4 +164,4 @@ class CoordinatedRun(FramesAndJobs):
 
 def _cut(plan: DnnPlan, cut: Cut) -> DnnPlan:
     """The same DNN, cut another way."""
-    return replace(plan, stages=tuple(recut(stage, cut) for stage in plan.stages))
+    return replace(plan, stages=tuple(cut.apply(stage) for stage in plan.stages))

@@ -21,7 +21,7 @@ from pydantic import (
     PositiveInt,
 )
 
-from heimdall.analyzer.partition import Cut, OpCosts
+from heimdall.analyzer.partition import Cut
 from heimdall.errors import ConfigError, unknown
 from heimdall.lab.bench.scenario import Scenario
 from heimdall.lab.devices import FOLDER
@@ -171,14 +171,13 @@ class Device(Table):
         """The plan of a network, cut statically for a gap."""
         network = self._network(reference)
         op_ns, fallback = op_latencies_ns(reference, network, self.op_spread, self.scatter)
-        costs = OpCosts(op_ns, fallback, self.chunk_cost_ns)
-        return StagePlan(
+        plan = StagePlan(
             op_ns=op_ns,
             fallback=fallback,
             cpu_ns=round(self.cpu_ms(network) * _NS_PER_MS),
             chunk_cost_ns=self.chunk_cost_ns,
-            chunks=Cut(gap_ns).of(costs),
         )
+        return Cut(gap_ns).apply(plan)
 
     def cpu_ms(self, network: PhoneNetwork) -> float:
         """The whole network on one CPU core."""

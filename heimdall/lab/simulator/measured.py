@@ -20,7 +20,6 @@ from pydantic import (
 )
 
 from heimdall.analyzer.partition import Cut
-from heimdall.analyzer.profile import recut
 from heimdall.app import DNN
 from heimdall.errors import ConfigError, unknown
 from heimdall.lab.bench.judge.identity import network_id
@@ -234,9 +233,8 @@ def _stage(stage: MeasuredStage, gap_ns: int) -> StagePlan:
         fallback=tuple(op in fallback for op in range(len(stage.op_us))),
         cpu_ns=_ns(stage.cpu_us),
         chunk_cost_ns=_ns(stage.chunk_cost_us),
-        chunks=(),
     )
-    return recut(plan, Cut(gap_ns))
+    return Cut(gap_ns).apply(plan)
 
 
 def _ns(us: float) -> int:

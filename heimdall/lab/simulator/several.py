@@ -19,15 +19,13 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from statistics import NormalDist, fmean
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
-from heimdall.analyzer.partition import Cut, OpCosts
-from heimdall.analyzer.silent import falling_back
+from heimdall.analyzer.partition import Cut
 from heimdall.errors import ConfigError, unknown
 from heimdall.lab.devices import FOLDER
 from heimdall.lab.simulator.cutting import CutTable, check_cuts, placed, prices_ms
@@ -38,6 +36,7 @@ from heimdall.lab.simulator.early_exits import (
     check_exits,
     check_scaled,
 )
+from heimdall.lab.simulator.silent import falling_back
 from heimdall.lab.simulator.tables import Table, as_tables, read_toml
 from heimdall.schedulers.expected import StageCosts
 from heimdall.vocabulary.enums import ProcessorKind, Silent
@@ -226,7 +225,7 @@ class SeveralDevice(Table):
 
 def recut(plan: StagePlan, strategy: str, short_ns: int = 1) -> StagePlan:
     """This plan, cut by another strategy; some leave networks whole that take ``short_ns``."""
-    return replace(plan, chunks=Cut(short_ns, strategy).of(OpCosts.of(plan)))
+    return Cut(short_ns, strategy).apply(plan)
 
 
 def alone_ns(plan: StagePlan) -> int:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 from heimdall.analyzer.partition import Cut
-from heimdall.analyzer.profile import recut
 from heimdall.app import DNN
 from heimdall.engine.base import Engine
 from heimdall.engine.network import LoadedNetwork
@@ -89,7 +88,7 @@ class Networks:
 
     def partition(self, cut: Cut) -> list[tuple[tuple[int, int], ...]]:
         """The partition of each stage, cut another way."""
-        return [recut(stage, cut).chunks for stage in self.stages]
+        return [cut.apply(stage).chunks for stage in self.stages]
 
     def close(self) -> None:
         """Free the networks, unless they are still in use."""

@@ -118,7 +118,7 @@ def _cuts(
         theirs = {frozenset(names) for names in network.handovers.values()}
         places = {op: names for op, names in places.items() if frozenset(names) in theirs}
     edge = {op: first.ops[op - 1].fallback != first.ops[op].fallback for op in places}
-    return [places[op] for op in _apart(profiles[name].costs.op_ns, edge)]
+    return [places[op] for op in _apart(profiles[name].plan.op_ns, edge)]
 
 
 def _apart(weights: Sequence[int], places: Mapping[int, bool]) -> list[int]:
@@ -171,7 +171,7 @@ def _stage(
     if profiles:
         profile = profiles[names[0]]
         times = {
-            name: _sums(unit_networks[name], each.costs.op_ns) for name, each in profiles.items()
+            name: _sums(unit_networks[name], each.plan.op_ns) for name, each in profiles.items()
         }
         cpu_ns, cost_ns = profile.cpu_ns, profile.chunk_cost_ns
     else:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heimdall.analyzer.partition import Cut
-from heimdall.analyzer.profile import recut
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app.options import check_number
 from heimdall.engine.checks import check_inputs
@@ -183,7 +182,7 @@ class RegisteredModels:
         (name,) = self._shared_gpu.names_for([own])
         plan = DnnPlan(
             name,
-            tuple(recut(stage, self._cut) for stage in networks.stages),
+            tuple(self._cut.apply(stage) for stage in networks.stages),
             round(model.slo_ms * 1e6),
             utility_for(priority, model.slo_ms),
             continuous=False,

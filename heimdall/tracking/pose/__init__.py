@@ -4,12 +4,12 @@
 ``finding``    targets anywhere in a picture
 ``reference``  pictures whose points have places in the world, found again near a known pose
 ``solve``      a pose from points: robust, refined, with its uncertainty
-``views``      the surroundings, remembered, and found again by ``relocalising``
+``views``      the surroundings, remembered, and by which the camera is found again
 ``sight``      what a picture says about a pose, by all that should be seen there
 ``smooth``     poses without trembling
 ``tracker``    ties them together: frames in, poses out
 
-``calibration`` finds what a camera is, by ``intrinsics``, with a board that ``paper`` prints.
+``calibration`` finds what a camera is, with a board that ``paper`` prints.
 """
 
 from heimdall.tracking.pose.targets import Board, ImageTarget, Marker

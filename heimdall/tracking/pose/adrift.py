@@ -12,15 +12,14 @@ import cv2
 import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
-from heimdall.tracking.pose.finding import halved
-from heimdall.tracking.pose.solve import refine
+from heimdall.tracking.flow import followed
+from heimdall.tracking.pose.finding import FLOW_LEVELS, FLOW_STEPS, FLOW_WINDOW, halved
+from heimdall.tracking.pose.solve import refine, to_plane
 
 POINTS, LEAST_POINTS = 90, 16
 APART_PX = 7.0
-WINDOW, LEVELS = (15, 15), 4
 MOST_FRAMES = 60  # it drifts: two seconds
 REACH = 3.0  # times the distance of the origin: points farther off say little
-NEAREST_M = 0.02
 
 
 class Adrift:
@@ -52,12 +51,9 @@ class Adrift:
             self._pose = None
             return None
         now = _shrunk(grey)
-        there, status, _ = cv2.calcOpticalFlowPyrLK(
-            self._before, now, self._places.astype(np.float32), None,  # type: ignore[call-overload]
-            winSize=WINDOW, maxLevel=LEVELS,
-        )  # fmt: skip
-        found = np.ravel(status) > 0
-        self._before, self._places = now, np.asarray(there, np.float64)[found]
+        begin, flow = self._places.astype(np.float32), (FLOW_LEVELS, FLOW_WINDOW, FLOW_STEPS)
+        there, found = followed(self._before, now, begin, None, *flow)
+        self._before, self._places = now, there[found].astype(np.float64)
         self._points = self._points[found]
         fit = None
         if found.sum() >= LEAST_POINTS:
@@ -80,11 +76,8 @@ class Adrift:
         places = found[:, 0].astype(np.float64)
         rows, columns = self._before.shape[:2]
         rays = camera.scaled(columns, rows).rays(places)
-        slopes, height = (rays @ pose.rotation)[:, 2], float(pose.position[2])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            depths = -height / slopes
-        reach = REACH * float(np.linalg.norm(pose.translation))
-        flat = np.isfinite(depths) & (depths > NEAREST_M) & (depths < reach)
+        depths = to_plane(rays, pose, REACH * float(np.linalg.norm(pose.translation)))
+        flat = np.isfinite(depths)
         if flat.sum() >= LEAST_POINTS:
             self._places = places[flat]
             self._points = pose.to_world(rays[flat] * depths[flat, None])

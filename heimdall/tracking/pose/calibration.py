@@ -2,21 +2,21 @@
 
 The board is a ChArUco one (Garrido-Jurado et al., 2014): a chessboard whose white squares hold
 markers, so that each of its corners has a number and a part of it is enough. How large it is
-printed does not matter here: only places of the board, not metres, come in.
+printed does not matter here: only places of the board, not metres, come in. The method is that of
+Zhang (2000), as OpenCV has it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
 
 from heimdall.capture.lens import Camera
 from heimdall.errors import ConfigError
-from heimdall.tracking.pose.intrinsics import Intrinsics
 from heimdall.tracking.pose.solve import planar
 from heimdall.tracking.pose.targets import dictionary
 
@@ -28,6 +28,10 @@ LEAST_TURN, WANTED_TURN = math.radians(12), math.radians(35)  # between views of
 LEAST_COVERED, WANTED_COVERED = 0.3, 0.7  # of the picture's cells, by corners of all views
 CELLS = (5, 4)
 OUTLIER = 3.0  # times the median error of a view
+WORST_PX = 2.0  # root mean square, in a picture 1280 wide
+FOCAL_SD = 0.02  # a standard deviation beyond it is no knowledge
+SIGNIFICANT = 3.0  # standard deviations that k3 must be away from 0
+K3 = 8  # where its deviation is among OpenCV's
 
 
 @dataclass(frozen=True)
@@ -78,18 +82,64 @@ class BoardView:
     moved_px: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Calibrated:
     """A ``camera``, how far corners are from where it has them (root mean square, pixels), the
-    standard deviation of its focal length as a share, the number of ``views`` that it is from, how
-    many did ``not_fit``, and the share of the picture that they cover."""
+    standard deviation of its focal length as a share, and the ``errors`` in pixels of the views
+    (n,) that it is from; how many did ``not_fit``, and the share of the picture that all cover."""
 
     camera: Camera
     reprojection_px: float
     focal_sd: float
-    views: int
-    not_fit: int
-    covered: float
+    errors: np.ndarray
+    not_fit: int = 0
+    covered: float = 0.0
+
+    @property
+    def views(self) -> int:
+        """How many views the camera is from."""
+        return len(self.errors)
+
+    @classmethod
+    def of(cls, views: Sequence[BoardView], size: tuple[int, int]) -> Calibrated:
+        """What the views say. Raises ConfigError where they say nothing."""
+        places = [each.points.astype(np.float32) for each in views]
+        seen = [each.pixels.astype(np.float32)[:, None] for each in views]
+        for flags in (0, cv2.CALIB_FIX_K3):
+            try:
+                rms, matrix, bent, _, _, deviations, _, errors = cv2.calibrateCameraExtended(
+                    places, seen, size, Camera.guess(*size).matrix, np.zeros(5),
+                    flags=flags | cv2.CALIB_USE_INTRINSIC_GUESS,
+                )  # fmt: skip
+            except cv2.error as error:
+                raise ConfigError(
+                    f"these views say no camera ({error.err}): tilt the board"
+                ) from error
+            spread, distortion = np.ravel(deviations), np.ravel(bent)[:5].astype(np.float64)
+            if abs(distortion[4]) > SIGNIFICANT * spread[K3]:
+                break  # else it is noise, which bends the corners, where no board was
+        fx, fy, cx, cy = (float(matrix[at]) for at in ((0, 0), (1, 1), (0, 2), (1, 2)))
+        camera = Camera(*size, fx, fy, cx, cy, tuple(distortion.tolist()))
+        focal_sd = float(max(spread[0] / fx, spread[1] / fy))
+        return cls(camera, float(rms), focal_sd, np.ravel(errors))
+
+    def check(self) -> None:
+        """Raises ConfigError for what cannot be a camera."""
+        camera = self.camera
+        width, height = camera.size
+        worst = WORST_PX * max(1.0, width / 1280)
+        if self.reprojection_px > worst:
+            raise ConfigError(
+                f"corners are off by {self.reprojection_px:.1f} px, {worst:.1f} is too much: is "
+                "the board flat, sharp in the picture, and the zoom left alone?"
+            )
+        sane = all(0.1 * width < each < 20 * width for each in (camera.fx, camera.fy))
+        sane = sane and 0 < camera.cx < width and 0 < camera.cy < height
+        if not sane or not self.focal_sd < FOCAL_SD:
+            raise ConfigError(
+                f"these views leave the focal length open ({camera.fx:.0f} px, give or take "
+                f"{self.focal_sd:.0%}): tilt the board to all sides, nearer and farther"
+            )
 
 
 class Calibration:
@@ -156,9 +206,8 @@ class Calibration:
         edges = (np.array([[0, 0], [1, 0], [1, 1], [0, 1]]) * far)[:, None]
         outline = cv2.perspectiveTransform(edges, homography)[:, 0]
         view = BoardView(points, pixels, outline, poses[0].rotation[:, 2], math.inf)
-        if self._before is None:
-            return view
-        return BoardView(points, pixels, outline, view.normal, _moved(view, self._before))
+        before = self._before
+        return replace(view, moved_px=_moved(view, before)) if before is not None else view
 
     def _is_board(self, corners: Sequence[np.ndarray], numbers: np.ndarray) -> bool:
         """True if markers lie as on the board; those of another one must not become its corners."""
@@ -228,16 +277,13 @@ class Calibration:
         self._check()
         assert self._size is not None
         views = _spread(self.views, MOST_VIEWS)
-        fit = Intrinsics.solved(*_pairs(views), self._size)
+        fit = Calibrated.of(views, self._size)
         limit = OUTLIER * float(np.median(fit.errors))
         kept = [view for view, error in zip(views, fit.errors, strict=True) if error <= limit]
         if LEAST_VIEWS <= len(kept) < len(views):
-            fit = Intrinsics.solved(*_pairs(kept), self._size)
-        else:
-            kept = views
+            fit = Calibrated.of(kept, self._size)
         fit.check()
-        left_out = len(views) - len(kept)
-        return Calibrated(fit.camera, fit.rms_px, fit.focal_sd, len(kept), left_out, self.covered)
+        return replace(fit, not_fit=len(views) - fit.views, covered=self.covered)
 
     def _check(self) -> None:
         if not self.frames:
@@ -261,10 +307,6 @@ class Calibration:
                 f"the board was in {self.covered:.0%} of the picture only, which says nothing of "
                 "the lens elsewhere: bring it to the edges and corners, and nearer"
             )
-
-
-def _pairs(views: Sequence[BoardView]) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    return [each.points for each in views], [each.pixels for each in views]
 
 
 def _moved(one: BoardView, other: BoardView) -> float:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -12,18 +11,16 @@ from typing import Any
 import cv2
 import numpy as np
 
-from heimdall.capture.camera import open_camera
 from heimdall.capture.camera_files import file_of, fitting, known_camera, write_camera
 from heimdall.capture.kinds import SOURCES, split_kind
 from heimdall.capture.lens import Camera
-from heimdall.capture.readers import Reader, open_clip, open_still, open_stream
+from heimdall.capture.readers import PICTURES, Reader, open_clip, open_still, open_stream
 from heimdall.errors import ConfigError
 from heimdall.tracking.pose.calibration import Calibration, ChessBoard
 from heimdall.tracking.pose.targets import Target
 from heimdall.tracking.pose.tracker import PoseTracker, Tracking
 from heimdall.tracking.pose.views import Views
 
-PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
 RATE_HZ = 30.0
 STILL_LOOKS = 40  # at a picture, for a look takes several frames of a clip
 MOST_FRAMES = 10_000  # of a camera that is calibrated: five minutes
@@ -32,7 +29,7 @@ MOST_FRAMES = 10_000  # of a camera that is calibrated: five minutes
 def pictures(source: str, most: int | None = None) -> Iterator[tuple[np.ndarray, float]]:
     """Every frame of ``source``, BGR uint8, and its time in seconds. A camera or stream gives
     ``most`` of them. Raises ConfigError or DeviceError naming what cannot be opened."""
-    reader, still = _opened(source)
+    reader = _opened(source)
     if reader.live and most is None:
         reader.close()
         raise ConfigError(f"{source} never ends: say how many frames to take")
@@ -46,19 +43,17 @@ def pictures(source: str, most: int | None = None) -> Iterator[tuple[np.ndarray,
                 time.perf_counter() - began_s if reader.live else number / (reader.fps or RATE_HZ),
             )
             number += 1
-            if still:
+            if not reader.live and not reader.fps:  # a still image
                 return
     finally:
         reader.close()
 
 
-def _opened(source: str) -> tuple[Reader, bool]:
-    if re.fullmatch(r"[0-9]{1,3}", source):
-        return open_camera(int(source), None, None), False
+def _opened(source: str) -> Reader:
     if kind := split_kind(source):
-        return SOURCES.find(kind[0])(kind[1], size=None, fps=None), False
+        return SOURCES.find(kind[0])(kind[1], size=None, fps=None)
     if "://" in source:
-        return open_stream(source), False
+        return open_stream(source)
     path = Path(source).expanduser()
     try:
         with path.open("rb") as file:
@@ -67,9 +62,7 @@ def _opened(source: str) -> tuple[Reader, bool]:
         raise ConfigError(f"cannot read source {path}: {error.strerror or error}") from error
     if empty:
         raise ConfigError(f"source {path} is empty; give a video or image file")
-    if _is_picture(source):
-        return open_still(path), True
-    return open_clip(path), False
+    return open_still(path) if _is_picture(source) else open_clip(path)
 
 
 def _is_picture(source: str) -> bool:
@@ -88,36 +81,26 @@ def poses(
     source, or a guess."""
     tracker = PoseTracker(targets, Views() if mapped else None)
     lens = camera or known_camera(source)
+    frames, taken_ms = [], []
     before = cv2.getNumThreads()
     cv2.setNumThreads(1)  # times are those of one core
     try:
-        return _poses(source, camera, lens, tracker, most)
+        for sequence, (image, at_s) in enumerate(pictures(source, most)):
+            height, width = image.shape[:2]
+            if camera is not None and fitting(camera, width, height).guessed:
+                raise ConfigError(
+                    f"the camera file is of pictures {camera.width}x{camera.height}, and {source} "
+                    f"is {width}x{height}: another shape, so another part of the sensor"
+                )
+            for _ in range(STILL_LOOKS if _is_picture(source) else 1):
+                began_ns = time.thread_time_ns()
+                tracking = tracker.advance(image, fitting(lens, width, height), sequence, at_s)
+                taken_ms.append((time.thread_time_ns() - began_ns) / 1e6)
+                if tracking.tracked:
+                    break
+            frames.append(_row(tracking))
     finally:
         cv2.setNumThreads(before)
-
-
-def _poses(
-    source: str,
-    camera: Camera | None,
-    lens: Camera | None,
-    tracker: PoseTracker,
-    most: int | None,
-) -> dict[str, Any]:
-    frames, taken_ms = [], []
-    for sequence, (image, at_s) in enumerate(pictures(source, most)):
-        height, width = image.shape[:2]
-        if camera is not None and fitting(camera, width, height).guessed:
-            raise ConfigError(
-                f"the camera file is of pictures {camera.width}x{camera.height}, and {source} is "
-                f"{width}x{height}: another shape, so another part of the sensor"
-            )
-        for _ in range(STILL_LOOKS if _is_picture(source) else 1):
-            began_ns = time.thread_time_ns()
-            tracking = tracker.advance(image, fitting(lens, width, height), sequence, at_s)
-            taken_ms.append((time.thread_time_ns() - began_ns) / 1e6)
-            if tracking.tracked:
-                break
-        frames.append(_row(tracking))
     percentiles = np.percentile(taken_ms, [50, 99]).tolist() if taken_ms else [None, None]
     return {
         "schema": 1,

@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
+from heimdall.tracking.flow import followed
 from heimdall.tracking.pose.features import described, matched
 from heimdall.tracking.pose.solve import planar
 from heimdall.tracking.pose.targets import Prepared, dictionary
@@ -26,7 +27,7 @@ LEAST_MATCHES = 8  # few: what they say is compared with the picture before it i
 MATCH_PX = 4.0
 TRIES = 200  # of RANSAC: finds what 40% of the pairs agree on
 PAIRS = 560_000  # of features that are compared in a slice
-FLOW_WINDOW, FLOW_LEVELS = (15, 15), 4
+FLOW_WINDOW, FLOW_LEVELS, FLOW_STEPS = 15, 4, (30, 0.01)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,10 +187,10 @@ class Finder:
 
     def _agreed(self, pairs: _Pairs, grey: np.ndarray, camera: Camera) -> Found | None:
         """What most of the pairs say, now."""
-        pixels, followed = _followed(pairs, grey)
-        if followed.sum() < LEAST_MATCHES:
+        pixels, there = _followed(pairs, grey)
+        if there.sum() < LEAST_MATCHES:
             return None
-        points, pixels = pairs.points[followed], pixels[followed]
+        points, pixels = pairs.points[there], pixels[there]
         size = float(np.ptp(points, axis=0).max()) or 1.0
         flat = points[:, :2] * (1000 / size, -1000 / size)  # as a picture has them
         _, agree = cv2.findHomography(flat, pixels, cv2.RANSAC, MATCH_PX, maxIters=TRIES)
@@ -203,12 +204,9 @@ class Finder:
 def _followed(pairs: _Pairs, grey: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where places of an earlier picture are now, in pixels of ``grey``, and which are there."""
     now, scale = halved(grey)
-    begin = pairs.places.astype(np.float32)
-    there, status, _ = cv2.calcOpticalFlowPyrLK(
-        pairs.picture, now, begin, begin.copy(), winSize=FLOW_WINDOW, maxLevel=FLOW_LEVELS
-    )
-    pixels = (np.asarray(there, np.float64) + 0.5) / scale - 0.5
-    return pixels, np.ravel(status) > 0
+    begin, flow = pairs.places.astype(np.float32), (FLOW_LEVELS, FLOW_WINDOW, FLOW_STEPS)
+    there, found = followed(pairs.picture, now, begin, None, *flow)
+    return (there.astype(np.float64) + 0.5) / scale - 0.5, found
 
 
 def _parameters(window: int) -> cv2.aruco.DetectorParameters:

@@ -14,12 +14,13 @@ import cv2
 import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
+from heimdall.tracking.flow import followed
 
 SIDE_PX = 420  # of what is compared, at most: a target that fills the picture needs no more
 MARGIN_PX = 14
 WINDOW = 13
 LEVELS = 3
-STEPS = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 12, 0.01)
+STEPS = 12, 0.01
 PATCH = 4  # pixels to each side of a point that are compared
 GLIMPSED = 0.4  # correlation where a point is expected, which may be pixels off
 ALIKE = 0.7  # correlation of a point's surroundings with what they should be
@@ -58,17 +59,13 @@ class Reference:
         while min(self.pyramid[-1].shape) > 48 and len(self.pyramid) < 6:
             self.pyramid.append(cv2.pyrDown(self.pyramid[-1]))
 
-    def moved(self, pose: Pose) -> Reference:
-        """This picture where ``pose`` leads its points."""
-        return Reference(self.picture, self.places, pose.to_camera(self.points), self.levels)
 
-
-def corners_of(picture: np.ndarray, most: int = MOST_POINTS) -> tuple[np.ndarray, np.ndarray]:
+def corners_of(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The best corners of a picture in each of its halvings: places (n, 2), levels (n,)."""
     places, levels, level = [], [], 0
     while min(picture.shape) > 24 and level < 6:
-        apart = max(3.0, math.sqrt(picture.size / most) * 0.6)
-        found = cv2.goodFeaturesToTrack(picture, most, 0.02, apart, blockSize=5)
+        apart = max(3.0, math.sqrt(picture.size / MOST_POINTS) * 0.6)
+        found = cv2.goodFeaturesToTrack(picture, MOST_POINTS, 0.02, apart, blockSize=5)
         if found is not None:
             there = (found[:, 0] + 0.5) * 2**level - 0.5
             places.append(there)
@@ -111,7 +108,8 @@ def register(
     low = np.maximum(np.floor(pixels[inside].min(axis=0)) - MARGIN_PX, 0).astype(int)
     high = np.minimum(np.ceil(pixels[inside].max(axis=0)) + MARGIN_PX + 1, camera.size).astype(int)
     scale = min(1.0, side_px / float(max(high - low)))
-    level = int(np.clip(math.floor(math.log2(1 / (grown * scale)) + 0.5), 0, _last(reference)))
+    level = math.floor(math.log2(1 / (grown * scale)) + 0.5)
+    level = min(max(level, 0), len(reference.pyramid) - 1)
     chosen = _chosen(reference, inside, level, most)
     if len(chosen) < LEAST_POINTS:
         return None
@@ -139,23 +137,14 @@ def register(
 
 
 def _resized(picture: np.ndarray, scale: float, size: tuple[int, ...]) -> np.ndarray:
+    step = 2 ** int(math.log2(1 / scale)) if scale < 0.5 else 1
+    rows, columns = (side // step for side in picture.shape)
+    if step > 1 and rows and columns:
+        whole = picture[: rows * step, : columns * step]
+        picture = cv2.resize(whole, (columns, rows), interpolation=cv2.INTER_AREA)
+        scale *= step
     into = np.array([[scale, 0, 0.5 * scale - 0.5], [0, scale, 0.5 * scale - 0.5]])
-    if scale < 0.5:
-        halves = int(math.log2(1 / scale))
-        step = 2**halves
-        rows, columns = (side // step * step for side in picture.shape)
-        if rows and columns:
-            small = picture[:rows, :columns]
-            picture = cv2.resize(
-                small, (columns // step, rows // step), interpolation=cv2.INTER_AREA
-            )
-            scale *= step
-            into = np.array([[scale, 0, 0.5 * scale - 0.5], [0, scale, 0.5 * scale - 0.5]])
     return cv2.warpAffine(picture, into, size, borderMode=cv2.BORDER_REPLICATE)
-
-
-def _last(reference: Reference) -> int:
-    return len(reference.pyramid) - 1
 
 
 def _chosen(reference: Reference, inside: np.ndarray, level: int, most: int) -> np.ndarray:
@@ -207,19 +196,8 @@ def _followed(
     gain = float(np.clip(after[shown].std() / max(float(before[shown].std()), 1.0), 0.1, 8.0))
     lift = float(after[shown].mean() - gain * before[shown].mean())
     lit = np.clip(np.arange(256) * gain + lift, 0, 255).round().astype(np.uint8)
-    there, status, _ = cv2.calcOpticalFlowPyrLK(
-        cv2.LUT(expected, lit),
-        actual,
-        begin,
-        found,
-        winSize=(WINDOW, WINDOW),
-        maxLevel=LEVELS,
-        criteria=STEPS,
-        flags=cv2.OPTFLOW_USE_INITIAL_FLOW,
-    )
-    found = np.asarray(there, np.float32)
-    inside = ((found > 1) & (found < np.array(actual.shape[::-1]) - 2)).all(axis=1)
-    good = (status[:, 0] > 0) & inside
+    found, good = followed(cv2.LUT(expected, lit), actual, begin, found, LEVELS, WINDOW, STEPS)
+    good &= ((found > 1) & (found < np.array(actual.shape[::-1]) - 2)).all(axis=1)
     good &= alike(before, _patches(actual, found)) > ALIKE
     return found, good
 

@@ -23,8 +23,7 @@ NEAREST_M = 0.05
 class Smoother:
     """Call it with each pose and its time in seconds; it gives the pose to be shown."""
 
-    def __init__(self, least_hz: float = LEAST_HZ, rise: float = RISE) -> None:
-        self._least_hz, self._rise = least_hz, rise
+    def __init__(self) -> None:
         self._shown: Pose | None = None
         self._before: Pose | None = None
         self._at_s = 0.0
@@ -50,7 +49,7 @@ class Smoother:
         self._moving += share * (move - self._moving)
         # Together, or content would slide: what turns also moves in the picture.
         speed = max(float(np.linalg.norm(self._turning)), float(np.linalg.norm(self._moving)))
-        kept = _share(self._least_hz + self._rise * speed, step_s)
+        kept = _share(LEAST_HZ + RISE * speed, step_s)
         turned = cv2.Rodrigues(kept * _turn(self._shown, pose))[0] @ self._shown.rotation
         moved = self._shown.translation + kept * (pose.translation - self._shown.translation)
         self._shown, self._before, self._at_s = Pose(turned, moved), pose, at_s

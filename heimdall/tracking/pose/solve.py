@@ -21,6 +21,7 @@ LARGEST_PX = 1.5
 FREE_STEPS = 2  # whose residuals may be any size
 CUT = 4.0  # of that scale: points farther off have no say (Tukey)
 TINY = 1e-12
+NEAREST_M = 0.02  # before the camera
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +129,7 @@ def reprojected(
 
 
 def _stacked(jacobian: np.ndarray) -> np.ndarray:
-    stacked: np.ndarray = jacobian.reshape(-1, 6)
-    return stacked
+    return np.reshape(jacobian, (-1, 6))
 
 
 def _scale(sizes: np.ndarray, largest: float = LARGEST_PX) -> float:
@@ -141,14 +141,12 @@ def _scale(sizes: np.ndarray, largest: float = LARGEST_PX) -> float:
 
 def _tukey(sizes: np.ndarray, scale: float) -> np.ndarray:
     reach = np.minimum(sizes / (CUT * scale), 1.0)
-    weights: np.ndarray = (1 - reach**2) ** 2
-    return weights
+    return np.asarray((1 - reach**2) ** 2)
 
 
 def _orthogonal(rotation: np.ndarray) -> np.ndarray:
     u, _, v = np.linalg.svd(rotation)
-    turned: np.ndarray = u @ v
-    return turned
+    return np.asarray(u @ v)
 
 
 def flipped(pose: Pose, centre: np.ndarray) -> Pose:
@@ -177,6 +175,14 @@ def planar(camera: Camera, points: np.ndarray, pixels: np.ndarray) -> list[Pose]
         return []
     poses = [Pose.of(turn, move) for turn, move in zip(turns, moves, strict=True)]
     return [each for each in poses if np.isfinite(each.translation).all()]
+
+
+def to_plane(rays: np.ndarray, pose: Pose, reach: float) -> np.ndarray:
+    """How far along each ray (n, 3) before the camera the plane z = 0 of the world is; NaN where
+    that is behind it, or as far as ``reach``."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        depths = -float(pose.position[2]) / (rays @ pose.rotation)[:, 2]
+    return np.where((depths > NEAREST_M) & (depths < reach), depths, np.nan)
 
 
 def apart(one: Pose, other: Pose) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import cv2
@@ -111,7 +111,17 @@ class Prepared:
     @property
     def corners(self) -> np.ndarray:
         """The corners of the whole, metres (4, 3), clockwise from the top left."""
-        return outline(self.target, self.reference.picture)
+        target = self.target
+        if isinstance(target, Marker):
+            return _rectangle(target.width_m, target.width_m)
+        if isinstance(target, ImageTarget):
+            rows, columns = self.reference.picture.shape
+            return _rectangle(target.width_m, target.width_m * rows / columns)
+        sides = (
+            count * target.marker_m + (count - 1) * target.gap_m
+            for count in (target.columns, target.rows)
+        )
+        return _rectangle(*sides)
 
 
 def dictionary(name: str) -> cv2.aruco.Dictionary:
@@ -136,36 +146,32 @@ def prepare(targets: Sequence[Target]) -> list[Prepared]:
 def _prepared(target: Target) -> Prepared:
     if isinstance(target, ImageTarget):
         return _of_image(target)
-    if isinstance(target, Board):
-        return _of_board(target)
-    cells = dictionary(target.dictionary).markerSize + 2
-    drawn = _drawn(target.dictionary, target.number)
-    picture = np.pad(drawn, CELL_PX, constant_values=255)
-    return Prepared(
-        target,
-        _flat(picture, target.width_m / (cells * CELL_PX)),
-        {(target.dictionary, target.number): _square(target.width_m)},
-    )
+    if isinstance(target, Marker):
+        board = Board(target.dictionary, 1, 1, target.width_m, target.width_m, target.number)
+        return replace(_of_board(board), target=target)
+    return _of_board(target)
 
 
 def _of_board(board: Board) -> Prepared:
-    cells = dictionary(board.dictionary).markerSize + 2
-    pixel = board.marker_m / (cells * CELL_PX)
-    step = board.marker_m + board.gap_m
-    pitch, margin = step / pixel, CELL_PX
-    size = [math.ceil((count - 1) * pitch + cells * CELL_PX) + 2 * margin
-            for count in (board.rows, board.columns)]  # fmt: skip
+    known = dictionary(board.dictionary)
+    side = (known.markerSize + 2) * CELL_PX
+    pixel = board.marker_m / side
+    pitch, margin = (board.marker_m + board.gap_m) / pixel, CELL_PX
+    size = [
+        math.ceil((count - 1) * pitch + side) + 2 * margin for count in (board.rows, board.columns)
+    ]
     picture = np.full(size, 255, np.uint8)
     middle = (np.array(size[::-1]) - 1) / 2
     fiducials = {}
     for index in range(board.columns * board.rows):
         row, column = divmod(index, board.columns)
-        marker = _drawn(board.dictionary, board.first + index)
+        number = board.first + index
         left, top = (margin + round(each * pitch) for each in (column, row))
-        picture[top : top + len(marker), left : left + len(marker)] = marker
-        at = (np.array([left, top]) + (len(marker) - 1) / 2 - middle) * (pixel, -pixel)
-        key = (board.dictionary, board.first + index)
-        fiducials[key] = _square(board.marker_m) + np.array([*at, 0.0])
+        drawn = cv2.aruco.generateImageMarker(known, number, side)
+        picture[top : top + side, left : left + side] = drawn
+        at = (np.array([left, top]) + (side - 1) / 2 - middle) * (pixel, -pixel)
+        square = _rectangle(board.marker_m, board.marker_m)
+        fiducials[board.dictionary, number] = square + np.array([*at, 0.0])
     return Prepared(board, _flat(picture, pixel), fiducials)
 
 
@@ -203,12 +209,6 @@ def _read(path: Path) -> np.ndarray:
     return image
 
 
-def _drawn(name: str, number: int) -> np.ndarray:
-    known = dictionary(name)
-    side = (known.markerSize + 2) * CELL_PX
-    return cv2.aruco.generateImageMarker(known, number, side)
-
-
 def _flat(picture: np.ndarray, pixel: float) -> Reference:
     places, levels = corners_of(picture)
     return Reference(picture, places, _on_plane(places, picture, pixel), levels)
@@ -221,23 +221,7 @@ def _on_plane(places: np.ndarray, picture: np.ndarray, pixel: float) -> np.ndarr
     return np.column_stack([flat, np.zeros(len(flat))])
 
 
-def _square(side: float) -> np.ndarray:
-    half = side / 2
-    return np.array([[-half, half, 0], [half, half, 0], [half, -half, 0], [-half, -half, 0]])
-
-
-def outline(target: Target, picture: np.ndarray) -> np.ndarray:
-    """A target's corners, metres (4, 3), clockwise from the top left."""
-    if isinstance(target, Marker):
-        return _square(target.width_m)
-    if isinstance(target, Board):
-        width, height = (
-            count * target.marker_m + (count - 1) * target.gap_m
-            for count in (target.columns, target.rows)
-        )
-    else:
-        rows, columns = picture.shape
-        width, height = target.width_m, target.width_m * rows / columns
+def _rectangle(width: float, height: float) -> np.ndarray:
     x, y = width / 2, height / 2
     return np.array([[-x, y, 0], [x, y, 0], [x, -y, 0], [-x, -y, 0]])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
@@ -18,9 +18,10 @@ import numpy as np
 from heimdall.capture.lens import Camera, Pose
 from heimdall.errors import ConfigError
 from heimdall.system import paths
+from heimdall.tracking.pose.features import matched
 from heimdall.tracking.pose.finding import halved
-from heimdall.tracking.pose.reference import Reference, Seen, register
-from heimdall.tracking.pose.relocalising import relocalised
+from heimdall.tracking.pose.reference import Reference, register
+from heimdall.tracking.pose.solve import NEAREST_M, flipped, refine, to_plane
 
 POINTS = 260  # of a view, at most
 LEAST_READY = 24
@@ -31,6 +32,9 @@ PATIENCE = 120  # frames for a view to become ready
 MOST_VIEWS = 40
 NEAR = 0.35  # radians, and share of the distance: a view is good for so much
 AT_ONCE = 4  # views that one frame is compared with
+LEAST_MATCHES = 14  # of features, that say where the camera is
+RELOCALISED_PX = 8.0  # in a picture 1280 wide
+TRIES = 300  # of RANSAC, once for what all views say: once for each took twice as long
 FORMAT = 1
 
 
@@ -45,18 +49,55 @@ class View:
     far: float  # metres to what is seen
     ready: bool = False
     age: int = 0
-    _normal: np.ndarray = field(default_factory=lambda: np.empty(0))
-    _pull: np.ndarray = field(default_factory=lambda: np.empty(0))
-    _sights: np.ndarray = field(default_factory=lambda: np.empty(0))
-    _spread: np.ndarray = field(default_factory=lambda: np.empty(0))
-    _first: np.ndarray = field(default_factory=lambda: np.empty(0))
-    _off: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        count = len(self.reference.places)
+        self._normal, self._pull = np.zeros((count, 3, 3)), np.zeros((count, 3))
+        self._sights, self._spread, self._off = np.zeros((3, count))
+        self._first: np.ndarray | None = None  # the lines of sight of this frame itself
 
     def away(self, pose: Pose) -> float:
         """How differently the camera stands at ``pose``: 0 as it did here, 1 too far to help."""
         cosine = float(np.clip(self.pose.rotation[2] @ pose.rotation[2], -1, 1))
         moved = float(np.linalg.norm(self.pose.position - pose.position)) / self.far
         return max(math.acos(cosine), moved) / NEAR
+
+    def sighted(self, numbers: np.ndarray, rays: np.ndarray, pose: Pose) -> None:
+        """Add a line of sight to each of these points; ``rays`` (n, 3) before the camera."""
+        directions = rays @ pose.rotation
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        if self._first is None:
+            self._first = directions
+        across = np.eye(3) - directions[:, :, None] * directions[:, None]
+        self._normal[numbers] += across
+        self._pull[numbers] += across @ pose.position
+        self._sights[numbers] += 1
+        angles = np.arccos(np.clip((directions * self._first[numbers]).sum(axis=1), -1, 1))
+        self._spread[numbers] = np.maximum(self._spread[numbers], angles)
+
+    def observe(self, grey: np.ndarray, camera: Camera, pose: Pose) -> None:
+        """See where the points are now, and place those whose lines of sight say so."""
+        seen = register(grey, camera, self.reference, pose)
+        if seen is None:
+            return
+        self.sighted(seen.numbers, camera.rays(seen.pixels), pose)
+        known = (self._spread > PARALLAX) & (self._sights >= LEAST_SIGHTS)
+        if not known.any():
+            return
+        old = self.reference
+        pull = self._pull[known][:, :, None]
+        old.points[known] = np.linalg.solve(self._normal[known], pull)[:, :, 0]
+        off = np.minimum(_off(camera, pose.to_camera(old.points[seen.numbers]), seen.pixels), 20)
+        self._off[seen.numbers] = 0.7 * self._off[seen.numbers] + 0.3 * off
+        before = self.pose.to_camera(old.points)
+        first = _off(camera.scaled(*old.picture.shape[::-1]), before, old.places)
+        good = known & (self._off < OFF_PX) & (first < OFF_PX)
+        if good.sum() >= max(LEAST_READY, 0.4 * known.sum()) and known.sum() > 0.5 * len(known):
+            levels = np.zeros(int(good.sum()), int)
+            self.reference = Reference(old.picture, old.places[good], old.points[good], levels)
+            self.descriptors = self.descriptors[good]
+            self.far = float(np.median(before[good][:, 2]))
+            self.ready = True
 
 
 class Views:
@@ -89,7 +130,7 @@ class Views:
         for each in pending:
             each.age += 1
             if each.age % 2:
-                _observe(each, grey, camera, pose)
+                each.observe(grey, camera, pose)
             if each.age > PATIENCE or each.away(pose) > 3:
                 self._views.remove(each)
         if not pending and all(each.away(pose) > 1 for each in self._views):
@@ -114,15 +155,11 @@ class Views:
         places = np.array([each.pt for each in described])
         rays = camera.scaled(*small.shape[::-1]).rays(places)
         far = float(np.linalg.norm(pose.position))
-        points = pose.to_world(rays * _depths(rays, pose, far)[:, None])
+        depths = to_plane(rays, pose, 3 * far)
+        points = pose.to_world(rays * np.where(np.isnan(depths), far, depths)[:, None])
         reference = Reference(small, places, points, np.zeros(len(places), int))
         view = View(pose, reference, descriptors, far)
-        directions = _directions(rays, pose)
-        view._normal = np.zeros((len(places), 3, 3))
-        view._pull = np.zeros((len(places), 3))
-        view._sights, view._spread = np.zeros(len(places), int), np.zeros(len(places))
-        view._first, view._off = directions, np.zeros(len(places))
-        _sighted(view, np.arange(len(places)), directions, pose)
+        view.sighted(np.arange(len(places)), rays, pose)
         return view
 
     def relocalise(self, grey: np.ndarray, camera: Camera) -> Pose | None:
@@ -203,58 +240,46 @@ def _spread_out(keypoints: Sequence[cv2.KeyPoint], shape: tuple[int, ...]) -> li
     return list(best.values())
 
 
-def _depths(rays: np.ndarray, pose: Pose, far: float) -> np.ndarray:
-    """How far along each ray the plane of the world's origin is; what misses it lies ``far``."""
-    slopes = (rays @ pose.rotation)[:, 2]
-    height = float(pose.position[2])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        depths = -height / slopes
-    return np.where(np.isfinite(depths) & (depths > 0.02) & (depths < 3 * far), depths, far)
-
-
-def _directions(rays: np.ndarray, pose: Pose) -> np.ndarray:
-    turned: np.ndarray = rays @ pose.rotation
-    return turned / np.linalg.norm(turned, axis=1, keepdims=True)
-
-
-def _sighted(view: View, numbers: np.ndarray, directions: np.ndarray, pose: Pose) -> None:
-    """Add a line of sight to each of these points."""
-    across = np.eye(3) - directions[:, :, None] * directions[:, None]
-    view._normal[numbers] += across
-    view._pull[numbers] += across @ pose.position
-    view._sights[numbers] += 1
-    angles = np.arccos(np.clip((directions * view._first[numbers]).sum(axis=1), -1, 1))
-    view._spread[numbers] = np.maximum(view._spread[numbers], angles)
-
-
-def _observe(view: View, grey: np.ndarray, camera: Camera, pose: Pose) -> None:
-    """See where the view's points are now, and place those whose lines of sight say so."""
-    seen: Seen | None = register(grey, camera, view.reference, pose)
-    if seen is None:
-        return
-    _sighted(view, seen.numbers, _directions(camera.rays(seen.pixels), pose), pose)
-    known = (view._spread > PARALLAX) & (view._sights >= LEAST_SIGHTS)
-    if not known.any():
-        return
-    view.reference.points[known] = np.linalg.solve(
-        view._normal[known], view._pull[known][:, :, None]
-    )[:, :, 0]
-    there = pose.to_camera(seen.points * 0 + view.reference.points[seen.numbers])
+def _off(camera: Camera, there: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+    """How far points (n, 3) before the camera are from ``pixels`` (n, 2); infinite behind it."""
     off = np.full(len(there), np.inf)
-    front = there[:, 2] > 0.02
-    off[front] = np.linalg.norm(camera.pixels(there[front]) - seen.pixels[front], axis=1)
-    view._off[seen.numbers] = 0.7 * view._off[seen.numbers] + 0.3 * np.minimum(off, 20)
-    half = camera.scaled(*view.reference.picture.shape[::-1])
-    before = view.pose.to_camera(view.reference.points)
-    first = np.full(len(before), np.inf)
-    front = before[:, 2] > 0.02
-    first[front] = np.linalg.norm(half.pixels(before[front]) - view.reference.places[front], axis=1)
-    good = known & (view._off < OFF_PX) & (first < OFF_PX)
-    if good.sum() >= max(LEAST_READY, 0.4 * known.sum()) and known.sum() > 0.5 * len(known):
-        old = view.reference
-        view.reference = Reference(
-            old.picture, old.places[good], old.points[good], np.zeros(int(good.sum()), int)
-        )
-        view.descriptors = view.descriptors[good]
-        view.far = float(np.median(before[good][:, 2]))
-        view.ready = True
+    front = there[:, 2] > NEAREST_M
+    off[front] = np.linalg.norm(camera.pixels(there[front]) - pixels[front], axis=1)
+    return off
+
+
+def relocalised(
+    finder: cv2.ORB, views: Sequence[View], grey: np.ndarray, camera: Camera
+) -> Pose | None:
+    """Where most of the features say that the camera is, if that many do; to be checked."""
+    small, _ = halved(grey)
+    keypoints, descriptors = finder.detectAndCompute(small, None)
+    if descriptors is None or not views:
+        return None
+    places = np.array([each.pt for each in keypoints])
+    points, seen = [], []
+    for view in views:
+        pairs = matched(descriptors, view.descriptors, view.reference.places)
+        points.append(view.reference.points[pairs[:, 1]])
+        seen.append(places[pairs[:, 0]])
+    if sum(map(len, points)) < LEAST_MATCHES:
+        return None
+    lens = camera.scaled(*small.shape[::-1])
+    return _agreed(lens, np.concatenate(points), np.concatenate(seen))
+
+
+def _agreed(lens: Camera, points: np.ndarray, seen: np.ndarray) -> Pose | None:
+    """What most of the pairs say. Much of the world is a table, which looks nearly the same tilted
+    the other way, so that RANSAC may have taken either."""
+    ok, turn, move, agree = cv2.solvePnPRansac(
+        points, seen, lens.matrix, lens.coefficients,
+        iterationsCount=TRIES, reprojectionError=RELOCALISED_PX * lens.width / 1280,
+        flags=cv2.SOLVEPNP_AP3P,
+    )  # fmt: skip
+    if not ok or agree is None or len(agree) < LEAST_MATCHES:
+        return None
+    points, seen, pose = points[agree[:, 0]], seen[agree[:, 0]], Pose.of(turn, move)
+    both = (pose, flipped(pose, points.mean(axis=0)))
+    fits = [fit for each in both if (fit := refine(lens, points, seen, each)) is not None]
+    best = max(fits, key=lambda fit: fit.count - fit.rms_px, default=None)
+    return best.pose if best is not None and best.count >= LEAST_MATCHES else None

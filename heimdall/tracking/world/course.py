@@ -7,7 +7,7 @@ takes the median error of quick movements from 8 to 4 pixels; slow ones gain not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,17 +54,15 @@ class Course:
         before = [each for each in known if each.at_ns <= at_ns]
         if not before:
             return CameraState(None, False)
-        newest = before[-1]
-        pose, tracked = newest.tracking.pose, newest.tracking.tracked
-        focal = newest.tracking.focal
+        newest, found = before[-1], before[-1].tracking
+        then = CameraState(found.pose, found.tracked, focal=found.focal)
         ahead_ns = min(at_ns - newest.at_ns, AHEAD_NS)
-        if pose is None or not tracked or not ahead_ns:
-            return CameraState(pose, tracked, focal=focal)
-        earlier = _earlier(before)
-        if earlier is None or earlier.tracking.pose is None:
-            return CameraState(pose, tracked, focal=focal)
+        earlier = _earlier(before) if found.tracked and ahead_ns else None
+        if earlier is None or earlier.tracking.pose is None or found.pose is None:
+            return then
         share = ahead_ns / (newest.at_ns - earlier.at_ns)
-        return CameraState(_onwards(earlier.tracking.pose, pose, share), tracked, ahead_ns, focal)
+        pose = _onwards(earlier.tracking.pose, found.pose, share)
+        return replace(then, pose=pose, ahead_ns=ahead_ns)
 
 
 def _earlier(known: list[_Known]) -> _Known | None:

@@ -7,8 +7,6 @@ follow from that, true sizes only as far as the guess is right.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import cv2
 import numpy as np
 
@@ -55,17 +53,13 @@ def around(camera: Camera, pose: Pose) -> float | None:
 
 def tracker(
     image: np.ndarray, camera: Camera, pose: Pose, side: float, *, remember: bool
-) -> Callable[[], PoseTracker]:
-    """Makes what follows that square from this very picture, BGR, on."""
-
-    def make() -> PoseTracker:
-        # its shape follows from the guess: it cannot correct it
-        views = Views() if remember else None
-        made = PoseTracker([target(image, camera, pose, side)], views, true=False)
-        made.expect(pose)
-        return made
-
-    return make
+) -> PoseTracker:
+    """What follows that square from this very picture, BGR, on."""
+    # its shape follows from the guess: it cannot correct it
+    views = Views() if remember else None
+    made = PoseTracker([target(image, camera, pose, side)], views, true=False)
+    made.expect(pose)
+    return made
 
 
 def target(image: np.ndarray, camera: Camera, pose: Pose, side: float) -> ImageTarget:

@@ -9,6 +9,7 @@ Main thread only; poses come from a thread of their own. Axes: metres, those of 
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,7 +163,8 @@ class World:
         side = surface.around(frame.camera, pose) if pose is not None else None
         if pose is None or side is None:
             return None
-        make = surface.tracker(frame.image, frame.camera, pose, side, remember=self._remember)
+        seen = frame.image, frame.camera, pose, side
+        make = partial(surface.tracker, *seen, remember=self._remember)
         thread.begin_anew(make, frame)
         return Plane(on_target(STILL), None, "surface", guessed=True)
 

@@ -9,13 +9,13 @@ import pytest
 
 from heimdall.engine.null import NullEngine
 from heimdall.errors import ConfigError, ModelError
-from heimdall.graph import half
 from heimdall.graph.graph import graph_from_model
 from heimdall.lab.exits import making
 from heimdall.lab.exits.data import open_dataset
 from heimdall.lab.exits.exit_points import places
 from heimdall.lab.exits.features import accuracies, pooled_features
 from heimdall.lab.exits.heads import GRID, WIDTH, Head, load_torch, train
+from heimdall.lab.exits.storing import narrow
 from heimdall.lab.exits.written import with_exits
 from heimdall.models.image_input import ImageInput
 from tests.lab.exits.networks import CLASSES, classifier, small, write_pictures
@@ -83,7 +83,7 @@ def test_heads_end_as_the_network_does(dataset):
 
 def test_weights_are_halves_where_the_networks_were(dataset):
     stored = classifier(blocks=2)
-    half.narrow(stored)
+    narrow(stored)
     sizes = []
     for source in (stored, classifier(blocks=2)):
         graph = graph_from_model(source, "stripes")

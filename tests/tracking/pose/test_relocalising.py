@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from heimdall.tracking.pose.reference import Reference
-from heimdall.tracking.pose.relocalising import relocalised
 from heimdall.tracking.pose.solve import apart
-from heimdall.tracking.pose.views import View
+from heimdall.tracking.pose.views import View, relocalised
 from tests.tracking.pose.photographed import STRAIGHT, desk, looking
 
 FINDER = cv2.ORB.create(700, 1.25, 5)

@@ -47,7 +47,7 @@ def test_the_surface_is_followed_from_where_it_was_tapped(page_frames):
     first = frames[0]
     pose = surface.guessed(first.camera, (300, 260), 0.5, 40.0)
     side = surface.around(first.camera, pose)
-    tracker = surface.tracker(first.image, first.camera, pose, side, remember=False)()
+    tracker = surface.tracker(first.image, first.camera, pose, side, remember=False)
     found = [tracker.advance(each.image, each.camera, each.sequence) for each in frames]
     assert all(each.tracked for each in found)
     seen = next(each for each in found if each.tracked)

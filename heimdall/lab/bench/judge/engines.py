@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
-from heimdall.analyzer.partition import OpCosts, partition
+from heimdall.analyzer.partition import partition
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.engine import open_engine
 from heimdall.engine.base import Engine
@@ -24,6 +24,7 @@ from heimdall.lab.bench.judge.networks import bundled
 from heimdall.runtime.execution.processors import open_processors
 from heimdall.system import softgpu
 from heimdall.system.priority import cores_awake
+from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import CPU
 
 PIECES = 8  # that a network is cut into to see what a chunk costs
@@ -181,5 +182,5 @@ def _cut(graph: Graph, gpu: Engine, seconds: float) -> dict[str, Any]:
 
 def _ranges(network: LoadedNetwork, strategy: str, ops: int = 1) -> list[Range]:
     marks = tuple(op.fallback for op in network.ops)
-    costs = OpCosts((0,) * len(marks), marks)
-    return [(c.start, c.end) for c in partition(costs, 1, strategy, ops_per_chunk=ops)]
+    plan = StagePlan((0,) * len(marks), marks, 0, 0)
+    return [(c.start, c.end) for c in partition(plan, 1, strategy, ops_per_chunk=ops)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heimdall.analyzer.silent import falling_back
+from heimdall.lab.simulator.silent import falling_back
 from heimdall.vocabulary.enums import Silent
 
 ON = (("npu", (1, None, 3, None, 5)), ("cpu", (10, 20, 30, 40, 50)))
