@@ -13,15 +13,13 @@ from typing import Any, Protocol
 
 import moderngl
 
-from heimdall.render.egl import Loader
+from heimdall.render.egl import KIND, Loader
 from heimdall.render.versions import Version, is_es
 
 _COLOR_BUFFER_BIT = 0x4000
 _DRAW_BUFFER, _DRAW_BUFFER0 = 0x0C01, 0x8825
 _DESKTOP_ONLY = ("glPrimitiveRestartIndex",)  # moderngl asks whether it is there
 
-# GL functions are __stdcall on 32-bit Windows; elsewhere both conventions are one.
-KIND: Any = getattr(ctypes, "WINFUNCTYPE", ctypes.CFUNCTYPE)
 _INT = ctypes.c_int
 _POINTER = ctypes.c_void_p
 

@@ -15,8 +15,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from heimdall.errors import ConfigError
-from heimdall.render.programs import Programs
-from heimdall.render.shapes import Color, Quads, rgba
+from heimdall.render.shapes import Color, rgba
 from heimdall.system.paths import ASSETS
 
 _FILES = {False: "DejaVuSans.ttf", True: "DejaVuSans-Bold.ttf"}
@@ -137,8 +136,3 @@ class Glyphs:
             self._atlas = np.vstack([self._atlas, np.zeros_like(self._atlas)])
         self._pen = [x + width, y, max(shelf, height)]
         return x, y
-
-
-def glyph_quads(ctx: moderngl.Context, programs: Programs) -> Quads:
-    """A drawer of glyph rows."""
-    return Quads(ctx, programs["glyphs"], "4f 2f 4f", "in_place in_texel in_color")

@@ -14,14 +14,14 @@ from heimdall.render.solids import SOLIDS, Solid
 
 @dataclass(frozen=True)
 class Bars:
-    """Lines and panels: instances of ``shapes.bars``, a row each."""
+    """Lines and panels: bars, a row each (see `shapes`)."""
 
     rows: np.ndarray
 
 
 @dataclass(frozen=True)
 class Text:
-    """Lines of text: instances of ``glyph_quads``, a row each."""
+    """Lines of text: a glyph a row (see `glyphs`)."""
 
     rows: np.ndarray
 

@@ -119,9 +119,7 @@ class Overlay:
         for name in ("panel", "strip"):
             self._plates[name].draw()
         if self._panel:
-            columns = self._panel.columns(status)
-            self._printer.rects.write(columns)
-            self._printer.rects.draw(len(columns))
+            self._printer.rects.draw(self._panel.columns(status))
         for name in ("toast", "card"):
             self._plates[name].draw()
 

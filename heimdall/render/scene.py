@@ -25,7 +25,7 @@ from heimdall.render import shapes
 from heimdall.render.backdrop import Behind, Copied, Sampled
 from heimdall.render.content.figure import Figure, Hider
 from heimdall.render.content.model import Model
-from heimdall.render.glyphs import Glyphs, glyph_quads
+from heimdall.render.glyphs import Glyphs
 from heimdall.render.kept import Kept
 from heimdall.render.layers import (
     Bars,
@@ -41,7 +41,7 @@ from heimdall.render.layers import (
 from heimdall.render.layout import Letterbox
 from heimdall.render.plate import MIX
 from heimdall.render.programs import Programs
-from heimdall.render.shapes import Color
+from heimdall.render.shapes import Color, Quads
 from heimdall.render.solids import SOLIDS, Solid, Solids
 from heimdall.render.surface import Surface
 from heimdall.render.textures import TextureCache, mask_textures
@@ -70,8 +70,7 @@ class Scene:
         self._surface = surface
         ctx = self._ctx = surface.ctx
         self._programs = Programs(ctx)
-        self._bars = shapes.bars(ctx, self._programs)
-        self._text = glyph_quads(ctx, self._programs)
+        self._bars, self._text = (Quads(ctx, self._programs, kind) for kind in ("bars", "glyphs"))
         self._glyphs = Glyphs(ctx)
         self._solids = Solids(surface, self._programs)
         self._kept = Kept(surface, self._programs, self._solids)
@@ -390,12 +389,10 @@ class Scene:
         for layer in merged(layers):
             match layer:
                 case Bars(rows):
-                    self._bars.write(rows)
-                    self._bars.draw(len(rows))
+                    self._bars.draw(rows)
                 case Text(rows):
                     self._glyphs.use(0)
-                    self._text.write(rows)
-                    self._text.draw(len(rows))
+                    self._text.draw(rows)
                 case Tint(values, color):
                     mask = self._masks.get(values)
                     mask.use(0)
