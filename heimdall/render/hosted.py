@@ -13,11 +13,11 @@ import moderngl
 from heimdall.errors import DeviceError
 from heimdall.render.egl import Loader, egl_loader, loader_of
 from heimdall.render.pixels import Pixels
-from heimdall.render.surface import Windowless
+from heimdall.render.surface import Surface
 from heimdall.render.versions import DESKTOP, EMBEDDED, is_es
 
 
-class HostedSurface(Windowless):
+class HostedSurface(Surface):
     """Draws into a framebuffer of its own, and copies what was drawn into the host's.
 
     The context must be current on this thread whenever the session is used. Afterwards the host's

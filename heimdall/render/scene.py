@@ -23,7 +23,8 @@ from heimdall.models.pose import BONES as BONES_17
 from heimdall.models.results import Body, Body3D, Detection, FaceMesh, Hand, Mask
 from heimdall.render import shapes
 from heimdall.render.backdrop import Behind, Copied, Sampled
-from heimdall.render.content.figure import Figure, Hider
+from heimdall.render.content.figure import Figure, Hider, Solid
+from heimdall.render.content.figures import Figures
 from heimdall.render.content.model import Model
 from heimdall.render.glyphs import Glyphs
 from heimdall.render.kept import Kept
@@ -42,7 +43,7 @@ from heimdall.render.layout import Letterbox
 from heimdall.render.plate import MIX
 from heimdall.render.programs import Programs
 from heimdall.render.shapes import Color, Quads
-from heimdall.render.solids import SOLIDS, Solid, Solids
+from heimdall.render.solids import Solids
 from heimdall.render.surface import Surface
 from heimdall.render.textures import TextureCache, mask_textures
 from heimdall.tracking import Hit, World
@@ -72,8 +73,9 @@ class Scene:
         self._programs = Programs(ctx)
         self._bars, self._text = (Quads(ctx, self._programs, kind) for kind in ("bars", "glyphs"))
         self._glyphs = Glyphs(ctx)
-        self._solids = Solids(surface, self._programs)
-        self._kept = Kept(surface, self._programs, self._solids)
+        self._figures = Figures(surface, self._programs)
+        self._solids = Solids(surface, self._programs, self._figures)
+        self._kept = Kept(surface, self._programs, self._figures)
         self._masks = mask_textures(ctx)
         self._images = TextureCache(lambda pixels: _image(surface, pixels))
         self._quads = {
@@ -339,16 +341,16 @@ class Scene:
     def took(self, render_ns: float, interval_ns: float) -> None:
         """What the last frame took of the GPU, and how far frames are apart: where they would be
         late, models are drawn less finely."""
-        self._solids.took(render_ns, interval_ns)
+        self._figures.quality.took(render_ns, interval_ns)
 
     def render(self) -> None:
         """Issue all draws of the frame to the surface's framebuffer."""
         layers = in_order(self._layers)
-        pieces = [layer for layer in layers if isinstance(layer, SOLIDS)]
+        pieces = [layer for layer in layers if isinstance(layer, Solid)]
         masks = [layer.values for layer in layers if isinstance(layer, Occlusion)]
-        self._solids.begin()
+        self._figures.begin()
         if pieces and masks:
-            corners = self._solids.corners(pieces, self._box)
+            corners = self._figures.corners(pieces, self._box)
             self._backdrop.cut(self._box, self._box.extent(corners), masks)
         # Of solids that other layers lie between, the depth must be kept while those are drawn.
         kept = together(layers) and self._keeps(pieces)
@@ -368,14 +370,14 @@ class Scene:
         self._ctx.blend_func = MIX
         self._draw_layers(layers, target, kept)
         target.scissor = (0, 0, *self._surface.size)
-        for cache in (self._masks, self._images, self._solids):
+        for cache in (self._masks, self._images, self._figures):
             cache.trim()
 
     def _keeps(self, pieces: Sequence[Solid]) -> bool:
         """True if solids are drawn into a picture of their own: a software GPU's that stand still,
         and those that are drawn with fewer pixels."""
         still = self._surface.software and self._kept.stand_still(pieces, self._box)
-        return still or self._solids.scale < 1
+        return still or self._figures.quality.scale < 1
 
     def _over_picture(self, program: str, target: moderngl.Framebuffer) -> None:
         target.viewport = self._box.gl_box()
@@ -406,7 +408,7 @@ class Scene:
                     self._quads["quad"].render(moderngl.TRIANGLE_FAN, vertices=4)
                 case Figure() | Hider() if not kept:
                     solids += 1
-                    self._solids.draw(layer, self._box, target)
+                    self._figures.draw(layer, self._box, target)
                 case Figure() | Hider() if not solids:  # the first is all of them
                     solids += 1
                     self._kept.draw()

@@ -1,52 +1,43 @@
-"""What stands in the picture: 3-D models, and planes that hide them; one interface to draw both."""
+"""What stands in the picture: 3-D models, which are loaded here, and planes that hide them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import moderngl
 import numpy as np
 
 from heimdall.capture.lens import Camera
 from heimdall.errors import AppError, unknown
 from heimdall.render.content import placing
-from heimdall.render.content.figure import Figure, Hider, hider, key_of
+from heimdall.render.content.figure import Figure, Hider, hider
 from heimdall.render.content.figures import Figures
-from heimdall.render.content.light import Light, Room
+from heimdall.render.content.light import Light
 from heimdall.render.content.model import Model
 from heimdall.render.content.motion import Animation
-from heimdall.render.content.sending import Picture, Sent
+from heimdall.render.content.sending import Sent
 from heimdall.render.content.stock import Stock
 from heimdall.render.layout import Letterbox
 from heimdall.render.programs import Programs
 from heimdall.render.surface import Surface
 
-Solid = Figure | Hider
-SOLIDS = (Figure, Hider)
-
-_STEP = 0.25  # surface pixels; what moves by less stands still
 _LOOK = 6  # every so many pictures the light is looked at
 _PLANE = (6.0, 6.0)  # metres of a plane without a size
 
 
 class Solids:
-    """Draws solids, and loads the models among them. Main thread only."""
+    """Makes solids for ``figures`` to draw, and loads the models among them and their light. Main
+    thread only."""
 
-    def __init__(self, surface: Surface, programs: Programs):
-        self._surface, self._programs = surface, programs
-        self._figures: Figures | None = None  # once there is a model
-        self._stock: Stock | None = None
+    def __init__(self, surface: Surface, programs: Programs, figures: Figures):
+        self._surface, self._programs, self._figures = surface, programs, figures
+        self._stock: Stock | None = None  # once there is a model
         self._environment: str | Path | None = None
-        self._light: tuple[Light, Picture] | None = None
-        self._room: Room | None = None
         self._pictures = 0
         self._began_s = time.perf_counter()
         self.estimates = True
-
-    # --- models and light -------------------------------------------------------------------
 
     def figure(
         self,
@@ -75,7 +66,7 @@ class Solids:
         flat = isinstance(at, tuple | list | np.ndarray)
         point, pixels = _point(at, width, file) if flat else ((0.0, 0.0), 0.0)
         sent, lit = self._opened().model(file), self._lit()
-        if sent is None or lit is None:
+        if sent is None or not lit:
             return (sent.model if sent else None), None
         model = sent.model
         if flat:
@@ -125,27 +116,17 @@ class Solids:
             return
         self._stock.advance()
         self._pictures += 1
-        if self._light is not None and self.estimates and self._pictures % _LOOK == 1:
-            self._light[0].see(picture)
+        light = self._figures.light
+        if light is not None and self.estimates and self._pictures % _LOOK == 1:
+            light[0].see(picture)
 
     def settle(self) -> bool:
         """Wait for everything that has been asked for; False if all of it was there."""
         return self._stock is not None and self._stock.settle()
 
-    def took(self, render_ns: float, interval_ns: float) -> None:
-        """What the last frame took of the GPU, and how far apart frames are."""
-        if self._figures is not None:
-            self._figures.quality.took(render_ns, interval_ns)
-
-    @property
-    def scale(self) -> float:
-        """The scale of the sides of the picture that solids are drawn in."""
-        return self._figures.quality.scale if self._figures is not None else 1.0
-
     def _opened(self) -> Stock:
         if self._stock is None:
             surface = self._surface
-            self._figures = Figures(surface, self._programs)
             self._stock = Stock(
                 surface.ctx, self._programs, self._rehearse, software=surface.software
             )
@@ -153,60 +134,17 @@ class Solids:
         return self._stock
 
     def _rehearse(self, sent: Sent) -> Iterator[None]:
-        lit = self._lit()
-        if self._figures is not None and lit is not None:
-            yield from self._figures.rehearse(sent, lit)
+        if self._lit():
+            yield from self._figures.rehearse(sent)
 
-    def _lit(self) -> tuple[Light, Picture] | None:
-        """The light, as soon as there is one; until an environment is loaded, the one before."""
-        found = self._opened().room(self._environment)
-        if found is not None and found[0] is not self._room:
-            before = self._light
-            self._room = found[0]
-            self._light = Light(found[0]), found[1]
+    def _lit(self) -> bool:
+        """Whether there is light; until an environment is loaded, it is the one before."""
+        found, before = self._opened().room(self._environment), self._figures.light
+        if found is not None and (before is None or found[0] is not before[0].room):
+            self._figures.light = Light(found[0]), found[1]
             if before is not None:
-                self._light[0].estimated = before[0].estimated
-        return self._light
-
-    # --- drawing ----------------------------------------------------------------------------
-
-    def begin(self) -> None:
-        """A new frame is drawn."""
-        if self._figures is not None:
-            self._figures.begin()
-
-    def corners(self, solids: Sequence[Solid], box: Letterbox) -> np.ndarray:
-        """The corners of what they and their shadows cover of the surface, (n, 2) pixels."""
-        found = [np.zeros((0, 2), np.float32)]
-        for solid in solids:
-            if self._figures is not None and self._light is not None:
-                found.append(self._figures.corners(solid, box, self._light[0]))
-        return np.concatenate(found)
-
-    def draw(self, solid: Solid, box: Letterbox, target: moderngl.Framebuffer) -> None:
-        """Draw one; blending is on."""
-        if self._figures is not None and self._light is not None:
-            self._figures.draw(solid, box, target, self._light)
-
-    def key(self, solids: Sequence[Solid], box: Letterbox) -> tuple[object, ...]:
-        """Equal for what looks the same."""
-        step = _STEP / box.zoom
-        key: list[object] = [box, self.scale]
-        for solid in solids:
-            key += [*key_of(solid, step), *self._light_key()]
-        return tuple(key)
-
-    def _light_key(self) -> list[object]:
-        if self._light is None or self._light[0].estimated is None:
-            return [id(self._room)]
-        seen = self._light[0].estimated
-        numbers = (*seen.colour, seen.strength, *seen.towards)
-        return [id(self._room), *(round(24 * number) for number in numbers)]
-
-    def trim(self) -> None:
-        """Forget cloths that have not been used lately."""
-        if self._figures is not None:
-            self._figures.trim()
+                self._figures.light[0].estimated = before[0].estimated
+        return self._figures.light is not None
 
 
 def _point(at: Any, width: float | None, file: str | Path) -> tuple[tuple[float, float], float]:

@@ -42,6 +42,9 @@ class Hider:
     camera: Camera
 
 
+Solid = Figure | Hider
+
+
 @dataclass(frozen=True, eq=False)
 class Shadow:
     """On the plane: a polygon around it, (n, 2) in shares of its picture's sides; how far those of
@@ -92,7 +95,7 @@ def extent(figure: Figure, box: Letterbox, shadow: Shadow | None) -> np.ndarray:
     return np.asarray((clip[:, :2] / clip[:, 3:] * (1, -1) + 1) / 2 * box.surface)
 
 
-def key_of(figure: Figure | Hider, step: float) -> list[Any]:
+def key_of(figure: Solid, step: float) -> list[Any]:
     """Equal for what looks the same; ``step``: by how much it may move, pixels of the picture."""
     if isinstance(figure, Hider):
         return [figure.corners.tobytes(), _pose_key(figure.camera, step)]

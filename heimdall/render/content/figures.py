@@ -7,8 +7,9 @@ is small, and, when the frames of a run would be late, coarser ones for all and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -16,7 +17,17 @@ import moderngl
 import numpy as np
 
 from heimdall.render.content import images
-from heimdall.render.content.figure import OUTLINE, Figure, Hider, Shadow, extent, hider, shadow_of
+from heimdall.render.content.figure import (
+    OUTLINE,
+    Figure,
+    Hider,
+    Shadow,
+    Solid,
+    extent,
+    hider,
+    key_of,
+    shadow_of,
+)
 from heimdall.render.content.light import Light
 from heimdall.render.content.model import TRIANGLES
 from heimdall.render.content.placing import NEAR, in_picture, projection, stand
@@ -31,6 +42,7 @@ from heimdall.render.textures import TextureCache
 
 _DARK = np.array([0.45, 0.33, 0.22])  # of the shadow of a model's low, middle and high parts
 _CLOTH = 256  # texels of a texture that an app gives
+_STEP = 0.25  # surface pixels; what moves by less stands still
 _PICTURE, _ROOM, _JOINTS, _SURFACE, _BUMPS, _SHADE, _GLOWING = range(7)  # texture units
 _STILL = np.eye(4)
 _UNITS = {
@@ -56,36 +68,53 @@ class Figures:
         self._joints: list[moderngl.Texture] = []
         self._used = 0  # of those, in this frame
         self._painted: dict[int, SentPart] = {}  # by program: the part whose material was set last
-        self._hide = programs["hide"]
         self._outline = ctx.buffer(reserve=OUTLINE * 8, dynamic=True)
-        self._ground = ctx.vertex_array(programs["ground"], [(self._outline, "2f", "in_place")])
         self._corner_rows = ctx.buffer(reserve=4 * 12, dynamic=True)
-        self._blind = ctx.vertex_array(self._hide, [(self._corner_rows, "3f", "in_position")])
+        self.light: tuple[Light, Picture] | None = None  # there is one once a model is loaded
+
+    @cached_property
+    def _ground(self) -> moderngl.VertexArray:
+        return self._ctx.vertex_array(self._programs["ground"], [(self._outline, "2f", "in_place")])
+
+    @cached_property
+    def _blind(self) -> moderngl.VertexArray:
+        return self._ctx.vertex_array(
+            self._programs["hide"], [(self._corner_rows, "3f", "in_position")]
+        )
 
     def begin(self) -> None:
         """A new frame."""
         self._used = 0
         self.quality.begin()
 
-    def corners(self, figure: Figure | Hider, box: Letterbox, light: Light) -> np.ndarray:
-        """The corners of the box around a figure, and of its shadow, on the surface, (n, 2)
-        pixels."""
-        if isinstance(figure, Hider):
-            return np.empty((0, 2), np.float32)
-        return extent(figure, box, shadow_of(figure, light))
+    def corners(self, solids: Sequence[Solid], box: Letterbox) -> np.ndarray:
+        """The corners of what they and their shadows cover of the surface, (n, 2) pixels."""
+        found = [np.zeros((0, 2), np.float32)]
+        for solid in solids:
+            if isinstance(solid, Figure) and self.light is not None:
+                found.append(extent(solid, box, shadow_of(solid, self.light[0])))
+        return np.concatenate(found)
 
-    def draw(
-        self,
-        figure: Figure | Hider,
-        box: Letterbox,
-        target: moderngl.Framebuffer,
-        light: tuple[Light, Picture],
-    ) -> None:
+    def key(self, solids: Sequence[Solid], box: Letterbox) -> tuple[object, ...]:
+        """Equal for what looks the same."""
+        key: list[object] = [box, self.quality.scale]
+        if self.light is not None:
+            key.append(id(self.light[0].room))
+            if (seen := self.light[0].estimated) is not None:
+                numbers = (*seen.colour, seen.strength, *seen.towards)
+                key += [round(24 * number) for number in numbers]
+        for solid in solids:
+            key += key_of(solid, _STEP / box.zoom)
+        return tuple(key)
+
+    def draw(self, figure: Solid, box: Letterbox, target: moderngl.Framebuffer) -> None:
         """Draw a figure: what is opaque, from near to far, then its shadow where that does not hide
-        it, then what is seen through, from far to near. Or a hider's depth."""
+        it, then what is seen through, from far to near. Or a hider's depth. Blending is on."""
         if isinstance(figure, Hider):
             self._draw_hider(figure, box, target)
             return
+        light = self.light
+        assert light is not None
         clip = figure.placing.clip(box)
         level = self._detail(figure, box)
         programs = {id(each.program): each.program for each in figure.sent.parts}
@@ -109,7 +138,7 @@ class Figures:
         ctx.disable(moderngl.DEPTH_TEST)
         ctx.disable(moderngl.CULL_FACE)
 
-    def rehearse(self, sent: Sent, light: tuple[Light, Picture]) -> Iterator[None]:
+    def rehearse(self, sent: Sent) -> Iterator[None]:
         """Draw each part once out of sight, in steps: it is then that drivers compile
         shaders, for each way of blending and kind of target (llvmpipe: 50 to 150 ms each). As it
         is drawn into frames, and into a picture of its own (`heimdall.render.kept`)."""
@@ -134,7 +163,7 @@ class Figures:
             ctx.blend_func = blending
             self.begin()
             shown = replace(solid, fade=fade) if isinstance(solid, Figure) else solid
-            self.draw(shown, box, target, light)
+            self.draw(shown, box, target)
             ctx.finish()
             surface.target.use()
             yield None
@@ -303,7 +332,7 @@ class Figures:
         before = hider.camera.pose.to_camera(hider.corners)
         clip = projection(hider.camera, box)
         self._corner_rows.write(before[[0, 1, 3, 2]].astype(np.float32).tobytes())
-        _write(self._hide, "u_clip", clip.T)
+        _write(self._blind.program, "u_clip", clip.T)
         target.color_mask = False, False, False, False
         self._ctx.enable(moderngl.DEPTH_TEST)
         self._blind.render(moderngl.TRIANGLE_STRIP)
