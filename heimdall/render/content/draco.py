@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from heimdall.errors import ModelError
 
 
-@dataclass(frozen=True)
-class Decoded:
-    """A mesh: indices (m,) uint32, and attributes by Draco's own numbers, (n, width)."""
-
-    indices: np.ndarray
-    attributes: dict[int, np.ndarray]
-
-
-def decode(content: bytes, what: str) -> Decoded:
-    """Raises ModelError for what is no Draco mesh, and where DracoPy is not installed."""
+def decode(content: bytes, what: str) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+    """A mesh: indices (m,) uint32, and attributes by Draco's own numbers, (n, width). Raises
+    ModelError for what is no Draco mesh, and where DracoPy is not installed."""
     try:
         import DracoPy
     except ImportError as error:
@@ -32,4 +23,4 @@ def decode(content: bytes, what: str) -> Decoded:
         found = {each["unique_id"]: np.asarray(each["data"]) for each in mesh.attributes}
     except Exception as error:  # it raises its own kinds, and bare ones
         raise ModelError(f"{what}: its Draco data cannot be read ({error})") from error
-    return Decoded(faces, {at: each.reshape(len(each), -1) for at, each in found.items()})
+    return faces, {at: each.reshape(len(each), -1) for at, each in found.items()}

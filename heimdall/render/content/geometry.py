@@ -71,13 +71,14 @@ class Geometry:
         """What is known of each vertex, and indices if it has some."""
         packed = extension(primitive, schema.DRACO, DracoPrimitive)
         if packed is not None:
-            decoded = draco.decode(bytes(self._files.view(packed.bufferView)), what)
-            names = {name: decoded.attributes.get(at) for name, at in packed.attributes.items()}
-            raw = {name: each for name, each in names.items() if each is not None}
-            found = {name: self._as_numbers(name, each, what) for name, each in raw.items()}
+            indices, decoded = draco.decode(bytes(self._files.view(packed.bufferView)), what)
+            found = {
+                name: self._as_numbers(name, decoded[at], what)
+                for name, at in packed.attributes.items()
+                if at in decoded
+            }
             if "POSITION" not in found:
                 raise ModelError(f"{what}: its Draco data has no positions")
-            indices = decoded.indices
             if len(indices) and int(indices.max()) >= len(found["POSITION"]):
                 raise ModelError(f"{what}: its Draco data has indices beyond its vertices")
             return found, indices

@@ -59,7 +59,7 @@ class _Reader:
         parts = _together(self._parts(rest.matrices))
         if not parts:
             raise ModelError("it holds no triangles, lines or points to draw")
-        points = [placed(part, rest, skins)[0] for part in parts]
+        points = [placed(part, rest, skins) for part in parts]
         low = np.min([each.min(axis=0) for each in points], axis=0)
         high = np.max([each.max(axis=0) for each in points], axis=0)
         if not (np.isfinite(low).all() and np.abs([low, high]).max() < _MOST_SIZE):
