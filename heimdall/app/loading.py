@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -101,12 +102,8 @@ def create(app: type[App]) -> App:
 
 
 def _last_line_in(error: BaseException, path: Path) -> str:
-    lines = []
-    traceback = error.__traceback__
-    while traceback:
-        if traceback.tb_frame.f_code.co_filename == str(path):
-            lines.append(traceback.tb_lineno)
-        traceback = traceback.tb_next
+    walked = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in walked if frame.f_code.co_filename == str(path)]
     if isinstance(error, SyntaxError) and error.lineno:
         lines.append(error.lineno)
     return f", line {lines[-1]}" if lines else ""

@@ -311,7 +311,7 @@ class Scene:
 
     @environment.setter
     def environment(self, file: str | Path | None) -> None:
-        self._solids.environment = file
+        self._solids.stand_in(file)
 
     @property
     def estimates_light(self) -> bool:

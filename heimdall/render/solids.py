@@ -34,7 +34,7 @@ class Solids:
     def __init__(self, surface: Surface, programs: Programs, figures: Figures):
         self._surface, self._programs, self._figures = surface, programs, figures
         self._stock: Stock | None = None  # once there is a model
-        self._environment: str | Path | None = None
+        self.environment: str | Path | None = None
         self._pictures = 0
         self._began_s = time.perf_counter()
         self.estimates = True
@@ -99,16 +99,11 @@ class Solids:
         size = getattr(plane, "size", None) or _PLANE
         return hider(place, (float(size[0]), float(size[1])), camera)
 
-    @property
-    def environment(self) -> str | Path | None:
-        """The file of the environment map that lights models."""
-        return self._environment
-
-    @environment.setter
-    def environment(self, file: str | Path | None) -> None:
-        self._environment = file
-        if file is not None:
-            self._opened().room(file)
+    def stand_in(self, environment: str | Path | None) -> None:
+        """Models are lit by this file's environment map from now on, once it is loaded."""
+        self.environment = environment
+        if environment is not None:
+            self._opened().room(environment)
 
     def see(self, picture: np.ndarray) -> None:
         """A new camera picture, BGR: it tells of the light, and there is time to load something."""
@@ -130,7 +125,7 @@ class Solids:
             self._stock = Stock(
                 surface.ctx, self._programs, self._rehearse, software=surface.software
             )
-            self._stock.room(self._environment)  # ahead of models, which are rehearsed in it
+            self._stock.room(self.environment)  # ahead of models, which are rehearsed in it
         return self._stock
 
     def _rehearse(self, sent: Sent) -> Iterator[None]:
@@ -139,7 +134,7 @@ class Solids:
 
     def _lit(self) -> bool:
         """Whether there is light; until an environment is loaded, it is the one before."""
-        found, before = self._opened().room(self._environment), self._figures.light
+        found, before = self._opened().room(self.environment), self._figures.light
         if found is not None and (before is None or found[0] is not before[0].room):
             self._figures.light = Light(found[0]), found[1]
             if before is not None:

@@ -64,13 +64,16 @@ class Surface(ABC):
         self.framebuffer.clear()
 
     def _resize(self, size: tuple[int, int]) -> None:
-        old = (self.framebuffer, self.flat, self._depth_only)
+        self._release()
         self._allocate(size)
-        _release(*old)
 
     def _release(self) -> None:
         """Free what ``_allocate`` has made."""
-        _release(self.framebuffer, self.flat, self._depth_only)
+        self._depth_only.release()
+        if self.flat is not self.framebuffer:
+            self.flat.release()
+        for each in (self.colour, self.framebuffer.depth_attachment, self.framebuffer):
+            each.release()
 
     def clear_depth(self) -> None:
         """Forget how far away everything drawn so far is; colours stay."""
@@ -132,14 +135,3 @@ class Surface(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _release(
-    framebuffer: moderngl.Framebuffer, flat: moderngl.Framebuffer, depth_only: moderngl.Framebuffer
-) -> None:
-    depth_only.release()
-    if flat is not framebuffer:
-        flat.release()
-    for attachment in (*framebuffer.color_attachments, framebuffer.depth_attachment):
-        attachment.release()
-    framebuffer.release()

@@ -94,18 +94,15 @@ class Takes:
         while self._asked:
             pixels, path = self._copies.take(), self._asked.pop(0)
             assert pixels is not None
-            self._write(path, pixels)
+            self._submit(self._write, path, pixels)
 
     def _write(self, path: Path, pixels: np.ndarray) -> None:
-        def write() -> None:
-            try:
-                save_picture(path, upright_bgr(pixels)[..., ::-1])
-            except HeimdallError as error:
-                self._tell(str(error))
-                return
-            self._tell(f"saved {path}")
-
-        self._submit(write)
+        try:
+            save_picture(path, upright_bgr(pixels)[..., ::-1])
+        except HeimdallError as error:
+            self._tell(str(error))
+            return
+        self._tell(f"saved {path}")
 
     def _submit(self, call: Callable[..., None], *args: object) -> None:
         if self._writer is None:
