@@ -17,7 +17,6 @@ import numpy as np
 from heimdall.errors import ModelError
 from heimdall.render.content import detail, ground, schema, shading
 from heimdall.render.content.accessors import Arrays
-from heimdall.render.content.closed import closed
 from heimdall.render.content.files import Files, pick
 from heimdall.render.content.geometry import MOST_TRIANGLES, Geometry
 from heimdall.render.content.materials import Materials
@@ -157,7 +156,7 @@ def _ready(part: DrawCall) -> DrawCall:
     return replace(
         part,
         coarser=detail.levels(part),
-        closed=closed(part),
+        closed=detail.closed(part),
         turning=shading.turning(part),
     )
 
