@@ -10,22 +10,26 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import perf_counter
+from typing import Any
 
 import cv2
 import moderngl
 import numpy as np
 
 from heimdall.capture.lens import Camera
-from heimdall.errors import AppError, ConfigError
+from heimdall.errors import AppError, ConfigError, unknown
 from heimdall.models.body import BONES as BONES_33
 from heimdall.models.face_mesh import CONTOURS
 from heimdall.models.pose import BONES as BONES_17
 from heimdall.models.results import Body, Body3D, Detection, FaceMesh, Hand, Mask
 from heimdall.render import shapes
 from heimdall.render.backdrop import Behind, Copied, Sampled
-from heimdall.render.content.figure import Figure, Hider, Solid
+from heimdall.render.content import placing
+from heimdall.render.content.figure import Figure, Hider, Solid, animation_of, hider
 from heimdall.render.content.figures import Figures
 from heimdall.render.content.model import Model
+from heimdall.render.content.stock import Stock
 from heimdall.render.glyphs import Glyphs
 from heimdall.render.kept import Kept
 from heimdall.render.layers import (
@@ -43,7 +47,6 @@ from heimdall.render.layout import Letterbox
 from heimdall.render.plate import MIX
 from heimdall.render.programs import Programs
 from heimdall.render.shapes import Color, Quads
-from heimdall.render.solids import Solids
 from heimdall.render.surface import Surface
 from heimdall.render.textures import TextureCache, mask_textures
 from heimdall.tracking import Hit, World
@@ -55,6 +58,7 @@ HAND_BONES = tuple(
 )
 _PALETTE = ("#2dd4bf", "#f59e0b", "#60a5fa", "#f472b6", "#a3e635", "#c084fc", "#fb7185", "#facc15")
 _PINCHED = 0.35
+_PLANE = (6.0, 6.0)  # metres of a plane without a size
 _SEEN, _VISIBLE = 0.3, 0.5  # score of a joint that is drawn, of 17 and of 33
 _TURN = np.linspace(0, 2 * np.pi, 12, endpoint=False)
 _CIRCLE = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=1)
@@ -64,7 +68,8 @@ class Scene:
     """Layers over the camera picture, drawn to a surface. Main thread only.
 
     ``camera``: the one that took the picture; while its pose is None, nothing that stands in the
-    world is drawn.
+    world is drawn. ``estimates_light``: whether the picture tints and turns the light that models
+    stand in.
     """
 
     def __init__(self, surface: Surface):
@@ -74,7 +79,7 @@ class Scene:
         self._bars, self._text = (Quads(ctx, self._programs, kind) for kind in ("bars", "glyphs"))
         self._glyphs = Glyphs(ctx)
         self._figures = Figures(surface, self._programs)
-        self._solids = Solids(surface, self._programs, self._figures)
+        self._stock = Stock(surface, self._programs, self._figures)
         self._kept = Kept(surface, self._programs, self._figures)
         self._masks = mask_textures(ctx)
         self._images = TextureCache(lambda pixels: _image(surface, pixels))
@@ -83,6 +88,8 @@ class Scene:
         }
         self._backdrop = (Copied if surface.software else Sampled)(surface, self._programs)
         self._sequence: int | None = None
+        self._began_s = perf_counter()
+        self.estimates_light = True
         # What took the picture, with its pose in the world where that is known.
         self.camera: Camera | None = None
         self.world: World | None = None  # of the app that draws
@@ -107,7 +114,7 @@ class Scene:
         if sequence != self._sequence or box != self._box:
             self._box, self._sequence = box, sequence
             self._backdrop.load(image, box)
-            self._solids.see(image)
+            self._stock.see(image, estimate=self.estimates_light)
 
     def to_picture(self, x: float, y: float) -> tuple[float, float]:
         """Picture coordinates of a point on the surface, such as the mouse."""
@@ -278,49 +285,56 @@ class Scene:
         It is loaded beside the frames: None is returned until it is there, then what it has.
         Raises AppError and ModelError for files that cannot be drawn. Docs: docs/models3d.md.
         """
-        given = texture.values() if isinstance(texture, Mapping) else [texture]
-        for image in given:
+        cloths: Mapping[str, np.ndarray] = {}
+        if texture is not None:
+            cloths = texture if isinstance(texture, Mapping) else {"": texture}
+        for image in cloths.values():
             if image is not None:
                 _check_image(image)
-        if self.world is not None and not isinstance(at, tuple | list | np.ndarray):
+        flat = isinstance(at, tuple | list | np.ndarray)
+        if self.world is not None and not flat:
             fade *= self.world.fade
-        model, figure = self._solids.figure(
-            file,
-            at,
-            self.camera,
-            self._box,
-            scale=scale,
-            yaw=yaw,
-            lift=lift,
-            width=width,
-            ground=ground,
-            animation=animation,
-            time_s=time,
-            fade=fade,
-            texture=texture,
-        )
-        if figure is not None:
-            self._layers.append(figure)
+        numbers = (scale, yaw, lift, fade, *([] if width is None else [width]))
+        if not np.isfinite(numbers).all() or scale <= 0 or (width is not None and width <= 0):
+            raise AppError(
+                f"model {file} with scale {scale}, yaw {yaw}, lift {lift}, width {width}, fade "
+                f"{fade}: give finite numbers, scale and width above 0"
+            )
+        point = _point(at, width, file) if flat else None
+        sent, lit = self._stock.model(file), self._stock.lit()
+        if sent is None or not lit:
+            return sent.model if sent else None
+        model, camera = sent.model, self.camera
+        if point is not None:
+            camera, place = placing.in_picture(model, *point, self._box.picture)
+        else:
+            place = placing.pose_of(at)
+        if camera is None or camera.pose is None or fade <= 0:
+            return model
+        played, moment = animation_of(model, animation), ("", 0.0)
+        if played is not None:
+            when = perf_counter() - self._began_s if time is None else time
+            moment = (played.name, when % played.seconds if played.seconds > 0 else 0.0)
+        names = [material.name for material in model.materials]
+        for name in cloths:
+            if name and name not in names:
+                raise AppError(f"model {file}: {unknown('material', name, names)}")
+        where = placing.stand(model, place, camera, scale=scale, yaw=yaw, lift=lift, ground=ground)
+        stance = model.skeleton.stance(played, moment[1])
+        self._layers.append(Figure(sent, where, stance, min(fade, 1.0), cloths, moment))
         return model
 
     @property
     def environment(self) -> str | Path | None:
         """A file with an environment map (.exr, .hdr, .png, .jpg; equirectangular) whose light
         models stand in, tinted by what the camera sees; None: a bright room's."""
-        return self._solids.environment
+        return self._stock.environment
 
     @environment.setter
     def environment(self, file: str | Path | None) -> None:
-        self._solids.stand_in(file)
-
-    @property
-    def estimates_light(self) -> bool:
-        """Whether the camera's picture tints and turns the light that models stand in."""
-        return self._solids.estimates
-
-    @estimates_light.setter
-    def estimates_light(self, wanted: bool) -> None:
-        self._solids.estimates = wanted
+        self._stock.environment = file
+        if file is not None:
+            self._stock.room(file)
 
     def occlude(self, front: Mask | object) -> None:
         """Show the camera picture in front of this frame's solids: where a mask is likely, or where
@@ -328,12 +342,15 @@ class Scene:
         metres) is nearer than they are."""
         if isinstance(front, Mask):
             self._layers.append(Occlusion(_checked_mask(front)))
-        elif (hider := self._solids.hider(front, self.camera)) is not None:
-            self._layers.append(hider)
+            return
+        place = placing.pose_of(front)
+        if self.camera is not None and self.camera.pose is not None:
+            size = getattr(front, "size", None) or _PLANE
+            self._layers.append(hider(place, (float(size[0]), float(size[1])), self.camera))
 
     def settle(self) -> bool:
         """Wait until the models that were asked for are loaded; False if they all were."""
-        loaded = self._solids.settle()
+        loaded = self._stock.settle()
         if loaded and self._surface.software:
             self._kept.rehearse()
         return loaded
@@ -448,6 +465,14 @@ def _image(surface: Surface, pixels: np.ndarray) -> moderngl.Texture:
     rgba = pixels if pixels.shape[2] == 4 else cv2.cvtColor(pixels, cv2.COLOR_RGB2RGBA)
     order = surface.pixels
     return order.texture(pixels.shape[1::-1], order.in_order(rgba))
+
+
+def _point(at: Any, width: float | None, file: str | Path) -> tuple[tuple[float, float], float]:
+    if len(at) != 2 or not np.isfinite(at).all():
+        raise AppError(f"model {file} at {at}: give a point of the picture, or a pose")
+    if width is None:
+        raise AppError(f"model {file} at a point of the picture needs its width, in pixels")
+    return (float(at[0]), float(at[1])), width
 
 
 def _checked_mask(mask: Mask) -> np.ndarray:

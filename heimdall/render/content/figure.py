@@ -12,8 +12,10 @@ import cv2
 import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
+from heimdall.errors import AppError, unknown
 from heimdall.render.content.light import Light
-from heimdall.render.content.motion import Stance
+from heimdall.render.content.model import Model
+from heimdall.render.content.motion import Animation, Stance
 from heimdall.render.content.placing import NEAR, Placing
 from heimdall.render.content.sending import Sent
 from heimdall.render.layout import Letterbox
@@ -60,6 +62,20 @@ def hider(at: Pose, size: tuple[float, float], camera: Camera) -> Hider:
     x, z = size[0] / 2, size[1] / 2
     flat = np.array([(-x, -_SUNK, -z), (x, -_SUNK, -z), (x, -_SUNK, z), (-x, -_SUNK, z)])
     return Hider(at.to_camera(flat), camera)  # from its own axes to the world's
+
+
+def animation_of(model: Model, which: str | int | None) -> Animation | None:
+    """A model's animation by name or number. Raises AppError for one that it does not have."""
+    if which is None:
+        return None
+    names = list(model.animations)
+    if isinstance(which, int) and 0 <= which < len(names):
+        return model.animations[names[which]]
+    if isinstance(which, str) and which in model.animations:
+        return model.animations[which]
+    if not names:
+        raise AppError(f"model {model.name} has no animation")
+    raise AppError(f"model {model.name}: {unknown('animation', str(which), names)}")
 
 
 def shadow_of(figure: Figure, light: Light) -> Shadow | None:

@@ -1,5 +1,5 @@
-"""What is loaded: models and rooms by file, read on a thread of its own and sent to the GPU in
-steps, a little before each frame."""
+"""What is loaded: models, and rooms for their light, by file; read on a thread of its own and sent
+to the GPU in steps, a little before each frame."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import moderngl
+import numpy as np
 
 from heimdall.errors import AppError, unknown
-from heimdall.render.content.light import Room, usual_room
+from heimdall.render.content.figures import Figures
+from heimdall.render.content.light import Light, Room, usual_room
 from heimdall.render.content.model import Model
 from heimdall.render.content.sending import Picture, Sent, send, sent_picture
 from heimdall.render.content.shaders_kept import have_kept
 from heimdall.render.programs import Programs
+from heimdall.render.surface import Surface
 from heimdall.system.paths import ASSETS
 from heimdall.system.priority import lower_priority
 
@@ -26,6 +28,7 @@ FOLDER = ASSETS / "content"
 A_FRAME_S = 0.001  # for sending, of the time before a frame
 _LARGEST = (512, 2048)  # texels of a texture's side: on software, on a GPU
 _NICE = 10
+_LOOK = 6  # every so many pictures the light is looked at
 
 T = TypeVar("T")
 
@@ -67,19 +70,15 @@ class _Order(Generic[T]):
 
 
 class Stock:
-    """Main thread only. ``rehearse``: draws a model in steps before it is waited for."""
+    """Loads what ``figures`` draws, and the light that it stands in: that of the ``environment``
+    map, or a usual room's. Main thread only."""
 
-    def __init__(
-        self,
-        ctx: moderngl.Context,
-        programs: Programs,
-        rehearse: Callable[[Sent], Iterator[None]],
-        *,
-        software: bool,
-    ):
-        self._ctx, self._programs, self._software = ctx, programs, software
-        self._rehearse = rehearse
-        self._driver = " ".join(ctx.info[each] for each in ("GL_RENDERER", "GL_VERSION"))
+    def __init__(self, surface: Surface, programs: Programs, figures: Figures):
+        self._ctx, self._software = surface.ctx, surface.software
+        self._programs, self._figures = programs, figures
+        self.environment: str | Path | None = None
+        self._pictures = 0
+        self._driver = " ".join(self._ctx.info[each] for each in ("GL_RENDERER", "GL_VERSION"))
         self._settling = threading.Event()
         self._orders: dict[tuple[str, Path], _Order[Any]] = {}
         self._reader: ThreadPoolExecutor | None = None
@@ -88,6 +87,8 @@ class Stock:
     def model(self, file: str | Path) -> Sent | None:
         """The model in a file, or one of the bundled; None while it is being loaded. Raises
         AppError for a file that is not there, ModelError for one that cannot be drawn."""
+        if not self._orders:
+            self.room(self.environment)  # ahead of models, which are rehearsed in it
         path, largest = self._found(file, (".glb", ".gltf", ".obj")), _LARGEST[not self._software]
         return self._order(
             "model", path, partial(self._read_model, path, largest), self._send_model
@@ -99,6 +100,24 @@ class Stock:
             return self._order("room", Path(), usual_room, self._send_room).get()
         path = self._found(file, (".exr", ".hdr", ".png", ".jpg"))
         return self._order("room", path, partial(_read_room, path), self._send_room).get()
+
+    def lit(self) -> bool:
+        """Whether there is light; until an environment is loaded, it is the one before."""
+        found, before = self.room(self.environment), self._figures.light
+        if found is not None and (before is None or found[0] is not before[0].room):
+            self._figures.light = Light(found[0]), found[1]
+            if before is not None:
+                self._figures.light[0].estimated = before[0].estimated
+        return self._figures.light is not None
+
+    def see(self, picture: np.ndarray, *, estimate: bool) -> None:
+        """A new camera picture, BGR: there is time to load something, and it tells of the light."""
+        if not self._orders:
+            return
+        self.advance()
+        self._pictures += 1
+        if estimate and self._figures.light is not None and self._pictures % _LOOK == 1:
+            self._figures.light[0].see(picture)
 
     def advance(self, seconds: float = A_FRAME_S) -> None:
         """Send something, for about so long."""
@@ -157,8 +176,8 @@ class Stock:
 
     def _send_model(self, model: Model) -> Iterator[Sent | None]:
         for step in send(model, self._ctx, self._programs, software=self._software):
-            if step is not None:
-                yield from self._rehearse(step)
+            if step is not None and self.lit():
+                yield from self._figures.rehearse(step)
             yield step
 
     def _send_room(self, room: Room) -> Iterator[tuple[Room, Picture] | None]:
