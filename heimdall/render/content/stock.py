@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -25,8 +25,9 @@ from heimdall.system.paths import ASSETS
 from heimdall.system.priority import lower_priority
 
 FOLDER = ASSETS / "content"
-A_FRAME_S = 0.001  # for sending, of the time before a frame
+_A_FRAME_S = 0.001  # for sending, of the time before a frame
 _LARGEST = (512, 2048)  # texels of a texture's side: on software, on a GPU
+_PATIENCE_S = 30.0
 _NICE = 10
 _LOOK = 6  # every so many pictures the light is looked at
 
@@ -37,35 +38,26 @@ class _Order(Generic[T]):
     """Something that is read, then sent."""
 
     def __init__(self, reading: Future[Any], begin: Callable[[Any], Iterator[T | None]]):
-        self._reading, self._begin = reading, begin
+        self.reading, self._begin = reading, begin
         self._steps: Iterator[T | None] | None = None
         self.ready: T | None = None
-
-    def wait(self, timeout_s: float) -> None:
-        """Until it has been read, or could not be."""
-        wait([self._reading], timeout_s)
-
-    @property
-    def waiting(self) -> bool:
-        """True if there is nothing to do but to wait."""
-        return self.ready is None and not self._reading.done()
 
     @property
     def sending(self) -> bool:
         """True if ``step`` has something to do."""
-        done = self.ready is not None or not self._reading.done()
-        return not done and self._reading.exception() is None
+        read = self.ready is None and self.reading.done()
+        return read and self.reading.exception() is None
 
     def step(self) -> None:
         """Send a little of it."""
         if self._steps is None:
-            self._steps = self._begin(self._reading.result())
+            self._steps = self._begin(self.reading.result())
         self.ready = next(self._steps)
 
     def get(self) -> T | None:
         """It; None while it is on its way. Raises what reading it raised."""
-        if self.ready is None and self._reading.done():
-            self._reading.result()
+        if self.ready is None and self.reading.done():
+            self.reading.result()
         return self.ready
 
 
@@ -81,8 +73,9 @@ class Stock:
         self._driver = " ".join(self._ctx.info[each] for each in ("GL_RENDERER", "GL_VERSION"))
         self._settling = threading.Event()
         self._orders: dict[tuple[str, Path], _Order[Any]] = {}
-        self._reader: ThreadPoolExecutor | None = None
-        self._paths: dict[str | Path, Path] = {}
+        begun = partial(lower_priority, _NICE)
+        self._reader = ThreadPoolExecutor(1, "content", initializer=begun)
+        self._found = cache(_found)  # each file is looked up once
 
     def model(self, file: str | Path) -> Sent | None:
         """The model in a file, or one of the bundled; None while it is being loaded. Raises
@@ -114,40 +107,34 @@ class Stock:
         """A new camera picture, BGR: there is time to load something, and it tells of the light."""
         if not self._orders:
             return
-        self.advance()
+        self._advance()
         self._pictures += 1
         if estimate and self._figures.light is not None and self._pictures % _LOOK == 1:
             self._figures.light[0].see(picture)
 
-    def advance(self, seconds: float = A_FRAME_S) -> None:
-        """Send something, for about so long."""
-        until_s = time.perf_counter() + seconds
+    def _advance(self) -> None:
+        """Send something, for about a millisecond."""
+        until_s = time.perf_counter() + _A_FRAME_S
         for order in self._orders.values():
             while order.sending:
                 order.step()
                 if time.perf_counter() >= until_s:
                     return
 
-    def settle(self, timeout_s: float = 30.0) -> bool:
-        """Have everything that was asked for here, or what came in time; False if nothing was
-        on its way."""
-        until_s = time.monotonic() + timeout_s
+    def settle(self) -> bool:
+        """Have everything that was asked for here, or what came in half a minute; False if nothing
+        was on its way."""
+        until_s = time.monotonic() + _PATIENCE_S
         some = False
         self._settling.set()  # waiting is shorter without a process that draws first
         for order in self._orders.values():
-            if order.waiting or order.sending:
+            if order.sending or not order.reading.done():
                 some = True
-                order.wait(max(until_s - time.monotonic(), 0.01))
+                wait([order.reading], max(until_s - time.monotonic(), 0.01))
                 while order.sending:
                     order.step()
         self._settling.clear()
         return some
-
-    def _found(self, file: str | Path, kinds: tuple[str, ...]) -> Path:
-        """Where a file is; looked up once."""
-        if file not in self._paths:
-            self._paths[file] = _found(file, kinds)
-        return self._paths[file]
 
     def _order(
         self,
@@ -158,10 +145,6 @@ class Stock:
     ) -> _Order[Any]:
         key = (kind, path)
         if key not in self._orders:
-            if self._reader is None:
-                self._reader = ThreadPoolExecutor(
-                    1, "content", initializer=partial(lower_priority, _NICE)
-                )
             self._orders[key] = _Order(self._reader.submit(read), begin)
         return self._orders[key]
 
