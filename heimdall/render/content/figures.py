@@ -43,17 +43,10 @@ from heimdall.render.textures import TextureCache
 _DARK = np.array([0.45, 0.33, 0.22])  # of the shadow of a model's low, middle and high parts
 _CLOTH = 256  # texels of a texture that an app gives
 _STEP = 0.25  # surface pixels; what moves by less stands still
-_PICTURE, _ROOM, _JOINTS, _SURFACE, _BUMPS, _SHADE, _GLOWING = range(7)  # texture units
 _STILL = np.eye(4)
-_UNITS = {
-    "u_picture": _PICTURE,
-    "u_room": _ROOM,
-    "u_joints": _JOINTS,
-    "u_surface": _SURFACE,
-    "u_bumps": _BUMPS,
-    "u_shade": _SHADE,
-    "u_glowing": _GLOWING,
-}
+_SAMPLERS = ["u_picture", "u_room", "u_joints", "u_surface", "u_bumps", "u_shade", "u_glowing"]
+_UNITS = {name: unit for unit, name in enumerate(_SAMPLERS)}
+_PICTURE, _ROOM, _JOINTS = range(3)
 
 
 class Figures:
@@ -181,27 +174,25 @@ class Figures:
         """What is the same for all parts that a program draws."""
         placing, camera = figure.placing, figure.placing.camera
         assert camera.pose is not None
-        key = light.key(placing.upright, camera.pose)
         tint = light.tint
-        values = {
-            "u_clip": clip.T,
-            "u_turn": placing.turn.T,
-            "u_eye": placing.eye,
-            "u_scale": placing.scale,
-            "u_sky": light.room.sky * tint,
-            "u_key": key,
-            "u_key_colour": light.room.key_colour * tint,
-            "u_sheen": tint,
-            "u_fade": figure.fade,
-        }
-        for name, value in values.items():
-            _write(program, name, value)
+        _write(
+            program,
+            u_clip=clip.T,
+            u_turn=placing.turn.T,
+            u_eye=placing.eye,
+            u_scale=placing.scale,
+            u_sky=light.room.sky * tint,
+            u_key=light.key(placing.upright, camera.pose),
+            u_key_colour=light.room.key_colour * tint,
+            u_sheen=tint,
+            u_fade=figure.fade,
+        )
 
     def _draw_part(self, part: SentPart, figure: Figure, level: int, box: Letterbox) -> None:
         program = part.program
         node = part.part.node
         place = _STILL if node is None else figure.stance.matrices[node]
-        _write(program, "u_place", place.T)
+        _write(program, u_place=place.T)
         if self._painted.get(id(program)) is not part:
             self._paint(part)
         self._bind(part, figure, box)
@@ -227,18 +218,17 @@ class Figures:
     def _paint(self, part: SentPart) -> None:
         """Tell a program of a part's material, and in which units its textures are."""
         material, program = part.material, part.program
-        values = {
-            "u_base": material.base,
-            "u_metal": material.metallic,
-            "u_rough": material.roughness,
-            "u_lit": 0.0 if material.unlit or part.part.mode != TRIANGLES else 1.0,
-            "u_glow": material.emissive,
-            "u_cutoff": material.cutoff,
-            "u_bump": material.bumps,
-            "u_occlusion": material.occlusion,
-        }
-        for name, value in values.items():
-            _write(program, name, value)
+        _write(
+            program,
+            u_base=material.base,
+            u_metal=material.metallic,
+            u_rough=material.roughness,
+            u_lit=0.0 if material.unlit or part.part.mode != TRIANGLES else 1.0,
+            u_glow=material.emissive,
+            u_cutoff=material.cutoff,
+            u_bump=material.bumps,
+            u_occlusion=material.occlusion,
+        )
         for name, unit in _UNITS.items():
             if name in program:
                 program[name] = unit
@@ -315,12 +305,14 @@ class Figures:
         ground = figure.sent.model.ground
         assert ground is not None
         assert figure.sent.ground is not None
-        program = self._programs["ground"]
-        _write(program, "u_clip", clip.T)
-        _write(program, "u_extent", ground.extent)
-        _write(program, "u_height", figure.placing.plane)
-        _write(program, "u_away", shadow.away)
-        _write(program, "u_dark", _DARK * figure.fade * shadow.strength)
+        _write(
+            self._programs["ground"],
+            u_clip=clip.T,
+            u_extent=ground.extent,
+            u_height=figure.placing.plane,
+            u_away=shadow.away,
+            u_dark=_DARK * figure.fade * shadow.strength,
+        )
         figure.sent.ground.use(0)
         self._outline.orphan()
         self._outline.write(shadow.outline.astype(np.float32))
@@ -330,9 +322,8 @@ class Figures:
     def _draw_hider(self, hider: Hider, box: Letterbox, target: moderngl.Framebuffer) -> None:
         assert hider.camera.pose is not None
         before = hider.camera.pose.to_camera(hider.corners)
-        clip = projection(hider.camera, box)
         self._corner_rows.write(before[[0, 1, 3, 2]].astype(np.float32).tobytes())
-        _write(self._blind.program, "u_clip", clip.T)
+        _write(self._blind.program, u_clip=projection(hider.camera, box).T)
         target.color_mask = False, False, False, False
         self._ctx.enable(moderngl.DEPTH_TEST)
         self._blind.render(moderngl.TRIANGLE_STRIP)
@@ -362,6 +353,8 @@ def _use(picture: Picture, unit: int, texel: float) -> None:
     picture.use(unit, int(np.floor(np.log2(max(texel * side, 1.0)) + 0.25)))
 
 
-def _write(program: moderngl.Program, name: str, value: Any) -> None:
-    if name in program:
-        program[name].write(np.ascontiguousarray(value, np.float32))  # type: ignore[union-attr]
+def _write(program: moderngl.Program, **values: Any) -> None:
+    """Set those uniforms that the program has."""
+    for name, value in values.items():
+        if name in program:
+            program[name].write(np.ascontiguousarray(value, np.float32))  # type: ignore[union-attr]
