@@ -41,11 +41,6 @@ class Fence:
             with contextlib.suppress(AttributeError):
                 self._functions = gl_functions(loader, _FUNCTIONS)
 
-    @property
-    def releases_lock(self) -> bool:
-        """True if waiting lets other Python threads run."""
-        return bool(self._functions)
-
     def wait(self) -> None:
         gl = self._functions
         sync = gl and gl["glFenceSync"](_SYNC_GPU_COMMANDS_COMPLETE, 0)

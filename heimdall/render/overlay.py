@@ -52,11 +52,6 @@ class Overlay:
         """Take new spans of work into the timeline."""
         self._timeline.add(spans, [dnn.name for dnn in status.dnns])
 
-    def prepare(self, status: Status) -> None:
-        """Lay out new words, and print them."""
-        self.lay_out(status)
-        self.print()
-
     def lay_out(self, status: Status) -> None:
         """Lay out new words, to be shown once they are printed. That takes longer than to copy
         them (1 ms beside busy threads), so call it a few times a second between frames."""
@@ -93,14 +88,6 @@ class Overlay:
         """True if other words should be laid out by now."""
         return self._clock() - self._laid_out_s >= _REFRESH_S or self._key != self._looks(status)
 
-    def draw(self, status: Status) -> None:
-        """Draw over what is on the framebuffer, with new words if it is time; call after
-        ``Scene.render``."""
-        if self.outdated(status):
-            self.prepare(status)
-        self.paint(status.now_ns)
-        self.show(status)
-
     def paint(self, now_ns: int) -> None:
         """Paint the timeline as it is now into its strip. Call it before ``Scene.render``: to write
         to a texture, llvmpipe waits for what has been drawn of a frame."""
@@ -109,7 +96,8 @@ class Overlay:
             self._plates["strip"].write(lanes, strip.left, strip.tops[0])
 
     def show(self, status: Status) -> None:
-        """Draw over what is on the framebuffer, with what has been printed and painted."""
+        """Draw over what is on the framebuffer, with what has been printed and painted; call after
+        ``Scene.render``."""
         self._begin()
         for name in ("panel", "strip"):
             self._plates[name].draw()
