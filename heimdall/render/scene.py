@@ -396,11 +396,6 @@ class Scene:
         still = self._surface.software and self._kept.stand_still(pieces, self._box)
         return still or self._figures.quality.scale < 1
 
-    def _over_picture(self, program: str, target: moderngl.Framebuffer) -> None:
-        target.viewport = self._box.gl_box()
-        self._quads[program].render(moderngl.TRIANGLE_STRIP, vertices=4)
-        target.viewport = (0, 0, *self._surface.size)
-
     def _draw_layers(
         self, layers: Sequence[Layer], target: moderngl.Framebuffer, kept: bool
     ) -> None:
@@ -415,9 +410,11 @@ class Scene:
                 case Tint(values, color):
                     mask = self._masks.get(values)
                     mask.use(0)
+                    target.viewport = self._box.gl_box()
                     target.scissor = self._box.gl_part(mask.extent)
                     self._programs["mask"]["u_color"] = color
-                    self._over_picture("mask", target)
+                    self._quads["mask"].render(moderngl.TRIANGLE_STRIP, vertices=4)
+                    target.viewport = (0, 0, *self._surface.size)
                     target.scissor = self._box.gl_box()
                 case Image(pixels, homography):
                     self._images.get(pixels).use(0)
