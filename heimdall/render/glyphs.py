@@ -48,7 +48,7 @@ class Glyphs:
         self._line = lru_cache(maxsize=512)(self._lay_out)  # labels repeat from frame to frame
         self._pen = [0, 0, 0]  # x, y and height of the shelf being filled
 
-    def line_height(self, size: int, bold: bool = False) -> int:
+    def line_height(self, size: int, bold: bool) -> int:
         """Pixels from one base line to the next."""
         ascent, descent = self._font(size, bold).getmetrics()
         return ascent + descent

@@ -62,7 +62,7 @@ class Status:
 class Panel(Sheet):
     """One layout of the panel at the top left; ``small``: the frame rate and its graph only."""
 
-    def __init__(self, unit: float, glyphs: Glyphs, status: Status, small: bool = False):
+    def __init__(self, unit: float, glyphs: Glyphs, status: Status, small: bool):
         super().__init__(unit, glyphs)
         # A whole number of pixels a column keeps the graph crisp.
         self._column = max(1, self.px(2))

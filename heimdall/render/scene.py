@@ -442,7 +442,7 @@ class Scene:
         return int(np.clip(round(pixels), 7, 200))
 
     def _plate(
-        self, text: str, x: float, y: float, size: int, color: Color, bold: bool = False
+        self, text: str, x: float, y: float, size: int, color: Color, bold: bool
     ) -> np.ndarray:
         """A panel behind one line of text that starts one pen width right of (x, y)."""
         right = x + self._glyphs.width(text, size, bold) + 2 * self._pen
