@@ -124,7 +124,8 @@ class Painter:
         self._surface, self._scene = surface, Scene(surface)
         self._overlay, self._status = Overlay(surface), status()
         surface.wait()  # as in a run, whose words are printed when nothing else is drawn
-        self._overlay.prepare(self._status)
+        self._overlay.lay_out(self._status)
+        self._overlay.print()
         self._paints = paints(moving)
         self.parts = [*self._paints, "overlay"]
         self._frames = [cv2.GaussianBlur(noise(*PICTURE[::-1], 3), (0, 0), s) for s in (3, 4)]

@@ -26,11 +26,11 @@ from heimdall.capture import Frame
 from heimdall.engine import open_engine
 from heimdall.lab.bench.accuracy import Inference, on_screen, score
 from heimdall.lab.bench.footage import results_of
+from heimdall.lab.likeness import boxes_iou, mask_iou
 from heimdall.lab.simulator.run import WARM_UP_NS
 from heimdall.lab.simulator.simulate import prepare
 from heimdall.lab.simulator.watched import open_watched
 from heimdall.models.catalog import open_pipeline
-from heimdall.models.likeness import boxes_iou, mask_iou
 from heimdall.models.results import Detection, Hand
 from heimdall.runtime.telemetry.jobs import ModelFigures
 from heimdall.runtime.telemetry.statistics import interval

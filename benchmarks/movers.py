@@ -22,8 +22,8 @@ from benchmarks.street import FPS, Seen, Street, visible
 from heimdall.engine import open_engine
 from heimdall.lab.bench.accuracy import back_to_back, on_screen, score
 from heimdall.lab.bench.footage import frames, results_of
+from heimdall.lab.likeness import box_iou
 from heimdall.models.catalog import open_pipeline
-from heimdall.models.likeness import box_iou
 from heimdall.models.results import Detection
 from heimdall.runtime.telemetry.statistics import interval
 from heimdall.system.cpu import cpu_name

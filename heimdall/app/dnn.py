@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, overload
 
-from heimdall.app.feed import Answering, Feed
+from heimdall.app.feed import Feed
 from heimdall.errors import ConfigError, unknown
 from heimdall.vocabulary.enums import Precision, Priority
 
@@ -51,7 +51,7 @@ class Settings(TypedDict, total=False):
     options: Mapping[str, Any]
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class DNN(Generic[T]):
     """One neural network of an app, or several in stages behind one model name.
 
@@ -71,8 +71,8 @@ class DNN(Generic[T]):
     ``options`` go to the model's pipeline (an input size, say).
     """
 
-    name: str
-    model: str | Pipeline[T]
+    name: str = None  # type: ignore[assignment]
+    model: str | Pipeline[T] = None  # type: ignore[assignment]
     rate_hz: float = DEFAULT_RATE_HZ
     on_event: bool = False
     latency_constraint_ms: float | None = None
@@ -88,125 +88,103 @@ class DNN(Generic[T]):
     preprocess: Preprocess | None = None
     decode: Decode[T] | None = None
 
-    # The bundled models' results; then those of a file, a Pipeline, and of any other name.
-    @overload
-    def __init__(
-        self: DNN[list[Detection]],
-        name: str = ...,
-        model: Literal["nanodet", "centerface"] = ...,
-        **settings: Unpack[Settings],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: DNN[Mask],
-        name: str = ...,
-        model: Literal["selfie"] = ...,
-        **settings: Unpack[Settings],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: DNN[list[Hand]],
-        name: str = ...,
-        model: Literal["hand"] = ...,
-        **settings: Unpack[Settings],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: DNN[Picture],
-        name: str = ...,
-        model: Literal["multistyle"] = ...,
-        **settings: Unpack[Settings],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: DNN[Label],
-        name: str = ...,
-        model: Literal["fashion"] = ...,
-        **settings: Unpack[Settings],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: DNN[list[Body]],
-        name: str = ...,
-        model: Literal["movenet"] = ...,
-        **settings: Unpack[Settings],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: DNN[list[FaceMesh]],
-        name: str = ...,
-        model: Literal["face-mesh"] = ...,
-        **settings: Unpack[Settings],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: DNN[list[Body3D]],
-        name: str = ...,
-        model: Literal["body"] = ...,
-        **settings: Unpack[Settings],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: DNN[list[TextLine]],
-        name: str = ...,
-        model: Literal["ocr"] = ...,
-        **settings: Unpack[Settings],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: DNN[list[TextRegion]],
-        name: str = ...,
-        model: Literal["ppocr"] = ...,
-        **settings: Unpack[Settings],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self,
-        name: str = ...,
-        model: str = ...,
-        *,
-        preprocess: Preprocess,
-        decode: Decode[T],
-        **settings: Unpack[Settings],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self, name: str = ..., model: Pipeline[T] = ..., **settings: Unpack[Settings]
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: DNN[Any], name: str = ..., model: str = ..., **settings: Unpack[Settings]
-    ) -> None: ...
-    def __init__(
-        self,
-        name: str | None = None,
-        model: str | Pipeline[Any] | None = None,
-        rate_hz: float = DEFAULT_RATE_HZ,
-        on_event: bool = False,
-        latency_constraint_ms: float | None = None,
-        max_rate_hz: float | None = None,
-        priority: str = "normal",
-        beta: float | None = None,
-        gamma: float | None = None,
-        l0: float | None = None,
-        alpha: float | None = None,
-        force_fallback: tuple[str, ...] = (),
-        precision: str = "fp32",
-        options: Mapping[str, Any] | None = None,
-        preprocess: Preprocess | None = None,
-        decode: Decode[Any] | None = None,
-    ) -> None:
-        given = dict(locals())
-        del given["self"]
-        if name is not None and (not isinstance(name, str) or not name):
-            raise ConfigError(f"a DNN needs a name, a text, not {name!r}")
-        given["name"] = name or ""  # until it is an attribute of a class
-        given["options"] = {} if options is None else options
-        for each, value in given.items():
-            object.__setattr__(self, each, value)
-        self._check()
+    if TYPE_CHECKING:
+        # The bundled models' results; then those of a file, a Pipeline, and of any other name.
+        @overload
+        def __init__(
+            self: DNN[list[Detection]],
+            name: str = ...,
+            model: Literal["nanodet", "centerface"] = ...,
+            **settings: Unpack[Settings],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: DNN[Mask],
+            name: str = ...,
+            model: Literal["selfie"] = ...,
+            **settings: Unpack[Settings],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: DNN[list[Hand]],
+            name: str = ...,
+            model: Literal["hand"] = ...,
+            **settings: Unpack[Settings],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: DNN[Picture],
+            name: str = ...,
+            model: Literal["multistyle"] = ...,
+            **settings: Unpack[Settings],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: DNN[Label],
+            name: str = ...,
+            model: Literal["fashion"] = ...,
+            **settings: Unpack[Settings],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: DNN[list[Body]],
+            name: str = ...,
+            model: Literal["movenet"] = ...,
+            **settings: Unpack[Settings],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: DNN[list[FaceMesh]],
+            name: str = ...,
+            model: Literal["face-mesh"] = ...,
+            **settings: Unpack[Settings],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: DNN[list[Body3D]],
+            name: str = ...,
+            model: Literal["body"] = ...,
+            **settings: Unpack[Settings],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: DNN[list[TextLine]],
+            name: str = ...,
+            model: Literal["ocr"] = ...,
+            **settings: Unpack[Settings],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: DNN[list[TextRegion]],
+            name: str = ...,
+            model: Literal["ppocr"] = ...,
+            **settings: Unpack[Settings],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            name: str = ...,
+            model: str = ...,
+            *,
+            preprocess: Preprocess,
+            decode: Decode[T],
+            **settings: Unpack[Settings],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self, name: str = ..., model: Pipeline[T] = ..., **settings: Unpack[Settings]
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: DNN[Any], name: str = ..., model: str = ..., **settings: Unpack[Settings]
+        ) -> None: ...
+        def __init__(self, *arguments: Any, **settings: Any) -> None: ...
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
+        if self.name is not None and (not isinstance(self.name, str) or not self.name):
+            raise ConfigError(f"a DNN needs a name, a text, not {self.name!r}")
+        object.__setattr__(self, "name", self.name or "")  # until it is an attribute of a class
+        object.__setattr__(self, "options", {} if self.options is None else self.options)
         where = f"DNN {self.name!r}" if self.name else f"DNN(model={self.model!r})"
         if self.model is None or self.model == "":
             raise ConfigError(f"{where} needs a model: a name, an .onnx file or a Pipeline")
@@ -237,8 +215,8 @@ class DNN(Generic[T]):
     @overload
     def __get__(self, app: None, owner: type) -> Self: ...
     @overload
-    def __get__(self, app: Answering, owner: type) -> Feed[T]: ...
-    def __get__(self, app: Answering | None, owner: type) -> Self | Feed[T]:
+    def __get__(self, app: object, owner: type) -> Feed[T]: ...
+    def __get__(self, app: object | None, owner: type) -> Self | Feed[T]:
         return self if app is None else Feed(app, self.name)
 
     @property

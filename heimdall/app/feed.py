@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -21,25 +21,6 @@ class Wishes(TypedDict, total=False):
     max_rate_hz: float | None
 
 
-class Answering(Protocol):
-    """What of a running app a feed asks."""
-
-    def latest(self, dnn: str) -> Any:
-        """The newest result of a DNN."""
-
-    def frame_of(self, dnn: str) -> Frame | None:
-        """The frame that the newest result was found in."""
-
-    def tracked(self, dnn: str) -> Any:
-        """The newest result, moved to the frame being drawn."""
-
-    def request(self, dnn: str, **options: Any) -> None:
-        """Ask for one inference."""
-
-    def adjust(self, dnn: str, **wishes: Unpack[Wishes]) -> None:
-        """Change what the app wants of a DNN."""
-
-
 class Feed(Generic[T]):
     """The results of one DNN: ``self.detect`` in an app that declares ``detect = DNN(...)``.
 
@@ -48,7 +29,7 @@ class Feed(Generic[T]):
 
     __slots__ = ("_app", "name")
 
-    def __init__(self, app: Answering, name: str) -> None:
+    def __init__(self, app: Any, name: str) -> None:
         self._app, self.name = app, name
 
     def __repr__(self) -> str:
@@ -57,19 +38,17 @@ class Feed(Generic[T]):
     @property
     def latest(self) -> T | None:
         """The newest result, in pixels of ``frame``; None before the first."""
-        result: T | None = self._app.latest(self.name)
-        return result
+        return self._app.latest(self.name)  # type: ignore[no-any-return]
 
     @property
     def frame(self) -> Frame | None:
         """The frame that ``latest`` was found in."""
-        return self._app.frame_of(self.name)
+        return self._app.frame_of(self.name)  # type: ignore[no-any-return]
 
     @property
     def tracked(self) -> T | None:
         """The newest result, moved with the picture to the frame being drawn (``App.tracked``)."""
-        result: T | None = self._app.tracked(self.name)
-        return result
+        return self._app.tracked(self.name)  # type: ignore[no-any-return]
 
     def request(self, **options: Any) -> None:
         """Ask for one inference on the newest frame (``App.request``)."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
 from heimdall.app.app import App
 from heimdall.app.dnn import DNN, is_positive
-from heimdall.app.options import MAX_FPS, MAX_SIDE, check_scheduler
+from heimdall.app.options import MAX_FPS, MAX_SIDE, check_scheduler, check_size
 from heimdall.errors import AppError, ConfigError, HeimdallError, unknown
 from heimdall.system import paths
 from heimdall.system.faults import say
@@ -101,12 +102,8 @@ def create(app: type[App]) -> App:
 
 
 def _last_line_in(error: BaseException, path: Path) -> str:
-    lines = []
-    traceback = error.__traceback__
-    while traceback:
-        if traceback.tb_frame.f_code.co_filename == str(path):
-            lines.append(traceback.tb_lineno)
-        traceback = traceback.tb_next
+    walked = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in walked if frame.f_code.co_filename == str(path)]
     if isinstance(error, SyntaxError) and error.lineno:
         lines.append(error.lineno)
     return f", line {lines[-1]}" if lines else ""
@@ -117,10 +114,12 @@ def validate(app: type[App]) -> None:
     where = app.__name__
     if not (is_positive(app.fps) and app.fps <= MAX_FPS):
         raise ConfigError(f"{where}.fps must be above 0, at most {MAX_FPS:g}, not {app.fps!r}")
-    if not _is_size(app.size):
+    try:
+        check_size(app.size)
+    except ConfigError:
         raise ConfigError(
             f"{where}.size must be (width, height) in pixels, 1 to {MAX_SIDE}, not {app.size!r}"
-        )
+        ) from None
     check_scheduler(app.scheduler, where)
     for name, valid in (
         ("content", Content.values()),
@@ -155,11 +154,3 @@ def _validate_world(where: str, world: object) -> None:
 
     if not isinstance(world, World):
         raise AppError(f"{where}.world must be World(...) or None, not {world!r}")
-
-
-def _is_size(value: object) -> bool:
-    return (
-        isinstance(value, tuple | list)
-        and len(value) == 2
-        and all(isinstance(side, int) and 1 <= side <= MAX_SIDE for side in value)
-    )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypedDict
 from heimdall.coordinator.coordinator import admission_limit
 from heimdall.errors import ArgumentError, ConfigError, unknown
 from heimdall.system.policy import parse_policy
-from heimdall.vocabulary.enums import ChunkMode, Content, Luminance, OverlayView
+from heimdall.vocabulary.enums import ChunkMode, Content, Luminance, Name, OverlayView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +31,12 @@ SESSIONS = (".mcap",)
 PICTURES = (".png", ".jpg", ".jpeg")
 MAX_SIDE = 16384  # the largest texture that common GPUs draw to
 MAX_PORT = 65535
+_NAMES: dict[str, type[Name]] = {
+    "mode": ChunkMode,
+    "overlay": OverlayView,
+    "content": Content,
+    "luminance": Luminance,
+}
 
 
 @dataclass(frozen=True)
@@ -95,17 +101,18 @@ class RunOptions:
             check_size(self.size)
         if self.scheduler is not None:
             check_scheduler(self.scheduler)
-        _one_of("mode", self.mode, ChunkMode.values())
-        _one_of("overlay", self.overlay, OverlayView.values())
+        for name, kind in _NAMES.items():
+            value = getattr(self, name)
+            if value != getattr(RunOptions, name) and value not in kind.values():
+                raise ConfigError(unknown(name, value, kind.values()))
         if isinstance(self.remote, str):
             from heimdall.engine.remote import parse_address
 
             parse_address(self.remote)
-        check_policy(self.gpu_policy, self.realtime)
-        if self.content is not None:
-            _one_of("content", self.content, Content.values())
-        if self.luminance is not None:
-            _one_of("luminance", self.luminance, Luminance.values())
+        policy = self.gpu_policy
+        if policy is not None and self.realtime not in (None, parse_policy(policy).realtime):
+            problem = "is the opposite of realtime: leave one of them out"
+            raise ArgumentError(problem, argument="gpu_policy", value=policy)
         if self.admission is not None:
             admission_limit(self.admission)
         outputs = {"record": VIDEOS, "screenshot": PICTURES, "trace": (), "capture": SESSIONS}
@@ -215,15 +222,6 @@ def check_scheduler(scheduler: str | type[Scheduler] | Scheduler, where: str = "
         raise ConfigError(f"{where}: {error}" if where else str(error)) from error
 
 
-def check_policy(policy: str | None, realtime: bool | None) -> None:
-    """Raise ConfigError unless it is a policy of the software GPU, and goes with ``realtime``."""
-    if policy is None:
-        return
-    if realtime not in (None, parse_policy(policy).realtime):
-        problem = "is the opposite of realtime: leave one of them out"
-        raise ArgumentError(problem, argument="gpu_policy", value=policy)
-
-
 def parse_size(text: str) -> tuple[int, int]:
     """``"1280x720"`` to ``(1280, 720)``; ConfigError when it is not WIDTHxHEIGHT."""
     match = re.fullmatch(r"([0-9]{1,6})[xX×]([0-9]{1,6})", text.strip())
@@ -254,11 +252,6 @@ def parse_press(text: str) -> tuple[float, str]:
     if match is None:
         raise ConfigError(f"press {text!r}: expected SECONDS:KEY, such as 2.5:f5")
     return float(match[1]), match[2].lower()
-
-
-def _one_of(name: str, value: str, valid: tuple[str, ...]) -> None:
-    if value not in valid:
-        raise ConfigError(unknown(name, value, valid))
 
 
 def check_writable(argument: str, path: Path | None, endings: tuple[str, ...] = ()) -> None:

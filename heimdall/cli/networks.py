@@ -200,7 +200,8 @@ def partition(
         drawn = []
         alone = len(found) == 1
         for each in found:
-            cuts = inspection.cut(each, gap_ms, strategy, margin_ms, ops)
+            gap_ns, margin_ns = round(gap_ms * 1e6), round(margin_ms * 1e6)
+            cuts = each.partition(gap_ns, strategy, margin_ns=margin_ns, ops_per_chunk=ops)
             chunks += inspection.describe_chunks(each, cuts)
             if png is not None:
                 limit = (gap_ms, margin_ms if strategy in ("heimdall", "runs") else 0.0)

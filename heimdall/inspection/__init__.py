@@ -121,22 +121,6 @@ def describe_profile(profile: NetworkProfile) -> dict[str, Any]:
     }
 
 
-def cut(
-    profile: NetworkProfile,
-    gap_ms: float,
-    strategy: str,
-    margin_ms: float,
-    ops_per_chunk: int,
-) -> list[Chunk]:
-    """Partition a profiled network (Eq. 1 of the paper for ``heimdall``)."""
-    return profile.partition(
-        round(gap_ms * 1e6),
-        strategy,
-        margin_ns=round(margin_ms * 1e6),
-        ops_per_chunk=ops_per_chunk,
-    )
-
-
 def describe_passes(
     graphs: Sequence[Graph], processors: Processors, *, force_fallback: Collection[str] = ()
 ) -> list[dict[str, Any]]:

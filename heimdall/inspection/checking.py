@@ -13,7 +13,7 @@ import numpy as np
 
 from heimdall.analyzer.partition import partition
 from heimdall.analyzer.precision import engine_for
-from heimdall.analyzer.profiler import measure_ops
+from heimdall.analyzer.profiler import Progress, measure_ops, no_progress
 from heimdall.engine.base import Engine
 from heimdall.engine.network import LoadedNetwork, State
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
@@ -31,7 +31,6 @@ RUNS = 7
 WARM_UPS = 2
 
 Range = tuple[int, int]
-Report = Callable[[str, int, int], None]
 
 
 def check_models(
@@ -41,12 +40,11 @@ def check_models(
     *,
     gap_ns: int = GAP_NS,
     shapes: Mapping[str, Any] | None = None,
-    seed: int = 0,
     precision: str = Precision.FP32,
-    progress: Report | None = None,
+    progress: Progress = no_progress,
 ) -> list[dict[str, Any]]:
     """Run each model on ``engine``, whole, in chunks of ``gap_ns`` and op by op, against
-    onnxruntime on ``cores`` cores, on the same seeded input.
+    onnxruntime on ``cores`` cores, on the same input.
 
     One entry a model, in order: ``model, ops, fallback_ops, max_abs_error, max_rel_error,
     gpu_ms, chunked_ms, onnxruntime_ms, chunks, longest_enqueue_ms, weights_mb, activations_mb,
@@ -73,11 +71,9 @@ def check_models(
     todo = [Path(path) for path in paths]
     results = []
     for index, path in enumerate(todo):
-        if progress is not None:
-            progress(f"checking {path.name}", index, len(todo))
-        results.append(_guarded(path, known.get(path.name), choose, reference, gap_ns, seed))
-    if progress is not None:
-        progress("checked", len(todo), len(todo))
+        progress(f"checking {path.name}", index, len(todo))
+        results.append(_guarded(path, known.get(path.name), choose, reference, gap_ns))
+    progress("checked", len(todo), len(todo))
     return results
 
 
@@ -95,7 +91,6 @@ def _guarded(
     choose: Callable[[Graph], Engine],
     reference: OnnxRuntimeEngine,
     gap_ns: int,
-    seed: int,
 ) -> dict[str, Any]:
     entry: dict[str, Any] = {"model": str(path), "ops": None, "fallback_ops": []}
     entry |= dict.fromkeys(("max_abs_error", "max_rel_error", "gpu_ms", "chunked_ms"))
@@ -105,7 +100,7 @@ def _guarded(
         graph = load_graph(path, shapes)
         engine = choose(graph)
         entry["precision"] = engine.describe().get("precision", str(Precision.FP32))
-        entry |= _check(graph, engine, reference, gap_ns, seed)
+        entry |= _check(graph, engine, reference, gap_ns)
     except HeimdallError as error:
         entry["error"] = str(error)
     except Exception as error:  # a driver's own types; the other models are still checked
@@ -115,11 +110,11 @@ def _guarded(
 
 
 def _check(
-    graph: Graph, engine: Engine, reference: OnnxRuntimeEngine, gap_ns: int, seed: int
+    graph: Graph, engine: Engine, reference: OnnxRuntimeEngine, gap_ns: int
 ) -> dict[str, Any]:
     network, alone = engine.load(graph), reference.load(graph)
     try:
-        inputs = sample_inputs(graph, seed)
+        inputs = sample_inputs(graph)
         marks = tuple(op.fallback for op in network.ops)
         measured = measure_ops(network)
         plan = StagePlan(measured.op_ns, marks, 0, measured.chunk_cost_ns)

@@ -95,40 +95,30 @@ class Layout:
         raise NotImplementedError
 
 
-class _Yolo5(Layout):
-    wants = "(1, n, 5 + classes)"
+class _Yolo(Layout):
+    """``first``: what of a row comes before its class scores; rows lie along the last axis, or
+    ``across`` it."""
+
+    def __init__(self, wants: str, first: int, *, across: bool) -> None:
+        self.wants, self._first, self._across = wants, first, across
 
     def classes(self, shapes: Shapes) -> int:
-        return next(iter(shapes.values()))[-1] - 5
-
-    def __call__(self, shapes: Shapes, classes: int, size: tuple[int, int]) -> Reader | None:
         # Exports often carry the raw feature maps as further outputs: the first one counts.
-        name, shape = next(iter(shapes.items()))
-        if len(shape) != 3 or shape[0] != 1 or shape[2] != 5 + classes:
-            return None
-
-        def read(outputs: Mapping[str, np.ndarray]) -> Found:
-            rows = outputs[name][0]
-            return _corners(rows[:, :4]), rows[:, 5:] * rows[:, 4:5]
-
-        return read
-
-
-class _Yolo8(Layout):
-    wants = "(1, 4 + classes, n)"
-
-    def classes(self, shapes: Shapes) -> int:
         shape = next(iter(shapes.values()))
-        return shape[1] - 4 if len(shape) == 3 else 0
+        return shape[1 if self._across else 2] - self._first if len(shape) == 3 else 0
 
     def __call__(self, shapes: Shapes, classes: int, size: tuple[int, int]) -> Reader | None:
         name, shape = next(iter(shapes.items()))
-        if len(shape) != 3 or shape[0] != 1 or shape[1] != 4 + classes:
+        if len(shape) != 3 or shape[0] != 1 or self.classes(shapes) != classes:
             return None
 
         def read(outputs: Mapping[str, np.ndarray]) -> Found:
-            rows = outputs[name][0].T
-            return _corners(rows[:, :4]), rows[:, 4:]
+            rows = outputs[name][0].T if self._across else outputs[name][0]
+            centres, half = rows[:, :2], rows[:, 2:4] / 2
+            scores = rows[:, self._first :]
+            if self._first == 5:  # of whatever the object is, given that there is one
+                scores = scores * rows[:, 4:5]
+            return np.concatenate([centres - half, centres + half], axis=1), scores
 
         return read
 
@@ -205,15 +195,9 @@ def _distances(
     return np.concatenate(boxes), rows[:, :classes]
 
 
-def _corners(rows: np.ndarray) -> np.ndarray:
-    """Centre and size (n, 4) as left, top, right, bottom."""
-    half = rows[:, 2:] / 2
-    return np.concatenate([rows[:, :2] - half, rows[:, :2] + half], axis=1)
-
-
 LAYOUTS: Mapping[str, Layout] = {
-    "yolov5": _Yolo5(),
-    "yolov8": _Yolo8(),
+    "yolov5": _Yolo("(1, n, 5 + classes)", 5, across=False),
+    "yolov8": _Yolo("(1, 4 + classes, n)", 4, across=True),
     "ssd": _Ssd(),
     "nanodet": _NanoDet(),
 }

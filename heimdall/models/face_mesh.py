@@ -73,17 +73,15 @@ class FaceMeshes(Pipeline[list[FaceMesh]]):
             return self._faces.prepare(0, image, previous, options)
         if stage == 1:
             maps = [face_crop(face) for face in previous[0][: self.most]]
-            return [self._cut(image, to_crop, FACE_SIDE, to_crop) for to_crop in maps]
+            return [self._cut(image, to_crop, FACE_SIDE) for to_crop in maps]
         tasks = []
         for points in (mesh[0] for mesh in previous if mesh is not None):
             for eye in range(2):
-                to_crop = eye_crop(points, eye)
-                tasks.append(self._cut(image, to_crop, EYE_SIDE, to_crop))
+                tasks.append(self._cut(image, eye_crop(points, eye), EYE_SIDE))
         return tasks
 
-    def _cut(self, image: np.ndarray, to_crop: np.ndarray, size: int, context: Any) -> Prepared:
-        part = crop.cut(image, to_crop, size)
-        return Prepared({"input_1": unit_rgb(part)}, context)
+    def _cut(self, image: np.ndarray, to_crop: np.ndarray, size: int) -> Prepared:
+        return Prepared({"input_1": unit_rgb(crop.cut(image, to_crop, size))}, to_crop)
 
     def decode(self, stage: int, outputs: Mapping[str, np.ndarray], context: Any) -> Any:
         """Stage 0: list[Detection]; 1: points (468, 3) and a score, or None where the crop shows no

@@ -14,6 +14,7 @@ import numpy as np
 
 from heimdall.models import crop
 from heimdall.models.base import Network, Pipeline, Prepared
+from heimdall.models.detect import cell_centres
 from heimdall.models.letterbox import Letterbox, letterbox, unit_rgb
 from heimdall.models.nms import nms, pairwise_iou
 from heimdall.models.results import Hand
@@ -36,18 +37,13 @@ class Palm:
     score: float
 
 
-def _anchors() -> np.ndarray:
-    """Cell centres (2016, 2) in 0..1, as often as each cell has anchors."""
-    levels = []
-    for stride, count in ANCHORS_PER_CELL:
-        cells = PALM_SIDE // stride
-        rows, columns = np.mgrid[0:cells, 0:cells]
-        centres = (np.stack([columns, rows], axis=-1).reshape(-1, 2) + 0.5) / cells
-        levels.append(np.repeat(centres, count, axis=0))
-    return np.concatenate(levels).astype(np.float32)
-
-
-_ANCHORS = _anchors()
+# Cell centres (2016, 2) in 0..1, as often as each cell has anchors.
+_ANCHORS = np.concatenate(
+    [
+        np.repeat(cell_centres(stride, PALM_SIDE, PALM_SIDE) / PALM_SIDE, count, axis=0)
+        for stride, count in ANCHORS_PER_CELL
+    ]
+)
 
 
 class Hands(Pipeline[list[Hand]]):

@@ -4,9 +4,9 @@
 from heimdall.render.events import Close, Dropped, InputEvent, Key, Pointer, Resize, Scroll
 from heimdall.render.opening import open_surface
 from heimdall.render.overlay import Overlay
+from heimdall.render.panel import DnnStatus, Status
 from heimdall.render.recorder import Recorder, save_picture
 from heimdall.render.scene import Scene
-from heimdall.render.status import DnnStatus, Status
 from heimdall.render.surface import Surface
 from heimdall.render.takes import Takes
 

@@ -59,9 +59,7 @@ class Backdrop(ABC):
         cv2.cvtColor(image, self._surface.pixels.from_bgr, dst=self._picture)
 
     @abstractmethod
-    def draw(
-        self, target: moderngl.Framebuffer, box: Letterbox, behind: Behind | None = None
-    ) -> None:
+    def draw(self, target: moderngl.Framebuffer, box: Letterbox, behind: Behind | None) -> None:
         """Fill the target's colours, which are the surface's, with picture and bars."""
 
     @abstractmethod
@@ -99,9 +97,7 @@ class Sampled(Backdrop):
             self._texture = self._surface.pixels.texture(size)
         self._surface.pixels.write(self._texture, self._picture)
 
-    def draw(
-        self, target: moderngl.Framebuffer, box: Letterbox, behind: Behind | None = None
-    ) -> None:
+    def draw(self, target: moderngl.Framebuffer, box: Letterbox, behind: Behind | None) -> None:
         target.use()
         target.viewport = target.scissor = (0, 0, *self._surface.size)
         mask, target.depth_mask = target.depth_mask, False
@@ -163,9 +159,7 @@ class Copied(Backdrop):
         self._fit(box)
         self._show(self._picture, box)
 
-    def draw(
-        self, target: moderngl.Framebuffer, box: Letterbox, behind: Behind | None = None
-    ) -> None:
+    def draw(self, target: moderngl.Framebuffer, box: Letterbox, behind: Behind | None) -> None:
         if box != self._box:  # the surface has another size than when the picture came
             self._fit(box)
         if behind is not None and self._picture.size:

@@ -9,37 +9,25 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import moderngl
 
-from heimdall.render.egl import Loader
+from heimdall.render.egl import KIND, EglContext, Loader
 from heimdall.render.versions import Version, is_es
 
 _COLOR_BUFFER_BIT = 0x4000
 _DRAW_BUFFER, _DRAW_BUFFER0 = 0x0C01, 0x8825
 _DESKTOP_ONLY = ("glPrimitiveRestartIndex",)  # moderngl asks whether it is there
 
-# GL functions are __stdcall on 32-bit Windows; elsewhere both conventions are one.
-KIND: Any = getattr(ctypes, "WINFUNCTYPE", ctypes.CFUNCTYPE)
 _INT = ctypes.c_int
 _POINTER = ctypes.c_void_p
-
-
-class Owner(Protocol):
-    """The library that has made a context."""
-
-    def make_current(self) -> None:
-        """Draw with it on this thread from now on."""
-
-    def release(self) -> None:
-        """Destroy it."""
 
 
 class Binding:
     """What moderngl asks of a context: its functions by name, to be made current, its end."""
 
-    def __init__(self, loader: Loader, version: Version, owner: Owner | None):
+    def __init__(self, loader: Loader, version: Version, owner: EglContext | None):
         self._loader, self._owner = loader, owner
         self._stand_ins = dict(_stand_ins(loader)) if version.es else {}
         self._absent = _DESKTOP_ONLY if version.es else ()
@@ -65,7 +53,7 @@ class Binding:
             self._owner.release()
 
 
-def bound(loader: Loader, version: Version, owner: Owner | None = None) -> moderngl.Context:
+def bound(loader: Loader, version: Version, owner: EglContext | None = None) -> moderngl.Context:
     """moderngl's view of the current context. ``owner``: makes it current again and ends it for
     moderngl; without one it has a window, whose framebuffer is found. Raises Exception where the
     context is older than ``version``, or of the other kind."""

@@ -66,7 +66,7 @@ class Toast(Sheet):
     """One line at the bottom, for a few seconds."""
 
     def __init__(
-        self, unit: float, glyphs: Glyphs, surface: tuple[int, int], text: str, above: int = 0
+        self, unit: float, glyphs: Glyphs, surface: tuple[int, int], text: str, above: int
     ):
         super().__init__(unit, glyphs)
         text = self.fitted(text, 13, surface[0] - self.px(64))

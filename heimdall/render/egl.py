@@ -8,7 +8,7 @@ before the next one, which may be a software renderer.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from heimdall.errors import DeviceError
 from heimdall.render.versions import Version
 
 Loader = Callable[[str], int | None]
+# GL functions are __stdcall on 32-bit Windows; elsewhere both conventions are one.
+KIND: Any = getattr(ctypes, "WINFUNCTYPE", ctypes.CFUNCTYPE)
 
 _NONE = 0x3038
 _EXTENSIONS = 0x3055
@@ -190,9 +192,21 @@ def egl_loader() -> Loader | None:
     return None if library is None else loader_of(library)
 
 
-def loader_of(library: Any) -> Loader:
-    """Function addresses by the ``eglGetProcAddress`` of a library."""
-    get = library.eglGetProcAddress
+def gl_functions(loader: Loader, signatures: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
+    """Functions of GL by name; a signature is what it returns, then what it takes. Raises
+    AttributeError where one is missing."""
+    found = {}
+    for name, signature in signatures.items():
+        if not (address := loader(name)):
+            raise AttributeError(name)
+        found[name] = KIND(*signature)(address)
+    return found
+
+
+def loader_of(library: Any, name: str = "eglGetProcAddress") -> Loader:
+    """Function addresses by the function of a library that tells them. Raises AttributeError where
+    it has none."""
+    get = getattr(library, name)
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.c_char_p]
     return lambda name: get(name.encode())
 

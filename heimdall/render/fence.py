@@ -7,16 +7,24 @@ through ctypes lets completions and decoding go on.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from collections.abc import Callable
+from typing import Any
 
-from heimdall.render.egl import Loader
+from heimdall.render.egl import Loader, gl_functions
 
 _SYNC_GPU_COMMANDS_COMPLETE = 0x9117
 _SYNC_FLUSH_COMMANDS_BIT = 0x1
 _TIMEOUT_EXPIRED = 0x911B
 _WAIT_FAILED = 0x911D
 _WAIT_NS = 1_000_000_000
+_UINT, _POINTER = ctypes.c_uint, ctypes.c_void_p
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {  # what it returns, and takes
+    "glFenceSync": (_POINTER, _UINT, _UINT),
+    "glClientWaitSync": (_UINT, _POINTER, _UINT, ctypes.c_uint64),
+    "glDeleteSync": (None, _POINTER),
+}
 
 
 class Fence:
@@ -28,38 +36,20 @@ class Fence:
 
     def __init__(self, loader: Loader | None, fallback: Callable[[], None]):
         self._fallback = fallback
-        self._functions = _load(loader) if loader else None
-
-    @property
-    def releases_lock(self) -> bool:
-        """True if waiting lets other Python threads run."""
-        return self._functions is not None
+        self._functions: dict[str, Any] = {}
+        if loader is not None:
+            with contextlib.suppress(AttributeError):
+                self._functions = gl_functions(loader, _FUNCTIONS)
 
     def wait(self) -> None:
-        if self._functions is None:
-            self._fallback()
-            return
-        create, wait, delete = self._functions
-        sync = create(_SYNC_GPU_COMMANDS_COMPLETE, 0)
+        gl = self._functions
+        sync = gl and gl["glFenceSync"](_SYNC_GPU_COMMANDS_COMPLETE, 0)
         if not sync:
             self._fallback()
             return
         status = _TIMEOUT_EXPIRED
         while status == _TIMEOUT_EXPIRED:
-            status = wait(sync, _SYNC_FLUSH_COMMANDS_BIT, _WAIT_NS)
-        delete(sync)
+            status = gl["glClientWaitSync"](sync, _SYNC_FLUSH_COMMANDS_BIT, _WAIT_NS)
+        gl["glDeleteSync"](sync)
         if status == _WAIT_FAILED:
             self._fallback()
-
-
-def _load(loader: Loader) -> tuple[Callable, Callable, Callable] | None:
-    names = ("glFenceSync", "glClientWaitSync", "glDeleteSync")
-    addresses = [address for name in names if (address := loader(name))]
-    if len(addresses) < len(names):
-        return None
-    # GL functions are __stdcall on 32-bit Windows; elsewhere both conventions are one.
-    kind = getattr(ctypes, "WINFUNCTYPE", ctypes.CFUNCTYPE)
-    create = kind(ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)(addresses[0])
-    wait = kind(ctypes.c_uint, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint64)(addresses[1])
-    delete = kind(None, ctypes.c_void_p)(addresses[2])
-    return create, wait, delete

@@ -8,15 +8,14 @@ corner in the atlas in texels (2), and RGBA.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import moderngl
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from heimdall.errors import ConfigError
-from heimdall.render.programs import Programs
-from heimdall.render.shapes import Color, Quads, rgba
+from heimdall.render.shapes import Color, rgba
 from heimdall.system.paths import ASSETS
 
 _FILES = {False: "DejaVuSans.ttf", True: "DejaVuSans-Bold.ttf"}
@@ -42,15 +41,14 @@ class Glyphs:
 
     def __init__(self, ctx: moderngl.Context):
         self._ctx = ctx
-        self._fonts: dict[tuple[int, bool], ImageFont.FreeTypeFont] = {}
-        self._known: dict[tuple[str, int, bool], Glyph] = {}
         self._atlas = np.zeros((256, _WIDTH), np.uint8)
         self._texture: moderngl.Texture | None = None
         self._fresh = False
+        self._font, self._glyph = cache(_font), cache(self._draw)
         self._line = lru_cache(maxsize=512)(self._lay_out)  # labels repeat from frame to frame
         self._pen = [0, 0, 0]  # x, y and height of the shelf being filled
 
-    def line_height(self, size: int, bold: bool = False) -> int:
+    def line_height(self, size: int, bold: bool) -> int:
         """Pixels from one base line to the next."""
         ascent, descent = self._font(size, bold).getmetrics()
         return ascent + descent
@@ -94,25 +92,8 @@ class Glyphs:
             self._fresh = False
         self._texture.use(unit)
 
-    def _font(self, size: int, bold: bool) -> ImageFont.FreeTypeFont:
-        key = (size, bold)
-        if key not in self._fonts:
-            path = ASSETS / "fonts" / _FILES[bold]
-            try:
-                self._fonts[key] = ImageFont.truetype(
-                    str(path), size, layout_engine=ImageFont.Layout.BASIC
-                )
-            except OSError as error:
-                raise ConfigError(f"font {path} cannot be read ({error}); reinstall it") from error
-        return self._fonts[key]
-
-    def _glyph(self, letter: str, size: int, bold: bool) -> Glyph:
-        key = (letter, size, bold)
-        if key not in self._known:
-            self._known[key] = self._draw(letter, self._font(size, bold))
-        return self._known[key]
-
-    def _draw(self, letter: str, font: ImageFont.FreeTypeFont) -> Glyph:
+    def _draw(self, letter: str, size: int, bold: bool) -> Glyph:
+        font = self._font(size, bold)
         left, top, right, bottom = (int(edge) for edge in font.getbbox(letter))
         width, height = right - left, bottom - top
         advance = font.getlength(letter)
@@ -139,6 +120,9 @@ class Glyphs:
         return x, y
 
 
-def glyph_quads(ctx: moderngl.Context, programs: Programs) -> Quads:
-    """A drawer of glyph rows."""
-    return Quads(ctx, programs["glyphs"], "4f 2f 4f", "in_place in_texel in_color")
+def _font(size: int, bold: bool) -> ImageFont.FreeTypeFont:
+    path = ASSETS / "fonts" / _FILES[bold]
+    try:
+        return ImageFont.truetype(str(path), size, layout_engine=ImageFont.Layout.BASIC)
+    except OSError as error:
+        raise ConfigError(f"font {path} cannot be read ({error}); reinstall it") from error

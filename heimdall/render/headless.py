@@ -10,11 +10,11 @@ import moderngl
 from heimdall.errors import DeviceError
 from heimdall.render.binding import bound
 from heimdall.render.egl import Display, Egl, EglContext, egl_loader
-from heimdall.render.surface import Windowless
+from heimdall.render.surface import Surface
 from heimdall.render.versions import DESKTOP, Version, none_left, wanted
 
 
-class HeadlessSurface(Windowless):
+class HeadlessSurface(Surface):
     """Draws like a window, shows nothing, and receives no input. Raises DeviceError where no
     version of GL can be had."""
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import moderngl
 
 from heimdall.errors import DeviceError
-from heimdall.render.egl import Loader, egl_loader
+from heimdall.render.egl import Loader, egl_loader, loader_of
 from heimdall.render.pixels import Pixels
-from heimdall.render.surface import Windowless
+from heimdall.render.surface import Surface
 from heimdall.render.versions import DESKTOP, EMBEDDED, is_es
 
 
-class HostedSurface(Windowless):
+class HostedSurface(Surface):
     """Draws into a framebuffer of its own, and copies what was drawn into the host's.
 
     The context must be current on this thread whenever the session is used. Afterwards the host's
@@ -108,9 +108,7 @@ def _loader() -> Loader | None:
     """GL function addresses, however the host has made its context."""
     if sys.platform.startswith("linux"):
         try:
-            get = ctypes.CDLL("libGL.so.1").glXGetProcAddressARB
+            return loader_of(ctypes.CDLL("libGL.so.1"), "glXGetProcAddressARB")
         except (OSError, AttributeError):
             return egl_loader()
-        get.restype, get.argtypes = ctypes.c_void_p, [ctypes.c_char_p]
-        return lambda name: get(name.encode())
     return None  # moderngl's own wait then, which holds the interpreter lock

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 import moderngl
 import numpy as np
 
+from heimdall.render.content.figure import Solid
+from heimdall.render.content.figures import Figures
 from heimdall.render.layout import Letterbox
 from heimdall.render.plate import MIX, OVER, PREMULTIPLYING, Copier
 from heimdall.render.programs import Programs
-from heimdall.render.solids import Solid, Solids
 from heimdall.render.surface import Surface
 
 _Key = tuple[object, ...]
@@ -26,8 +27,8 @@ _Key = tuple[object, ...]
 class Kept:
     """The picture of the solids of a frame. Main thread only."""
 
-    def __init__(self, surface: Surface, programs: Programs, solids: Solids):
-        self._surface, self._solids = surface, solids
+    def __init__(self, surface: Surface, programs: Programs, figures: Figures):
+        self._surface, self._figures = surface, figures
         self._copier = Copier(surface, programs)
         self._picture: moderngl.Texture | None = None
         self._depth: moderngl.Renderbuffer | None = None
@@ -40,30 +41,30 @@ class Kept:
 
     def stand_still(self, pieces: Sequence[Solid], box: Letterbox) -> bool:
         """True if they are where they were in the last frame, or in the picture."""
-        key, last = self._solids.key(pieces, box), self._last
+        key, last = self._figures.key(pieces, box), self._last
         self._last, self._pieces[1] = key, pieces
         return key in (last, self._shown)
 
     def show(self, pieces: Sequence[Solid], box: Letterbox) -> None:
-        """Have the picture show these pieces, with as many pixels as the solids' scale says. Call
+        """Have the picture show these pieces, with as many pixels as the figures' scale says. Call
         it when all textures of the frame are written: for each that follows, software GL would
         wait until it has drawn them."""
-        key = self._solids.key(pieces, box)
+        key = self._figures.key(pieces, box)
         if key == self._shown:
             return
         self._shown, self._pieces[0] = key, pieces
-        self._scale = self._solids.scale
+        self._scale = self._figures.quality.scale
         target = self._fitting()
         target.use()
         target.viewport = (0, 0, *target.size)
-        self._place = box.gl_part(box.extent(self._solids.corners(pieces, box)))
+        self._place = box.gl_part(box.extent(self._figures.corners(pieces, box)))
         left, low, right, high = _scaled(self._place, self._scale)
         target.scissor = (left, low, right - left, high - low)
         target.clear()
         self._surface.ctx.enable_only(moderngl.BLEND)
         self._surface.ctx.blend_func = PREMULTIPLYING
         for piece in pieces:
-            self._solids.draw(piece, box, target)
+            self._figures.draw(piece, box, target)
 
     def rehearse(self) -> None:
         """Make the picture, and copy a pixel of it that shows nothing: drivers compile shaders when

@@ -8,20 +8,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.render.content.figure import Figure, Hider
-from heimdall.render.solids import SOLIDS, Solid
+from heimdall.render.content.figure import Figure, Hider, Solid
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Lines and panels: instances of ``shapes.bars``, a row each."""
+    """Lines and panels: bars, a row each (see `shapes`)."""
 
     rows: np.ndarray
 
 
 @dataclass(frozen=True)
 class Text:
-    """Lines of text: instances of ``glyph_quads``, a row each."""
+    """Lines of text: a glyph a row (see `glyphs`)."""
 
     rows: np.ndarray
 
@@ -69,7 +68,7 @@ def in_order(layers: Sequence[Layer]) -> list[Layer]:
 
 def together(layers: Sequence[Layer]) -> bool:
     """True if there are solids, with no other layer between them."""
-    where = [number for number, layer in enumerate(layers) if isinstance(layer, SOLIDS)]
+    where = [number for number, layer in enumerate(layers) if isinstance(layer, Solid)]
     return bool(where) and where[-1] - where[0] < len(where)
 
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import moderngl
 
 from heimdall.render.card import HelpCard, ProgressCard, Toast
 from heimdall.render.glyphs import Glyphs
-from heimdall.render.panel import Panel
+from heimdall.render.panel import Panel, Status
 from heimdall.render.plate import OVER, Plate, Printer
 from heimdall.render.programs import Programs
-from heimdall.render.status import Status
 from heimdall.render.surface import Surface
 from heimdall.render.timeline import Span, Strip, Timeline
 from heimdall.vocabulary.enums import OverlayView
@@ -25,14 +24,13 @@ from heimdall.vocabulary.enums import OverlayView
 _REFRESH_S = 0.25
 
 
-@dataclass(frozen=True)
-class _Sheets:
+class _Sheets(NamedTuple):
     """What is shown at a time."""
 
-    panel: Panel | None
-    strip: Strip | None
-    toast: Toast | None
-    card: HelpCard | None
+    panel: Panel | None = None
+    strip: Strip | None = None
+    toast: Toast | None = None
+    card: HelpCard | None = None
 
 
 class Overlay:
@@ -43,10 +41,9 @@ class Overlay:
         self._programs = Programs(surface.ctx)
         self._glyphs = Glyphs(surface.ctx)
         self._printer = Printer(surface, self._programs, self._glyphs)
-        self._plates = {name: Plate(self._printer) for name in ("panel", "strip", "toast", "card")}
+        self._plates = {name: Plate(self._printer) for name in _Sheets._fields}
         self._timeline = Timeline()
-        self._panel: Panel | None = None
-        self._strip: Strip | None = None
+        self._shown = _Sheets()
         self._unprinted: _Sheets | None = None
         self._laid_out_s = float("-inf")
         self._key: tuple[object, ...] = ()
@@ -54,11 +51,6 @@ class Overlay:
     def add(self, spans: Sequence[Span], status: Status) -> None:
         """Take new spans of work into the timeline."""
         self._timeline.add(spans, [dnn.name for dnn in status.dnns])
-
-    def prepare(self, status: Status) -> None:
-        """Lay out new words, and print them."""
-        self.lay_out(status)
-        self.print()
 
     def lay_out(self, status: Status) -> None:
         """Lay out new words, to be shown once they are printed. That takes longer than to copy
@@ -82,12 +74,10 @@ class Overlay:
         it when the GPU has done everything else. It draws one plate at a time: llvmpipe lists what
         draws where, two at once make the list longer, and what is left at its end would have
         every later frame that shows that plate drawn, and waited for, up to there."""
-        sheets, self._unprinted = self._unprinted, None
-        if sheets is None:
+        if self._unprinted is None:
             return False
-        self._panel, self._strip = sheets.panel, sheets.strip
-        for name, plate in self._plates.items():
-            sheet = getattr(sheets, name)
+        self._shown, self._unprinted = self._unprinted, None
+        for plate, sheet in zip(self._plates.values(), self._shown, strict=True):
             plate.set(sheet)
             if sheet is not None:
                 self._surface.wait()
@@ -98,30 +88,21 @@ class Overlay:
         """True if other words should be laid out by now."""
         return self._clock() - self._laid_out_s >= _REFRESH_S or self._key != self._looks(status)
 
-    def draw(self, status: Status) -> None:
-        """Draw over what is on the framebuffer, with new words if it is time; call after
-        ``Scene.render``."""
-        if self.outdated(status):
-            self.prepare(status)
-        self.paint(status.now_ns)
-        self.show(status)
-
     def paint(self, now_ns: int) -> None:
         """Paint the timeline as it is now into its strip. Call it before ``Scene.render``: to write
         to a texture, llvmpipe waits for what has been drawn of a frame."""
-        if strip := self._strip:
+        if strip := self._shown.strip:
             lanes = self._timeline.pixels(strip, now_ns)
             self._plates["strip"].write(lanes, strip.left, strip.tops[0])
 
     def show(self, status: Status) -> None:
-        """Draw over what is on the framebuffer, with what has been printed and painted."""
+        """Draw over what is on the framebuffer, with what has been printed and painted; call after
+        ``Scene.render``."""
         self._begin()
         for name in ("panel", "strip"):
             self._plates[name].draw()
-        if self._panel:
-            columns = self._panel.columns(status)
-            self._printer.rects.write(columns)
-            self._printer.rects.draw(len(columns))
+        if self._shown.panel:
+            self._printer.rects.draw(self._shown.panel.columns(status))
         for name in ("toast", "card"):
             self._plates[name].draw()
 

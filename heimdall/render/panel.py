@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from heimdall.render import shapes
 from heimdall.render.glyphs import Glyphs
 from heimdall.render.sheet import BAD, DIM, GOOD, INK, RECT_FLOATS, TRACK, WARN, Sheet
-from heimdall.render.status import DnnStatus, Status
+from heimdall.vocabulary.enums import OverlayView
 from heimdall.vocabulary.processors import CPU, GPU
 
 GRAPH_FRAMES = 120
@@ -19,10 +20,49 @@ _SPEEDS = np.array([shapes.rgba(color) for color in ("#33b873e0", WARN, BAD)])  
 _PROCESSOR: Mapping[str, str] = {GPU: "#34d399", CPU: "#fb923c"}
 
 
+@dataclass(frozen=True)
+class DnnStatus:
+    """One network: expected latency, what it may take, where it runs and how it keeps up."""
+
+    name: str
+    latency_ms: float | None  # None before the first result
+    constraint_ms: float
+    processor: str
+    rate_hz: float
+    age_ms: float | None  # of the result on screen
+    misses: int
+    active: bool  # has the processor now
+    exit: str = ""  # the early exit that made the result, of a network that has some
+
+
+@dataclass(frozen=True)
+class Status:
+    """One frame's numbers. ``frame_ms``: the last frame intervals, newest last."""
+
+    app: str
+    fps: float
+    fps_target: float
+    frame_ms: Sequence[float]
+    late_frames: int
+    scheduler: str
+    mode: str
+    device: str
+    dnns: tuple[DnnStatus, ...]
+    gap_utilization: float | None
+    reason: str
+    picture_age_ms: float | None = None  # of the camera picture when it is shown; None: no camera
+    message: str = ""  # an error to show until it is gone
+    notice: str = ""  # what the user asked for is done
+    view: str = OverlayView.PANEL
+    others: Sequence[str] = ()  # processors beside the GPU and the CPU, in the timeline's order
+    help: Sequence[tuple[str, str]] = ()  # keys and what they do, while the card is shown
+    now_ns: int = 0  # the right edge of the timeline, on the clock of its spans
+
+
 class Panel(Sheet):
     """One layout of the panel at the top left; ``small``: the frame rate and its graph only."""
 
-    def __init__(self, unit: float, glyphs: Glyphs, status: Status, small: bool = False):
+    def __init__(self, unit: float, glyphs: Glyphs, status: Status, small: bool):
         super().__init__(unit, glyphs)
         # A whole number of pixels a column keeps the graph crisp.
         self._column = max(1, self.px(2))

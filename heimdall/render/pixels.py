@@ -16,19 +16,19 @@ import cv2
 import moderngl
 import numpy as np
 
-from heimdall.render.egl import Loader
+from heimdall.render.egl import Loader, gl_functions
 from heimdall.render.versions import is_es
 
 _TEXTURE_2D, _PIXEL_PACK_BUFFER, _PACK_INVERT = 0x0DE1, 0x88EB, 0x8758
 _BGRA, _WORDS, _ANY_RGBA = 0x80E1, 0x8367, 0x1908  # unsized: the driver keeps the order given
 _UINT, _INT, _POINTER = ctypes.c_uint, ctypes.c_int, ctypes.c_void_p
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
-    "glBindTexture": (_UINT, _UINT),
-    "glBindBuffer": (_UINT, _UINT),
-    "glPixelStorei": (_UINT, _INT),
-    "glTexImage2D": (_UINT, _INT, _INT, _INT, _INT, _INT, _UINT, _UINT, _POINTER),
-    "glTexSubImage2D": (_UINT, _INT, _INT, _INT, _INT, _INT, _UINT, _UINT, _POINTER),
-    "glReadPixels": (_INT, _INT, _INT, _INT, _UINT, _UINT, _POINTER),
+    "glBindTexture": (None, _UINT, _UINT),
+    "glBindBuffer": (None, _UINT, _UINT),
+    "glPixelStorei": (None, _UINT, _INT),
+    "glTexImage2D": (None, _UINT, _INT, _INT, _INT, _INT, _INT, _UINT, _UINT, _POINTER),
+    "glTexSubImage2D": (None, _UINT, _INT, _INT, _INT, _INT, _INT, _UINT, _UINT, _POINTER),
+    "glReadPixels": (None, _INT, _INT, _INT, _INT, _UINT, _UINT, _POINTER),
 }
 
 
@@ -84,12 +84,7 @@ class BgraPixels(Pixels):
 
     def __init__(self, ctx: moderngl.Context, loader: Loader):
         super().__init__(ctx)
-        kind = getattr(ctypes, "WINFUNCTYPE", ctypes.CFUNCTYPE)
-        self._gl: dict[str, Any] = {}
-        for name, arguments in _FUNCTIONS.items():
-            if not (address := loader(name)):
-                raise AttributeError(name)
-            self._gl[name] = kind(None, *arguments)(address)
+        self._gl = gl_functions(loader, _FUNCTIONS)
 
     def in_order(self, rgba: np.ndarray) -> np.ndarray:
         rows = np.ascontiguousarray(rgba).reshape(1, -1, 4)

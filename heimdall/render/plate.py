@@ -11,9 +11,9 @@ from typing import Any
 import moderngl
 import numpy as np
 
-from heimdall.render import shapes
-from heimdall.render.glyphs import Glyphs, glyph_quads
+from heimdall.render.glyphs import Glyphs
 from heimdall.render.programs import Programs
+from heimdall.render.shapes import Quads
 from heimdall.render.sheet import Sheet
 from heimdall.render.surface import Surface
 
@@ -54,8 +54,9 @@ class Printer:
     def __init__(self, surface: Surface, programs: Programs, glyphs: Glyphs):
         self.surface, self.glyphs = surface, glyphs
         self.programs = programs
-        self.rects = shapes.rects(surface.ctx, programs)
-        self._text = glyph_quads(surface.ctx, programs)
+        self.rects, self._text = (
+            Quads(surface.ctx, programs, kind) for kind in ("rects", "glyphs")
+        )
         self.copier = Copier(surface, programs)
 
     def print(self, sheet: Sheet, target: moderngl.Framebuffer) -> None:
@@ -71,12 +72,10 @@ class Printer:
         for name in ("rects", "glyphs"):
             self.programs[name]["u_surface"] = (right - left, bottom - top)
         ctx.blend_func = OVER
-        self.rects.write(rects)
-        self.rects.draw(len(rects))
+        self.rects.draw(rects)
         ctx.blend_func = PREMULTIPLYING
         self.glyphs.use(0)
-        self._text.write(letters)
-        self._text.draw(len(letters))
+        self._text.draw(letters)
         self.surface.target.use()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from pathlib import Path
+from typing import Any
 
 import cv2
 import moderngl
@@ -33,27 +34,28 @@ class Copies:
 
     def __init__(self) -> None:
         self._buffers: list[moderngl.Buffer] = []
-        self._pending: deque[tuple[moderngl.Buffer, tuple[int, int], Pixels]] = deque()
+        self._pending: deque[tuple[moderngl.Buffer, tuple[int, int], Pixels, Any]] = deque()
 
-    def ask(self, surface: Surface) -> None:
-        """Start copying what the surface shows. Best called after ``finish``; waits for it else."""
+    def ask(self, surface: Surface, tag: Any) -> None:
+        """Start copying what the surface shows. Best called after ``finish``; waits for it else.
+        ``tag`` comes with the copy."""
         # llvmpipe waits for the frame inside the copy, holding the interpreter lock: wait first.
         surface.wait()
         w, h = surface.size
         buffer = self._buffer(surface.ctx, w * h * 4)
         surface.pixels.read(surface.framebuffer, buffer)
-        self._pending.append((buffer, (w, h), surface.pixels))
+        self._pending.append((buffer, (w, h), surface.pixels, tag))
 
-    def take(self, leave: int = 0) -> np.ndarray | None:
-        """The oldest copy, RGBA uint8 (h, w, 4), bottom row first; None while at most ``leave``
-        are under way."""
+    def take(self, leave: int = 0) -> tuple[np.ndarray, Any] | None:
+        """The oldest copy, RGBA uint8 (h, w, 4), bottom row first, and its tag; None while at most
+        ``leave`` are under way."""
         if len(self._pending) <= leave:
             return None
-        buffer, (w, h), order = self._pending.popleft()
+        buffer, (w, h), order, tag = self._pending.popleft()
         pixels = np.empty((h, w, 4), np.uint8)
         buffer.read_into(pixels)
         self._buffers.append(buffer)
-        return order.in_order(pixels)
+        return order.in_order(pixels), tag
 
     def release(self) -> None:
         """Free the GPU's memory."""
@@ -81,7 +83,6 @@ class Recorder:
         _check(self.path, fps)
         self.written = self.dropped = 0
         self._copies = Copies()
-        self._times_ns: deque[int] = deque()  # of the copies under way
         self._room = threading.Semaphore(_QUEUE)
         self._video: VideoFile | None = None
         self._error: Exception | None = None
@@ -107,11 +108,9 @@ class Recorder:
         if self._ended:
             raise ConfigError(f"recording {self.path} is closed: no frame can be added")
         self._check()
-        self._copies.ask(surface)
-        self._times_ns.append(at_ns)
-        pixels = self._copies.take(leave=_IN_FLIGHT)
-        if pixels is not None:
-            self._hand_over(pixels)
+        self._copies.ask(surface, at_ns)
+        if (taken := self._copies.take(leave=_IN_FLIGHT)) is not None:
+            self._hand_over(*taken)
 
     def end(self) -> None:
         """No more frames: what is under way is written in the background. Call it while the
@@ -119,8 +118,8 @@ class Recorder:
         if self._ended:
             return
         self._ended = True
-        while (pixels := self._copies.take()) is not None:
-            self._hand_over(pixels)
+        while (taken := self._copies.take()) is not None:
+            self._hand_over(*taken)
         self._worker.submit(self._finish)
         self._copies.release()
 
@@ -144,8 +143,7 @@ class Recorder:
                 f"recording {self.path} stopped after {self.written} frames: {reason}"
             ) from self._error
 
-    def _hand_over(self, pixels: np.ndarray) -> None:
-        at_ns = self._times_ns.popleft()
+    def _hand_over(self, pixels: np.ndarray, at_ns: int) -> None:
         if self._room.acquire(blocking=False):
             self._worker.submit(self._write, pixels, at_ns)
         else:

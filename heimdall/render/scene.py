@@ -10,22 +10,27 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import perf_counter
+from typing import Any
 
 import cv2
 import moderngl
 import numpy as np
 
 from heimdall.capture.lens import Camera
-from heimdall.errors import AppError, ConfigError
+from heimdall.errors import AppError, ConfigError, unknown
 from heimdall.models.body import BONES as BONES_33
 from heimdall.models.face_mesh import CONTOURS
 from heimdall.models.pose import BONES as BONES_17
 from heimdall.models.results import Body, Body3D, Detection, FaceMesh, Hand, Mask
 from heimdall.render import shapes
 from heimdall.render.backdrop import Behind, Copied, Sampled
-from heimdall.render.content.figure import Figure, Hider
+from heimdall.render.content import placing
+from heimdall.render.content.figure import Figure, Hider, Solid, animation_of, hider
+from heimdall.render.content.figures import Figures
 from heimdall.render.content.model import Model
-from heimdall.render.glyphs import Glyphs, glyph_quads
+from heimdall.render.content.stock import Stock
+from heimdall.render.glyphs import Glyphs
 from heimdall.render.kept import Kept
 from heimdall.render.layers import (
     Bars,
@@ -41,8 +46,7 @@ from heimdall.render.layers import (
 from heimdall.render.layout import Letterbox
 from heimdall.render.plate import MIX
 from heimdall.render.programs import Programs
-from heimdall.render.shapes import Color
-from heimdall.render.solids import SOLIDS, Solid, Solids
+from heimdall.render.shapes import Color, Quads
 from heimdall.render.surface import Surface
 from heimdall.render.textures import TextureCache, mask_textures
 from heimdall.tracking import Hit, World
@@ -54,6 +58,7 @@ HAND_BONES = tuple(
 )
 _PALETTE = ("#2dd4bf", "#f59e0b", "#60a5fa", "#f472b6", "#a3e635", "#c084fc", "#fb7185", "#facc15")
 _PINCHED = 0.35
+_PLANE = (6.0, 6.0)  # metres of a plane without a size
 _SEEN, _VISIBLE = 0.3, 0.5  # score of a joint that is drawn, of 17 and of 33
 _TURN = np.linspace(0, 2 * np.pi, 12, endpoint=False)
 _CIRCLE = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=1)
@@ -63,18 +68,19 @@ class Scene:
     """Layers over the camera picture, drawn to a surface. Main thread only.
 
     ``camera``: the one that took the picture; while its pose is None, nothing that stands in the
-    world is drawn.
+    world is drawn. ``estimates_light``: whether the picture tints and turns the light that models
+    stand in.
     """
 
     def __init__(self, surface: Surface):
         self._surface = surface
         ctx = self._ctx = surface.ctx
         self._programs = Programs(ctx)
-        self._bars = shapes.bars(ctx, self._programs)
-        self._text = glyph_quads(ctx, self._programs)
+        self._bars, self._text = (Quads(ctx, self._programs, kind) for kind in ("bars", "glyphs"))
         self._glyphs = Glyphs(ctx)
-        self._solids = Solids(surface, self._programs)
-        self._kept = Kept(surface, self._programs, self._solids)
+        self._figures = Figures(surface, self._programs)
+        self._stock = Stock(surface, self._programs, self._figures)
+        self._kept = Kept(surface, self._programs, self._figures)
         self._masks = mask_textures(ctx)
         self._images = TextureCache(lambda pixels: _image(surface, pixels))
         self._quads = {
@@ -82,6 +88,8 @@ class Scene:
         }
         self._backdrop = (Copied if surface.software else Sampled)(surface, self._programs)
         self._sequence: int | None = None
+        self._began_s = perf_counter()
+        self.estimates_light = True
         # What took the picture, with its pose in the world where that is known.
         self.camera: Camera | None = None
         self.world: World | None = None  # of the app that draws
@@ -106,7 +114,7 @@ class Scene:
         if sequence != self._sequence or box != self._box:
             self._box, self._sequence = box, sequence
             self._backdrop.load(image, box)
-            self._solids.see(image)
+            self._stock.see(image, estimate=self.estimates_light)
 
     def to_picture(self, x: float, y: float) -> tuple[float, float]:
         """Picture coordinates of a point on the surface, such as the mouse."""
@@ -277,49 +285,56 @@ class Scene:
         It is loaded beside the frames: None is returned until it is there, then what it has.
         Raises AppError and ModelError for files that cannot be drawn. Docs: docs/do/models3d.md.
         """
-        given = texture.values() if isinstance(texture, Mapping) else [texture]
-        for image in given:
+        cloths: Mapping[str, np.ndarray] = {}
+        if texture is not None:
+            cloths = texture if isinstance(texture, Mapping) else {"": texture}
+        for image in cloths.values():
             if image is not None:
                 _check_image(image)
-        if self.world is not None and not isinstance(at, tuple | list | np.ndarray):
+        flat = isinstance(at, tuple | list | np.ndarray)
+        if self.world is not None and not flat:
             fade *= self.world.fade
-        model, figure = self._solids.figure(
-            file,
-            at,
-            self.camera,
-            self._box,
-            scale=scale,
-            yaw=yaw,
-            lift=lift,
-            width=width,
-            ground=ground,
-            animation=animation,
-            time_s=time,
-            fade=fade,
-            texture=texture,
-        )
-        if figure is not None:
-            self._layers.append(figure)
+        numbers = (scale, yaw, lift, fade, *([] if width is None else [width]))
+        if not np.isfinite(numbers).all() or scale <= 0 or (width is not None and width <= 0):
+            raise AppError(
+                f"model {file} with scale {scale}, yaw {yaw}, lift {lift}, width {width}, fade "
+                f"{fade}: give finite numbers, scale and width above 0"
+            )
+        point = _point(at, width, file) if flat else None
+        sent, lit = self._stock.model(file), self._stock.lit()
+        if sent is None or not lit:
+            return sent.model if sent else None
+        model, camera = sent.model, self.camera
+        if point is not None:
+            camera, place = placing.in_picture(model, *point, self._box.picture)
+        else:
+            place = placing.pose_of(at)
+        if camera is None or camera.pose is None or fade <= 0:
+            return model
+        played, moment = animation_of(model, animation), ("", 0.0)
+        if played is not None:
+            when = perf_counter() - self._began_s if time is None else time
+            moment = (played.name, when % played.seconds if played.seconds > 0 else 0.0)
+        names = [material.name for material in model.materials]
+        for name in cloths:
+            if name and name not in names:
+                raise AppError(f"model {file}: {unknown('material', name, names)}")
+        where = placing.stand(model, place, camera, scale=scale, yaw=yaw, lift=lift, ground=ground)
+        stance = model.skeleton.stance(played, moment[1])
+        self._layers.append(Figure(sent, where, stance, min(fade, 1.0), cloths, moment))
         return model
 
     @property
     def environment(self) -> str | Path | None:
         """A file with an environment map (.exr, .hdr, .png, .jpg; equirectangular) whose light
         models stand in, tinted by what the camera sees; None: a bright room's."""
-        return self._solids.environment
+        return self._stock.environment
 
     @environment.setter
     def environment(self, file: str | Path | None) -> None:
-        self._solids.environment = file
-
-    @property
-    def estimates_light(self) -> bool:
-        """Whether the camera's picture tints and turns the light that models stand in."""
-        return self._solids.estimates
-
-    @estimates_light.setter
-    def estimates_light(self, wanted: bool) -> None:
-        self._solids.estimates = wanted
+        self._stock.environment = file
+        if file is not None:
+            self._stock.room(file)
 
     def occlude(self, front: Mask | object) -> None:
         """Show the camera picture in front of this frame's solids: where a mask is likely, or where
@@ -327,12 +342,15 @@ class Scene:
         metres) is nearer than they are."""
         if isinstance(front, Mask):
             self._layers.append(Occlusion(_checked_mask(front)))
-        elif (hider := self._solids.hider(front, self.camera)) is not None:
-            self._layers.append(hider)
+            return
+        place = placing.pose_of(front)
+        if self.camera is not None and self.camera.pose is not None:
+            size = getattr(front, "size", None) or _PLANE
+            self._layers.append(hider(place, (float(size[0]), float(size[1])), self.camera))
 
     def settle(self) -> bool:
         """Wait until the models that were asked for are loaded; False if they all were."""
-        loaded = self._solids.settle()
+        loaded = self._stock.settle()
         if loaded and self._surface.software:
             self._kept.rehearse()
         return loaded
@@ -340,16 +358,16 @@ class Scene:
     def took(self, render_ns: float, interval_ns: float) -> None:
         """What the last frame took of the GPU, and how far frames are apart: where they would be
         late, models are drawn less finely."""
-        self._solids.took(render_ns, interval_ns)
+        self._figures.quality.took(render_ns, interval_ns)
 
     def render(self) -> None:
         """Issue all draws of the frame to the surface's framebuffer."""
         layers = in_order(self._layers)
-        pieces = [layer for layer in layers if isinstance(layer, SOLIDS)]
+        pieces = [layer for layer in layers if isinstance(layer, Solid)]
         masks = [layer.values for layer in layers if isinstance(layer, Occlusion)]
-        self._solids.begin()
+        self._figures.begin()
         if pieces and masks:
-            corners = self._solids.corners(pieces, self._box)
+            corners = self._figures.corners(pieces, self._box)
             self._backdrop.cut(self._box, self._box.extent(corners), masks)
         # Of solids that other layers lie between, the depth must be kept while those are drawn.
         kept = together(layers) and self._keeps(pieces)
@@ -369,19 +387,14 @@ class Scene:
         self._ctx.blend_func = MIX
         self._draw_layers(layers, target, kept)
         target.scissor = (0, 0, *self._surface.size)
-        for cache in (self._masks, self._images, self._solids):
+        for cache in (self._masks, self._images, self._figures):
             cache.trim()
 
     def _keeps(self, pieces: Sequence[Solid]) -> bool:
         """True if solids are drawn into a picture of their own: a software GPU's that stand still,
         and those that are drawn with fewer pixels."""
         still = self._surface.software and self._kept.stand_still(pieces, self._box)
-        return still or self._solids.scale < 1
-
-    def _over_picture(self, program: str, target: moderngl.Framebuffer) -> None:
-        target.viewport = self._box.gl_box()
-        self._quads[program].render(moderngl.TRIANGLE_STRIP, vertices=4)
-        target.viewport = (0, 0, *self._surface.size)
+        return still or self._figures.quality.scale < 1
 
     def _draw_layers(
         self, layers: Sequence[Layer], target: moderngl.Framebuffer, kept: bool
@@ -390,18 +403,18 @@ class Scene:
         for layer in merged(layers):
             match layer:
                 case Bars(rows):
-                    self._bars.write(rows)
-                    self._bars.draw(len(rows))
+                    self._bars.draw(rows)
                 case Text(rows):
                     self._glyphs.use(0)
-                    self._text.write(rows)
-                    self._text.draw(len(rows))
+                    self._text.draw(rows)
                 case Tint(values, color):
                     mask = self._masks.get(values)
                     mask.use(0)
+                    target.viewport = self._box.gl_box()
                     target.scissor = self._box.gl_part(mask.extent)
                     self._programs["mask"]["u_color"] = color
-                    self._over_picture("mask", target)
+                    self._quads["mask"].render(moderngl.TRIANGLE_STRIP, vertices=4)
+                    target.viewport = (0, 0, *self._surface.size)
                     target.scissor = self._box.gl_box()
                 case Image(pixels, homography):
                     self._images.get(pixels).use(0)
@@ -409,7 +422,7 @@ class Scene:
                     self._quads["quad"].render(moderngl.TRIANGLE_FAN, vertices=4)
                 case Figure() | Hider() if not kept:
                     solids += 1
-                    self._solids.draw(layer, self._box, target)
+                    self._figures.draw(layer, self._box, target)
                 case Figure() | Hider() if not solids:  # the first is all of them
                     solids += 1
                     self._kept.draw()
@@ -429,7 +442,7 @@ class Scene:
         return int(np.clip(round(pixels), 7, 200))
 
     def _plate(
-        self, text: str, x: float, y: float, size: int, color: Color, bold: bool = False
+        self, text: str, x: float, y: float, size: int, color: Color, bold: bool
     ) -> np.ndarray:
         """A panel behind one line of text that starts one pen width right of (x, y)."""
         right = x + self._glyphs.width(text, size, bold) + 2 * self._pen
@@ -449,6 +462,14 @@ def _image(surface: Surface, pixels: np.ndarray) -> moderngl.Texture:
     rgba = pixels if pixels.shape[2] == 4 else cv2.cvtColor(pixels, cv2.COLOR_RGB2RGBA)
     order = surface.pixels
     return order.texture(pixels.shape[1::-1], order.in_order(rgba))
+
+
+def _point(at: Any, width: float | None, file: str | Path) -> tuple[tuple[float, float], float]:
+    if len(at) != 2 or not np.isfinite(at).all():
+        raise AppError(f"model {file} at {at}: give a point of the picture, or a pose")
+    if width is None:
+        raise AppError(f"model {file} at a point of the picture needs its width, in pixels")
+    return (float(at[0]), float(at[1])), width
 
 
 def _checked_mask(mask: Mask) -> np.ndarray:

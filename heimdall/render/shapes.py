@@ -19,6 +19,11 @@ from heimdall.render.programs import Programs
 
 Color = str | Sequence[float]
 FLOATS = 10
+_ATTRIBUTES = {
+    "bars": ("2f 2f 2f 4f", "in_centre in_axis in_width_radius in_color"),
+    "glyphs": ("4f 2f 4f", "in_place in_texel in_color"),
+    "rects": ("4f 4f", "in_place in_color"),
+}
 
 
 def rgba(color: Color) -> tuple[float, float, float, float]:
@@ -81,9 +86,12 @@ class Quads:
     pipeline once an instance.
     """
 
-    def __init__(self, ctx: moderngl.Context, program: moderngl.Program, layout: str, names: str):
-        self._ctx, self._program = ctx, program
-        self._layout, self._names = layout, names.split()
+    def __init__(self, ctx: moderngl.Context, programs: Programs, kind: str):
+        """``kind``: "bars", "glyphs" (see `glyphs`), or "rects", rows of left, top, width, height
+        and RGBA."""
+        self._ctx, self._program = ctx, programs[kind]
+        self._layout, names = _ATTRIBUTES[kind]
+        self._names = names.split()
         self._reserve(64)
 
     def _reserve(self, rows: int) -> None:
@@ -95,26 +103,13 @@ class Quads:
         content = [(self._buffer, self._layout, *self._names)]
         self._array = self._ctx.vertex_array(self._program, content, self._index)
 
-    def write(self, rows: np.ndarray) -> None:
-        """Keep these rows for the next draws; the buffers grow as needed."""
+    def draw(self, rows: np.ndarray) -> None:
+        """Send these rows and draw them; the buffers grow as needed."""
         if len(rows) > self._rows:
             for used in (self._array, self._buffer, self._index):
                 used.release()
             self._reserve(max(len(rows), 2 * self._rows))
         self._buffer.orphan()
         self._buffer.write(np.repeat(rows.astype(np.float32, copy=False), 4, axis=0))
-
-    def draw(self, count: int) -> None:
-        """Draw the first ``count`` rows."""
-        if count:
-            self._array.render(vertices=6 * count)
-
-
-def rects(ctx: moderngl.Context, programs: Programs) -> Quads:
-    """A drawer of plain rectangles: rows of left, top, width, height and RGBA."""
-    return Quads(ctx, programs["rects"], "4f 4f", "in_place in_color")
-
-
-def bars(ctx: moderngl.Context, programs: Programs) -> Quads:
-    """A drawer of bars."""
-    return Quads(ctx, programs["bars"], "2f 2f 2f 4f", "in_centre in_axis in_width_radius in_color")
+        if len(rows):
+            self._array.render(vertices=6 * len(rows))

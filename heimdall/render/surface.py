@@ -1,3 +1,4 @@
+# ruff: noqa: B027  (where there is no window, there is nothing to do)
 """Where frames are drawn: one contract, met by a window and by a headless surface."""
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class Surface(ABC):
 
     Both kinds draw into an own framebuffer object: so a picture can be read back or recorded at
     any time, also while the window is covered by another one.
-    Everything here belongs to the main thread.
+    What is not overridden is that of one without a window: it shows nothing by itself, and so
+    receives no input. Everything here belongs to the main thread.
     """
 
     ctx: moderngl.Context
@@ -62,13 +64,16 @@ class Surface(ABC):
         self.framebuffer.clear()
 
     def _resize(self, size: tuple[int, int]) -> None:
-        old = (self.framebuffer, self.flat, self._depth_only)
+        self._release()
         self._allocate(size)
-        _release(*old)
 
     def _release(self) -> None:
         """Free what ``_allocate`` has made."""
-        _release(self.framebuffer, self.flat, self._depth_only)
+        self._depth_only.release()
+        if self.flat is not self.framebuffer:
+            self.flat.release()
+        for each in (self.colour, self.framebuffer.depth_attachment, self.framebuffer):
+            each.release()
 
     def clear_depth(self) -> None:
         """Forget how far away everything drawn so far is; colours stay."""
@@ -85,7 +90,7 @@ class Surface(ABC):
         """Draw here from now on: several surfaces of a process take turns. Raises DeviceError where
         nothing can be drawn any more."""
 
-    def give_back(self) -> None:  # noqa: B027  (most have nothing to give back)
+    def give_back(self) -> None:
         """Leave drawing to others: what they drew to is bound again."""
 
     def finish(self) -> None:
@@ -96,24 +101,21 @@ class Surface(ABC):
         """Return when the GPU has done what it was given so far; other threads run meanwhile."""
         self._fence.wait()
 
-    def stage(self) -> None:  # noqa: B027  (most have nothing to do)
+    def stage(self) -> None:
         """Get what was drawn when ``finish`` returned ready to be shown; asks nothing of the GPU.
         To be called while ``present`` is not due yet."""
 
-    @abstractmethod
     def present(self) -> None:
         """Show what was drawn when ``finish`` returned, at once: deadlines pace the frames, not
         the display. Asks nothing of the GPU, which works for a network by then."""
 
-    @abstractmethod
     def poll(self) -> list[InputEvent]:
         """What the user did since the last call."""
+        return []
 
-    @abstractmethod
     def set_title(self, title: str) -> None:
         """Name the window, where there is one."""
 
-    @abstractmethod
     def toggle_full_screen(self) -> None:
         """Fill the screen with the window, or go back."""
 
@@ -133,30 +135,3 @@ class Surface(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class Windowless(Surface):
-    """A surface that shows nothing by itself, and so receives no input."""
-
-    def present(self) -> None:
-        pass
-
-    def poll(self) -> list[InputEvent]:
-        return []
-
-    def set_title(self, title: str) -> None:
-        pass
-
-    def toggle_full_screen(self) -> None:
-        pass
-
-
-def _release(
-    framebuffer: moderngl.Framebuffer, flat: moderngl.Framebuffer, depth_only: moderngl.Framebuffer
-) -> None:
-    depth_only.release()
-    if flat is not framebuffer:
-        flat.release()
-    for attachment in (*framebuffer.color_attachments, framebuffer.depth_attachment):
-        attachment.release()
-    framebuffer.release()

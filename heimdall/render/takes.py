@@ -28,7 +28,7 @@ class Takes:
         self._folder = folder
         self._copies = Copies()
         self._wanted: list[Path] = []
-        self._asked: list[Path] = []
+        self._given: set[Path] = set()  # names
         self._writer: Workers | None = None  # a thread, once there is something to write
         self._video: Recorder | None = None
 
@@ -60,8 +60,7 @@ class Takes:
                 self._end_video()  # tells why
         self._write_asked()
         for path in self._wanted:
-            self._copies.ask(self._surface)
-            self._asked.append(path)
+            self._copies.ask(self._surface, path)
         self._wanted.clear()
 
     def close(self) -> None:
@@ -91,21 +90,16 @@ class Takes:
 
     def _write_asked(self) -> None:
         """Write the pictures whose copies were asked for a frame ago: they are there."""
-        while self._asked:
-            pixels, path = self._copies.take(), self._asked.pop(0)
-            assert pixels is not None
-            self._write(path, pixels)
+        while (taken := self._copies.take()) is not None:
+            self._submit(self._write, *taken)
 
-    def _write(self, path: Path, pixels: np.ndarray) -> None:
-        def write() -> None:
-            try:
-                save_picture(path, upright_bgr(pixels)[..., ::-1])
-            except HeimdallError as error:
-                self._tell(str(error))
-                return
-            self._tell(f"saved {path}")
-
-        self._submit(write)
+    def _write(self, pixels: np.ndarray, path: Path) -> None:
+        try:
+            save_picture(path, upright_bgr(pixels)[..., ::-1])
+        except HeimdallError as error:
+            self._tell(str(error))
+            return
+        self._tell(f"saved {path}")
 
     def _submit(self, call: Callable[..., None], *args: object) -> None:
         if self._writer is None:
@@ -116,7 +110,8 @@ class Takes:
         """A name that no file has yet."""
         stamp = time.strftime("%Y%m%d-%H%M%S")
         path, number = self._folder / f"{self._stem}-{stamp}{suffix}", 1
-        while path.exists() or path in self._wanted or path in self._asked:
+        while path.exists() or path in self._given:
             number += 1
             path = self._folder / f"{self._stem}-{stamp}-{number}{suffix}"
+        self._given.add(path)
         return path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import cv2
 import moderngl
@@ -16,11 +16,7 @@ _KEPT = 8
 MASK_EDGE = (0.35, 0.65)  # probabilities between which a mask fades in (shaders/mask.frag)
 
 
-class _Releasable(Protocol):
-    def release(self) -> None: ...
-
-
-T = TypeVar("T", bound=_Releasable)
+T = TypeVar("T")  # a texture, or what holds some: it has ``release``
 
 
 class TextureCache(Generic[T]):
@@ -38,8 +34,8 @@ class TextureCache(Generic[T]):
         rewrite: Callable[[T, np.ndarray], bool] | None = None,
     ):
         self._make, self._rewrite = make, rewrite
-        self._kept: OrderedDict[int, tuple[np.ndarray, T]] = OrderedDict()
-        self._spare: list[T] = []
+        self._kept: OrderedDict[int, tuple[np.ndarray, Any]] = OrderedDict()
+        self._spare: list[Any] = []
 
     def get(self, array: np.ndarray) -> T:
         key = id(array)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
+import itertools
 import logging
+import os
+import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import glfw
+import moderngl
 
+from heimdall.errors import DeviceError
+from heimdall.render.binding import bound
 from heimdall.render.events import Close, Dropped, InputEvent, Key, Pointer, Resize, Scroll
-from heimdall.render.glfw_context import address, open_window
 from heimdall.render.surface import Surface
-from heimdall.render.xlib import outlive_display
+from heimdall.render.versions import Version, none_left, wanted
 from heimdall.render.xshm import SharedScreen
 
 log = logging.getLogger(__name__)
@@ -34,6 +41,11 @@ _MODS = {
     glfw.MOD_ALT: "alt",
     glfw.MOD_SUPER: "super",
 }
+# How contexts are made. GLX, the native way of X, lacks ES with some drivers that have it in EGL.
+_WAYS = {"native": glfw.NATIVE_CONTEXT_API, "EGL": glfw.EGL_CONTEXT_API}
+_OnError = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+_OnExit = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+_kept: list[Any] = []  # for Xlib, which may call them as long as the process lives
 
 
 class WindowSurface(Surface):
@@ -45,7 +57,7 @@ class WindowSurface(Surface):
 
     def __init__(self, size: tuple[int, int], title: str):
         self._window: Any
-        self._window, ctx, self.refused = open_window(size, title)
+        self._window, ctx, self.refused = _open_window(size, title)
         glfw.swap_interval(0)
         self._events: list[InputEvent] = []
         self._pointer = (0.0, 0.0)
@@ -53,12 +65,12 @@ class WindowSurface(Surface):
         self._place: tuple[int, int, int, int] | None = None  # while it fills the screen
         self._screen = ctx.detect_framebuffer(0)
         self.scale = max(glfw.get_window_content_scale(self._window)[0], 1.0)
-        self._start(ctx, glfw.get_framebuffer_size(self._window), address)
+        self._start(ctx, glfw.get_framebuffer_size(self._window), _address)
         self._shared = _shared_screen(self._window) if self.software else None
         self._share(self.size)
         self._listen()
         self._lost = False
-        outlive_display(self._on_lost)
+        _outlive_display(self._on_lost)
 
     def make_current(self) -> None:
         if not self._lost:
@@ -222,3 +234,92 @@ def _monitor_under(place: tuple[int, int, int, int]) -> Any:
         if left <= x < left + size.width and top <= y < top + size.height:
             return monitor
     return glfw.get_primary_monitor()
+
+
+def _open_window(size: tuple[int, int], title: str) -> tuple[Any, moderngl.Context, list[str]]:
+    """GLFW's window, its context, current, and what was refused before. Raises DeviceError
+    without a display, or where no version of GL can be had; GLFW is ended then."""
+    versions = wanted()
+    _start_glfw()
+    refused: list[str] = []
+    for version, way in itertools.product(versions, _WAYS):
+        window = None
+        try:
+            window = _create(size, title, version, _WAYS[way])
+            glfw.make_context_current(window)
+            return window, bound(_address, version), refused
+        except Exception as error:  # moderngl raises bare ones, too
+            refused.append(f"{version.name}, {way} context: {error}")
+            if window is not None:
+                glfw.destroy_window(window)
+    glfw.terminate()
+    raise none_left(refused)
+
+
+def _address(name: str) -> int | None:
+    """Where the current context has a GL function."""
+    return ctypes.cast(glfw.get_proc_address(name), ctypes.c_void_p).value
+
+
+def _start_glfw() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if glfw.init():
+            return
+        reason = glfw.get_error()[1]
+    if sys.platform.startswith("linux") and not (
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    ):
+        raise DeviceError("no display (DISPLAY is not set): use headless=True")
+    raise DeviceError(f"no display: GLFW could not start ({_text(reason)}): use headless=True")
+
+
+def _create(size: tuple[int, int], title: str, version: Version, way: int) -> Any:
+    glfw.default_window_hints()
+    for hint, value in (
+        (glfw.CLIENT_API, glfw.OPENGL_ES_API if version.es else glfw.OPENGL_API),
+        (glfw.CONTEXT_CREATION_API, way),
+        (glfw.CONTEXT_VERSION_MAJOR, version.major),
+        (glfw.CONTEXT_VERSION_MINOR, version.minor),
+        (glfw.DEPTH_BITS, 0),  # depth belongs to the framebuffer that is drawn to
+    ):
+        glfw.window_hint(hint, value)
+    if not version.es:
+        glfw.window_hint(glfw.OPENGL_PROFILE, glfw.OPENGL_CORE_PROFILE)
+        glfw.window_hint(glfw.OPENGL_FORWARD_COMPAT, True)  # macOS gives a core profile only so
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        window = glfw.create_window(*size, title, None, None)
+        reason = glfw.get_error()[1]
+    if not window:
+        raise DeviceError(_text(reason))
+    return window
+
+
+def _text(reason: bytes | str | None) -> str:
+    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason or "?")
+
+
+def _outlive_display(tell: Callable[[], None]) -> None:
+    """Have ``tell`` called when GLFW's X server is gone, in the midst of whatever call finds that;
+    calls for that display do nothing from then on, and the process goes on. Not where there is no
+    X, or an Xlib before 1.7, which knows no other end than the process's."""
+    try:
+        display = glfw.get_x11_display()
+        xlib = ctypes.CDLL("libX11.so.6")
+        set_exit, set_error = xlib.XSetIOErrorExitHandler, xlib.XSetIOErrorHandler
+    except (OSError, AttributeError):  # GLFW has no X, this system has none, or an old one
+        return
+    if not display:
+        return
+    set_error.restype, set_error.argtypes = ctypes.c_void_p, [_OnError]
+    set_exit.restype, set_exit.argtypes = None, [ctypes.c_void_p, _OnExit, ctypes.c_void_p]
+
+    def on_error(broken: int) -> int:
+        """Xlib's own ends the process, whatever is to be done instead of that."""
+        return 0 if broken == display else before(broken)
+
+    error, end = _OnError(on_error), _OnExit(lambda *_: tell())
+    before = _OnError(set_error(error))
+    set_exit(display, end, None)
+    _kept.extend((error, end, before))

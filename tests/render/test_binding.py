@@ -87,13 +87,17 @@ def test_nothing_that_es_lacks_is_called(called):
             np.full((4, 4, 4), 200, np.uint8), np.array([[9, 9], [30, 9], [30, 30], [9, 30]])
         )
         scene.render()
-        overlay.draw(STATUS)
+        overlay.lay_out(STATUS)
+        overlay.print()
+        overlay.show(STATUS)
         surface.finish()
         copies = Copies()
-        copies.ask(surface)
+        copies.ask(surface, 1)
         taken = copies.take()
         assert taken is not None
-        assert (taken[::-1, :, :3] == surface.read()).all()
+        pixels, tag = taken
+        assert tag == 1
+        assert (pixels[::-1, :, :3] == surface.read()).all()
         assert len(np.unique(surface.read().reshape(-1, 3), axis=0)) > 50
         copies.release()
     assert called == []

@@ -36,7 +36,12 @@ def drawn(surface, status=STATUS, grey=128, overlay=None):
     scene = Scene(surface)
     scene.begin(np.full((*surface.size[::-1], 3), grey, np.uint8), 0)
     scene.render()
-    (overlay or Overlay(surface)).draw(status)
+    overlay = overlay or Overlay(surface)
+    if overlay.outdated(status):
+        overlay.lay_out(status)
+        overlay.print()
+    overlay.paint(status.now_ns)
+    overlay.show(status)
     return surface.read().astype(int)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from heimdall.capture import Frame
 from heimdall.errors import ConfigError
-from heimdall.models.likeness import boxes_iou, mask_iou
+from heimdall.lab.likeness import boxes_iou, mask_iou
 from heimdall.models.results import Mask
 from heimdall.tracking import Tracker
 

@@ -13,9 +13,9 @@ from heimdall.errors import ConfigError
 from heimdall.graph.graph import Graph
 from heimdall.lab.exits.distilled import Wanted, wanted
 from heimdall.lab.exits.features import opened
+from heimdall.lab.likeness import likeness
 from heimdall.models.base import Pipeline, Prepared
 from heimdall.models.image_input import ImageInput
-from heimdall.models.likeness import likeness
 from heimdall.models.walk import Tensors, Walk
 
 
@@ -66,7 +66,7 @@ def _alike(output: Wanted, one: np.ndarray, other: np.ndarray) -> float:
 
 
 class PipelineStage:
-    """A stage of a pipeline: its results are compared (``heimdall.models.likeness``). Earlier
+    """A stage of a pipeline: its results are compared (``heimdall.lab.likeness``). Earlier
     stages run whole, by onnxruntime."""
 
     def __init__(

@@ -1,4 +1,5 @@
-"""Coarser versions of a part, for when it is far away or a frame would be late.
+"""What of a part need not be drawn: its inside, where it is closed, and some of its triangles, when
+it is far away or a frame would be late.
 
 Vertices of one cell of a grid become one of them (clustering, Rossignac and Borrel 1993; keeping
 apart those that face elsewhere tears surfaces): the one that is nearest to the planes of all
@@ -15,6 +16,7 @@ from heimdall.render.content.model import TRIANGLES, Coarse, DrawCall
 _SHARES = (0.4, 0.15, 0.05)  # of the triangles
 _FEWEST = 600  # triangles: nothing is gained below
 _TRIES = 7
+_LOOKED_AT = 200_000  # triangles, at most, for whether they are closed: half a second
 
 
 def levels(part: DrawCall) -> tuple[Coarse, ...]:
@@ -77,3 +79,37 @@ def _kept(part: DrawCall, cluster: np.ndarray) -> np.ndarray:
     order = np.lexsort((errors, cluster))
     first = np.concatenate([[True], np.diff(cluster[order]) > 0])
     return np.asarray(order[first])
+
+
+def closed(part: DrawCall) -> bool:
+    """Whether each edge lies between two triangles that face the same way, outwards: then the
+    inside cannot be seen. Many files say of everything that it has two sides, and of a closed
+    surface software GL would draw the far one before the near one hides it: 12 ms instead of 7 for
+    5,600 triangles on 110,000 pixels."""
+    if part.mode != TRIANGLES or not 0 < part.triangles <= _LOOKED_AT:
+        return False
+    points, same = np.unique(part.positions, axis=0, return_inverse=True)
+    corners = same.reshape(-1)[part.indices].reshape(-1, 3).astype(np.int64)
+    a, b, c = corners.T
+    corners = corners[(a != b) & (b != c) & (c != a)]
+    ends = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [2, 0]]])
+    there = np.sort(ends[:, 0] * len(points) + ends[:, 1])
+    back = np.sort(ends[:, 1] * len(points) + ends[:, 0])
+    if not len(there) or (there[1:] == there[:-1]).any() or not np.array_equal(there, back):
+        return False
+    at = points[corners].astype(float)
+    volumes = (at[:, 0] * np.cross(at[:, 1], at[:, 2])).sum(axis=1)
+    return bool((np.bincount(_pieces(ends, len(points))[corners[:, 0]], volumes) >= 0).all())
+
+
+def _pieces(ends: np.ndarray, count: int) -> np.ndarray:
+    """The connected piece of each point, by the least number among its points."""
+    found = np.arange(count)
+    while True:
+        least = found.copy()
+        np.minimum.at(least, ends[:, 0], found[ends[:, 1]])
+        least = np.minimum(least, least[least])
+        least = least[least]
+        if np.array_equal(least, found):
+            return found
+        found = least

@@ -12,8 +12,10 @@ import cv2
 import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
+from heimdall.errors import AppError, unknown
 from heimdall.render.content.light import Light
-from heimdall.render.content.motion import Stance
+from heimdall.render.content.model import Model
+from heimdall.render.content.motion import Animation, Stance
 from heimdall.render.content.placing import NEAR, Placing
 from heimdall.render.content.sending import Sent
 from heimdall.render.layout import Letterbox
@@ -42,6 +44,9 @@ class Hider:
     camera: Camera
 
 
+Solid = Figure | Hider
+
+
 @dataclass(frozen=True, eq=False)
 class Shadow:
     """On the plane: a polygon around it, (n, 2) in shares of its picture's sides; how far those of
@@ -57,6 +62,20 @@ def hider(at: Pose, size: tuple[float, float], camera: Camera) -> Hider:
     x, z = size[0] / 2, size[1] / 2
     flat = np.array([(-x, -_SUNK, -z), (x, -_SUNK, -z), (x, -_SUNK, z), (-x, -_SUNK, z)])
     return Hider(at.to_camera(flat), camera)  # from its own axes to the world's
+
+
+def animation_of(model: Model, which: str | int | None) -> Animation | None:
+    """A model's animation by name or number. Raises AppError for one that it does not have."""
+    if which is None:
+        return None
+    names = list(model.animations)
+    if isinstance(which, int) and 0 <= which < len(names):
+        return model.animations[names[which]]
+    if isinstance(which, str) and which in model.animations:
+        return model.animations[which]
+    if not names:
+        raise AppError(f"model {model.name} has no animation")
+    raise AppError(f"model {model.name}: {unknown('animation', str(which), names)}")
 
 
 def shadow_of(figure: Figure, light: Light) -> Shadow | None:
@@ -92,7 +111,7 @@ def extent(figure: Figure, box: Letterbox, shadow: Shadow | None) -> np.ndarray:
     return np.asarray((clip[:, :2] / clip[:, 3:] * (1, -1) + 1) / 2 * box.surface)
 
 
-def key_of(figure: Figure | Hider, step: float) -> list[Any]:
+def key_of(figure: Solid, step: float) -> list[Any]:
     """Equal for what looks the same; ``step``: by how much it may move, pixels of the picture."""
     if isinstance(figure, Hider):
         return [figure.corners.tobytes(), _pose_key(figure.camera, step)]

@@ -7,8 +7,9 @@ is small, and, when the frames of a run would be late, coarser ones for all and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -16,7 +17,17 @@ import moderngl
 import numpy as np
 
 from heimdall.render.content import images
-from heimdall.render.content.figure import OUTLINE, Figure, Hider, Shadow, extent, hider, shadow_of
+from heimdall.render.content.figure import (
+    OUTLINE,
+    Figure,
+    Hider,
+    Shadow,
+    Solid,
+    extent,
+    hider,
+    key_of,
+    shadow_of,
+)
 from heimdall.render.content.light import Light
 from heimdall.render.content.model import TRIANGLES
 from heimdall.render.content.placing import NEAR, in_picture, projection, stand
@@ -31,17 +42,11 @@ from heimdall.render.textures import TextureCache
 
 _DARK = np.array([0.45, 0.33, 0.22])  # of the shadow of a model's low, middle and high parts
 _CLOTH = 256  # texels of a texture that an app gives
-_PICTURE, _ROOM, _JOINTS, _SURFACE, _BUMPS, _SHADE, _GLOWING = range(7)  # texture units
+_STEP = 0.25  # surface pixels; what moves by less stands still
 _STILL = np.eye(4)
-_UNITS = {
-    "u_picture": _PICTURE,
-    "u_room": _ROOM,
-    "u_joints": _JOINTS,
-    "u_surface": _SURFACE,
-    "u_bumps": _BUMPS,
-    "u_shade": _SHADE,
-    "u_glowing": _GLOWING,
-}
+_SAMPLERS = ["u_picture", "u_room", "u_joints", "u_surface", "u_bumps", "u_shade", "u_glowing"]
+_UNITS = {name: unit for unit, name in enumerate(_SAMPLERS)}
+_PICTURE, _ROOM, _JOINTS = range(3)
 
 
 class Figures:
@@ -56,36 +61,53 @@ class Figures:
         self._joints: list[moderngl.Texture] = []
         self._used = 0  # of those, in this frame
         self._painted: dict[int, SentPart] = {}  # by program: the part whose material was set last
-        self._hide = programs["hide"]
         self._outline = ctx.buffer(reserve=OUTLINE * 8, dynamic=True)
-        self._ground = ctx.vertex_array(programs["ground"], [(self._outline, "2f", "in_place")])
         self._corner_rows = ctx.buffer(reserve=4 * 12, dynamic=True)
-        self._blind = ctx.vertex_array(self._hide, [(self._corner_rows, "3f", "in_position")])
+        self.light: tuple[Light, Picture] | None = None  # there is one once a model is loaded
+
+    @cached_property
+    def _ground(self) -> moderngl.VertexArray:
+        return self._ctx.vertex_array(self._programs["ground"], [(self._outline, "2f", "in_place")])
+
+    @cached_property
+    def _blind(self) -> moderngl.VertexArray:
+        return self._ctx.vertex_array(
+            self._programs["hide"], [(self._corner_rows, "3f", "in_position")]
+        )
 
     def begin(self) -> None:
         """A new frame."""
         self._used = 0
         self.quality.begin()
 
-    def corners(self, figure: Figure | Hider, box: Letterbox, light: Light) -> np.ndarray:
-        """The corners of the box around a figure, and of its shadow, on the surface, (n, 2)
-        pixels."""
-        if isinstance(figure, Hider):
-            return np.empty((0, 2), np.float32)
-        return extent(figure, box, shadow_of(figure, light))
+    def corners(self, solids: Sequence[Solid], box: Letterbox) -> np.ndarray:
+        """The corners of what they and their shadows cover of the surface, (n, 2) pixels."""
+        found = [np.zeros((0, 2), np.float32)]
+        for solid in solids:
+            if isinstance(solid, Figure) and self.light is not None:
+                found.append(extent(solid, box, shadow_of(solid, self.light[0])))
+        return np.concatenate(found)
 
-    def draw(
-        self,
-        figure: Figure | Hider,
-        box: Letterbox,
-        target: moderngl.Framebuffer,
-        light: tuple[Light, Picture],
-    ) -> None:
+    def key(self, solids: Sequence[Solid], box: Letterbox) -> tuple[object, ...]:
+        """Equal for what looks the same."""
+        key: list[object] = [box, self.quality.scale]
+        if self.light is not None:
+            key.append(id(self.light[0].room))
+            if (seen := self.light[0].estimated) is not None:
+                numbers = (*seen.colour, seen.strength, *seen.towards)
+                key += [round(24 * number) for number in numbers]
+        for solid in solids:
+            key += key_of(solid, _STEP / box.zoom)
+        return tuple(key)
+
+    def draw(self, figure: Solid, box: Letterbox, target: moderngl.Framebuffer) -> None:
         """Draw a figure: what is opaque, from near to far, then its shadow where that does not hide
-        it, then what is seen through, from far to near. Or a hider's depth."""
+        it, then what is seen through, from far to near. Or a hider's depth. Blending is on."""
         if isinstance(figure, Hider):
             self._draw_hider(figure, box, target)
             return
+        light = self.light
+        assert light is not None
         clip = figure.placing.clip(box)
         level = self._detail(figure, box)
         programs = {id(each.program): each.program for each in figure.sent.parts}
@@ -109,7 +131,7 @@ class Figures:
         ctx.disable(moderngl.DEPTH_TEST)
         ctx.disable(moderngl.CULL_FACE)
 
-    def rehearse(self, sent: Sent, light: tuple[Light, Picture]) -> Iterator[None]:
+    def rehearse(self, sent: Sent) -> Iterator[None]:
         """Draw each part once out of sight, in steps: it is then that drivers compile
         shaders, for each way of blending and kind of target (llvmpipe: 50 to 150 ms each). As it
         is drawn into frames, and into a picture of its own (`heimdall.render.kept`)."""
@@ -134,7 +156,7 @@ class Figures:
             ctx.blend_func = blending
             self.begin()
             shown = replace(solid, fade=fade) if isinstance(solid, Figure) else solid
-            self.draw(shown, box, target, light)
+            self.draw(shown, box, target)
             ctx.finish()
             surface.target.use()
             yield None
@@ -152,27 +174,25 @@ class Figures:
         """What is the same for all parts that a program draws."""
         placing, camera = figure.placing, figure.placing.camera
         assert camera.pose is not None
-        key = light.key(placing.upright, camera.pose)
         tint = light.tint
-        values = {
-            "u_clip": clip.T,
-            "u_turn": placing.turn.T,
-            "u_eye": placing.eye,
-            "u_scale": placing.scale,
-            "u_sky": light.room.sky * tint,
-            "u_key": key,
-            "u_key_colour": light.room.key_colour * tint,
-            "u_sheen": tint,
-            "u_fade": figure.fade,
-        }
-        for name, value in values.items():
-            _write(program, name, value)
+        _write(
+            program,
+            u_clip=clip.T,
+            u_turn=placing.turn.T,
+            u_eye=placing.eye,
+            u_scale=placing.scale,
+            u_sky=light.room.sky * tint,
+            u_key=light.key(placing.upright, camera.pose),
+            u_key_colour=light.room.key_colour * tint,
+            u_sheen=tint,
+            u_fade=figure.fade,
+        )
 
     def _draw_part(self, part: SentPart, figure: Figure, level: int, box: Letterbox) -> None:
         program = part.program
         node = part.part.node
         place = _STILL if node is None else figure.stance.matrices[node]
-        _write(program, "u_place", place.T)
+        _write(program, u_place=place.T)
         if self._painted.get(id(program)) is not part:
             self._paint(part)
         self._bind(part, figure, box)
@@ -198,18 +218,17 @@ class Figures:
     def _paint(self, part: SentPart) -> None:
         """Tell a program of a part's material, and in which units its textures are."""
         material, program = part.material, part.program
-        values = {
-            "u_base": material.base,
-            "u_metal": material.metallic,
-            "u_rough": material.roughness,
-            "u_lit": 0.0 if material.unlit or part.part.mode != TRIANGLES else 1.0,
-            "u_glow": material.emissive,
-            "u_cutoff": material.cutoff,
-            "u_bump": material.bumps,
-            "u_occlusion": material.occlusion,
-        }
-        for name, value in values.items():
-            _write(program, name, value)
+        _write(
+            program,
+            u_base=material.base,
+            u_metal=material.metallic,
+            u_rough=material.roughness,
+            u_lit=0.0 if material.unlit or part.part.mode != TRIANGLES else 1.0,
+            u_glow=material.emissive,
+            u_cutoff=material.cutoff,
+            u_bump=material.bumps,
+            u_occlusion=material.occlusion,
+        )
         for name, unit in _UNITS.items():
             if name in program:
                 program[name] = unit
@@ -286,12 +305,14 @@ class Figures:
         ground = figure.sent.model.ground
         assert ground is not None
         assert figure.sent.ground is not None
-        program = self._programs["ground"]
-        _write(program, "u_clip", clip.T)
-        _write(program, "u_extent", ground.extent)
-        _write(program, "u_height", figure.placing.plane)
-        _write(program, "u_away", shadow.away)
-        _write(program, "u_dark", _DARK * figure.fade * shadow.strength)
+        _write(
+            self._programs["ground"],
+            u_clip=clip.T,
+            u_extent=ground.extent,
+            u_height=figure.placing.plane,
+            u_away=shadow.away,
+            u_dark=_DARK * figure.fade * shadow.strength,
+        )
         figure.sent.ground.use(0)
         self._outline.orphan()
         self._outline.write(shadow.outline.astype(np.float32))
@@ -301,9 +322,8 @@ class Figures:
     def _draw_hider(self, hider: Hider, box: Letterbox, target: moderngl.Framebuffer) -> None:
         assert hider.camera.pose is not None
         before = hider.camera.pose.to_camera(hider.corners)
-        clip = projection(hider.camera, box)
         self._corner_rows.write(before[[0, 1, 3, 2]].astype(np.float32).tobytes())
-        _write(self._hide, "u_clip", clip.T)
+        _write(self._blind.program, u_clip=projection(hider.camera, box).T)
         target.color_mask = False, False, False, False
         self._ctx.enable(moderngl.DEPTH_TEST)
         self._blind.render(moderngl.TRIANGLE_STRIP)
@@ -333,6 +353,8 @@ def _use(picture: Picture, unit: int, texel: float) -> None:
     picture.use(unit, int(np.floor(np.log2(max(texel * side, 1.0)) + 0.25)))
 
 
-def _write(program: moderngl.Program, name: str, value: Any) -> None:
-    if name in program:
-        program[name].write(np.ascontiguousarray(value, np.float32))  # type: ignore[union-attr]
+def _write(program: moderngl.Program, **values: Any) -> None:
+    """Set those uniforms that the program has."""
+    for name, value in values.items():
+        if name in program:
+            program[name].write(np.ascontiguousarray(value, np.float32))  # type: ignore[union-attr]

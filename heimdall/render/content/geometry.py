@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from heimdall.errors import ModelError
-from heimdall.render.content import draco, schema
+from heimdall.render.content import schema
 from heimdall.render.content.accessors import Arrays
 from heimdall.render.content.files import Files
 from heimdall.render.content.materials import Materials
@@ -71,13 +71,14 @@ class Geometry:
         """What is known of each vertex, and indices if it has some."""
         packed = extension(primitive, schema.DRACO, DracoPrimitive)
         if packed is not None:
-            decoded = draco.decode(bytes(self._files.view(packed.bufferView)), what)
-            names = {name: decoded.attributes.get(at) for name, at in packed.attributes.items()}
-            raw = {name: each for name, each in names.items() if each is not None}
-            found = {name: self._as_numbers(name, each, what) for name, each in raw.items()}
+            indices, decoded = _decompressed(bytes(self._files.view(packed.bufferView)), what)
+            found = {
+                name: self._as_numbers(name, decoded[at], what)
+                for name, at in packed.attributes.items()
+                if at in decoded
+            }
             if "POSITION" not in found:
                 raise ModelError(f"{what}: its Draco data has no positions")
-            indices = decoded.indices
             if len(indices) and int(indices.max()) >= len(found["POSITION"]):
                 raise ModelError(f"{what}: its Draco data has indices beyond its vertices")
             return found, indices
@@ -138,6 +139,25 @@ _WIDTHS = {
     "JOINTS_0": (4,),
     "WEIGHTS_0": (4,),
 }
+
+
+def _decompressed(content: bytes, what: str) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+    """A Draco mesh, by DracoPy: indices (m,) uint32, and attributes by Draco's own numbers, (n,
+    width). Raises ModelError for what is none, and where DracoPy is not installed."""
+    try:
+        import DracoPy
+    except ImportError as error:
+        raise ModelError(
+            f"{what} is compressed (KHR_draco_mesh_compression): "
+            "install DracoPy with `pip install heimdall-ar[content]`"
+        ) from error
+    try:
+        mesh = DracoPy.decode(content)
+        faces = np.asarray(mesh.faces, np.uint32).reshape(-1)
+        found = {each["unique_id"]: np.asarray(each["data"]) for each in mesh.attributes}
+    except Exception as error:  # it raises its own kinds, and bare ones
+        raise ModelError(f"{what}: its Draco data cannot be read ({error})") from error
+    return faces, {at: each.reshape(len(each), -1) for at, each in found.items()}
 
 
 def smooth_normals(positions: np.ndarray, indices: np.ndarray) -> np.ndarray:

@@ -17,7 +17,6 @@ import numpy as np
 from heimdall.errors import ModelError
 from heimdall.render.content import detail, ground, schema, shading
 from heimdall.render.content.accessors import Arrays
-from heimdall.render.content.closed import closed
 from heimdall.render.content.files import Files, pick
 from heimdall.render.content.geometry import MOST_TRIANGLES, Geometry
 from heimdall.render.content.materials import Materials
@@ -59,7 +58,7 @@ class _Reader:
         parts = _together(self._parts(rest.matrices))
         if not parts:
             raise ModelError("it holds no triangles, lines or points to draw")
-        points = [placed(part, rest, skins)[0] for part in parts]
+        points = [placed(part, rest, skins) for part in parts]
         low = np.min([each.min(axis=0) for each in points], axis=0)
         high = np.max([each.max(axis=0) for each in points], axis=0)
         if not (np.isfinite(low).all() and np.abs([low, high]).max() < _MOST_SIZE):
@@ -157,7 +156,7 @@ def _ready(part: DrawCall) -> DrawCall:
     return replace(
         part,
         coarser=detail.levels(part),
-        closed=closed(part),
+        closed=detail.closed(part),
         turning=shading.turning(part),
     )
 

@@ -118,7 +118,7 @@ def room(around: np.ndarray, key_colour: np.ndarray | None = None) -> Room:
     small = np.maximum(np.nan_to_num(small, posinf=1e4), 0)
     flat, directions = small.reshape(-1, 3), towards.reshape(-1, 3)
     sky = _harmonics(flat, directions, weights.ravel())
-    above = float(np.maximum(_irradiance(sky, np.array([[0.0, 1, 0]])), 1e-6)[0] @ _LUMA)
+    above = float(np.maximum(_basis(np.array([[0.0, 1, 0]])) @ sky, 1e-6)[0] @ _LUMA)
     scale = _NORMAL / above
     pull = (directions * (weights.ravel() * (flat @ _LUMA))[:, None]).sum(axis=0)
     pull[1] = max(pull[1], 0.3 * float(np.linalg.norm(pull)) + 1e-9)
@@ -165,10 +165,6 @@ def _harmonics(light: np.ndarray, towards: np.ndarray, weights: np.ndarray) -> n
     shares = np.array([1.0, *[2 / 3] * 3, *[1 / 4] * 5])
     sums = (_basis(towards) * weights[:, None]).T @ light
     return np.asarray(sums * (norms**2 * shares)[:, None])
-
-
-def _irradiance(sky: np.ndarray, normals: np.ndarray) -> np.ndarray:
-    return np.asarray(_basis(normals) @ sky)
 
 
 def _octahedral(side: int) -> np.ndarray:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +62,13 @@ def _looked(
         load_ms = 1e3 * (time.perf_counter() - began_s)
         scale = 1 / max(float(np.linalg.norm(model.size)), 1e-6)  # things may be miles long
         scene.camera = facing(model, surface.size, scale)
-        backdrop = studio(surface.size)
+        frame = partial(_frame, scene, surface, studio(surface.size), file)
         shown = {"animation": animation, "time": time_s, "scale": scale}
-        _frame(scene, surface, backdrop, file, {})
-        first_ms = _frame(scene, surface, backdrop, file, shown)[0]
+        frame({})
+        first_ms = frame(shown)[0]
         if png is not None:
             save_picture(png, surface.read())
-        gpu_ms, cpu_ms = _cost_ms(scene, surface, backdrop, file, shown)
+        gpu_ms, cpu_ms = _cost_ms(frame, shown)
     except HeimdallError as error:
         return {**dict.fromkeys(_NOTHING), "file": str(file), "notes": [], "error": str(error)}
     return {
@@ -117,15 +119,14 @@ def _frame(
 
 
 def _cost_ms(
-    scene: Scene, surface: Surface, backdrop: np.ndarray, file: Path, how: dict[str, Any]
+    frame: Callable[[dict[str, Any]], tuple[float, float]], how: dict[str, Any]
 ) -> tuple[float, float]:
     """What the model adds to a frame, and to the work of all cores (which other programs do not
     disturb; on software GL it is the drawing). It turns a little each time, for what stands still
     is only copied."""
     extra = []
     for turn in range(_ROUNDS):
-        without = _frame(scene, surface, backdrop, file, {})
-        whole = _frame(scene, surface, backdrop, file, {**how, "yaw": 0.3 * turn})
+        without, whole = frame({}), frame({**how, "yaw": 0.3 * turn})
         extra.append(np.subtract(whole, without))
     wall_ms, cpu_ms = np.maximum(np.median(extra[2:], axis=0), 0.0)
     return float(wall_ms), float(cpu_ms)

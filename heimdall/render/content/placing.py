@@ -8,7 +8,6 @@ pose there is the guess that flat pictures get: a camera 60 degrees high, lookin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -21,13 +20,6 @@ NEAR, FAR = 0.02, 1000.0  # metres
 # Degrees, of the guessed camera over a picture: about as a person looks at a table or floor.
 FIELD_OF_VIEW, PITCH = 60.0, 24.0
 _FLIP = np.diag([1.0, -1.0, -1.0])  # y up, z to the viewer <-> y down, z into the picture
-
-
-class Posed(Protocol):
-    """Anything that has a place in the world: its own axes to the world's."""
-
-    @property
-    def pose(self) -> Pose: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,20 +28,17 @@ def joint_matrices(skin: Skin, stance: Stance) -> np.ndarray:
     return found
 
 
-def placed(
-    part: DrawCall, stance: Stance, skins: Sequence[Skin]
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Positions and normals (n, 3) in the model's space; normals not of unit length."""
+def placed(part: DrawCall, stance: Stance, skins: Sequence[Skin]) -> np.ndarray:
+    """Positions (n, 3) in the model's space."""
     weights = np.zeros(0)
     if part.shaped_by is not None:
         weights = stance.weights.get(part.shaped_by, weights)
-    positions, normals = shaped(part, weights)
+    positions, _ = shaped(part, weights)
     if part.skin is not None and part.joints is not None and part.weights is not None:
         matrices = joint_matrices(skins[part.skin], stance)
         blended = np.einsum("nk,nkij->nij", part.weights, matrices[part.joints])
-        moved = np.einsum("nij,nj->ni", blended[:, :3, :3], positions) + blended[:, :3, 3]
-        return moved, np.einsum("nij,nj->ni", blended[:, :3, :3], normals)
+        return np.einsum("nij,nj->ni", blended[:, :3, :3], positions) + blended[:, :3, 3]
     if part.node is not None:
         matrix = stance.matrices[part.node]
-        return positions @ matrix[:3, :3].T + matrix[:3, 3], normals @ matrix[:3, :3].T
-    return positions, normals
+        return positions @ matrix[:3, :3].T + matrix[:3, 3]
+    return positions

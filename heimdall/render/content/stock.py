@@ -1,5 +1,5 @@
-"""What is loaded: models and rooms by file, read on a thread of its own and sent to the GPU in
-steps, a little before each frame."""
+"""What is loaded: models, and rooms for their light, by file; read on a thread of its own and sent
+to the GPU in steps, a little before each frame."""
 
 from __future__ import annotations
 
@@ -7,25 +7,29 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import moderngl
+import numpy as np
 
 from heimdall.errors import AppError, unknown
-from heimdall.render.content.light import Room, usual_room
+from heimdall.render.content.figures import Figures
+from heimdall.render.content.light import Light, Room, usual_room
 from heimdall.render.content.model import Model
 from heimdall.render.content.sending import Picture, Sent, send, sent_picture
 from heimdall.render.content.shaders_kept import have_kept
 from heimdall.render.programs import Programs
+from heimdall.render.surface import Surface
 from heimdall.system.paths import ASSETS
 from heimdall.system.priority import lower_priority
 
 FOLDER = ASSETS / "content"
-A_FRAME_S = 0.001  # for sending, of the time before a frame
+_A_FRAME_S = 0.001  # for sending, of the time before a frame
 _LARGEST = (512, 2048)  # texels of a texture's side: on software, on a GPU
+_PATIENCE_S = 30.0
 _NICE = 10
+_LOOK = 6  # every so many pictures the light is looked at
 
 T = TypeVar("T")
 
@@ -34,60 +38,50 @@ class _Order(Generic[T]):
     """Something that is read, then sent."""
 
     def __init__(self, reading: Future[Any], begin: Callable[[Any], Iterator[T | None]]):
-        self._reading, self._begin = reading, begin
+        self.reading, self._begin = reading, begin
         self._steps: Iterator[T | None] | None = None
         self.ready: T | None = None
-
-    def wait(self, timeout_s: float) -> None:
-        """Until it has been read, or could not be."""
-        wait([self._reading], timeout_s)
-
-    @property
-    def waiting(self) -> bool:
-        """True if there is nothing to do but to wait."""
-        return self.ready is None and not self._reading.done()
 
     @property
     def sending(self) -> bool:
         """True if ``step`` has something to do."""
-        done = self.ready is not None or not self._reading.done()
-        return not done and self._reading.exception() is None
+        read = self.ready is None and self.reading.done()
+        return read and self.reading.exception() is None
 
     def step(self) -> None:
         """Send a little of it."""
         if self._steps is None:
-            self._steps = self._begin(self._reading.result())
+            self._steps = self._begin(self.reading.result())
         self.ready = next(self._steps)
 
     def get(self) -> T | None:
         """It; None while it is on its way. Raises what reading it raised."""
-        if self.ready is None and self._reading.done():
-            self._reading.result()
+        if self.ready is None and self.reading.done():
+            self.reading.result()
         return self.ready
 
 
 class Stock:
-    """Main thread only. ``rehearse``: draws a model in steps before it is waited for."""
+    """Loads what ``figures`` draws, and the light that it stands in: that of the ``environment``
+    map, or a usual room's. Main thread only."""
 
-    def __init__(
-        self,
-        ctx: moderngl.Context,
-        programs: Programs,
-        rehearse: Callable[[Sent], Iterator[None]],
-        *,
-        software: bool,
-    ):
-        self._ctx, self._programs, self._software = ctx, programs, software
-        self._rehearse = rehearse
-        self._driver = " ".join(ctx.info[each] for each in ("GL_RENDERER", "GL_VERSION"))
+    def __init__(self, surface: Surface, programs: Programs, figures: Figures):
+        self._ctx, self._software = surface.ctx, surface.software
+        self._programs, self._figures = programs, figures
+        self.environment: str | Path | None = None
+        self._pictures = 0
+        self._driver = " ".join(self._ctx.info[each] for each in ("GL_RENDERER", "GL_VERSION"))
         self._settling = threading.Event()
         self._orders: dict[tuple[str, Path], _Order[Any]] = {}
-        self._reader: ThreadPoolExecutor | None = None
-        self._paths: dict[str | Path, Path] = {}
+        begun = partial(lower_priority, _NICE)
+        self._reader = ThreadPoolExecutor(1, "content", initializer=begun)
+        self._found = cache(_found)  # each file is looked up once
 
     def model(self, file: str | Path) -> Sent | None:
         """The model in a file, or one of the bundled; None while it is being loaded. Raises
         AppError for a file that is not there, ModelError for one that cannot be drawn."""
+        if not self._orders:
+            self.room(self.environment)  # ahead of models, which are rehearsed in it
         path, largest = self._found(file, (".glb", ".gltf", ".obj")), _LARGEST[not self._software]
         return self._order(
             "model", path, partial(self._read_model, path, largest), self._send_model
@@ -100,35 +94,47 @@ class Stock:
         path = self._found(file, (".exr", ".hdr", ".png", ".jpg"))
         return self._order("room", path, partial(_read_room, path), self._send_room).get()
 
-    def advance(self, seconds: float = A_FRAME_S) -> None:
-        """Send something, for about so long."""
-        until_s = time.perf_counter() + seconds
+    def lit(self) -> bool:
+        """Whether there is light; until an environment is loaded, it is the one before."""
+        found, before = self.room(self.environment), self._figures.light
+        if found is not None and (before is None or found[0] is not before[0].room):
+            self._figures.light = Light(found[0]), found[1]
+            if before is not None:
+                self._figures.light[0].estimated = before[0].estimated
+        return self._figures.light is not None
+
+    def see(self, picture: np.ndarray, *, estimate: bool) -> None:
+        """A new camera picture, BGR: there is time to load something, and it tells of the light."""
+        if not self._orders:
+            return
+        self._advance()
+        self._pictures += 1
+        if estimate and self._figures.light is not None and self._pictures % _LOOK == 1:
+            self._figures.light[0].see(picture)
+
+    def _advance(self) -> None:
+        """Send something, for about a millisecond."""
+        until_s = time.perf_counter() + _A_FRAME_S
         for order in self._orders.values():
             while order.sending:
                 order.step()
                 if time.perf_counter() >= until_s:
                     return
 
-    def settle(self, timeout_s: float = 30.0) -> bool:
-        """Have everything that was asked for here, or what came in time; False if nothing was
-        on its way."""
-        until_s = time.monotonic() + timeout_s
+    def settle(self) -> bool:
+        """Have everything that was asked for here, or what came in half a minute; False if nothing
+        was on its way."""
+        until_s = time.monotonic() + _PATIENCE_S
         some = False
         self._settling.set()  # waiting is shorter without a process that draws first
         for order in self._orders.values():
-            if order.waiting or order.sending:
+            if order.sending or not order.reading.done():
                 some = True
-                order.wait(max(until_s - time.monotonic(), 0.01))
+                wait([order.reading], max(until_s - time.monotonic(), 0.01))
                 while order.sending:
                     order.step()
         self._settling.clear()
         return some
-
-    def _found(self, file: str | Path, kinds: tuple[str, ...]) -> Path:
-        """Where a file is; looked up once."""
-        if file not in self._paths:
-            self._paths[file] = _found(file, kinds)
-        return self._paths[file]
 
     def _order(
         self,
@@ -139,10 +145,6 @@ class Stock:
     ) -> _Order[Any]:
         key = (kind, path)
         if key not in self._orders:
-            if self._reader is None:
-                self._reader = ThreadPoolExecutor(
-                    1, "content", initializer=partial(lower_priority, _NICE)
-                )
             self._orders[key] = _Order(self._reader.submit(read), begin)
         return self._orders[key]
 
@@ -157,8 +159,8 @@ class Stock:
 
     def _send_model(self, model: Model) -> Iterator[Sent | None]:
         for step in send(model, self._ctx, self._programs, software=self._software):
-            if step is not None:
-                yield from self._rehearse(step)
+            if step is not None and self.lit():
+                yield from self._figures.rehearse(step)
             yield step
 
     def _send_room(self, room: Room) -> Iterator[tuple[Room, Picture] | None]:

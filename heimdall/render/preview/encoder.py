@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from heimdall.system.faults import Fallible, Faults, say
 from heimdall.system.priority import lower_priority
+from heimdall.system.workers import Workers
 
 QUALITY = 75  # beyond it files grow faster than pictures improve
 _NICE = 5  # as the pool: behind it, on a busy core, viewers would see two pictures a second
@@ -32,39 +33,28 @@ class Encoder(Fallible):
     def __init__(self, deliver: Callable[[Picture], None]) -> None:
         self._deliver = deliver
         self._faults = Faults()
-        self._changed = threading.Condition()
-        self._waiting: tuple[np.ndarray, float] | None = None
-        self._ended = False
+        self._waiting: deque[tuple[np.ndarray, float] | None] = deque(maxlen=1)
         self._bgr = self._upright = np.empty((0, 0, 3), np.uint8)  # kept: new memory costs time
-        self._thread = threading.Thread(target=self._run, name="preview-encoder", daemon=True)
-        self._thread.start()
+        self._worker = Workers("preview-encoder", urgency=lambda: lower_priority(_NICE))
 
     def put(self, pixels: np.ndarray, drawn_s: float) -> None:
         """Encode RGBA uint8 (h, w, 4), bottom row first; returns at once."""
-        with self._changed:
-            self._waiting = pixels, drawn_s
-            self._changed.notify()
+        self._waiting.append((pixels, drawn_s))
+        self._worker.submit(self._encode_newest)
 
     def close(self) -> None:
         """End the thread; what waits is forgotten."""
-        with self._changed:
-            self._ended = True
-            self._changed.notify()
-        self._thread.join()
+        self._waiting.append(None)
+        self._worker.close()
 
-    def _run(self) -> None:
-        lower_priority(_NICE)
-        while (work := self._next()) is not None:
-            try:
-                self._deliver(self._encode(*work))
-            except Exception as error:
-                self._faults.report(f"a frame of the preview was lost: {say(error)}", error)
-
-    def _next(self) -> tuple[np.ndarray, float] | None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._ended or self._waiting is not None)
-            work, self._waiting = self._waiting, None
-            return None if self._ended else work
+    def _encode_newest(self) -> None:
+        work = self._waiting.pop() if self._waiting else None
+        if work is None:  # a call before took what this one was for
+            return
+        try:
+            self._deliver(self._encode(*work))
+        except Exception as error:
+            self._faults.report(f"a frame of the preview was lost: {say(error)}", error)
 
     def _encode(self, pixels: np.ndarray, drawn_s: float) -> Picture:
         h, w = pixels.shape[:2]

@@ -27,7 +27,7 @@ class Hands:
         if isinstance(message, Pointed) and size is not None:
             # The last pixel's number is one less than their count.
             self._pointer = (message.x * (size[0] - 1), message.y * (size[1] - 1))
-            self._buttons = message.buttons
+            self._buttons = message.held
             return [Pointer(*self._pointer, self._buttons)]
         if isinstance(message, Scrolled) and (message.dx or message.dy):
             return [Scroll(message.dx, message.dy)]

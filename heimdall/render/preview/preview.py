@@ -39,7 +39,6 @@ class Preview:
         self._server = Server(address, title, keys, self._inbox)
         self._encoder = Encoder(self._server.publish)
         self._copies = Copies()
-        self._asked_s: list[float] = []  # when the frames that are being copied were drawn
         log.info("the picture is at %s", self.url)
         if not is_loopback(address[0]):
             log.warning(
@@ -74,12 +73,11 @@ class Preview:
     def frame(self, surface: Surface) -> None:
         """A frame has been drawn: show it, if a viewer wants it. Best called after ``finish``."""
         if wanted := self._server.wanted:
-            self._copies.ask(surface)
-            self._asked_s.append(time.monotonic())
+            self._copies.ask(surface, time.monotonic())
         # A software GPU has copied when asking returns; another one gets a frame's time for it.
         under_way = 1 if wanted and not surface.software else 0
-        while (pixels := self._copies.take(leave=under_way)) is not None:
-            self._encoder.put(pixels, self._asked_s.pop(0))
+        while (taken := self._copies.take(leave=under_way)) is not None:
+            self._encoder.put(*taken)
 
     def poll(self) -> list[InputEvent]:
         """What the viewers did since the last call, as a window would tell it."""
@@ -91,4 +89,3 @@ class Preview:
         self._encoder.close()
         self._server.close()
         self._copies.release()
-        self._asked_s.clear()

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 LONGEST = 512  # bytes of a message from the page
 MOST_NOTCHES = 100.0  # of the wheel, in one message
@@ -19,7 +21,6 @@ UNKNOWN_LATENCY = 0
 
 _HEADER = struct.Struct(">IH")
 _BUTTONS = ((1, "left"), (2, "right"), (4, "middle"))  # bits of a browser's `buttons`
-_MODS = frozenset({"shift", "control", "alt", "super"})
 # The browser's `key` of keys that print nothing, and what a window calls them.
 _NAMED = {
     " ": "space",
@@ -61,70 +62,98 @@ class MessageError(ValueError):
     """A message that the page would never send; its text says what is wrong with it."""
 
 
-@dataclass(frozen=True)
+_CHECKED = ConfigDict(strict=True, extra="forbid")
+_Word = Annotated[str, Field(max_length=32)]
+_Place = Annotated[
+    float, Field(ge=-1000, le=1000), AfterValidator(lambda at: min(max(at, 0.0), 1.0))
+]
+_Notches = Annotated[float, Field(ge=-MOST_NOTCHES, le=MOST_NOTCHES)]
+
+
+@dataclass(frozen=True, config=_CHECKED)
 class Pressed:
-    """A key went down or up. ``code`` is its place on the keyboard; ``name`` is "" for a key that
-    a window does not tell of either, such as Shift."""
+    """A key went down or up: what the browser calls it, and its place on the keyboard."""
 
-    code: str
-    name: str
+    key: _Word
+    code: _Word
     down: bool
-    mods: frozenset[str]
+    mods: frozenset[Literal["shift", "control", "alt", "super"]]
+    type: Literal["key"] = "key"
+
+    @property
+    def name(self) -> str:
+        """What a window calls the key; "" for one that it does not tell of either, as Shift."""
+        return key_name(self.key, self.code, "shift" in self.mods)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_CHECKED)
 class Pointed:
-    """The pointer is at (x, y), in shares of the picture's width and height, y down."""
+    """The pointer is at (x, y), in shares of the picture's width and height, y down; ``buttons``:
+    the sum of 1 (left), 2 (right), 4 (middle)."""
 
-    x: float
-    y: float
-    buttons: frozenset[str]
+    x: _Place
+    y: _Place
+    buttons: Annotated[int, Field(ge=0, lt=64)]
+    type: Literal["pointer"] = "pointer"
+
+    @property
+    def held(self) -> frozenset[str]:
+        """The buttons by name."""
+        return frozenset(name for bit, name in _BUTTONS if self.buttons & bit)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_CHECKED)
 class Scrolled:
     """The wheel turned by so many notches."""
 
-    dx: float
-    dy: float
+    dx: _Notches
+    dy: _Notches
+    type: Literal["scroll"] = "scroll"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_CHECKED)
 class Blurred:
     """The page has lost the focus: releases of keys and buttons will not be reported."""
 
+    type: Literal["blur"] = "blur"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, config=_CHECKED)
 class Watching:
     """Whether the page is visible."""
 
     on: bool
+    type: Literal["watch"] = "watch"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_CHECKED)
 class Shown:
     """The page has drawn the picture of this number, so many ms after it came."""
 
-    number: int
-    took_ms: float
+    number: Annotated[int, Field(ge=0, lt=2**32)]
+    took_ms: Annotated[float, Field(alias="took", ge=0, le=MOST_MS)]
+    type: Literal["shown"] = "shown"
 
 
 Message = Pressed | Pointed | Scrolled | Blurred | Watching | Shown
+_MESSAGE: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="type")])
+
+_TYPES = "the message must have a type: key, pointer, scroll, blur, watch, shown"
+_PROBLEMS = {
+    "json_invalid": "the message is not JSON",
+    "union_tag_not_found": _TYPES,
+    "union_tag_invalid": _TYPES,
+}
 
 
 def read(text: str) -> Message:
     """What the page says in ``text``. Raises MessageError, and nothing else, whatever it is."""
     try:
-        said = json.loads(text)
-    except (ValueError, RecursionError):
-        raise MessageError("the message is not JSON") from None
-    if not isinstance(said, dict):
-        raise MessageError("the message is not a JSON object")
-    kind = said.pop("type", None)
-    reader = _READERS.get(kind) if isinstance(kind, str) else None
-    if reader is None:
-        raise MessageError(f"the message must have a type: {', '.join(_READERS)}")
-    return reader(said)
+        return _MESSAGE.validate_json(text)
+    except ValidationError as error:
+        found = error.errors(include_url=False)[0]
+        where = "".join(f"{part}: " for part in found["loc"])
+        raise MessageError(_PROBLEMS.get(found["type"], f"{where}{found['msg']}")) from None
 
 
 def key_name(key: str, code: str, shifted: bool) -> str:
@@ -152,83 +181,3 @@ def picture(number: int, latency_s: float | None, jpeg: bytes) -> bytes:
     """A picture for the page. ``latency_s`` is how old an earlier one was when it was shown."""
     latency_ms = UNKNOWN_LATENCY if latency_s is None else round(1000 * latency_s)
     return _HEADER.pack(number % 2**32, max(0, min(latency_ms, 0xFFFF))) + jpeg
-
-
-def _pressed(said: dict[str, Any]) -> Pressed:
-    key, code, down, mods = _fields(said, "key code down mods")
-    if not (_is_word(key) and _is_word(code) and isinstance(down, bool)):
-        raise MessageError("key: key and code must be short texts, down true or false")
-    if not (isinstance(mods, list) and all(isinstance(mod, str) for mod in mods)):
-        raise MessageError("key: mods must be a list of texts")
-    if not _MODS.issuperset(mods):
-        raise MessageError(f"key: mods must be of {', '.join(sorted(_MODS))}")
-    return Pressed(code, key_name(key, code, "shift" in mods), down, frozenset(mods))
-
-
-def _pointed(said: dict[str, Any]) -> Pointed:
-    x, y, buttons = _fields(said, "x y buttons")
-    if not (_is_number(x, 1000) and _is_number(y, 1000)):
-        raise MessageError("pointer: x and y must be numbers, 0 to 1 within the picture")
-    if not (_is_whole(buttons) and 0 <= buttons < 64):
-        raise MessageError("pointer: buttons must be the sum of 1 (left), 2 (right), 4 (middle)")
-    held = frozenset(name for bit, name in _BUTTONS if buttons & bit)
-    return Pointed(min(max(x, 0.0), 1.0), min(max(y, 0.0), 1.0), held)
-
-
-def _scrolled(said: dict[str, Any]) -> Scrolled:
-    dx, dy = _fields(said, "dx dy")
-    if not (_is_number(dx, MOST_NOTCHES) and _is_number(dy, MOST_NOTCHES)):
-        raise MessageError(f"scroll: dx and dy must be numbers of at most {MOST_NOTCHES:g}")
-    return Scrolled(float(dx), float(dy))
-
-
-def _blurred(said: dict[str, Any]) -> Blurred:
-    _fields(said, "")
-    return Blurred()
-
-
-def _watching(said: dict[str, Any]) -> Watching:
-    (on,) = _fields(said, "on")
-    if not isinstance(on, bool):
-        raise MessageError("watch: on must be true or false")
-    return Watching(on)
-
-
-def _shown(said: dict[str, Any]) -> Shown:
-    number, took = _fields(said, "number took")
-    if not (_is_whole(number) and 0 <= number < 2**32):
-        raise MessageError("shown: number must be that of a picture")
-    if not (_is_number(took, MOST_MS) and took >= 0):
-        raise MessageError(f"shown: took must be milliseconds, from 0 to {MOST_MS:g}")
-    return Shown(number, took)
-
-
-_READERS: dict[str, Callable[[dict[str, Any]], Message]] = {
-    "key": _pressed,
-    "pointer": _pointed,
-    "scroll": _scrolled,
-    "blur": _blurred,
-    "watch": _watching,
-    "shown": _shown,
-}
-
-
-def _fields(said: dict[str, Any], names: str) -> list[Any]:
-    """The values of these fields, if there are no others."""
-    wanted = names.split()
-    if said.keys() != set(wanted):
-        raise MessageError(f"the message must have exactly these fields: type {names}".rstrip())
-    return [said[name] for name in wanted]
-
-
-def _is_word(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= 32
-
-
-def _is_number(value: Any, most: float) -> bool:
-    """NaN compares with nothing, and Python's True is a 1."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= most
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from heimdall.render.content.closed import closed
+from heimdall.render.content.detail import closed
 from heimdall.render.content.model import TRIANGLES, DrawCall
 
 CORNERS = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], np.float32)

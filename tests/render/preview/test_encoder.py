@@ -81,4 +81,5 @@ def test_a_frame_that_cannot_be_encoded_is_told_once_and_others_go_on():
 def test_its_thread_ends():
     encoder = Encoder(lambda picture: None)
     encoder.close()
-    assert "preview-encoder" not in {thread.name for thread in threading.enumerate()}
+    names = {thread.name for thread in threading.enumerate()}
+    assert not any(name.startswith("preview-encoder") for name in names)

@@ -21,7 +21,6 @@ from heimdall.render.preview.protocol import (
     read,
 )
 
-NONE: frozenset[str] = frozenset()
 KEY = {"type": "key", "key": "s", "code": "KeyS", "down": True, "mods": []}
 POINTER = {"type": "pointer", "x": 0.25, "y": 0.5, "buttons": 0}
 
@@ -30,8 +29,8 @@ def test_each_kind_of_message_is_read():
     def said(**fields):
         return read(json.dumps(fields))
 
-    assert said(**KEY) == Pressed("KeyS", "s", True, NONE)
-    assert said(**POINTER) == Pointed(0.25, 0.5, NONE)
+    assert said(**KEY) == Pressed("s", "KeyS", True, frozenset())
+    assert said(**POINTER) == Pointed(0.25, 0.5, 0)
     assert said(type="scroll", dx=0, dy=-1.5) == Scrolled(0, -1.5)
     assert said(type="blur") == Blurred()
     assert said(type="watch", on=False) == Watching(False)
@@ -74,11 +73,13 @@ def test_keys_have_the_names_a_window_gives_them(key, code, shifted, name):
     ],
 )
 def test_buttons_are_the_bits_of_a_browser(bits, names):
-    assert read(json.dumps({**POINTER, "buttons": bits})) == Pointed(0.25, 0.5, frozenset(names))
+    message = read(json.dumps({**POINTER, "buttons": bits}))
+    assert isinstance(message, Pointed)
+    assert message.held == names
 
 
 def test_a_pointer_outside_the_picture_is_at_its_edge():
-    assert read(json.dumps({**POINTER, "x": -3, "y": 1.5})) == Pointed(0, 1, NONE)
+    assert read(json.dumps({**POINTER, "x": -3, "y": 1.5})) == Pointed(0, 1, 0)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heimdall.models.likeness import box_iou, boxes_iou, likeness, mask_iou
+from heimdall.lab.likeness import box_iou, boxes_iou, likeness, mask_iou
 from heimdall.models.results import Detection, Hand, Label, Mask
 
 
