@@ -30,6 +30,7 @@ from pydantic import Field, ValidationError, model_validator
 from heimdall.app import DNN, App, load_app, validate
 from heimdall.app.options import MAX_FPS, MAX_SIDE, check_scheduler
 from heimdall.errors import ConfigError, unknown
+from heimdall.lab.bench.problems import first_problem
 from heimdall.lab.bench.settings import (
     LONGEST_S,
     MOST_REQUESTS,
@@ -123,7 +124,7 @@ class Scenario(Table):
     def _frames_can_be_drawn(self) -> Scenario:
         for key in ("fps", "size") if self.draws else ():
             if key not in self.model_fields_set:
-                raise ValueError(f"{key}: Field required")
+                raise ValueError(f"{key}: is missing")
         if self.draws and not all(1 <= side <= MAX_SIDE for side in self.size):
             raise ValueError(f"size must be two sides of 1 to {MAX_SIDE} pixels")
         return self
@@ -271,7 +272,7 @@ def load_scenario(name_or_path: str) -> Scenario:
         parse_system(scenario.system)
         dnns = scenario.declared()
     except ValidationError as error:
-        raise ConfigError(f"scenario {path}: {_first_problem(error)}") from error
+        raise ConfigError(f"scenario {path}: {first_problem(error, Scenario)}") from error
     except ConfigError as error:
         raise ConfigError(f"scenario {path}: {error}") from error
     if says_scheduler:  # an app's own may be an object, which has no name to be found by
@@ -380,10 +381,3 @@ def _check_size_can_be_chosen(where: str, dnn: DNN[Any]) -> None:
             f"{where} needs options = {{ size = [height, width] }} too: what to begin with; its "
             "aspect ratio is kept"
         )
-
-
-def _first_problem(error: ValidationError) -> str:
-    """The first of what pydantic found, as ``dnns.hand.rate_hz: Input should be ...``."""
-    found = error.errors()[0]
-    where = ".".join(str(part) for part in found["loc"])
-    return f"{where}: {found['msg']}" if where else str(found["msg"])

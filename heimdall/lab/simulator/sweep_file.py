@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from heimdall.app.options import MAX_FPS, check_number, check_size, parse_size
 from heimdall.errors import ArgumentError, ConfigError, unknown
+from heimdall.lab.bench.problems import first_problem, problem
 from heimdall.lab.bench.scenario import Scenario, load_scenario
 from heimdall.lab.bench.settings import DnnSettings
 from heimdall.lab.bench.systems import parse_systems
@@ -125,11 +126,7 @@ def _sweep(path: Path, table: Mapping[str, Any]) -> Sweep:
     try:
         content = _Content.model_validate(table)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        if first["type"] == "extra_forbidden":
-            raise ConfigError(unknown("key", where, _Content.model_fields)) from error
-        raise ConfigError(f"{where}: {first['msg']}") from error
+        raise ConfigError(first_problem(error, _Content)) from error
     systems = tuple(system.name for system in parse_systems(",".join(content.systems)))
     check_seeds(content.seeds)
     check_number("seconds", content.seconds, above=0, most=LONGEST_S)
@@ -282,7 +279,7 @@ def _with_setting(scenario: Scenario, axis: str, value: Any) -> Scenario:
         changed = scenario.model_copy(update={"dnns": {**scenario.dnns, name: settings}})
         changed.declared()
     except ValidationError as error:
-        raise ConfigError(f"{axis}={value}: {error.errors()[0]['msg']}") from error
+        raise ConfigError(f"{axis}={value}: {problem(error, DnnSettings)[1]}") from error
     except ConfigError as error:
         raise ConfigError(f"{axis}={value}: {error}") from error
     return changed
