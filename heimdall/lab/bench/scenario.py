@@ -81,7 +81,7 @@ class Scenario(Table):
         description="Frames a second; the app's by default. Required with `dnns` and no app.",
     )
     size: tuple[int, int] = Field(
-        default=(0, 0), description="Width and height drawn; as of `fps`."
+        default=(0, 0), description="Width and height drawn; the app's by default, as `fps` is."
     )
     scheduler: str = Field(default="max-total", description="The policy; the app's by default.")
     seed: int = Field(default=0, description="Of the times of the DNNs' events.")
