@@ -258,7 +258,7 @@ def _type(rules: dict[str, Any]) -> str:
     return ", ".join([kind, " ".join(bounds)]) if bounds else kind
 
 
-AXIS = re.compile(r"((?:``\w+``(?:, )?)+): (.+?)(?:;|\.$)", re.DOTALL)
+AXIS = re.compile(r"((?:``\w+``(?:,\s)?)+):\s(.+?)(?:;|\.$)", re.DOTALL)
 
 
 def axes() -> Iterator[str]:
