@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 import heimdall
 from heimdall.app import load_app, validate
 from heimdall.cli import COMMANDS
-from heimdall.runtime.telemetry.summary import DnnSummary
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -50,13 +48,6 @@ def test_every_path_on_a_page_exists(page):
 def find(name: str) -> bool:
     """Whether there is such a file, from the top or within the package."""
     return (ROOT / name).exists() or (ROOT / "heimdall" / name).exists()
-
-
-def test_every_figure_of_a_run_is_in_the_readme():
-    table = README.partition("## Reading the figures")[2].partition("\n## ")[0]
-    for kind in (heimdall.RunSummary, DnnSummary):
-        for each in fields(kind):
-            assert f"`{each.name}`" in table, each.name
 
 
 def test_every_command_is_in_the_readme():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-_KINDS = {
+_KINDS: dict[str, Any] = {
     "object": dict,
     "array": list,
     "string": str,

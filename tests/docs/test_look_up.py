@@ -323,6 +323,17 @@ def test_every_schema_is_tried_and_listed(hook):
     assert all(f"schemas/{name}.json" in table for name in schema_names())
 
 
+def test_what_has_no_schema_is_named(hook):
+    asked = {
+        name
+        for name in hook.shown_commands()
+        if any(each.name == "as_json" for each in COMMANDS[name].params)
+    }
+    without = text("json").partition("without a schema here:")[2]
+    named = {name.partition("-")[0] for name in schema_names()}
+    assert set(re.findall(r"`([a-z-]+)`", without)) == asked - named
+
+
 def test_a_schema_notices_what_is_wrong():
     schema = json_schema("models")
     entry = {"name": "a", "title": "b", "task": "c", "licence": "d", "files": [], "size_mb": None}
