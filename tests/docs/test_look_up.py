@@ -70,7 +70,7 @@ def blocks(kind: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_first_sentence_says_whom_a_page_is_for(page):
     first = page.read_text(encoding="utf-8").split("\n\n")[1]
-    assert first.startswith("For ")
+    assert first.startswith(("For whoever ", "You "))
 
 
 def test_what_is_written_by_hand_is_short():
@@ -234,6 +234,17 @@ def test_every_view_and_every_key_is_told(hook):
     for command in KEYS:
         assert command.says in table
     assert (ROOT / "docs" / "images" / "overlay.webp").stat().st_size <= 60_000
+
+
+def test_every_extra_is_told():
+    project = re.search(
+        r"\[project.optional-dependencies\]\n(.*?)\n\[",
+        (ROOT / "pyproject.toml").read_text("utf-8"),
+        re.DOTALL,
+    )
+    extras = set(re.findall(r"^([a-z]+) = ", project[1], re.MULTILINE)) - {"dev", "docs"}
+    table = section(text("requirements"), "Machines")
+    assert extras == set(re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE))
 
 
 def test_every_variable_that_the_code_reads_is_told():
