@@ -288,7 +288,7 @@ def printed(tmp_path_factory) -> Any:
 
 
 ORT = ("--device", "onnxruntime")
-PRINTED = {
+PRINTED: dict[str, list[tuple[str, ...]]] = {
     "devices": [("devices",)],
     "models": [("models",)],
     "profile": [("profile", "small.onnx", *ORT)],
