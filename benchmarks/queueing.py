@@ -53,7 +53,9 @@ def decisions_us(system: str, device: SeveralDevice, jobs: int, answers: int) ->
         going = len(run.answered) <= answers - jobs
         return [(answered.model, now_ns)] if going else []
 
-    run = RequestSimulation(models, device.list(), row.scheduler, noise=device.noise(), follow=follow)
+    run = RequestSimulation(
+        models, device.list(), row.scheduler, noise=device.noise(), follow=follow
+    )
     coordinator, taken = run.coordinator, []
     receive = coordinator.receive
 

@@ -73,7 +73,9 @@ def missed(tasks: list[Task], seed: int, phase: float | None) -> float:
             arrivals.append(round(at_s * 1e9))
         models.append(SimulatedModel(plan, arrivals))
     policy = RtMdl({f"task{index}": index for index in range(len(tasks))})
-    run = RequestSimulation(models, [Processor("gpu", "gpu")], policy, seed=seed, noise={"gpu": NOISE})
+    run = RequestSimulation(
+        models, [Processor("gpu", "gpu")], policy, seed=seed, noise={"gpu": NOISE}
+    )
     run.run()
     late = [each.violates(each.slo_ns) for each in run.answered if each.slo_ns is not None]
     return sum(late) / len(late)

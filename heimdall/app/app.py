@@ -36,11 +36,12 @@ log = logging.getLogger(__name__)
 
 
 class App:
-    """Base of every scenario. Override what differs; everything has a sensible default."""
+    """Base of every app. Override what differs; everything has a default."""
 
-    title: ClassVar[str] = ""
-    fps: ClassVar[float] = 30.0
-    size: ClassVar[tuple[int, int]] = (1280, 720)
+    title: ClassVar[str] = ""  # what people read of it; its name by default
+    fps: ClassVar[float] = 30.0  # frames a second
+    size: ClassVar[tuple[int, int]] = (1280, 720)  # width and height drawn, in pixels
+    # The policy that picks the next chunk: a name, or a Scheduler of your own.
     scheduler: ClassVar[str | type[Scheduler] | Scheduler] = "max-total"
     render_priority: ClassVar[str] = RenderPriority.TOP  # or "equal": rendering waits its turn
     content: ClassVar[str] = Content.AGING  # or "paper": how content variation enters utility

@@ -30,6 +30,7 @@ from pydantic import Field, ValidationError, model_validator
 from heimdall.app import DNN, App, load_app, validate
 from heimdall.app.options import MAX_FPS, MAX_SIDE, check_scheduler
 from heimdall.errors import ConfigError, unknown
+from heimdall.lab.bench.problems import first_problem
 from heimdall.lab.bench.settings import (
     LONGEST_S,
     MOST_REQUESTS,
@@ -63,45 +64,90 @@ _WHAT_ASKS = "declare [models.NAME]"
 class Scenario(Table):
     """A workload: an app's networks (``draws``), requests for ``models``, or both.
 
-    Of frames: ``fps``, ``size`` (width, height) and ``scheduler`` are the app's where the file is
-    silent; ``dnns`` holds what the file says, ``declared`` all DNNs as they will run; those
-    ``without`` names are the app's and not this workload's. ``throttle`` is simulated: a machine
-    that runs does as it does.
-
-    Of requests: they end after so many ``requests`` of all open streams together (beside those that
-    come ``after`` them), when no more come after so many ``seconds``, or when each closed loop has
-    gone round so many times (``frames``); what is under way then is finished. ``lone``: what
-    multiples of the time that a model takes alone are of, its mean or its 99th percentile.
-    ``drain`` false: it ends when no more requests come, whatever waits then. ``actor``: of a system
-    that learns, what it has learnt: a bundled name, or a file beside this one.
-
-    Live, requests run on ``processors`` of this machine, and with a ``load`` all open streams are
-    so much faster or slower that what they ask for, whole and one after the other, takes this share
-    of the time.
+    ``dnns`` holds what the file says, ``declared`` all DNNs as they will run.
     """
 
-    name: str
-    title: str
-    app: str | None = None
-    fps: float = Field(default=0.0, gt=0, le=MAX_FPS)  # 0: it draws nothing
-    size: tuple[int, int] = (0, 0)
-    scheduler: str = "max-total"
-    seed: int = 0
-    throttle: Throttle | None = None
-    dnns: Mapping[str, DnnSettings] = Field(default_factory=dict)
-    without: tuple[str, ...] = ()
-    device: str | None = None
-    system: str = "response-ratio"
-    requests: int | None = Field(default=None, ge=1, le=MOST_REQUESTS)
-    seconds: float | None = Field(default=None, allow_inf_nan=False, gt=0, le=LONGEST_S)
-    frames: int | None = Field(default=None, ge=1, le=MOST_REQUESTS)
-    lone: Literal["mean", "p99"] = "mean"
-    processors: tuple[str, ...] = (GPU,)
-    load: float | None = Field(default=None, allow_inf_nan=False, gt=0, le=100)
-    away: tuple[Away, ...] = ()
-    drain: bool = True
-    actor: str | None = None
-    models: Mapping[str, ModelSettings] = Field(default_factory=dict)
+    name: str = Field(description="As the file is called.")
+    title: str = Field(description="One line for people; the file's name by default.")
+    app: str | None = Field(
+        default=None,
+        description="The app that runs: a bundled name, or a file beside this one. Without one, "
+        "DNNs are declared in `dnns` and can only be simulated.",
+    )
+    fps: float = Field(  # 0: it draws nothing
+        default=0.0,
+        gt=0,
+        le=MAX_FPS,
+        description="Frames a second; the app's by default. Required with `dnns` and no app.",
+    )
+    size: tuple[int, int] = Field(
+        default=(0, 0), description="Width and height drawn; the app's by default, as `fps` is."
+    )
+    scheduler: str = Field(default="max-total", description="The policy; the app's by default.")
+    seed: int = Field(default=0, description="Of the times of the DNNs' events.")
+    throttle: Throttle | None = Field(default=None, description="Simulated: a GPU that gets hot.")
+    dnns: Mapping[str, DnnSettings] = Field(
+        default_factory=dict, description="What is other than the app declares, by DNN."
+    )
+    without: tuple[str, ...] = Field(default=(), description="DNNs of the app that do not run.")
+    device: str | None = Field(
+        default=None, description="What requests are simulated on, unless `--device` says."
+    )
+    system: str = Field(
+        default="response-ratio", description="What serves requests, unless `--system` says."
+    )
+    requests: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_REQUESTS,
+        description="It ends after so many of all open streams together, those that come `after` "
+        "them left out.",
+    )
+    seconds: float | None = Field(
+        default=None,
+        allow_inf_nan=False,
+        gt=0,
+        le=LONGEST_S,
+        description="No more requests come after so many.",
+    )
+    frames: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_REQUESTS,
+        description="It ends when each closed loop has gone round so many times.",
+    )
+    lone: Literal["mean", "p99"] = Field(
+        default="mean",
+        description="What multiples of the time that a model takes alone are of: its mean or its "
+        "99th percentile.",
+    )
+    processors: tuple[str, ...] = Field(
+        default=(GPU,), description="Live: what requests run on, as `--processors` takes them."
+    )
+    load: float | None = Field(
+        default=None,
+        allow_inf_nan=False,
+        gt=0,
+        le=100,
+        description="Live: open streams are so much faster or slower that what they ask for, one "
+        "after the other, takes this share of the time.",
+    )
+    away: tuple[Away, ...] = Field(
+        default=(), description="Simulated: processors that are lost for a while."
+    )
+    drain: bool = Field(
+        default=True,
+        description="What is under way is finished; `false`: it ends with `seconds`, whatever "
+        "waits then.",
+    )
+    actor: str | None = Field(
+        default=None,
+        description="Of a system that learns, what it has learnt: a bundled name, or a file "
+        "beside this one.",
+    )
+    models: Mapping[str, ModelSettings] = Field(
+        default_factory=dict, description="What is asked for, by model."
+    )
 
     @property
     def draws(self) -> bool:
@@ -123,7 +169,7 @@ class Scenario(Table):
     def _frames_can_be_drawn(self) -> Scenario:
         for key in ("fps", "size") if self.draws else ():
             if key not in self.model_fields_set:
-                raise ValueError(f"{key}: Field required")
+                raise ValueError(f"{key}: is missing")
         if self.draws and not all(1 <= side <= MAX_SIDE for side in self.size):
             raise ValueError(f"size must be two sides of 1 to {MAX_SIDE} pixels")
         return self
@@ -271,7 +317,7 @@ def load_scenario(name_or_path: str) -> Scenario:
         parse_system(scenario.system)
         dnns = scenario.declared()
     except ValidationError as error:
-        raise ConfigError(f"scenario {path}: {_first_problem(error)}") from error
+        raise ConfigError(f"scenario {path}: {first_problem(error, Scenario)}") from error
     except ConfigError as error:
         raise ConfigError(f"scenario {path}: {error}") from error
     if says_scheduler:  # an app's own may be an object, which has no name to be found by
@@ -380,10 +426,3 @@ def _check_size_can_be_chosen(where: str, dnn: DNN[Any]) -> None:
             f"{where} needs options = {{ size = [height, width] }} too: what to begin with; its "
             "aspect ratio is kept"
         )
-
-
-def _first_problem(error: ValidationError) -> str:
-    """The first of what pydantic found, as ``dnns.hand.rate_hz: Input should be ...``."""
-    found = error.errors()[0]
-    where = ".".join(str(part) for part in found["loc"])
-    return f"{where}: {found['msg']}" if where else str(found["msg"])

@@ -31,17 +31,33 @@ class Table(BaseModel):
 
 
 class EventProcess(Table):
-    """When something is asked for: at random (``poisson``), at even times (``periodic``), or in a
-    ``closed`` loop: again as soon as all that the last event has led to is answered.
+    """When something is asked for."""
 
-    ``phase``: of a periodic one, the share of its period at which it begins; None: requests begin
-    anywhere in it (clients do not know of each other), an app's DNN at its end. ``jitter_ms``: how
-    much earlier or later than due each comes at most."""
-
-    process: Literal["poisson", "periodic", "closed"]
-    rate_hz: float | None = Field(default=None, allow_inf_nan=False, gt=0, le=_FASTEST_HZ)
-    phase: float | None = Field(default=None, ge=0, lt=1)
-    jitter_ms: float = Field(default=0.0, allow_inf_nan=False, ge=0, le=_LONGEST_MS)
+    process: Literal["poisson", "periodic", "closed"] = Field(
+        description="At random (`poisson`), at even times (`periodic`), or in a `closed` loop: "
+        "again as soon as all that the last event has led to is answered."
+    )
+    rate_hz: float | None = Field(
+        default=None,
+        allow_inf_nan=False,
+        gt=0,
+        le=_FASTEST_HZ,
+        description="How often, on average; a closed loop has none.",
+    )
+    phase: float | None = Field(
+        default=None,
+        ge=0,
+        lt=1,
+        description="Of a periodic one: the share of its period at which it begins. Unless given, "
+        "requests begin anywhere in it, and a DNN of an app at its end.",
+    )
+    jitter_ms: float = Field(
+        default=0.0,
+        allow_inf_nan=False,
+        ge=0,
+        le=_LONGEST_MS,
+        description="Of a periodic one: how much earlier or later than due each comes at most.",
+    )
 
     @model_validator(mode="after")
     def _has_a_rate_or_needs_none(self) -> EventProcess:
@@ -88,31 +104,53 @@ class EventProcess(Table):
 
 
 class DnnSettings(Table):
-    """What a scenario says of one DNN; None: as the app declares it.
+    """What a scenario says of one DNN; as the app declares it where the file is silent."""
 
-    ``reference`` is the paper's network for this task (Table 2), under which the phones' profiles
-    list it. ``max_rate_hz = inf`` lifts the app's cap. A ``model`` that is not the app's stands in
-    for its load only: its results do not reach the app.
-
-    ``alone_ms``: live, the network gets the input size at which it takes so long alone on this
-    machine, its fallback ops included (see ``loads``); the option ``size`` is where the search
-    begins. A phone's load is that of its ``reference``.
-    """
-
-    rate_hz: PositiveFloat | None = None
-    max_rate_hz: PositiveFloat | None = None
-    latency_constraint_ms: PositiveFloat | None = None
-    priority: str | None = None
-    beta: PositiveFloat | None = None
-    gamma: PositiveFloat | None = None
-    l0: PositiveFloat | None = None
-    on_event: bool | None = None
-    model: str | None = None
-    options: Mapping[str, Any] | None = None
-    alone_ms: float | None = Field(default=None, gt=0, le=_LONGEST_ALONE_MS)
-    force_fallback: tuple[str, ...] | None = None
-    event: EventProcess | None = None
-    reference: str | None = None
+    rate_hz: PositiveFloat | None = Field(
+        default=None, description="The least number of inferences a second."
+    )
+    max_rate_hz: PositiveFloat | None = Field(
+        default=None, description="The most; `inf` lifts the app's cap."
+    )
+    latency_constraint_ms: PositiveFloat | None = Field(
+        default=None, description="How long an inference may take."
+    )
+    priority: str | None = Field(default=None, description="`high`, `normal` or `low`.")
+    beta: PositiveFloat | None = Field(
+        default=None,
+        description="Weight of latency in the utility; the priority's by default, as of the next "
+        "two.",
+    )
+    gamma: PositiveFloat | None = Field(
+        default=None, description="Exponent of latency in the utility."
+    )
+    l0: PositiveFloat | None = Field(default=None, description="Utility of a fresh result.")
+    on_event: bool | None = Field(default=None, description="It runs when it is asked for.")
+    model: str | None = Field(
+        default=None,
+        description="Another network: a name of `heimdall models`. One that is not the app's "
+        "stands in for its load only: its results do not reach the app.",
+    )
+    options: Mapping[str, Any] | None = Field(
+        default=None, description="Options of the model, such as `size`."
+    )
+    alone_ms: float | None = Field(
+        default=None,
+        gt=0,
+        le=_LONGEST_ALONE_MS,
+        description="Live: the network gets the input size at which it takes so long alone on "
+        "this machine, fallback ops included. `options.size` is where the search begins. A "
+        "simulated phone has the load of its `reference`.",
+    )
+    force_fallback: tuple[str, ...] | None = Field(
+        default=None, description="Op types or nodes that run on the CPU."
+    )
+    event: EventProcess | None = Field(default=None, description="When it is asked for.")
+    reference: str | None = Field(
+        default=None,
+        description="The network of the simulated device's profile that it stands for; on phones, "
+        "one of the paper's Table 2.",
+    )
 
     @model_validator(mode="after")
     def _events_make_it_event_driven(self) -> DnnSettings:
@@ -139,28 +177,45 @@ class DnnSettings(Table):
 
 
 class Throttle(Table):
-    """A GPU that gets hot: ``after_s`` seconds of a run its work takes ``factor`` times as long."""
+    """A GPU that gets hot."""
 
-    after_s: float = Field(ge=0)
-    factor: float = Field(gt=0, le=100)
+    after_s: float = Field(ge=0, description="Seconds of a run after which it is slower.")
+    factor: float = Field(gt=0, le=100, description="How many times as long its work takes then.")
 
 
 class ModelSettings(Table):
-    """One model that is asked for.
+    """One model that is asked for: by `event`, or `after` another one."""
 
-    ``event``: when; or ``after``: whenever a request of that model has finished. ``number``: how
-    many requests each time makes; one of several, drawn by the seed. ``slo_multiplier``: the
-    SLO as a multiple of what the model takes alone (see ``Scenario.lone``).
-    """
-
-    reference: str | None = None
-    model: str | None = None
-    event: EventProcess | None = None
-    after: str | None = None
-    number: int | tuple[int, ...] = 1
-    slo_ms: float | None = Field(default=None, allow_inf_nan=False, gt=0, le=_LONGEST_MS)
-    slo_multiplier: float | None = Field(default=None, allow_inf_nan=False, gt=0, le=1e6)
-    priority: str = Priority.NORMAL
+    reference: str | None = Field(
+        default=None,
+        description="The network of the simulated device's profile; the table's name by default.",
+    )
+    model: str | None = Field(
+        default=None,
+        description="Live: a name of `heimdall models`, or a file beside the scenario's.",
+    )
+    event: EventProcess | None = Field(default=None, description="When it is asked for.")
+    after: str | None = Field(
+        default=None, description="It is asked for whenever a request of this model has finished."
+    )
+    number: int | tuple[int, ...] = Field(
+        default=1, description="How many requests each time makes; of a list one, drawn by seed."
+    )
+    slo_ms: float | None = Field(
+        default=None,
+        allow_inf_nan=False,
+        gt=0,
+        le=_LONGEST_MS,
+        description="The SLO: how long a request may take.",
+    )
+    slo_multiplier: float | None = Field(
+        default=None,
+        allow_inf_nan=False,
+        gt=0,
+        le=1e6,
+        description="The SLO as a multiple of what the model takes alone (see `lone`).",
+    )
+    priority: str = Field(default=Priority.NORMAL, description="`high`, `normal` or `low`.")
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -193,6 +248,10 @@ class ModelSettings(Table):
 class Away(Table):
     """A processor that is lost for a while."""
 
-    processor: str
-    from_s: float = Field(allow_inf_nan=False, ge=0, le=LONGEST_S)
-    for_s: float = Field(allow_inf_nan=False, gt=0, le=LONGEST_S)
+    processor: str = Field(description="Its id in the device's profile.")
+    from_s: float = Field(
+        allow_inf_nan=False, ge=0, le=LONGEST_S, description="When it is lost, in s of the run."
+    )
+    for_s: float = Field(
+        allow_inf_nan=False, gt=0, le=LONGEST_S, description="How long it is away, in s."
+    )

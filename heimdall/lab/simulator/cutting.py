@@ -17,10 +17,10 @@ from heimdall.lab.simulator.tables import Table
 
 
 class CutTable(Table):
-    """A place to cut: the share of the network's time before it, and its price."""
+    """A place to cut."""
 
-    at: float = Field(gt=0, lt=1)
-    ms: NonNegativeFloat
+    at: float = Field(gt=0, lt=1, description="The share of the network's time before it.")
+    ms: NonNegativeFloat = Field(description="What it costs to begin there.")
 
 
 def check_cuts(cuts: Sequence[CutTable], ops: int) -> None:

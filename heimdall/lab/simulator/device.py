@@ -35,45 +35,66 @@ _NS_PER_MS = 1e6
 
 
 class Gpu(Table):
-    """``batch_ms``: the driver's turn for one queue; ``chunk_cost_ms``: one wait for the GPU;
-    ``part_cost_ms``: what one more part of a chunk costs (None: as much as a wait)."""
+    """The GPU of a phone."""
 
-    name: str
-    render_ms: PositiveFloat  # a frame at 1080p
-    batch_ms: PositiveFloat
-    chunk_cost_ms: NonNegativeFloat
-    part_cost_ms: NonNegativeFloat | None = None
-    launch_us: NonNegativeFloat = 0.0
-    switch_ms: NonNegativeFloat = 0.0
-    noise: NonNegativeFloat = 0.0
+    name: str = Field(description="As people know it.")
+    render_ms: PositiveFloat = Field(
+        description="A frame at 1080p; other sizes in proportion to their pixels."
+    )
+    batch_ms: PositiveFloat = Field(description="The driver's turn for one queue.")
+    chunk_cost_ms: NonNegativeFloat = Field(description="One wait for the GPU: a chunk's cost.")
+    part_cost_ms: NonNegativeFloat | None = Field(
+        default=None, description="What one more part of a chunk costs; as a wait by default."
+    )
+    launch_us: NonNegativeFloat = Field(default=0.0, description="To launch one kernel.")
+    switch_ms: NonNegativeFloat = Field(
+        default=0.0, description="To change from one queue to another."
+    )
+    noise: NonNegativeFloat = Field(
+        default=0.0, description="Relative standard deviation of times on the GPU."
+    )
 
 
 class Cpu(Table):
-    """``slowdown``: a network on one core over the same on the GPU, where no FLOPs are given;
-    ``core_gflops``: what one core sustains, for networks whose FLOPs are."""
+    """The CPU of a phone."""
 
-    name: str
-    cores: PositiveInt
-    core_gflops: PositiveFloat
-    slowdown: PositiveFloat
-    noise: NonNegativeFloat = 0.0
-    contention: NonNegativeFloat = 0.0
-    handoff_ms: NonNegativeFloat = 0.0
-    move_ms: NonNegativeFloat = 0.0
-    prepare_ms: NonNegativeFloat = 0.0  # a 1080p input; smaller ones in proportion
-    decode_ms: NonNegativeFloat = 0.0
+    name: str = Field(description="As people know it.")
+    cores: PositiveInt = Field(description="Cores that networks may use.")
+    core_gflops: PositiveFloat = Field(
+        description="What one core sustains, for networks whose `gflop` is given."
+    )
+    slowdown: PositiveFloat = Field(
+        description="A network on one core over the same on the GPU, for those without `gflop`."
+    )
+    noise: NonNegativeFloat = Field(
+        default=0.0, description="Relative standard deviation of times on the CPU."
+    )
+    contention: NonNegativeFloat = Field(
+        default=0.0, description="By how much each core at work makes the others' work longer."
+    )
+    handoff_ms: NonNegativeFloat = Field(default=0.0, description="One thread wakes another.")
+    move_ms: NonNegativeFloat = Field(
+        default=0.0, description="A network moves between GPU and CPU."
+    )
+    prepare_ms: NonNegativeFloat = Field(
+        default=0.0, description="Preprocessing a 1080p input; smaller ones in proportion."
+    )
+    decode_ms: NonNegativeFloat = Field(
+        default=0.0, description="Decoding the results of such an input."
+    )
 
 
 class PhoneNetwork(Table):
-    """One network. ``ms`` is the whole inference on the GPU, fallback ops included, of which
-    ``cpu_ops_ms`` are theirs (None: their share by number)."""
+    """One network."""
 
-    input: tuple[PositiveInt, PositiveInt]
-    gpu_ops: PositiveInt
-    cpu_ops: NonNegativeInt = 0
-    ms: PositiveFloat
-    cpu_ops_ms: PositiveFloat | None = None
-    gflop: PositiveFloat | None = None
+    input: tuple[PositiveInt, PositiveInt] = Field(description="Width and height of its input.")
+    gpu_ops: PositiveInt = Field(description="Ops that the GPU runs.")
+    cpu_ops: NonNegativeInt = Field(default=0, description="Fallback ops.")
+    ms: PositiveFloat = Field(description="The whole inference on the GPU, fallback ops included.")
+    cpu_ops_ms: PositiveFloat | None = Field(
+        default=None, description="What of it the fallback ops take; their share by default."
+    )
+    gflop: PositiveFloat | None = Field(default=None, description="GFLOPs of one inference.")
 
     @property
     def ops(self) -> int:
@@ -88,19 +109,23 @@ class PhoneNetwork(Table):
 
 
 class Device(Table):
-    """A device profile: one GPU, its CPU, and networks by the names of the paper's Table 2.
+    """A device profile: one GPU, its CPU, and networks."""
 
-    ``op_spread`` is the sigma of the log-normal distribution of op latencies. ``scatter``: 0
-    spreads a network's fallback ops evenly over it, another number at places drawn by it.
-    """
-
-    name: str
-    title: str
-    gpu: Gpu
-    cpu: Cpu
-    op_spread: PositiveFloat
-    scatter: NonNegativeInt = 0
-    networks: Mapping[str, PhoneNetwork] = Field(min_length=1)
+    name: str = Field(description="As the file is called.")
+    title: str = Field(description="One line for people.")
+    gpu: Gpu = Field(description="Its GPU.")
+    cpu: Cpu = Field(description="Its CPU.")
+    op_spread: PositiveFloat = Field(
+        description="Sigma of the log-normal distribution of op latencies."
+    )
+    scatter: NonNegativeInt = Field(
+        default=0,
+        description="0 spreads a network's fallback ops evenly over it, another number at places "
+        "drawn by it.",
+    )
+    networks: Mapping[str, PhoneNetwork] = Field(
+        min_length=1, description="By the names that a scenario's `reference` has."
+    )
 
     @cached_property
     def chunk_cost_ns(self) -> int:

@@ -30,18 +30,18 @@ T = TypeVar("T")
 
 
 class ExitTable(Table):
-    """One early exit: where, what its head takes, and how often it is right."""
+    """One early exit."""
 
-    at: float = Field(gt=0, lt=1)
-    head: float = Field(gt=0, lt=1)
-    accuracy: float = Field(ge=0, le=1)
+    at: float = Field(gt=0, lt=1, description="The share of the network's time before it.")
+    head: float = Field(gt=0, lt=1, description="The share that its head takes.")
+    accuracy: float = Field(ge=0, le=1, description="How often it is right.")
 
 
 class ScaledTable(Table):
-    """One smaller network: the share of the whole one's time, and how often it is right."""
+    """One smaller network for the same task."""
 
-    time: float = Field(gt=0, lt=1)
-    accuracy: float = Field(ge=0, le=1)
+    time: float = Field(gt=0, lt=1, description="Its share of the whole one's time.")
+    accuracy: float = Field(ge=0, le=1, description="How often it is right.")
 
 
 def check_exits(exits: Sequence[ExitTable], accuracy: float | None, slices: int | None) -> None:

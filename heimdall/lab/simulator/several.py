@@ -48,29 +48,48 @@ _NEVER_NS = 3_600_000_000_000  # on a processor that does not support all of it
 
 
 class ProcessorTable(Table):
-    """One processor. ``noise``: relative standard deviation of what runs there;
-    ``chunk_cost_ms``: what each chunk costs."""
+    """One processor."""
 
-    name: str
-    kind: str = ProcessorKind.CPU
-    lanes: PositiveInt = 1
-    noise: NonNegativeFloat = 0.0
-    chunk_cost_ms: NonNegativeFloat = 0.0
+    name: str = Field(description="As people know it.")
+    kind: str = Field(
+        default=ProcessorKind.CPU,
+        description=f"One of {', '.join(f'`{each}`' for each in ProcessorKind.values())}.",
+    )
+    lanes: PositiveInt = Field(default=1, description="How many chunks it runs at once.")
+    noise: NonNegativeFloat = Field(
+        default=0.0, description="Relative standard deviation of what runs there."
+    )
+    chunk_cost_ms: NonNegativeFloat = Field(default=0.0, description="What each chunk costs.")
 
 
 class NetworkTable(Table):
-    """One network: of each processor that runs any of its ``ops`` the whole latency ``ms``, and
-    which half-open ranges it does not support."""
+    """One network."""
 
-    ops: PositiveInt
-    ms: Mapping[str, PositiveFloat] = Field(min_length=1)
-    unsupported: Mapping[str, tuple[tuple[int, int], ...]] = Field(default_factory=dict)
-    cut_ms: NonNegativeFloat | tuple[NonNegativeFloat, ...] = 0.0
-    cuts: tuple[CutTable, ...] = ()
-    accuracy: float | None = Field(default=None, ge=0, le=1)
-    slices: PositiveInt | None = None
-    exits: tuple[ExitTable, ...] = ()
-    scaled: tuple[ScaledTable, ...] = ()
+    ops: PositiveInt = Field(description="How many ops it has.")
+    ms: Mapping[str, PositiveFloat] = Field(
+        min_length=1,
+        description="By processor: the whole network there, as if all its ops were supported.",
+    )
+    unsupported: Mapping[str, tuple[tuple[int, int], ...]] = Field(
+        default_factory=dict,
+        description="By processor: ranges `[first, end]` of ops that it does not support.",
+    )
+    cut_ms: NonNegativeFloat | tuple[NonNegativeFloat, ...] = Field(
+        default=0.0,
+        description="What it costs to begin at an op with tensors from elsewhere; one for all, or "
+        "a list.",
+    )
+    cuts: tuple[CutTable, ...] = Field(default=(), description="Places with a price of their own.")
+    accuracy: float | None = Field(
+        default=None, ge=0, le=1, description="How often the whole network is right."
+    )
+    slices: PositiveInt | None = Field(
+        default=None, description="Where exits may be: so many slices, evenly."
+    )
+    exits: tuple[ExitTable, ...] = Field(default=(), description="Early exits, the first first.")
+    scaled: tuple[ScaledTable, ...] = Field(
+        default=(), description="Smaller networks for the same task, the fastest first."
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> NetworkTable:
@@ -94,14 +113,19 @@ class NetworkTable(Table):
 
 
 class SeveralDevice(Table):
-    """A device profile: its processors in their order, and networks. ``op_spread``: sigma of the
-    log-normal distribution of op latencies."""
+    """A device profile: its processors in their order, and networks."""
 
-    name: str
-    title: str
-    op_spread: PositiveFloat = 0.5
-    processors: Mapping[str, ProcessorTable] = Field(min_length=1)
-    networks: Mapping[str, NetworkTable] = Field(min_length=1)
+    name: str = Field(description="As the file is called.")
+    title: str = Field(description="One line for people.")
+    op_spread: PositiveFloat = Field(
+        default=0.5, description="Sigma of the log-normal distribution of op latencies."
+    )
+    processors: Mapping[str, ProcessorTable] = Field(
+        min_length=1, description="Its processors by id, in their order."
+    )
+    networks: Mapping[str, NetworkTable] = Field(
+        min_length=1, description="By the names that a scenario's `reference` has."
+    )
 
     @model_validator(mode="after")
     def _processors_are_known(self) -> SeveralDevice:

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heimdall.app.options import MAX_FPS, check_number, check_size, parse_size
 from heimdall.errors import ArgumentError, ConfigError, unknown
+from heimdall.lab.bench.problems import first_problem, problem
 from heimdall.lab.bench.scenario import Scenario, load_scenario
 from heimdall.lab.bench.settings import DnnSettings
 from heimdall.lab.bench.systems import parse_systems
@@ -39,18 +40,23 @@ _DNNS = "dnns."
 Axes = Mapping[str, Sequence[Any]]
 
 
-class _Content(BaseModel):
+class SweepFile(BaseModel):
     """The file, before its axes are read."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    title: str | None = None
-    scenario: str
-    device: str = "lg-v50"
-    systems: tuple[str, ...] = ("max-total",)
-    seeds: int = 16
-    seconds: float = 60.0
-    vary: tuple[dict[str, Any], ...]
+    title: str | None = Field(default=None, description="One line for people.")
+    scenario: str = Field(description="A bundled scenario, or a file beside this one.")
+    device: str = Field(default="lg-v50", description="What it is simulated on.")
+    systems: tuple[str, ...] = Field(
+        default=("max-total",), description="Every point is run under each."
+    )
+    seeds: int = Field(default=16, description="How often, each with other chances.")
+    seconds: float = Field(default=60.0, description="Virtual time of one run.")
+    vary: tuple[dict[str, Any], ...] = Field(
+        description="One table: every combination of its axes. Several `[[vary]]`: one after the "
+        "other."
+    )
 
 
 @dataclass(frozen=True)
@@ -123,13 +129,9 @@ def _sweep(path: Path, table: Mapping[str, Any]) -> Sweep:
     if isinstance(table.get("vary"), Mapping):
         table = {**table, "vary": [table["vary"]]}
     try:
-        content = _Content.model_validate(table)
+        content = SweepFile.model_validate(table)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        if first["type"] == "extra_forbidden":
-            raise ConfigError(unknown("key", where, _Content.model_fields)) from error
-        raise ConfigError(f"{where}: {first['msg']}") from error
+        raise ConfigError(first_problem(error, SweepFile)) from error
     systems = tuple(system.name for system in parse_systems(",".join(content.systems)))
     check_seeds(content.seeds)
     check_number("seconds", content.seconds, above=0, most=LONGEST_S)
@@ -282,7 +284,7 @@ def _with_setting(scenario: Scenario, axis: str, value: Any) -> Scenario:
         changed = scenario.model_copy(update={"dnns": {**scenario.dnns, name: settings}})
         changed.declared()
     except ValidationError as error:
-        raise ConfigError(f"{axis}={value}: {error.errors()[0]['msg']}") from error
+        raise ConfigError(f"{axis}={value}: {problem(error, DnnSettings)[1]}") from error
     except ConfigError as error:
         raise ConfigError(f"{axis}={value}: {error}") from error
     return changed

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from heimdall.errors import ConfigError
+from heimdall.lab.bench.problems import problem
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -52,11 +53,10 @@ def as_tables(kind: type[Kind], path: Path, content: Mapping[str, Any]) -> Kind:
     try:
         return kind.model_validate({**content, "name": path.stem})
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        said = f"{where}: {first['msg']}" if where else str(first["msg"])
+        where, what = problem(error, kind)
+        said = f"{where}: {what}" if where else what
         if where == "schema":
             said += f": {AGAIN}"
-        elif where == "profile" and first["type"] == "missing":
+        elif where == "profile" and what == "is missing":
             said = f"profile: its scenarios were not measured: {AGAIN}, with that part"
         raise ConfigError(f"device profile {path}: {said}") from error

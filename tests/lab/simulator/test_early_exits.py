@@ -73,7 +73,7 @@ def test_without_exits_the_whole_network_is_the_one_variant(load):
         ("accuracy = 0.9\n", "", "accuracy of the whole network"),
         ("at = 0.5", "at = 0.1", "each must be behind the one before"),
         ("slices = 4", "slices = 2", "2 slices have 1 places"),
-        ("accuracy = 0.85", "accuracy = 85", "less than or equal to 1"),
+        ("accuracy = 0.85", "accuracy = 85", "must be at most 1, not 85"),
         ("time = 0.6", "time = 0.9", "each must take longer than the one before"),
         ("ops = 3\n", "ops = 3\nscaled = [{ time = 0.5, accuracy = 0.5 }]\n", "scaled: give"),
     ],

@@ -86,8 +86,8 @@ def test_a_network_that_was_not_measured_is_named():
     ("old", "new", "said"),
     [
         ("schema = 1", "schema = 2", "schema: .*measure again"),
-        ("[profile.processors]", "[profile.other]", "profile.processors"),
-        ("load_limit = ", "load_limits = ", "profile.processors.load_limit: "),
+        ("[profile.processors]", "[profile.other]", "profile: unknown key 'other'.*processors"),
+        ("load_limit = ", "load_limits = ", "profile.processors: .*did you mean load_limit"),
         ("gpu_slowdown = ", "gpu_slowdown = -", "profile.runs.0.dnns.0.gpu_slowdown: "),
         ("cpu_us = ", 'cpu_us = "fast" # ', "profile.networks.0.stages.0.cpu_us: "),
         (

@@ -85,7 +85,7 @@ def test_policies_that_know_two_processors_get_what_the_gpu_lacks_as_fallback(lo
 @pytest.mark.parametrize(
     ("said", "instead", "message"),
     [
-        ("npu = 10", "npu = 0", r"networks\.eye\.ms\.npu: .*greater than 0"),
+        ("npu = 10", "npu = 0", r"networks\.eye\.ms\.npu: .*above 0"),
         ("npu = 10", "npu = nan", r"networks\.eye\.ms\.npu: .*"),
         ("npu = 10", "tpu = 10", r"unknown processor of networks\.eye 'tpu'.*cpu, gpu, npu"),
         (", cpu = 80 }", " }", r"op 5 is supported by no processor"),
@@ -93,10 +93,10 @@ def test_policies_that_know_two_processors_get_what_the_gpu_lacks_as_fallback(lo
         ("[[4, 6]]", "[[6, 4]]", r"unsupported\.npu: ranges"),
         ("cut_ms = 1", "cut_ms = -1", r"networks\.eye\.cut_ms"),
         ("cut_ms = 1", "cut_ms = [1, 2]", r"cut_ms: a cost for each of the 10 ops"),
-        ("lanes = 2", "lanes = 0", r"processors\.cpu\.lanes: .*greater than 0"),
+        ("lanes = 2", "lanes = 0", r"processors\.cpu\.lanes: .*above 0"),
         ("noise = 0.1", "noise = -1", r"processors\.npu\.noise"),
         ("ops = 10", "ops = 0", r"networks\.eye\.ops"),
-        ("ops = 10", "opps = 10", r"networks\.eye\.(ops|opps)"),
+        ("ops = 10", "opps = 10", r"networks\.eye: unknown key 'opps'; did you mean ops"),
     ],
 )
 def test_what_is_impossible_is_refused_by_file_and_field(load, said, instead, message):

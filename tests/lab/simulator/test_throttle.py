@@ -103,7 +103,7 @@ def test_it_is_not_run_as_if_it_were_cool():
         ("after_s = -1\nfactor = 1.5", "throttle.after_s"),
         ("after_s = 60\nfactor = 0", "throttle.factor"),
         ("after_s = 60", "throttle.factor"),
-        ("after_s = 60\nfactor = 1.5\nuntil_s = 3", "throttle.until_s"),
+        ("after_s = 60\nfactor = 1.5\nuntil_s = 3", "throttle: unknown key 'until_s'"),
     ],
 )
 def test_what_cannot_be_is_named(tmp_path, line, words):

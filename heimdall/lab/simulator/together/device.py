@@ -40,21 +40,27 @@ BLOCKS = "blocks"  # the partition that the architecture itself has
 
 
 class TogetherTable(Table):
-    """What the GPU can do (see above)."""
+    """What a GPU can do that runs operators at the same time."""
 
-    peak_tflops: PositiveFloat
-    bandwidth_gb_s: PositiveFloat
-    launch_us: NonNegativeFloat
-    work_groups: PositiveInt
-    contention: NonNegativeFloat
-    most_blocks: PositiveInt = 4
+    peak_tflops: PositiveFloat = Field(description="What it computes at most.")
+    bandwidth_gb_s: PositiveFloat = Field(description="What its memory carries at most.")
+    launch_us: NonNegativeFloat = Field(description="To launch one kernel.")
+    work_groups: PositiveInt = Field(description="Resident at once.")
+    contention: NonNegativeFloat = Field(
+        description="By how much each group of a stage but one makes it longer."
+    )
+    most_blocks: PositiveInt = Field(
+        default=4, description="How many blocks pay in a combined block at most."
+    )
 
 
 class TogetherDevice(SeveralDevice):
     """A device whose GPU runs several groups of operators at once."""
 
-    together: TogetherTable
-    networks: Mapping[str, NetworkTable] = Field(default_factory=dict)
+    together: TogetherTable = Field(description="What its GPU can do.")
+    networks: Mapping[str, NetworkTable] = Field(
+        default_factory=dict, description="Beside those that are written down op by op."
+    )
 
     def alone(self) -> tuple[Processor, ...]:
         """Its GPU runs one network at a time for systems that do not group them."""

@@ -1,0 +1,546 @@
+"""What ``--json`` prints, as JSON schemas: of each command the shape of its one value.
+
+Times are in ms where a name does not say otherwise; null is a figure that could not be taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+from heimdall.runtime.telemetry.summary import (
+    Device,
+    Latency,
+    ProcessorSummary,
+    Quantiles,
+    RequestSummary,
+    RunSummary,
+)
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+# --- models, profile, partition, check ----------------------------------------------------------
+
+
+@dataclass
+class Model:
+    """One bundled network, or several in stages. ``size_mb``: of its files (null: not there)."""
+
+    name: str
+    title: str
+    task: str
+    licence: str
+    files: list[str]
+    size_mb: float | None
+
+
+@dataclass
+class Models:
+    """``heimdall models``."""
+
+    schema: Literal[1]
+    models: list[Model]
+
+
+@dataclass
+class ProfiledOp:
+    """One op, alone on the GPU; ``fallback``: the CPU runs it."""
+
+    index: int
+    name: str
+    kind: str
+    ms: float
+    fallback: bool
+    flops: int
+    bytes: int
+
+
+@dataclass
+class ProfiledNetwork:
+    """``gpu_ms`` and ``cpu_ms``: the whole network there; ``chunk_cost_ms``: what one chunk more
+    adds; ``mode``: how the GPU was confined."""
+
+    network: str
+    device: str
+    driver: str
+    mode: str
+    gpu_ms: float
+    cpu_ms: float
+    chunk_cost_ms: float
+    ops: list[ProfiledOp]
+
+
+@dataclass
+class Tuned:
+    """Sums over the layers that ``--tune`` looked at. ``wrong_kernels`` computed something else
+    than the default and were not considered."""
+
+    network: str
+    layers: int
+    changed: int
+    before_ms: float
+    after_ms: float
+    wrong_kernels: int
+
+
+@dataclass
+class Profile:
+    """``heimdall profile``; ``tuned``: null without ``--tune``."""
+
+    schema: Literal[1]
+    model: str
+    networks: list[ProfiledNetwork]
+    tuned: list[Tuned] | None
+
+
+@dataclass
+class PartitionedChunk:
+    """Ops from ``start`` up to ``end``, which is not in it; ``state_kb``: what is kept of those
+    before where the network stops ahead of it (null: an older profile does not tell)."""
+
+    network: str
+    start: int
+    end: int
+    ms: float
+    fallback: bool
+    fallback_ops: int
+    state_kb: float | None
+
+
+@dataclass
+class Partition:
+    """``heimdall partition``; ``pictures``: the files of ``--png``."""
+
+    schema: Literal[1]
+    model: str
+    strategy: str
+    gap_ms: float
+    chunks: list[PartitionedChunk]
+    pictures: list[str]
+
+
+@dataclass
+class CompiledOp:
+    """An op after a pass of the compiler, and the ONNX nodes it is made of."""
+
+    kind: str
+    output: str
+    shape: list[int]
+    nodes: list[str]
+
+
+@dataclass
+class Pass:
+    """The ops after a pass that changed something."""
+
+    network: str
+    pass_: str
+    ops: list[CompiledOp]
+
+
+@dataclass
+class Passes:
+    """``heimdall partition --passes``."""
+
+    schema: Literal[1]
+    model: str
+    passes: list[Pass]
+
+
+@dataclass
+class Checked:
+    """One model on the GPU's engine beside onnxruntime. Errors are the largest over all outputs, of
+    the whole network, in chunks and op by op; ``max_rel_error`` is a share of the output's largest
+    value. ``longest_enqueue_ms``: what the GPU does at most without a chance to do something else;
+    ``activations_mb``: the peak of one job. ``error``: why it could not be checked."""
+
+    model: str
+    ops: int | None
+    fallback_ops: list[str]
+    max_abs_error: float | None
+    max_rel_error: float | None
+    gpu_ms: float | None
+    chunked_ms: float | None
+    onnxruntime_ms: float | None
+    chunks: int | None
+    longest_enqueue_ms: float | None
+    weights_mb: float | None
+    activations_mb: float | None
+    cores: int
+    precision: str | None
+    error: str | None
+
+
+# --- devices ------------------------------------------------------------------------------------
+
+
+@dataclass
+class OpenclDevice:
+    """``half``: it computes in half precision; ``lacks``: what it failed at, and why; ``refused``:
+    why it is not used."""
+
+    name: str
+    platform: str
+    driver: str
+    version: str
+    type: Literal["CPU", "GPU", "ACCELERATOR", "OTHER"]
+    compute_units: int
+    memory_mb: int
+    half: bool
+    lacks: Mapping[str, str]
+    refused: str | None
+
+
+@dataclass
+class Thread:
+    """One thread of the process: where and how the system schedules it."""
+
+    tid: int
+    name: str
+    cores: list[int]
+    realtime: bool
+
+
+@dataclass
+class SoftwareGpu:
+    """How the cores that play the GPU are confined, and the threads on them."""
+
+    mode: str
+    realtime: bool
+    policy: str
+    gpu_cores: list[int]
+    cpu_cores: list[int]
+    load_limit: float
+    description: str
+    threads: list[Thread]
+
+
+@dataclass
+class OpenGl:
+    """What draws, what was tried and refused before, and as ``error`` why nothing does."""
+
+    renderer: str | None
+    version: str | None
+    es: bool | None
+    refused: list[str]
+    error: str | None
+
+
+@dataclass
+class Cpu:
+    """The CPU, and the cores of it that a run uses."""
+
+    name: str
+    cores: list[int]
+
+
+@dataclass
+class NamedProcessor:
+    """What ``--processors`` takes; ``lanes``: how many chunks it runs at once."""
+
+    name: str
+    device: str
+    lanes: int
+
+
+@dataclass
+class OnnxRuntime:
+    """onnxruntime, and what it can use."""
+
+    version: str | None
+    providers: list[str]
+    gpu_devices: list[str]
+    error: str | None
+
+
+@dataclass
+class CameraSize:
+    """One size, with all its rates."""
+
+    width: int
+    height: int
+    fps: list[float]
+
+
+@dataclass
+class CameraFormat:
+    """One pixel format of a camera."""
+
+    format: str
+    compressed: bool
+    sizes: list[CameraSize]
+
+
+@dataclass
+class ListedCamera:
+    """``source`` is what ``--source`` takes; ``error``: why it cannot be used; ``note``: what may
+    be in the way; ``formats``: null where they are unknown."""
+
+    source: str
+    index: int
+    name: str
+    error: str | None
+    note: str | None
+    formats: list[CameraFormat] | None
+
+
+@dataclass
+class Devices:
+    """``heimdall devices``. ``gpu``: the OpenCL device that a run uses; null: there is none."""
+
+    schema: Literal[1]
+    gpu: OpenclDevice | None
+    opencl: list[OpenclDevice]
+    opencl_error: str | None
+    software_gpu: SoftwareGpu | None
+    gl: OpenGl
+    cpu: Cpu
+    processors: list[NamedProcessor]
+    onnxruntime: OnnxRuntime
+    cameras: list[ListedCamera]
+
+
+# --- bench and simulate -------------------------------------------------------------------------
+
+
+@dataclass
+class Rounds:
+    """The rounds of a closed loop."""
+
+    finished: int
+    fps: float | None
+    latency_ms: Latency
+
+
+@dataclass
+class QueueVariance:
+    """Of how many requests waited for each model."""
+
+    mean: float | None
+    most: float | None
+    last: float | None
+
+
+@dataclass
+class Together:
+    """Of a simulated GPU that runs operators together: how full it was."""
+
+    occupancy: float | None
+    queue_variance: QueueVariance
+
+
+@dataclass
+class DnnWindow:
+    """A DNN within a window of time."""
+
+    latency_ms: float | None
+    achieved_hz: float
+    miss_rate: float
+
+
+@dataclass
+class Window:
+    """A run on a GPU that gets hot, before and after."""
+
+    fps: float
+    late_rate: float
+    dnns: Mapping[str, DnnWindow]
+
+
+@dataclass
+class Load:
+    """The input that a DNN got for its ``alone_ms``: (height, width), and what it takes alone."""
+
+    size: tuple[int, int]
+    alone_ms: float
+    fallback_ms: float
+    wanted_ms: float
+
+
+@dataclass(kw_only=True, frozen=True)
+class SimulatedRun(RunSummary):
+    """A simulation of an app, with requests beside it or without."""
+
+    simulated: Literal[True]
+    scenario: str
+    system: str
+    seed: int
+    times_real_time: float | None
+    windows: Mapping[str, Window] = field(default_factory=dict)
+    violations: Mapping[str, float | None] = field(default_factory=dict)
+    accuracy: float | None = None
+
+
+@dataclass(kw_only=True, frozen=True)
+class LiveRun(RunSummary):
+    """A live run of an app under a system. ``power_w``: the processor's, on average."""
+
+    system: str
+    loads: Mapping[str, Load]
+    power_w: float | None
+    violations: Mapping[str, float | None] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
+class _RequestRun:
+    schema: Literal[1]
+    scenario: str
+    system: str
+    scheduler: str
+    device: Device
+    seconds: float
+    requests: Mapping[str, RequestSummary]
+    violations: Mapping[str, float | None]
+    throughput_hz: float | None
+    processors: Mapping[str, ProcessorSummary]
+    errors: list[str]
+    seed: int
+    wall_s: float
+    frames: Mapping[str, Rounds] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
+class SimulatedRequests(_RequestRun):
+    """A simulation of requests alone; ``frames``: the rounds of closed loops."""
+
+    simulated: Literal[True]
+    accuracy: float | None
+    times_real_time: float | None
+    together: Together | None = None
+
+
+@dataclass(kw_only=True)
+class LiveRequests(_RequestRun):
+    """A live run of requests alone. ``faster``: by how much a scenario's ``load`` made streams."""
+
+    decision_us: Quantiles
+    faster: float
+
+
+@dataclass
+class Machine:
+    """What the figures were taken on."""
+
+    platform: str
+    processor: str
+    cores: int | None
+    memory_mb: int
+    python: str
+
+
+@dataclass(kw_only=True)
+class _Comparison:
+    schema: Literal[1]
+    scenario: str
+    title: str
+    device: Device | None
+    seeds: list[int]
+    over_runs: Mapping[str, dict[str, Any]]
+    failures: list[str]
+    interrupted: bool
+
+
+@dataclass(kw_only=True)
+class Bench(_Comparison):
+    """``heimdall bench``. By system: ``systems`` its first run, ``runs`` all of them, ``over_runs``
+    for each of their figures, at its place: ``mean``, ``low``, ``high`` (the 95% interval of the
+    mean), ``least``, ``most`` and ``n``."""
+
+    machine: Machine
+    systems: Mapping[str, LiveRun | LiveRequests]
+    runs: Mapping[str, list[LiveRun | LiveRequests]]
+
+
+@dataclass(kw_only=True)
+class SimulatedSystems(_Comparison):
+    """``heimdall simulate --systems``; as ``heimdall bench``, simulated."""
+
+    simulated: Literal[True]
+    machine: None
+    variations: dict[str, Any]
+    systems: Mapping[str, SimulatedRun | SimulatedRequests]
+    runs: Mapping[str, list[SimulatedRun | SimulatedRequests]]
+
+
+@dataclass
+class SimulatedSeeds:
+    """``heimdall simulate --seeds``."""
+
+    schema: Literal[1]
+    simulated: Literal[True]
+    scenario: str
+    system: str
+    device: Device
+    variations: dict[str, Any]
+    seeds: list[int]
+    runs: list[SimulatedRun | SimulatedRequests]
+    over_runs: dict[str, Any]
+
+
+@dataclass
+class SweptPoint:
+    """One combination of values under one system."""
+
+    system: str
+    values: dict[str, Any]
+    seeds: list[int]
+    over_runs: dict[str, Any]
+
+
+@dataclass
+class Sweep:
+    """``heimdall simulate --sweep``: ``done`` of ``runs`` are made and kept in ``output``."""
+
+    schema: Literal[1]
+    simulated: Literal[True]
+    title: str
+    scenario: str
+    device: str
+    seeds: list[int]
+    seconds: float
+    runs: int
+    done: int
+    points: list[SweptPoint]
+    output: str
+    interrupted: bool
+
+
+_KINDS: Mapping[str, Any] = {
+    "run": RunSummary,
+    "bench": Bench,
+    "simulate": SimulatedRun | SimulatedRequests,
+    "simulate-seeds": SimulatedSeeds,
+    "simulate-systems": SimulatedSystems,
+    "simulate-sweep": Sweep,
+    "devices": Devices,
+    "models": Models,
+    "profile": Profile,
+    "partition": Partition,
+    "partition-passes": Passes,
+    "check": list[Checked],
+}
+
+
+def schema_names() -> tuple[str, ...]:
+    """What there are schemas of: a command, and what it is asked for where that matters."""
+    return tuple(_KINDS)
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """The schema of what a command prints with ``--json``."""
+    schema = _renamed(TypeAdapter(_KINDS[name]).json_schema())
+    title = f"heimdall {name.replace('-', ' --', 1)} --json"
+    return {"$schema": DIALECT, **schema, "title": title}
+
+
+def _renamed(value: Any) -> Any:
+    """Without the underscores that names need in Python."""
+    if isinstance(value, dict):
+        return {key.rstrip("_"): _renamed(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_renamed(each) for each in value]
+    return value.rstrip("_") if isinstance(value, str) else value
