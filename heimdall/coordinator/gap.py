@@ -46,6 +46,12 @@ class Gap:
         self._chunk_start_ns = 0
         self._chunk_gap = self._chunk_gap_end_ns = 0  # the gap it started in: its number, its end
 
+    def utilization_since(self, before: Gap) -> float:
+        """Chunk GPU time / gap time while work was runnable, since ``before``, an earlier moment (1
+        when there was no work)."""
+        runnable_ns = self.runnable_ns - before.runnable_ns
+        return (self.busy_ns - before.busy_ns) / runnable_ns if runnable_ns else 1.0
+
     def advance(self, now_ns: int) -> None:
         """Account for the time since the last call; due before ``runnable`` changes."""
         if not self.is_open:
