@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,21 +31,12 @@ Policy = str | type[Scheduler] | Scheduler
 log = logging.getLogger(__name__)
 
 
-class Names(Mapping[str, str]):
+class Names(dict[str, str]):
     """A session's DNNs as the coordinator calls them -> as its app does; ``inverse``."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = dict(names)
+        super().__init__(names)
         self.inverse = {own: name for name, own in names.items()}
-
-    def __getitem__(self, name: str) -> str:
-        return self._names[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
 
 
 class System(Protocol):
