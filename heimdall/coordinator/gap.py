@@ -15,26 +15,6 @@ class Gap:
     that ended after their gap.
     """
 
-    __slots__ = (
-        "_at_ns",
-        "_chunk_gap",
-        "_chunk_gap_end_ns",
-        "_chunk_start_ns",
-        "busy_at_opening",
-        "busy_ns",
-        "chunks",
-        "end_ns",
-        "endless",
-        "is_open",
-        "opened",
-        "opened_ns",
-        "overruns",
-        "runnable",
-        "runnable_ns",
-        "start_ns",
-        "usual_ns",
-    )
-
     def __init__(self, interval_ns: int) -> None:
         self.is_open = self.endless = False
         self.start_ns = self.end_ns = self._at_ns = 0

@@ -36,27 +36,6 @@ class Dnn:
     """A declared DNN while it runs. Where its client is a frame source, ``job`` is the one in
     flight, and ``pending`` requests wait."""
 
-    __slots__ = (
-        "adjustment",
-        "constraint_ns",
-        "costs",
-        "failed_runs",
-        "failures",
-        "failures_in_row",
-        "inferences",
-        "job",
-        "last_latency_ns",
-        "last_prepare_ns",
-        "last_reason",
-        "misses",
-        "name",
-        "pending",
-        "plan",
-        "prepare_ns",
-        "processor",
-        "window",
-    )
-
     def __init__(self, plan: DnnPlan) -> None:
         _validate(plan)
         self.plan, self.name, self.constraint_ns = plan, plan.name, plan.constraint_ns
