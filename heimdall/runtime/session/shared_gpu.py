@@ -129,11 +129,11 @@ class SharedGpu:
         self.config = self.coordinator.config() if traced else {}
         self.replaces = getattr(self.coordinator, "replaces", False)  # where scenes change
         self.executor = system.executor(self.inbox, processors, self.spans, self.clock)
-        keeps = self.tracer is not None and self.coordinator.keeps_gaps
-        observe = self.tracer.step if self.tracer and keeps else None
         engines = processors.by_id
         self.model_cache = ModelCache(engines, processors.cpu, processors.profile_key)
-        self.router = Router(self.coordinator, self.executor, self.inbox, self.clock, observe)
+        self.router = Router(self.coordinator, self.executor, self.inbox, self.clock)
+        if self.tracer is not None and self.coordinator.keeps_gaps:
+            self.router.observers.append(self.tracer.step)
         self.loops: list[FrameLoop] = []  # of the sessions that draw
         self._plans = {plan.name: plan for plan in plans}  # in the coordinator's order
         self._networks: dict[str, Networks] = {}
