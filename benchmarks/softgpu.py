@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
+from benchmarks.switches import Stint, time_used, watched
 from heimdall.app import RunOptions, create
 from heimdall.engine.opencl.state import OpenCLState
 from heimdall.lab.bench.inference import Inference, WholeNetwork
@@ -32,7 +33,6 @@ from heimdall.runtime.execution.deployment import Deployment
 from heimdall.runtime.execution.processors import Processors
 from heimdall.runtime.run import open_run
 from heimdall.system.softgpu import list_threads
-from heimdall.system.switches import Stint, time_used, watched
 
 POLICIES = "rr,rr-30,fifo,normal"
 RENDERING, NETWORKS = "rendering", "networks"

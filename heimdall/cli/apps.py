@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -26,9 +26,6 @@ from heimdall.cli.parameters import (
     show,
 )
 from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Luminance, OverlayView
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command(cls=console.Command)

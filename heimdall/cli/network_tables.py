@@ -129,6 +129,6 @@ def _few(names: Sequence[str]) -> str:
     return f"{names[0]}, {len(names) - 2} more, {names[-1]}"
 
 
-def _bar(value: float, most: float, width: int = 24) -> str:
-    filled = round(width * min(value / most, 1.0)) if most > 0 else 0
+def _bar(value: float, most: float) -> str:
+    filled = round(24 * min(value / most, 1.0)) if most > 0 else 0
     return "#" * filled + (">" if value > most else "")

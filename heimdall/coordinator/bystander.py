@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
+from heimdall.coordinator.gap import Gap
+from heimdall.coordinator.snapshot import DnnStatus, Snapshot
 from heimdall.system.faults import Faults
 from heimdall.vocabulary.events import (
     Action,
@@ -39,12 +40,12 @@ class Bystander:
 
     def __init__(self, plans: Sequence[DnnPlan] = ()) -> None:
         self.faults = Faults()
-        self._plans = {plan.name: plan for plan in plans}
-        self._last: dict[str, Finish] = {}
-        self._counts = dict.fromkeys(self._plans, 0)
-        self._misses = dict.fromkeys(self._plans, 0)
+        self._plans: dict[str, DnnPlan] = {}
+        self._statuses: dict[str, DnnStatus] = {}  # of DNNs that have been removed, too
         self._started = False
         self._next = 0  # job
+        for plan in plans:
+            self._added(plan)
 
     def receive(self, event: Event | InferenceEnded, now_ns: int) -> list[Action]:
         """Requests as they come; with the first frame, one to every continuous DNN, and to those
@@ -57,8 +58,8 @@ class Bystander:
         if isinstance(event, DnnAdded):
             return self._added(event.plan)
         if isinstance(event, DnnAdjusted):  # as the overlay shows it: a thread has no priority
-            plan = self._plans[event.dnn]
-            self._plans[event.dnn] = replace(plan, constraint_ns=event.constraint_ns)
+            status = self._statuses[event.dnn]
+            self._statuses[event.dnn] = replace(status, constraint_ns=event.constraint_ns)
         if isinstance(event, DnnRemoved):
             self._plans.pop(event.dnn, None)
         if isinstance(event, RenderStarted) and not self._started:
@@ -68,8 +69,8 @@ class Bystander:
 
     def _added(self, plan: DnnPlan) -> list[Action]:
         self._plans[plan.name] = plan
-        self._last.pop(plan.name, None)  # of another one, that had the name before
-        self._counts[plan.name] = self._misses[plan.name] = 0
+        state = "running" if plan.continuous else "idle"
+        self._statuses[plan.name] = DnnStatus(plan.name, GPU, state, plan.constraint_ns)
         return [self._prepare(plan.name)] if plan.continuous and self._started else []
 
     def _prepare(self, dnn: str) -> Prepare:
@@ -77,9 +78,15 @@ class Bystander:
         return Prepare(self._next - 1, dnn, 0)
 
     def _finished(self, finish: Finish) -> None:
-        self._last[finish.dnn] = finish
-        self._counts[finish.dnn] += 1
-        self._misses[finish.dnn] += finish.missed
+        status, on_gpu = self._statuses[finish.dnn], finish.processor == GPU
+        self._statuses[finish.dnn] = replace(
+            status,
+            processor=finish.processor,
+            latency_ns=finish.latency_ns,
+            gpu=status.gpu + on_gpu,
+            cpu=status.cpu + (not on_gpu),
+            misses=status.misses + finish.missed,
+        )
 
     def wake(self, now_ns: int) -> list[Action]:
         """Nothing is ever due."""
@@ -95,26 +102,5 @@ class Bystander:
 
     def snapshot(self, now_ns: int) -> Snapshot:
         """Latencies and counts; there is neither a gap nor a utility."""
-        dnns = {name: self._status(plan) for name, plan in self._plans.items()}
-        return Snapshot(now_ns, dnns, GapStats(0, 0, 0, 0, 0, 0), 0)
-
-    def _status(self, plan: DnnPlan) -> DnnStatus:
-        last = self._last.get(plan.name)
-        processor = last.processor if last else GPU
-        count = self._counts[plan.name]
-        return DnnStatus(
-            name=plan.name,
-            processor=processor,
-            moving_to="",
-            state="running" if plan.continuous else "idle",
-            latency_ns=last.latency_ns if last else None,
-            constraint_ns=plan.constraint_ns,
-            utility=None,
-            reason="",
-            gpu=count if processor == GPU else 0,
-            cpu=0 if processor == GPU else count,
-            misses=self._misses[plan.name],
-            failures=0,
-            expected_gpu_ns=0,
-            expected_cpu_ns=0,
-        )
+        dnns = {name: self._statuses[name] for name in self._plans}
+        return Snapshot(now_ns, dnns, Gap(0), 0)

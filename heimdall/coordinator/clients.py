@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from heimdall.coordinator.dnn import MAX_FAILED_RUNS, Dnn
-from heimdall.coordinator.job import Job
+from heimdall.coordinator.job import MAX_FAILED_RUNS, Dnn, Job
 from heimdall.coordinator.jobs import Client, Jobs
 from heimdall.coordinator.states import FALLBACK, RUNNING
 from heimdall.vocabulary.events import (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict
 from math import inf
 from typing import Any
@@ -16,13 +17,12 @@ from typing import Any
 from heimdall.coordinator import clients, codec
 from heimdall.coordinator.chunking import CHUNKINGS, DEFAULT_MARGIN_NS
 from heimdall.coordinator.dispatch import Dispatcher
-from heimdall.coordinator.dnn import Dnn
 from heimdall.coordinator.freshness import Freshness
 from heimdall.coordinator.gap import Gap
-from heimdall.coordinator.job import Job
+from heimdall.coordinator.job import Dnn, Job
 from heimdall.coordinator.jobs import Client, Jobs
 from heimdall.coordinator.placement import Placement
-from heimdall.coordinator.snapshot import DnnStatus, GapStats, Snapshot
+from heimdall.coordinator.snapshot import DnnStatus, Snapshot
 from heimdall.coordinator.states import CoordinationError
 from heimdall.coordinator.supervised import Supervised
 from heimdall.coordinator.timing import Chunks, Ranges, Timing
@@ -130,11 +130,10 @@ class Coordinator:
         self._processors = _as_processors(processors) if processors else usual(cpu_workers)
         if processors is not None:
             check(_as_processors(processors))
-        self._plans = tuple(dnns)
-        self._dnns = {plan.name: Dnn(plan) for plan in self._plans}
+        self._dnns = {plan.name: Dnn(plan) for plan in dnns}
         self._gone: set[str] = set()  # DNNs that were removed
-        if len(self._dnns) != len(self._plans):
-            raise ConfigError(f"two DNNs have the same name: {[p.name for p in self._plans]}")
+        if len(self._dnns) != len(dnns):
+            raise ConfigError(f"two DNNs have the same name: {[plan.name for plan in dnns]}")
         self._policy = scheduler
         self.scheduler = scheduler if isinstance(scheduler, Scheduler) else create(scheduler)
         self.decisions = 0
@@ -234,7 +233,7 @@ class Coordinator:
             **(listed if self._listed else {}),
             **({} if self._jobs.repeats else {"repeats": False}),
             **({"policy": policy} if (policy := self.scheduler.config()) else {}),
-            "dnns": [codec.to_dict(plan) for plan in self._plans],
+            "dnns": [codec.to_dict(dnn.plan) for dnn in self._dnns.values()],
             "scheduler": self.scheduler.name,
             "frame_interval_ns": self._interval_ns,
             "mode": self._mode,
@@ -263,13 +262,9 @@ class Coordinator:
 
     def snapshot(self, now_ns: int) -> Snapshot:
         """What the overlay shows; changes nothing."""
-        gap = self._gap
-        gap.advance(now_ns)
-        stats = GapStats(
-            gap.opened, gap.opened_ns, gap.runnable_ns, gap.busy_ns, gap.overruns, gap.usual_ns
-        )
+        self._gap.advance(now_ns)
         dnns = {name: self._status(dnn, now_ns) for name, dnn in self._dnns.items()}
-        return Snapshot(now_ns, dnns, stats, self.decisions)
+        return Snapshot(now_ns, dnns, copy(self._gap), self.decisions)
 
     # -- events ----------------------------------------------------------------------------
 
@@ -421,7 +416,6 @@ class Coordinator:
         self._gone.discard(plan.name)
         dnn = self._dnns[plan.name] = Dnn(plan)
         clients.join(dnn, self._jobs)
-        self._plans = (*self._plans, plan)
         self._placement.added(dnn, now_ns, out)
         self._jobs.clients[dnn.name].begin(now_ns, out)
         return ""
@@ -433,19 +427,16 @@ class Coordinator:
         dnn = self._dnn(plan.name)
         if dnn.plan.built or not plan.built:
             raise CoordinationError(f"DNN {plan.name!r} has been built before, or is not now")
-        before = dnn.plan
         dnn.rebuilt(plan)
-        self._renew(before, dnn.plan)
         clients.join(dnn, self._jobs)
         self._placement.built(dnn, now_ns, out)
-        self._jobs.rebuilt(dnn, now_ns, out)
+        # Its job, too, begins anew, on a newer frame: it may wait, or compute, for seconds.
+        self._jobs.drop_all(dnn, DnnBuilt, "built for the GPU", now_ns, out)
         return CHUNK_ENDED  # the CPU may be free now
 
     def _adjusted(self, event: DnnAdjusted, now_ns: int, out: list[Action]) -> str:
         dnn = self._dnn(event.dnn)
-        before = dnn.plan
         dnn.adjust(event)
-        self._renew(before, dnn.plan)
         if self._freshness is not None:
             self._freshness.adjusted(dnn)
         self._jobs.adjusted(dnn, now_ns, out)
@@ -464,12 +455,8 @@ class Coordinator:
         self._supervised.was_slow(event.took_ns, self.decisions)
         return ""
 
-    def _renew(self, before: DnnPlan, plan: DnnPlan) -> None:
-        self._plans = tuple(plan if each is before else each for each in self._plans)
-
     def _removed(self, event: DnnRemoved, now_ns: int, out: list[Action]) -> str:
         dnn = self._dnn(event.dnn)
-        self._plans = tuple(plan for plan in self._plans if plan is not dnn.plan)
         del self._dnns[event.dnn]
         self._gone.add(event.dnn)
         self._placement.removed(event.dnn)
@@ -534,7 +521,7 @@ class Coordinator:
             raise CoordinationError(unknown("processor", name, self._jobs.running))
 
     def _status(self, dnn: Dnn, now_ns: int) -> DnnStatus:
-        job = self._jobs.of(dnn)
+        job = dnn.job
         gpu_ns, other_ns, _ = dnn.expected_gpu()
         return DnnStatus(
             name=dnn.name,

@@ -18,9 +18,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from heimdall.coordinator.dnn import Dnn
 from heimdall.coordinator.gap import Gap
-from heimdall.coordinator.job import Job
+from heimdall.coordinator.job import Dnn, Job
 from heimdall.coordinator.jobs import Jobs
 from heimdall.coordinator.states import READY
 from heimdall.schedulers.utility import AGING_UNIT
@@ -99,7 +98,7 @@ class Freshness:
 
     def adjusted(self, dnn: Dnn) -> None:
         """The app wants a DNN otherwise: so its job in flight is as urgent, too."""
-        job, plan = self._jobs.of(dnn), dnn.plan
+        job, plan = dnn.job, dnn.plan
         if job is not None:
             job.beta *= plan.utility.beta / (job.utility.beta or 1.0)
             job.priority, job.utility = plan.priority, plan.utility

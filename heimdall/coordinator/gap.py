@@ -15,26 +15,6 @@ class Gap:
     that ended after their gap.
     """
 
-    __slots__ = (
-        "_at_ns",
-        "_chunk_gap",
-        "_chunk_gap_end_ns",
-        "_chunk_start_ns",
-        "busy_at_opening",
-        "busy_ns",
-        "chunks",
-        "end_ns",
-        "endless",
-        "is_open",
-        "opened",
-        "opened_ns",
-        "overruns",
-        "runnable",
-        "runnable_ns",
-        "start_ns",
-        "usual_ns",
-    )
-
     def __init__(self, interval_ns: int) -> None:
         self.is_open = self.endless = False
         self.start_ns = self.end_ns = self._at_ns = 0
@@ -45,6 +25,12 @@ class Gap:
         self.opened = self.opened_ns = self.runnable_ns = self.busy_ns = self.overruns = 0
         self._chunk_start_ns = 0
         self._chunk_gap = self._chunk_gap_end_ns = 0  # the gap it started in: its number, its end
+
+    def utilization_since(self, before: Gap) -> float:
+        """Chunk GPU time / gap time while work was runnable, since ``before``, an earlier moment (1
+        when there was no work)."""
+        runnable_ns = self.runnable_ns - before.runnable_ns
+        return (self.busy_ns - before.busy_ns) / runnable_ns if runnable_ns else 1.0
 
     def advance(self, now_ns: int) -> None:
         """Account for the time since the last call; due before ``runnable`` changes."""

@@ -9,9 +9,8 @@ from math import inf
 from types import MappingProxyType
 
 from heimdall.coordinator.chunking import Chunking
-from heimdall.coordinator.dnn import Dnn
 from heimdall.coordinator.gap import Gap
-from heimdall.coordinator.job import Away, Job
+from heimdall.coordinator.job import Away, Dnn, Job
 from heimdall.coordinator.placement import Placement
 from heimdall.coordinator.states import (
     FINISHED,
@@ -25,7 +24,6 @@ from heimdall.coordinator.states import (
 )
 from heimdall.vocabulary.events import (
     Action,
-    DnnBuilt,
     DnnRemoved,
     Drop,
     Finish,
@@ -128,10 +126,6 @@ class Jobs:
         self.fall_back |= any(any(stage.fallback) for stage in dnn.plan.stages)
         self.clients[dnn.name] = client
         self.serve |= not client.newest
-
-    def of(self, dnn: Dnn) -> Job | None:
-        """The job in flight of a DNN that has one at a time."""
-        return None if dnn.job is None else self.in_flight.get(dnn.job.id)
 
     def knows(self, dnn: Dnn) -> bool:
         """Whether a DNN has not been removed."""
@@ -343,17 +337,11 @@ class Jobs:
         """A DNN is not to be run any more."""
         dnn.pending = 0
         self.resting.pop(dnn.name, None)
-        self._drop_jobs_of(dnn, DnnRemoved, "removed", now_ns, out)
+        self.drop_all(dnn, DnnRemoved, "removed", now_ns, out)
         del self.clients[dnn.name]
 
-    def rebuilt(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
-        """A DNN goes by another plan: so does its job, from the beginning and on a newer frame.
-        The one it had may wait, or compute, for seconds where nothing was built yet."""
-        self._drop_jobs_of(dnn, DnnBuilt, "built for the GPU", now_ns, out)
-
-    def _drop_jobs_of(
-        self, dnn: Dnn, event: type, reason: str, now_ns: int, out: list[Action]
-    ) -> None:
+    def drop_all(self, dnn: Dnn, event: type, reason: str, now_ns: int, out: list[Action]) -> None:
+        """``drop`` each job of a DNN."""
         for job in [job for job in self.in_flight.values() if job.owner is dnn]:
             self.drop(job, event, reason, now_ns, out)
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from heimdall.schedulers.utility import latency_loss
+from heimdall.vocabulary.events import Move
 from heimdall.vocabulary.plans import Utility
-from heimdall.vocabulary.processors import CPU, GPU
+from heimdall.vocabulary.processors import CPU, GPU, PROCESSORS
 
 # A GPU latency below this multiple of the lone latency is no contention: nothing to relieve.
 _CONTENDED = 1.5
@@ -52,15 +53,6 @@ class Load:
     other_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """Move ``dnn`` to ``processor``."""
-
-    dnn: str
-    processor: str
-    reason: str
-
-
 def step(
     loads: Sequence[Load],
     *,
@@ -68,7 +60,7 @@ def step(
     move_ns: int,
     interval_ns: int,
     lanes: Mapping[str, int] = MappingProxyType({}),
-) -> Proposal | None:
+) -> Move | None:
     """The one move that pays now, or None. ``lanes``: how many jobs a processor runs at once, where
     that is not one.
 
@@ -128,7 +120,7 @@ def _yields(other: Load, load: Load) -> bool:
     return other is load or other.utility.beta < load.utility.beta
 
 
-def _offload(loads: Sequence[Load], factor: float, lanes: Mapping[str, int]) -> Proposal | None:
+def _offload(loads: Sequence[Load], factor: float, lanes: Mapping[str, int]) -> Move | None:
     """The DNN of the highest latency first (ties: the one nearest to its constraint)."""
     movable = [load for load in loads if load.processor == GPU and load.latency_ns]
     movable.sort(key=lambda o: (-o.latency_ns, o.constraint_ns, o.name))
@@ -143,13 +135,13 @@ def _offload(loads: Sequence[Load], factor: float, lanes: Mapping[str, int]) -> 
         if _gain(load, cpu_ns) >= sum(
             _loss(o, _more_wait_ns(o, load, there, workers)) for o in there if o.latency_ns
         ):
-            return Proposal(
-                load.name, load.away, f"GPU {_ms(load.latency_ns)}, {_said(load)} {_ms(cpu_ns)}"
+            return Move(
+                load.name, load.away, f"{_took(GPU, load.latency_ns)}, {_took(load.away, cpu_ns)}"
             )
     return None
 
 
-def _reload(loads: Sequence[Load], factor: float) -> Proposal | None:
+def _reload(loads: Sequence[Load], factor: float) -> Move | None:
     """The DNN of the highest CPU latency first."""
     movable = [load for load in loads if load.processor != GPU and load.latency_ns]
     movable.sort(key=lambda o: (-o.latency_ns, o.constraint_ns, o.name))
@@ -160,13 +152,13 @@ def _reload(loads: Sequence[Load], factor: float) -> Proposal | None:
         there = [o for o in loads if o.processor == GPU and o.latency_ns]
         there = [o for o in there if o.utility.beta <= load.utility.beta]
         if _gain(load, gpu_ns) >= sum(_loss(o, load.lone_gpu_ns) for o in there):
-            return Proposal(
-                load.name, GPU, f"{_said(load)} {_ms(load.latency_ns)}, GPU {_ms(gpu_ns)}"
+            return Move(
+                load.name, GPU, f"{_took(load.away, load.latency_ns)}, {_took(GPU, gpu_ns)}"
             )
     return None
 
 
-def _change(loads: Sequence[Load], factor: float, lanes: Mapping[str, int]) -> Proposal | None:
+def _change(loads: Sequence[Load], factor: float, lanes: Mapping[str, int]) -> Move | None:
     """From the CPU to the server, or back: else a DNN that left for the CPU while the server was
     gone would stay there for good, as long as the GPU is busy."""
     for load in loads:
@@ -175,12 +167,12 @@ def _change(loads: Sequence[Load], factor: float, lanes: Mapping[str, int]) -> P
         there = [o for o in loads if o.processor == load.other]
         other_ns = load.other_ns + _cpu_wait_ns(there, lanes.get(load.other, 1))
         if load.latency_ns > factor * other_ns:
-            reason = f"{_said(load)} {_ms(load.latency_ns)}, {_name(load.other)} {_ms(other_ns)}"
-            return Proposal(load.name, load.other, reason)
+            reason = f"{_took(load.away, load.latency_ns)}, {_took(load.other, other_ns)}"
+            return Move(load.name, load.other, reason)
     return None
 
 
-def _return(loads: Sequence[Load]) -> Proposal | None:
+def _return(loads: Sequence[Load]) -> Move | None:
     """Bring a DNN home when the contention that drove it away is over, even if one CPU core is
     as fast: the GPU must have room for all it asks, and let it end in half its constraint.
 
@@ -192,7 +184,7 @@ def _return(loads: Sequence[Load]) -> Proposal | None:
             continue
         gpu_ns = predict_gpu_ns(load, loads)
         if gpu_ns is not None and 2 * gpu_ns <= load.constraint_ns:
-            return Proposal(load.name, GPU, f"GPU {taken:.0%} taken")
+            return Move(load.name, GPU, f"GPU {taken:.0%} taken")
     return None
 
 
@@ -207,13 +199,5 @@ def _loss(load: Load, more_ns: float) -> float:
     return -_gain(load, load.latency_ns + more_ns)
 
 
-def _said(load: Load) -> str:
-    return _name(load.away)
-
-
-def _name(processor: str) -> str:
-    return "CPU" if processor == CPU else processor
-
-
-def _ms(ns: float) -> str:
-    return f"{ns / 1e6:.0f} ms"
+def _took(processor: str, ns: float) -> str:
+    return f"{processor.upper() if processor in PROCESSORS else processor} {ns / 1e6:.0f} ms"

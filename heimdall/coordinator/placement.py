@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from math import inf
 
 from heimdall.coordinator.chunking import Chunking
-from heimdall.coordinator.dnn import Dnn, Window
 from heimdall.coordinator.gap import Gap
+from heimdall.coordinator.job import Dnn, Window
 from heimdall.coordinator.offload import Load, step
 from heimdall.vocabulary.events import Action, Move
 from heimdall.vocabulary.processors import CPU, GPU, PROCESSORS, REMOTE
@@ -66,17 +66,15 @@ class Placement:
                 self._load(dnn, now_ns, opened_ns, gap.usual_ns, chunking, frame_interval_ns)
                 for dnn in self._dnns.values()
             ]
-            proposal = step(
+            move = step(
                 loads,
                 margin=self.margin,
                 move_ns=self._move_ns,
                 interval_ns=self.interval_ns,
                 lanes=self._lanes,
             )
-            if proposal is not None:
-                self._move(
-                    self._dnns[proposal.dnn], proposal.processor, proposal.reason, now_ns, out
-                )
+            if move is not None and self.binds:
+                self._send(move, now_ns, out)
         for dnn in self._dnns.values():
             dnn.window = Window()
             if dnn.processor != REMOTE and REMOTE in dnn.places:
@@ -128,7 +126,7 @@ class Placement:
         """A DNN can be run on the GPU now, where it belongs."""
         self._unfit.discard((dnn.name, GPU))
         if GPU not in self.lost and dnn.processor != GPU:
-            self._send(dnn, GPU, "built for the GPU", now_ns, out)
+            self._send(Move(dnn.name, GPU, "built for the GPU"), now_ns, out)
 
     def removed(self, name: str) -> None:
         """Forget a DNN that is not to be run any more."""
@@ -194,11 +192,11 @@ class Placement:
 
     def _move(self, dnn: Dnn, target: str, reason: str, now_ns: int, out: list[Action]) -> None:
         if self.binds:
-            self._send(dnn, target, reason, now_ns, out)
+            self._send(Move(dnn.name, target, reason), now_ns, out)
 
-    def _send(self, dnn: Dnn, target: str, reason: str, now_ns: int, out: list[Action]) -> None:
-        self.moving[dnn.name] = (target, now_ns)
-        out.append(Move(dnn.name, target, reason))
+    def _send(self, move: Move, now_ns: int, out: list[Action]) -> None:
+        self.moving[move.dnn] = (move.processor, now_ns)
+        out.append(move)
 
     def _load(
         self, dnn: Dnn, now_ns: int, opened_ns: int, gap_ns: int, chunking: Chunking, frame_ns: int

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from heimdall.coordinator.gap import Gap
+
 
 @dataclass(frozen=True, slots=True)
 class DnnStatus:
@@ -13,40 +15,18 @@ class DnnStatus:
 
     name: str
     processor: str
-    moving_to: str
     state: str
-    latency_ns: int | None
     constraint_ns: int
-    utility: float | None
-    reason: str
-    gpu: int
-    cpu: int
-    misses: int
-    failures: int
-    expected_gpu_ns: int
-    expected_cpu_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class GapStats:
-    """Sums over all gaps so far; ``overruns`` counts chunks that ended after their gap."""
-
-    gaps: int
-    opened_ns: int
-    runnable_ns: int
-    busy_ns: int
-    overruns: int
-    usual_ns: int
-
-    @property
-    def utilization(self) -> float:
-        """Chunk GPU time / gap time while work was runnable (1 when there never was any)."""
-        return self.busy_ns / self.runnable_ns if self.runnable_ns else 1.0
-
-    def utilization_since(self, before: GapStats) -> float:
-        """The utilization since ``before``, an earlier moment."""
-        runnable_ns = self.runnable_ns - before.runnable_ns
-        return (self.busy_ns - before.busy_ns) / runnable_ns if runnable_ns else 1.0
+    moving_to: str = ""
+    latency_ns: int | None = None
+    utility: float | None = None
+    reason: str = ""
+    gpu: int = 0
+    cpu: int = 0
+    misses: int = 0
+    failures: int = 0
+    expected_gpu_ns: int = 0
+    expected_cpu_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,5 +35,5 @@ class Snapshot:
 
     now_ns: int
     dnns: dict[str, DnnStatus]
-    gap: GapStats
+    gap: Gap  # a copy
     decisions: int

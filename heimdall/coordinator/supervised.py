@@ -55,39 +55,20 @@ class Supervised:
         except Exception as error:
             self._fault("place", error)
             return len(queue)
-        if self._in_a_row:
-            self._in_a_row.pop("place", None)
+        self._right("place")
         return index
 
     def hopeless(self, job: JobView, now_ns: int) -> str:
         """See ``Scheduler.hopeless``."""
-        try:
-            reason = self.policy.hopeless(job, now_ns)
-        except Exception as error:
-            self._fault("hopeless", error)
-            return ""
-        self._right("hopeless")
-        return reason
+        return self._asked("hopeless", self.policy.hopeless, "", job, now_ns)
 
     def preempts(self, job: JobView, running: JobView) -> bool:
         """See ``Scheduler.preempts``."""
-        try:
-            preempts = self.policy.preempts(job, running)
-        except Exception as error:
-            self._fault("preempts", error)
-            return False
-        if self._in_a_row:
-            self._in_a_row.pop("preempts", None)
-        return preempts
+        return self._asked("preempts", self.policy.preempts, False, job, running)
 
     def observe(self, event: Event) -> None:
         """Let the policy hear of an event."""
-        try:
-            self.policy.observe(event)
-        except Exception as error:
-            self._fault("observe", error)
-        else:
-            self._right("observe")
+        self._asked("observe", self.policy.observe, None, event)
 
     def was_slow(self, took_ns: int, decisions: int) -> None:
         """The last of so many decisions took too long: frames wait for it. Once may be the
@@ -97,6 +78,16 @@ class Supervised:
         self._slow_in_a_row = self._slow_in_a_row + 1 if again else 1
         if self._slow_in_a_row == MOST_IN_A_ROW and self.policy is not self.stand_in:
             self._replace(f"took {took_ns / 1e6:.0f} ms to decide", None)
+
+    def _asked(self, what: str, method: Callable[..., Answer], instead: Answer, *of: Any) -> Answer:
+        """What a method of the policy says; ``instead`` where it raises."""
+        try:
+            found = method(*of)
+        except Exception as error:
+            self._fault(what, error)
+            return instead
+        self._right(what)
+        return found
 
     def _right(self, what: str) -> None:
         if self._in_a_row:

@@ -23,6 +23,9 @@ class Timing(ABC):
     while it draws, and what starts has to fit what is left of the gap; ``equal``: without regard to
     rendering."""
 
+    _left_ns = _usual_ns = 0
+    _fresh = False
+
     def __init__(self, gap: Gap, chunking: Chunking, renderer: str, *, equal: bool) -> None:
         self._gap, self._chunking, self._equal = gap, chunking, equal
         self.renderer, self.cuts_anywhere = renderer, chunking.cuts_anywhere
@@ -79,9 +82,6 @@ class Timing(ABC):
 
 class Chunks(Timing):
     """Timing of DNNs that are bound to a processor. (The GPU is the one that draws.)"""
-
-    _left_ns = _usual_ns = 0
-    _fresh = False
 
     def closed(self, trigger: str, going_on: Callable[[], bool]) -> str:
         if self._equal:
@@ -149,9 +149,6 @@ class Chunks(Timing):
 
 class Ranges(Timing):
     """Timing of ranges that choose their processor, any of which may draw the frames, or none."""
-
-    _left_ns = _usual_ns = 0
-    _fresh = False
 
     @property
     def _free(self) -> bool:

@@ -84,23 +84,17 @@ class JobView(NamedTuple):
 class Lookup(Protocol):
     """What may be asked of a moment; worked out only when asked for. See ``View``."""
 
-    def free_ns(self) -> Mapping[str, int]:
-        """For each processor that works: when it is expected to have a free lane."""
+    def free_ns(self) -> Mapping[str, int]: ...
 
-    def running(self) -> Sequence[JobView]:
-        """The jobs that have a processor."""
+    def running(self) -> Sequence[JobView]: ...
 
-    def away(self) -> Sequence[JobView]:
-        """The jobs that run an op on the CPU."""
+    def away(self) -> Sequence[JobView]: ...
 
-    def preparing(self) -> Sequence[str]:
-        """The DNNs of jobs that still wait for an input."""
+    def preparing(self) -> Sequence[str]: ...
 
-    def longest(self, job: JobView, processor: str) -> int:
-        """Where the longest range ends that a job may run there now."""
+    def longest(self, job: JobView, processor: str) -> int: ...
 
-    def fitting(self, jobs: Sequence[JobView], processor: str) -> dict[int, int]:
-        """``longest`` by the number of each of ``jobs``, of those of which anything fits."""
+    def fitting(self, jobs: Sequence[JobView], processor: str) -> dict[int, int]: ...
 
 
 class View(NamedTuple):

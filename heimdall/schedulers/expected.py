@@ -54,32 +54,6 @@ class StageCosts:
     is said of the whole network is then said of the last one, which skips all heads.
     """
 
-    __slots__ = (
-        "_fallback_sums",
-        "_gpu_left",
-        "_gpu_sums",
-        "_gpu_total",
-        "_has_fallback",
-        "_left_on",
-        "_lone_ns",
-        "_ranges",
-        "_runs_left",
-        "chunk_cost_ns",
-        "chunk_end",
-        "chunks_left",
-        "cpu_ratio",
-        "fallback",
-        "fallback_ratio",
-        "gpu_ratio",
-        "learnt",
-        "ops",
-        "plan",
-        "run_end",
-        "tasks",
-        "variants",
-        "whole",
-    )
-
     def __init__(self, plan: StagePlan) -> None:
         self.plan = plan
         self.ops = len(plan.op_ns)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from heimdall.schedulers.base import Assignment, Choice, JobView, Scheduler, View
 from heimdall.schedulers.deadline import HIGH, at_risk
-from heimdall.schedulers.returning import meanwhile
 from heimdall.schedulers.utility import BETAS
 
 
@@ -34,7 +33,7 @@ class Greedy(Scheduler):
             awaited, _ = self._first(view, now_ns, [*fitting, *away])
             if any(job is awaited for job in away):
                 job = self._first(view, now_ns, fitting)[0]
-                return meanwhile(view, job, ends[job.id], awaited, now_ns)
+                return _meanwhile(view, job, ends[job.id], awaited, now_ns)
         elif len(fitting) == 1:
             job = fitting[0]
             return Choice((Assignment(job.id, ends[job.id]),), "no other job fits the gap")
@@ -59,3 +58,22 @@ class Greedy(Scheduler):
         if len(jobs) == 1:
             return jobs[0], self.reason
         return self.prefer(view, now_ns, jobs), self.reason
+
+
+def _meanwhile(
+    view: View, job: JobView, fits_op: int, awaited: JobView, now_ns: int
+) -> Choice | None:
+    """As much of ``job`` (of which ops up to ``fits_op`` fit the gap) as fits until ``awaited``, an
+    urgent one, is back from the CPU (section 7.2); None when no op does (or, where chunks cannot be
+    cut, not all of it): then the wait is shorter than what it would have to wait for. A chunk as
+    long as the gap would keep it waiting at each of its fallback ops (section 3.2.2).
+
+    One that is late is taken to be late by as much again, so that the GPU does not stand still
+    for fallback ops that take far longer than expected.
+    """
+    left_ns = abs(awaited.back_ns - now_ns)
+    end_op = min(job.costs[job.stage].longest(job.next_op, left_ns), fits_op)
+    if end_op == job.next_op or (end_op < fits_op and not view.cuts_anywhere):
+        return None
+    reason = f"until {awaited.dnn} is back from the CPU"
+    return Choice((Assignment(job.id, end_op),), reason)

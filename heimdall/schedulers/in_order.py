@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
 from heimdall.schedulers.base import Assignment, Choice, FreeRanges, JobView, View
-from heimdall.schedulers.expected import StageCosts
 
 
 class InOrder(FreeRanges):
@@ -75,26 +74,12 @@ def _soonest(
     costs = job.costs[job.stage]
     best: tuple[str, int, int] | None = None
     for processor in processors:
-        reach = end
-        ns = costs.on_ns(processor, start, end)
-        if ns is None:
-            reach = _supported_to(costs, processor, start, end)
-            ns = costs.on_ns(processor, start, reach) if reach > start else None
+        ranges = costs.on(processor)
+        reach = start if ranges is None else min(end, ranges.supported_to(start))
+        ns = costs.on_ns(processor, start, reach) if reach > start else None
         if ns is None:
             continue
         done_ns = free_ns[processor] + ns
         if best is None or reach > best[1] or (reach == best[1] and done_ns < best[2]):
             best = processor, reach, done_ns
     return best
-
-
-def _supported_to(costs: StageCosts, processor: str, start: int, end: int) -> int:
-    """The first op from ``start`` on that a processor does not support."""
-    low, high = start, end
-    while low < high:
-        middle = (low + high + 1) // 2
-        if costs.on_ns(processor, start, middle) is None:
-            high = middle - 1
-        else:
-            low = middle
-    return low

@@ -36,9 +36,9 @@ def utility_for(priority: str, constraint_ms: float, **overrides: float) -> Util
     return Utility(beta=beta, gamma=gamma, l0=l0, alpha=overrides.get("alpha", 0.01))
 
 
-def latency_loss(utility: Utility, latency_ms: float, beta: float | None = None) -> float:
+def latency_loss(utility: Utility, latency_ms: float) -> float:
     """What Eq. 3 subtracts from l0 after ``latency_ms``."""
-    return ((utility.beta if beta is None else beta) * latency_ms**utility.gamma) ** 2
+    return (utility.beta * latency_ms**utility.gamma) ** 2
 
 
 def content_terms(content: str, utility: Utility, difference: float) -> tuple[float, float]:

@@ -6,19 +6,22 @@ import contextlib
 import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app.options import check_number
 from heimdall.errors import ConfigError
+from heimdall.graph.graph import Tensor
 from heimdall.render.preview.address import is_loopback
 from heimdall.runtime.session.session import Session
 from heimdall.serve.limits import Limits
-from heimdall.serve.models import check_name
+from heimdall.serve.models import Tensors, check_name
 from heimdall.serve.server import GRPC_PORT, HTTP_PORT, LOOPBACK, Server, Tls
-from heimdall.serve.session_models import SessionModels
 
 if TYPE_CHECKING:
     from heimdall.app.options import RunArguments
@@ -105,6 +108,25 @@ def host(
             summary = session.until_finished().to_dict()
         found = report(server)
     return {**found, "app": summary}
+
+
+class SessionModels:
+    """Whatever a session has registered when this is made. The session's thread serves."""
+
+    def __init__(self, session: Session) -> None:
+        self._models = dict(session.models)
+
+    def names(self) -> Sequence[str]:
+        return list(self._models)
+
+    def describe(self, name: str) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
+        model = self._models[name]
+        return model.inputs, model.outputs
+
+    def submit(
+        self, name: str, inputs: Tensors, *, slo_ms: float | None, priority: str | None
+    ) -> Future[dict[str, np.ndarray]]:
+        return self._models[name].submit(inputs, slo_ms, priority=priority)
 
 
 @contextlib.contextmanager

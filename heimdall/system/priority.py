@@ -143,13 +143,13 @@ def timer_slack_ns(value: int | None = None) -> int | None:
         return None
 
 
-def precise_timers(switch_interval_s: float = 0.0005) -> None:
+def precise_timers() -> None:
     """Let waits of the calling thread, and of threads it creates, end when they should.
 
     Linux rounds a wait up by 50 us (the timer slack) so as to wake less often. The interpreter
     lets a thread compute for 5 ms before another may run: too long within a 33 ms frame.
     """
-    sys.setswitchinterval(switch_interval_s)
+    sys.setswitchinterval(0.0005)
     timer_slack_ns(1)
 
 

@@ -16,7 +16,6 @@ a kernel in turn (measured: docs/laboratory/drivers.md).
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import sys
 import threading
@@ -110,7 +109,7 @@ class SoftwareGpu:
             if self.confinement == Confinement.UNCONFINED:
                 yield self
                 return
-            before = _threads()
+            before = thread_ids()
             policy, param = os.sched_getscheduler(0), os.sched_getparam(0)
             _gpu_tids.intersection_update(before)
             try:
@@ -124,13 +123,13 @@ class SoftwareGpu:
                 _place(0, self.cpu_cores)
                 with contextlib.suppress(OSError):
                     os.sched_setscheduler(0, policy, param)
-                self._claim(_threads() - before)
+                self._claim(thread_ids() - before)
 
     def release(self) -> None:
         """Undo ``confined``: a real GPU was found, and every thread may run on every core."""
         if self.confinement != Confinement.UNCONFINED:
             everywhere = self.gpu_cores + self.cpu_cores
-            for tid in _threads():
+            for tid in thread_ids():
                 if tid in _gpu_tids:
                     _confine(tid, everywhere, NORMAL)
                 else:
@@ -202,23 +201,20 @@ class SoftwareGpu:
 
 
 def plan(
-    share: float | None = None,
     realtime: bool | None = None,
     cores: int | None = None,
     confine: bool = True,
     policy: GpuPolicy | None = None,
 ) -> SoftwareGpu:
-    """Divide the cores this process may use: the GPU gets ``share`` of them, at least one.
-
-    ``cores`` is a number instead of a share; without either the environment variable
-    ``HEIMDALL_GPU_CORES`` (a number) decides, then one half. ``realtime`` None: where
-    permitted (``HEIMDALL_REALTIME=0`` declines); True: insist (DeviceError when it is not
+    """Divide the cores this process may use: the GPU gets ``cores`` of them; without that the
+    environment variable ``HEIMDALL_GPU_CORES`` decides, then it is one half. ``realtime`` None:
+    where permitted (``HEIMDALL_REALTIME=0`` declines); True: insist (DeviceError when it is not
     permitted); False: never. ``policy`` insists on one, and overrides that. Without ``confine`` no
     thread of the process is placed anywhere.
-    Raises ConfigError on a share or number that leaves the GPU or the rest without a core.
+    Raises ConfigError on a number that leaves the GPU or the rest without a core.
     """
     allowed = allowed_cores()
-    wanted = _wanted_cores(len(allowed), share, cores)
+    wanted = _wanted_cores(len(allowed), cores)
     if not confine:
         return SoftwareGpu(allowed[:wanted], allowed, Confinement.UNCONFINED)
     if policy is not None:
@@ -251,7 +247,7 @@ def together(cores: int | None = None) -> SoftwareGpu:
     Raises ConfigError when this process may not use so many.
     """
     allowed = allowed_cores()
-    wanted = _wanted_cores(len(allowed), None, None) if cores is None else cores
+    wanted = _wanted_cores(len(allowed), None) if cores is None else cores
     if not 1 <= wanted <= len(allowed):
         raise ConfigError(f"{wanted} cores: this process may use 1 to {len(allowed)}")
     chosen = tuple(sorted(allowed[:wanted]))
@@ -282,17 +278,12 @@ def restored_afterwards(software: SoftwareGpu | None = None) -> Iterator[None]:
 def list_threads() -> list[Thread]:
     """Every thread of this process, by id (Linux; elsewhere an empty list)."""
     found = []
-    for tid in sorted(_threads()):
+    for tid in sorted(thread_ids()):
         with contextlib.suppress(ProcessLookupError, FileNotFoundError):
             name = (_TASKS / str(tid) / "comm").read_text().strip()
             cores = tuple(sorted(os.sched_getaffinity(tid)))
             found.append(Thread(tid, name, cores, _is_realtime(tid)))
     return found
-
-
-def thread_ids() -> set[int]:
-    """The ids of all threads of this process (Linux; elsewhere none)."""
-    return _threads()
 
 
 def gpu_thread_ids() -> set[int]:
@@ -308,7 +299,7 @@ def allowed_cores() -> tuple[int, ...]:
     """The cores this process may use, hyperthreads of one physical core next to each other."""
     if hasattr(os, "sched_getaffinity"):
         # Not thread 0's own mask: an earlier plan may have confined the calling thread.
-        mask = set().union(*(_affinity(tid) for tid in _threads())) or os.sched_getaffinity(0)
+        mask = set().union(*(_affinity(tid) for tid in thread_ids())) or os.sched_getaffinity(0)
         return tuple(sorted(mask, key=_physical_core))
     return tuple(range(os.cpu_count() or 1))
 
@@ -329,19 +320,16 @@ def _physical_core(core: int) -> tuple[int, int]:
         return core, core
 
 
-def _wanted_cores(allowed: int, share: float | None, cores: int | None) -> int:
+def _wanted_cores(allowed: int, cores: int | None) -> int:
     text = os.environ.get("HEIMDALL_GPU_CORES")
     origin = f"{cores} GPU cores"
-    if share is None and cores is None and text:
+    if cores is None and text:
         origin = f"HEIMDALL_GPU_CORES={text}"
         if not text.isascii() or not text.isdigit():
             raise ConfigError(f"{origin}: must be a number of cores, such as 1")
         cores = int(text)
     if cores is None:
-        share = 0.5 if share is None else share
-        if not (math.isfinite(share) and 0 < share < 1):
-            raise ConfigError(f"share {share:g} of the cores: must be between 0 and 1")
-        return min(max(1, math.floor(allowed * share)), max(1, allowed - 1))
+        return max(1, allowed // 2)
     most = max(1, allowed - 1)
     if not 1 <= cores <= most:
         raise ConfigError(
@@ -379,16 +367,17 @@ def _throttled() -> bool:
         return True
 
 
-def _threads() -> set[int]:
+def thread_ids() -> set[int]:
+    """The ids of all threads of this process (Linux; elsewhere none)."""
     try:
         return {int(entry) for entry in os.listdir(_TASKS)}
     except OSError:
         return set()
 
 
-def _wait_until_idle(tids: set[int], timeout_s: float = 0.2) -> None:
+def _wait_until_idle(tids: set[int]) -> None:
     """Wait until the threads sleep, that is, have come through their own start-up."""
-    end = time.monotonic() + timeout_s
+    end = time.monotonic() + 0.2
     while any(_state(tid) == "R" for tid in tids) and time.monotonic() < end:
         time.sleep(0.001)
 

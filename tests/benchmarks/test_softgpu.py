@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.softgpu import NETWORKS, RENDERING, taking_turns, turns
-from heimdall.system.switches import Stint
+from benchmarks.switches import Stint
 
 MS = 1_000_000
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heimdall.coordinator import Coordinator
+from heimdall.coordinator.gap import Gap
 from heimdall.errors import ConfigError
 from heimdall.schedulers import Assignment, Choice, Scheduler
 from heimdall.schedulers.max_min import MaxMin
@@ -517,7 +518,7 @@ def test_the_snapshot_shows_each_dnn_and_the_gaps(sim):
     assert (after.dnns["a"].gpu, after.dnns["a"].cpu, after.decisions) == (1, 0, 1)
     assert after.dnns["a"].latency_ns == 10 * sim.ms
     assert after.gap.runnable_ns == 10 * sim.ms
-    assert after.gap.utilization == pytest.approx(0.9)
+    assert after.gap.utilization_since(Gap(0)) == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize(

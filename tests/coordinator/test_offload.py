@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from heimdall.coordinator.offload import Load, Proposal, predict_cpu_ns, predict_gpu_ns, step
+from heimdall.coordinator.offload import Load, predict_cpu_ns, predict_gpu_ns, step
 from heimdall.schedulers import utility_for
+from heimdall.vocabulary.events import Move
 from heimdall.vocabulary.processors import CPU, GPU, REMOTE
 
 MS = 1_000_000
@@ -157,7 +158,7 @@ def test_a_gpu_without_a_free_share_takes_nothing_back():
 def test_one_move_a_step_and_offload_comes_before_reload():
     crowded = load("a", latency=300, cpu=30)
     back = load("b", CPU, latency=500, lone=25, cpu=30)
-    assert step([crowded, back], margin=0.2, move_ns=0, interval_ns=MS) == Proposal(
+    assert step([crowded, back], margin=0.2, move_ns=0, interval_ns=MS) == Move(
         "a", CPU, "GPU 300 ms, CPU 60 ms"
     )
 

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from heimdall.coordinator.codec import to_dict
+from heimdall.coordinator.gap import Gap
 from heimdall.schedulers import SCHEDULERS
 from heimdall.vocabulary.events import Drop, Finish, FrameRendered, Prepare, RunChunk
 from heimdall.vocabulary.processors import GPU
@@ -142,4 +143,4 @@ def test_loose_constraints_are_met_beside_a_greedy_high_priority(sim, scheduler)
 def test_the_gap_is_used_while_there_is_work(sim):
     plans = [sim.plan(name, sim.stage([0.2] * 80, chunk_cost_ms=0.1)) for name in "abc"]
     world = sim.world(plans, offload=False).run(5)
-    assert world.coordinator.snapshot(world.now_ns).gap.utilization > 0.97
+    assert world.coordinator.snapshot(world.now_ns).gap.utilization_since(Gap(0)) > 0.97

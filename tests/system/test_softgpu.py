@@ -46,24 +46,10 @@ def test_half_of_the_cores_are_the_gpus(machine, cores, gpu):
     assert plan.confinement == Confinement.REALTIME
 
 
-@pytest.mark.parametrize(("share", "gpu"), [(0.01, 1), (0.25, 2), (0.99, 7)])
-def test_a_share_leaves_at_least_one_core_to_both(machine, share, gpu):
-    machine(8)
-    assert len(softgpu.plan(share).gpu_cores) == gpu
-
-
-@pytest.mark.parametrize("share", [0.0, 1.0, -1.0, float("nan"), float("inf")])
-def test_a_share_outside_zero_to_one_is_refused(machine, share):
-    machine(8)
-    with pytest.raises(ConfigError, match="between 0 and 1"):
-        softgpu.plan(share)
-
-
 def test_the_environment_sets_the_number_and_an_argument_overrides_it(machine, monkeypatch):
     machine(8)
     monkeypatch.setenv("HEIMDALL_GPU_CORES", "3")
     assert len(softgpu.plan().gpu_cores) == 3
-    assert len(softgpu.plan(share=0.5).gpu_cores) == 4
     assert len(softgpu.plan(cores=1).gpu_cores) == 1
 
 

@@ -136,25 +136,18 @@ def open_processors(
         more: dict[str, Engine] = {}
         used: list[str] = []
         for each in (GPU, CPU) if others is None else others:
-            if each not in (GPU, CPU):
-                engine = each if isinstance(each, Engine) else stack.enter_context(_another(each))
-                name = _id_of(engine, [*more, *used])
-                more[name] = engine
-                used.append(name)
-            else:
+            if each in (GPU, CPU):
                 used.append(str(each))
-        server = None if remote is None else stack.enter_context(_server(remote))
+                continue
+            if isinstance(each, str):
+                each = stack.enter_context(contextlib.closing(open_gpu(each)))
+            name = _id_of(each, [*more, *used])
+            more[name] = each
+            used.append(name)
+        if isinstance(remote, str):
+            remote = stack.enter_context(contextlib.closing(RemoteEngine(remote)))
         software_gpu = None if gpu.hardware else software
-        yield Processors(gpu, cpu, software_gpu, more, tuple(used), server)
-
-
-@contextlib.contextmanager
-def _server(remote: str | RemoteEngine) -> Iterator[RemoteEngine]:
-    if isinstance(remote, RemoteEngine):
-        yield remote
-        return
-    with contextlib.closing(RemoteEngine(remote)) as opened:
-        yield opened
+        yield Processors(gpu, cpu, software_gpu, more, tuple(used), remote)
 
 
 def check_others(others: Sequence[str | Engine] | None) -> None:
@@ -170,10 +163,6 @@ def check_others(others: Sequence[str | Engine] | None) -> None:
             raise ConfigError(f"{each!r} is no processor: give a name, or an Engine")
         if each in others[:index]:
             raise ConfigError(f"processor {each!r} is listed twice")
-
-
-def _another(device: str) -> contextlib.AbstractContextManager[Engine]:
-    return contextlib.closing(open_gpu(device))
 
 
 def _id_of(engine: Engine, taken: Sequence[str]) -> str:

@@ -12,25 +12,17 @@ from typing import Any, Protocol
 from heimdall.coordinator.snapshot import Snapshot
 from heimdall.runtime.execution.deployment import Deployment
 from heimdall.runtime.execution.frames import Newest, Renew
+from heimdall.runtime.loop.frame_loop import Decider
 from heimdall.system.faults import Faults
-from heimdall.vocabulary.events import Action, Event
+from heimdall.vocabulary.events import Action
 
 
-class Coordinates(Protocol):
+class Coordinates(Decider, Protocol):
     """Decides what runs when. Told of time; never asks for it."""
 
     keeps_gaps: bool  # whether gaps are known, and how well they are used
     decisions: int  # how often a scheduler has been asked
     faults: Faults  # what it did wrong
-
-    def receive(self, event: Event, now_ns: int) -> list[Action]:
-        """Tell what happened; get what to do."""
-
-    def wake(self, now_ns: int) -> list[Action]:
-        """What is due without an event."""
-
-    def next_wakeup_ns(self) -> int | None:
-        """When ``wake`` is due at the latest; None when only events matter."""
 
     def config(self) -> Mapping[str, Any]:
         """What a replay needs."""

@@ -76,12 +76,11 @@ class Router:
         executor: Executes,
         inbox: queue.SimpleQueue[Message],
         clock: Callable[[], int],
-        observe: Observer | None = None,
     ) -> None:
-        """``observe``, and others of ``observers``, hear of every call of the coordinator."""
+        """``observers`` hear of every call of the coordinator."""
         self.coordinator, self.executor, self.clock = coordinator, executor, clock
         self._inbox = inbox
-        self.observers: list[Observer] = [] if observe is None else [observe]
+        self.observers: list[Observer] = []
         self._clients: list[Client] = []
         self._owners: dict[str, Client] = {}  # by DNN
         self._jobs: dict[int, tuple[Client, str]] = {}  # whose results are not there yet: their DNN

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from heimdall.app import App
+from heimdall.errors import AppError
 from heimdall.system.faults import Fallible, Faults, say
 
 FAILURES_UNTIL_DISABLED = 5
+_LONG_S = 3600.0  # once a script is over, or has failed
 
 
 class Callbacks(Fallible):
@@ -39,3 +43,28 @@ class Callbacks(Fallible):
         if self._failures[name] == FAILURES_UNTIL_DISABLED:
             message += f" ({FAILURES_UNTIL_DISABLED} times in a row: disabled)"
         self._faults.report(message, error)
+
+
+class Script:
+    """Steps through ``App.demo_events``; an error in it is reported as any callback's."""
+
+    def __init__(self, app: App, callbacks: Callbacks) -> None:
+        self._app, self._callbacks = app, callbacks
+        self._steps: Iterator[float] | None = None
+        self._due_ns = 0
+
+    def play(self, now_ns: int) -> None:
+        """Take the next step if it is due."""
+        if now_ns < self._due_ns:
+            return
+        wait_s = self._callbacks.call(self._step, name=f"{type(self._app).__name__}.demo_events")
+        self._due_ns = now_ns + round((_LONG_S if wait_s is None else wait_s) * 1e9)
+
+    def _step(self) -> float | None:
+        """Seconds until the next step; None: the script is over."""
+        if self._steps is None:
+            self._steps = iter(self._app.demo_events())
+        wait_s = next(self._steps, None)
+        if wait_s is not None and not 0 <= wait_s < math.inf:
+            raise AppError(f"demo_events() must yield seconds to wait, not {wait_s!r}")
+        return wait_s

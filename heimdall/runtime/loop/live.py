@@ -22,9 +22,9 @@ from heimdall.capture import Camera, Frame, Source
 from heimdall.errors import DeviceError
 from heimdall.render import InputEvent, Key, Pointer, Scroll, save_picture
 from heimdall.runtime.loop.base import BaseRun, Listener
+from heimdall.runtime.loop.callbacks import Script
 from heimdall.runtime.loop.frame_loop import FrameLoop
 from heimdall.runtime.loop.pacing import Follower, Usual
-from heimdall.runtime.loop.script import Script
 from heimdall.runtime.opening.first_start import FirstStart
 from heimdall.runtime.opening.setup import Canvas, Setup
 from heimdall.runtime.session.controls import Controls

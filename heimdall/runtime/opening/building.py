@@ -67,7 +67,7 @@ class Task:
     path: str
     shapes: Mapping[str, Sequence[int]]
     precision: str
-    forced: tuple[str, ...]
+    forced: Sequence[str]
 
     @classmethod
     def of(cls, deployment: Deployment, declared: Declared) -> Task:
@@ -75,7 +75,7 @@ class Task:
         shapes = {name: list(shape) for name, shape in declared.shapes.items()}
         dnn = deployment.dnn
         path = str(declared.path.resolve())
-        return cls(path, shapes, str(dnn.precision), tuple(dnn.force_fallback))
+        return cls(path, shapes, str(dnn.precision), list(dnn.force_fallback))
 
 
 class _Waiting:

@@ -6,6 +6,7 @@ one look shows all that must be installed.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -26,17 +27,17 @@ log = logging.getLogger(__name__)
 SCHEMA = 1
 
 
-def list_devices(software: softgpu.SoftwareGpu | None = None) -> dict[str, Any]:
+def list_devices() -> dict[str, Any]:
     """GPU, OpenCL devices, software GPU, GL, onnxruntime and cameras, as plain data.
 
-    Opens OpenCL and GL as a run would, confined by ``software`` (default: ``softgpu.plan()``),
-    so the threads of this process are placed afterwards as in a run. ``gpu`` is None when no
-    OpenCL device can be used; ``opencl_error`` and ``gl["error"]`` say why. ``opencl_error`` also
-    names drivers that were left out, and ``refused`` what a device failed at.
+    Opens OpenCL and GL as a run would, so the threads of this process are placed afterwards as in
+    a run. ``gpu`` is None when no OpenCL device can be used; ``opencl_error`` and ``gl["error"]``
+    say why. ``opencl_error`` also names drivers that were left out, and ``refused`` what a device
+    failed at.
     """
     import numpy  # noqa: F401  (its threads must not become the GPU's)
 
-    software = software or softgpu.plan()
+    software = softgpu.plan()
     with software.confined():
         devices, chosen, problem = _opencl()
         gl = _gl()
@@ -137,47 +138,36 @@ def _describe_opencl(device: Any, found: Abilities) -> dict[str, Any]:
 
 def _gl() -> dict[str, Any]:
     """The renderer of a small headless context, or why there is none."""
+    none: dict[str, Any] = {
+        "renderer": None,
+        "version": None,
+        "es": None,
+        "refused": [],
+        "error": None,
+    }
     try:
         from heimdall.render import open_surface
 
-        surface = open_surface((64, 64), headless=True)
-        try:
+        with contextlib.closing(open_surface((64, 64), headless=True)) as surface:
             surface.finish()
-            return {
-                "renderer": surface.renderer,
-                "version": surface.version,
-                "es": surface.es,
-                "refused": list(surface.refused),
-                "error": None,
-            }
-        finally:
-            surface.close()
+            found = {"renderer": surface.renderer, "version": surface.version, "es": surface.es}
+            return {**none, **found, "refused": list(surface.refused)}
     except DeviceError as error:
-        return _no_gl(str(error))
+        return {**none, "error": str(error)}
     except Exception as error:  # moderngl raises bare Exception
         log.debug("GL failed", exc_info=True)
-        return _no_gl(f"OpenGL failed: {error}")
-
-
-def _no_gl(error: str) -> dict[str, Any]:
-    return {"renderer": None, "version": None, "es": None, "refused": [], "error": error}
+        return {**none, "error": f"OpenGL failed: {error}"}
 
 
 def _onnxruntime() -> dict[str, Any]:
+    none: dict[str, Any] = {"version": None, "providers": [], "gpu_devices": [], "error": None}
     try:
         import onnxruntime
     except ImportError as error:
-        return {
-            "version": None,
-            "providers": [],
-            "gpu_devices": [],
-            "error": f"onnxruntime: {error}",
-        }
+        return {**none, "error": f"onnxruntime: {error}"}
     from heimdall.engine.providers import available_providers
 
-    return {
-        "version": onnxruntime.__version__,
-        "providers": onnxruntime.get_available_providers(),
-        "gpu_devices": available_providers(),  # as --device takes them
-        "error": None,
-    }
+    providers = onnxruntime.get_available_providers()
+    usable = available_providers()  # as --device takes them
+    version = onnxruntime.__version__
+    return {**none, "version": version, "providers": providers, "gpu_devices": usable}

@@ -3,6 +3,7 @@ the rest as the run allows, before the first frame or beside it."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 from heimdall.analyzer.partition import Cut
@@ -13,10 +14,14 @@ from heimdall.analyzer.store import load_or_measure
 from heimdall.app.options import RunOptions
 from heimdall.engine.base import Engine
 from heimdall.engine.network import LoadedNetwork
+from heimdall.engine.remote import RemoteEngine
+from heimdall.errors import ConfigError
 from heimdall.runtime.execution.deployment import Deployment
 from heimdall.runtime.execution.processors import Processors
 from heimdall.runtime.opening.building import Building
 from heimdall.vocabulary.processors import GPU
+
+log = logging.getLogger(__name__)
 
 _STEPS = 100  # of a progress bar, a network
 
@@ -53,9 +58,31 @@ def place_networks(
     return Building(left, processors, options.device, cut)
 
 
-_Loaded = list[
-    tuple[Engine, LoadedNetwork]
-]  # a DNN's networks, each on the engine of its precision
+def place_remotely(
+    deployments: Mapping[str, Deployment], engine: RemoteEngine, *, asked: bool
+) -> None:
+    """Let the DNNs whose networks are all on the server run there too; measure what they take.
+
+    Raises ConfigError where it has none of them although it was ``asked`` for, ModelError for one
+    with other tensors, DeviceError where the server does not answer.
+    """
+    placed = []
+    for deployment in deployments.values():
+        if all(engine.has(graph) for graph in deployment.graphs):
+            networks = [engine.load(graph) for graph in deployment.graphs]
+            deployment.place_remotely(networks, [network.measure() for network in networks])
+            placed.append(deployment.dnn.name)
+    if not placed and asked:
+        graphs = [graph.name for each in deployments.values() for graph in each.graphs]
+        raise ConfigError(
+            f"{engine.address} has none of the networks of this app: serve {', '.join(graphs)} "
+            "there, by these names"
+        )
+    log.info("on %s too: %s", engine.address, ", ".join(placed) or "nothing")
+
+
+# A DNN's networks, each on the engine of its precision.
+_Loaded = list[tuple[Engine, LoadedNetwork]]
 
 
 def _built(deployment: Deployment, gpu: Engine) -> _Loaded | None:

@@ -31,9 +31,8 @@ from heimdall.render import Overlay, Scene, Surface, open_surface
 from heimdall.render.preview import Preview
 from heimdall.runtime.execution.deployment import Deployment
 from heimdall.runtime.execution.processors import Processors, open_processors
-from heimdall.runtime.execution.remote import place_remotely
 from heimdall.runtime.opening.building import Building
-from heimdall.runtime.opening.placing import place_networks
+from heimdall.runtime.opening.placing import place_networks, place_remotely
 from heimdall.runtime.opening.splash import Splash
 from heimdall.runtime.session.keys import key_labels
 from heimdall.schedulers import kind_of

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from heimdall.errors import ConfigError
-from heimdall.runtime.opening import background
+from heimdall.runtime.opening import background, building
 from heimdall.runtime.opening.background import TUNING
 from heimdall.system import findings
 from heimdall.vocabulary.processors import GPU
@@ -44,15 +44,6 @@ _OFF = ("off", "0", "no", "false")
 
 
 @dataclass(frozen=True)
-class Work:
-    """One network to tune."""
-
-    path: str
-    shapes: dict[str, list[int]]
-    precision: str
-
-
-@dataclass(frozen=True)
 class Task:
     """What a child is given: networks, and the device as the app asked for it, which must turn
     out to be ``label`` again. ``asked_ns``: when, of the system's clock; ``mode``: what profiles
@@ -60,11 +51,11 @@ class Task:
 
     device: str | None
     label: str
-    works: tuple[Work, ...]
+    works: tuple[building.Task, ...]
     asked_ns: int
     mode: str
 
-    def key(self, work: Work) -> str:
+    def key(self, work: building.Task) -> str:
         """Under which tries of a network are counted."""
         return f"{work.path} {work.shapes} {work.precision} on {self.label}"
 
@@ -72,7 +63,7 @@ class Task:
     def from_json(cls, text: str) -> Task:
         """What ``json.dumps(asdict(task))`` was made of."""
         content = json.loads(text)
-        works = tuple(Work(**each) for each in content.pop("works"))
+        works = tuple(building.Task(**each) for each in content.pop("works"))
         return cls(works=works, **content)
 
 
@@ -87,11 +78,7 @@ def wanted(
     if device is not None and not isinstance(device, str):
         return None  # an engine of the program's own
     works = [
-        Work(
-            str(declared.path.resolve()),
-            {name: list(shape) for name, shape in declared.shapes.items()},
-            str(deployment.dnn.precision),
-        )
+        building.Task.of(deployment, declared)
         for deployment in deployments.values()
         if deployment.plan.built and not deployment.dnn.force_fallback
         for declared, loaded in zip(

@@ -22,7 +22,7 @@ from heimdall.runtime.execution.processors import open_gpu
 from heimdall.runtime.opening import background, building, tuning
 from heimdall.runtime.opening.background import TUNING
 from heimdall.runtime.opening.building_child import build
-from heimdall.runtime.opening.tuning import Task, Work
+from heimdall.runtime.opening.tuning import Task
 from heimdall.system.priority import behind, in_background
 from heimdall.system.softgpu import SoftwareGpu
 from heimdall.vocabulary.enums import Confinement
@@ -96,7 +96,7 @@ def _settle() -> int:
     return core
 
 
-def _tune(gpu: Engine, work: Work, task: Task) -> None:
+def _tune(gpu: Engine, work: building.Task, task: Task) -> None:
     """Tune a network, and build it as it is now, for the next start not to be a first one."""
     graph = load_graph(work.path, work.shapes or None)
     found = engine_for(gpu, graph, work.precision).tune(graph, _ignore, again=False)
@@ -104,7 +104,7 @@ def _tune(gpu: Engine, work: Work, task: Task) -> None:
     log.info("%s: %d kinds of layers, %.2f -> %.2f ms", graph.name, len(found), before, after)
     cores = () if gpu.hardware else (0,)  # only how many: this process is confined already
     place = building.BuildTarget(task.device, task.label, task.mode, cores, cores)
-    build(gpu, place, building.Task(work.path, work.shapes, work.precision, ()), log.debug)
+    build(gpu, place, work, log.debug)
 
 
 def _ignore(done: int, total: int) -> None:

@@ -22,8 +22,7 @@ from heimdall.runtime.execution.deployment import Networks
 from heimdall.runtime.execution.requests import Requests
 from heimdall.runtime.execution.runs import Result
 from heimdall.runtime.execution.unit_network import Tensors
-from heimdall.runtime.telemetry.jobs import JobCounts as JobProgress
-from heimdall.runtime.telemetry.jobs import Outcome, request_figures
+from heimdall.runtime.telemetry.jobs import JobCounts, Outcome, request_figures
 from heimdall.schedulers.expected import StageCosts
 from heimdall.schedulers.utility import utility_for
 from heimdall.system import paths
@@ -130,7 +129,7 @@ class RegisteredModels:
         self._plans: dict[str, DnnPlan] = {}  # by the shared GPU's names
         self._asked: dict[int, tuple[str, int, int]] = {}  # of requests: the model, when, SLO
         self.answered: deque[Outcome] = deque(maxlen=_REMEMBERED)
-        self._progress = JobProgress()
+        self._progress = JobCounts()
         self._closed = False
         self._lock = threading.RLock()  # between threads that submit, and one that closes
 

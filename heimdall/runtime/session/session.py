@@ -20,7 +20,6 @@ from collections.abc import Awaitable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import moderngl
@@ -155,12 +154,7 @@ class Session:
     def __enter__(self) -> Session:
         return self if self._run is not None else self.open()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     # --- frames ------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,21 +31,12 @@ Policy = str | type[Scheduler] | Scheduler
 log = logging.getLogger(__name__)
 
 
-class Names(Mapping[str, str]):
+class Names(dict[str, str]):
     """A session's DNNs as the coordinator calls them -> as its app does; ``inverse``."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = dict(names)
+        super().__init__(names)
         self.inverse = {own: name for name, own in names.items()}
-
-    def __getitem__(self, name: str) -> str:
-        return self._names[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
 
 
 class System(Protocol):
@@ -138,11 +129,11 @@ class SharedGpu:
         self.config = self.coordinator.config() if traced else {}
         self.replaces = getattr(self.coordinator, "replaces", False)  # where scenes change
         self.executor = system.executor(self.inbox, processors, self.spans, self.clock)
-        keeps = self.tracer is not None and self.coordinator.keeps_gaps
-        observe = self.tracer.step if self.tracer and keeps else None
         engines = processors.by_id
         self.model_cache = ModelCache(engines, processors.cpu, processors.profile_key)
-        self.router = Router(self.coordinator, self.executor, self.inbox, self.clock, observe)
+        self.router = Router(self.coordinator, self.executor, self.inbox, self.clock)
+        if self.tracer is not None and self.coordinator.keeps_gaps:
+            self.router.observers.append(self.tracer.step)
         self.loops: list[FrameLoop] = []  # of the sessions that draw
         self._plans = {plan.name: plan for plan in plans}  # in the coordinator's order
         self._networks: dict[str, Networks] = {}

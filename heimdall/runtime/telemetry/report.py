@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from heimdall.app import App
+from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.snapshot import DnnStatus as DnnSnapshot
-from heimdall.coordinator.snapshot import GapStats
 from heimdall.coordinator.states import State
 from heimdall.render import DnnStatus, Status
 from heimdall.runtime.opening.setup import Setup
@@ -65,7 +65,7 @@ class Reporter:
             others=self._shared_gpu.spans.others,
         )
 
-    def _utilization(self, gap: GapStats) -> float | None:
+    def _utilization(self, gap: Gap) -> float | None:
         if not self._shared_gpu.coordinator.keeps_gaps:
             return None
         return gap.utilization_since(self._before.gap)

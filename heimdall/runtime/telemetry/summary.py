@@ -6,8 +6,9 @@ None is a figure that could not be taken: no frame was drawn, say, or it is unkn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from dataclasses import asdict, dataclass, field, is_dataclass
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,6 @@ class Memory:
     end: float | None
 
 
-_LATENCIES = ("latency_ms", "end_to_end_ms", "age_ms")
-
-
 @dataclass(frozen=True)
 class DnnSummary:
     """One DNN. ``latency_ms``: from enqueue to the last op; ``end_to_end_ms`` adds preprocessing
@@ -105,12 +103,6 @@ class DnnSummary:
     stages: int
     remote: int = 0
     exits: Mapping[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> DnnSummary:
-        """From an entry of ``dnns``."""
-        latencies = {name: Latency(**data[name]) for name in _LATENCIES}
-        return cls(**{**data, **latencies})
 
 
 @dataclass(frozen=True)
@@ -144,11 +136,6 @@ class RequestSummary:
     exits: Mapping[str, int]
     preempted: int
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> RequestSummary:
-        """From an entry of ``requests``."""
-        return cls(**{**data, "latency_ms": Latency(**data["latency_ms"])})
-
 
 @dataclass(frozen=True)
 class FirstDnn:
@@ -175,16 +162,6 @@ class FirstStart:
     skipped_frames: int
     dnns: Mapping[str, FirstDnn]
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> FirstStart:
-        """From ``start``."""
-        dnns = {
-            name: FirstDnn(**{**each, "latency_ms": Latency(**each["latency_ms"])})
-            for name, each in data["dnns"].items()
-        }
-        rates, spread = Rates(**data["fps"]), Spread(**data["frame_interval_ms"])
-        return cls(**{**data, "fps": rates, "frame_interval_ms": spread, "dnns": dnns})
-
 
 @dataclass(frozen=True)
 class WorldSummary:
@@ -196,11 +173,6 @@ class WorldSummary:
     lost: int
     exact: float | None
     pose_ms: Quantiles
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> WorldSummary:
-        """From ``world``."""
-        return cls(**{**data, "pose_ms": Quantiles(**data["pose_ms"])})
 
 
 Output = Mapping[str, str | int | None]
@@ -251,7 +223,7 @@ class RunSummary:
     requests: Mapping[str, RequestSummary]
     throughput_hz: float | None
     memory_mb: Memory
-    start: FirstStart | None
+    start: FirstStart | None = field(default=None, kw_only=True)
     errors: list[str]
     outputs: Mapping[str, Output]
     wall_s: float
@@ -261,31 +233,8 @@ class RunSummary:
     def from_dict(cls, data: Mapping[str, Any]) -> RunSummary:
         """From the object that ``heimdall run --json`` prints; what ``bench`` and ``simulate``
         print beside these figures (``system``, ``seed``, ...) is left out."""
-        absent = {"start", "world"}
-        own = {each.name: data[each.name] for each in fields(cls) if each.name not in absent}
-        start, world = data.get("start"), data.get("world")
-        parts = {
-            "start": start and FirstStart.from_dict(start),
-            "world": world and WorldSummary.from_dict(world),
-            "device": Device(**data["device"]),
-            "size": data["size"] and tuple(data["size"]),
-            "fps": Rates(**data["fps"]),
-            "frame_interval_ms": Spread(**data["frame_interval_ms"]),
-            "draw_interval_ms": Spread(**data["draw_interval_ms"]),
-            "picture_age_ms": Quantiles(**data["picture_age_ms"]),
-            "render_ms": Quantiles(**data["render_ms"]),
-            "gpu": GpuTime(**data["gpu"]),
-            "processors": {
-                name: ProcessorSummary(**each) for name, each in data["processors"].items()
-            },
-            "decision_us": Quantiles(**data["decision_us"]),
-            "requests": {
-                name: RequestSummary.from_dict(each) for name, each in data["requests"].items()
-            },
-            "dnns": {name: DnnSummary.from_dict(each) for name, each in data["dnns"].items()},
-            "memory_mb": Memory(**data["memory_mb"]),
-        }
-        return cls(**{**own, **parts})
+        found: RunSummary = _read(cls, data)
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """The object that ``heimdall run --json`` prints."""
@@ -299,3 +248,18 @@ class RunSummary:
             if not each["exits"]:  # as of a network without
                 del each["exits"]
         return data
+
+
+def _read(kind: Any, data: Any) -> Any:
+    """A value of a type from JSON data: dataclasses from objects, leaving out what they lack."""
+    if data is None:
+        return None
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = get_type_hints(kind).items()
+        return kind(**{name: _read(hint, data[name]) for name, hint in hints if name in data})
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Mapping:
+        return {name: _read(inner[1], each) for name, each in data.items()}
+    if origin is UnionType:
+        return _read(inner[0], data)
+    return tuple(data) if origin is tuple else data

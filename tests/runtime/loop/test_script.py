@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from heimdall.app import App
-from heimdall.runtime.loop.callbacks import Callbacks
-from heimdall.runtime.loop.script import Script
+from heimdall.runtime.loop.callbacks import Callbacks, Script
 
 S = 1_000_000_000
 

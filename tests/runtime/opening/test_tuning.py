@@ -23,9 +23,9 @@ from heimdall.engine.null import NullEngine
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.errors import DeviceError
 from heimdall.runtime.execution.processors import open_processors
-from heimdall.runtime.opening import background, tuning
+from heimdall.runtime.opening import background, building, tuning
 from heimdall.runtime.opening.background import TUNING
-from heimdall.runtime.opening.tuning import Task, Work
+from heimdall.runtime.opening.tuning import Task
 from heimdall.system.softgpu import SoftwareGpu
 from heimdall.vocabulary.enums import Confinement
 from tests.networks import small_model
@@ -83,7 +83,7 @@ def processors(software=ONE_CORE) -> Any:
 
 def test_networks_that_were_never_tuned_here_are_asked_for(model):
     task = tuning.wanted(processors(), deployed(model, precision="auto"), None)
-    assert task.works == (Work(str(model), {}, "auto"),)
+    assert task.works == (building.Task(str(model), {}, "auto", []),)
     assert Task.from_json(json.dumps(asdict(task))) == task
     assert tuning.wanted(processors(software=None), deployed(model), None)  # a real GPU
 
@@ -203,7 +203,7 @@ def choices(tmp_path) -> dict[str, Any]:
 
 
 def task_for(device, *files) -> Task:
-    works = tuple(Work(str(path), {}, "fp32") for path in files)
+    works = tuple(building.Task(str(path), {}, "fp32", []) for path in files)
     return Task(None, device, works, time.time_ns(), "tuned")
 
 

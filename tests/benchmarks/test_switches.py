@@ -11,9 +11,9 @@ import time
 
 import pytest
 
+from benchmarks import switches
+from benchmarks.switches import TimeUsed, time_used, watched
 from heimdall.errors import DeviceError
-from heimdall.system import switches
-from heimdall.system.switches import TimeUsed, time_used, watched
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc and perf events are Linux's")
 NO_THREAD = 2**22 + 1  # above all thread numbers
