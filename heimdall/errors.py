@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+_NEAR = 0.75  # of 1: so alike a name must be to be suggested
+
+
 class HeimdallError(Exception):
     """Base of every deliberate error; the command line prints it and exits with status 2."""
 
@@ -59,6 +62,6 @@ def unknown(kind: str, name: str, valid: Iterable[object]) -> str:
     import difflib  # here: no run that goes well needs it
 
     names = sorted(map(str, valid))
-    near = difflib.get_close_matches(name, names, 1)
+    near = difflib.get_close_matches(name, names, 1, _NEAR)
     meant = f" (did you mean {near[0]!r}?)" if near else ""
     return f"unknown {kind} {name!r}{meant}; choose one of: {', '.join(names)}"

@@ -91,6 +91,7 @@ ARGUMENTS = {
     "MODEL": "A name of `heimdall models`, or an `.onnx` file.",
     "SCENARIO": "A bundled name, or a [scenario file](scenario-files.md).",
     "FILE": "The file to read.",
+    "SHELL": "`bash`, `zsh` or `fish`.",
     "NAME": "What the app is called: the file becomes `NAME.py`.",
     "SESSION": "A file that `heimdall run --capture` wrote.",
     "SOURCE": "As `heimdall run --source` takes it.",
@@ -100,6 +101,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "heimdall bench shopping --systems multithread,max-total --seconds 10",
         "heimdall bench shopping-phone --runs 5 --report out.html",
     ),
+    "completion": ("heimdall completion bash",),
+    "doctor": ("heimdall doctor",),
     "calibrate": (
         "heimdall calibrate --board board.pdf",
         "heimdall calibrate --source 0",

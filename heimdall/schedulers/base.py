@@ -82,19 +82,25 @@ class JobView(NamedTuple):
 
 
 class Lookup(Protocol):
-    """What may be asked of a moment; worked out only when asked for. See ``View``."""
+    """What may be asked of a moment; worked out only when asked for."""
 
-    def free_ns(self) -> Mapping[str, int]: ...
+    def free_ns(self) -> Mapping[str, int]:
+        """See ``View.free_ns``."""
 
-    def running(self) -> Sequence[JobView]: ...
+    def running(self) -> Sequence[JobView]:
+        """See ``View.running``."""
 
-    def away(self) -> Sequence[JobView]: ...
+    def away(self) -> Sequence[JobView]:
+        """See ``View.away``."""
 
-    def preparing(self) -> Sequence[str]: ...
+    def preparing(self) -> Sequence[str]:
+        """See ``View.preparing``."""
 
-    def longest(self, job: JobView, processor: str) -> int: ...
+    def longest(self, job: JobView, processor: str) -> int:
+        """See ``View.longest``."""
 
-    def fitting(self, jobs: Sequence[JobView], processor: str) -> dict[int, int]: ...
+    def fitting(self, jobs: Sequence[JobView], processor: str) -> dict[int, int]:
+        """See ``View.fitting``."""
 
 
 class View(NamedTuple):

@@ -71,7 +71,10 @@ def test_bundled_apps_load_and_are_valid():
 
 
 def test_unknown_app_lists_the_bundled_ones():
-    with pytest.raises(AppError, match=r"unknown app 'shoping'; choose one of: .*shopping"):
+    with pytest.raises(
+        AppError,
+        match=r"unknown app 'shoping' \(did you mean 'shopping'\?\); choose one of: .*shopping",
+    ):
         load_app("shoping")
 
 

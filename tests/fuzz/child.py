@@ -16,6 +16,7 @@ import numpy as np
 from onnx import load_from_string
 from onnx.numpy_helper import to_array
 
+from heimdall.engine.base import Engine
 from tests.fuzz.mutations import mutate
 from tests.fuzz.seeds import REAL, SMALL, real, small
 
@@ -56,7 +57,7 @@ class Trial:
         limits.TENSOR_BYTES, limits.CONSTANT_BYTES = TENSOR_BYTES, CONSTANT_BYTES
         limits.machine_bytes = lambda: MACHINE_BYTES  # type: ignore[assignment]
         self._file = folder / "damaged.onnx"
-        self._engines = (OnnxRuntimeEngine(), OpenCLEngine(keep_kernels=False))
+        self._engines: tuple[Engine, ...] = (OnnxRuntimeEngine(), OpenCLEngine(keep_kernels=False))
 
     def run(self, seed: int) -> dict[str, Any]:
         """What became of one model: ``outcome``, and ``problem`` where it is none of those that

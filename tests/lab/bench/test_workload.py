@@ -83,7 +83,7 @@ def test_a_light_network_becomes_a_pipeline(workload):
 
 
 def test_an_unknown_light_network_lists_those_that_exist():
-    with pytest.raises(ConfigError, match=r"'vgg99'; choose one of: .*squeezenet"):
+    with pytest.raises(ConfigError, match=r"'vgg99' .*; choose one of: .*squeezenet"):
         open_standin("light:vgg99")
 
 
