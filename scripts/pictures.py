@@ -1,6 +1,7 @@
-"""Draws docs/images: of every app a picture with its panel, and a short clip.
+"""Draws docs/images: of every app a picture with its panel, and a short clip; of every example a
+small picture.
 
-python scripts/pictures.py [APP...]    what `make pictures` runs
+python scripts/pictures.py [APP...]    what `make pictures` runs; "examples" for those
 
 Pictures show what the machine does at that moment: take them when nothing else runs.
 """
@@ -23,8 +24,8 @@ from heimdall.system.paths import replace_file
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES, MEDIA = ROOT / "docs" / "images", ROOT / "assets" / "media"
-CLIP_WIDTH, CLIP_FPS, CLIP_S, CLIP_BYTES = 480, 12, 4.0, 500_000
-STILL_QUALITY = 86
+CLIP_WIDTH, CLIP_FPS, CLIP_S, CLIP_BYTES = 480, 12, 4.0, 400_000
+STILL_QUALITY, SMALL_QUALITY = 86, 75
 FULL_RATE, TRIES = 0.97, 3  # of the frame rate: below, the machine was busy, and we try again
 
 
@@ -39,6 +40,16 @@ class Take:
     moving: bool  # a clip of the last seconds, or the last frame
     presses: tuple[str, ...] = ()
 
+    @property
+    def example(self) -> bool:
+        return self.app.endswith(".py")
+
+    @property
+    def image(self) -> str:
+        if self.example:
+            return f"example-{Path(self.app).stem}.webp"
+        return f"{self.app}{'.webp' if self.moving else '.jpg'}"
+
 
 TAKES = (
     Take("shopping", "box.mp4", "960x720", 8.8, False, ("1:n", "2:n", "3:n", "4:n", "5:n")),
@@ -51,6 +62,15 @@ TAKES = (
     Take("marker", "page.mp4", "960x720", 9.4, True),
     Take("surroundings", "multi_face.jpg", "1280x720", 7, False),
     Take("surroundings", "single_face.mp4", "1280x720", 8, True),
+    Take("examples/boxes.py", "cup.mp4", "640x480", 4, False),
+    Take("examples/hands.py", "cup.mp4", "640x480", 4, False),
+    Take("examples/masks.py", "single_face.mp4", "640x360", 3, False),
+    Take("examples/painting.py", "desk.mp4", "640x480", 5, False, ("1:s",)),
+    Take("examples/pins.py", "desk.mp4", "640x480", 3, False),
+    Take("examples/policy.py", "single_face.mp4", "640x360", 3, False),
+    Take("examples/posture.py", "single_face.mp4", "640x360", 3, False),
+    Take("examples/rabbit.py", "page.mp4", "640x480", 3, False),
+    Take("examples/reading.py", "desk.mp4", "640x480", 5, False),
 )
 
 
@@ -64,7 +84,7 @@ def picture(take: Take, folder: Path) -> Path:
         if share >= FULL_RATE:
             break
         print(f"{take.app}: only {share:.0%} of the frame rate: is the machine busy?", flush=True)
-    path = IMAGES / f"{take.app}{'.webp' if take.moving else '.jpg'}"
+    path = IMAGES / take.image
     replace_file(path, content)
     return path
 
@@ -73,6 +93,7 @@ def shoot(take: Take, folder: Path) -> tuple[float, bytes]:
     """Run the app: the share of its frame rate that it reached, and its picture."""
     raw = folder / ("take.mp4" if take.moving else "take.png")
     kept = ("--overlay", "small", "--record") if take.moving else ("--screenshot",)
+    kept = ("--overlay", "off", "--screenshot") if take.example else kept
     command = [str(Path(sys.executable).with_name("heimdall")), "run", take.app]
     command += ["--source", str(MEDIA / take.source), "--size", take.size, "--headless", "--json"]
     command += ["--seconds", str(take.seconds), *kept, str(raw)]
@@ -82,14 +103,19 @@ def shoot(take: Take, folder: Path) -> tuple[float, bytes]:
         raise DeviceError(f"{take.app}: its run ended with status {done.returncode}; see above")
     summary = json.loads(done.stdout)
     share = summary["fps"]["mean"] / summary["fps_target"]
-    return share, clip(raw, summary["fps_target"]) if take.moving else still(raw)
+    return share, clip(raw, summary["fps_target"]) if take.moving else still(raw, take.example)
 
 
-def still(path: Path) -> bytes:
-    """A picture as JPEG."""
+def still(path: Path, smaller: bool) -> bytes:
+    """A picture as JPEG, or a small one as WebP."""
     data = io.BytesIO()
     with Image.open(path) as opened:
-        opened.convert("RGB").save(data, "JPEG", quality=STILL_QUALITY, optimize=True)
+        picture = opened.convert("RGB")
+    if smaller:
+        height = round(picture.height * CLIP_WIDTH / picture.width)
+        picture.resize((CLIP_WIDTH, height)).save(data, "WEBP", quality=SMALL_QUALITY, method=6)
+    else:
+        picture.save(data, "JPEG", quality=STILL_QUALITY, optimize=True)
     return data.getvalue()
 
 
@@ -98,9 +124,9 @@ def clip(path: Path, fps: float) -> bytes:
     frames = last_frames(path, round(CLIP_S * fps))
     chosen = [frames[round(k * fps / CLIP_FPS)] for k in range(int(len(frames) * CLIP_FPS / fps))]
     pictures = [Image.fromarray(small(frame)[..., ::-1]) for frame in chosen]
-    for quality in (75, 65, 55, 45, 35):
+    for quality in (75, 65, 55, 45, 35, 25, 15):
         data = io.BytesIO()
-        options = {"quality": quality, "method": 4, "duration": round(1000 / CLIP_FPS), "loop": 0}
+        options = {"quality": quality, "method": 6, "duration": round(1000 / CLIP_FPS), "loop": 0}
         pictures[0].save(data, "WEBP", save_all=True, append_images=pictures[1:], **options)
         if data.tell() <= CLIP_BYTES:
             return data.getvalue()
@@ -127,7 +153,7 @@ def small(frame: cv2.typing.MatLike) -> cv2.typing.MatLike:
 
 def main(apps: list[str]) -> int:
     """Shoot the takes of these apps, or all."""
-    names = sorted({take.app for take in TAKES})
+    names = sorted({"examples" if take.example else take.app for take in TAKES})
     if unknown := [app for app in apps if app not in names]:
         print(f"no pictures of {', '.join(unknown)}: choose of {', '.join(names)}", file=sys.stderr)
         return 2
@@ -135,7 +161,7 @@ def main(apps: list[str]) -> int:
     try:
         with tempfile.TemporaryDirectory() as folder:
             for take in TAKES:
-                if not apps or take.app in apps:
+                if not apps or ("examples" if take.example else take.app) in apps:
                     path = picture(take, Path(folder))
                     print(
                         f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e3:.0f} kB", flush=True

@@ -47,3 +47,13 @@ def test_the_networks_alone_run(capsys):
     (path,) = (each for each in EXAMPLES if not is_app(each))
     runpy.run_path(str(path))
     assert len(capsys.readouterr().out.splitlines()) == 10
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_the_site_shows_it_with_its_picture(path):
+    docs = path.parents[1] / "docs"
+    page = (docs / "learn" / "examples.md").read_text(encoding="utf-8")
+    assert f'"examples/{path.name}"' in page
+    if is_app(path):
+        assert f"](../images/example-{path.stem}.webp)" in page
+        assert (docs / "images" / f"example-{path.stem}.webp").is_file()
