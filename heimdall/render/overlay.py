@@ -111,9 +111,11 @@ class Overlay:
         size = self._surface.size
         card = ProgressCard(self._unit(), self._glyphs, size, title, what, share)
         self._key = ()  # what is drawn next is laid out anew
-        self._plates["card"].set(card)
+        plate = self._plates["card"]
+        plate.set(card)
         self._begin()
-        self._plates["card"].draw()
+        plate.draw()
+        plate.set(None)  # the app's first frame is not under it
 
     def _unit(self) -> float:
         """720 lines are the design size; denser displays and larger windows get larger letters."""

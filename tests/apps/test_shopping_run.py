@@ -49,9 +49,9 @@ def clip(run: SimpleNamespace) -> np.ndarray:
 def test_the_summary_has_every_documented_field(run):
     summary = run.summary
     assert {
-        "schema", "app", "wall_s", "startup_s", "source", "scheduler", "device", "fps_target",
-        "frames", "seconds", "fps", "frame_interval_ms", "late_frames", "render_ms", "gpu",
-        "cpu_core_s", "gap_utilization", "decision_us", "dnns", "memory_mb", "errors",
+        "schema", "app", "wall_s", "startup_s", "ready_s", "source", "scheduler", "device",
+        "fps_target", "frames", "seconds", "fps", "frame_interval_ms", "late_frames", "render_ms",
+        "gpu", "cpu_core_s", "gap_utilization", "decision_us", "dnns", "memory_mb", "errors",
     } <= summary.keys()  # fmt: skip
     assert (summary["schema"], summary["app"], summary["frames"]) == (1, "shopping", FRAMES)
     assert summary["errors"] == []

@@ -66,7 +66,7 @@ def test_a_run_takes_an_instance_and_objects_where_names_go(ran):
 def test_the_summary_is_the_object_that_json_prints(ran):
     _, summary = ran
     data = summary.to_dict()
-    assert list(data)[:6] == ["schema", "app", "startup_s", "source", "scheduler", "mode"]
+    assert list(data)[:5] == ["schema", "app", "startup_s", "ready_s", "source"]
     assert list(data)[-3:] == ["errors", "outputs", "wall_s"]
     assert data["size"] == [160, 90]
     assert type(summary).from_dict(data) == summary

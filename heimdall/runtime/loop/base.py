@@ -99,7 +99,7 @@ class BaseRun:
         self._results: dict[str, tuple[int, Any]] = {}  # the newest: of which frame, and itself
         self._jobs: dict[int, _InFlight] = {}
         self._reason = ""
-        self._startup_s = 0.0
+        self._startup_s = self._ready_s = 0.0  # to the first picture, and to the app's own
         self._tracker = app._tracker = Tracker()
         self._watch = SceneWatch() if shared_gpu.replaces else None
         self._kept = self._new_kept(options)
@@ -333,7 +333,7 @@ class BaseRun:
 
     def summary(self) -> dict[str, Any]:
         """The figures until now."""
-        figures = self._reporter.summary(self._clock(), self._startup_s)
+        figures = self._reporter.summary(self._clock(), self._startup_s, self._ready_s)
         if self._registered is not None:
             asked = self._registered.figures(self._figures.started_ns)
             answered = sum(each["finished"] for each in asked.values())

@@ -25,8 +25,9 @@ from heimdall.runtime.loop.base import BaseRun, Listener
 from heimdall.runtime.loop.callbacks import Script
 from heimdall.runtime.loop.frame_loop import FrameLoop
 from heimdall.runtime.loop.pacing import Follower, Usual
+from heimdall.runtime.opening.canvas import Canvas
 from heimdall.runtime.opening.first_start import FirstStart
-from heimdall.runtime.opening.setup import Canvas, Setup
+from heimdall.runtime.opening.setup import Setup
 from heimdall.runtime.session.controls import Controls
 from heimdall.runtime.session.outputs import Outputs
 from heimdall.runtime.session.shared_gpu import SharedGpu
@@ -86,7 +87,13 @@ class LiveRun(BaseRun):
         self._loop, self._follower = self._new_loop(), Follower()
         self._posing = Usual(POSING_NS, rare=0.1)
         self._first = FirstStart(
-            setup.building, shared_gpu, self._names, self._figures, progress, self._clock
+            setup.building,
+            shared_gpu,
+            self._names,
+            self._figures,
+            progress,
+            self._clock,
+            canvas,
         )
         self._ready_ns = 0  # when all DNNs were where they will stay
         shared_gpu.loops.append(self._loop)
@@ -269,8 +276,10 @@ class LiveRun(BaseRun):
         times = self._loop.presented(self._clock())
         if self._setup.source.flowing:
             self._figures.picture(time.perf_counter_ns() - frame.captured_ns)
-        if not self._startup_s:
-            self._startup_s = times.presented_ns / 1e9 - IMPORTED_S
+        if not self._ready_s:
+            self._ready_s = times.presented_ns / 1e9 - IMPORTED_S
+            shown_s = self._setup.shown_s
+            self._startup_s = shown_s - IMPORTED_S if shown_s else self._ready_s
         self._figures.presented(times)
         self._frame_count += 1
         if not self._warm and self._is_warm(times.presented_ns):

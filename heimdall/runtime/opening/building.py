@@ -102,7 +102,7 @@ class _Item:
 class Building:
     """Networks that are being built. ``pause`` is called in the midst of loading one, before each
     use of the GPU, and returns when no frame is near; ``built`` and ``failed`` hear of each DNN
-    once; all of that on threads of its own.
+    once; all of that on threads of its own. ``cut``: how they are cut from now on.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Building:
         cut: Cut,
     ) -> None:
         self._deployments, self._processors = deployments, processors
-        self._device, self._cut = device, cut
+        self._device, self.cut = device, cut
         self._gpu: Engine = processors.gpu
         self.over = threading.Event()  # every DNN is on the GPU, or will not be
         self._stop, self._counting = threading.Event(), threading.Lock()
@@ -254,7 +254,7 @@ class Building:
             in_turn()
         if [op.name for op in profile.ops] != [op.name for op in network.ops]:
             raise DeviceError(f"the ops of {graph.name} are not those that were built: start again")
-        plan = to_stage_plan(profile, self._cut, exits=network.exits, states=network.held())
+        plan = to_stage_plan(profile, self.cut, exits=network.exits, states=network.held())
         return network, plan
 
     def _hand_over(self, waiting: _Waiting) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from heimdall.analyzer.profiler import Progress
 from heimdall.runtime.execution.deployment import Deployment
 from heimdall.runtime.loop.frame_loop import FrameLoop
 from heimdall.runtime.opening.building import Building
+from heimdall.runtime.opening.canvas import Canvas
 from heimdall.runtime.session.shared_gpu import Names, SharedGpu
 from heimdall.runtime.telemetry.figures import Figures
 from heimdall.system.began import IMPORTED_S
@@ -36,8 +38,10 @@ class FirstStart(Fallible):
         figures: Figures,
         progress: Progress,
         clock: Callable[[], int],
+        canvas: Canvas,
     ) -> None:
         self._building, self._shared_gpu, self._names = building, shared_gpu, names
+        self._canvas = canvas
         self._figures, self._progress, self._clock = figures, progress, clock
         self._told = (-1, 0)
         self._faults = Faults()
@@ -45,6 +49,7 @@ class FirstStart(Fallible):
 
     def begin(self, loop: FrameLoop) -> None:
         """Frames are about to be drawn by ``loop``: have the rest built beside."""
+        self._interval_ns = loop.interval_ns
         if self._building is not None:
             self._building.start(lambda: self._pause(loop), self._built, self._not_built)
 
@@ -58,10 +63,19 @@ class FirstStart(Fallible):
         thread, now and then."""
         if self._building is None or self.summary is not None:
             return ""
+        self._see()
         if self._building.progress != self._told:
             self._told = self._building.progress
             self._progress(WHAT, *self._told)
         return self._building.message
+
+    def _see(self) -> None:
+        """What a frame takes is known after some, if nothing is on the GPU besides."""
+        building, canvas = self._building, self._canvas
+        if building is None or not canvas.guessed or building.progress[0]:
+            return
+        if canvas.seen(self._figures.render_ns):
+            building.cut = replace(building.cut, gap_ns=self._interval_ns - canvas.lone_render_ns)
 
     def note(self, now_ns: int, startup_s: float) -> None:
         """The first start is over: keep the figures until now, before others are counted."""

@@ -20,6 +20,7 @@ from heimdall.runtime.loop.undrawn import UndrawnRun
 from heimdall.runtime.opening.setup import RunContext, Setup, confinement, ground, start
 from heimdall.runtime.session.shared_gpu import Coordinated, Policy, SharedGpu, System
 from heimdall.schedulers import create, kind_of, name_of
+from heimdall.system import softgpu
 from heimdall.system.process import begin_frames
 from heimdall.vocabulary.enums import ChunkMode
 from heimdall.vocabulary.processors import CPU, GPU
@@ -39,13 +40,14 @@ class Shared:
         self.shared_gpu: SharedGpu | None = None
         self.stack = contextlib.ExitStack()
         self.stack.enter_context(ground(process))
+        self._software: softgpu.SoftwareGpu | None = None
         self._processors: Processors | None = None
 
     def processors(self, options: RunOptions, beside: bool, together: bool) -> Processors:
         """Both engines, opened when they are first asked for, ``beside``: without a compiler;
         ``together``: for groups of ops that run at the same time."""
         if self._processors is None:
-            software = confinement(options, self.process)
+            software = self._planned(options)
             check_others(options.processors)
             opened = open_processors(
                 options.device,
@@ -57,6 +59,18 @@ class Shared:
             found = self.stack.enter_context(opened)
             self._processors = found.for_groups() if together else found
         return self._processors
+
+    def confined(self, options: RunOptions) -> contextlib.AbstractContextManager[object]:
+        """See ``Processors.confined``; before they are open, as if a software GPU were found."""
+        if self._processors is not None:
+            return self._processors.confined()
+        return self._planned(options).confined()
+
+    def _planned(self, options: RunOptions) -> softgpu.SoftwareGpu:
+        if self._software is None:
+            self._software = confinement(options, self.process)
+            self.stack.enter_context(softgpu.restored_afterwards(self._software))
+        return self._software
 
     def abandon(self) -> None:
         """Close everything, the newest first: the caller will not."""
@@ -92,7 +106,11 @@ class Opening:
         """Open everything. Raises HeimdallError, and has closed what was open, when it cannot."""
         with contextlib.ExitStack() as stack:
             shared = stack.enter_context(_sharing(self._place.process))
-            place = replace(self._place, processors=lambda: self._processors(shared))
+            place = replace(
+                self._place,
+                processors=lambda: self._processors(shared),
+                confined=lambda: shared.confined(self._options),
+            )
             setup = stack.enter_context(
                 start(self._app, self._options, self._progress, place=place)
             )

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from heimdall.analyzer.partition import Cut, strategy_of
-from heimdall.analyzer.profiler import Progress, measure_render, no_progress
+from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import DNN, App
 from heimdall.app.options import RunOptions
 from heimdall.capture import Frame, Source, open_source
@@ -27,11 +27,12 @@ from heimdall.errors import AppError, DeviceError, ModelError
 from heimdall.graph.graph import Graph, load_graph
 from heimdall.models.base import Pipeline
 from heimdall.models.catalog import comes_with_exits, open_pipeline
-from heimdall.render import Overlay, Scene, Surface, open_surface
+from heimdall.render import Surface
 from heimdall.render.preview import Preview
 from heimdall.runtime.execution.deployment import Deployment
 from heimdall.runtime.execution.processors import Processors, open_processors
 from heimdall.runtime.opening.building import Building
+from heimdall.runtime.opening.canvas import Canvas, open_canvas
 from heimdall.runtime.opening.placing import place_networks, place_remotely
 from heimdall.runtime.opening.splash import Splash
 from heimdall.runtime.session.keys import key_labels
@@ -46,15 +47,7 @@ log = logging.getLogger(__name__)
 _PYOPENCLS = "PYOPENCL_HOME"  # it sets that when it is imported, for the loader of drivers
 FIRST_FRAME_TIMEOUT_S = 10.0
 
-
-@dataclass(frozen=True)
-class Canvas:
-    """Where a run draws, and with what."""
-
-    surface: Surface
-    scene: Scene
-    overlay: Overlay
-    lone_render_ns: int  # one frame of this app, nothing else running
+T = TypeVar("T")
 
 
 @dataclass
@@ -70,6 +63,7 @@ class Setup:
     preview: Preview | None
     chunk_mode: str  # a ChunkMode
     building: Building | None  # of networks that are not on the GPU yet
+    shown_s: float = 0.0  # when a picture was first seen, by ``time.perf_counter``; 0: not yet
 
     @property
     def lone_render_ns(self) -> int:
@@ -127,40 +121,50 @@ def start(
         reading = stack.enter_context(_reading(pipelines, progress))
         if not place.beside:
             _check_graphs(app, reading.result())
-        if place.processors is not None:
-            processors = place.processors()
-        else:
-            opened = open_processors(
-                options.device,
-                confinement(options, place.process),
-                soon=place.beside,
-                remote=options.remote,
-            )
-            processors = stack.enter_context(opened)
-        canvas = surface = None
-        if place.draws:
-            surface = stack.enter_context(_open_surface(app, options, processors, place))
-        graphs = reading.result()
-        _check_graphs(app, graphs)
+        software = confinement(options, place.process)
+        if place.processors is None:
+            stack.enter_context(softgpu.restored_afterwards(software))
+
+        def opened() -> Processors:
+            if place.processors is not None:
+                return place.processors()
+            soon, remote = place.beside, options.remote
+            opening = open_processors(options.device, software, soon=soon, remote=remote)
+            return stack.enter_context(opening)
+
         first_frame = _first_frame(source)
-        if surface is not None:
-            canvas, progress = _canvas(app, options, surface, first_frame, progress)
-        deployments = {}
-        for dnn in app.dnns:
-            deployment = Deployment(dnn, pipelines[dnn.name], graphs[dnn.name], processors.cpu)
-            stack.callback(deployment.close)
-            deployments[dnn.name] = deployment
-        gap_ns = round(1e9 / fps) - (canvas.lone_render_ns if canvas else 0)
-        if canvas and gap_ns <= 0:
-            log.warning(
-                "a frame takes %.1f ms to draw, more than %g frames a second allow: one op a gap; "
-                "draw a smaller picture (size), or fewer of them (fps)",
-                canvas.lone_render_ns / 1e6,
-                fps,
-            )
-        mode = _chunk_mode(options, processors)
-        cut = Cut(gap_ns, strategy_of(mode))
-        building = place_networks(deployments, processors, cut, progress, options, place.beside)
+        with ThreadPoolExecutor(1, "opening") as beside:
+            # The picture first; what takes long is done by another thread, and this one draws.
+            canvas = splash = None
+            wait = _waiting
+            if place.draws:
+                confined = place.confined() if place.confined else software.confined()
+                canvas = open_canvas(app, options, place.surface, confined)
+                stack.callback(canvas.surface.close)
+                if place.surface is None:
+                    splash = progress = Splash(canvas, source, first_frame, progress)
+                    wait = splash.wait
+                    splash.show()
+            processors = wait(beside.submit(opened))
+            graphs = wait(reading)
+            _check_graphs(app, graphs)
+            if canvas is not None:
+                guess = place.beside and not processors.gpu.complete
+                progress("measuring the renderer", 0, 1)
+                canvas.measure(first_frame, soon=place.beside, guess=guess)
+                progress("measuring the renderer", 1, 1)
+            deployments = {}
+            for dnn in app.dnns:
+                deployment = Deployment(dnn, pipelines[dnn.name], graphs[dnn.name], processors.cpu)
+                stack.callback(deployment.close)
+                deployments[dnn.name] = deployment
+            mode = _chunk_mode(options, processors)
+            cut = Cut(_gap_ns(fps, canvas), strategy_of(mode))
+            placing = deployments, processors, cut, progress, options, place.beside
+            if place.beside:
+                building = wait(beside.submit(place_networks, *placing))
+            else:  # networks are measured: nothing else may be drawn meanwhile
+                building = place_networks(*placing)
         if building is not None:
             stack.callback(building.close)
         if processors.remote is not None:
@@ -175,7 +179,26 @@ def start(
             preview,
             mode,
             building,
+            splash.shown_s if splash else 0.0,
         )
+
+
+def _waiting(future: Future[T]) -> T:
+    return future.result()
+
+
+def _gap_ns(fps: float, canvas: Canvas | None) -> int:
+    """What a frame leaves of its interval."""
+    lone_render_ns = canvas.lone_render_ns if canvas else 0
+    gap_ns = round(1e9 / fps) - lone_render_ns
+    if gap_ns <= 0:
+        log.warning(
+            "a frame takes %.1f ms to draw, more than %g frames a second allow: one op a gap; "
+            "draw a smaller picture (size), or fewer of them (fps)",
+            lone_render_ns / 1e6,
+            fps,
+        )
+    return gap_ns
 
 
 @dataclass(frozen=True)
@@ -183,13 +206,15 @@ class RunContext:
     """Where a run takes place. ``process``: the whole process is there for it, and may be set so;
     ``draws``: pictures are drawn, by ``surface`` where the host has one. ``source``: one that is
     open already; it is closed with the run. ``processors`` gives those of others, and the
-    process is theirs then, too. ``beside``: networks may be built beside the first frames."""
+    process is theirs then, too; ``confined`` is as theirs. ``beside``: networks may be built
+    beside the first frames."""
 
     process: bool = True
     draws: bool = True
     surface: Callable[[tuple[int, int]], Surface] | None = None
     source: PushedSource | None = None
     processors: Callable[[], Processors] | None = None
+    confined: Callable[[], contextlib.AbstractContextManager[object]] | None = None
     beside: bool = False
 
 
@@ -216,19 +241,6 @@ def confinement(options: RunOptions, process: bool) -> softgpu.SoftwareGpu:
         confine=process,
         policy=parse_policy(options.gpu_policy) if options.gpu_policy else None,
     )
-
-
-def _canvas(
-    app: App, options: RunOptions, surface: Surface, first: Frame, progress: Progress
-) -> tuple[Canvas, Progress]:
-    """What the app is drawn with, and progress that a window shows too."""
-    scene, overlay = Scene(surface), Overlay(surface)
-    if not options.windowless:
-        progress = Splash(surface, scene, overlay, first, app.title or app.name, progress)
-    progress("measuring the renderer", 0, 1)
-    lone_render_ns = _measure_render(app, surface, scene, first)
-    progress("measuring the renderer", 1, 1)
-    return Canvas(surface, scene, overlay, lone_render_ns), progress
 
 
 def _pipeline(dnn: DNN, app: App, exits: bool) -> Pipeline:
@@ -322,49 +334,3 @@ def _bind(name: str, pipeline: Pipeline, graphs: list[Graph]) -> None:
         pipeline.bind(graphs)
     except ModelError as error:
         raise ModelError(f"DNN {name!r}: {error}") from error
-
-
-def _open_surface(
-    app: App, options: RunOptions, processors: Processors, place: RunContext
-) -> Surface:
-    """Where the app is drawn: by the GPU, that is, where the software GPU's threads belong."""
-    size = options.size or app.size
-    with processors.confined():
-        if place.surface is not None:
-            surface = place.surface(size)
-        else:
-            title = app.title or app.name
-            surface = open_surface(size, headless=options.windowless, title=title)
-        surface.finish()
-    return surface
-
-
-def _measure_render(app: App, surface: Surface, scene: Scene, frame: Frame) -> int:
-    """T_render of section 5.2 in ns: one frame of this app at this size, alone.
-
-    Preparing it counts although a run does that beforehand: there is little content yet, and
-    chunks had better be too short for their gap than too long.
-    """
-
-    scene.world = app.world
-
-    def draw() -> None:
-        # The camera's pose is not known yet: what stands in the world is measured as if it were.
-        camera = app.world.rehearse(frame.camera) if app.world is not None else frame.camera
-        scene.begin(frame.image, frame.sequence, camera)
-        try:
-            app.draw(scene)
-        except Exception as error:
-            # The run goes on without it, and says so (Callbacks); here it only costs accuracy.
-            log.debug("draw failed while measuring: %s", error)
-        scene.render()
-        surface.finish()
-
-    draw()
-    if scene.settle():  # models are loaded beside the frames: with them a frame takes longer
-        draw()
-    try:
-        return measure_render(draw)
-    finally:
-        if app.world is not None:
-            app.world.forget()

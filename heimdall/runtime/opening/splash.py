@@ -1,57 +1,81 @@
-"""What the window shows until the first frame: the camera picture, and how far loading is."""
+"""What is shown until the app draws: the camera picture, and how far loading is."""
 
 from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import Future, wait
+from typing import TypeVar
 
 from heimdall.analyzer.profiler import Progress
-from heimdall.capture import Frame
+from heimdall.capture import Frame, Source
+from heimdall.capture.pushed import PushedSource
 from heimdall.errors import DeviceError
-from heimdall.render import Close, Key, Overlay, Scene, Surface
+from heimdall.render import Close, Key
+from heimdall.runtime.opening.canvas import Canvas
 
-_INTERVAL_S = 0.1
+_INTERVAL_S = 1 / 30  # while it waits, and most of the core is idle
+_SELDOM_S = 0.1  # while the main thread loads itself
+
+T = TypeVar("T")
 
 
 class Splash:
     """Progress that is drawn as well as passed on; answers the window meanwhile.
 
-    Closing the window, or Escape, ends the program as Ctrl-C does.
+    Closing the window, or Escape, ends the program as Ctrl-C does. ``shown_s``: when its first
+    picture was there, by ``time.perf_counter``.
     """
 
     def __init__(
         self,
-        surface: Surface,
-        scene: Scene,
-        overlay: Overlay,
-        frame: Frame,
-        title: str,
+        canvas: Canvas,
+        source: Source | PushedSource,
+        first: Frame,
         progress: Progress,
     ) -> None:
-        self._surface, self._scene, self._overlay = surface, scene, overlay
-        self._frame, self._title, self._progress = frame, title, progress
+        self._canvas, self._source, self._frame = canvas, source, first
+        self._progress = progress
+        self._step = ("starting", 0.0)
         self._drawn_s = float("-inf")
+        self.shown_s = 0.0
 
     def __call__(self, what: str, done: int, total: int) -> None:
         self._progress(what, done, total)
-        if threading.current_thread() is not threading.main_thread():
-            return  # the window belongs to the main thread
+        self._step = (what, done / max(total, 1))
+        # The window belongs to the main thread: it tells of others' steps while it waits for them.
+        if threading.current_thread() is threading.main_thread():
+            self.show(_SELDOM_S)
+
+    def wait(self, future: Future[T]) -> T:
+        """The result of what another thread does; the picture moves on meanwhile."""
+        while not future.done():
+            self.show(_INTERVAL_S)
+            wait([future], max(0.0, self._drawn_s + _INTERVAL_S - time.perf_counter()))
+        return future.result()
+
+    def show(self, interval_s: float = 0.0) -> None:
+        """Draw, unless that was so lately. On the main thread."""
         now_s = time.perf_counter()
-        if now_s - self._drawn_s >= _INTERVAL_S:
+        if now_s - self._drawn_s >= interval_s:
             self._drawn_s = now_s
             self._answer()
-            self._draw(what, done / max(total, 1))
+            self._draw(*self._step)
 
     def _answer(self) -> None:
-        for event in self._surface.poll():
+        for event in self._canvas.surface.poll():
             if isinstance(event, Close) and event.reason:
                 raise DeviceError(f"{event.reason} before the first frame")
             if isinstance(event, Close) or (isinstance(event, Key) and event.name == "escape"):
                 raise KeyboardInterrupt
 
     def _draw(self, what: str, share: float) -> None:
-        self._scene.begin(self._frame.image, self._frame.sequence)
-        self._scene.render()
-        self._overlay.progress(self._title, what, share)
-        self._surface.finish()
-        self._surface.present()
+        if self._source.live:  # a clip begins with the app
+            self._frame = self._source.latest() or self._frame
+        surface, scene, app = self._canvas.surface, self._canvas.scene, self._canvas.app
+        scene.begin(self._frame.image, self._frame.sequence)
+        scene.render()
+        self._canvas.overlay.progress(app.title or app.name, what, share)
+        surface.finish()
+        surface.present()
+        self.shown_s = self.shown_s or time.perf_counter()

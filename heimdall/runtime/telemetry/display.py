@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from heimdall.render import Status
-from heimdall.runtime.opening.setup import Canvas
+from heimdall.runtime.opening.canvas import Canvas
 from heimdall.runtime.session.controls import Controls
 from heimdall.runtime.telemetry.figures import Figures
 from heimdall.runtime.telemetry.report import Reporter

@@ -87,7 +87,7 @@ class Reporter:
             exit=self._figures.dnns[name].exit,
         )
 
-    def summary(self, now_ns: int, startup_s: float) -> dict[str, Any]:
+    def summary(self, now_ns: int, startup_s: float, ready_s: float) -> dict[str, Any]:
         """The run summary, all but ``wall_s`` and ``errors``, which are known after it."""
         setup = self._setup
         gap = self._utilization(self._shared_gpu.coordinator.snapshot(now_ns).gap)
@@ -98,6 +98,7 @@ class Reporter:
             "schema": SCHEMA,
             "app": self._app.name,
             "startup_s": round(startup_s, 3),
+            "ready_s": round(ready_s, 3),
             "source": setup.source.describe(),
             "scheduler": self._shared_gpu.scheduler,
             "mode": self._shared_gpu.mode,

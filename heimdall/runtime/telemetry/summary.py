@@ -198,6 +198,7 @@ class RunSummary:
     schema: int
     app: str
     startup_s: float
+    ready_s: float
     source: str
     scheduler: str
     mode: str

@@ -15,7 +15,7 @@ from heimdall.app.options import RunOptions
 from heimdall.errors import AppError, DeviceError, HeimdallError, ModelError
 from heimdall.models import OnnxPipeline
 from heimdall.models.base import Pipeline
-from heimdall.runtime.opening import setup
+from heimdall.runtime.opening import canvas, setup
 from heimdall.vocabulary.processors import GPU
 from tests.networks import small_model
 
@@ -110,7 +110,7 @@ def test_a_mistake_is_found_before_any_device_is_opened(
 ):
     before = capturing()
     monkeypatch.setattr(setup, "open_processors", lambda *_: _Unopened())
-    monkeypatch.setattr(setup, "open_surface", lambda *_, **__: pytest.fail("opened"))
+    monkeypatch.setattr(setup, "open_canvas", lambda *_, **__: pytest.fail("opened"))
     changed = RunOptions(**{**vars(OPTIONS), **options})
     with pytest.raises(error, match=said), setup.start(app(**attributes), changed):
         pass
@@ -135,7 +135,7 @@ def test_a_source_without_a_picture_is_an_error_that_names_it(app, monkeypatch):
 def test_frames_that_take_longer_than_allowed_are_warned_of_and_leave_one_op_a_gap(
     app, monkeypatch, caplog
 ):
-    monkeypatch.setattr(setup, "measure_render", lambda draw: 50 * MS)
+    monkeypatch.setattr(canvas, "measure_render", lambda draw: 50 * MS)
     with caplog.at_level(logging.WARNING), setup.start(app(fps=30.0), OPTIONS) as made:
         (stage,) = made.deployments["tiny"].plan.stages
         assert all(end - start == 1 for start, end in stage.chunks)

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from heimdall.app import App
 from heimdall.capture import Frame
 from heimdall.errors import DeviceError
 from heimdall.render import Close, Key, Overlay, Scene, open_surface
+from heimdall.runtime.opening.canvas import Canvas
 from heimdall.runtime.opening.splash import Splash
+
+
+class Clip:
+    """A source of grey frames."""
+
+    live = False
+
+    def latest(self) -> Frame:
+        return Frame(np.full((360, 640, 3), 200, np.uint8), 1, 0)
 
 
 @pytest.fixture
@@ -25,9 +38,8 @@ def splash(monkeypatch):
     with surface:
         monkeypatch.setattr(surface, "poll", lambda: events)
         frame = Frame(np.full((360, 640, 3), 128, np.uint8), 0, 0)
-        shown = Splash(
-            surface, Scene(surface), Overlay(surface), frame, "app", lambda *step: told.append(step)
-        )
+        canvas = Canvas(surface, Scene(surface), Overlay(surface), App())
+        shown = Splash(canvas, Clip(), frame, lambda *step: told.append(step))  # type: ignore[arg-type]
         shown.surface, shown.told, shown.events = surface, told, events  # type: ignore[attr-defined]
         yield shown
 
@@ -69,3 +81,34 @@ def test_many_steps_draw_a_few_times(splash, monkeypatch):
         splash("compiling networks", step, 100)
     assert len(drawn) == 1
     assert len(splash.told) == 100
+
+
+def test_the_first_picture_comes_before_any_step(splash):
+    splash.show()
+    assert (splash.surface.read()[:100] == 128).all()
+    assert splash.shown_s > 0
+    assert splash.told == []
+
+
+def test_the_picture_moves_while_another_thread_works(splash, monkeypatch):
+    drawn: list = []
+    monkeypatch.setattr(splash.surface, "present", lambda: drawn.append(True))
+    splash._source.live = True  # a camera
+    with ThreadPoolExecutor(1) as pool:
+
+        def work() -> str:
+            while len(drawn) < 3:
+                time.sleep(0.001)
+            return "done"
+
+        assert splash.wait(pool.submit(work)) == "done"
+    assert (splash.surface.read()[:100] == 200).all()
+
+
+def test_what_another_thread_raises_is_raised_here(splash):
+    with ThreadPoolExecutor(1) as pool, pytest.raises(DeviceError, match="none"):
+        splash.wait(pool.submit(_fail))
+
+
+def _fail() -> None:
+    raise DeviceError("none")

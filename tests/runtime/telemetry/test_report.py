@@ -58,7 +58,7 @@ def test_after_a_change_status_and_summary_name_the_new_policy(watched):
     watched.shared_gpu.scheduler, watched.shared_gpu.mode = "max-min", "static"
     status = watched.reporter.status(0, "", "")
     assert (status.scheduler, status.mode) == ("max-min", "static")
-    summary = watched.reporter.summary(S, 0)
+    summary = watched.reporter.summary(S, 0, 0)
     assert (summary["scheduler"], summary["mode"]) == ("max-min", "static")
 
 
@@ -73,14 +73,15 @@ def test_gaps_count_from_the_end_of_warm_up(watched):
     assert gap.busy_ns > warm.busy_ns
     wanted = gap.utilization_since(warm)
     assert reporter.status(now_ns, "", "").gap_utilization == pytest.approx(wanted)
-    assert reporter.summary(now_ns, 0)["gap_utilization"] == pytest.approx(wanted, abs=1e-4)
+    assert reporter.summary(now_ns, 0, 0)["gap_utilization"] == pytest.approx(wanted, abs=1e-4)
 
 
 def test_the_summary_is_plain_data_with_what_ran_where(watched):
-    summary = json.loads(json.dumps(watched.reporter.summary(S, 1.23456)))
+    summary = json.loads(json.dumps(watched.reporter.summary(S, 1.23456, 2)))
     assert summary["schema"] == 1
     assert summary["app"] == watched.app.name
     assert summary["startup_s"] == 1.235
+    assert summary["ready_s"] == 2
     assert summary["source"] == "video cup.mp4, 640x480"
     assert summary["size"] == [320, 180]
     assert summary["device"] == {"gpu": "a GPU"}
