@@ -31,7 +31,10 @@ def test_a_callback_that_fails_again_and_again_is_disabled_and_says_so(caplog):
     assert app.calls == FAILURES_UNTIL_DISABLED
     assert "disabled" in callbacks.message
     times = f"({FAILURES_UNTIL_DISABLED} times)"
-    assert callbacks.errors == [f"Fragile.draw raised ValueError: no couch {times}", callbacks.message]
+    assert callbacks.errors == [
+        f"Fragile.draw raised ValueError: no couch {times}",
+        callbacks.message,
+    ]
     assert caplog.text.count("Traceback") == 1
 
 
