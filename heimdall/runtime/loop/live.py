@@ -32,7 +32,6 @@ from heimdall.runtime.session.outputs import Outputs
 from heimdall.runtime.session.shared_gpu import SharedGpu
 from heimdall.runtime.telemetry.display import Display
 from heimdall.runtime.telemetry.kept import read_input
-from heimdall.system.began import IMPORTED_S
 from heimdall.system.clock import spin_until
 from heimdall.vocabulary.enums import Lane
 from heimdall.vocabulary.events import Reconfigured
@@ -46,7 +45,8 @@ POSING_NS = 6_000_000  # from a picture's coming to its pose, until that is know
 
 
 class LiveRun(BaseRun):
-    """One run of one app, drawn on ``canvas``. ``scripted``: the app's own events play its user."""
+    """One run of one app, drawn on ``canvas``. ``began_s``: from when its start is counted.
+    ``scripted``: the app's own events play its user."""
 
     def __init__(
         self,
@@ -56,11 +56,13 @@ class LiveRun(BaseRun):
         shared_gpu: SharedGpu,
         canvas: Canvas,
         *,
+        began_s: float,
         scripted: bool = False,
         on_result: Listener | None = None,
         progress: Progress = no_progress,
     ) -> None:
         super().__init__(app, options, setup, shared_gpu, on_result)
+        self._began_s = began_s
         try:
             self._equip(canvas, scripted, progress)
         except BaseException:  # its DNNs have joined the shared GPU
@@ -270,7 +272,7 @@ class LiveRun(BaseRun):
         if self._setup.source.flowing:
             self._figures.picture(time.perf_counter_ns() - frame.captured_ns)
         if not self._startup_s:
-            self._startup_s = times.presented_ns / 1e9 - IMPORTED_S
+            self._startup_s = times.presented_ns / 1e9 - self._began_s
         self._figures.presented(times)
         self._frame_count += 1
         if not self._warm and self._is_warm(times.presented_ns):
@@ -282,7 +284,7 @@ class LiveRun(BaseRun):
             return False
         if not self._ready_ns:
             self._ready_ns = now_ns
-            self._first.note(now_ns, self._startup_s)
+            self._first.note(now_ns, self._began_s, self._startup_s)
             self._count_afresh(now_ns)
         if now_ns - self._ready_ns > WARM_UP_LIMIT_S * 1e9:
             return True
@@ -372,6 +374,8 @@ class LiveRun(BaseRun):
 
     def finish(self) -> dict[str, Any]:
         """Save what was asked for, once, and sum up."""
+        with contextlib.suppress(DeviceError):  # a host's context may be gone
+            self._surface.make_current()
         summary, outputs, options = self.summary(), self._outputs, self._options
         if not self._saved:
             self._saved = True
@@ -397,8 +401,6 @@ class LiveRun(BaseRun):
         """Leave the shared GPU, and finish the recordings; closing twice is allowed."""
         if self.closed:
             return
-        with contextlib.suppress(DeviceError):  # a host's context may be gone
-            self._surface.make_current()
         self.finish()
         if self._preview:
             self._preview.close()

@@ -37,6 +37,7 @@ from heimdall.runtime.opening.splash import Splash
 from heimdall.runtime.session.keys import key_labels
 from heimdall.schedulers import kind_of
 from heimdall.system import paths, softgpu
+from heimdall.system.began import IMPORTED_S
 from heimdall.system.policy import parse_policy
 from heimdall.system.process import give_over, restored
 from heimdall.vocabulary.enums import ChunkMode
@@ -183,7 +184,9 @@ class RunContext:
     """Where a run takes place. ``process``: the whole process is there for it, and may be set so;
     ``draws``: pictures are drawn, by ``surface`` where the host has one. ``source``: one that is
     open already; it is closed with the run. ``processors`` gives those of others, and the
-    process is theirs then, too. ``beside``: networks may be built beside the first frames."""
+    process is theirs then, too. ``beside``: networks may be built beside the first frames.
+    ``began_s``: from when its start is counted, by ``perf_counter``; the program's own by default.
+    """
 
     process: bool = True
     draws: bool = True
@@ -191,6 +194,7 @@ class RunContext:
     source: PushedSource | None = None
     processors: Callable[[], Processors] | None = None
     beside: bool = False
+    began_s: float = IMPORTED_S
 
 
 @contextlib.contextmanager
