@@ -12,7 +12,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -44,9 +44,21 @@ WARM_UP_LIMIT_S = 5.0
 POSING_NS = 6_000_000  # from a picture's coming to its pose, until that is known
 
 
+class Shown(Protocol):
+    """Where else the picture is seen."""
+
+    def frame(self) -> None:
+        """There is a new one."""
+
+    def end(self) -> None:
+        """There will be none any more, and the last is still there."""
+
+
 class LiveRun(BaseRun):
     """One run of one app, drawn on ``canvas``. ``began_s``: from when its start is counted.
-    ``scripted``: the app's own events play its user."""
+    ``scripted``: the app's own events play its user. ``shown`` hears of each frame."""
+
+    shown: Shown | None = None
 
     def __init__(
         self,
@@ -135,6 +147,8 @@ class LiveRun(BaseRun):
             self._loop.abandoned(self._clock())
             raise
         self._surface.give_back()
+        if self.shown is not None:
+            self.shown.frame()
 
     def _turn(self) -> None:
         loop, router = self._loop, self._router

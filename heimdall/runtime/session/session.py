@@ -149,6 +149,8 @@ class Session:
         self._closed = True
         with reclaimed(self._context):
             try:
+                if isinstance(self._run, LiveRun) and self._run.shown is not None:
+                    self._run.shown.end()
                 if self._run is not None:
                     self._last = self._summary(self._run.finish())
             finally:
@@ -190,10 +192,7 @@ class Session:
 
     def picture(self) -> np.ndarray:
         """What the last frame shows: RGB uint8 (h, w, 3). Waits for the GPU."""
-        run = self._running()
-        if not isinstance(run, LiveRun):
-            raise AppError("nothing is drawn in this session: open it with an app, or render=True")
-        return run.picture()
+        return self._drawing().picture()
 
     @property
     def finished(self) -> bool:
@@ -363,6 +362,12 @@ class Session:
         if self._run is None:
             raise AppError("the session is not open: use it in a `with` block, or call open()")
         return self._run
+
+    def _drawing(self) -> LiveRun:
+        run = self._running()
+        if not isinstance(run, LiveRun):
+            raise AppError("nothing is drawn in this session: open it with an app, or render=True")
+        return run
 
     def _check_thread(self) -> None:
         if self._thread not in (None, threading.get_ident()):
