@@ -97,8 +97,15 @@ from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Luminance, 
         multiple=True,
         help="Press a key so many seconds after warm-up, such as 2.5:f5; repeat for more.",
     ),
-    click.option("--frames", type=int, metavar="N", help="Stop after N frames."),
-    click.option("--seconds", type=float, metavar="S", help="Stop after S seconds."),
+    click.option(
+        "--frames",
+        type=int,
+        metavar="N",
+        help="Stop after N frames, counted from when all networks are on the GPU.",
+    ),
+    click.option(
+        "--seconds", type=float, metavar="S", help="Stop after S seconds, counted from then, too."
+    ),
     click.option("--record", type=FILE, help="Write a video (.mp4)."),
     click.option("--screenshot", type=FILE, help="Write the last frame (.png)."),
     click.option("--trace", type=FILE, help="Write a timeline for ui.perfetto.dev."),
@@ -113,6 +120,9 @@ from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Luminance, 
         is_flag=True,
         help="With a kept session as --source: do not do again what its user did.",
     ),
+    click.option(
+        "--reload", is_flag=True, help="Begin the app anew when its file is saved, networks go on."
+    ),
     json_option,
 )
 def run(
@@ -121,6 +131,7 @@ def run(
     static: bool,
     no_offload: bool,
     no_inputs: bool,
+    reload: bool,
     as_json: bool,
     **rest: Any,
 ) -> int:
@@ -146,7 +157,7 @@ def run(
     with console.uncollected(), console.work(as_json), console.ProgressBars() as progress:
         from heimdall.runtime.run import run_app
 
-        summary = run_app(app, chosen, progress, tune_afterwards=True)
+        summary = run_app(app, chosen, progress, tune_afterwards=True, reload=reload)
     show(as_json, summary, "heimdall.cli.run_tables:run_summary")
     return console.FAILED if any(out["error"] for out in summary.get("outputs", {}).values()) else 0
 

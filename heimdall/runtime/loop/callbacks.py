@@ -37,6 +37,11 @@ class Callbacks(Fallible):
         self._failures[name] = 0
         return value
 
+    def begin_anew(self) -> None:
+        """The code has changed: what failed before may do now."""
+        self._failures.clear()
+        self._faults.newest = ""
+
     def _failed(self, name: str, error: Exception) -> None:
         self._failures[name] += 1
         message = f"{name} raised {say(error)}"

@@ -44,8 +44,10 @@ WARM_UP_LIMIT_S = 5.0
 POSING_NS = 6_000_000  # from a picture's coming to its pose, until that is known
 
 
-class Shown(Protocol):
-    """Where else the picture is seen."""
+class Onlooker(Protocol):
+    """Does something else after each frame. ``message``: for the overlay."""
+
+    message: str
 
     def frame(self) -> None:
         """There is a new one."""
@@ -56,9 +58,9 @@ class Shown(Protocol):
 
 class LiveRun(BaseRun):
     """One run of one app, drawn on ``canvas``. ``began_s``: from when its start is counted.
-    ``scripted``: the app's own events play its user. ``shown`` hears of each frame."""
+    ``scripted``: the app's own events play its user. ``onlooker`` hears of each frame."""
 
-    shown: Shown | None = None
+    onlooker: Onlooker | None = None
 
     def __init__(
         self,
@@ -111,6 +113,16 @@ class LiveRun(BaseRun):
         super().begin()
         self._first.begin(self._loop)
 
+    def begin_anew(self, notice: str) -> None:
+        """The app's class is another one: as far as it is concerned, the run has just begun."""
+        self._callbacks.begin_anew()
+        self._controls.serve(self._app)
+        self._controls.tell(notice)
+        if self._script is not None:
+            self._script = Script(self._app, self._callbacks)
+        self._callbacks.call(self._app.on_start)
+        self._request()
+
     def _new_loop(self) -> FrameLoop:
         return FrameLoop(
             self._shared_gpu.router,
@@ -147,8 +159,8 @@ class LiveRun(BaseRun):
             self._loop.abandoned(self._clock())
             raise
         self._surface.give_back()
-        if self.shown is not None:
-            self.shown.frame()
+        if self.onlooker is not None:
+            self.onlooker.frame()
 
     def _turn(self) -> None:
         loop, router = self._loop, self._router
@@ -179,7 +191,14 @@ class LiveRun(BaseRun):
         self._react()
         failed = self._shared_gpu.executor.message_of(self._names)
         failed = failed or self._shared_gpu.coordinator.faults.newest
-        message = self._callbacks.message or failed or self._outputs.message or self._first.message
+        message = self.onlooker.message if self.onlooker is not None else ""
+        message = (
+            message
+            or self._callbacks.message
+            or failed
+            or self._outputs.message
+            or self._first.message
+        )
         self._display.refresh(self._clock(), self._first.tell() or self._reason, message)
 
     def _load_newest(self) -> Frame:

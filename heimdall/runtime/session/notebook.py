@@ -25,16 +25,18 @@ def show(session: Session) -> None:
     is closed.
     """
     shell, run = _shell(), session._drawing()
-    if isinstance(run.shown, _Cell):
-        if run.shown.number == shell.execution_count:
-            run.shown.renew()
+    if isinstance(run.onlooker, _Cell):
+        if run.onlooker.number == shell.execution_count:
+            run.onlooker.renew()
             return
-        run.shown.end()
-    run.shown = _Cell(run, shell)
+        run.onlooker.end()
+    run.onlooker = _Cell(run, shell)
 
 
 class _Cell:
     """The output of the cell that runs, and a session's run in it."""
+
+    message = ""
 
     def __init__(self, run: LiveRun, shell: Any) -> None:
         self.number, self._run, self._shell = shell.execution_count, run, shell

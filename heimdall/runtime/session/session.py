@@ -149,8 +149,8 @@ class Session:
         self._closed = True
         with reclaimed(self._context):
             try:
-                if isinstance(self._run, LiveRun) and self._run.shown is not None:
-                    self._run.shown.end()
+                if isinstance(self._run, LiveRun) and self._run.onlooker is not None:
+                    self._run.onlooker.end()
                 if self._run is not None:
                     self._last = self._summary(self._run.finish())
             finally:
