@@ -120,9 +120,7 @@ from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Luminance, 
         is_flag=True,
         help="With a kept session as --source: do not do again what its user did.",
     ),
-    click.option(
-        "--reload", is_flag=True, help="Begin the app anew when its file is saved, networks go on."
-    ),
+    click.option("--reload", is_flag=True, help="Begin the app anew when its file is saved."),
     json_option,
 )
 def run(
@@ -143,6 +141,14 @@ def run(
     With --serve 8080 the address of the page, which holds a token, is printed on standard error.
     Only this machine can open it; --serve 0.0.0.0:8080 lets others. The app's demo script then
     does not play, because a person is at the controls.
+
+    With --reload the app's class begins anew when its file is saved; camera, window and networks go
+    on. Changes to what the run was opened with (DNNs and their preprocess and decode, world, size,
+    fps, scheduler) need a new run, and so the overlay says; a file that cannot be loaded is told
+    there, too, and the class before goes on.
+
+    On a first start networks are built while frames are drawn already, and figures count from when
+    that is over, as --frames and --seconds do: how long the whole takes depends on the machine.
 
     After the run, kernels of networks that are new on this machine are measured in the background,
     once; HEIMDALL_TUNE=off declines.
