@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     )
     from heimdall.render import Key, Pointer, Scene, Scroll
     from heimdall.runtime.run import run
+    from heimdall.runtime.session.notebook import show
     from heimdall.runtime.session.session import Session
     from heimdall.runtime.telemetry.summary import RunSummary
     from heimdall.schedulers import SCHEDULERS, Greedy, Scheduler
@@ -101,6 +102,7 @@ _HOMES = {
     "TextLine TextRegion",
     "heimdall.render": "Key Pointer Scene Scroll",
     "heimdall.runtime.run": "run",
+    "heimdall.runtime.session.notebook": "show",
     "heimdall.runtime.session.session": "Session",
     "heimdall.runtime.telemetry.summary": "RunSummary",
     "heimdall.schedulers": "SCHEDULERS Greedy Scheduler",
@@ -169,6 +171,7 @@ __all__ = [
     "WorldAnchor",
     "open_source",
     "run",
+    "show",
 ]
 
 

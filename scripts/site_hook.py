@@ -59,7 +59,7 @@ def filled(markdown: str) -> str:
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Pictures and controls": (
         *("source", "fps", "size", "headless", "serve", "full_screen", "overlay", "press"),
-        "no_inputs",
+        *("no_inputs", "reload"),
     ),
     "Networks": (
         *("models", "shapes", "slo_ms", "scheduler", "static", "no_offload", "content"),

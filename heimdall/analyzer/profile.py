@@ -14,6 +14,10 @@ from heimdall.graph.graph import Graph
 from heimdall.vocabulary.plans import Exit, StagePlan
 
 SCHEMA = 1
+_DIGESTS = {  # fields whose values say nothing to people, and what it means that they differ
+    "sha256": "the network is another one",
+    "version": "the code, kernels or tuning that run it have changed",
+}
 
 
 @dataclass(frozen=True)
@@ -56,12 +60,20 @@ class ProfileKey:
         )
 
     def differences(self, other: ProfileKey) -> str:
-        """The fields that differ, as ``name: this -> other``."""
-        return ", ".join(
-            f"{each.name}: {getattr(self, each.name)} -> {getattr(other, each.name)}"
+        """What differs, in words: ``driver: was 1.0, is 2.0``."""
+        values = (
+            (each.name, getattr(self, each.name), getattr(other, each.name))
             for each in fields(self)
-            if getattr(self, each.name) != getattr(other, each.name)
         )
+        return ", ".join(
+            _DIGESTS.get(name, f"{name}: was {_plain(was)}, is {_plain(now)}")
+            for name, was, now in values
+            if was != now
+        )
+
+
+def _plain(value: str | tuple[str, ...]) -> str:
+    return value if isinstance(value, str) else " and ".join(value) or "none"
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ def load_or_measure(
         root / paths.slug(key.device) / name
         for root in (paths.cache_dir() / "profiles", paths.PROFILES)
     )
+    why = ""
     # The user's file first: it may be a newer measurement of what is shipped.
     for path in () if remeasure else (own, shipped):
         if (profile := findings.read(path, from_table, "measuring again")) is None:
@@ -60,10 +61,13 @@ def load_or_measure(
         if profile.key != key:
             why = profile.key.differences(key)
         elif names is not None and [op.name for op in profile.ops] != names:
-            why = "its ops are not those of the loaded network"
+            why = "its ops are no longer those that were measured"
         else:
             return profile
-        log.warning("profile %s is stale (%s): measuring again", path, why)
+        log.debug("%s is out of date", path)
+    if why:
+        said = "the saved timings of %s are out of date (%s): measuring it again, once"
+        log.warning(said, graph.name, why)
     loaded = network or gpu.load(graph, force_fallback=force_fallback)
     alone = cpu.load(graph)
     try:

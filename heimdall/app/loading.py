@@ -6,8 +6,9 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from heimdall.app.app import App
 from heimdall.app.dnn import DNN, is_positive
@@ -61,13 +62,22 @@ def app_names() -> list[str]:
     return sorted(path.stem for path in paths.APPS.glob("*.py") if not path.stem.startswith("_"))
 
 
+class _Loader(SourceFileLoader):
+    """Compiles what is in the file: bytecode that is kept counts as current for a second after."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
 def _import(path: Path) -> ModuleType:
     """The module of an app's file. A bundled one belongs to a package, so that it may import what
     stands beside it."""
     name = f"heimdall_app_{path.stem}"
     if path.parent == paths.APPS:
         name = f"{_package()}.{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_Loader(name, str(path)))
     if spec is None or spec.loader is None:
         raise AppError(f"{path} cannot be imported")
     module = importlib.util.module_from_spec(spec)

@@ -97,8 +97,15 @@ from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Luminance, 
         multiple=True,
         help="Press a key so many seconds after warm-up, such as 2.5:f5; repeat for more.",
     ),
-    click.option("--frames", type=int, metavar="N", help="Stop after N frames."),
-    click.option("--seconds", type=float, metavar="S", help="Stop after S seconds."),
+    click.option(
+        "--frames",
+        type=int,
+        metavar="N",
+        help="Stop after N frames, counted from when all networks are on the GPU.",
+    ),
+    click.option(
+        "--seconds", type=float, metavar="S", help="Stop after S seconds, counted from then, too."
+    ),
     click.option("--record", type=FILE, help="Write a video (.mp4)."),
     click.option("--screenshot", type=FILE, help="Write the last frame (.png)."),
     click.option("--trace", type=FILE, help="Write a timeline for ui.perfetto.dev."),
@@ -113,6 +120,7 @@ from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Luminance, 
         is_flag=True,
         help="With a kept session as --source: do not do again what its user did.",
     ),
+    click.option("--reload", is_flag=True, help="Begin the app anew when its file is saved."),
     json_option,
 )
 def run(
@@ -121,6 +129,7 @@ def run(
     static: bool,
     no_offload: bool,
     no_inputs: bool,
+    reload: bool,
     as_json: bool,
     **rest: Any,
 ) -> int:
@@ -132,6 +141,14 @@ def run(
     With --serve 8080 the address of the page, which holds a token, is printed on standard error.
     Only this machine can open it; --serve 0.0.0.0:8080 lets others. The app's demo script then
     does not play, because a person is at the controls.
+
+    With --reload the app's class begins anew when its file is saved; camera, window and networks go
+    on. Changes to what the run was opened with (DNNs and their preprocess and decode, world, size,
+    fps, scheduler) need a new run, and so the overlay says; a file that cannot be loaded is told
+    there, too, and the class before goes on.
+
+    On a first start networks are built while frames are drawn already, and figures count from when
+    that is over, as --frames and --seconds do: how long the whole takes depends on the machine.
 
     After the run, kernels of networks that are new on this machine are measured in the background,
     once; HEIMDALL_TUNE=off declines.
@@ -146,7 +163,7 @@ def run(
     with console.uncollected(), console.work(as_json), console.ProgressBars() as progress:
         from heimdall.runtime.run import run_app
 
-        summary = run_app(app, chosen, progress, tune_afterwards=True)
+        summary = run_app(app, chosen, progress, tune_afterwards=True, reload=reload)
     show(as_json, summary, "heimdall.cli.run_tables:run_summary")
     return console.FAILED if any(out["error"] for out in summary.get("outputs", {}).values()) else 0
 

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
+_NOTED = (
+    *("heimdall.render.preview", "heimdall.serve", "heimdall.runtime.opening.tuning"),
+    *("heimdall.runtime.run", "heimdall.runtime.session.reload"),
+)
 FAILED = 2  # a HeimdallError, or a command line that cannot be understood
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 _ONE_END_S = 2.0  # a terminal that closes says so twice: outputs are being saved by then
@@ -154,8 +158,8 @@ def set_up_logging(debug: bool) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("heimdall").setLevel(logging.DEBUG if debug else logging.WARNING)
-    # Their one note is the address, which the user is waiting for, and what goes on after a run.
-    for noted in ("heimdall.render.preview", "heimdall.runtime.opening.tuning", "heimdall.serve"):
+    # They tell what the user is waiting for, such as the address, and what goes on after a run.
+    for noted in _NOTED:
         logging.getLogger(noted).setLevel(logging.DEBUG if debug else logging.INFO)
     if debug:
         root.setLevel(logging.DEBUG)

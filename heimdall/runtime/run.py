@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,6 +17,7 @@ from heimdall.runtime.loop.live import LiveRun
 from heimdall.runtime.opening import tuning
 from heimdall.runtime.opening.opening import Opening
 from heimdall.runtime.opening.setup import RunContext
+from heimdall.runtime.session.reload import Reloading
 from heimdall.runtime.session.session import as_app
 from heimdall.runtime.session.shared_gpu import System
 from heimdall.runtime.telemetry.summary import RunSummary
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from heimdall.app.options import RunArguments
+
+log = logging.getLogger(__name__)
 
 
 def run(
@@ -49,11 +53,18 @@ def run_app(
     progress: Progress = no_progress,
     *,
     tune_afterwards: bool = False,
+    reload: bool = False,
 ) -> dict[str, Any]:
     """``run`` as plain data: the object that ``heimdall run --json`` prints.
-    ``tune_afterwards``: see ``tuning``."""
+    ``tune_afterwards``: see ``tuning``. ``reload``: an app that is named begins anew when its file
+    is saved."""
     entered_s = time.perf_counter()
-    with open_run(as_app(target), options, progress) as run:
+    app = as_app(target)
+    reloading = Reloading(str(target), app) if reload else None
+    with open_run(app, options, progress) as run:
+        if reloading is not None:
+            reloading.follow(run)
+        _say_when_counted(run, options)
         summary = run.until_finished()
         task = tune_afterwards and tuning.wanted(
             run.setup.processors, run.setup.deployments, options.device
@@ -61,6 +72,17 @@ def run_app(
     if task:
         tuning.start(task)
     return {**summary, "wall_s": round(time.perf_counter() - entered_s, 3)}
+
+
+def _say_when_counted(run: LiveRun, options: RunOptions) -> None:
+    """A run that is to end by itself ends later where networks are still being built."""
+    building = run.setup.building
+    ends = options.frames is not None or options.seconds is not None
+    if ends and building is not None and not building.over.is_set():
+        log.info(
+            "building networks first: --frames and --seconds count from when all are on the GPU "
+            "(--build-first waits for that before the first frame)"
+        )
 
 
 @contextlib.contextmanager

@@ -9,6 +9,8 @@ import traceback
 from collections import Counter
 from collections.abc import Iterable
 
+from heimdall.errors import HeimdallError
+
 log = logging.getLogger(__name__)
 
 MAX_DIFFERENT = 100  # faults remembered: messages that always differ must not fill the memory
@@ -24,7 +26,8 @@ class Faults:
         self.newest = ""
 
     def report(self, message: str, error: BaseException | None = None) -> None:
-        """Note ``message``; the first time, log it with the traceback of ``error``."""
+        """Note ``message``; the first time, log it with the traceback of ``error``. A HeimdallError
+        says what is wrong by itself: its traceback is for those who debug."""
         self.newest = message
         with self._lock:
             if message not in self._times and len(self._times) >= MAX_DIFFERENT:
@@ -32,8 +35,10 @@ class Faults:
             self._times[message] += 1
             first = self._times[message] == 1
         if first:
-            details = "" if error is None else "\n" + "".join(traceback.format_exception(error))
-            log.error("%s%s", message, details.rstrip())
+            expected = error is None or isinstance(error, HeimdallError)
+            traced = not expected or log.isEnabledFor(logging.DEBUG)
+            details = "".join(traceback.format_exception(error)) if error and traced else ""
+            log.error("%s", f"{message}\n{details}".rstrip())
 
     @property
     def messages(self) -> list[str]:

@@ -49,7 +49,12 @@ def test_strategies_reach_the_partitioner(graph):
 def test_key_names_what_differs(graph):
     one = ProfileKey.of(graph, NullEngine(), NullEngine(), mode="real time")
     other = replace(one, driver="2.0")
-    assert one.differences(other) == "driver: none -> 2.0"
+    assert one.differences(other) == "driver: was none, is 2.0"
+    newer = replace(one, version="bf00c1", sha256="09ae", forced_fallback=("Abs", "Relu"))
+    assert one.differences(newer) == (
+        "the network is another one, the code, kernels or tuning that run it have changed, "
+        "forced_fallback: was none, is Abs and Relu"
+    )
     assert one.differences(one) == ""
 
 

@@ -22,6 +22,18 @@ RECIPES = [DOCS / "do" / "qt.md", DOCS / "do" / "notebooks.md"]  # their files a
 PAGES = [DOCS / "index.md", *sorted((DOCS / "learn").glob("*.md")), *RECIPES]
 BLOCK = re.compile(r"^```(python|sh)\b[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 QUICK = ["--headless", "--frames", "8", "--size", "320x240", "--json"]
+# What IPython has, for files that are a notebook's cells.
+IPYTHON = """
+import sys
+from types import SimpleNamespace
+shown = []
+events = SimpleNamespace(register=lambda *_: None, unregister=lambda *_: None)
+def get_ipython(): return SimpleNamespace(execution_count=1, events=events)
+def Image(data, format): return data
+def display(picture, display_id): return SimpleNamespace(update=shown.append)
+display.shown = shown
+sys.modules["IPython.display"] = sys.modules[__name__]
+"""
 CLIP = "clip.mp4"  # of whoever reads
 FRAMES = 6
 WORDS = {"index.md": 500, "learn": 5500}
@@ -40,6 +52,8 @@ AFTER = {
     "assert picture.shape == (360, 640, 3) and picture.std() > 20\n",
     "qt_window.py": "assert label.pixmap().size().toTuple() == (640, 360)\n"
     "assert session.app.name == 'surroundings'\n",
+    "frames_cell.py": "from IPython import display\nassert summary.frames == 90\n"
+    "assert len(display.shown) > 5\nassert all(len(each) > 9999 for each in display.shown)\n",
     "picture_cell.py": "import numpy\nassert numpy.asarray(picture).std() > 20\n",
 }
 
@@ -98,6 +112,8 @@ def folder(tmp_path, assets, monkeypatch, request):
     faces = request.node.callspec.params["page"].stem == "notebooks"
     video = cv2.VideoCapture(str(assets / "media" / ("single_face.mp4" if faces else "box.mp4")))
     monkeypatch.chdir(tmp_path)
+    if faces:
+        Path("IPython.py").write_text(IPYTHON, encoding="utf-8")
     found, frame = video.read()
     writer = cv2.VideoWriter(CLIP, cv2.VideoWriter.fourcc(*"mp4v"), 30, frame.shape[1::-1])
     for _ in range(FRAMES):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from heimdall import DNN, App, AppError, ConfigError, Greedy, RunOptions, open_source, run
 from heimdall.engine import open_engine
+from heimdall.runtime.run import _say_when_counted
 from heimdall.runtime.session.session import as_app
 
 SMALL = RunOptions(headless=True, size=(160, 90), frames=8, device="onnxruntime")
@@ -85,3 +89,18 @@ def test_what_is_no_app_is_refused():
 def test_an_unknown_option_is_named():
     with pytest.raises(ConfigError, match=r"run\(\): .*second"):
         run(People, second=1)  # type: ignore[call-arg]
+
+
+def test_a_run_that_ends_by_itself_says_when_counting_has_not_begun(caplog):
+    caplog.set_level(logging.INFO, "heimdall")
+    over = threading.Event()
+    first_start: Any = SimpleNamespace(setup=SimpleNamespace(building=SimpleNamespace(over=over)))
+    _say_when_counted(first_start, RunOptions())
+    assert caplog.messages == []
+    _say_when_counted(first_start, RunOptions(seconds=3))
+    assert "building networks first: --frames and --seconds count from" in caplog.text
+    over.set()
+    _say_when_counted(first_start, RunOptions(frames=3))
+    first_start.setup.building = None
+    _say_when_counted(first_start, RunOptions(frames=3))
+    assert len(caplog.messages) == 1

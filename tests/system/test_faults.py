@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 
 import pytest
 
+from heimdall.errors import ModelError
 from heimdall.system.faults import MAX_DIFFERENT, Faults, say
 
 
@@ -17,6 +19,16 @@ def test_a_fault_that_comes_again_is_counted_not_repeated(caplog):
     assert len(caplog.records) == 1
     assert "ValueError: x" in caplog.text
     assert faults.newest == "no couch"
+
+
+def test_what_heimdall_itself_refuses_is_one_line_but_for_those_who_debug(caplog):
+    fault = ModelError("a.obj: install trimesh")
+    caplog.set_level(logging.INFO, "heimdall")
+    Faults().report("draw raised it", fault)
+    assert caplog.messages == ["draw raised it"]
+    caplog.set_level(logging.DEBUG, "heimdall")
+    Faults().report("draw raised it", fault)
+    assert "ModelError: a.obj: install trimesh" in caplog.messages[1]
 
 
 def test_faults_that_always_differ_do_not_fill_the_memory():

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from heimdall.errors import ConfigError, unknown
+from heimdall.errors import ConfigError
 from heimdall.lab.bench.observed import UNSEEN_NS, Observed
 from heimdall.lab.bench.scenario import Scenario
 from heimdall.lab.bench.systems import System
@@ -133,10 +133,19 @@ def recorded_machine(
         machine = replace(machine, render_ns=round(render_ms * 1e6))
     known = {dnn.name: dnn for dnn in run.dnns()}
     found = []
+    check_recorded(path, [dnn.name for dnn in scenario.declared()], known)
     for dnn in scenario.declared():
-        if dnn.name not in known:
-            raise ConfigError(f"{path}: {unknown('recorded DNN', dnn.name, known)}")
         recorded = known[dnn.name]
         plan, event = plan_of(dnn, recorded.plan.stages), scenario.settings(dnn.name).event
         found.append(replace(recorded, plan=plan, event=event or recorded.event))
     return machine, found
+
+
+def check_recorded(path: str, dnns: Sequence[str], recorded: Collection[str]) -> None:
+    """Raise ConfigError unless all of these DNNs are among those that were recorded."""
+    missing = [name for name in dnns if name not in recorded]
+    if missing:
+        raise ConfigError(
+            f"{path} is a recording of another app: it has {', '.join(sorted(recorded))}, and not "
+            f"{', '.join(missing)}; record the app that is simulated"
+        )

@@ -14,7 +14,7 @@ from heimdall.app.options import check_number
 from heimdall.errors import ArgumentError, ConfigError, unknown
 from heimdall.lab.bench.observed import Observed
 from heimdall.lab.simulator.machine import Machine, SimulatedDnn
-from heimdall.lab.simulator.recorded import RECORDED
+from heimdall.lab.simulator.recorded import RECORDED, check_recorded
 from heimdall.lab.simulator.watched import open_watched
 from heimdall.runtime.telemetry.trace import read_recording
 
@@ -132,9 +132,7 @@ def _let_see(machine: Machine, dnns: Sequence[SimulatedDnn], name: str) -> Simul
 def _as_recorded(dnns: Sequence[SimulatedDnn], path: str) -> list[SimulatedDnn]:
     """Each DNN sees the changes that the DNN of its name saw in a run."""
     seen = _recorded(path)
-    for dnn in dnns:
-        if dnn.name not in seen:
-            raise ConfigError(f"luminance={path}: {unknown('recorded DNN', dnn.name, seen)}")
+    check_recorded(f"luminance={path}", [dnn.name for dnn in dnns], seen)
     return [replace(dnn, luminance_difference=seen[dnn.name], watched=None) for dnn in dnns]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache, partial
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -40,6 +41,7 @@ class _Order(Generic[T]):
     def __init__(self, reading: Future[Any], begin: Callable[[Any], Iterator[T | None]]):
         self.reading, self._begin = reading, begin
         self._steps: Iterator[T | None] | None = None
+        self._failed_at: TracebackType | None = None
         self.ready: T | None = None
 
     @property
@@ -56,8 +58,10 @@ class _Order(Generic[T]):
 
     def get(self) -> T | None:
         """It; None while it is on its way. Raises what reading it raised."""
-        if self.ready is None and self.reading.done():
-            self.reading.result()
+        if self.ready is None and self.reading.done() and (error := self.reading.exception()):
+            # The same exception each frame: its traceback would grow by every one of them.
+            self._failed_at = self._failed_at or error.__traceback__
+            raise error.with_traceback(self._failed_at)
         return self.ready
 
 

@@ -342,6 +342,10 @@ class BaseRun:
             figures["throughput_hz"] = round((figures["throughput_hz"] or 0.0) + more_hz, 4)
         return {**figures, "errors": self.errors, "outputs": self.outputs}
 
+    def finish(self) -> dict[str, Any]:
+        """The last figures, before it is closed."""
+        return self.summary()
+
     @property
     def outputs(self) -> dict[str, Any]:
         """What the run leaves behind, as far as it is there."""

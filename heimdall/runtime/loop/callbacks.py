@@ -37,12 +37,17 @@ class Callbacks(Fallible):
         self._failures[name] = 0
         return value
 
+    def begin_anew(self) -> None:
+        """The code has changed: what failed before may do now."""
+        self._failures.clear()
+        self._faults.newest = ""
+
     def _failed(self, name: str, error: Exception) -> None:
         self._failures[name] += 1
         message = f"{name} raised {say(error)}"
-        if self._failures[name] == FAILURES_UNTIL_DISABLED:
-            message += f" ({FAILURES_UNTIL_DISABLED} times in a row: disabled)"
         self._faults.report(message, error)
+        if self._failures[name] == FAILURES_UNTIL_DISABLED:
+            self._faults.report(f"{message} ({FAILURES_UNTIL_DISABLED} times in a row: disabled)")
 
 
 class Script:

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from heimdall.runtime.session.outputs import Outputs
 from heimdall.runtime.session.shared_gpu import SharedGpu
 from heimdall.runtime.telemetry.display import Display
 from heimdall.runtime.telemetry.kept import read_input
-from heimdall.system.began import IMPORTED_S
 from heimdall.system.clock import spin_until
 from heimdall.vocabulary.enums import Lane
 from heimdall.vocabulary.events import Reconfigured
@@ -46,8 +45,23 @@ WARM_UP_LIMIT_S = 5.0
 POSING_NS = 6_000_000  # from a picture's coming to its pose, until that is known
 
 
+class Onlooker(Protocol):
+    """Does something else after each frame. ``message``: for the overlay."""
+
+    message: str
+
+    def frame(self) -> None:
+        """There is a new one."""
+
+    def end(self) -> None:
+        """There will be none any more, and the last is still there."""
+
+
 class LiveRun(BaseRun):
-    """One run of one app, drawn on ``canvas``. ``scripted``: the app's own events play its user."""
+    """One run of one app, drawn on ``canvas``. ``began_s``: from when its start is counted.
+    ``scripted``: the app's own events play its user. ``onlooker`` hears of each frame."""
+
+    onlooker: Onlooker | None = None
 
     def __init__(
         self,
@@ -57,11 +71,13 @@ class LiveRun(BaseRun):
         shared_gpu: SharedGpu,
         canvas: Canvas,
         *,
+        began_s: float,
         scripted: bool = False,
         on_result: Listener | None = None,
         progress: Progress = no_progress,
     ) -> None:
         super().__init__(app, options, setup, shared_gpu, on_result)
+        self._began_s = began_s
         try:
             self._equip(canvas, scripted, progress)
         except BaseException:  # its DNNs have joined the shared GPU
@@ -104,6 +120,16 @@ class LiveRun(BaseRun):
         super().begin()
         self._first.begin(self._loop)
 
+    def begin_anew(self, notice: str) -> None:
+        """The app's class is another one: as far as it is concerned, the run has just begun."""
+        self._callbacks.begin_anew()
+        self._controls.serve(self._app)
+        self._controls.tell(notice)
+        if self._script is not None:
+            self._script = Script(self._app, self._callbacks)
+        self._callbacks.call(self._app.on_start)
+        self._request()
+
     def _new_loop(self) -> FrameLoop:
         return FrameLoop(
             self._shared_gpu.router,
@@ -140,6 +166,8 @@ class LiveRun(BaseRun):
             self._loop.abandoned(self._clock())
             raise
         self._surface.give_back()
+        if self.onlooker is not None:
+            self.onlooker.frame()
 
     def _turn(self) -> None:
         loop, router = self._loop, self._router
@@ -170,7 +198,14 @@ class LiveRun(BaseRun):
         self._react()
         failed = self._shared_gpu.executor.message_of(self._names)
         failed = failed or self._shared_gpu.coordinator.faults.newest
-        message = self._callbacks.message or failed or self._outputs.message or self._first.message
+        message = self.onlooker.message if self.onlooker is not None else ""
+        message = (
+            message
+            or self._callbacks.message
+            or failed
+            or self._outputs.message
+            or self._first.message
+        )
         self._display.refresh(self._clock(), self._first.tell() or self._reason, message)
 
     def _load_newest(self) -> Frame:
@@ -277,9 +312,9 @@ class LiveRun(BaseRun):
         if self._setup.source.flowing:
             self._figures.picture(time.perf_counter_ns() - frame.captured_ns)
         if not self._ready_s:
-            self._ready_s = times.presented_ns / 1e9 - IMPORTED_S
+            self._ready_s = times.presented_ns / 1e9 - self._began_s
             shown_s = self._setup.shown_s
-            self._startup_s = shown_s - IMPORTED_S if shown_s else self._ready_s
+            self._startup_s = shown_s - self._began_s if shown_s else self._ready_s
         self._figures.presented(times)
         self._frame_count += 1
         if not self._warm and self._is_warm(times.presented_ns):
@@ -291,7 +326,7 @@ class LiveRun(BaseRun):
             return False
         if not self._ready_ns:
             self._ready_ns = now_ns
-            self._first.note(now_ns, self._startup_s)
+            self._first.note(now_ns, self._began_s, self._startup_s)
             self._count_afresh(now_ns)
         if now_ns - self._ready_ns > WARM_UP_LIMIT_S * 1e9:
             return True
@@ -381,6 +416,8 @@ class LiveRun(BaseRun):
 
     def finish(self) -> dict[str, Any]:
         """Save what was asked for, once, and sum up."""
+        with contextlib.suppress(DeviceError):  # a host's context may be gone
+            self._surface.make_current()
         summary, outputs, options = self.summary(), self._outputs, self._options
         if not self._saved:
             self._saved = True
@@ -406,8 +443,6 @@ class LiveRun(BaseRun):
         """Leave the shared GPU, and finish the recordings; closing twice is allowed."""
         if self.closed:
             return
-        with contextlib.suppress(DeviceError):  # a host's context may be gone
-            self._surface.make_current()
         self.finish()
         if self._preview:
             self._preview.close()

@@ -18,7 +18,6 @@ from heimdall.runtime.opening.building import Building
 from heimdall.runtime.opening.canvas import Canvas
 from heimdall.runtime.session.shared_gpu import Names, SharedGpu
 from heimdall.runtime.telemetry.figures import Figures
-from heimdall.system.began import IMPORTED_S
 from heimdall.system.faults import Fallible, Faults
 from heimdall.vocabulary.events import DnnBuilt
 
@@ -77,8 +76,9 @@ class FirstStart(Fallible):
         if canvas.seen(self._figures.render_ns):
             building.cut = replace(building.cut, gap_ns=self._interval_ns - canvas.lone_render_ns)
 
-    def note(self, now_ns: int, startup_s: float) -> None:
-        """The first start is over: keep the figures until now, before others are counted."""
+    def note(self, now_ns: int, began_s: float, startup_s: float) -> None:
+        """The first start is over: keep the figures until now, before others are counted. It began
+        at ``began_s``."""
         if self._building is None:
             return
         _, total = self._building.progress
@@ -86,7 +86,7 @@ class FirstStart(Fallible):
         figures = self._figures.summary(0, None)
         self.summary = {
             "first_frame_s": round(startup_s, 3),
-            "on_gpu_s": round(now_ns / 1e9 - IMPORTED_S, 3),
+            "on_gpu_s": round(now_ns / 1e9 - began_s, 3),
             **{name: figures[name] for name in ("frames", "fps", "frame_interval_ms")},
             **{name: figures[name] for name in ("late_frames", "skipped_frames")},
             "dnns": {

@@ -178,6 +178,7 @@ class Opening:
             setup,
             shared_gpu,
             setup.canvas,
+            began_s=self._place.began_s,
             scripted=scripted,
             on_result=on_result,
             progress=self._progress,

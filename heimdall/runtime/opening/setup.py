@@ -38,6 +38,7 @@ from heimdall.runtime.opening.splash import Splash
 from heimdall.runtime.session.keys import key_labels
 from heimdall.schedulers import kind_of
 from heimdall.system import paths, softgpu
+from heimdall.system.began import IMPORTED_S
 from heimdall.system.policy import parse_policy
 from heimdall.system.process import give_over, restored
 from heimdall.vocabulary.enums import ChunkMode
@@ -207,7 +208,8 @@ class RunContext:
     ``draws``: pictures are drawn, by ``surface`` where the host has one. ``source``: one that is
     open already; it is closed with the run. ``processors`` gives those of others, and the
     process is theirs then, too; ``confined`` is as theirs. ``beside``: networks may be built
-    beside the first frames."""
+    beside the first frames. ``began_s``: from when its start is counted, by ``perf_counter``; the
+    program's own by default."""
 
     process: bool = True
     draws: bool = True
@@ -216,6 +218,7 @@ class RunContext:
     processors: Callable[[], Processors] | None = None
     confined: Callable[[], contextlib.AbstractContextManager[object]] | None = None
     beside: bool = False
+    began_s: float = IMPORTED_S
 
 
 @contextlib.contextmanager

@@ -60,11 +60,10 @@ class Controls(Fallible):
     ):
         self._setup, self._run = setup, run
         self._faults = Faults()
-        self._commands = commands_by_key(app.keys)
+        self.serve(app)
         self.view = options.overlay
         self.help: Sequence[tuple[str, str]] = ()
         self.ended = False
-        self._rows = help_rows(app)
         self._notice, self._notice_ns = "", 0
         self._presses = sorted(options.press)
         self._sources = Sources(_own_source(app, options, setup), CLIPS, surface.size, run.fps)
@@ -86,6 +85,10 @@ class Controls(Fallible):
             "picture": self._takes.picture,
             "end": self._end,
         }
+
+    def serve(self, app: App) -> None:
+        """Leave these keys to the app, and show what they do."""
+        self._commands, self._rows = commands_by_key(app.keys), help_rows(app)
 
     def handle(self, event: InputEvent) -> bool:
         """Do what the event asks for; False when it is the app's."""

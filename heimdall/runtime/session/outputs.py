@@ -91,5 +91,5 @@ class Outputs(Fallible):
     def _failed(self, name: str, error: Exception) -> None:
         expected = isinstance(error, HeimdallError)
         message = str(error) if expected else f"--{name} failed: {say(error)}"
-        self._faults.report(message, None if expected else error)
+        self._faults.report(message, error)
         self.summary[name]["error"] = message

@@ -107,6 +107,7 @@ class Session:
         self._run: LiveRun | UndrawnRun | None = None
         self._thread: int | None = None
         self._opened_s = 0.0
+        self._last: RunSummary | None = None
         self._closed = False
 
     # --- from first to last ------------------------------------------------------------------
@@ -121,6 +122,7 @@ class Session:
             draws=self._draws,
             surface=self._surface if self._context is not None else None,
             source=self._pushed,
+            began_s=self._opened_s,
         )
         self._opening = Opening(self._app, self._options, place, None, self._progress)
         try:
@@ -146,10 +148,16 @@ class Session:
             raise AppError("close() within step(): a callback cannot close a session")
         self._closed = True
         with reclaimed(self._context):
-            self._run = None
-            if self._opening is not None:
-                self._opening.close()
-                self._opening = None
+            try:
+                if isinstance(self._run, LiveRun) and self._run.onlooker is not None:
+                    self._run.onlooker.end()
+                if self._run is not None:
+                    self._last = self._summary(self._run.finish())
+            finally:
+                self._run = None
+                if self._opening is not None:
+                    self._opening.close()
+                    self._opening = None
 
     def __enter__(self) -> Session:
         return self if self._run is not None else self.open()
@@ -184,10 +192,7 @@ class Session:
 
     def picture(self) -> np.ndarray:
         """What the last frame shows: RGB uint8 (h, w, 3). Waits for the GPU."""
-        run = self._running()
-        if not isinstance(run, LiveRun):
-            raise AppError("nothing is drawn in this session: open it with an app, or render=True")
-        return run.picture()
+        return self._drawing().picture()
 
     @property
     def finished(self) -> bool:
@@ -333,8 +338,8 @@ class Session:
     # --- its figures -------------------------------------------------------------------------
 
     def summary(self) -> RunSummary:
-        """The figures until now."""
-        return self._summary(self._running().summary())
+        """The figures until now; the last ones when it is closed."""
+        return self._last or self._summary(self._running().summary())
 
     def _summary(self, data: Mapping[str, Any]) -> RunSummary:
         wall_s = round(time.perf_counter() - self._opened_s, 3)
@@ -357,6 +362,12 @@ class Session:
         if self._run is None:
             raise AppError("the session is not open: use it in a `with` block, or call open()")
         return self._run
+
+    def _drawing(self) -> LiveRun:
+        run = self._running()
+        if not isinstance(run, LiveRun):
+            raise AppError("nothing is drawn in this session: open it with an app, or render=True")
+        return run
 
     def _check_thread(self) -> None:
         if self._thread not in (None, threading.get_ident()):

@@ -193,6 +193,8 @@ class RunSummary:
     ``outputs``: of record, screenshot, trace and capture its ``path``, and as ``error`` None, or
     why it is not what was asked for; of a recording or capture also how many ``frames`` it has, and
     were ``dropped``.
+
+    ``repr`` and ``print`` say the most important of it; ``to_dict`` has everything.
     """
 
     schema: int
@@ -230,6 +232,28 @@ class RunSummary:
     wall_s: float
     world: WorldSummary | None = None  # None: the app has none
 
+    def __repr__(self) -> str:
+        networks = ", ".join(f"{name} {_ms(each)}" for name, each in self._networks.items())
+        return f"RunSummary({'; '.join(filter(None, (f'{self.app}: {self._pace}', networks)))})"
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.app} on {self.source}: {self._pace}",
+            f"{self.frames} frames in {self.seconds:.1f} s, {self.late_frames} late",
+            *(f"{name}: {_said(each)}" for name, each in self._networks.items()),
+            *(f"error: {each}" for each in self.errors),
+        ]
+        return "\n".join(lines)
+
+    @property
+    def _networks(self) -> dict[str, DnnSummary | RequestSummary]:
+        return {**self.dnns, **self.requests}
+
+    @property
+    def _pace(self) -> str:
+        mean = self.fps.mean
+        return "nothing drawn" if mean is None else f"{mean:.1f} of {self.fps_target:g} fps"
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RunSummary:
         """From the object that ``heimdall run --json`` prints; what ``bench`` and ``simulate``
@@ -249,6 +273,21 @@ class RunSummary:
             if not each["exits"]:  # as of a network without
                 del each["exits"]
         return data
+
+
+def _ms(each: DnnSummary | RequestSummary) -> str:
+    """Its mean latency."""
+    return "no result" if each.latency_ms.mean is None else f"{each.latency_ms.mean:.1f} ms"
+
+
+def _said(each: DnnSummary | RequestSummary) -> str:
+    """How one network did, in a line."""
+    if isinstance(each, RequestSummary):
+        done = f"{each.finished} of {each.submitted} requests answered"
+    else:
+        done = f"{each.inferences} inferences, {each.deadline_misses} late"
+    p99 = each.latency_ms.p99
+    return f"{done}, {_ms(each)}" + (f" on average, {p99:.1f} ms p99" if p99 is not None else "")
 
 
 def _read(kind: Any, data: Any) -> Any:

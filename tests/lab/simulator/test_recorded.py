@@ -64,7 +64,7 @@ def test_a_baseline_needs_to_know_the_drivers_turns(trace):
 
 
 def test_dnns_that_were_not_recorded_are_named(trace):
-    with pytest.raises(ConfigError, match=r"'faces'.*detect, hand"):
+    with pytest.raises(ConfigError, match=r"another app: it has detect, hand.* and not faces"):
         simulate("criminal", str(trace), "max-total")
 
 

@@ -137,7 +137,7 @@ def test_a_trace_that_lacks_luminance_is_refused(phone, tmp_path):
 def test_a_trace_of_other_dnns_is_refused(phone, tmp_path):
     path = tmp_path / "trace.json"
     simulate("emoji", "lg-v50", "max-total", seconds=2, trace=path, variations={"luminance": "cup"})
-    with pytest.raises(ConfigError, match="unknown recorded DNN 'detect'"):
+    with pytest.raises(ConfigError, match=r"another app: it has face, .* not detect"):
         varied(phone, {"luminance": str(path)})
 
 

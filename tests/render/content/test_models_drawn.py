@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from heimdall.capture.lens import Camera, Pose
 from heimdall.cli import main
-from heimdall.errors import AppError
+from heimdall.errors import AppError, ModelError
 from heimdall.models.results import Mask
 from heimdall.render import Scene
 
@@ -164,6 +164,21 @@ def test_loading_a_model_changes_nothing_of_what_is_shown(headless, cube):
     loading = run.frame(lambda scene: (others(scene), scene.model(cube, at=STILL, fade=0)))
     assert np.array_equal(loading, before)
     assert np.array_equal(run.frame(others), before)
+
+
+def test_a_file_that_cannot_be_drawn_fails_each_frame_alike(headless, tmp_path):
+    """Not with a traceback that is longer by every frame before."""
+    bad = tmp_path / "bad.glb"
+    bad.write_bytes(b"nothing")
+    scene, depths = Scene(headless), []
+    scene.begin(GREY, 0, Camera.guess(640, 360))
+    scene.model(bad, (320, 180), width=50)
+    scene.settle()
+    for _ in range(3):
+        with pytest.raises(ModelError, match="bad") as raised:
+            scene.model(bad, (320, 180), width=50)
+        depths.append(len(raised.traceback))
+    assert depths[1] == depths[2]
 
 
 def test_its_first_frame_needs_no_program_that_was_not_there(headless, cube, monkeypatch):

@@ -24,12 +24,18 @@ def test_an_error_is_named_and_the_call_returns_nothing():
     assert callbacks.errors == [callbacks.message]
 
 
-def test_a_callback_that_fails_again_and_again_is_disabled_and_says_so():
+def test_a_callback_that_fails_again_and_again_is_disabled_and_says_so(caplog):
     callbacks, app = Callbacks(), Fragile()
     for _ in range(FAILURES_UNTIL_DISABLED + 3):
         callbacks.call(app.draw, 1)
     assert app.calls == FAILURES_UNTIL_DISABLED
     assert "disabled" in callbacks.message
+    times = f"({FAILURES_UNTIL_DISABLED} times)"
+    assert callbacks.errors == [
+        f"Fragile.draw raised ValueError: no couch {times}",
+        callbacks.message,
+    ]
+    assert caplog.text.count("Traceback") == 1
 
 
 def test_success_in_between_starts_the_count_anew():

@@ -103,6 +103,29 @@ def test_frames_that_were_asked_for_are_counted(assets):
         session.push(RED)
         summary = session.until_finished()
     assert summary.frames == 5
+    assert session.summary().frames == 5
+
+
+def test_its_last_figures_are_there_when_it_is_closed(tmp_path):
+    record = tmp_path / "out.mp4"
+    with Session(Still, size=SIZE, record=record, overlay="off", **PLAIN) as session:
+        for _ in range(5):
+            session.step()
+    assert session.summary().outputs["record"]["frames"] == 5
+    with Session([people()], **PLAIN) as session:
+        session.infer(RED, 20)
+    assert session.summary().dnns["people"].inferences == 1
+    unopened = Session(Still)
+    unopened.close()
+    with pytest.raises(AppError, match="the session is closed"):
+        unopened.summary()
+
+
+def test_its_start_is_counted_from_its_opening():
+    with Session(Still, size=SIZE, overlay="off", **PLAIN) as session:
+        session.step()
+        summary = session.summary()
+    assert 0 < summary.startup_s <= summary.wall_s
 
 
 # --- results without pictures --------------------------------------------------------------------
@@ -608,7 +631,7 @@ def test_a_frame_that_goes_back_in_time_is_refused(drawn):
 def test_a_closed_session_says_so(drawn):
     drawn.close()
     drawn.close()
-    for use in (drawn.step, drawn.picture, lambda: drawn.push(RED), drawn.summary):
+    for use in (drawn.step, drawn.picture, lambda: drawn.push(RED), lambda: drawn.finished):
         with pytest.raises(AppError, match="the session is closed"):
             use()
 
