@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from heimdall.schedulers import Scheduler
     from heimdall.system.workers import Workers
     from heimdall.tracking import Anchor, Tracker, World
+    from heimdall.vocabulary.enums import PriorityName
 
     P = ParamSpec("P")
 
@@ -49,8 +50,9 @@ class App:
     admission: ClassVar[str] = Admission.ONE_IN_FLIGHT  # or "replace": by a newer frame or request
     clip: ClassVar[str] = "box.mp4"  # in assets/media: played when there is no camera
     dnns: ClassVar[Sequence[DNN[Any]]] = ()  # and those that are attributes of the class
-    # Targets that the camera is found by, and what stands around them. Each run has its own.
-    world: World | None = None
+    # Targets that the camera is found by, and what stands around them; None unless declared, so
+    # what uses it has declared it. Each run has its own.
+    world: World = None  # type: ignore[assignment]
     keys: ClassVar[Mapping[str, str]] = {}  # the app's keys and what they do, for the help card
 
     _requests: list[tuple[str, dict[str, Any]]]
@@ -97,7 +99,7 @@ class App:
         self,
         dnn: str,
         *,
-        priority: str | None = None,
+        priority: PriorityName | None = None,
         rate_hz: float | None = None,
         latency_constraint_ms: float | None = None,
         max_rate_hz: float | None = None,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         TextLine,
         TextRegion,
     )
+    from heimdall.vocabulary.enums import PrecisionName, PriorityName
 
 DEFAULT_RATE_HZ = 1.0
 
@@ -41,13 +42,13 @@ class Settings(TypedDict, total=False):
     on_event: bool
     latency_constraint_ms: float | None
     max_rate_hz: float | None
-    priority: str
+    priority: PriorityName
     beta: float | None
     gamma: float | None
     l0: float | None
     alpha: float | None
     force_fallback: tuple[str, ...]
-    precision: str
+    precision: PrecisionName
     options: Mapping[str, Any]
 
 
