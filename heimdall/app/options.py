@@ -99,6 +99,8 @@ class RunOptions:
             raise ArgumentError(problem, argument="serve", value=self.serve)
         if self.size is not None:
             check_size(self.size)
+        for _, key in self.press:
+            check_key(key)
         if self.scheduler is not None:
             check_scheduler(self.scheduler)
         for name, kind in _NAMES.items():
@@ -247,11 +249,21 @@ def parse_source(text: str | None) -> str | int | None:
 
 
 def parse_press(text: str) -> tuple[float, str]:
-    """``"2.5:f5"`` to ``(2.5, "f5")``; ConfigError when it is not SECONDS:KEY."""
+    """``"2.5:f5"`` to ``(2.5, "f5")``; ConfigError when it is not SECONDS:KEY, or no key."""
     match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]+)?):(\S+)", text.strip())
     if match is None:
         raise ConfigError(f"press {text!r}: expected SECONDS:KEY, such as 2.5:f5")
-    return float(match[1]), match[2].lower()
+    key = match[2].lower()
+    check_key(key)
+    return float(match[1]), key
+
+
+def check_key(name: str) -> None:
+    """Raise ConfigError unless a key is called that."""
+    from heimdall.render.events import KEYS  # here: `heimdall --help` needs none
+
+    if len(name) != 1 and name not in KEYS:
+        raise ConfigError(f"{unknown('key', name, KEYS)}, or the character that it prints")
 
 
 def check_writable(argument: str, path: Path | None, endings: tuple[str, ...] = ()) -> None:

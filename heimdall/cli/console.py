@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 FAILED = 2  # a HeimdallError, or a command line that cannot be understood
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
+_WHOLE = 1000  # characters of a summary: none is that long
 _ONE_END_S = 2.0  # a terminal that closes says so twice: outputs are being saved by then
 
 
@@ -54,6 +55,18 @@ class Commands(click.Group):
     """A group whose errors are one clear line on standard error, with one set of statuses."""
 
     command_class = Command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """As click's, but for summaries that are long: they take a second line, and are not cut."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [
+            (name, command.get_short_help_str(limit=_WHOLE))
+            for name, command in found
+            if command is not None and not command.hidden
+        ]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         extra["standalone_mode"] = False  # raise errors instead of printing them

@@ -42,6 +42,12 @@ def test_help_lists_every_command():
         assert command in result.stdout
 
 
+def test_no_summary_of_a_command_is_cut():
+    said = invoke("--help").stdout
+    assert "..." not in said
+    assert "Write a kept SESSION (.mcap) for Rerun's viewer" in said
+
+
 def test_the_version_is_the_packages():
     from importlib.metadata import version
 
@@ -71,6 +77,14 @@ def test_the_version_is_the_packages():
         (["serve", "--model", "a=b.onnx", "--processors", "gpu,gpu"], "'gpu' is listed twice"),
         (["bench", "split-1", "--processors", "cpu,cpu"], "'cpu' is listed twice"),
         (["run", "shopping", "--content", "none"], "none"),
+        (
+            ["run", "shopping", "--press", "1:bogus"],
+            "unknown key 'bogus'; choose one of: backspace",
+        ),
+        (["run", "shopping", "--press", "1:pageup"], "did you mean 'page_up'?"),
+        (["run", "still.jpg"], "heimdall run surroundings --source still.jpg"),
+        (["run", "clips/desk.MP4"], "is no app: it goes to one as its source"),
+        (["run", "rtsp://camera/1"], "as its source"),
         (["run", "shopping", "--luminance", "rows"], "rows"),
         (["run", "shopping", "--what"], "--what"),
         (["run", "shopping", "--scheduler", "best"], "max-total"),
