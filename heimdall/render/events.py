@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Keys that print nothing; every other is called by the one character that it prints.
-KEYS = tuple(
-    "space escape enter tab backspace insert delete left right up down home end page_up "
-    "page_down f1 f2 f3 f4 f5 f6 f7 f8 f9 f10 f11 f12".split()
+KEYS = (
+    *("space", "escape", "enter", "tab", "backspace", "insert", "delete"),
+    *("left", "right", "up", "down", "home", "end", "page_up", "page_down"),
+    *(f"f{number}" for number in range(1, 13)),
 )
 
 

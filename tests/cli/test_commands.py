@@ -44,7 +44,7 @@ def test_help_lists_every_command():
 
 def test_no_summary_of_a_command_is_cut():
     said = invoke("--help").stdout
-    assert "..." not in said
+    assert "..." not in said.partition("Commands:")[2]
     assert "Write a kept SESSION (.mcap) for Rerun's viewer" in said
 
 
@@ -79,7 +79,7 @@ def test_the_version_is_the_packages():
         (["run", "shopping", "--content", "none"], "none"),
         (
             ["run", "shopping", "--press", "1:bogus"],
-            "unknown key 'bogus'; choose one of: backspace",
+            "unknown key 'bogus'",
         ),
         (["run", "shopping", "--press", "1:pageup"], "did you mean 'page_up'?"),
         (["run", "still.jpg"], "heimdall run surroundings --source still.jpg"),
