@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from heimdall.coordinator.coordinator import admission_limit
 from heimdall.errors import ArgumentError, ConfigError, unknown
+from heimdall.system.paths import bundled
 from heimdall.system.policy import parse_policy
 from heimdall.vocabulary.enums import ChunkMode, Content, Luminance, Name, OverlayView
 
@@ -244,8 +245,12 @@ def parse_serve(text: str) -> tuple[str, int]:
 
 
 def parse_source(text: str | None) -> str | int | None:
-    """A camera's number as an int; a file, image or stream URL as it stands."""
-    return int(text) if text is not None and re.fullmatch(r"[0-9]{1,3}", text) else text
+    """A camera's number as an int; a file, image or stream URL as it stands, and where there is no
+    such file, a bundled one of that name."""
+    if text is None or re.fullmatch(r"[0-9]{1,3}", text):
+        return None if text is None else int(text)
+    ours = bundled(text, "media")
+    return str(ours) if ours.is_absolute() else text
 
 
 def parse_press(text: str) -> tuple[float, str]:

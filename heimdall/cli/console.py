@@ -12,6 +12,7 @@ import json
 import logging
 import math
 import os
+import re
 import signal
 import sys
 import threading
@@ -142,11 +143,22 @@ def _misused(error: click.UsageError) -> int:
 def words(error: HeimdallError) -> str:
     """An error as the command line says it: of the flag that was typed, not of an argument."""
     if not isinstance(error, ArgumentError) or not error.argument:
-        said = str(error).replace("headless=True", "--headless")
-        return said.replace("precision='fp32'", "--precision fp32")
+        return of_flags(str(error))
     value = error.value
     shown = "x".join(map(str, value)) if isinstance(value, tuple) else say_value(value)
     return f"--{error.argument.replace('_', '-')} {shown}: {error.problem}"
+
+
+def of_flags(said: str) -> str:
+    """A sentence that names arguments of Python, with the flags that they are here."""
+    said = said.replace("headless=True", "--headless").replace(
+        "precision='fp32'", "--precision fp32"
+    )
+    return re.sub(
+        r"shapes=\{'(.+?)': \[([0-9, ]+)\]\}",
+        lambda found: f"--shape {found[1]}={found[2].replace(', ', 'x')}",
+        said,
+    )
 
 
 def _fail(text: str) -> int:

@@ -18,6 +18,7 @@ from heimdall.cli.parameters import (
     measuring_options,
     options,
     precision_option,
+    shape_option,
     show,
 )
 from heimdall.errors import ConfigError, unknown
@@ -230,6 +231,7 @@ def partition(
     click.option("--all", "every", is_flag=True, help="Every bundled model."),
     click.option("--cores", type=click.IntRange(1), help="Cores for both sides."),
     precision_option,
+    shape_option,
     device_option,
     json_option,
 )
@@ -238,11 +240,13 @@ def check(
     every: bool,
     cores: int | None,
     precision: str,
+    shapes: dict[str, tuple[int, ...]],
     device: str | None,
     as_json: bool,
 ) -> None:
     """Compare each MODEL on the GPU engine, chunk by chunk, with onnxruntime.
 
+    MODEL is a name of `heimdall models`, or an .onnx file: a path, or the name of a bundled one.
     Both sides compute on the same number of cores, onnxruntime in float32.
     """
     if not model and not every:
@@ -250,5 +254,8 @@ def check(
     with console.work(as_json), console.ProgressBars() as progress:
         from heimdall import inspection
 
-        results = inspection.check([*model], every, device, cores, progress, precision)
+        found = inspection.check([*model], every, device, cores, progress, precision, shapes)
+        for each in found:
+            each["error"] = each["error"] and console.of_flags(each["error"])
+    results = {"schema": 1, "models": found}
     show(as_json, results, "heimdall.cli.network_tables:check_report")

@@ -284,11 +284,36 @@ def test_check_goes_on_after_a_model_that_cannot_be_checked(tmp_path):
     broken.write_bytes(b"not a model")
     result = invoke("check", str(broken), "selfie", "--device", "onnxruntime", "--json")
     assert result.exit_code == 0, result.stderr
-    first, second = json.loads(result.stdout)
+    printed = json.loads(result.stdout)
+    assert printed["schema"] == 1
+    first, second = printed["models"]
     assert first["error"]
     assert second["error"] is None
     assert second["max_rel_error"] <= 1e-3
     assert second["cores"] >= 1
+
+
+def test_free_dimensions_are_fixed_by_an_option(tmp_path, monkeypatch):
+    import onnx
+
+    graph = '<ir_version: 8, opset_import: ["" : 13]> net (float[1, n] x) => (float[1, n] y) '
+    onnx.save(onnx.parser.parse_model(graph + "{ y = Relu(x) }"), tmp_path / "free.onnx")
+    monkeypatch.chdir(tmp_path)
+    ort = ("--device", "onnxruntime", "--json")
+    (refused,) = json.loads(invoke("check", "free.onnx", *ort).stdout)["models"]
+    assert "such as --shape x=1x3x480x640" in refused["error"]
+    assert "such as --shape x=1x3x480x640" in invoke("profile", "free.onnx", *ort).stderr
+    (checked,) = json.loads(invoke("check", "free.onnx", "--shape", "x=1x8", *ort).stdout)["models"]
+    assert checked["error"] is None
+
+
+def test_bundled_files_are_found_by_their_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = invoke("check", "seg_selfie_256.onnx", "--device", "onnxruntime", "--json")
+    assert json.loads(done.stdout)["models"][0]["error"] is None
+    marker = ("--marker", "DICT_4X4_50:7:0.08")
+    done = invoke("pose", "page.mp4", *marker, "--frames", "2", "--json")
+    assert json.loads(done.stdout)["frames"][-1]["state"] == "tracked"
 
 
 @pytest.mark.parametrize(
