@@ -42,7 +42,7 @@ class App:
     title: ClassVar[str] = ""  # what people read of it; its name by default
     fps: ClassVar[float] = 30.0  # frames a second
     size: ClassVar[tuple[int, int]] = (1280, 720)  # width and height drawn, in pixels
-    # The policy that picks the next chunk: a name, or a Scheduler of your own.
+    # The policy that picks the next chunk: a name, file.py[:Class], or a Scheduler of your own.
     scheduler: ClassVar[str | type[Scheduler] | Scheduler] = "max-total"
     render_priority: ClassVar[str] = RenderPriority.TOP  # or "equal": rendering waits its turn
     content: ClassVar[str] = Content.AGING  # or "paper": how content variation enters utility

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from heimdall.coordinator.coordinator import admission_limit
 from heimdall.errors import ArgumentError, ConfigError, unknown
+from heimdall.system.classes import is_file
 from heimdall.system.paths import bundled
 from heimdall.system.policy import parse_policy
 from heimdall.vocabulary.enums import ChunkMode, Content, Luminance, Name, OverlayView
@@ -53,7 +54,7 @@ class RunOptions:
     source: str | int | Path | Source | None = None  # camera index, file, stream URL or image
     fps: float | None = None  # target frame rate
     size: tuple[int, int] | None = None  # width, height in pixels of the picture drawn
-    scheduler: str | type[Scheduler] | Scheduler | None = None  # the policy
+    scheduler: str | type[Scheduler] | Scheduler | None = None  # name, file.py[:Class], or one
     mode: str = ChunkMode.ELASTIC  # or "static": one chunk of the static partition a gap
     offload: bool = True  # may DNNs move between GPU and CPU
     content: str | None = None  # "aging" or "paper": how a changing scene counts
@@ -214,12 +215,14 @@ def check_size(size: object) -> None:
 
 
 def check_scheduler(scheduler: str | type[Scheduler] | Scheduler, where: str = "") -> None:
-    """Raise ConfigError, beginning with ``where``, unless it is the name of a scheduler, or one."""
+    """Raise ConfigError, beginning with ``where``, unless it is the name of a scheduler, or one;
+    AppError where its file is at fault."""
     from heimdall.schedulers import SCHEDULERS, name_of  # here: `heimdall --help` needs none
 
     try:
-        if isinstance(scheduler, str) and (scheduler not in SCHEDULERS or not where):
-            SCHEDULERS.find(scheduler)
+        named = isinstance(scheduler, str) and not is_file(scheduler)
+        if named and (scheduler not in SCHEDULERS or not where):
+            SCHEDULERS.find(str(scheduler))
         name_of(scheduler)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}" if where else str(error)) from error

@@ -65,7 +65,7 @@ PORT = click.IntRange(0, 65535)
         cls=Named,
         names=scheduler_names,
         metavar="NAME",
-        help="Policy that picks the next chunk.",
+        help="Policy that picks the next chunk: a name, or path/to/file.py[:Class].",
     ),
     device_option,
     cores_option,

@@ -23,6 +23,20 @@ def is_file(target: str) -> bool:
     return _FILE.fullmatch(target) is not None
 
 
+def file_of(target: str, kind: str) -> Path:
+    """The file in ``target``, absolute. Raises AppError where there is none; see ``class_of``."""
+    file, _ = _parts(target)
+    if not Path(file).is_file():
+        raise AppError(f"{kind} file {file} does not exist")
+    return Path(file).absolute()
+
+
+def absolute(target: str) -> str:
+    """The same from whatever folder it is looked at."""
+    file, wanted = _parts(target)
+    return f"{Path(file).absolute()}:{wanted}" if wanted else str(Path(file).absolute())
+
+
 def class_of(
     target: str, base: type[T], kind: str, module_of: Callable[[Path], str] | None = None
 ) -> type[T]:
@@ -31,12 +45,7 @@ def class_of(
     Raises AppError where the file is not there, fails to import, or has no such class; ``kind`` is
     what it should be, in a word. ``module_of``: what the module of a path is called.
     """
-    match = _FILE.fullmatch(target)
-    file, wanted = (match[1], match[2]) if match else (target, None)
-    path = Path(file)
-    if not path.is_file():
-        raise AppError(f"{kind} file {file} does not exist")
-    path = path.absolute()
+    path, (file, wanted) = file_of(target, kind), _parts(target)
     loaded = import_file(path, module_of(path) if module_of else f"heimdall_{kind}_{path.stem}")
     classes = {
         name: value
@@ -83,3 +92,8 @@ def last_line_in(error: BaseException, path: Path) -> str:
     if isinstance(error, SyntaxError) and error.lineno:
         lines.append(error.lineno)
     return f", line {lines[-1]}" if lines else ""
+
+
+def _parts(target: str) -> tuple[str, str]:
+    match = _FILE.fullmatch(target)
+    return (match[1], match[2] or "") if match else (target, "")

@@ -44,7 +44,8 @@ _OF_REQUESTS = ("files", "processors")
         default="multithread,fixed-5,max-min,max-total",
         show_default=True,
         metavar="A,B,C",
-        help="What to compare: baselines, and SCHEDULER[-static|-static-runs][-nooffload].",
+        help="What to compare: baselines, and SCHEDULER[-static|-static-runs][-nooffload], by name "
+        "or path/to/file.py[:Class].",
     ),
     click.option(
         "--seconds",
@@ -132,8 +133,9 @@ def bench(context: click.Context, scenario: str, systems: str, as_json: bool, **
         cls=Named,
         names=system_names,
         metavar="NAME",
-        help="A baseline, SCHEDULER[-static|-static-runs][-nooffload], or a queue of requests; "
-        "max-total by default, or a scenario of requests' own.",
+        help="A baseline, SCHEDULER[-static|-static-runs][-nooffload] (a name, or "
+        "path/to/file.py[:Class]), or a queue of requests; max-total by default, or a scenario of "
+        "requests' own.",
     ),
     click.option("--systems", metavar="A,B,C", help="Compare several, each with the same chances."),
     click.option(

@@ -314,7 +314,7 @@ def summary(run: SimulatedRun, scenario: Scenario, system: System) -> dict[str, 
         "app": scenario.app or scenario.name,
         "startup_s": 0.0,
         "source": f"scenario {scenario.name}",
-        "scheduler": system.scheduler or system.name,
+        "scheduler": system.policy or system.name,
         "mode": system.mode if system.coordinated else "uncoordinated",
         "device": {
             "gpu": machine.gpu,
