@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from heimdall.app.app import App
-from heimdall.app.dnn import DNN, is_positive
+from heimdall.app.dnn import DNN, is_positive, wanted
 from heimdall.app.options import (
     MAX_FPS,
     MAX_SIDE,
@@ -84,7 +84,8 @@ def validate(app: type[App]) -> None:
     """Check a scenario's declarations; ConfigError or AppError says what is wrong."""
     where = app.__name__
     if not (is_positive(app.fps) and app.fps <= MAX_FPS):
-        raise ConfigError(f"{where}.fps must be above 0, at most {MAX_FPS:g}, not {app.fps!r}")
+        limits = f"above 0, at most {MAX_FPS:g}"
+        raise ConfigError(f"{where}.fps must be {wanted(app.fps, limits)}")
     try:
         check_size(app.size)
     except ConfigError:

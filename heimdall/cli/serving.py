@@ -98,10 +98,9 @@ def _host(app: str | None, progress: console.ProgressBars, **given: Any) -> dict
         from heimdall.serve.limits import Limits
     except ImportError as error:
         from heimdall.errors import DeviceError
+        from heimdall.system.extras import line
 
-        raise DeviceError(
-            f"serving needs more packages ({error}): pip install 'heimdall-ar[serve]'"
-        ) from error
+        raise DeviceError(f"serving needs more packages ({error}): {line('serve')}") from error
 
     take = given.pop
     offers = parse_offers(take("models"), take("slo_ms"), dict(take("shapes")))

@@ -17,6 +17,8 @@ def test_constraint_defaults_to_the_period_of_the_wanted_rate():
     ("arguments", "message"),
     [
         ({"rate_hz": 0}, "rate_hz must be above 0"),
+        ({"rate_hz": "5"}, "rate_hz must be a number above 0, not the text '5'"),
+        ({"beta": "5"}, "beta must be a number, not the text '5'"),
         ({"rate_hz": float("nan")}, "rate_hz must be above 0"),
         ({"rate_hz": 5, "max_rate_hz": 2}, "max_rate_hz 2 is below rate_hz 5"),
         ({"max_rate_hz": -1, "on_event": True}, "max_rate_hz must be above 0"),
@@ -222,7 +224,7 @@ def test_wanting_the_same_again_is_no_change():
         ({"rate_hz": float("inf")}, "rate_hz must be finite"),
         ({"rate_hz": 9}, "max_rate_hz 8 is below rate_hz 9"),
         ({"latency_constraint_ms": float("inf")}, "latency_constraint_ms must be finite"),
-        ({"max_rate_hz": "many"}, "max_rate_hz must be above 0, not many"),
+        ({"max_rate_hz": "many"}, "max_rate_hz must be a number above 0, not the text 'many'"),
     ],
 )
 def test_what_cannot_be_wanted_is_refused_and_changes_nothing(wishes, message):

@@ -313,7 +313,7 @@ def summary(run: SimulatedRun, scenario: Scenario, system: System) -> dict[str, 
         "system": system.name,
         "app": scenario.app or scenario.name,
         "startup_s": 0.0,
-        "source": f"scenario {scenario.name}",
+        "source": f"scenario {scenario.name} ({scenario.title})",
         "scheduler": system.policy or system.name,
         "mode": system.mode if system.coordinated else "uncoordinated",
         "device": {
