@@ -7,7 +7,6 @@ the main thread.
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
 
 R = TypeVar("R")
-RENAMED = {"start": "on_start", "script": "demo_events"}  # the old names go with version 0.2
 BACKGROUND_NICE = 10
 
 log = logging.getLogger(__name__)
@@ -64,7 +62,6 @@ class App:
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
-        _rename(cls)
         own = [value for value in vars(cls).values() if isinstance(value, DNN)]
         if own and isinstance(cls.dnns, Sequence):
             names = {dnn.name for dnn in own}
@@ -213,16 +210,6 @@ class App:
         """Plays the user in headless runs: yields the seconds to wait before each step."""
         return iter(())
 
-    # --- old names ------------------------------------------------------------------------
-
-    start = on_start
-    script = demo_events
-
-    def carried(self, dnn: str) -> Any:
-        """The old name of ``tracked``."""
-        warnings.warn(_renamed("App.carried", "tracked"), DeprecationWarning, stacklevel=2)
-        return self.tracked(dnn)
-
     # --- the run's side -------------------------------------------------------------------
 
     def _keep(self, dnn: str, result: Any, frame: Frame) -> None:
@@ -239,19 +226,3 @@ class App:
     def _check_declared(self, dnn: str) -> None:
         if dnn not in {declared.name for declared in self.dnns}:
             raise AppError(unknown("DNN", dnn, [declared.name for declared in self.dnns]))
-
-
-def _rename(app: type[App]) -> None:
-    """Let a class that overrides a method by its old name work, with a warning. In each class both
-    names mean the same, so that ``super()`` finds it by either."""
-    for old, new in RENAMED.items():
-        if old in vars(app) and new not in vars(app):
-            message = _renamed(f"{app.__name__}.{old}", new)
-            warnings.warn(message, DeprecationWarning, stacklevel=3)
-            setattr(app, new, vars(app)[old])
-        elif new in vars(app) and old not in vars(app):
-            setattr(app, old, vars(app)[new])
-
-
-def _renamed(old: str, new: str) -> str:
-    return f"{old} is now called {new}; the old name goes with version 0.2"

@@ -17,7 +17,6 @@ import signal
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -170,8 +169,6 @@ def set_up_logging(debug: bool) -> None:
     """Warnings (with ``--debug`` everything of Heimdall's) as lines on standard error."""
     handler = _ToStandardError()
     handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
-    # an app that uses a name of the last release: Python shows that of its main file only
-    warnings.filterwarnings("default", category=DeprecationWarning, module="heimdall_app_")
     logging.addLevelName(logging.INFO, "note")
     logging.addLevelName(logging.WARNING, "warning")
     logging.addLevelName(logging.ERROR, "error")
