@@ -133,6 +133,9 @@ def run(
     Only this machine can open it; --serve 0.0.0.0:8080 lets others. The app's demo script then
     does not play, because a person is at the controls.
 
+    The status is 2 where an output could not be written, and where something was given up: a method
+    of the app that always raised, a policy, a DNN without a result.
+
     After the run, kernels of networks that are new on this machine are measured in the background,
     once; HEIMDALL_TUNE=off declines.
     """
@@ -148,7 +151,8 @@ def run(
 
         summary = run_app(app, chosen, progress, tune_afterwards=True)
     show(as_json, summary, "heimdall.cli.run_tables:run_summary")
-    return console.FAILED if any(out["error"] for out in summary.get("outputs", {}).values()) else 0
+    unsaved = any(out["error"] for out in summary.get("outputs", {}).values())
+    return console.FAILED if unsaved or summary.get("given_up") else 0
 
 
 @click.command(cls=console.Command)

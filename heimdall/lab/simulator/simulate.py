@@ -329,5 +329,6 @@ def summary(run: SimulatedRun, scenario: Scenario, system: System) -> dict[str, 
         "cpu_core_s": round(run.cpu_core_s, 3),
         **({"windows": run.windows.summary()} if machine.throttle is not None else {}),
         "errors": run.errors,
+        "given_up": [],
         "outputs": {},
     }
