@@ -15,6 +15,7 @@ from heimdall.cli.parameters import (
     SERVE,
     SIZE,
     Named,
+    app_argument,
     cores_option,
     device_option,
     json_option,
@@ -29,7 +30,7 @@ from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Luminance, 
 
 
 @click.command(cls=console.Command)
-@click.argument("app")
+@app_argument
 @options(
     click.option(
         "--source",

@@ -13,9 +13,12 @@ from heimdall.app.options import check_writable
 from heimdall.cli import console
 from heimdall.cli.parameters import (
     FILE,
+    completing,
     device_option,
     json_option,
     measuring_options,
+    model_argument,
+    model_names,
     options,
     precision_option,
     shape_option,
@@ -65,7 +68,7 @@ def size_mb(files: list[Path]) -> float | None:
 
 
 @click.command(cls=console.Command)
-@click.argument("model")
+@model_argument
 @options(
     click.option(
         "--tune",
@@ -140,7 +143,7 @@ def _passes(model: str, *, force_fallback: tuple[str, ...], **where: Any) -> lis
 
 
 @click.command(cls=console.Command)
-@click.argument("model")
+@model_argument
 @options(
     click.option(
         "--gap-ms",
@@ -226,7 +229,7 @@ def partition(
 
 
 @click.command(cls=console.Command)
-@click.argument("model", nargs=-1)
+@click.argument("model", nargs=-1, shell_complete=completing(model_names))
 @options(
     click.option("--all", "every", is_flag=True, help="Every bundled model."),
     click.option("--cores", type=click.IntRange(1), help="Cores for both sides."),

@@ -13,9 +13,11 @@ from heimdall.cli.parameters import (
     SHAPE,
     SIZE,
     Named,
+    completing,
     cores_option,
     device_option,
     json_option,
+    known_apps,
     options,
     processors_option,
     scheduler_names,
@@ -26,7 +28,7 @@ PORT = click.IntRange(0, 65535)
 
 
 @click.command(cls=console.Command)
-@click.argument("app", required=False)
+@click.argument("app", required=False, shell_complete=completing(known_apps))
 @options(
     click.option(
         "--model",
