@@ -60,7 +60,6 @@ def completed(*words: str, kind: str = "plain") -> set[str]:
         (["simulate", "shopping", "--system", "multit"], {"multithread"}),
         (["bench", "shopping", "--systems", "edf,bou"], {"edf,bounded-2"}),
     ],
-    ids=" ".join,
 )
 def test_commands_and_names_are_completed(words, offered):
     assert offered <= completed(*words)
