@@ -125,7 +125,8 @@ class Shopping(App):
             self.room.chosen, grips = (held[0], grips) if held else (self.room.chosen, grips[:0])
         if len(grips) == len(self.grips) == 2:
             before, now = np.diff(self.grips, axis=0)[0], np.diff(grips, axis=0)[0]
-            self.room.resize(float(np.linalg.norm(now) / max(np.linalg.norm(before), 1.0)))
+            spans = [float(np.linalg.norm(each)) for each in (now, before)]
+            self.room.resize(spans[0] / max(spans[1], 1.0))
             turned = np.arctan2(now[1], now[0]) - np.arctan2(before[1], before[0])
             self.room.chosen.yaw -= np.degrees((turned + np.pi) % (2 * np.pi) - np.pi)
         elif len(grips):

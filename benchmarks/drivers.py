@@ -34,7 +34,7 @@ def measure(driver: str, cores: int) -> list[dict[str, Any]]:
     done = subprocess.run(
         [*command, "--cores", str(cores)], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True
     )
-    found: list[dict[str, Any]] = json.loads(done.stdout)
+    found: list[dict[str, Any]] = json.loads(done.stdout)["models"]
     return found
 
 

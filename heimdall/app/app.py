@@ -7,7 +7,6 @@ the main thread.
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
     from heimdall.schedulers import Scheduler
     from heimdall.system.workers import Workers
     from heimdall.tracking import Anchor, Tracker, World
+    from heimdall.vocabulary.enums import PriorityName
 
     P = ParamSpec("P")
 
 R = TypeVar("R")
-RENAMED = {"start": "on_start", "script": "demo_events"}  # the old names go with version 0.2
 BACKGROUND_NICE = 10
 
 log = logging.getLogger(__name__)
@@ -41,7 +40,7 @@ class App:
     title: ClassVar[str] = ""  # what people read of it; its name by default
     fps: ClassVar[float] = 30.0  # frames a second
     size: ClassVar[tuple[int, int]] = (1280, 720)  # width and height drawn, in pixels
-    # The policy that picks the next chunk: a name, or a Scheduler of your own.
+    # The policy that picks the next chunk: a name, file.py[:Class], or a Scheduler of your own.
     scheduler: ClassVar[str | type[Scheduler] | Scheduler] = "max-total"
     render_priority: ClassVar[str] = RenderPriority.TOP  # or "equal": rendering waits its turn
     content: ClassVar[str] = Content.AGING  # or "paper": how content variation enters utility
@@ -49,8 +48,9 @@ class App:
     admission: ClassVar[str] = Admission.ONE_IN_FLIGHT  # or "replace": by a newer frame or request
     clip: ClassVar[str] = "box.mp4"  # in assets/media: played when there is no camera
     dnns: ClassVar[Sequence[DNN[Any]]] = ()  # and those that are attributes of the class
-    # Targets that the camera is found by, and what stands around them. Each run has its own.
-    world: World | None = None
+    # Targets that the camera is found by, and what stands around them; None unless declared, so
+    # what uses it has declared it. Each run has its own.
+    world: World = None  # type: ignore[assignment]
     keys: ClassVar[Mapping[str, str]] = {}  # the app's keys and what they do, for the help card
 
     _requests: list[tuple[str, dict[str, Any]]]
@@ -62,7 +62,6 @@ class App:
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
-        _rename(cls)
         own = [value for value in vars(cls).values() if isinstance(value, DNN)]
         if own and isinstance(cls.dnns, Sequence):
             names = {dnn.name for dnn in own}
@@ -97,7 +96,7 @@ class App:
         self,
         dnn: str,
         *,
-        priority: str | None = None,
+        priority: PriorityName | None = None,
         rate_hz: float | None = None,
         latency_constraint_ms: float | None = None,
         max_rate_hz: float | None = None,
@@ -211,16 +210,6 @@ class App:
         """Plays the user in headless runs: yields the seconds to wait before each step."""
         return iter(())
 
-    # --- old names ------------------------------------------------------------------------
-
-    start = on_start
-    script = demo_events
-
-    def carried(self, dnn: str) -> Any:
-        """The old name of ``tracked``."""
-        warnings.warn(_renamed("App.carried", "tracked"), DeprecationWarning, stacklevel=2)
-        return self.tracked(dnn)
-
     # --- the run's side -------------------------------------------------------------------
 
     def _keep(self, dnn: str, result: Any, frame: Frame) -> None:
@@ -237,19 +226,3 @@ class App:
     def _check_declared(self, dnn: str) -> None:
         if dnn not in {declared.name for declared in self.dnns}:
             raise AppError(unknown("DNN", dnn, [declared.name for declared in self.dnns]))
-
-
-def _rename(app: type[App]) -> None:
-    """Let a class that overrides a method by its old name work, with a warning. In each class both
-    names mean the same, so that ``super()`` finds it by either."""
-    for old, new in RENAMED.items():
-        if old in vars(app) and new not in vars(app):
-            message = _renamed(f"{app.__name__}.{old}", new)
-            warnings.warn(message, DeprecationWarning, stacklevel=3)
-            setattr(app, new, vars(app)[old])
-        elif new in vars(app) and old not in vars(app):
-            setattr(app, old, vars(app)[new])
-
-
-def _renamed(old: str, new: str) -> str:
-    return f"{old} is now called {new}; the old name goes with version 0.2"

@@ -12,6 +12,8 @@ from heimdall.errors import ConfigError, unknown
 from heimdall.vocabulary.enums import Precision, Priority
 
 if TYPE_CHECKING:
+    from typing import TypeGuard
+
     from typing_extensions import Self, Unpack
 
     from heimdall.models.base import Pipeline
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
         TextLine,
         TextRegion,
     )
+    from heimdall.vocabulary.enums import PrecisionName, PriorityName
 
 DEFAULT_RATE_HZ = 1.0
 
@@ -41,13 +44,13 @@ class Settings(TypedDict, total=False):
     on_event: bool
     latency_constraint_ms: float | None
     max_rate_hz: float | None
-    priority: str
+    priority: PriorityName
     beta: float | None
     gamma: float | None
     l0: float | None
     alpha: float | None
     force_fallback: tuple[str, ...]
-    precision: str
+    precision: PrecisionName
     options: Mapping[str, Any]
 
 
@@ -59,8 +62,8 @@ class DNN(Generic[T]):
     named after it, and ``self.detect`` then is its Feed, with results of the right type.
 
     ``model`` is a name of the catalogue (``heimdall models``), an ``.onnx`` file (looked for
-    beside the app's file first) with ``preprocess`` and ``decode`` (see ``models.OnnxPipeline``),
-    or a Pipeline.
+    beside the app's file first) with ``preprocess`` and ``decode``, such as ``ImageInput()`` and
+    ``Boxes(...)``, or a Pipeline.
     ``rate_hz`` is the minimum wanted rate: the DNN runs back to back as the GPU allows,
     ``max_rate_hz`` caps it. ``latency_constraint_ms`` defaults to 1000 / rate_hz.
     ``on_event`` DNNs run only when the app asks for it. ``beta``, ``gamma``, ``l0`` and
@@ -191,13 +194,17 @@ class DNN(Generic[T]):
         for rate in ("rate_hz", "max_rate_hz", "latency_constraint_ms"):
             value = getattr(self, rate)
             if not (is_positive(value) or (value is None and rate != "rate_hz")):
-                raise ConfigError(f"{where}: {rate} must be above 0, not {value}")
+                raise ConfigError(f"{where}: {rate} must be {wanted(value)}")
             if rate != "max_rate_hz" and value == inf:
                 raise ConfigError(f"{where}: {rate} must be finite")
         if self.max_rate_hz is not None and self.max_rate_hz < self.rate_hz and not self.on_event:
             raise ConfigError(
                 f"{where}: max_rate_hz {self.max_rate_hz} is below rate_hz {self.rate_hz}"
             )
+        for figure in ("beta", "gamma", "l0", "alpha"):
+            value = getattr(self, figure)
+            if not (value is None or is_number(value)):
+                raise ConfigError(f"{where}: {figure} must be a number, not {shown(value)}")
         if self.priority not in Priority.values():
             raise ConfigError(f"{where}: {unknown('priority', self.priority, Priority)}")
         if self.precision not in Precision.values():
@@ -231,6 +238,22 @@ class DNN(Generic[T]):
         return self.latency_constraint_ms or 1000.0 / self.rate_hz
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """True if ``value`` is one; True and False are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def is_positive(value: object) -> bool:
     """True if ``value`` is a number above 0."""
-    return isinstance(value, int | float) and value > 0
+    return is_number(value) and value > 0
+
+
+def wanted(value: object, limits: str = "above 0") -> str:
+    """What a figure should be that is ``value``: "above 0, not -1"."""
+    number = "" if is_number(value) else "a number "
+    return f"{number}{limits}, not {shown(value)}"
+
+
+def shown(value: object) -> str:
+    """A value that is none of the right kind, in a sentence."""
+    return f"the text {value!r}" if isinstance(value, str) else repr(value)

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from heimdall.capture.source import Frame
+    from heimdall.vocabulary.enums import PriorityName
 
 T = TypeVar("T")
 
@@ -15,7 +16,7 @@ T = TypeVar("T")
 class Wishes(TypedDict, total=False):
     """What an app may want of a DNN otherwise than declared, while it runs."""
 
-    priority: str | None
+    priority: PriorityName | None
     rate_hz: float | None
     latency_constraint_ms: float | None
     max_rate_hz: float | None

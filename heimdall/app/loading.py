@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-import traceback
 from collections.abc import Sequence
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 
 from heimdall.app.app import App
-from heimdall.app.dnn import DNN, is_positive
-from heimdall.app.options import MAX_FPS, MAX_SIDE, check_scheduler, check_size
-from heimdall.errors import AppError, ConfigError, HeimdallError, unknown
+from heimdall.app.dnn import DNN, is_positive, wanted
+from heimdall.app.options import (
+    MAX_FPS,
+    MAX_SIDE,
+    PICTURES,
+    SESSIONS,
+    VIDEOS,
+    check_scheduler,
+    check_size,
+)
+from heimdall.errors import AppError, ConfigError, unknown
 from heimdall.system import paths
+from heimdall.system.classes import class_of, is_file, last_line_in
 from heimdall.system.faults import say
 from heimdall.vocabulary.enums import Admission, Content, Luminance, RenderPriority
+
+# Endings of what an app looks at, which people give instead of an app.
+SOURCES = {*VIDEOS, *SESSIONS, *PICTURES, ".bmp", ".webp", ".gif", ".mov", ".mkv", ".avi", ".webm"}
 
 
 def load_app(target: str) -> type[App]:
@@ -24,37 +33,21 @@ def load_app(target: str) -> type[App]:
 
     Raises AppError when there is no such app, the file fails to import, or has no App.
     """
-    file, _, wanted = target.partition(":") if ".py" in target else (target, "", "")
-    if file.endswith(".py"):
-        path = Path(file)
-        if not path.is_file():
-            raise AppError(f"app file {file} does not exist")
-        path = path.absolute()
-    else:
-        path = paths.APPS / f"{file}.py"
-        if not path.is_file() or file.startswith("_"):
-            raise AppError(
-                unknown("app", file, app_names()) + ", or give a file: path/to/app.py[:Class]"
-            )
-    module = _import(path)
-    classes = {
-        name: value
-        for name, value in vars(module).items()
-        if isinstance(value, type)
-        and issubclass(value, App)
-        and value is not App
-        and value.__module__ == module.__name__
-    }
-    if wanted:
-        if wanted not in classes:
-            raise AppError(f"{file}: {unknown('app class', wanted, classes or ['(none)'])}")
-        return classes[wanted]
-    if len(classes) != 1:
-        found = ", ".join(classes) or "none"
-        raise AppError(
-            f"{file} must define one App subclass (found: {found}); else name it: {file}:Class"
+    if is_file(target):
+        return class_of(target, App, "app", _module_of)
+    path = paths.APPS / f"{target}.py"
+    if not path.is_file() or target.startswith("_"):
+        raise AppError(_no_app(target))
+    return class_of(str(path), App, "app", _module_of)
+
+
+def _no_app(target: str) -> str:
+    if "://" in target or Path(target).suffix.lower() in SOURCES:
+        return (
+            f"{target!r} is no app: it goes to one as its source, "
+            f"such as heimdall run surroundings --source {target}"
         )
-    return next(iter(classes.values()))
+    return unknown("app", target, app_names()) + ", or give a file: path/to/app.py[:Class]"
 
 
 def app_names() -> list[str]:
@@ -62,34 +55,10 @@ def app_names() -> list[str]:
     return sorted(path.stem for path in paths.APPS.glob("*.py") if not path.stem.startswith("_"))
 
 
-class _Loader(SourceFileLoader):
-    """Compiles what is in the file: bytecode that is kept counts as current for a second after."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        path = self.get_filename(fullname)
-        code: CodeType = self.source_to_code(self.get_data(path), path)
-        return code
-
-
-def _import(path: Path) -> ModuleType:
-    """The module of an app's file. A bundled one belongs to a package, so that it may import what
-    stands beside it."""
-    name = f"heimdall_app_{path.stem}"
-    if path.parent == paths.APPS:
-        name = f"{_package()}.{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path, loader=_Loader(name, str(path)))
-    if spec is None or spec.loader is None:
-        raise AppError(f"{path} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except HeimdallError as error:
-        raise type(error)(f"{path}{_last_line_in(error, path)}: {error}") from error
-    except (Exception, SystemExit) as error:
-        # The file is the user's: whatever it raises, say where.
-        raise AppError(f"{path}{_last_line_in(error, path)}: {say(error)}") from error
-    return module
+def _module_of(path: Path) -> str:
+    """What an app's module is called. A bundled one belongs to a package, so that it may import
+    what stands beside it."""
+    return f"{_package()}.{path.stem}" if path.parent == paths.APPS else f"heimdall_app_{path.stem}"
 
 
 def _package() -> str:
@@ -107,23 +76,16 @@ def create(app: type[App]) -> App:
         return app()
     except (Exception, SystemExit) as error:
         where = getattr(sys.modules.get(app.__module__), "__file__", None)  # none in a notebook
-        line = _last_line_in(error, Path(where)) if where else ""
+        line = last_line_in(error, Path(where)) if where else ""
         raise AppError(f"{where or app.__name__}{line}: {app.__name__}(): {say(error)}") from error
-
-
-def _last_line_in(error: BaseException, path: Path) -> str:
-    walked = traceback.walk_tb(error.__traceback__)
-    lines = [line for frame, line in walked if frame.f_code.co_filename == str(path)]
-    if isinstance(error, SyntaxError) and error.lineno:
-        lines.append(error.lineno)
-    return f", line {lines[-1]}" if lines else ""
 
 
 def validate(app: type[App]) -> None:
     """Check a scenario's declarations; ConfigError or AppError says what is wrong."""
     where = app.__name__
     if not (is_positive(app.fps) and app.fps <= MAX_FPS):
-        raise ConfigError(f"{where}.fps must be above 0, at most {MAX_FPS:g}, not {app.fps!r}")
+        limits = f"above 0, at most {MAX_FPS:g}"
+        raise ConfigError(f"{where}.fps must be {wanted(app.fps, limits)}")
     try:
         check_size(app.size)
     except ConfigError:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, TypedDict
 
 from heimdall.coordinator.coordinator import admission_limit
 from heimdall.errors import ArgumentError, ConfigError, unknown
+from heimdall.system.classes import is_file
+from heimdall.system.paths import bundled
 from heimdall.system.policy import parse_policy
 from heimdall.vocabulary.enums import ChunkMode, Content, Luminance, Name, OverlayView
 
@@ -52,7 +54,7 @@ class RunOptions:
     source: str | int | Path | Source | None = None  # camera index, file, stream URL or image
     fps: float | None = None  # target frame rate
     size: tuple[int, int] | None = None  # width, height in pixels of the picture drawn
-    scheduler: str | type[Scheduler] | Scheduler | None = None  # the policy
+    scheduler: str | type[Scheduler] | Scheduler | None = None  # name, file.py[:Class], or one
     mode: str = ChunkMode.ELASTIC  # or "static": one chunk of the static partition a gap
     offload: bool = True  # may DNNs move between GPU and CPU
     content: str | None = None  # "aging" or "paper": how a changing scene counts
@@ -99,6 +101,8 @@ class RunOptions:
             raise ArgumentError(problem, argument="serve", value=self.serve)
         if self.size is not None:
             check_size(self.size)
+        for _, key in self.press:
+            check_key(key)
         if self.scheduler is not None:
             check_scheduler(self.scheduler)
         for name, kind in _NAMES.items():
@@ -211,12 +215,14 @@ def check_size(size: object) -> None:
 
 
 def check_scheduler(scheduler: str | type[Scheduler] | Scheduler, where: str = "") -> None:
-    """Raise ConfigError, beginning with ``where``, unless it is the name of a scheduler, or one."""
+    """Raise ConfigError, beginning with ``where``, unless it is the name of a scheduler, or one;
+    AppError where its file is at fault."""
     from heimdall.schedulers import SCHEDULERS, name_of  # here: `heimdall --help` needs none
 
     try:
-        if isinstance(scheduler, str) and (scheduler not in SCHEDULERS or not where):
-            SCHEDULERS.find(scheduler)
+        named = isinstance(scheduler, str) and not is_file(scheduler)
+        if named and (scheduler not in SCHEDULERS or not where):
+            SCHEDULERS.find(str(scheduler))
         name_of(scheduler)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}" if where else str(error)) from error
@@ -242,16 +248,30 @@ def parse_serve(text: str) -> tuple[str, int]:
 
 
 def parse_source(text: str | None) -> str | int | None:
-    """A camera's number as an int; a file, image or stream URL as it stands."""
-    return int(text) if text is not None and re.fullmatch(r"[0-9]{1,3}", text) else text
+    """A camera's number as an int; a file, image or stream URL as it stands, and where there is no
+    such file, a bundled one of that name."""
+    if text is None or re.fullmatch(r"[0-9]{1,3}", text):
+        return None if text is None else int(text)
+    ours = bundled(text, "media")
+    return str(ours) if ours.is_absolute() else text
 
 
 def parse_press(text: str) -> tuple[float, str]:
-    """``"2.5:f5"`` to ``(2.5, "f5")``; ConfigError when it is not SECONDS:KEY."""
+    """``"2.5:f5"`` to ``(2.5, "f5")``; ConfigError when it is not SECONDS:KEY, or no key."""
     match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]+)?):(\S+)", text.strip())
     if match is None:
         raise ConfigError(f"press {text!r}: expected SECONDS:KEY, such as 2.5:f5")
-    return float(match[1]), match[2].lower()
+    key = match[2].lower()
+    check_key(key)
+    return float(match[1]), key
+
+
+def check_key(name: str) -> None:
+    """Raise ConfigError unless a key is called that."""
+    from heimdall.render.events import KEYS  # here: `heimdall --help` needs none
+
+    if len(name) != 1 and name not in KEYS:
+        raise ConfigError(f"{unknown('key', name, KEYS)}, or the character that it prints")
 
 
 def check_writable(argument: str, path: Path | None, endings: tuple[str, ...] = ()) -> None:

@@ -15,6 +15,7 @@ from heimdall.cli.parameters import (
     SERVE,
     SIZE,
     Named,
+    app_argument,
     cores_option,
     device_option,
     json_option,
@@ -29,7 +30,7 @@ from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Luminance, 
 
 
 @click.command(cls=console.Command)
-@click.argument("app")
+@app_argument
 @options(
     click.option(
         "--source",
@@ -43,7 +44,7 @@ from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Luminance, 
         cls=Named,
         names=scheduler_names,
         metavar="NAME",
-        help="Policy that picks the next chunk.",
+        help="Policy that picks the next chunk: a name, or path/to/file.py[:Class].",
     ),
     click.option("--static", is_flag=True, help="One chunk of the static partition a gap."),
     click.option("--no-offload", is_flag=True, help="Keep every DNN on the GPU."),
@@ -150,6 +151,9 @@ def run(
     On a first start networks are built while frames are drawn already, and figures count from when
     that is over, as --frames and --seconds do: how long the whole takes depends on the machine.
 
+    The status is 2 where an output could not be written, and where something was given up: a method
+    of the app that always raised, a policy, a DNN without a result.
+
     After the run, kernels of networks that are new on this machine are measured in the background,
     once; HEIMDALL_TUNE=off declines.
     """
@@ -165,7 +169,8 @@ def run(
 
         summary = run_app(app, chosen, progress, tune_afterwards=True, reload=reload)
     show(as_json, summary, "heimdall.cli.run_tables:run_summary")
-    return console.FAILED if any(out["error"] for out in summary.get("outputs", {}).values()) else 0
+    unsaved = any(out["error"] for out in summary.get("outputs", {}).values())
+    return console.FAILED if unsaved or summary.get("given_up") else 0
 
 
 @click.command(cls=console.Command)

@@ -12,11 +12,11 @@ import json
 import logging
 import math
 import os
+import re
 import signal
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ _NOTED = (
 )
 FAILED = 2  # a HeimdallError, or a command line that cannot be understood
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
+_WHOLE = 1000  # characters of a summary: none is that long
 _ONE_END_S = 2.0  # a terminal that closes says so twice: outputs are being saved by then
 
 
@@ -58,6 +59,18 @@ class Commands(click.Group):
     """A group whose errors are one clear line on standard error, with one set of statuses."""
 
     command_class = Command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """As click's, but for summaries that are long: they take a second line, and are not cut."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [
+            (name, command.get_short_help_str(limit=_WHOLE))
+            for name, command in found
+            if command is not None and not command.hidden
+        ]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         extra["standalone_mode"] = False  # raise errors instead of printing them
@@ -133,11 +146,22 @@ def _misused(error: click.UsageError) -> int:
 def words(error: HeimdallError) -> str:
     """An error as the command line says it: of the flag that was typed, not of an argument."""
     if not isinstance(error, ArgumentError) or not error.argument:
-        said = str(error).replace("headless=True", "--headless")
-        return said.replace("precision='fp32'", "--precision fp32")
+        return of_flags(str(error))
     value = error.value
     shown = "x".join(map(str, value)) if isinstance(value, tuple) else say_value(value)
     return f"--{error.argument.replace('_', '-')} {shown}: {error.problem}"
+
+
+def of_flags(said: str) -> str:
+    """A sentence that names arguments of Python, with the flags that they are here."""
+    said = said.replace("headless=True", "--headless").replace(
+        "precision='fp32'", "--precision fp32"
+    )
+    return re.sub(
+        r"shapes=\{'(.+?)': \[([0-9, ]+)\]\}",
+        lambda found: f"--shape {found[1]}={found[2].replace(', ', 'x')}",
+        said,
+    )
 
 
 def _fail(text: str) -> int:
@@ -149,8 +173,6 @@ def set_up_logging(debug: bool) -> None:
     """Warnings (with ``--debug`` everything of Heimdall's) as lines on standard error."""
     handler = _ToStandardError()
     handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
-    # an app that uses a name of the last release: Python shows that of its main file only
-    warnings.filterwarnings("default", category=DeprecationWarning, module="heimdall_app_")
     logging.addLevelName(logging.INFO, "note")
     logging.addLevelName(logging.WARNING, "warning")
     logging.addLevelName(logging.ERROR, "error")

@@ -18,8 +18,9 @@ def model_list(models: Sequence[Mapping[str, Any]]) -> list[Table | str]:
     return [_table(None, ("model", "network", "gives", ">MB", "licence"), rows)]
 
 
-def check_report(results: Sequence[Mapping[str, Any]]) -> list[Table | str]:
+def check_report(result: Mapping[str, Any]) -> list[Table | str]:
     """One line a model; what could not be checked below."""
+    results = result["models"]
     columns = ["model", ">ops", ">fallback", ">rel. error", ">GPU ms", ">chunked", ">chunks"]
     columns += [">onnxruntime ms", ">longest enqueue", ">MB a job", ">cores", "precision"]
     rows = [

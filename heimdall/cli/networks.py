@@ -13,11 +13,15 @@ from heimdall.app.options import check_writable
 from heimdall.cli import console
 from heimdall.cli.parameters import (
     FILE,
+    completing,
     device_option,
     json_option,
     measuring_options,
+    model_argument,
+    model_names,
     options,
     precision_option,
+    shape_option,
     show,
 )
 from heimdall.errors import ConfigError, unknown
@@ -64,7 +68,7 @@ def size_mb(files: list[Path]) -> float | None:
 
 
 @click.command(cls=console.Command)
-@click.argument("model")
+@model_argument
 @options(
     click.option(
         "--tune",
@@ -139,7 +143,7 @@ def _passes(model: str, *, force_fallback: tuple[str, ...], **where: Any) -> lis
 
 
 @click.command(cls=console.Command)
-@click.argument("model")
+@model_argument
 @options(
     click.option(
         "--gap-ms",
@@ -225,11 +229,12 @@ def partition(
 
 
 @click.command(cls=console.Command)
-@click.argument("model", nargs=-1)
+@click.argument("model", nargs=-1, shell_complete=completing(model_names))
 @options(
     click.option("--all", "every", is_flag=True, help="Every bundled model."),
     click.option("--cores", type=click.IntRange(1), help="Cores for both sides."),
     precision_option,
+    shape_option,
     device_option,
     json_option,
 )
@@ -238,11 +243,13 @@ def check(
     every: bool,
     cores: int | None,
     precision: str,
+    shapes: dict[str, tuple[int, ...]],
     device: str | None,
     as_json: bool,
 ) -> None:
     """Compare each MODEL on the GPU engine, chunk by chunk, with onnxruntime.
 
+    MODEL is a name of `heimdall models`, or an .onnx file: a path, or the name of a bundled one.
     Both sides compute on the same number of cores, onnxruntime in float32.
     """
     if not model and not every:
@@ -250,5 +257,8 @@ def check(
     with console.work(as_json), console.ProgressBars() as progress:
         from heimdall import inspection
 
-        results = inspection.check([*model], every, device, cores, progress, precision)
+        found = inspection.check([*model], every, device, cores, progress, precision, shapes)
+        for each in found:
+            each["error"] = each["error"] and console.of_flags(each["error"])
+    results = {"schema": 1, "models": found}
     show(as_json, results, "heimdall.cli.network_tables:check_report")

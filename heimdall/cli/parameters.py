@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from heimdall.app.options import parse_press, parse_serve, parse_size
 from heimdall.cli import console
 from heimdall.errors import ConfigError
 from heimdall.vocabulary.enums import Precision
+
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 class Parsed(click.ParamType):
@@ -43,17 +46,45 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     return name, tuple(int(side) for side in re.split("[x,]", sides))
 
 
-class Named(click.Option):
-    """An option that takes a name; its help lists the names, other packages' among them, which
-    are looked up when the help is shown."""
+def completing(names: Callable[[], list[str]], *, listed: bool = False) -> Complete:
+    """What a shell offers for a word: the names that begin so, else files. ``listed``: the word is
+    several, with commas between them."""
 
-    def __init__(self, *args: Any, names: Callable[[], list[str]], **attributes: Any) -> None:
-        super().__init__(*args, **attributes)
+    def complete(ctx: click.Context, param: click.Parameter, word: str) -> list[CompletionItem]:
+        before, comma, begun = word.rpartition(",") if listed else ("", "", word)
+        found = [f"{before}{comma}{name}" for name in names() if name.startswith(begun)]
+        return [CompletionItem(each) for each in found] or [CompletionItem(word, type="file")]
+
+    return complete
+
+
+class Named(click.Option):
+    """An option that takes a name, or with ``listed`` several; its help lists the names, other
+    packages' among them, which are looked up when the help is shown."""
+
+    def __init__(
+        self, *args: Any, names: Callable[[], list[str]], listed: bool = False, **attributes: Any
+    ) -> None:
+        super().__init__(*args, shell_complete=completing(names, listed=listed), **attributes)
         self._names = names
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         record = super().get_help_record(ctx)
         return record and (record[0], f"{record[1]} One of: {', '.join(self._names())}.")
+
+
+def known_apps() -> list[str]:
+    """The bundled apps."""
+    from heimdall.app import app_names
+
+    return app_names()
+
+
+def model_names() -> list[str]:
+    """The networks that there are."""
+    from heimdall.models.catalog import CATALOG
+
+    return list(CATALOG)
 
 
 def scheduler_names() -> list[str]:
@@ -80,6 +111,8 @@ SERVE = Parsed("[HOST:]PORT", parse_serve)
 SHAPE = Parsed("INPUT=1x3xHxW", parse_shape)
 NAMES = Parsed("A,B", parse_names)
 FILE = click.Path(dir_okay=False, path_type=Path)
+app_argument = click.argument("app", shell_complete=completing(known_apps))
+model_argument = click.argument("model", shell_complete=completing(model_names))
 json_option = click.option("as_json", "--json", is_flag=True, help="Print one JSON value.")
 device_option = click.option(
     "--device",

@@ -91,6 +91,7 @@ def run_summary(run: Figures) -> Output:
     if run.get("windows"):
         parts += ["", _over_time(run["windows"])]
     errors = [f"error: {error}" for error in run.get("errors", ())]
+    errors += [f"given up: {', '.join(run['given_up'])}"] if run.get("given_up") else []
     return parts + (["", *errors] if errors else [])
 
 

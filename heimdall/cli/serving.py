@@ -13,9 +13,11 @@ from heimdall.cli.parameters import (
     SHAPE,
     SIZE,
     Named,
+    completing,
     cores_option,
     device_option,
     json_option,
+    known_apps,
     options,
     processors_option,
     scheduler_names,
@@ -26,7 +28,7 @@ PORT = click.IntRange(0, 65535)
 
 
 @click.command(cls=console.Command)
-@click.argument("app", required=False)
+@click.argument("app", required=False, shell_complete=completing(known_apps))
 @options(
     click.option(
         "--model",
@@ -65,7 +67,7 @@ PORT = click.IntRange(0, 65535)
         cls=Named,
         names=scheduler_names,
         metavar="NAME",
-        help="Policy that picks the next chunk.",
+        help="Policy that picks the next chunk: a name, or path/to/file.py[:Class].",
     ),
     device_option,
     cores_option,
@@ -98,10 +100,9 @@ def _host(app: str | None, progress: console.ProgressBars, **given: Any) -> dict
         from heimdall.serve.limits import Limits
     except ImportError as error:
         from heimdall.errors import DeviceError
+        from heimdall.system.extras import line
 
-        raise DeviceError(
-            f"serving needs more packages ({error}): pip install 'heimdall-ar[serve]'"
-        ) from error
+        raise DeviceError(f"serving needs more packages ({error}): {line('serve')}") from error
 
     take = given.pop
     offers = parse_offers(take("models"), take("slo_ms"), dict(take("shapes")))

@@ -37,6 +37,7 @@ class Bystander:
 
     keeps_gaps = False
     decisions = 0
+    replaced = ""
 
     def __init__(self, plans: Sequence[DnnPlan] = ()) -> None:
         self.faults = Faults()

@@ -226,6 +226,11 @@ class Coordinator:
         due_ns = min(due_ns, self._placement.next_step_ns, self._dispatcher.wake_ns)
         return None if due_ns == inf else int(due_ns)
 
+    @property
+    def replaced(self) -> str:
+        """The name of a policy that failed so often that it is not asked any more; else ""."""
+        return self._supervised.replaced
+
     def config(self) -> dict[str, Any]:
         """The constructor's arguments as JSON data (the scheduler by name), as they are now."""
         listed = {"processors": [asdict(each) for each in self._processors]}

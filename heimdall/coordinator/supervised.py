@@ -23,7 +23,10 @@ Answer = TypeVar("Answer")
 
 class Supervised:
     """``policy`` decides, as long as it can; ``stand_in`` where it cannot. ``faults``: what it did
-    wrong, in words; ``observes``: the policy listens to events."""
+    wrong, in words; ``observes``: the policy listens to events; ``replaced``: the name of one that
+    the stand-in has replaced for good."""
+
+    replaced = ""
 
     def __init__(self, policy: Scheduler, stand_in: Scheduler, faults: Faults) -> None:
         self.policy, self.stand_in, self.faults = policy, stand_in, faults
@@ -108,4 +111,5 @@ class Supervised:
             f"{self.stand_in.name} decides from now on",
             error,
         )
+        self.replaced = self.policy.name
         self.policy, self.observes = self.stand_in, False

@@ -23,6 +23,7 @@ from heimdall.engine.checks import check_forced, check_inputs, check_range
 from heimdall.engine.network import LoadedNetwork, Op, State
 from heimdall.errors import ArgumentError, ConfigError, DeviceError, ModelError
 from heimdall.graph.graph import Graph, Tensor
+from heimdall.system.extras import line
 from heimdall.vocabulary.enums import ProcessorKind
 
 PORT = 8001  # Triton's, which our own server has too
@@ -287,9 +288,7 @@ def _connected(place: str, secure: bool, certificate: str | Path | None) -> Any:
     try:
         from tritonclient import grpc as triton
     except ImportError as error:
-        raise DeviceError(
-            "a remote server needs its client: pip install 'heimdall-ar[serve]'"
-        ) from error
+        raise DeviceError(f"a remote server needs its client: {line('serve')}") from error
     if certificate is not None and not Path(certificate).is_file():
         raise ConfigError(f"certificate {certificate}: there is no such file")
     return triton.InferenceServerClient(

@@ -153,7 +153,7 @@ def _fix_input_shape(path: Path, value: onnx.ValueInfoProto, shape: Sequence[int
         raise ModelError(
             f"input {value.name!r} of {path} has free or empty dimensions "
             f"{free if shape is None else dims}: choose a shape, "
-            f"e.g. shapes={{{value.name!r}: [1, 3, 480, 640]}}"
+            f"such as shapes={{{value.name!r}: [1, 3, 480, 640]}}"
         )
     for dim, size in zip(declared, dims, strict=True):
         dim.dim_value = size

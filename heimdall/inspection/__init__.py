@@ -17,14 +17,15 @@ from heimdall.errors import ConfigError, unknown
 from heimdall.graph.graph import Graph, load_graph
 from heimdall.models.catalog import CATALOG
 from heimdall.runtime.execution.processors import Processors, open_processors
-from heimdall.system import softgpu
+from heimdall.system import paths, softgpu
 from heimdall.vocabulary.enums import Precision
 
 Shapes = Mapping[str, Sequence[int]]
 
 
 def load_networks(model: str, shapes: Shapes | None = None) -> list[Graph]:
-    """The networks of a catalogue name (several for a DNN of stages), or of an ONNX file.
+    """The networks of a catalogue name (several for a DNN of stages), or of an ONNX file: a path,
+    or the name of a bundled one.
 
     ``shapes`` fixes input shapes. Raises ConfigError for an unknown name, ModelError for a bad
     file.
@@ -34,7 +35,7 @@ def load_networks(model: str, shapes: Shapes | None = None) -> list[Graph]:
         return [
             load_graph(each.path, {**each.shapes, **(shapes or {})}) for each in pipeline.networks
         ]
-    path = Path(model)
+    path = paths.bundled(model, "models")
     if not path.exists() and not model.endswith(".onnx"):
         raise ConfigError(
             unknown("model", model, CATALOG.labels()) + "; or give the path of an .onnx file"
@@ -201,23 +202,29 @@ def check(
     cores: int | None,
     progress: Progress = no_progress,
     precision: str = Precision.FP32,
+    shapes: Shapes | None = None,
 ) -> list[dict[str, Any]]:
     """Check models against onnxruntime, with GPU and CPU side on the same cores, in turn.
+    ``shapes`` fixes input shapes of every network.
 
     Raises DeviceError where the GPU lacks a ``precision`` that is asked for.
     """
-    from heimdall.inspection.checking import check_models
+    from heimdall.inspection.checking import bundled_shapes, check_models
 
     names = [*models, *(CATALOG if every else ())]
     files = [path for name in names for path in _files(name)]
     software = softgpu.together(cores)
     with open_processors(device, software) as processors:
         gpu, cores = processors.gpu, len(software.gpu_cores)
-        return check_models(files, gpu, cores, precision=precision, progress=progress)
+        own = bundled_shapes()
+        chosen = {each.name: {**own.get(each.name, {}), **(shapes or {})} for each in files}
+        return check_models(
+            files, gpu, cores, shapes=chosen, precision=precision, progress=progress
+        )
 
 
 def _files(model: str) -> list[Path]:
     """What to check for a name; a path that is no file is reported in the list, not here."""
     if model in CATALOG:
         return [network.path for network in CATALOG[model].make().networks]
-    return [Path(model)]
+    return [paths.bundled(model, "models")]

@@ -204,6 +204,6 @@ def _check_options(
     ]
     if missing:
         raise ConfigError(
-            f"model {name!r} needs {' and '.join(missing)}: functions that turn a frame into "
-            "input tensors and output tensors into a result (heimdall.models.OnnxPipeline)"
+            f"model {name!r} needs {' and '.join(missing)}, such as preprocess=ImageInput(), "
+            'decode=Boxes("yolov8", labels), or functions of yours: docs/learn/own-network.md'
         )

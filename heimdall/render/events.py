@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# Keys that print nothing; every other is called by the one character that it prints.
+KEYS = (
+    *("space", "escape", "enter", "tab", "backspace", "insert", "delete"),
+    *("left", "right", "up", "down", "home", "end", "page_up", "page_down"),
+    *(f"f{number}" for number in range(1, 13)),
+)
+
 
 @dataclass(frozen=True)
 class Key:

@@ -56,6 +56,7 @@ HAND_BONES = tuple(
     for finger in range(5)
     for bone in ((0, 4 * finger + 1), *((4 * finger + k, 4 * finger + k + 1) for k in (1, 2, 3)))
 )
+Points = np.ndarray | Sequence[Sequence[float] | np.ndarray]  # (n, 2) or (n, 3)
 _PALETTE = ("#2dd4bf", "#f59e0b", "#60a5fa", "#f472b6", "#a3e635", "#c084fc", "#fb7185", "#facc15")
 _PINCHED = 0.35
 _PLANE = (6.0, 6.0)  # metres of a plane without a size
@@ -165,7 +166,7 @@ class Scene:
         self._layers.append(Tint(_checked_mask(mask), (r, g, b, a * opacity)))
 
     def skeleton(
-        self, points: np.ndarray, bones: Sequence[tuple[int, int]], color: Color = "#2dd4bf"
+        self, points: Points, bones: Sequence[tuple[int, int]], color: Color = "#2dd4bf"
     ) -> None:
         """Points (n, 2 or more; x and y first) joined by bones, pairs of point numbers."""
         places = self._screen_points(points)
@@ -214,7 +215,7 @@ class Scene:
                 rows.append(shapes.outline(ring, thin, color))
             self._layers.append(Bars(np.concatenate(rows)))
 
-    def polygons(self, polygons: Sequence[np.ndarray], color: Color = "#facc15") -> None:
+    def polygons(self, polygons: Sequence[Points], color: Color = "#facc15") -> None:
         """Closed outlines through the corners (n, 2) of each polygon."""
         rows = [shapes.outline(self._screen_points(each), self._pen, color) for each in polygons]
         if rows:
@@ -240,7 +241,7 @@ class Scene:
             self._layers.append(Text(self._glyphs.rows(line, x + inset, y, pixels, color, bold)))
             y += self._glyphs.line_height(pixels, bold)
 
-    def picture(self, image: np.ndarray, corners: np.ndarray) -> None:
+    def picture(self, image: np.ndarray, corners: Points) -> None:
         """An image, RGB or RGBA uint8 (h, w, 3 or 4), on the quadrilateral ``corners`` (4, 2),
         clockwise from the top left, in perspective. Sent to the GPU once for each array object."""
         _check_image(image, channels=(3, 4))
@@ -450,7 +451,7 @@ class Scene:
         x, y = round(float(x)), round(float(y))
         return shapes.panel(x, y, right, y + line, 1.2 * self._pen, color)
 
-    def _screen_points(self, points: np.ndarray) -> np.ndarray:
+    def _screen_points(self, points: Points) -> np.ndarray:
         array = np.asarray(points, np.float32)
         if array.ndim != 2 or array.shape[1] < 2:
             raise AppError(f"points of shape {array.shape}: give (n, 2) or (n, 3)")

@@ -16,20 +16,23 @@ import moderngl
 
 from heimdall.errors import DeviceError
 from heimdall.render.binding import bound
-from heimdall.render.events import Close, Dropped, InputEvent, Key, Pointer, Resize, Scroll
+from heimdall.render.events import (
+    KEYS,
+    Close,
+    Dropped,
+    InputEvent,
+    Key,
+    Pointer,
+    Resize,
+    Scroll,
+)
 from heimdall.render.surface import Surface
 from heimdall.render.versions import Version, none_left, wanted
 from heimdall.render.xshm import SharedScreen
 
 log = logging.getLogger(__name__)
 
-_NAMES = {
-    getattr(glfw, f"KEY_{name.upper()}"): name
-    for name in (
-        "space escape enter tab backspace insert delete left right up down home end page_up "
-        "page_down " + " ".join(f"f{number}" for number in range(1, 13))
-    ).split()
-}
+_NAMES = {getattr(glfw, f"KEY_{name.upper()}"): name for name in KEYS}
 _BUTTONS = {
     glfw.MOUSE_BUTTON_LEFT: "left",
     glfw.MOUSE_BUTTON_RIGHT: "right",

@@ -80,6 +80,10 @@ class SharedFallible:
         own = [message for name in names if name in self._of for message in self._of[name].messages]
         return [*own, *self._of_all.messages]
 
+    def faulty(self, name: str) -> bool:
+        """Whether something has failed for that user."""
+        return name in self._of and bool(self._of[name].messages)
+
     def message_of(self, names: Iterable[str]) -> str:
         """The newest failure that concerns these users, for the overlay."""
         return max(self._newest_of.get(name, (0, "")) for name in ("", *names))[1]

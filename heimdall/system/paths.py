@@ -22,6 +22,13 @@ ASSETS = ROOT / "assets"
 PROFILES = ROOT / "profiles"
 
 
+def bundled(name: str | Path, folder: str) -> Path:
+    """A file as it is called; where there is none, the one of that name that comes along, in this
+    folder of the assets."""
+    found, ours = Path(name), ASSETS / folder / name
+    return ours if not found.exists() and ours.is_file() else found
+
+
 def cache_dir() -> Path:
     """The user's cache folder for profiles, tuned kernels and optimised graphs.
 

@@ -7,6 +7,7 @@ asked for, the plain string will do. Each default is the same wherever it stands
 from __future__ import annotations
 
 from enum import Enum
+from typing import Literal
 
 
 class Name(str, Enum):
@@ -67,6 +68,11 @@ class Priority(Name):
     LOW = "low"
     NORMAL = "normal"
     HIGH = "high"
+
+
+# What apps write, for editors to complete; the same as the members.
+PrecisionName = Literal["fp32", "fp16", "auto"] | Precision
+PriorityName = Literal["low", "normal", "high"] | Priority
 
 
 class RenderPriority(Name):

@@ -17,6 +17,8 @@ def test_constraint_defaults_to_the_period_of_the_wanted_rate():
     ("arguments", "message"),
     [
         ({"rate_hz": 0}, "rate_hz must be above 0"),
+        ({"rate_hz": "5"}, "rate_hz must be a number above 0, not the text '5'"),
+        ({"beta": "5"}, "beta must be a number, not the text '5'"),
         ({"rate_hz": float("nan")}, "rate_hz must be above 0"),
         ({"rate_hz": 5, "max_rate_hz": 2}, "max_rate_hz 2 is below rate_hz 5"),
         ({"max_rate_hz": -1, "on_event": True}, "max_rate_hz must be above 0"),
@@ -104,58 +106,6 @@ def test_an_app_file_that_fails_to_import_says_where(tmp_path, source, where):
         load_app(str(file))
 
 
-def test_methods_overridden_by_their_old_names_work_with_one_warning_each():
-    with pytest.warns(DeprecationWarning, match="goes with version") as caught:
-
-        class Old(App):
-            started = 0
-
-            def start(self):
-                super().start()
-                self.started += 1
-
-            def script(self):
-                yield 0.5
-
-    assert [str(each.message).partition(";")[0] for each in caught] == [
-        "Old.start is now called on_start",
-        "Old.script is now called demo_events",
-    ]
-    assert caught[0].filename == __file__
-    app = Old()
-    app.on_start()
-    assert app.started == 1
-    assert list(app.demo_events()) == [0.5]
-
-
-def test_old_and_new_names_find_each_other_through_super():
-    class New(App):
-        def demo_events(self):
-            yield 1.0
-
-    with pytest.warns(DeprecationWarning, match=r"Old\.script"):
-
-        class Old(New):
-            def script(self):
-                yield from super().script()
-                yield 2.0
-
-    class Newest(Old):
-        def demo_events(self):
-            yield from super().demo_events()
-            yield 3.0
-
-    assert list(Newest().demo_events()) == list(Newest().script()) == [1.0, 2.0, 3.0]
-
-
-def test_carried_is_the_old_name_of_tracked():
-    class One(App):
-        dnns = (DNN("eye", model="nanodet"),)
-
-    with pytest.warns(DeprecationWarning, match=r"App\.carried is now called tracked"):
-        assert One().carried("eye") is None
-
-
 def test_work_in_the_background_leaves_its_answer_in_a_future():
     app = App()
     first, second = app.in_background(sorted, [2, 1]), app.in_background(lambda: 1 / 0)
@@ -222,7 +172,7 @@ def test_wanting_the_same_again_is_no_change():
         ({"rate_hz": float("inf")}, "rate_hz must be finite"),
         ({"rate_hz": 9}, "max_rate_hz 8 is below rate_hz 9"),
         ({"latency_constraint_ms": float("inf")}, "latency_constraint_ms must be finite"),
-        ({"max_rate_hz": "many"}, "max_rate_hz must be above 0, not many"),
+        ({"max_rate_hz": "many"}, "max_rate_hz must be a number above 0, not the text 'many'"),
     ],
 )
 def test_what_cannot_be_wanted_is_refused_and_changes_nothing(wishes, message):

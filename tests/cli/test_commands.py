@@ -42,6 +42,12 @@ def test_help_lists_every_command():
         assert command in result.stdout
 
 
+def test_no_summary_of_a_command_is_cut():
+    said = invoke("--help").stdout
+    assert "..." not in said.partition("Commands:")[2]
+    assert "Write a kept SESSION (.mcap) for Rerun's viewer" in said
+
+
 def test_the_version_is_the_packages():
     from importlib.metadata import version
 
@@ -71,6 +77,14 @@ def test_the_version_is_the_packages():
         (["serve", "--model", "a=b.onnx", "--processors", "gpu,gpu"], "'gpu' is listed twice"),
         (["bench", "split-1", "--processors", "cpu,cpu"], "'cpu' is listed twice"),
         (["run", "shopping", "--content", "none"], "none"),
+        (
+            ["run", "shopping", "--press", "1:bogus"],
+            "unknown key 'bogus'",
+        ),
+        (["run", "shopping", "--press", "1:pageup"], "did you mean 'page_up'?"),
+        (["run", "still.jpg"], "heimdall run surroundings --source still.jpg"),
+        (["run", "clips/desk.MP4"], "is no app: it goes to one as its source"),
+        (["run", "rtsp://camera/1"], "as its source"),
         (["run", "shopping", "--luminance", "rows"], "rows"),
         (["run", "shopping", "--what"], "--what"),
         (["run", "shopping", "--scheduler", "best"], "max-total"),
@@ -270,11 +284,36 @@ def test_check_goes_on_after_a_model_that_cannot_be_checked(tmp_path):
     broken.write_bytes(b"not a model")
     result = invoke("check", str(broken), "selfie", "--device", "onnxruntime", "--json")
     assert result.exit_code == 0, result.stderr
-    first, second = json.loads(result.stdout)
+    printed = json.loads(result.stdout)
+    assert printed["schema"] == 1
+    first, second = printed["models"]
     assert first["error"]
     assert second["error"] is None
     assert second["max_rel_error"] <= 1e-3
     assert second["cores"] >= 1
+
+
+def test_free_dimensions_are_fixed_by_an_option(tmp_path, monkeypatch):
+    import onnx
+
+    graph = '<ir_version: 8, opset_import: ["" : 13]> net (float[1, n] x) => (float[1, n] y) '
+    onnx.save(onnx.parser.parse_model(graph + "{ y = Relu(x) }"), tmp_path / "free.onnx")
+    monkeypatch.chdir(tmp_path)
+    ort = ("--device", "onnxruntime", "--json")
+    (refused,) = json.loads(invoke("check", "free.onnx", *ort).stdout)["models"]
+    assert "such as --shape x=1x3x480x640" in refused["error"]
+    assert "such as --shape x=1x3x480x640" in invoke("profile", "free.onnx", *ort).stderr
+    (checked,) = json.loads(invoke("check", "free.onnx", "--shape", "x=1x8", *ort).stdout)["models"]
+    assert checked["error"] is None
+
+
+def test_bundled_files_are_found_by_their_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = invoke("check", "seg_selfie_256.onnx", "--device", "onnxruntime", "--json")
+    assert json.loads(done.stdout)["models"][0]["error"] is None
+    marker = ("--marker", "DICT_4X4_50:7:0.08")
+    done = invoke("pose", "page.mp4", *marker, "--frames", "2", "--json")
+    assert json.loads(done.stdout)["frames"][-1]["state"] == "tracked"
 
 
 @pytest.mark.parametrize(

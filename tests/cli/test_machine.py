@@ -30,7 +30,7 @@ def test_a_script_for_each_shell(shell):
     assert "_HEIMDALL_COMPLETE" in done.stdout
 
 
-def completed(*words: str) -> set[str]:
+def completed(*words: str, kind: str = "plain") -> set[str]:
     """What bash would be offered for the last word."""
     environment = {
         **os.environ,
@@ -42,8 +42,28 @@ def completed(*words: str) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60
     )
-    return {line.rpartition(",")[2] for line in done.stdout.splitlines()}
+    found = [line.partition(",") for line in done.stdout.splitlines()]
+    return {value for of, _, value in found if of == kind}
 
 
-def test_commands_are_completed():
-    assert {"run"} <= completed("ru")
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["ru"], {"run"}),
+        (["run", "sho"], {"shopping"}),
+        (["serve", "emo"], {"emoji"}),
+        (["run", "emoji", "--scheduler", "max"], {"max-min", "max-total"}),
+        (["check", "selfie", "na"], {"nanodet"}),
+        (["profile", "sel"], {"selfie"}),
+        (["bench", "shop"], {"shopping", "shopping-phone"}),
+        (["simulate", "split-1", "--device", "pix"], {"pixel-3-xl"}),
+        (["simulate", "shopping", "--system", "multit"], {"multithread"}),
+        (["bench", "shopping", "--systems", "edf,bou"], {"edf,bounded-2"}),
+    ],
+)
+def test_commands_and_names_are_completed(words, offered):
+    assert offered <= completed(*words)
+
+
+def test_files_are_completed_where_no_name_begins_so():
+    assert completed("run", "my_", kind="file") == {"my_"}

@@ -42,7 +42,11 @@ def test_what_could_not_be_checked_stands_below_what_could(shown):
         "longest_enqueue_ms": None, "activations_mb": 1.5, "cores": 1, "precision": "fp16",
         "error": None,
     }  # fmt: skip
-    lines = shown(network_tables.check_report([good, {"model": "b.onnx", "error": "is truncated"}]))
+    lines = shown(
+        network_tables.check_report(
+            {"models": [good, {"model": "b.onnx", "error": "is truncated"}]}
+        )
+    )
     assert cells(lines, "a.onnx") == [
         "a.onnx", "12", "1", "1.2e-05", "3.00", "3.50", "2", "9.00", "-", "1.5", "1", "fp16"
     ]  # fmt: skip

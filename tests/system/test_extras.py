@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+import heimdall
 from heimdall.cli import main
 from heimdall.errors import ConfigError
 from heimdall.system.extras import line, need
@@ -21,6 +23,13 @@ def test_what_is_missing_is_one_line_to_type():
         ConfigError, match=r"a chart needs no_such_package: .*pip install 'heim.*lab"
     ):
         need("no_such_package", "lab", "a chart")
+
+
+def test_no_other_place_says_how_to_install_an_extra():
+    package = Path(heimdall.__file__).parent
+    own = package / "system" / "extras.py"
+    files = [path for path in package.rglob("*.py") if path != own]
+    assert [path for path in files if "heimdall-ar[" in path.read_text(encoding="utf-8")] == []
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_every_mode_and_priority_is_given_its_meaning():
         (lambda: RunOptions(mode="x"), ChunkMode),
         (lambda: RunOptions(content="x"), Content),
         (lambda: RunOptions(overlay="x"), OverlayView),
-        (lambda: DNN("a", model="b", priority="x"), Priority),
+        (lambda: DNN("a", model="b", priority="x"), Priority),  # type: ignore[call-overload]
         (lambda: Coordinator([], scheduler="max-min", frame_interval_ns=1, mode="x"), ChunkMode),
         (lambda: Coordinator([], scheduler="max-min", frame_interval_ns=1, content="x"), Content),
         (

@@ -11,11 +11,11 @@ import pyopencl as cl
 from heimdall.engine.opencl import icd
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import DeviceError
+from heimdall.system.extras import line
 
 _NO_PLATFORM = (
     "no OpenCL platform found: install a driver for your GPU, or PoCL to compute on the CPU "
-    "(Debian and Ubuntu: sudo apt install pocl-opencl-icd; without root, on x86-64: "
-    "pip install 'heimdall-ar[cpu]')"
+    "(Debian and Ubuntu: sudo apt install pocl-opencl-icd; without root, on x86-64: {line})"
 )
 
 
@@ -59,7 +59,7 @@ def select(wanted: str | int | None = None) -> cl.Device:
 def missing() -> str:
     """Why there is no device at all, and what to do."""
     broken = [f"{file}: {why}" for file, why in icd.drivers().problems]
-    return "; ".join([_NO_PLATFORM, *broken])
+    return "; ".join([_NO_PLATFORM.format(line=line("cpu")), *broken])
 
 
 def is_gpu(device: cl.Device) -> bool:

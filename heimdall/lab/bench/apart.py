@@ -110,7 +110,7 @@ class OwnProcess:
 
     def __call__(self, system: System) -> dict[str, Any]:
         """The system's summary. Raises FailedSystemError when it ends without one."""
-        own = {**self._options, "systems": system.name, "trace": self._traced(system)}
+        own = {**self._options, "systems": system.typed, "trace": self._traced(system)}
         hearing = Hearing(self._heard)
         output, status = run_apart([*_BENCH, self._scenario, "--json", *as_arguments(own)], hearing)
         try:

@@ -171,7 +171,7 @@ def run_requests(asked: Asked, system: System, options: Options, seed: int = 0) 
         "schema": SCHEMA,
         "scenario": asked.scenario.name,
         "system": system.name,
-        "scheduler": system.scheduler,
+        "scheduler": system.policy,
         "device": asdict(figures.device),
         "seconds": round(seconds, 3),
         "requests": requests,

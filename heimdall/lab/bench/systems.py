@@ -1,9 +1,9 @@
 """The systems that are compared: Heimdall's coordinator with a policy, and the baselines.
 
 Of the baselines, each is a row of choices (``Sharing``) that its threads make live, and in virtual
-time alike. ``SCHEDULER[-static|-static-runs][-nooffload][-replace]``: coordinated; with the last,
-inferences begin anew on newer frames. Those that keep a queue of requests are rows too
-(``Queueing``), of the same coordinator.
+time alike. ``SCHEDULER[-static|-static-runs][-nooffload][-replace]``: coordinated, by a policy's
+name or ``path/to/file.py[:Class]``; with the last, inferences begin anew on newer frames. Those
+that keep a queue of requests are rows too (``Queueing``), of the same coordinator.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from heimdall.errors import ConfigError, unknown
-from heimdall.schedulers import SCHEDULERS, create
+from heimdall.schedulers import SCHEDULERS, create, name_of
+from heimdall.system.classes import absolute, is_file
 from heimdall.vocabulary.enums import Admission as InFlight
 from heimdall.vocabulary.enums import ChunkMode, Silent
 from heimdall.vocabulary.plans import DnnPlan
@@ -187,7 +188,8 @@ _QUEUES = {
 @dataclass(frozen=True)
 class System:
     """One system by its name. ``sharing``: how a baseline's threads share the processors; the
-    others are of a coordinated one. ``queueing``: of one that has a queue of requests."""
+    others are of a coordinated one: ``scheduler``, say, is its policy's name or file.
+    ``queueing``: of one that has a queue of requests."""
 
     name: str
     scheduler: str | None = None
@@ -196,6 +198,18 @@ class System:
     admission: str = InFlight.ONE_IN_FLIGHT
     sharing: Sharing | None = None
     queueing: Queueing | None = None
+
+    @property
+    def typed(self) -> str:
+        """What one types for it, in whatever folder: its name, or its policy's file."""
+        if self.scheduler is None or not is_file(self.scheduler):
+            return self.name
+        return self.scheduler + self.name.removeprefix(name_of(self.scheduler))
+
+    @property
+    def policy(self) -> str | None:
+        """What its policy is called in reports."""
+        return self.scheduler and name_of(self.scheduler)
 
     @property
     def coordinated(self) -> bool:
@@ -214,10 +228,15 @@ def parse_system(name: str) -> System:
     kept = name.removesuffix(_REPLACES)
     policy = kept.removesuffix("-nooffload")
     scheduler, mode = _mode_of(policy)
-    if scheduler not in SCHEDULERS:
-        raise ConfigError(unknown("system", name, system_names()))
+    if is_file(scheduler):
+        name = name_of(scheduler) + name.removeprefix(scheduler)
+        scheduler = absolute(scheduler)
+    elif scheduler not in SCHEDULERS:
+        raise ConfigError(
+            unknown("system", name, system_names()) + "; or give the file of a policy, file.py"
+        )
     create(scheduler)  # another package's may not load: say so now
-    admission = InFlight.ONE_IN_FLIGHT if kept == name else InFlight.REPLACE
+    admission = InFlight.REPLACE if name.endswith(_REPLACES) else InFlight.ONE_IN_FLIGHT
     return System(name, scheduler, mode, offload=policy == kept, admission=admission)
 
 

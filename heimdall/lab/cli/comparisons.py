@@ -16,6 +16,7 @@ from heimdall.cli.parameters import (
     NAMES,
     SIZE,
     Named,
+    completing,
     cores_option,
     device_option,
     json_option,
@@ -26,7 +27,15 @@ from heimdall.cli.parameters import (
     typed_command,
 )
 from heimdall.errors import HeimdallError
-from heimdall.lab.cli.parameters import MODEL_FILE, VARIATION, WORKERS, system_names
+from heimdall.lab.cli.parameters import (
+    MODEL_FILE,
+    VARIATION,
+    WORKERS,
+    device_names,
+    scenario_argument,
+    scenario_names,
+    system_names,
+)
 from heimdall.system.extras import need
 
 BENCH_S = 15.0  # each system, where a scenario does not end by itself
@@ -35,16 +44,18 @@ _OF_REQUESTS = ("files", "processors")
 
 
 @click.command(cls=console.Command)
-@click.argument("scenario")
+@scenario_argument
 @options(
     click.option(
         "--systems",
         cls=Named,
         names=system_names,
+        listed=True,
         default="multithread,fixed-5,max-min,max-total",
         show_default=True,
         metavar="A,B,C",
-        help="What to compare: baselines, and SCHEDULER[-static|-static-runs][-nooffload].",
+        help="What to compare: baselines, and SCHEDULER[-static|-static-runs][-nooffload], by name "
+        "or path/to/file.py[:Class].",
     ),
     click.option(
         "--seconds",
@@ -118,11 +129,12 @@ def bench(context: click.Context, scenario: str, systems: str, as_json: bool, **
 
 
 @click.command(cls=console.Command)
-@click.argument("scenario", required=False)
+@click.argument("scenario", required=False, shell_complete=completing(scenario_names))
 @options(
     click.option(
         "--device",
         metavar="NAME",
+        shell_complete=completing(device_names),
         help="A phone or a measured machine (name or .toml; see heimdall measure), here "
         "(this machine), or a run's trace (.json); lg-v50 by default, or a scenario of requests' "
         "own.",
@@ -132,10 +144,16 @@ def bench(context: click.Context, scenario: str, systems: str, as_json: bool, **
         cls=Named,
         names=system_names,
         metavar="NAME",
-        help="A baseline, SCHEDULER[-static|-static-runs][-nooffload], or a queue of requests; "
-        "max-total by default, or a scenario of requests' own.",
+        help="A baseline, SCHEDULER[-static|-static-runs][-nooffload] (a name, or "
+        "path/to/file.py[:Class]), or a queue of requests; max-total by default, or a scenario of "
+        "requests' own.",
     ),
-    click.option("--systems", metavar="A,B,C", help="Compare several, each with the same chances."),
+    click.option(
+        "--systems",
+        metavar="A,B,C",
+        shell_complete=completing(system_names, listed=True),
+        help="Compare several, each with the same chances.",
+    ),
     click.option(
         "--seconds",
         type=click.FloatRange(0, min_open=True),

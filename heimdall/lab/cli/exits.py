@@ -18,6 +18,7 @@ from heimdall.cli.parameters import (
     cores_option,
     device_option,
     json_option,
+    model_argument,
     options,
     show,
 )
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=console.Command)
-@click.argument("model")
+@model_argument
 @options(
     click.option(
         "--data",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from heimdall.cli.parameters import Parsed, scheduler_names
+import click
+
+from heimdall.cli.parameters import Parsed, completing, scheduler_names
 from heimdall.errors import ConfigError
 
 
@@ -15,6 +17,20 @@ def system_names() -> list[str]:
 
     drawing = [name for name in scheduler_names() if name not in queueing_policies()]
     return [*BASELINES, *drawing, *queue_names()]
+
+
+def scenario_names() -> list[str]:
+    """The bundled scenarios, and other packages'."""
+    from heimdall.lab.bench.scenario import scenario_names as names
+
+    return names()
+
+
+def device_names() -> list[str]:
+    """What can be simulated."""
+    from heimdall.lab.simulator.devices import device_names as names
+
+    return names()
 
 
 def parse_variation(text: str) -> tuple[str, Any]:
@@ -43,6 +59,9 @@ def parse_workers(text: str) -> int | str:
     from heimdall.lab.simulator.parallel import parse_workers as parse
 
     return parse(text)
+
+
+scenario_argument = click.argument("scenario", shell_complete=completing(scenario_names))
 
 
 VARIATION = Parsed("NAME=VALUE", parse_variation)

@@ -175,6 +175,14 @@ class Checked:
     error: str | None
 
 
+@dataclass
+class Checks:
+    """``heimdall check``."""
+
+    schema: Literal[1]
+    models: list[Checked]
+
+
 # --- devices ------------------------------------------------------------------------------------
 
 
@@ -521,7 +529,7 @@ _KINDS: Mapping[str, Any] = {
     "profile": Profile,
     "partition": Partition,
     "partition-passes": Passes,
-    "check": list[Checked],
+    "check": Checks,
 }
 
 

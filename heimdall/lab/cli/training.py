@@ -8,13 +8,19 @@ from typing import Any
 import click
 
 from heimdall.cli.console import ProgressBars, print_json, work
-from heimdall.cli.parameters import FILE, json_option
+from heimdall.cli.parameters import FILE, completing, json_option
+from heimdall.lab.cli.parameters import device_names, scenario_argument
 from heimdall.system.extras import need
 
 
 @click.command("train-top")
-@click.argument("scenario")
-@click.option("--device", metavar="NAME", help="A GPU; the scenario's own by default.")
+@scenario_argument
+@click.option(
+    "--device",
+    metavar="NAME",
+    shell_complete=completing(device_names),
+    help="A GPU; the scenario's own by default.",
+)
 @click.option(
     "--steps", type=click.IntRange(1), default=2000, show_default=True, help="Of the actors."
 )

@@ -16,6 +16,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from heimdall.errors import ConfigError
 from heimdall.graph.graph import Tensor
+from heimdall.system.extras import line
 
 if TYPE_CHECKING:
     import torch
@@ -81,10 +82,7 @@ def load_torch() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise ConfigError(
-            "training needs PyTorch: install Heimdall with the extra learn, "
-            'pip install "heimdall-ar[learn]"'
-        ) from error
+        raise ConfigError(f"training needs PyTorch: {line('learn')}") from error
     return torch
 
 

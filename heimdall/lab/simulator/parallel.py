@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from heimdall.errors import ArgumentError, DeviceError, HeimdallError
+from heimdall.system.extras import line
 
 MOST_WORKERS = 1024
 CLUSTER = "dask://"
@@ -119,7 +120,7 @@ def _cluster(address: str) -> Iterator[tuple[Executor, int]]:
     except ImportError as error:
         raise DeviceError(
             f"{address}: a cluster needs Dask, which is not installed: "
-            "pip install 'heimdall-ar[cluster]' (on its workers too)"
+            f"{line('cluster')} (on its workers too)"
         ) from error
     try:
         client = Client(address.replace(CLUSTER, "tcp://"), timeout=_CLUSTER_S)

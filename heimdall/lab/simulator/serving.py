@@ -256,7 +256,7 @@ class RequestExperiment:
             "simulated": True,
             "scenario": self.scenario.name,
             "system": self.system.name,
-            "scheduler": self.system.scheduler,
+            "scheduler": self.system.policy,
             "device": _about(self.device),
             "seconds": round(seconds, 3),
             **answers(outcomes, self.lone_ns, seconds),

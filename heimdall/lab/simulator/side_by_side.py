@@ -43,7 +43,7 @@ def compare_simulated(
     check_writable("report", report, (".html",))
     workload = load_scenario(scenario) if isinstance(scenario, str) else scenario
     experiments = {
-        each.name: prepare_any(workload, device, each.name, progress=progress, **options)
+        each.name: prepare_any(workload, device, each.typed, progress=progress, **options)
         for each in chosen
     }
     for experiment in experiments.values():

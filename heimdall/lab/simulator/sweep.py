@@ -24,6 +24,7 @@ from heimdall.lab.simulator.simulate import Experiment
 from heimdall.lab.simulator.sweep_file import Point, Sweep, load_sweep
 from heimdall.runtime.telemetry.figures import SCHEMA
 from heimdall.runtime.telemetry.statistics import over_runs
+from heimdall.system.classes import file_of, is_file
 
 log = logging.getLogger(__name__)
 
@@ -176,11 +177,17 @@ def _keys(experiment: Experiment, seeds: int) -> list[str]:
             experiment.machine,
             experiment.dnns,
             experiment.system,
+            _policy(experiment.system.scheduler or ""),
             experiment.seconds,
         )
     )
     digest = hashlib.sha256(about.encode()).hexdigest()[:24]
     return [f"{digest}-{seed}" for seed in range(seeds)]
+
+
+def _policy(scheduler: str) -> str:
+    """The code of one that is a user's file."""
+    return file_of(scheduler, "scheduler").read_text() if is_file(scheduler) else ""
 
 
 @lru_cache

@@ -132,7 +132,7 @@ def _sweep(path: Path, table: Mapping[str, Any]) -> Sweep:
         content = SweepFile.model_validate(table)
     except ValidationError as error:
         raise ConfigError(first_problem(error, SweepFile)) from error
-    systems = tuple(system.name for system in parse_systems(",".join(content.systems)))
+    systems = tuple(system.typed for system in parse_systems(",".join(content.systems)))
     check_seeds(content.seeds)
     check_number("seconds", content.seconds, above=0, most=LONGEST_S)
     sweep = Sweep(

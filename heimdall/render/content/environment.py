@@ -10,6 +10,7 @@ import numpy as np
 from heimdall.errors import ModelError
 from heimdall.render.content.files import read_bytes
 from heimdall.render.content.light import Room, room
+from heimdall.system.extras import line
 
 _MOST_PIXELS = 64_000_000
 
@@ -39,8 +40,7 @@ def _exr(path: Path) -> np.ndarray:
         import OpenEXR
     except ImportError as error:
         raise ModelError(
-            f"{path.name}: install OpenEXR with `pip install heimdall-ar[content]`, "
-            "or give a .hdr file"
+            f"{path.name}: .exr files need OpenEXR: {line('content')}; or give a .hdr file"
         ) from error
     read_bytes(path)  # says what is wrong with a file that cannot be opened
     try:

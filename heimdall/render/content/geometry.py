@@ -13,6 +13,7 @@ from heimdall.render.content.files import Files
 from heimdall.render.content.materials import Materials
 from heimdall.render.content.model import LINES, POINTS, TRIANGLES, DrawCall, Shape
 from heimdall.render.content.schema import DracoPrimitive, Primitive, extension
+from heimdall.system.extras import line
 
 MOST_TRIANGLES = 4_000_000  # of a model, all instances of its meshes counted
 _MODES = (POINTS, LINES, LINES, LINES, TRIANGLES, TRIANGLES, TRIANGLES)
@@ -148,8 +149,8 @@ def _decompressed(content: bytes, what: str) -> tuple[np.ndarray, dict[int, np.n
         import DracoPy
     except ImportError as error:
         raise ModelError(
-            f"{what} is compressed (KHR_draco_mesh_compression): "
-            "install DracoPy with `pip install heimdall-ar[content]`"
+            f"{what} is compressed (KHR_draco_mesh_compression), which needs DracoPy: "
+            f"{line('content')}"
         ) from error
     try:
         mesh = DracoPy.decode(content)

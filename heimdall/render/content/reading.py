@@ -10,6 +10,7 @@ from heimdall.errors import ModelError
 from heimdall.render.content import gltf
 from heimdall.render.content.files import read_bytes
 from heimdall.render.content.model import Model
+from heimdall.system.extras import line
 
 _MOST_OBJ_BYTES = 64 << 20
 _PLAIN = (170, 170, 170, 255)  # a thing of which the file does not say how it looks
@@ -32,8 +33,7 @@ def _converted(path: Path) -> bytes:
         import trimesh
     except ImportError as error:
         raise ModelError(
-            f"{path.name}: .obj files need trimesh: install it with "
-            "`pip install heimdall-ar[content]`, or convert the file to .glb"
+            f"{path.name}: .obj files need trimesh: {line('content')}; or convert it to .glb"
         ) from error
     content = read_bytes(path)
     if len(content) > _MOST_OBJ_BYTES:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import threading
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from heimdall.errors import ConfigError
 from heimdall.render.events import InputEvent, Key
 from heimdall.render.preview.address import Address, is_loopback
 from heimdall.render.preview.encoder import Encoder
 from heimdall.render.preview.inbox import Inbox
 from heimdall.render.recorder import Copies
+from heimdall.system.extras import need
 
 if TYPE_CHECKING:
     from heimdall.analyzer.profiler import Progress
@@ -31,8 +30,7 @@ class Preview:
     """
 
     def __init__(self, address: Address, title: str, keys: Mapping[str, str]) -> None:
-        if importlib.util.find_spec("aiohttp") is None:
-            raise ConfigError("--serve needs aiohttp: pip install heimdall-ar[serve]")
+        need("aiohttp", "serve", "--serve")
         from heimdall.render.preview.server import Server  # aiohttp: only where it is needed
 
         self._inbox = Inbox()

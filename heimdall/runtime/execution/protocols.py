@@ -24,6 +24,10 @@ class Coordinates(Decider, Protocol):
     decisions: int  # how often a scheduler has been asked
     faults: Faults  # what it did wrong
 
+    @property
+    def replaced(self) -> str:
+        """The name of a policy that is not asked any more; else ""."""
+
     def config(self) -> Mapping[str, Any]:
         """What a replay needs."""
 
@@ -54,6 +58,9 @@ class Executes(Protocol):
 
     def close(self) -> None:
         """Wait for what is running, then end the threads."""
+
+    def faulty(self, name: str) -> bool:
+        """Whether something has failed for this DNN."""
 
     def errors_of(self, names: Iterable[str]) -> list[str]:
         """What has failed for these DNNs, or for all; each message once."""

@@ -331,6 +331,19 @@ class BaseRun:
             found.append(self._setup.source.error)
         return found
 
+    def _given_up(self, dnns: Mapping[str, Any]) -> list[str]:
+        """What does not work any more, or never did, by the figures of DNNs: status 2. What fails
+        now and then is an error, and no more."""
+        found = list(self._callbacks.disabled)
+        if replaced := self._shared_gpu.coordinator.replaced:
+            found.append(f"scheduler {replaced!r}")
+        executor = self._shared_gpu.executor
+        for name, own in self._names.items():
+            tried = own in dnns and dnns[own]["inferences"] and executor.faulty(name)
+            if tried and dnns[own]["end_to_end_ms"]["p50"] is None:
+                found.append(f"DNN {own!r}")
+        return found
+
     def summary(self) -> dict[str, Any]:
         """The figures until now."""
         figures = self._reporter.summary(self._clock(), self._startup_s, self._ready_s)
@@ -340,7 +353,12 @@ class BaseRun:
             more_hz = share(answered, figures["seconds"]) or 0.0
             figures["requests"] = asked
             figures["throughput_hz"] = round((figures["throughput_hz"] or 0.0) + more_hz, 4)
-        return {**figures, "errors": self.errors, "outputs": self.outputs}
+        return {
+            **figures,
+            "errors": self.errors,
+            "given_up": self._given_up(figures["dnns"]),
+            "outputs": self.outputs,
+        }
 
     def finish(self) -> dict[str, Any]:
         """The last figures, before it is closed."""

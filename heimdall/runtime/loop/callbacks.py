@@ -42,6 +42,11 @@ class Callbacks(Fallible):
         self._failures.clear()
         self._faults.newest = ""
 
+    @property
+    def disabled(self) -> list[str]:
+        """Those that are not called any more."""
+        return [name for name, times in self._failures.items() if times >= FAILURES_UNTIL_DISABLED]
+
     def _failed(self, name: str, error: Exception) -> None:
         self._failures[name] += 1
         message = f"{name} raised {say(error)}"

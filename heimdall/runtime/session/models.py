@@ -147,7 +147,7 @@ class RegisteredModels:
         """See ``Session.register``. ``taken``: the names of the app's DNNs."""
         check_slo(slo_ms)
         utility_for(priority, slo_ms)  # raises for a priority that there is not
-        found = _find(path)
+        found = paths.bundled(path, "models")
         name = found.stem if name is None else name
         if name in self.models or name in taken or not name:
             raise AppError(f"there is a DNN {name!r} in this session already: give another name")
@@ -270,10 +270,3 @@ def requests_of(shared_gpu: SharedGpu) -> Requests:
     if found is None:
         raise ConfigError(f"{shared_gpu.scheduler!r} serves no requests: choose another system")
     return found
-
-
-def _find(path: str | Path) -> Path:
-    """A model file: as it is called, or one of the bundled ones."""
-    found = Path(path)
-    bundled = paths.ASSETS / "models" / found
-    return bundled if not found.exists() and bundled.is_file() else found

@@ -20,6 +20,7 @@ import numpy as np
 from heimdall.capture import mcap_messages as messages
 from heimdall.capture.mcap_reader import Message, as_json, read_messages
 from heimdall.errors import ConfigError
+from heimdall.system.extras import line
 from heimdall.system.paths import replace_file
 
 _NAME = "heimdall"
@@ -36,9 +37,7 @@ def export_rerun(session: Path, output: Path) -> dict[str, Any]:
     try:
         rerun: Any = importlib.import_module("rerun")
     except ImportError as error:
-        raise ConfigError(
-            "Rerun's package is not installed: pip install 'heimdall-ar[rerun]'"
-        ) from error
+        raise ConfigError(f"Rerun's package is not installed: {line('rerun')}") from error
     recording = rerun.RecordingStream(_NAME)
     stream = recording.binary_stream()
     exporter = _Exporter(rerun, recording)

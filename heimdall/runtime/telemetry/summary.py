@@ -189,7 +189,8 @@ class RunSummary:
     the share of those.
     ``throughput_hz``: inferences and answered requests a second.
     ``gap_utilization``: the chunks' GPU time over the gaps' while there was work.
-    ``decision_us``: what the coordinator took to decide. ``errors``: what went wrong on the way.
+    ``decision_us``: what the coordinator took to decide. ``errors``: what went wrong on the way;
+    ``given_up``: what did not work any more at the end, or never did.
     ``outputs``: of record, screenshot, trace and capture its ``path``, and as ``error`` None, or
     why it is not what was asked for; of a recording or capture also how many ``frames`` it has, and
     were ``dropped``.
@@ -228,6 +229,7 @@ class RunSummary:
     memory_mb: Memory
     start: FirstStart | None = field(default=None, kw_only=True)
     errors: list[str]
+    given_up: list[str] = field(default_factory=list, kw_only=True)
     outputs: Mapping[str, Output]
     wall_s: float
     world: WorldSummary | None = None  # None: the app has none

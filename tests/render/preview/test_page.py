@@ -36,7 +36,7 @@ class Mine(App):
         with open(LOG, "a") as log:
             log.write(json.dumps({**said, "at": time.monotonic()}) + "\\n")
 
-    def script(self):
+    def demo_events(self):
         self.note(script=True)
         yield 3600
 

@@ -144,7 +144,7 @@ def test_a_port_in_use_is_refused_and_leaves_nothing_behind(preview):
 
 def test_without_aiohttp_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install heimdall-ar\[serve\]"):
+    with pytest.raises(ConfigError, match=r"needs aiohttp: .* -m pip install 'heimdall-ar.serve.'"):
         Preview(PLACE, "Test", {})
 
 

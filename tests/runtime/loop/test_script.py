@@ -15,7 +15,7 @@ def playing(*steps):
     notes: list[object] = []
 
     class Mine(App):
-        def script(self):
+        def demo_events(self):
             for wait_s, note in steps:
                 notes.append(note)
                 yield wait_s
