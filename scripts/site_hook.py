@@ -108,11 +108,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "heimdall calibrate --source 0",
     ),
     "check": ("heimdall check nanodet selfie", "heimdall check --all --precision fp16"),
-    "content": ("heimdall content couch.glb --png couch.png",),
     "devices": ("heimdall devices",),
     "exits": ("heimdall exits fashion.onnx --data pictures --out fashion-exits.onnx",),
     "export": ("heimdall export session.mcap --rerun session.rrd",),
     "measure": ("heimdall measure --output mine.toml",),
+    "model3d": ("heimdall model3d couch.glb --png couch.png",),
     "models": ("heimdall models --json",),
     "new": ("heimdall new mine",),
     "partition": (

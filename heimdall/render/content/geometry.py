@@ -149,7 +149,7 @@ def _decompressed(content: bytes, what: str) -> tuple[np.ndarray, dict[int, np.n
     except ImportError as error:
         raise ModelError(
             f"{what} is compressed (KHR_draco_mesh_compression): "
-            "install DracoPy with `pip install heimdall-ar[content]`"
+            "install DracoPy with `pip install heimdall-ar[model3d]`"
         ) from error
     try:
         mesh = DracoPy.decode(content)
