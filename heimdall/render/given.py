@@ -108,7 +108,8 @@ def words(text: Any, method: str) -> str:
 def refused(method: str, wanted: str, given: Any, before: str = "") -> AppError:
     """The error for what a method cannot draw: what it is, and which method can."""
     if given is None:
-        hint = ": is there no result yet? draw only what is there"
+        what = "give []" if wanted.startswith("a list") else "do not call it"
+        hint = f": {what} while there is no result"
         return AppError(f"scene.{method} wants {wanted} and got {before}None{hint}")
     name = type(given).__name__
     hint = next((f": {how}" for kind, how in _DRAWN.items() if isinstance(given, kind)), "")

@@ -276,7 +276,8 @@ class Scene:
 
         ``at``: an anchor, or anything else with a `pose`, or a `Pose` from the model's axes (y up)
         to the world; it is drawn where ``camera`` sees that. Or a point of the picture, where no
-        pose is known: then ``width`` is how wide it looks, unturned, in picture pixels.
+        pose is known: then ``width`` is how wide it looks, unturned, in picture pixels, and of two
+        models that which stands lower in the picture is the nearer one, as on a floor.
         ``scale`` enlarges it, ``yaw`` turns it about its vertical, in degrees, ``lift`` raises it,
         in metres. ``ground``: its lowest point, not its origin, is on the anchor's plane, where its
         shadow falls. ``animation``: which one is played, by name or number, at ``time`` in seconds
@@ -308,7 +309,8 @@ class Scene:
             return sent.model if sent else None
         model, camera = sent.model, self.camera
         if point is not None:
-            camera, place = placing.in_picture(model, *point, self._box.picture)
+            camera, place, size = placing.in_picture(model, *point, self._box.picture)
+            scale, lift = scale * size, lift * size
         else:
             place = placing.pose_of(at)
         if camera is None or camera.pose is None or fade <= 0:

@@ -332,7 +332,7 @@ TEXT = TextRegion(np.zeros((4, 2), np.float32), 0.9)
         (lambda s: s.boxes(MASK), "a list of Detection and got a Mask: draw it with scene.mask"),
         (lambda s: s.boxes([MASK]), "got a list with a Mask: draw it with scene.mask"),
         (lambda s: s.boxes(BOX), r"got a Detection: give a list, scene.boxes\(\[...\]\)"),
-        (lambda s: s.boxes(None), "got None: is there no result yet?"),
+        (lambda s: s.boxes(None), r"got None: give \[\] while there is no result"),
         (lambda s: s.boxes("cup"), "a list of Detection and got a str"),
         (lambda s: s.mask([BOX], "#ffffff"), "a Mask and got a list"),
         (lambda s: s.mask(BOX, "#ffffff"), "got a Detection: draw it with scene.boxes"),

@@ -36,5 +36,5 @@ def test_broken_data_is_refused_by_name(writer):
 
 def test_without_the_package_it_says_what_to_install(writer, monkeypatch):
     monkeypatch.setitem(sys.modules, "DracoPy", None)
-    with pytest.raises(ModelError, match=r"pip install heimdall-ar\[content\]"):
+    with pytest.raises(ModelError, match=r"pip install heimdall-ar\[model3d\]"):
         compressed(writer, b"anything").read()
