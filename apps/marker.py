@@ -56,7 +56,7 @@ class Marker(App):
             scene.model(RABBIT, at=other, scale=SMALLER, yaw=yaw, lift=later)
         scene.hands(self.hand.tracked or [])
         if not self.world.fade:
-            scene.text("Show the printed page to the camera", at=(20, 20), bold=True)
+            scene.text("Show the printed page to the camera", bold=True)
 
     def towards_camera(self, at: Anchor) -> float:
         """The yaw, in degrees, by which a rabbit there faces the camera."""

@@ -172,7 +172,7 @@ class Workspace(App):
         for opened in self.opened:
             self.draw_page(scene, opened)
         if time.monotonic() < self.message_until_s:
-            scene.text(self.message, (12, scene.picture_size[1] - 40))
+            scene.text(self.message, at=(12, scene.free[3] - 32))
 
     def draw_page(self, scene: Scene, opened: Opened) -> None:
         """The page, turned a little towards the text, and a line that leads to it."""

@@ -43,7 +43,7 @@ from heimdall.render.layers import (
     merged,
     together,
 )
-from heimdall.render.layout import Letterbox
+from heimdall.render.layout import Box, Letterbox
 from heimdall.render.plate import MIX
 from heimdall.render.programs import Programs
 from heimdall.render.shapes import Color, Quads
@@ -93,13 +93,15 @@ class Scene:
         # What took the picture, with its pose in the world where that is known.
         self.camera: Camera | None = None
         self.world: World | None = None  # of the app that draws
+        self.covered: Sequence[Box] = ()  # places of the surface that words are drawn over
         self._layers: list[Layer] = []
+        self._written = 0.0  # how far down texts without a place of their own reach, surface pixels
         self._behind: Behind | None = None
         self._box = Letterbox.fit((1, 1), surface.size)
 
     def begin(self, image: np.ndarray, sequence: int, camera: Camera | None = None) -> None:
         """Start a frame over ``image``, BGR uint8 (h, w, 3), that ``camera`` took."""
-        self._layers, self._behind, self.camera = [], None, camera
+        self._layers, self._behind, self.camera, self._written = [], None, camera, 0.0
         self.load(image, sequence)
 
     def load(self, image: np.ndarray, sequence: int) -> None:
@@ -124,6 +126,12 @@ class Scene:
     def picture_size(self) -> tuple[int, int]:
         """Width and height of the camera picture in pixels."""
         return self._box.picture
+
+    @property
+    def free(self) -> Box:
+        """The part of the picture, (left, top, right, bottom) in its pixels, that the panel and
+        the timeline leave free: what is written there is not covered by them."""
+        return self._box.free(self.covered, self._surface.size[1] / 60)
 
     def hit(self, x: float, y: float) -> Hit | None:
         """What the ray through a pixel of the picture meets first in the app's world: its targets,
@@ -225,22 +233,25 @@ class Scene:
     def text(
         self,
         text: str,
-        at: tuple[float, float],
+        at: tuple[float, float] | None = None,
         size: float | None = None,
         color: Color = "#ffffff",
         background: Color | None = "#101418b0",
         bold: bool = False,
     ) -> None:
-        """Text whose top left corner is ``at``; lines are split at line breaks. ``size`` is the
-        letter height in picture pixels; None is a size that reads well on this surface."""
+        """Text whose top left corner is ``at``; lines are split at line breaks. Without a place it
+        goes to the top left of what panel and timeline leave ``free``, below other such texts.
+        ``size`` is the letter height in picture pixels; None reads well on this surface."""
         pixels = self._text_size(size)
-        x, y = self._box.to_screen(given.place(at, "text"))
+        x, y = self._box.to_screen(given.place(self.free[:2] if at is None else at, "text"))
+        y += self._written if at is None else 0.0
         for line in given.words(text, "text").split("\n"):
             if background is not None and line:
                 self._layers.append(Bars(self._plate(line, x, y, pixels, background, bold)))
             inset = self._pen if background is not None else 0
             self._layers.append(Text(self._glyphs.rows(line, x + inset, y, pixels, color, bold)))
             y += self._glyphs.line_height(pixels, bold)
+            self._written += self._glyphs.line_height(pixels, bold) if at is None else 0.0
 
     def picture(self, image: np.ndarray, corners: np.ndarray) -> None:
         """An image, RGB or RGBA uint8 (h, w, 3 or 4), on the quadrilateral ``corners`` (4, 2),

@@ -216,3 +216,28 @@ def test_a_dense_display_gets_larger_letters(headless):
     normal = panel_width()
     headless.scale = 2.0
     assert panel_width() > 1.4 * normal
+
+
+def test_a_text_without_a_place_is_beside_panel_and_timeline(headless):
+    overlay, scene = Overlay(headless, clock=lambda: 0.0), Scene(headless)
+    status = replace(STATUS, view="timeline")
+
+    def picture(*texts):
+        scene.begin(np.full((360, 640, 3), 128, np.uint8), 0)
+        scene.covered = overlay.covered
+        for text in texts:
+            scene.text(text, color="#ff0000", background=None)
+        scene.render()
+        overlay.show(status)
+        return headless.read().astype(int)
+
+    overlay.lay_out(status)
+    overlay.print()
+    red = [
+        np.argwhere((found[..., 0] > 200) & (found[..., 1:] < 60).all(axis=-1))
+        for found in (picture("mine"), picture("mine", "mine"))
+    ]
+    assert len(red[1]) == 2 * len(red[0]) > 40  # one below the other, and all of both is seen
+    for left, top, right, bottom in overlay.covered:
+        rows, columns = red[1].T
+        assert not ((rows >= top) & (rows < bottom) & (columns >= left) & (columns < right)).any()

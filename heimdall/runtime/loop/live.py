@@ -202,6 +202,7 @@ class LiveRun(BaseRun):
         """Let the app say what a frame shows, and submit that; ``meanwhile`` is called between."""
         self._scene.begin(frame.image, frame.sequence, self._placed(frame, now_ns))
         self._tracker.show(frame)
+        self._scene.covered = self._display.covered
         self._callbacks.call(self._app.draw, self._scene)
         meanwhile()
         self._display.paint(now_ns)
