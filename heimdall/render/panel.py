@@ -19,7 +19,7 @@ _WIDE = 300  # design pixels: 44 letters
 COLORS = ("#56b4e9", "#e69f00", "#cc79a7", "#00b894", "#f0e442", "#b197fc", "#ff8787", "#a3e635")
 _SPEEDS = np.array([shapes.rgba(color) for color in ("#33b873e0", WARN, BAD)])  # of a frame
 _SMALL, _LINE = 12, 16  # design pixels: letters, and from one line to the next
-_PIECES = {
+_PIECES: Mapping[str, str] = {
     ChunkMode.ELASTIC: "fills the gaps",
     ChunkMode.STATIC: "one piece a gap",
 }
