@@ -365,6 +365,11 @@ class Scene:
             size = getattr(front, "size", None) or _PLANE
             self._layers.append(hider(place, (float(size[0]), float(size[1])), self.camera))
 
+    @property
+    def loading(self) -> list[str]:
+        """The files of models and environments that were asked for and are not there yet."""
+        return self._stock.loading
+
     def settle(self) -> bool:
         """Wait until the models that were asked for are loaded; False if they all were."""
         loaded = self._stock.settle()

@@ -164,7 +164,13 @@ class LiveRun(BaseRun):
         failed = self._shared_gpu.executor.message_of(self._names)
         failed = failed or self._shared_gpu.coordinator.faults.newest
         message = self._callbacks.message or failed or self._outputs.message or self._first.message
-        self._display.refresh(self._clock(), self._first.tell() or self._reason, message)
+        self._display.refresh(self._clock(), self._doing(), message)
+
+    def _doing(self) -> str:
+        """What is under way, in words: what is still being prepared, else the last choice."""
+        loading = self._scene.loading
+        models = f"loading {', '.join(loading)}" if loading else ""
+        return "; ".join(filter(None, (self._first.tell(), models))) or self._reason
 
     def _load_newest(self) -> Frame:
         """Take the newest picture, and send it to the GPU."""
