@@ -31,6 +31,7 @@ class Marker(App):
     world = World(Printed("DICT_4X4_50", 7, width_m=0.08))
     hand = DNN(model="hand", rate_hz=3, max_rate_hz=8)
     keys: ClassVar = {"x": "take the last rabbit away"}
+    gestures: ClassVar = {"click": "another rabbit there", "pinch": "another rabbit there"}
 
     def __init__(self) -> None:
         super().__init__()

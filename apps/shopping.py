@@ -49,6 +49,13 @@ class Shopping(App):
         "up": "larger",
         "down": "smaller",
     }
+    gestures: ClassVar = {
+        "drag": "move a piece",
+        "right drag": "turn it; larger or smaller",
+        "wheel": "larger or smaller",
+        "pinch": "grab a piece and move it",
+        "two pinches": "turn it; larger or smaller",
+    }
     dnns = (  # rates as in the paper's Table 1
         DNN("detect", model="nanodet", rate_hz=1, max_rate_hz=5),
         DNN("segment", model="selfie", rate_hz=1, max_rate_hz=5),

@@ -54,6 +54,11 @@ class Workspace(App):
     documents: ClassVar[Path] = paths.ASSETS / "documents"
     notes: ClassVar[Path] = Path("notes")
     keys: ClassVar = {"x": "close the pages"}
+    gestures: ClassVar = {
+        "point": "choose a text, by finger or mouse",
+        "click": "look it up; so does a pinch",
+        "right click": "keep it as a note; so does a long pinch",
+    }
     dnns = (  # rates as in the paper's Table 1
         DNN("text", model="ppocr", rate_hz=1, max_rate_hz=5),
         DNN("hand", model="hand", rate_hz=1, max_rate_hz=10),

@@ -29,6 +29,7 @@ from heimdall.lab.simulator.together.device import TogetherTable
 from heimdall.lab.simulator.variations import vary
 from heimdall.models.catalog import CATALOG
 from heimdall.runtime.session.keys import COMMANDS as KEYS
+from heimdall.runtime.session.keys import GESTURES
 from heimdall.runtime.session.keys import NAMES
 
 LOOK_UP = Path(__file__).resolve().parents[1] / "docs" / "look-up"
@@ -298,6 +299,7 @@ def key_table() -> Iterator[str]:
         (" or ".join(_code(NAMES.get(key, key).upper()) for key in each.keys), each.says)
         for each in KEYS
     ]
+    rows += GESTURES.items()
     yield _table(("key", ""), rows)
 
 
