@@ -29,8 +29,7 @@ from heimdall.lab.simulator.together.device import TogetherTable
 from heimdall.lab.simulator.variations import vary
 from heimdall.models.catalog import CATALOG
 from heimdall.runtime.session.keys import COMMANDS as KEYS
-from heimdall.runtime.session.keys import GESTURES
-from heimdall.runtime.session.keys import NAMES
+from heimdall.runtime.session.keys import GESTURES, NAMES
 
 LOOK_UP = Path(__file__).resolve().parents[1] / "docs" / "look-up"
 MARK = re.compile(r"<!-- generated: ([a-z-]+) -->")
