@@ -104,7 +104,8 @@ def test_before_the_first_result_and_frame_the_panel_has_its_bars_still_empty(he
 
 
 def test_no_letter_is_smaller_than_12_pixels_at_720_lines(headless):
-    glyphs, sizes = Glyphs(headless.ctx), set()
+    glyphs = Glyphs(headless.ctx)
+    sizes: set[int] = set()
 
     class Sized:
         """Notes the sizes that are asked for."""
