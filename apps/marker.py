@@ -31,6 +31,7 @@ class Marker(App):
     world = World(Printed("DICT_4X4_50", 7, width_m=0.08))
     hand = DNN(model="hand", rate_hz=3, max_rate_hz=8)
     keys: ClassVar = {"x": "take the last rabbit away"}
+    gestures: ClassVar = {"click": "another rabbit there", "pinch": "another rabbit there"}
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +57,7 @@ class Marker(App):
             scene.model(RABBIT, at=other, scale=SMALLER, yaw=yaw, lift=later)
         scene.hands(self.hand.tracked or [])
         if not self.world.fade:
-            scene.text("Show the printed page to the camera", at=(20, 20), bold=True)
+            scene.text("Show the printed page to the camera", bold=True)
 
     def towards_camera(self, at: Anchor) -> float:
         """The yaw, in degrees, by which a rabbit there faces the camera."""

@@ -2,8 +2,7 @@
 
 The first scenario of the Heimdall paper (section 2.1): detection finds where the couch may stand,
 segmentation keeps people in front of it, and the style network paints its fabric. A pinch drags a
-piece, two pinches turn and scale it; so do the mouse's left and right button and its wheel. Keys: N
-brings the next piece, X takes one away, S or 1-4 choose the fabric, arrows turn and scale.
+piece, two pinches turn and scale it; key H lists keys and what the mouse does.
 
 With the page of assets/media/page.png on the floor or a table, furniture stands there in metres,
 and one can walk around it. On a floor, which is when the camera is 90 cm above it or higher, it has
@@ -49,6 +48,7 @@ class Shopping(App):
         "up": "larger",
         "down": "smaller",
     }
+    gestures: ClassVar = {"drag, pinch": "move", "right drag, wheel": "resize, turn (two pinches)"}
     dnns = (  # rates as in the paper's Table 1
         DNN("detect", model="nanodet", rate_hz=1, max_rate_hz=5),
         DNN("segment", model="selfie", rate_hz=1, max_rate_hz=5),

@@ -87,7 +87,7 @@ class Surroundings(App):
         scene.polygons([corners(face.box) for face in faces], "#facc15")
         newest = self.pose.tracked if self.postures else []
         scene.bodies([*(newest or []), *(each.body for each in self.postures[1:])])
-        scene.text(self.summary(objects, len(faces)), (10, scene.picture_size[1] - 30))
+        scene.text(self.summary(objects, len(faces)), at=(10, scene.free[3] - 22))
 
     def summary(self, objects: list[Detection], faces: int) -> str:
         """What is around, in words."""

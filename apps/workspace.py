@@ -3,8 +3,7 @@
 The second scenario of the Heimdall paper (section 2.1): text detection outlines what can be
 selected, the index finger (or the mouse) selects, and a pinch (or a click) reads what is printed
 there and looks it up in a folder of documents, by its words, else by its looks; the page that
-matches is pinned beside it. A pinch held for a second (or the right button) keeps the text as a
-note: a picture and a JSON file. Key X closes the pages.
+matches is pinned beside it. A pinch held for a second keeps a picture and a JSON file.
 """
 
 from __future__ import annotations
@@ -54,6 +53,7 @@ class Workspace(App):
     documents: ClassVar[Path] = paths.ASSETS / "documents"
     notes: ClassVar[Path] = Path("notes")
     keys: ClassVar = {"x": "close the pages"}
+    gestures: ClassVar = {"click, pinch": "look it up", "right click, long pinch": "keep it"}
     dnns = (  # rates as in the paper's Table 1
         DNN("text", model="ppocr", rate_hz=1, max_rate_hz=5),
         DNN("hand", model="hand", rate_hz=1, max_rate_hz=10),
@@ -172,7 +172,7 @@ class Workspace(App):
         for opened in self.opened:
             self.draw_page(scene, opened)
         if time.monotonic() < self.message_until_s:
-            scene.text(self.message, (12, scene.picture_size[1] - 40))
+            scene.text(self.message, at=(12, scene.free[3] - 32))
 
     def draw_page(self, scene: Scene, opened: Opened) -> None:
         """The page, turned a little towards the text, and a line that leads to it."""

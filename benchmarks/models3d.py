@@ -1,6 +1,6 @@
 """What 3-D models cost a frame: ``python benchmarks/models3d.py [FILE]... [--write]``.
 
-The bundled models, and the files given, are drawn at 1280 x 720, turning, by `heimdall content`'s
+The bundled models, and the files given, are drawn at 1280 x 720, turning, by `heimdall model3d`'s
 own measure, in several rounds; on software GL it is one core that draws. ``--pixels``: what a pixel
 takes instead, by what its material looks up, from a square drawn large and small. ``--write``
 renews the table in docs/laboratory/models3d.md.

@@ -29,7 +29,7 @@ from heimdall.lab.simulator.together.device import TogetherTable
 from heimdall.lab.simulator.variations import vary
 from heimdall.models.catalog import CATALOG
 from heimdall.runtime.session.keys import COMMANDS as KEYS
-from heimdall.runtime.session.keys import NAMES
+from heimdall.runtime.session.keys import GESTURES, NAMES
 
 LOOK_UP = Path(__file__).resolve().parents[1] / "docs" / "look-up"
 MARK = re.compile(r"<!-- generated: ([a-z-]+) -->")
@@ -108,11 +108,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "heimdall calibrate --source 0",
     ),
     "check": ("heimdall check nanodet selfie", "heimdall check --all --precision fp16"),
-    "content": ("heimdall content couch.glb --png couch.png",),
     "devices": ("heimdall devices",),
     "exits": ("heimdall exits fashion.onnx --data pictures --out fashion-exits.onnx",),
     "export": ("heimdall export session.mcap --rerun session.rrd",),
     "measure": ("heimdall measure --output mine.toml",),
+    "model3d": ("heimdall model3d couch.glb --png couch.png",),
     "models": ("heimdall models --json",),
     "new": ("heimdall new mine",),
     "partition": (
@@ -298,6 +298,7 @@ def key_table() -> Iterator[str]:
         (" or ".join(_code(NAMES.get(key, key).upper()) for key in each.keys), each.says)
         for each in KEYS
     ]
+    rows += GESTURES.items()
     yield _table(("key", ""), rows)
 
 

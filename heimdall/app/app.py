@@ -52,6 +52,7 @@ class App:
     # what uses it has declared it. Each run has its own.
     world: World = None  # type: ignore[assignment]
     keys: ClassVar[Mapping[str, str]] = {}  # the app's keys and what they do, for the help card
+    gestures: ClassVar[Mapping[str, str]] = {}  # of mouse and hands, as {"drag": "move it"}
 
     _requests: list[tuple[str, dict[str, Any]]]
     _results: dict[str, tuple[Any, Frame]]

@@ -18,7 +18,7 @@ from heimdall.system.registry import Registry
 _MODULES = {
     "apps": ("run", "new", "devices"),
     "networks": ("models", "profile", "partition", "check"),
-    "content": ("content",),
+    "models3d": ("model3d",),
     "serving": ("serve",),
     "poses": ("calibrate", "pose"),
     "sessions": ("export",),
@@ -27,6 +27,8 @@ _MODULES = {
 _OWN: Mapping[str, click.Command | str] = {
     name: f"heimdall.cli.{module}:{name}" for module, names in _MODULES.items() for name in names
 }
+
+_RENAMED = {"content": "model3d"}  # old names, which work and are not listed
 
 
 def _accept(name: str, value: object) -> str | None:
@@ -41,7 +43,8 @@ class _Main(console.Commands):
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return COMMANDS.find(cmd_name) if cmd_name in COMMANDS else None
+        name = _RENAMED.get(cmd_name, cmd_name)
+        return COMMANDS.find(name) if name in COMMANDS else None
 
 
 @click.group(cls=_Main, context_settings={"help_option_names": ["-h", "--help"]})

@@ -121,10 +121,10 @@ def serve_report(result: Mapping[str, Any]) -> list[Table | str]:
     return [*(run_summary(result["app"]) if result["app"] else []), served]
 
 
-def content_report(found: Mapping[str, Any]) -> list[Table | str]:
+def model3d_report(found: Mapping[str, Any]) -> list[Table | str]:
     """What is in a 3-D model, or why it cannot be drawn."""
     if found["error"]:
-        return [f"{found['file']}: {found['error']}"]
+        return [found["error"]]  # which names the file
     size = " x ".join(f"{side:g}" for side in found["size_m"])
     rows = [
         ["triangles", f"{found['triangles']:,}"],

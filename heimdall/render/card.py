@@ -11,7 +11,7 @@ _GROUND = "#0b0e13e6"
 
 
 class HelpCard(Sheet):
-    """Keys and what they do, in two columns; a blank row is a gap."""
+    """Keys and gestures, and what they do, in two columns; a blank row is a gap."""
 
     def __init__(
         self,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 Extent = tuple[float, float, float, float]  # left, top, right, bottom; shares of the picture
+Box = tuple[float, float, float, float]  # left, top, right, bottom; pixels, y down
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,20 @@ class Letterbox:
         right, bottom = shares.max(axis=0)
         return float(left), float(top), float(right), float(bottom)
 
+    def free(self, covered: Sequence[Box], margin: float) -> Box:
+        """The largest part of the picture, in its pixels, that is beside all places of the surface
+        that are ``covered``, and ``margin`` surface pixels away from them and from its edges; where
+        there is none, the whole picture."""
+        width, height = (side * self.zoom for side in self.picture)
+        rest: Box = (self.left, self.top, self.left + width, self.top + height)
+        for place in covered:
+            rest = max(_cut(rest, place), key=_area)
+        x, y = self.to_picture(rest[0] + margin, rest[1] + margin)
+        right, bottom = self.to_picture(rest[2] - margin, rest[3] - margin)
+        if x >= right or y >= bottom:
+            return 0.0, 0.0, float(self.picture[0]), float(self.picture[1])
+        return x, y, right, bottom
+
     def gl_part(self, extent: Extent) -> tuple[int, int, int, int]:
         """A part of the picture as ``gl_box`` gives the whole, at least those pixels."""
         x, y, width, height = self.gl_box()
@@ -60,3 +76,21 @@ class Letterbox:
         pixel, however thin the picture."""
         width, height = (max(1, round(side * self.zoom)) for side in self.picture)
         return round(self.left), self.surface[1] - round(self.top) - height, width, height
+
+
+def _cut(box: Box, place: Box) -> list[Box]:
+    """What is left of a box on each side of a place; the box itself where they do not meet."""
+    x, y, right, bottom = box
+    left, top, end, low = place
+    if left >= right or end <= x or top >= bottom or low <= y:
+        return [box]
+    return [
+        (end, y, right, bottom),
+        (x, low, right, bottom),
+        (x, y, left, bottom),
+        (x, y, right, top),
+    ]
+
+
+def _area(box: Box) -> float:
+    return max(box[2] - box[0], 0.0) * max(box[3] - box[1], 0.0)

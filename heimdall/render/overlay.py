@@ -69,6 +69,12 @@ class Overlay:
             toast = Toast(unit, glyphs, size, status.notice, lift)
         self._unprinted = _Sheets(panel, strip, toast, card)
 
+    @property
+    def covered(self) -> list[tuple[int, int, int, int]]:
+        """The places of the surface that panel and timeline take: left, top, right, bottom."""
+        sheets = self._unprinted or self._shown
+        return [sheet.place for sheet in (sheets.panel, sheets.strip) if sheet is not None]
+
     def print(self) -> bool:
         """Have the GPU draw what was laid out, and wait for it; False: there was nothing. Call
         it when the GPU has done everything else. It draws one plate at a time: llvmpipe lists what

@@ -17,13 +17,13 @@ import cv2
 import moderngl
 import numpy as np
 
-from heimdall.capture.lens import Camera
+from heimdall.capture.lens import Camera, Pose
 from heimdall.errors import AppError, ConfigError, unknown
 from heimdall.models.body import BONES as BONES_33
 from heimdall.models.face_mesh import CONTOURS
 from heimdall.models.pose import BONES as BONES_17
 from heimdall.models.results import Body, Body3D, Detection, FaceMesh, Hand, Mask
-from heimdall.render import shapes
+from heimdall.render import given, shapes
 from heimdall.render.backdrop import Behind, Copied, Sampled
 from heimdall.render.content import placing
 from heimdall.render.content.figure import Figure, Hider, Solid, animation_of, hider
@@ -43,7 +43,7 @@ from heimdall.render.layers import (
     merged,
     together,
 )
-from heimdall.render.layout import Letterbox
+from heimdall.render.layout import Box, Letterbox
 from heimdall.render.plate import MIX
 from heimdall.render.programs import Programs
 from heimdall.render.shapes import Color, Quads
@@ -94,13 +94,15 @@ class Scene:
         # What took the picture, with its pose in the world where that is known.
         self.camera: Camera | None = None
         self.world: World | None = None  # of the app that draws
+        self.covered: Sequence[Box] = ()  # places of the surface that words are drawn over
         self._layers: list[Layer] = []
+        self._written = 0.0  # how far down texts without a place of their own reach, surface pixels
         self._behind: Behind | None = None
         self._box = Letterbox.fit((1, 1), surface.size)
 
     def begin(self, image: np.ndarray, sequence: int, camera: Camera | None = None) -> None:
         """Start a frame over ``image``, BGR uint8 (h, w, 3), that ``camera`` took."""
-        self._layers, self._behind, self.camera = [], None, camera
+        self._layers, self._behind, self.camera, self._written = [], None, camera, 0.0
         self.load(image, sequence)
 
     def load(self, image: np.ndarray, sequence: int) -> None:
@@ -126,6 +128,12 @@ class Scene:
         """Width and height of the camera picture in pixels."""
         return self._box.picture
 
+    @property
+    def free(self) -> Box:
+        """The part of the picture, (left, top, right, bottom) in its pixels, that the panel and
+        the timeline leave free: what is written there is not covered by them."""
+        return self._box.free(self.covered, self._surface.size[1] / 60)
+
     def hit(self, x: float, y: float) -> Hit | None:
         """What the ray through a pixel of the picture meets first in the app's world: its targets,
         planes and the ground around them. None where it meets nothing, or the camera's pose is
@@ -138,14 +146,14 @@ class Scene:
     def background(self, image: np.ndarray, mask: Mask) -> None:
         """Show ``image``, RGB uint8 (h, w, 3), stretched over the picture, instead of the camera's
         wherever the mask is unlikely. It lies behind every layer, whenever it is called."""
-        _check_image(image)
-        self._behind = Behind(image, _checked_mask(mask))
+        given.image(image, "background")
+        self._behind = Behind(image, given.mask_values(mask, "background"))
 
     def boxes(self, detections: Sequence[Detection], color: Color | None = None) -> None:
         """A rounded frame around each detection, with its label and score."""
         pen, size = self._pen, self._text_size(None)
         frames, labels = [], []
-        for found in detections:
+        for found in given.several(detections, (Detection,), "boxes"):
             tint = color or _PALETTE[zlib.crc32(found.label.encode()) % len(_PALETTE)]
             left, top, right, bottom = self._box.to_screen(np.reshape(found.box, (2, 2))).ravel()
             corners = np.array([[left, top], [right, top], [right, bottom], [left, bottom]])
@@ -163,13 +171,13 @@ class Scene:
     def mask(self, mask: Mask, color: Color, opacity: float = 0.5) -> None:
         """Tint the picture where the mask is likely."""
         r, g, b, a = shapes.rgba(color)
-        self._layers.append(Tint(_checked_mask(mask), (r, g, b, a * opacity)))
+        self._layers.append(Tint(given.mask_values(mask, "mask"), (r, g, b, a * opacity)))
 
     def skeleton(
         self, points: Points, bones: Sequence[tuple[int, int]], color: Color = "#2dd4bf"
     ) -> None:
         """Points (n, 2 or more; x and y first) joined by bones, pairs of point numbers."""
-        places = self._screen_points(points)
+        places = self._screen_points(points, "skeleton")
         if not len(places):
             return
         pen = self._pen
@@ -181,11 +189,11 @@ class Scene:
 
     def hands(self, hands: Sequence[Hand]) -> None:
         """Each hand's skeleton; a pinch shows as a bright ring between thumb and index."""
-        for hand in hands:
+        for hand in given.several(hands, (Hand,), "hands"):
             tint = "#f59e0b" if hand.side == "left" else "#60a5fa"
             self.skeleton(hand.points, HAND_BONES, tint)
             if hand.pinch < _PINCHED:
-                tips = self._screen_points(hand.points)[[4, 8]].mean(axis=0)
+                tips = self._screen_points(hand.points, "hands")[[4, 8]].mean(axis=0)
                 ring = [
                     shapes.discs(tips, 4.5 * self._pen, "#ffffff"),
                     shapes.discs(tips, 3.2 * self._pen, tint),
@@ -194,7 +202,7 @@ class Scene:
 
     def bodies(self, bodies: Sequence[Body | Body3D], color: Color = "#a3e635") -> None:
         """Each body's skeleton, of the joints that are in sight."""
-        for body in bodies:
+        for body in given.several(bodies, (Body, Body3D), "bodies"):
             if isinstance(body, Body3D):
                 every, seen = BONES_33, body.joints[:, 3] > _VISIBLE
             else:
@@ -206,46 +214,51 @@ class Scene:
     def faces(self, faces: Sequence[FaceMesh], color: Color = "#e0f2fe") -> None:
         """The lines of each face: its outline, eyes, brows, lips, and both irises."""
         thin, pairs = 0.6 * self._pen, np.array(CONTOURS)
-        for face in faces:
-            places = self._screen_points(face.points)
+        for face in given.several(faces, (FaceMesh,), "faces"):
+            places = self._screen_points(face.points, "faces")
             rows = [shapes.lines(places[pairs[:, 0]], places[pairs[:, 1]], thin, color)]
             for middle, *rim in face.irises[..., :2]:
                 radius = np.linalg.norm(rim - middle, axis=1).mean()
-                ring = self._screen_points(middle + radius * _CIRCLE)
+                ring = self._screen_points(middle + radius * _CIRCLE, "faces")
                 rows.append(shapes.outline(ring, thin, color))
             self._layers.append(Bars(np.concatenate(rows)))
 
     def polygons(self, polygons: Sequence[Points], color: Color = "#facc15") -> None:
         """Closed outlines through the corners (n, 2) of each polygon."""
-        rows = [shapes.outline(self._screen_points(each), self._pen, color) for each in polygons]
+        shown = given.listed(polygons, "a list of corners, (n, 2) each,", "polygons")
+        places = [self._screen_points(each, "polygons") for each in shown]
+        rows = [shapes.outline(each, self._pen, color) for each in places]
         if rows:
             self._layers.append(Bars(np.concatenate(rows)))
 
     def text(
         self,
         text: str,
-        at: tuple[float, float],
+        at: tuple[float, float] | None = None,
         size: float | None = None,
         color: Color = "#ffffff",
         background: Color | None = "#101418b0",
         bold: bool = False,
     ) -> None:
-        """Text whose top left corner is ``at``; lines are split at line breaks. ``size`` is the
-        letter height in picture pixels; None is a size that reads well on this surface."""
+        """Text whose top left corner is ``at``; lines are split at line breaks. Without a place it
+        goes to the top left of what panel and timeline leave ``free``, below other such texts.
+        ``size`` is the letter height in picture pixels; None reads well on this surface."""
         pixels = self._text_size(size)
-        x, y = self._box.to_screen(np.asarray(at))
-        for line in text.split("\n"):
+        x, y = self._box.to_screen(given.place(self.free[:2] if at is None else at, "text"))
+        y += self._written if at is None else 0.0
+        for line in given.words(text, "text").split("\n"):
             if background is not None and line:
                 self._layers.append(Bars(self._plate(line, x, y, pixels, background, bold)))
             inset = self._pen if background is not None else 0
             self._layers.append(Text(self._glyphs.rows(line, x + inset, y, pixels, color, bold)))
             y += self._glyphs.line_height(pixels, bold)
+            self._written += self._glyphs.line_height(pixels, bold) if at is None else 0.0
 
     def picture(self, image: np.ndarray, corners: Points) -> None:
         """An image, RGB or RGBA uint8 (h, w, 3 or 4), on the quadrilateral ``corners`` (4, 2),
         clockwise from the top left, in perspective. Sent to the GPU once for each array object."""
-        _check_image(image, channels=(3, 4))
-        places = self._screen_points(corners)
+        given.image(image, "picture", channels=(3, 4))
+        places = self._screen_points(corners, "picture")
         if places.shape != (4, 2):
             raise AppError(f"picture corners of shape {places.shape}: give four points, (4, 2)")
         clip = (places / self._surface.size * 2 - 1) * (1, -1)
@@ -275,7 +288,8 @@ class Scene:
 
         ``at``: an anchor, or anything else with a `pose`, or a `Pose` from the model's axes (y up)
         to the world; it is drawn where ``camera`` sees that. Or a point of the picture, where no
-        pose is known: then ``width`` is how wide it looks, unturned, in picture pixels.
+        pose is known: then ``width`` is how wide it looks, unturned, in picture pixels, and of two
+        models that which stands lower in the picture is the nearer one, as on a floor.
         ``scale`` enlarges it, ``yaw`` turns it about its vertical, in degrees, ``lift`` raises it,
         in metres. ``ground``: its lowest point, not its origin, is on the anchor's plane, where its
         shadow falls. ``animation``: which one is played, by name or number, at ``time`` in seconds
@@ -291,7 +305,7 @@ class Scene:
             cloths = texture if isinstance(texture, Mapping) else {"": texture}
         for image in cloths.values():
             if image is not None:
-                _check_image(image)
+                given.image(image, "model")
         flat = isinstance(at, tuple | list | np.ndarray)
         if self.world is not None and not flat:
             fade *= self.world.fade
@@ -307,7 +321,8 @@ class Scene:
             return sent.model if sent else None
         model, camera = sent.model, self.camera
         if point is not None:
-            camera, place = placing.in_picture(model, *point, self._box.picture)
+            camera, place, size = placing.in_picture(model, *point, self._box.picture)
+            scale, lift = scale * size, lift * size
         else:
             place = placing.pose_of(at)
         if camera is None or camera.pose is None or fade <= 0:
@@ -342,12 +357,19 @@ class Scene:
         a plane (anything with a `pose`, y up from it, and perhaps a `size` along its x and z in
         metres) is nearer than they are."""
         if isinstance(front, Mask):
-            self._layers.append(Occlusion(_checked_mask(front)))
+            self._layers.append(Occlusion(given.mask_values(front, "occlude")))
             return
+        if not isinstance(front, Pose) and not hasattr(front, "pose"):
+            raise given.refused("occlude", "a Mask or a plane", front)
         place = placing.pose_of(front)
         if self.camera is not None and self.camera.pose is not None:
             size = getattr(front, "size", None) or _PLANE
             self._layers.append(hider(place, (float(size[0]), float(size[1])), self.camera))
+
+    @property
+    def loading(self) -> list[str]:
+        """The files of models and environments that were asked for and are not there yet."""
+        return self._stock.loading
 
     def settle(self) -> bool:
         """Wait until the models that were asked for are loaded; False if they all were."""
@@ -451,11 +473,8 @@ class Scene:
         x, y = round(float(x)), round(float(y))
         return shapes.panel(x, y, right, y + line, 1.2 * self._pen, color)
 
-    def _screen_points(self, points: Points) -> np.ndarray:
-        array = np.asarray(points, np.float32)
-        if array.ndim != 2 or array.shape[1] < 2:
-            raise AppError(f"points of shape {array.shape}: give (n, 2) or (n, 3)")
-        return self._box.to_screen(array[:, :2])
+    def _screen_points(self, points: Points, method: str) -> np.ndarray:
+        return self._box.to_screen(given.points(points, method)[:, :2])
 
 
 def _image(surface: Surface, pixels: np.ndarray) -> moderngl.Texture:
@@ -471,24 +490,3 @@ def _point(at: Any, width: float | None, file: str | Path) -> tuple[tuple[float,
     if width is None:
         raise AppError(f"model {file} at a point of the picture needs its width, in pixels")
     return (float(at[0]), float(at[1])), width
-
-
-def _checked_mask(mask: Mask) -> np.ndarray:
-    if mask.values.ndim != 2 or not mask.values.size:
-        raise AppError(f"mask of shape {mask.values.shape}: give probabilities of shape (h, w)")
-    return mask.values
-
-
-def _check_image(image: np.ndarray, channels: tuple[int, ...] = (3,)) -> None:
-    if (
-        image.ndim != 3
-        or image.shape[2] not in channels
-        or image.dtype != np.uint8
-        or not image.size
-    ):
-        kind = "RGB" if channels == (3,) else "RGB or RGBA"
-        depth = " or ".join(map(str, channels))
-        raise AppError(
-            f"image of shape {image.shape}, {image.dtype}: give {kind} uint8 of shape (h, w, "
-            f"{depth})"
-        )

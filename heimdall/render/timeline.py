@@ -10,11 +10,11 @@ import numpy as np
 from heimdall.render import shapes
 from heimdall.render.glyphs import Glyphs
 from heimdall.render.panel import COLORS
-from heimdall.render.sheet import GROUND, INK, Sheet
+from heimdall.render.sheet import DIM, GROUND, INK, Sheet
 from heimdall.vocabulary.enums import Lane
 
 WINDOW_NS = 1_000_000_000
-LANES = {Lane.RENDER: "render", Lane.GPU: "GPU", Lane.CPU: "CPU"}  # from the top, as labelled
+LANES = {Lane.RENDER: "drawing", Lane.GPU: "GPU", Lane.CPU: "CPU"}  # from the top, as labelled
 _WIDE = 480  # design pixels: 14 a frame at 30 frames a second
 _COLUMNS = 500  # of 2 ms
 _COLUMN_NS = WINDOW_NS // _COLUMNS
@@ -49,15 +49,17 @@ class Strip(Sheet):
     ):
         super().__init__(unit, glyphs)
         labels = (*LANES.values(), *others)
-        edge, lane = self.px(12), self.px(11)
+        edge, lane, head = self.px(12), self.px(14), self.px(17)
         right, bottom = min(surface[0] - edge, edge + self.px(_WIDE)), surface[1] - edge
-        top = bottom - len(labels) * lane - self.px(7)
-        self.left, self.right = edge + self.px(54), right - self.px(6)
-        self.tops = [top + self.px(4) + number * lane for number in range(len(labels))]
-        self.thick = self.px(9)
+        top = bottom - head - len(labels) * lane - self.px(4)
+        self.left, self.right = edge + self.px(64), right - self.px(6)
+        self.tops = [top + head + number * lane for number in range(len(labels))]
+        self.thick = self.px(11)
         self.height = surface[1] - top
         for name, y in zip(labels, self.tops, strict=True):
-            self.put(name, edge + self.px(8), y - self.px(2), 11, INK)
+            self.put(name, edge + self.px(8), y - self.px(2), 12, INK)
+        self.put("1 s ago", self.left, top + self.px(2), 12, DIM)
+        self.put_right("now", self.right, top + self.px(2), 12, DIM, self.right - self.left)
         self.ground(edge, top, right, bottom)
 
 

@@ -11,7 +11,7 @@ from heimdall.errors import ConfigError
 # What each extra is for, and a module that it brings.
 EXTRAS = {
     "serve": ("aiohttp", "the picture in a browser, and serving networks"),
-    "content": ("DracoPy", "compressed 3-D models, .obj files, environment maps"),
+    "model3d": ("DracoPy", "compressed 3-D models, .obj files, environment maps"),
     "lab": ("matplotlib", "charts of the laboratory"),
     "learn": ("torch", "training early exits"),
     "rerun": ("rerun", "kept sessions for Rerun's viewer"),

@@ -242,9 +242,9 @@ def test_every_extra_is_told():
         (ROOT / "pyproject.toml").read_text("utf-8"),
         re.DOTALL,
     )
-    extras = set(re.findall(r"^([a-z]+) = ", project[1], re.MULTILINE)) - {"dev", "docs"}
+    extras = set(re.findall(r"^([a-z0-9]+) = ", project[1], re.MULTILINE)) - {"dev", "docs"}
     table = section(text("requirements"), "Machines")
-    assert extras == set(re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE))
+    assert extras == set(re.findall(r"^\| `([a-z0-9]+)` \|", table, re.MULTILINE))
 
 
 def test_every_variable_that_the_code_reads_is_told():
@@ -342,7 +342,7 @@ def test_what_has_no_schema_is_named(hook):
     }
     without = text("json").partition("without a schema here:")[2]
     named = {name.partition("-")[0] for name in schema_names()}
-    assert set(re.findall(r"`([a-z-]+)`", without)) == asked - named
+    assert set(re.findall(r"`([a-z0-9-]+)`", without)) == asked - named
 
 
 def test_a_schema_notices_what_is_wrong():

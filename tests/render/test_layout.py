@@ -37,3 +37,24 @@ def test_a_part_stays_inside_the_picture(picture, surface, left, top, right, bot
     assert py + ph <= y + height
     assert pw >= 0
     assert ph >= 0
+
+
+@given(sizes, sizes, *[st.floats(0, 1)] * 4)
+def test_what_is_free_lies_in_the_picture_and_beside_what_is_covered(picture, surface, a, b, c, d):
+    across, down = surface
+    place = min(a, b) * across, min(c, d) * down, max(a, b) * across, max(c, d) * down
+    box = Letterbox.fit(picture, surface)
+    left, top, right, bottom = free = box.free([place], 2)
+    assert 0 <= left < right <= picture[0]
+    assert 0 <= top < bottom <= picture[1]
+    if free != (0, 0, *picture):
+        (x, y), (end, low) = box.to_screen(np.array(free).reshape(2, 2))
+        assert x >= place[2] or end <= place[0] or y >= place[3] or low <= place[1]
+
+
+def test_a_panel_at_the_left_and_a_strip_below_leave_what_is_right_and_above():
+    box = Letterbox.fit((640, 480), (1280, 720))
+    free = box.free([(12, 12, 340, 400), (12, 660, 492, 708)], 12)
+    assert free == (128, 8, 632, 432)
+    assert box.free([], 12) == (8, 8, 632, 472)
+    assert box.free([(12, 12, 100, 400)], 12) == (8, 8, 632, 472)  # on the dark bar alone

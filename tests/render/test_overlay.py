@@ -1,13 +1,15 @@
 """The overlay's pixels, and when it lays out its text again."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from heimdall.render import DnnStatus, Overlay, Scene, Status
+from heimdall.render.card import HelpCard, Toast
 from heimdall.render.glyphs import Glyphs
-from heimdall.render.panel import COLORS
+from heimdall.render.panel import COLORS, Panel
 from heimdall.render.shapes import rgba
 from heimdall.render.timeline import Span, Strip
 
@@ -85,7 +87,7 @@ def test_the_exit_that_made_a_result_stands_behind_its_age(headless):
     changed = np.argwhere((plain != early).any(axis=2))
     assert len(changed) > 20  # letters
     assert np.ptp(changed[:, 0]) < 14  # of one line
-    assert changed[:, 1].min() > 90  # behind "result 300 ms old"
+    assert changed[:, 1].min() > 90  # behind "on GPU, 2.1 results/s"
 
 
 def test_before_the_first_result_and_frame_the_panel_has_its_bars_still_empty(headless):
@@ -99,6 +101,40 @@ def test_before_the_first_result_and_frame_the_panel_has_its_bars_still_empty(he
     assert not filled(before).any()
     assert filled(after).sum() > 5
     assert ((before != 128).any(axis=-1) == (after != 128).any(axis=-1)).all()  # one size
+
+
+def test_no_letter_is_smaller_than_12_pixels_at_720_lines(headless):
+    glyphs = Glyphs(headless.ctx)
+    sizes: set[int] = set()
+
+    class Sized:
+        """Notes the sizes that are asked for."""
+
+        def __getattr__(self, name):
+            method = getattr(glyphs, name)
+
+            def noted(*args):
+                sizes.update(each for each in args if type(each) is int)
+                return method(*args)
+
+            return noted
+
+    late = replace(DETECT, misses=3, exit="exit2")
+    full = replace(STATUS, dnns=(late,), message="oops", picture_age_ms=20.0)
+    sized: Any = Sized()
+    Panel(1.0, sized, full, small=False)
+    Strip(1.0, sized, (1280, 720))
+    HelpCard(1.0, sized, (1280, 720), "app", [("a", "does it")])
+    Toast(1.0, sized, (1280, 720), "saved", 0)
+    assert min(sizes) >= 12
+
+
+def test_the_panel_keeps_its_size_whatever_it_says(headless):
+    def size(**changes):
+        return Panel(1.0, Glyphs(headless.ctx), replace(STATUS, **changes), small=False).place
+
+    assert size(reason="") == size(reason="because of this and that " * 9)
+    assert size() == size(dnns=(replace(DETECT, misses=1234, exit="exit12", age_ms=1e5),))
 
 
 def test_an_error_message_shows_at_once_in_red(headless):
@@ -216,3 +252,28 @@ def test_a_dense_display_gets_larger_letters(headless):
     normal = panel_width()
     headless.scale = 2.0
     assert panel_width() > 1.4 * normal
+
+
+def test_a_text_without_a_place_is_beside_panel_and_timeline(headless):
+    overlay, scene = Overlay(headless, clock=lambda: 0.0), Scene(headless)
+    status = replace(STATUS, view="timeline")
+
+    def picture(*texts):
+        scene.begin(np.full((360, 640, 3), 128, np.uint8), 0)
+        scene.covered = overlay.covered
+        for text in texts:
+            scene.text(text, color="#ff0000", background=None)
+        scene.render()
+        overlay.show(status)
+        return headless.read().astype(int)
+
+    overlay.lay_out(status)
+    overlay.print()
+    red = [
+        np.argwhere((found[..., 0] > 200) & (found[..., 1:] < 60).all(axis=-1))
+        for found in (picture("mine"), picture("mine", "mine"))
+    ]
+    assert len(red[1]) == 2 * len(red[0]) > 40  # one below the other, and all of both is seen
+    for left, top, right, bottom in overlay.covered:
+        rows, columns = red[1].T
+        assert not ((rows >= top) & (rows < bottom) & (columns >= left) & (columns < right)).any()

@@ -11,7 +11,16 @@ from heimdall.errors import AppError, ConfigError
 from heimdall.models.body import JOINTS
 from heimdall.models.face_mesh import CONTOURS, CORNERS
 from heimdall.models.head import canonical_face
-from heimdall.models.results import Body, Body3D, Detection, FaceMesh, Hand, Mask
+from heimdall.models.results import (
+    Body,
+    Body3D,
+    Detection,
+    FaceMesh,
+    Hand,
+    Mask,
+    Picture,
+    TextRegion,
+)
 from heimdall.render import Scene
 from heimdall.render.layout import Letterbox
 from heimdall.render.scene import HAND_BONES
@@ -310,6 +319,46 @@ def test_nothing_of_a_frame_stays_for_the_next(surface, grey):
 def test_a_wrong_layer_is_the_apps_error(headless, grey, paint):
     with pytest.raises(AppError):
         drawn(headless, grey, paint)
+
+
+MASK = Mask(np.zeros((4, 4), np.float32))
+BOX = Detection("cup", 0.9, (0, 0, 9, 9))
+TEXT = TextRegion(np.zeros((4, 2), np.float32), 0.9)
+
+
+@pytest.mark.parametrize(
+    ("paint", "said"),
+    [
+        (lambda s: s.boxes(MASK), "a list of Detection and got a Mask: draw it with scene.mask"),
+        (lambda s: s.boxes([MASK]), "got a list with a Mask: draw it with scene.mask"),
+        (lambda s: s.boxes(BOX), r"got a Detection: give a list, scene.boxes\(\[...\]\)"),
+        (lambda s: s.boxes(None), r"got None: give \[\] while there is no result"),
+        (lambda s: s.boxes("cup"), "a list of Detection and got a str"),
+        (lambda s: s.mask([BOX], "#ffffff"), "a Mask and got a list"),
+        (lambda s: s.mask(BOX, "#ffffff"), "got a Detection: draw it with scene.boxes"),
+        (lambda s: s.mask(None, "#ffffff"), "a Mask and got None"),
+        (lambda s: s.background(np.zeros((4, 4, 3), np.uint8), BOX), "background wants a Mask"),
+        (lambda s: s.background(MASK, MASK), "an image, .* got a Mask"),
+        (lambda s: s.hands([BOX]), "a list of Hand and got a list with a Detection"),
+        (lambda s: s.bodies(MASK), "a list of Body or Body3D and got a Mask"),
+        (lambda s: s.faces(MASK), "a list of FaceMesh and got a Mask"),
+        (lambda s: s.polygons([TEXT]), "draw its corners with scene.polygons"),
+        (lambda s: s.polygons(None), "got None"),
+        (lambda s: s.skeleton(MASK, []), "skeleton wants points.* draw it with scene.mask"),
+        (lambda s: s.text(0.5, at=(1, 1)), "text wants a str and got a float"),
+        (lambda s: s.text("a", at=BOX), "a point of the picture.* got a Detection"),
+        (lambda s: s.picture(Picture(np.zeros(1)), np.zeros((4, 2))), "draw its image with"),
+        (lambda s: s.occlude([MASK]), "occlude wants a Mask or a plane and got a list"),
+    ],
+)
+def test_a_result_that_another_method_draws_is_told_so(headless, grey, paint, said):
+    with pytest.raises(AppError, match=said):
+        drawn(headless, grey, paint)
+
+
+def test_an_apps_own_type_with_the_fields_of_a_result_is_drawn(headless, grey):
+    own = SimpleNamespace(label="mine", score=0.5, box=(20, 20, 90, 90))
+    assert (drawn(headless, grey, lambda scene: scene.boxes(own for _ in (1,))) != 128).any()
 
 
 @pytest.mark.parametrize("image", [np.zeros((4, 4), np.uint8), np.zeros((4, 4, 3), np.float32)])

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 
 from heimdall.errors import ModelError
-from heimdall.render.content.files import read_bytes
+from heimdall.render.content.files import naming, read_bytes
 from heimdall.render.content.light import Room, room
 from heimdall.system.extras import line
 
@@ -17,10 +17,11 @@ _MOST_PIXELS = 64_000_000
 
 def read_room(path: Path) -> Room:
     """The light of an equirectangular map. Raises ModelError for what cannot be read."""
-    around = _exr(path) if path.suffix.lower() == ".exr" else _picture(path)
-    if not around.size or not np.isfinite(around).any():
-        raise ModelError(f"{path.name}: an environment map without light")
-    return room(around)
+    with naming(path):
+        around = _exr(path) if path.suffix.lower() == ".exr" else _picture(path)
+        if not around.size or not np.isfinite(around).any():
+            raise ModelError("an environment map without light")
+        return room(around)
 
 
 def _picture(path: Path) -> np.ndarray:
@@ -28,7 +29,7 @@ def _picture(path: Path) -> np.ndarray:
     content = np.frombuffer(read_bytes(path), np.uint8)
     found = cv2.imdecode(content, cv2.IMREAD_ANYDEPTH | cv2.IMREAD_COLOR) if content.size else None
     if found is None:
-        raise ModelError(f"{path.name}: not a picture that can be read (.exr, .hdr, .png or .jpg)")
+        raise ModelError("not a picture that can be read (.exr, .hdr, .png or .jpg)")
     linear = found[..., ::-1].astype(np.float32)
     if found.dtype == np.float32:
         return linear
@@ -40,7 +41,7 @@ def _exr(path: Path) -> np.ndarray:
         import OpenEXR
     except ImportError as error:
         raise ModelError(
-            f"{path.name}: .exr files need OpenEXR: {line('content')}; or give a .hdr file"
+            f".exr files need OpenEXR: {line('model3d')}; or give a .hdr file"
         ) from error
     read_bytes(path)  # says what is wrong with a file that cannot be opened
     try:
@@ -51,7 +52,7 @@ def _exr(path: Path) -> np.ndarray:
             else:
                 pixels = np.stack([channels[name].pixels for name in "RGB"], axis=-1)
     except Exception as error:  # it raises bare ones
-        raise ModelError(f"{path.name}: not an .exr that can be read ({error})") from error
+        raise ModelError(f"not an .exr that can be read ({error})") from error
     if pixels.shape[0] * pixels.shape[1] > _MOST_PIXELS:
-        raise ModelError(f"{path.name}: {pixels.shape[1]} x {pixels.shape[0]} is too large")
+        raise ModelError(f"{pixels.shape[1]} x {pixels.shape[0]} is too large")
     return np.asarray(pixels, np.float32)

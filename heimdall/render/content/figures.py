@@ -139,8 +139,8 @@ class Figures:
         colour, depth = surface.pixels.texture((1, 1)), ctx.depth_renderbuffer((1, 1))
         target = ctx.framebuffer([colour], depth)
         box = Letterbox.fit((1, 1), (1, 1))
-        camera, place = in_picture(sent.model, (0.5, 0.5), 0.5, (1, 1))
-        where = stand(sent.model, place, camera, scale=1.0, yaw=0.0, lift=0.0, ground=True)
+        camera, place, scale = in_picture(sent.model, (0.5, 0.5), 0.5, (1, 1))
+        where = stand(sent.model, place, camera, scale=scale, yaw=0.0, lift=0.0, ground=True)
         stance = sent.model.skeleton.stance()
         # First what all models share, a plane that hides and a shadow, then each part.
         shares = [replace(sent, parts=parts) for parts in ((), *((each,) for each in sent.parts))]

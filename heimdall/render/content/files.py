@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -54,7 +56,8 @@ class Files:
             raise ModelError(f"{what} names {name!r}, outside of the model's folder: refused")
         if not place.is_file():
             raise ModelError(f"{what} names {name!r}, which is not in {self._folder}")
-        return read_bytes(place)
+        with naming(place):
+            return read_bytes(place)
 
     def _buffer(self, index: int) -> bytes:
         if index not in self._buffers:
@@ -89,10 +92,21 @@ def read_bytes(path: Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > MOST_BYTES:
-            raise ModelError(f"{path.name} has {size >> 20} MiB; {MOST_BYTES >> 20} are read")
+            raise ModelError(f"it has {size >> 20} MiB; {MOST_BYTES >> 20} are read at most")
         return path.read_bytes()
     except OSError as error:
-        raise ModelError(f"{path}: {error.strerror or error}") from error
+        raise ModelError(f"cannot be read: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Within this block a ModelError gets the file's name put before it."""
+    try:
+        yield
+    except ModelError as error:
+        raise ModelError(f"{path.name}: {error}") from error
+    except (MemoryError, RecursionError) as error:
+        raise ModelError(f"{path.name}: too large to be read") from error
 
 
 def _opened(data: bytes) -> tuple[bytes, bytes | None]:

@@ -150,7 +150,7 @@ def _decompressed(content: bytes, what: str) -> tuple[np.ndarray, dict[int, np.n
     except ImportError as error:
         raise ModelError(
             f"{what} is compressed (KHR_draco_mesh_compression), which needs DracoPy: "
-            f"{line('content')}"
+            f"{line('model3d')}"
         ) from error
     try:
         mesh = DracoPy.decode(content)

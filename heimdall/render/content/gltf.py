@@ -29,14 +29,9 @@ _MOST_JOINTS = 1024
 
 
 def read(path: Path, largest: int = 1024) -> Model:
-    """The model in a file, textures at most ``largest`` texels wide. Raises ModelError, with the
-    file's name, for whatever cannot be drawn."""
-    try:
-        return _Reader(path, largest).model()
-    except ModelError as error:
-        raise ModelError(f"{path.name}: {error}") from error
-    except (MemoryError, RecursionError) as error:
-        raise ModelError(f"{path.name}: too large to be read") from error
+    """The model in a file, textures at most ``largest`` texels wide. Raises ModelError for
+    whatever cannot be drawn."""
+    return _Reader(path, largest).model()
 
 
 class _Reader:

@@ -35,7 +35,7 @@ def look(
     animation: str | int | None = None,
     time_s: float = 0.0,
 ) -> dict[str, Any]:
-    """What `heimdall content` prints. ``error`` says why a file cannot be drawn, and is None for
+    """What `heimdall model3d` prints. ``error`` says why a file cannot be drawn, and is None for
     those that can. Raises DeviceError where there is no GL, ConfigError for a ``png`` that cannot
     be written."""
     with softgpu.restored_afterwards():

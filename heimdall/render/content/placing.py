@@ -2,7 +2,8 @@
 
 A model's space is y up; `at` leads from there, or from the anchor that it stands on, to the world,
 and the camera's pose from the world to the camera, as `heimdall.capture.lens` has them. Without a
-pose there is the guess that flat pictures get: a camera 60 degrees high, looking down by 24.
+pose there is the guess that flat pictures get: a camera 60 degrees high, looking down by 24 at a
+level floor. All models stand on that: the lower in the picture, the nearer.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from heimdall.render.content.model import Model
 from heimdall.render.layout import Letterbox
 
 NEAR, FAR = 0.02, 1000.0  # metres
-# Degrees, of the guessed camera over a picture: about as a person looks at a table or floor.
-FIELD_OF_VIEW, PITCH = 60.0, 24.0
+# Of the guessed camera over a picture, degrees and metres: about as a person looks at a floor.
+FIELD_OF_VIEW, PITCH, ABOVE = 60.0, 24.0, 1.6
+_FARTHEST = 60.0  # metres: of what stands on no floor, as its point is above the horizon
 _FLIP = np.diag([1.0, -1.0, -1.0])  # y up, z to the viewer <-> y down, z into the picture
 
 
@@ -73,20 +75,24 @@ def stand(
 
 def in_picture(
     model: Model, at: tuple[float, float], width: float, size: tuple[int, int]
-) -> tuple[Camera, Pose]:
-    """The guessed camera over a picture of ``size``, and where a model's base has to be, so that it
-    is at a point of the picture and its front, at two thirds of its height, ``width`` pixels
-    wide."""
+) -> tuple[Camera, Pose, float]:
+    """The guessed camera over a picture of ``size``, and where a model's base has to be, and its
+    scale, so that it is at a point of the picture and its front, at two thirds of its height,
+    ``width`` pixels wide.
+
+    Scaled about the camera it looks the same wherever it is. So it stands on the floor that all
+    models share, and hides what stands behind it."""
     across, down = size
     focal = down / 2 / np.tan(np.radians(FIELD_OF_VIEW / 2))
     c, s = np.cos(np.radians(PITCH)), np.sin(np.radians(PITCH))
     pitch = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
     wide, high, deep = (float(side) for side in model.size)
     nearer = (pitch @ (0, high * 2 / 3, deep / 2))[2]
-    distance = focal * wide / width + nearer
-    base = distance * np.array([(at[0] - across / 2) / focal, (down / 2 - at[1]) / focal, -1.0])
+    ray = pitch.T @ ((at[0] - across / 2) / focal, (down / 2 - at[1]) / focal, -1.0)
+    distance = ABOVE / max(-ray[1], ABOVE / _FARTHEST)
+    scale = distance / (focal * wide / width + nearer)
     camera = Camera(across, down, focal, focal, (across - 1) / 2, (down - 1) / 2, guessed=True)
-    return camera.at(Pose(_FLIP @ pitch, np.zeros(3))), Pose(np.eye(3), pitch.T @ base)
+    return camera.at(Pose(_FLIP @ pitch, np.zeros(3))), Pose(np.eye(3), distance * ray), scale
 
 
 def pose_of(at: object) -> Pose:

@@ -8,7 +8,7 @@ from typing import Any
 
 from heimdall.errors import ModelError
 from heimdall.render.content import gltf
-from heimdall.render.content.files import read_bytes
+from heimdall.render.content.files import naming, read_bytes
 from heimdall.render.content.model import Model
 from heimdall.system.extras import line
 
@@ -19,8 +19,13 @@ _PLAIN = (170, 170, 170, 255)  # a thing of which the file does not say how it l
 def read(path: Path, largest: int = 1024) -> Model:
     """The model in a .glb, .gltf or .obj file; textures at most ``largest`` texels wide. Raises
     ModelError, with the file's name, for whatever cannot be drawn."""
-    if path.suffix.lower() != ".obj":
-        return gltf.read(path, largest)
+    with naming(path):
+        if path.suffix.lower() != ".obj":
+            return gltf.read(path, largest)
+        return _read_obj(path, largest)
+
+
+def _read_obj(path: Path, largest: int) -> Model:
     with tempfile.TemporaryDirectory() as folder:
         converted = Path(folder) / f"{path.stem}.glb"
         converted.write_bytes(_converted(path))
@@ -33,23 +38,23 @@ def _converted(path: Path) -> bytes:
         import trimesh
     except ImportError as error:
         raise ModelError(
-            f"{path.name}: .obj files need trimesh: {line('content')}; or convert it to .glb"
+            f".obj files need trimesh: {line('model3d')}; or convert it to .glb"
         ) from error
     content = read_bytes(path)
     if len(content) > _MOST_OBJ_BYTES:
-        raise ModelError(f"{path.name}: more than {_MOST_OBJ_BYTES >> 20} MiB; convert it to .glb")
+        raise ModelError(f"more than {_MOST_OBJ_BYTES >> 20} MiB; convert it to .glb")
     known = _names_materials(path, content)
     try:
         scene = trimesh.load_scene(path, process=False)
         if not scene.geometry:
-            raise ModelError(f"{path.name}: it holds nothing to draw")
+            raise ModelError("it holds nothing to draw")
         for geometry in scene.geometry.values():
             geometry.visual = _painted(geometry.visual, known=known)
         return bytes(scene.export(file_type="glb"))
     except ModelError:
         raise
     except Exception as error:  # trimesh raises whatever its parts raise
-        raise ModelError(f"{path.name}: not an .obj that can be read ({error})") from error
+        raise ModelError(f"not an .obj that can be read ({error})") from error
 
 
 def _painted(visual: Any, *, known: bool) -> Any:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
@@ -18,18 +18,17 @@ from heimdall.errors import AppError, unknown
 from heimdall.render.content.figures import Figures
 from heimdall.render.content.light import Light, Room, usual_room
 from heimdall.render.content.model import Model
+from heimdall.render.content.reader import Reader
 from heimdall.render.content.sending import Picture, Sent, send, sent_picture
 from heimdall.render.content.shaders_kept import have_kept
 from heimdall.render.programs import Programs
 from heimdall.render.surface import Surface
 from heimdall.system.paths import ASSETS
-from heimdall.system.priority import lower_priority
 
 FOLDER = ASSETS / "content"
 _A_FRAME_S = 0.001  # for sending, of the time before a frame
 _LARGEST = (512, 2048)  # texels of a texture's side: on software, on a GPU
 _PATIENCE_S = 30.0
-_NICE = 10
 _LOOK = 6  # every so many pictures the light is looked at
 
 T = TypeVar("T")
@@ -49,6 +48,11 @@ class _Order(Generic[T]):
         """True if ``step`` has something to do."""
         read = self.ready is None and self.reading.done()
         return read and self.reading.exception() is None
+
+    @property
+    def coming(self) -> bool:
+        """True if it is not there yet, and may still come."""
+        return self.ready is None and (self.sending or not self.reading.done())
 
     def step(self) -> None:
         """Send a little of it."""
@@ -77,8 +81,7 @@ class Stock:
         self._driver = " ".join(self._ctx.info[each] for each in ("GL_RENDERER", "GL_VERSION"))
         self._settling = threading.Event()
         self._orders: dict[tuple[str, Path], _Order[Any]] = {}
-        begun = partial(lower_priority, _NICE)
-        self._reader = ThreadPoolExecutor(1, "content", initializer=begun)
+        self._reader = Reader()
         self._found = cache(_found)  # each file is looked up once
 
     def model(self, file: str | Path) -> Sent | None:
@@ -88,8 +91,19 @@ class Stock:
             self.room(self.environment)  # ahead of models, which are rehearsed in it
         path, largest = self._found(file, (".glb", ".gltf", ".obj")), _LARGEST[not self._software]
         return self._order(
-            "model", path, partial(self._read_model, path, largest), self._send_model
+            "model",
+            path,
+            partial(_read_model, path, largest),
+            self._send_model,
+            partial(self._compile, path),
         ).get()
+
+    @property
+    def loading(self) -> list[str]:
+        """The names of the files that are on their way."""
+        return [
+            path.name for (_, path), order in self._orders.items() if order.coming and path.name
+        ]
 
     def room(self, file: str | Path | None) -> tuple[Room, Picture] | None:
         """The light of an environment map; None: the usual room's."""
@@ -118,6 +132,7 @@ class Stock:
 
     def _advance(self) -> None:
         """Send something, for about a millisecond."""
+        self._reader.look()
         until_s = time.perf_counter() + _A_FRAME_S
         for order in self._orders.values():
             while order.sending:
@@ -132,7 +147,7 @@ class Stock:
         some = False
         self._settling.set()  # waiting is shorter without a process that draws first
         for order in self._orders.values():
-            if order.sending or not order.reading.done():
+            if order.coming:
                 some = True
                 wait([order.reading], max(until_s - time.monotonic(), 0.01))
                 while order.sending:
@@ -146,20 +161,16 @@ class Stock:
         path: Path,
         read: Callable[[], Any],
         begin: Callable[[Any], Iterator[Any]],
+        finish: Callable[[], object] = lambda: None,
     ) -> _Order[Any]:
         key = (kind, path)
         if key not in self._orders:
-            self._orders[key] = _Order(self._reader.submit(read), begin)
+            self._orders[key] = _Order(self._reader.submit(read, finish), begin)
         return self._orders[key]
 
-    def _read_model(self, path: Path, largest: int) -> Model:
-        # pydantic, which checks the file, takes as long to import as a model to load
-        from heimdall.render.content.reading import read
-
-        model = read(path, largest)
+    def _compile(self, path: Path) -> None:
         if self._software:
             have_kept(path, self._driver, self._settling)
-        return model
 
     def _send_model(self, model: Model) -> Iterator[Sent | None]:
         for step in send(model, self._ctx, self._programs, software=self._software):
@@ -182,6 +193,13 @@ def _found(file: str | Path, kinds: tuple[str, ...]) -> Path:
     if path.name in bundled and path.parent == Path("."):
         return FOLDER / path.name
     raise AppError(f"no file {path}; {unknown('bundled file', path.name, bundled)}")
+
+
+def _read_model(path: Path, largest: int) -> Model:
+    # pydantic, which checks the file, takes as long to import as a model to load
+    from heimdall.render.content.reading import read
+
+    return read(path, largest)
 
 
 def _read_room(path: Path) -> Room:

@@ -249,7 +249,7 @@ class BaseRun:
         """Count what the coordinator has decided about a DNN of this run."""
         if isinstance(action, RunTogether):  # others' DNNs may be in it
             names = ", ".join(self._names.get(dnn, dnn) for dnn in action.dnns)
-            self._reason = f"{names}: {action.reason}"
+            self._reason = f"last choice: {names} ({action.reason})"
             return
         dnn = self._names[action.dnn]
         if isinstance(action, Finish):
@@ -266,7 +266,7 @@ class BaseRun:
                 asked = self._asked.get(dnn, 0)
                 self._jobs[action.job] = _InFlight(dnn, self._frame.sequence, asked)
         elif reason := getattr(action, "reason", ""):
-            self._reason = f"{dnn}: {reason}"
+            self._reason = f"last choice: {dnn} ({reason})"
 
     def delivered(self, result: Result) -> None:
         """A result is there: for the app, and the callers that wait for it."""

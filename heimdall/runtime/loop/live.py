@@ -196,17 +196,21 @@ class LiveRun(BaseRun):
         self._present(frame)
         router.deliver()
         self._react()
-        failed = self._shared_gpu.executor.message_of(self._names)
-        failed = failed or self._shared_gpu.coordinator.faults.newest
-        message = self.onlooker.message if self.onlooker is not None else ""
-        message = (
-            message
-            or self._callbacks.message
-            or failed
-            or self._outputs.message
-            or self._first.message
+        told = (
+            self.onlooker.message if self.onlooker is not None else "",
+            self._callbacks.message,
+            self._shared_gpu.executor.message_of(self._names),
+            self._shared_gpu.coordinator.faults.newest,
+            self._outputs.message,
+            self._first.message,
         )
-        self._display.refresh(self._clock(), self._first.tell() or self._reason, message)
+        self._display.refresh(self._clock(), self._doing(), next(filter(None, told), ""))
+
+    def _doing(self) -> str:
+        """What is under way, in words: what is still being prepared, else the last choice."""
+        loading = self._scene.loading
+        models = f"loading {', '.join(loading)}" if loading else ""
+        return "; ".join(filter(None, (self._first.tell(), models))) or self._reason
 
     def _load_newest(self) -> Frame:
         """Take the newest picture, and send it to the GPU."""
@@ -244,6 +248,7 @@ class LiveRun(BaseRun):
         """Let the app say what a frame shows, and submit that; ``meanwhile`` is called between."""
         self._scene.begin(frame.image, frame.sequence, self._placed(frame, now_ns))
         self._tracker.show(frame)
+        self._scene.covered = self._display.covered
         self._callbacks.call(self._app.draw, self._scene)
         meanwhile()
         self._display.paint(now_ns)
@@ -330,6 +335,8 @@ class LiveRun(BaseRun):
             self._count_afresh(now_ns)
         if now_ns - self._ready_ns > WARM_UP_LIMIT_S * 1e9:
             return True
+        if self._scene.loading:  # of models that the app draws from the start
+            return False
         return len(self._figures.presented_ns) >= WARM_UP_FRAMES and all(
             dnn.latencies_ns or self._knows_newest(name)
             for name, dnn in self._figures.dnns.items()

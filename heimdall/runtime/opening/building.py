@@ -12,8 +12,10 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import math
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -121,6 +123,7 @@ class Building:
         self._steps: dict[tuple[str, int], str] = {}  # of networks that children are at
         self._total = sum(len(each.graphs) for each in deployments)
         self._done = 0
+        self._began_s = self._counted_s = 0.0  # when children began; when the newest was done
         self._left = len(deployments)
         self._children = min(len(processors.cores), MOST_CHILDREN)
         self._watchers = Workers("build", self._children)
@@ -147,8 +150,19 @@ class Building:
         if self.over.is_set():
             return ""
         steps = ", ".join(f"{dnn}: {step}" for (dnn, _), step in sorted(self._steps.items()))
-        begun = f"building networks for the GPU, {self._done} of {self._total} are there"
+        begun = f"building networks for the GPU: {self._done} of {self._total}"
+        left_s = self._left_s()
+        begun += f", about {left_s} s left" if left_s else ""
         return f"{begun} ({steps})" if steps else begun
+
+    def _left_s(self) -> int:
+        """Seconds until all are built, if the others take as long as those that are; 0 where
+        nothing is known, or it takes longer than that."""
+        if not self._done:
+            return 0
+        each_s = (self._counted_s - self._began_s) / self._done
+        left_s = each_s * (self._total - self._done) - (time.monotonic() - self._counted_s)
+        return 5 * math.ceil(left_s / 5) if left_s > 10 else max(math.ceil(left_s), 0)
 
     def close(self) -> None:
         """End the children; what they have built remains."""
@@ -184,7 +198,7 @@ class Building:
                 item = self._queue.popleft()
                 if not item.waiting.failed:
                     return item
-                self._done += 1
+                self._count()
         return None
 
     def wait(self) -> bool:
@@ -225,6 +239,7 @@ class Building:
             cores=self._processors.cores,
             gpu_cores=software.gpu_cores if software else (),
         )
+        self._began_s = time.monotonic()
         for _ in range(min(self._children, len(self._queue))):
             self._watchers.submit(self._watch, place)
 
@@ -239,7 +254,7 @@ class Building:
             log.debug("loading %s failed", item.task.path, exc_info=True)
             self.fail(waiting, str(error) if isinstance(error, HeimdallError) else say(error))
         finally:
-            self._done += 1
+            self._count()
 
     def _loaded(self, item: _Item, profile: NetworkProfile) -> tuple[LoadedNetwork, StagePlan]:
         """The interpreter lock, which frames need, is held for tens of ms while weights are packed:
@@ -280,8 +295,13 @@ class Building:
     def lost(self, item: _Item, why: str) -> None:
         """A network cannot be built."""
         self._steps.pop(item.key, None)
-        self._done += 1
+        self._count()
         self.fail(item.waiting, f"{Path(item.task.path).name}: {why}")
+
+    def _count(self) -> None:
+        """One more is there, or will not be."""
+        with self._counting:
+            self._done, self._counted_s = self._done + 1, time.monotonic()
 
     def _one_less(self) -> None:
         with self._counting:

@@ -1,7 +1,7 @@
 """The keys of every app, and what they do.
 
-``COMMANDS`` is the whole list; the help card is made of it. A key that the app declares in
-``App.keys`` is the app's, so every command has a function key as well.
+``COMMANDS`` is the whole list, ``GESTURES`` what the pointer does; the help card is made of them. A
+key that the app declares in ``App.keys`` is the app's, so every command has a function key as well.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ COMMANDS = (
     Command("overlay", ("o", "f2"), "panel, with timeline, small, none"),
     Command("pause", ("space", "f3"), "pause the picture, go on"),
     Command("step", (".", "f4"), "next picture while paused"),
-    Command("source", ("tab", "f5"), "next camera or clip (or drop a file)"),
+    Command("source", ("tab", "f5"), "next camera or clip"),
     Command("scheduler", ("p", "f6"), "next scheduling policy"),
-    Command("mode", ("m", "f7"), "elastic or static chunks"),
+    Command("mode", ("m", "f7"), "pieces of networks: elastic, static"),
     Command("slower", ("-", "f8"), "fewer frames a second"),
     Command("faster", ("=", "f9"), "more frames a second"),
     Command("video", ("r", "f10"), "record a video, end it"),
@@ -40,6 +40,8 @@ COMMANDS = (
     Command("picture", ("c", "f12"), "save a picture"),
     Command("end", ("escape",), "end"),
 )
+
+GESTURES = {"drop a file": "show that instead"}
 
 
 def commands_by_key(taken: Collection[str]) -> dict[str, str]:
@@ -53,13 +55,15 @@ def commands_by_key(taken: Collection[str]) -> dict[str, str]:
 
 
 def help_rows(app: App) -> list[tuple[str, str]]:
-    """The rows of the help card: keys, and what they do; the app's own first."""
+    """The rows of the help card: keys and gestures, and what they do; the app's own first."""
     mine = commands_by_key(app.keys)
-    rows = list(app.keys.items())
+    rows = [(NAMES.get(key, key).upper(), says) for key, says in app.keys.items()]
+    rows += app.gestures.items()
+    rows += [("", "")] if rows else []
     for command in COMMANDS:
         keys = [key for key in command.keys if mine.get(key) == command.name]
         rows.append((" or ".join(NAMES.get(key, key).upper() for key in keys), command.says))
-    return rows
+    return [*rows, *GESTURES.items()]
 
 
 def key_labels(app: App) -> dict[str, str]:

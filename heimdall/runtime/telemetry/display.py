@@ -44,6 +44,11 @@ class Display:
         self._status = self._reporter.status(now_ns, reason, message)
         self._overlay.lay_out(self._current(now_ns))
 
+    @property
+    def covered(self) -> list[tuple[int, int, int, int]]:
+        """The places of the surface that words are drawn over."""
+        return self._overlay.covered
+
     def print(self) -> None:
         """Have the GPU, which must be free, draw new words if there are any."""
         self._overlay.print()

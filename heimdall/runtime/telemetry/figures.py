@@ -72,7 +72,7 @@ class Figures:
         self.lanes: dict[str, int] = {}  # how many chunks processors run at once: 1, if not here
         self.dnns = dnns
         self._simulated = simulated
-        self.recent_ms: deque[float] = deque(maxlen=120)  # for the overlay's graph
+        self.recent_ms: deque[float] = deque(maxlen=150)  # for the overlay's graph
         self.restart(0 if simulated else time.perf_counter_ns())
 
     def restart(self, now_ns: int) -> None:

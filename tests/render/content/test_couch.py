@@ -140,3 +140,23 @@ def test_a_piece_that_reaches_behind_the_camera_fills_the_picture_but_where_a_ma
     picture = drawn(headless, paint)
     assert cloth(picture)[:, :310].mean() > 0.7
     assert (picture[:, 330:] == 128).all()
+
+
+@pytest.mark.parametrize("first", ["near", "far"])
+@pytest.mark.parametrize("wide", [120, 200, 260])
+def test_what_stands_lower_in_the_picture_hides_what_is_behind_it(headless, first, wide):
+    """However large either looks, and whichever is drawn first."""
+    red = np.full((32, 32, 3), (255, 0, 0), np.uint8)
+
+    def paint(scene):
+        near = {"at": (320, 275), "width": wide, "texture": red}
+        far = {"at": (320, 225), "width": 260}
+        for each in (near, far) if first == "near" else (far, near):
+            couch(scene, **each)
+
+    def alone(scene):
+        couch(scene, at=(320, 275), width=wide)
+
+    picture, seen = drawn(headless, paint), cloth(drawn(headless, alone))
+    reddish = picture[..., 0] > picture[..., [1, 2]].max(axis=-1) + 40
+    assert reddish[seen].mean() > 0.98

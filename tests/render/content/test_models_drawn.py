@@ -138,7 +138,7 @@ def test_the_command_says_what_is_in_a_file(cube, tmp_path, broken):
         cube = tmp_path / "broken.glb"
         cube.write_bytes(b"glTF")
     done = CliRunner().invoke(
-        main, ["content", str(cube), "--json", "--png", str(picture), "--size", "160x120"]
+        main, ["model3d", str(cube), "--json", "--png", str(picture), "--size", "160x120"]
     )
     assert done.exit_code == 0
     found = json.loads(done.stdout)
@@ -151,6 +151,15 @@ def test_the_command_says_what_is_in_a_file(cube, tmp_path, broken):
         assert found["size_m"] == [1, 1, 1]
         assert found["gpu_ms"] >= 0
         assert picture.stat().st_size > 500
+
+
+def test_a_damaged_file_is_named_once(tmp_path):
+    path = tmp_path / "suzi.glb"
+    path.write_bytes(b"glTF")
+    told = CliRunner().invoke(main, ["content", str(path)])  # the command's old name works, too
+    assert told.stdout.count("suzi.glb") == 1
+    missing = CliRunner().invoke(main, ["model3d", str(tmp_path / "none.glb")])
+    assert missing.stdout.count("no file") == 1
 
 
 def test_loading_a_model_changes_nothing_of_what_is_shown(headless, cube):

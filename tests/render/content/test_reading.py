@@ -12,7 +12,7 @@ LIBRARY = "newmtl red\nKd 0.8 0.1 0.1\nNs 20\n"
 
 @pytest.fixture
 def obj(tmp_path):
-    pytest.importorskip("trimesh", reason="the extra `content` has it")
+    pytest.importorskip("trimesh", reason="the extra `model3d` has it")
 
     def made(lines):
         path = tmp_path / "a.obj"
@@ -40,7 +40,7 @@ def test_an_obj_has_the_colours_of_its_library(obj, tmp_path):
 
 
 def test_an_obj_reads_nothing_outside_of_its_folder(tmp_path):
-    pytest.importorskip("trimesh", minversion="5", reason="the extra `content` has it")
+    pytest.importorskip("trimesh", minversion="5", reason="the extra `model3d` has it")
     folder = tmp_path / "inside"
     folder.mkdir()
     Image.new("RGB", (4, 4), (255, 0, 0)).save(tmp_path / "secret.png")

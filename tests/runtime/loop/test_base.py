@@ -47,4 +47,4 @@ def test_the_reason_of_what_runs_together_names_every_dnn():
     with Session(Seeing, **OPTIONS) as session:
         groups = [Group(job, dnn, 0, 0, ((0, 1),)) for job, dnn in ((1, "other"), (2, "people"))]
         session._running().acted(RunTogether("gpu", (tuple(groups),), 1, "lowest utility"))
-        assert session._running()._reason == "other, people: lowest utility"
+        assert session._running()._reason == "last choice: other, people (lowest utility)"

@@ -123,6 +123,26 @@ report({{"done": True}})
 """
 
 
+def test_the_time_left_is_told_from_what_the_built_ones_took(graphs, monkeypatch):
+    world = World(Gpu(), graphs, ("a", "b"))
+    told = world.building
+    assert told.message == "building networks for the GPU: 0 of 4"
+    now_s = [100.0]
+    monkeypatch.setattr(building.time, "monotonic", lambda: now_s[0])
+    told._began_s = 100.0
+    now_s[0] = 120.0
+    told._count()
+    assert told.message == "building networks for the GPU: 1 of 4, about 60 s left"
+    now_s[0] = 174.0
+    assert told.message.endswith("1 of 4, about 6 s left")
+    now_s[0] = 300.0  # longer than that: it is not known
+    assert told.message.endswith("1 of 4")
+    now_s[0] = 320.0
+    told._count()
+    assert told.message.endswith("2 of 4, about 220 s left")
+    told.close()
+
+
 def test_a_dnn_is_handed_over_when_all_its_networks_are_there(play, tmp_path):
     world = play(WORKS, names=("a", "b"))
     assert not any(each.plan.built for each in world.deployments)

@@ -17,7 +17,7 @@ from heimdall.errors import ConfigError
 from heimdall.render import Close, Dropped, Key, Pointer
 from heimdall.runtime.run import run_app
 from heimdall.runtime.session.controls import Controls, after
-from heimdall.runtime.session.keys import COMMANDS, commands_by_key, help_rows, key_labels
+from heimdall.runtime.session.keys import COMMANDS, GESTURES, commands_by_key, help_rows, key_labels
 from heimdall.vocabulary.enums import OverlayView
 
 
@@ -103,8 +103,18 @@ def test_a_key_the_app_declares_is_the_apps_and_the_function_key_stays():
     assert "p" not in mine
     assert mine["f6"] == "scheduler"
     rows = help_rows(Mine())
-    assert rows[0] == ("p", "paint")
+    assert rows[0] == ("P", "paint")
     assert ("F6", "next scheduling policy") in rows
+
+
+def test_the_help_card_lists_what_mouse_and_hands_do_too():
+    class Mine(App):
+        keys = {"p": "paint"}  # noqa: RUF012
+        gestures = {"drag": "move it", "pinch": "grab it"}  # noqa: RUF012
+
+    rows = help_rows(Mine())
+    assert rows[:4] == [("P", "paint"), ("drag", "move it"), ("pinch", "grab it"), ("", "")]
+    assert help_rows(App())[-1] == ("drop a file", "show that instead")
 
 
 def test_other_keys_and_the_pointer_are_the_apps(registered_models):
@@ -149,7 +159,7 @@ def test_the_overlay_goes_through_its_views_and_comes_back(registered_models):
 def test_help_shows_and_hides_the_card(registered_models):
     d = registered_models()
     d.press("h")
-    assert len(d.controls.help) == len(COMMANDS)
+    assert len(d.controls.help) == len(COMMANDS) + len(GESTURES)
     d.press("f1")
     assert not d.controls.help
 

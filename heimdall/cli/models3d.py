@@ -23,7 +23,7 @@ from heimdall.cli.parameters import FILE, SIZE, json_option, options, show
     ),
     json_option,
 )
-def content(
+def model3d(
     file: Path,
     png: Path | None,
     size: tuple[int, int] | None,
@@ -45,4 +45,4 @@ def content(
             animation=animation,
             time_s=time_s,
         )
-    show(as_json, found, "heimdall.cli.tables:content_report")
+    show(as_json, found, "heimdall.cli.tables:model3d_report")
