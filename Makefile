@@ -47,10 +47,14 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml scripts/setup.sh
 	@sh scripts/setup.sh $(STAMP)
 
+# What is checked for spelling: pages, examples, comments.
+PROSE := *.md docs examples heimdall apps
+
 lint: setup
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
+	$(PYTHON) -m codespell_lib $(PROSE)
 
 # The documentation, with the reference from docstrings: open site/index.html
 site: setup

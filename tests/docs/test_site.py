@@ -79,6 +79,14 @@ def test_a_reader_need_not_read_much():
     assert sum(len(path.read_text("utf-8").split()) for path in written) <= MOST_WORDS
 
 
+def test_nothing_is_misspelt():
+    pytest.importorskip("codespell_lib")
+    prose = [*(path.name for path in ROOT.glob("*.md")), "docs", "examples", "heimdall", "apps"]
+    command = [sys.executable, "-m", "codespell_lib", *prose]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
 def test_every_picture_has_words(site):
     for name in pages(site):
         html = (site / name).read_text("utf-8")

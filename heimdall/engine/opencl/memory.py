@@ -130,7 +130,7 @@ def place_scratch(
 
     A Winograd layer's is often larger than all tensors that live at that time, but seldom larger
     than what the arena holds free then. It keeps away from halos whose zeros are not renewed; and
-    where it leaves numbers that tensors would not read as ``finite`` ones (floats, read as halfs),
+    where it leaves numbers that tensors would not read as ``finite`` ones (floats, read as halves),
     from lanes that are never written.
     """
     used = [item for item in storages if item.first is not None and not item.dedicated]

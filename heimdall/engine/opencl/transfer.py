@@ -81,7 +81,7 @@ class Transfer:
             picture = np.asarray(array).reshape(storage.picture or ())
             if floats.dtype == np.float32:
                 layout.pack_into(floats, picture)
-            else:  # OpenCV transposes no halfs
+            else:  # OpenCV transposes no halves
                 floats[: layout.floats] = layout.pack(picture)
 
     def download(
