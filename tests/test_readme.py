@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 GENERATED = {"commands.md", "scenario-files.md"}  # by the site, which checks links to them
-MADE = {"out/shopping.mp4", "out/shopping.png"}  # by the demo
+MADE = {"out/shopping.mp4", "out/shopping.png", "site/"}  # by the demo, and make site
 CODE = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 

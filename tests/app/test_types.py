@@ -17,7 +17,7 @@ from heimdall.cli.scaffold import new_app
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "index.md", *(ROOT / "docs" / "learn").glob("*.md")]
 BLOCK = re.compile(r"^```python\b[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
-NOT_OURS = 'backend="egl"'  # moderngl says that it must be a dict
+NOT_OURS = ('backend="egl"', "--8<--")  # moderngl wants a dict; a file of examples/, which is here
 
 RIGHT = """
 from typing import Any
@@ -81,8 +81,7 @@ def clean(tmp_path_factory) -> list[Path]:
             name = re.match(r"# (\w+\.py)\n", code)
             place = folder / page.stem.replace("-", "_") / (name[1] if name else f"block{count}.py")
             place.parent.mkdir(exist_ok=True)
-            kept = [line for line in code.splitlines() if NOT_OURS not in line]
-            if len(kept) == len(code.splitlines()):
+            if not any(each in code for each in NOT_OURS):
                 place.write_text(code)
     return [folder, ROOT / "apps", ROOT / "examples"]
 

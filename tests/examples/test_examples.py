@@ -53,7 +53,7 @@ def test_the_networks_alone_run(capsys):
 def test_the_site_shows_it_with_its_picture(path):
     docs = path.parents[1] / "docs"
     page = (docs / "learn" / "examples.md").read_text(encoding="utf-8")
-    assert f'"examples/{path.name}"' in page
+    assert f'--8<-- "examples/{path.name}"' in page
     if is_app(path):
         assert f"](../images/example-{path.stem}.webp)" in page
         assert (docs / "images" / f"example-{path.stem}.webp").is_file()
