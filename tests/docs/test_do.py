@@ -155,7 +155,7 @@ def reader(tmp_path):
     reader.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", PROGRAMS)
 def test_every_file_and_command_of_a_page_works(reader, page):

@@ -19,7 +19,8 @@ from heimdall.cli import COMMANDS, main
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 RECIPES = [DOCS / "do" / "qt.md", DOCS / "do" / "notebooks.md"]  # their files are not commands
-PAGES = [DOCS / "index.md", *sorted((DOCS / "learn").glob("*.md")), *RECIPES]
+LEARN = sorted(set((DOCS / "learn").glob("*.md")) - {DOCS / "learn" / "examples.md"})
+PAGES = [DOCS / "index.md", *LEARN, *RECIPES]  # examples.md shows files that tests/examples runs
 BLOCK = re.compile(r"^```(python|sh)\b[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 QUICK = ["--headless", "--frames", "8", "--size", "320x240", "--json"]
 # What IPython has, for files that are a notebook's cells.

@@ -102,6 +102,7 @@ def test_nothing_is_fetched_from_elsewhere(site):
         assert fetched == [], name
 
 
+@pytest.mark.long
 @needs_browser
 def test_no_page_scrolls_sideways_on_a_phone(site, address, page):
     page.call("Emulation.setDeviceMetricsOverride", **PHONE)
