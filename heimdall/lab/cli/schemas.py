@@ -734,7 +734,7 @@ class NotMeasured:
     not_measured: str
 
 
-@dataclass(kw_only=True)
+@dataclass
 class MeasuredMachine:
     """``measured_s``: how long it took, after ``warm_up_s``; ``stolen_percent``: of the cores'
     time, by the host of a virtual machine."""
