@@ -323,7 +323,7 @@ def figures() -> dict[str, dict[str, str]]:
 def described(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema, with what figures.md says of the figures of runs."""
     said = figures()
-    kinds = {**schema.get("$defs", {}), "RunSummary": schema}
+    kinds = {"RunSummary": schema, **schema.get("$defs", {})}
     for name, kind in kinds.items():
         base = "RunSummary" if name in ("SimulatedRun", "LiveRun") else name
         if base in SECTIONS and (

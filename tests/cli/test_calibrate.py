@@ -11,6 +11,8 @@ from click.testing import CliRunner
 from heimdall.capture import open_source
 from heimdall.capture.camera_files import file_of, read_camera
 from heimdall.cli import main
+from heimdall.lab.cli.schemas import json_schema
+from tests.docs.json_schemas import wrong
 from tests.tracking.pose.photographed import BENT, around, photographed_board
 
 
@@ -33,7 +35,7 @@ def test_a_clip_says_its_camera_and_its_frames_know_it(clip):
     result = invoke("calibrate", "--source", clip, "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
-    assert found["schema"] == 1
+    assert wrong(json_schema("calibrate"), found) == []
     assert found["camera"]["fx"] == pytest.approx(BENT.fx, rel=0.01)
     assert found["camera"]["fy"] == pytest.approx(BENT.fy, rel=0.01)
     assert 0 < found["reprojection_px"] < 1

@@ -20,8 +20,10 @@ from heimdall.cli import main
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.errors import ArgumentError, ConfigError
 from heimdall.graph.graph import load_graph
+from heimdall.lab.cli.schemas import json_schema
 from heimdall.serve.hosting import Offer, parse_offers
 from heimdall.system import paths
+from tests.docs.json_schemas import wrong
 from tests.serve.clients import Refused, tensor, triton_grpc, triton_http
 
 FILE = "seg_selfie_256.onnx"
@@ -62,7 +64,9 @@ def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
     process.send_signal(signal.SIGINT)
     told, said = process.communicate(timeout=120)
     assert process.returncode == 0, said
-    return json.loads(told)
+    report: dict[str, Any] = json.loads(told)
+    assert wrong(json_schema("serve"), report) == []
+    return report
 
 
 def ask(places: dict[str, str], graph: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:

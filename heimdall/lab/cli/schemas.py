@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
+from heimdall.runtime.opening.doctor import Finding
 from heimdall.runtime.telemetry.summary import (
     Device,
     Latency,
@@ -18,6 +19,7 @@ from heimdall.runtime.telemetry.summary import (
     Quantiles,
     RequestSummary,
     RunSummary,
+    Spread,
 )
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -517,6 +519,351 @@ class Sweep:
     interrupted: bool
 
 
+# --- machine, camera, files ---------------------------------------------------------------------
+
+
+@dataclass
+class Doctor:
+    """``heimdall doctor``: what matters most comes first. ``line``: what to type to mend it."""
+
+    schema: Literal[1]
+    findings: list[Finding]
+
+
+@dataclass
+class NewApp:
+    """``heimdall new``: the files that it wrote."""
+
+    schema: Literal[1]
+    app: str
+    test: str
+
+
+@dataclass
+class Board:
+    """``heimdall calibrate --board``: its file, and how many columns and rows of squares."""
+
+    schema: Literal[1]
+    board: str
+    squares: tuple[int, int]
+
+
+@dataclass
+class Intrinsics:
+    """In pixels of a picture of this size; ``distortion``: k1, k2, p1, p2, k3 as OpenCV has it."""
+
+    width: int
+    height: int
+    fx: float
+    fy: float
+    cx: float
+    cy: float
+    distortion: list[float]
+
+
+@dataclass
+class CalibratedCamera:
+    """``heimdall calibrate``. ``file`` keeps the camera; ``focal_sd_px``: the standard deviation of
+    its focal length; ``seen``: frames with the board; ``views``: those that it is from, but for
+    those that did ``not_fit``; ``covered``: the share of the picture with corners."""
+
+    schema: Literal[1]
+    source: str
+    file: str
+    camera: Intrinsics
+    reprojection_px: float
+    focal_sd_px: float
+    frames: int
+    seen: int
+    views: int
+    not_fit: int
+    covered: float
+
+
+@dataclass
+class FramePose:
+    """From the world to the camera: a rotation vector, and metres; null where it is lost."""
+
+    sequence: int
+    state: Literal["tracked", "lost"]
+    rotation: tuple[float, float, float] | None
+    translation: tuple[float, float, float] | None
+    reprojection_px: float | None
+
+
+@dataclass
+class Poses:
+    """``heimdall pose``; ``ms``: what a look at a frame took."""
+
+    schema: Literal[1]
+    frames: list[FramePose]
+    ms: Quantiles
+
+
+@dataclass
+class Model3d:
+    """``heimdall model3d``. ``gpu_ms`` and ``cpu_ms``: what it adds to a frame; ``error``: why it
+    cannot be drawn, and then figures are null."""
+
+    file: str
+    triangles: int | None
+    materials: int | None
+    animations: list[str] | None
+    size_m: tuple[float, float, float] | None
+    gpu_ms: float | None
+    cpu_ms: float | None
+    first_ms: float | None
+    load_ms: float | None
+    notes: list[str]
+    error: str | None
+
+
+@dataclass
+class Exported:
+    """``heimdall export``; ``messages``: how many of each topic."""
+
+    schema: Literal[1]
+    output: str
+    messages: Mapping[str, int]
+
+
+@dataclass
+class Difference:
+    """A step at which a fresh coordinator did something else than was recorded."""
+
+    step: int
+    now_ms: float
+    recorded: list[str]
+    replayed: list[str]
+
+
+@dataclass
+class Replay:
+    """``heimdall trace``; ``stopped``: why the replay could not go on."""
+
+    schema: Literal[1]
+    steps: int
+    differences: list[Difference]
+    stopped: str | None
+
+
+@dataclass
+class ServedModel:
+    """What became of the requests for it; ``latency_ms``: the mean of those ``answered``."""
+
+    answered: int
+    failed: int
+    latency_ms: float | None
+
+
+@dataclass
+class Served:
+    """``heimdall serve``; ``refused``: requests that found the line full; ``app``: the figures of
+    the app beside."""
+
+    schema: Literal[1]
+    addresses: list[str]
+    models: Mapping[str, ServedModel]
+    refused: int
+    app: RunSummary | None
+
+
+# --- exits and train-top ------------------------------------------------------------------------
+
+
+@dataclass
+class Exit:
+    """An exit, or last the whole network (``after``: null); ``kept``: it is in the file."""
+
+    name: str
+    after: str | None
+    accuracy: float
+    delay_ms: float
+    delay_p10_ms: float
+    delay_p90_ms: float
+    head_kb: float
+    chunk_kb: float
+    kept: bool
+
+
+@dataclass
+class Exits:
+    """``heimdall exits``; ``trained_on`` and ``tested_on``: how many pictures."""
+
+    schema: Literal[1]
+    model: str
+    file: str | None
+    size_kb: float
+    sha256: str
+    judged_by: str
+    classes: list[str]
+    trained_on: int
+    tested_on: int
+    epochs: int
+    seed: int
+    engine: Mapping[str, str]
+    exits: list[Exit]
+
+
+@dataclass
+class TrainedTop:
+    """``heimdall train-top``: what was asked for, the files, and ``score``: 2 is all requests of
+    all models in time."""
+
+    scenario: str
+    device: str
+    steps: int
+    stage_steps: int
+    seed: int
+    search: bool
+    actor: str
+    actor_sha256: str
+    stages: str
+    stages_sha256: str
+    curves: str
+    score: float
+
+
+# --- measure ------------------------------------------------------------------------------------
+
+
+@dataclass
+class NotMeasured:
+    """Why something is missing."""
+
+    not_measured: str
+
+
+@dataclass
+class MeasuredMachine:
+    """``measured_s``: how long it took, after ``warm_up_s``; ``stolen_percent``: of the cores'
+    time, by the host of a virtual machine."""
+
+    cpu: str
+    cores: int | None
+    memory_mb: int
+    engine: str
+    gpu: str
+    driver: str
+    software_gpu: bool
+    mode: str
+    renderer: str
+    os: str
+    python: str
+    onnxruntime: str | None
+    heimdall: str
+    date: str
+    warm_up_s: float
+    measured_s: float
+    stolen_percent: float | None = None
+
+
+@dataclass
+class ComparedNetwork:
+    """One network in one call. Of each rival, too: ``RIVAL_ms``, ``RIVAL_spread`` and
+    ``RIVAL_ratio`` (its time over ours), or ``RIVAL_not_measured``."""
+
+    __pydantic_config__ = ConfigDict(extra="allow")
+
+    ms: float
+    spread: float
+
+
+@dataclass
+class ComparedEngine:
+    """Our engine and its rivals; ``geometric_mean``: of each rival's ratios. Why a rival is
+    missing: ``RIVAL_not_measured``."""
+
+    __pydantic_config__ = ConfigDict(extra="allow")
+
+    cores: int
+    geometric_mean: Mapping[str, float]
+    networks: Mapping[str, ComparedNetwork | NotMeasured]
+
+
+@dataclass
+class CutNetwork:
+    """One network in chunks; ``ratio``: their time over the whole network's."""
+
+    chunks: int
+    ratio: float
+    ns_a_chunk: int
+
+
+@dataclass
+class Cutting:
+    """What it costs to cut networks into ``pieces``."""
+
+    pieces: int
+    ratio: float
+    ns_a_chunk: int
+    networks: Mapping[str, CutNetwork | NotMeasured]
+
+
+@dataclass
+class Preemption:
+    """How soon after a network was told to yield the GPU is free, and a frame drawn."""
+
+    network_ms: float
+    times: int
+    gpu_free_ms: Spread
+    frame_drawn_ms: Spread
+    frame_alone_ms: float
+
+
+@dataclass
+class MeasuredDnn:
+    """A DNN in a scenario; ``missed``: inferences after their deadline."""
+
+    inferences: int
+    mean_ms: float | None
+    p50_ms: float | None
+    p99_ms: float | None
+    worst_ms: float | None
+    missed: int
+
+
+@dataclass
+class MeasuredRun:
+    """A scenario, live."""
+
+    seconds: float
+    frames: int
+    fps_mean: float | None
+    fps_min: float | None
+    interval_p99_ms: float | None
+    late_share: float
+    render_p50_ms: float | None
+    render_p99_ms: float | None
+    gap_utilization: float | None
+    decision_p50_us: float | None
+    decision_p99_us: float | None
+    dnns: Mapping[str, MeasuredDnn]
+
+
+@dataclass
+class MeasuredWay:
+    """One way to use the GPU. ``energy``: watts while idle (``idle_w``) and in each scenario."""
+
+    title: str
+    machine: MeasuredMachine
+    engine: ComparedEngine | NotMeasured
+    chunks: Cutting | NotMeasured
+    preemption: Preemption | NotMeasured
+    scenarios: Mapping[str, MeasuredRun | NotMeasured] | NotMeasured
+    energy: Mapping[str, float] | NotMeasured
+
+
+@dataclass
+class Measured:
+    """``heimdall measure``: each way to use the GPU, and its file."""
+
+    schema: Literal[1]
+    rows: list[MeasuredWay]
+    files: list[str]
+    interrupted: bool
+
+
 _KINDS: Mapping[str, Any] = {
     "run": RunSummary,
     "bench": Bench,
@@ -530,6 +877,17 @@ _KINDS: Mapping[str, Any] = {
     "partition": Partition,
     "partition-passes": Passes,
     "check": Checks,
+    "doctor": Doctor,
+    "new": NewApp,
+    "calibrate": CalibratedCamera | Board,
+    "pose": Poses,
+    "model3d": Model3d,
+    "export": Exported,
+    "trace": Replay,
+    "serve": Served,
+    "exits": Exits,
+    "train-top": TrainedTop,
+    "measure": Measured,
 }
 
 
@@ -541,8 +899,9 @@ def schema_names() -> tuple[str, ...]:
 def json_schema(name: str) -> dict[str, Any]:
     """The schema of what a command prints with ``--json``."""
     schema = _renamed(TypeAdapter(_KINDS[name]).json_schema())
-    title = f"heimdall {name.replace('-', ' --', 1)} --json"
-    return {"$schema": DIALECT, **schema, "title": title}
+    option = name.partition("-")[0] in _KINDS  # else the command's own name has a dash
+    asked = name.replace("-", " --", 1) if option else name
+    return {"$schema": DIALECT, **schema, "title": f"heimdall {asked} --json"}
 
 
 def _renamed(value: Any) -> Any:

@@ -28,7 +28,7 @@ class Level(Name):
 class Finding:
     """One thing about this machine. ``line``: what to type to mend it; empty: nothing."""
 
-    level: str  # a Level
+    level: Level
     what: str
     line: str = ""
 

@@ -11,8 +11,12 @@ from click.testing import CliRunner
 
 from heimdall.cli import main
 from heimdall.graph.graph import load_graph
+from heimdall.lab.cli.exits import _described
+from heimdall.lab.cli.schemas import json_schema
 from heimdall.lab.cli.tables import exits_report
+from heimdall.lab.exits.making import Variant
 from heimdall.system.paths import ASSETS
+from tests.docs.json_schemas import wrong
 from tests.lab.exits.networks import (
     CLASSES,
     classifier,
@@ -105,6 +109,13 @@ def test_the_table_has_a_line_an_exit(shown):
     assert lines[-1] == "b.onnx, 12 kB"
 
 
+def test_an_exit_is_as_its_schema_says():
+    exit = Variant("whole", "y", 0, 9000, 0.9, 1_500_000, (1_400_000, 1_750_000), 900_000)
+    schema = json_schema("exits")
+    kind = {"$defs": schema["$defs"], "$ref": "#/$defs/Exit"}
+    assert wrong(kind, {**_described(exit, None), "kept": True}) == []
+
+
 def test_a_network_gets_exits(files):
     pytest.importorskip("torch")
     made = files / "made.onnx"
@@ -113,6 +124,7 @@ def test_a_network_gets_exits(files):
     )
     assert done.exit_code == 0, done.stderr
     result = json.loads(done.stdout)
+    assert wrong(json_schema("exits"), result) == []
     assert result["classes"] == list(CLASSES)
     assert result["trained_on"] == 72
     assert result["tested_on"] == 18
@@ -139,6 +151,7 @@ def test_exits_learn_from_pictures_without_labels(files, data):
     )  # fmt: skip
     assert done.exit_code == 0, done.stderr
     result = json.loads(done.stdout)
+    assert wrong(json_schema("exits"), result) == []
     assert result["judged_by"] == "the values of its outputs"
     assert (result["trained_on"], result["tested_on"]) == {"flat": (36, 3), "clip.mp4": (24, 2)}[
         data

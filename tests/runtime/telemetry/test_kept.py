@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -13,12 +14,14 @@ from heimdall.capture import mcap_messages as messages
 from heimdall.capture.mcap_reader import as_json, read_messages
 from heimdall.coordinator.replay import replay
 from heimdall.errors import ArgumentError, ConfigError
+from heimdall.lab.cli.schemas import json_schema
 from heimdall.render import Key, Pointer, Scroll
 from heimdall.runtime.run import run_app
 from heimdall.runtime.telemetry.kept import input_data, plain, read_input
 from heimdall.runtime.telemetry.rerun_file import export_rerun
 from heimdall.runtime.telemetry.trace import read_recording
 from heimdall.system import paths
+from tests.docs.json_schemas import wrong
 
 APP = """
 from heimdall import DNN, App
@@ -92,6 +95,14 @@ def test_it_can_be_shown_by_rerun(session, tmp_path):
     assert (tmp_path / "out.rrd").read_bytes()[:3] == b"RRF"
     with pytest.raises(ConfigError, match="is no MCAP file"):
         export_rerun(paths.ASSETS / "media" / "cup.mp4", tmp_path / "out.rrd")
+
+
+def test_what_was_exported_is_told_as_its_schema_says(session, tmp_path, monkeypatch):
+    rerun = MagicMock()
+    rerun.RecordingStream().binary_stream().read.return_value = b"RRF"
+    monkeypatch.setitem(__import__("sys").modules, "rerun", rerun)
+    found = export_rerun(session[0], tmp_path / "out.rrd")
+    assert wrong(json_schema("export"), found) == []
 
 
 def test_without_rerun_it_is_said_what_to_install(session, tmp_path, monkeypatch):

@@ -3,6 +3,9 @@ comes of it. Figures are whatever this machine gives; that they fit together is 
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from heimdall.lab.bench.judge import engines
@@ -11,8 +14,10 @@ from heimdall.lab.bench.judge.preemption import measure_preemption
 from heimdall.lab.bench.judge.programme import SCHEMA, SHARES, Apart
 from heimdall.lab.bench.judge.toml import as_toml
 from heimdall.lab.bench.scenario import load_scenario
+from heimdall.lab.cli.schemas import json_schema
 from heimdall.lab.simulator.devices import open_device
 from heimdall.lab.simulator.simulate import simulate
+from tests.docs.json_schemas import wrong
 
 APP = """
 from heimdall import DNN, App
@@ -38,12 +43,19 @@ def selfie_alone(monkeypatch):
     monkeypatch.setattr(engines, "bundled", lambda: ["selfie"])
 
 
+def as_told(found: Any, kind: str) -> list[str]:
+    """What is not as the schema of ``heimdall measure --json`` says of this part."""
+    kinds = json_schema("measure")["$defs"]
+    return wrong({"$defs": kinds, **kinds[kind]}, json.loads(json.dumps(found)))
+
+
 def test_the_catalogues_own_networks_are_compared():
     assert {"nanodet", "selfie", "hand", "ppocr"} <= set(bundled())
 
 
 def test_our_engine_is_compared_with_onnxruntime(selfie_alone):
     found = engines.compare_engines(None, 0.1)
+    assert as_told(found, "ComparedEngine") == []
     network = found["networks"]["seg_selfie_256"]
     ratio = network["onnxruntime_ms"] / network["ms"]
     assert network["onnxruntime_ratio"] == pytest.approx(ratio, rel=0.01)
@@ -53,12 +65,14 @@ def test_our_engine_is_compared_with_onnxruntime(selfie_alone):
 
 def test_cutting_costs_something_a_chunk(selfie_alone):
     found = engines.cost_of_cutting(None, 0.3)
+    assert as_told(found, "Cutting") == []
     assert found["networks"]["seg_selfie_256"]["chunks"] > 4
     assert found["ratio"] > 0.5
 
 
 def test_a_network_that_runs_yields(scenario):
     found = measure_preemption(None, 0.1, scenario=scenario, dnn="detect")
+    assert as_told(found, "Preemption") == []
     assert found["times"] >= 10
     assert 0 < found["gpu_free_ms"]["p50"] < found["frame_drawn_ms"]["p50"]
 
@@ -66,6 +80,8 @@ def test_a_network_that_runs_yields(scenario):
 def test_a_run_and_profiles_become_a_device_to_simulate(scenario, tmp_path):
     arguments = {"device": None, "fps": 30, "size": (320, 180), "seconds": 2.0}
     came = Apart()("scenario", {**arguments, "scenario": scenario}, lambda *step: None)
+    shown = {key: value for key, value in came["figures"].items() if key != "power_w"}
+    assert as_told(shown, "MeasuredRun") == []
     assert came["figures"]["dnns"]["segment"]["inferences"] > 0
     profile = profile_networks(None, [scenario], [])
     row: dict[str, dict] = {part: {} for part in ("machine", *SHARES)}

@@ -13,12 +13,14 @@ import pytest
 
 from heimdall.errors import ConfigError
 from heimdall.lab.bench.scenario import load_scenario
+from heimdall.lab.cli.schemas import json_schema
 from heimdall.lab.simulator.together.actors import CHOICE, OnnxActor, OnnxStager
 from heimdall.lab.simulator.together.concurrent_stages import Combined, best_cut, cut, most_saving
 from heimdall.lab.simulator.together.device import load_together
 from heimdall.lab.simulator.together.features import graph_of
 from heimdall.lab.simulator.together.networks import network
 from heimdall.lab.simulator.together.policies import block_of
+from tests.docs.json_schemas import wrong
 
 torch = pytest.importorskip("torch")
 
@@ -154,7 +156,7 @@ def test_a_training_writes_actor_stages_curves_and_a_checkpoint(trained):
     ops = network("ResNet-50").blocks[1][1]
     assert {op for stage in stages for _, group in stage for op in group} == set(range(ops))
     assert 0 < ns < whole.alone_ns
-    json.dumps(result)
+    assert wrong(json_schema("train-top"), json.loads(json.dumps(result))) == []
 
 
 def test_the_same_seed_learns_the_same(trained, tmp_path):
