@@ -195,7 +195,7 @@ class Panel(Sheet):
 def _results(dnn: DnnStatus) -> str:
     """What is to be said of its results, after where they are made."""
     if dnn.age_ms is None:
-        return ", no result yet"
+        return ", no new result"
     made = f" by {dnn.exit}" if dnn.exit else ""
     return f", {dnn.rate_hz:.1f} results/s, {_age(dnn.age_ms)} old{made}"
 
