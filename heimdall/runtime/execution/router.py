@@ -100,7 +100,7 @@ class Router:
 
     @property
     def in_flight(self) -> int:
-        """How many jobs have begun of which there is no new result."""
+        """How many jobs have begun of which there is no result yet."""
         return len(self._jobs)
 
     # --- to the coordinator ------------------------------------------------------------------
