@@ -279,7 +279,7 @@ def printed(tmp_path_factory) -> Any:
     [each for each in recorded["records"] if each["actions"]][-1]["actions"] = []
     (folder / "differs.json").write_text(json.dumps({"heimdall": recorded}))
     marker = cv2.aruco.generateImageMarker(dictionary("DICT_4X4_50"), 3, 200)
-    marker = cv2.copyMakeBorder(marker, *[140] * 4, cv2.BORDER_CONSTANT, value=255)
+    marker = np.pad(marker, 140, constant_values=255)
     cv2.imwrite(str(folder / "marker.png"), marker)
     cv2.imwrite(str(folder / "blank.png"), np.full_like(marker, 255))
     (folder / "sweep.toml").write_text(
