@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 _NEAR = 0.75  # of 1: so alike a name must be to be suggested
@@ -59,9 +59,14 @@ def say_value(value: object) -> str:
 
 def unknown(kind: str, name: str, valid: Iterable[object]) -> str:
     """The sentence for an unknown name: what it was, the nearest one, and which are valid."""
+    names = sorted(map(str, valid))
+    near = nearest(name, names, _NEAR)
+    meant = f" (did you mean {near!r}?)" if near else ""
+    return f"unknown {kind} {name!r}{meant}; choose one of: {', '.join(names)}"
+
+
+def nearest(name: str, valid: Sequence[str], alike: float = 0.6) -> str:
+    """The valid name that is most like ``name``, at least so ``alike`` (of 1); empty: none is."""
     import difflib  # here: no run that goes well needs it
 
-    names = sorted(map(str, valid))
-    near = difflib.get_close_matches(name, names, 1, _NEAR)
-    meant = f" (did you mean {near[0]!r}?)" if near else ""
-    return f"unknown {kind} {name!r}{meant}; choose one of: {', '.join(names)}"
+    return next(iter(difflib.get_close_matches(name, valid, 1, alike)), "")

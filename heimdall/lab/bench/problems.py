@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from heimdall.errors import say_value
+from heimdall.errors import nearest, say_value
 
 _LIMITS = {
     "greater_than": ("gt", "above"),
@@ -80,8 +79,8 @@ def _want(found: Mapping[str, Any]) -> str | None:
 
 
 def _unknown_key(key: str, valid: list[str]) -> str:
-    near = difflib.get_close_matches(key, valid, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"choose one of: {', '.join(sorted(valid))}"
+    near = nearest(key, valid)
+    hint = f"did you mean {near}?" if near else f"choose one of: {', '.join(sorted(valid))}"
     return f"unknown key {key!r}; {hint}"
 
 

@@ -47,9 +47,7 @@ class Canvas:
             if guess:
                 self.lone_render_ns, self.guessed = measure_render(draw, runs=1), True
                 return
-            if (
-                self.scene.settle()
-            ):  # models are loaded beside the frames: with them it takes longer
+            if self.scene.settle():  # models are loaded beside the frames, which take longer then
                 draw()
             self.lone_render_ns = measure_render(draw)
             if soon:

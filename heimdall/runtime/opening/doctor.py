@@ -38,7 +38,7 @@ def diagnose(report: Mapping[str, Any]) -> list[Finding]:
     found = [*_gpu(report), *_gl(report["gl"]), *_cameras(report["cameras"]), *_screen()]
     found += [*_cache(), *_extras()]
     order = (Level.MISSING, Level.NOTE, Level.OK)
-    return sorted(found, key=lambda each: order.index(Level(each.level)))
+    return sorted(found, key=lambda each: order.index(each.level))
 
 
 def _gpu(report: Mapping[str, Any]) -> Iterator[Finding]:

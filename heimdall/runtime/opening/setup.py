@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -122,31 +122,23 @@ def start(
         reading = stack.enter_context(_reading(pipelines, progress))
         if not place.beside:
             _check_graphs(app, reading.result())
-        software = confinement(options, place.process)
         if place.processors is None:
-            stack.enter_context(softgpu.restored_afterwards(software))
-
-        def opened() -> Processors:
-            if place.processors is not None:
-                return place.processors()
-            soon, remote = place.beside, options.remote
-            opening = open_processors(options.device, software, soon=soon, remote=remote)
-            return stack.enter_context(opening)
-
+            place = _with_processors(options, place, stack)
+        assert place.processors is not None
+        assert place.confined is not None
         first_frame = _first_frame(source)
         with ThreadPoolExecutor(1, "opening") as beside:
             # The picture first; what takes long is done by another thread, and this one draws.
             canvas = splash = None
             wait = _waiting
             if place.draws:
-                confined = place.confined() if place.confined else software.confined()
-                canvas = open_canvas(app, options, place.surface, confined)
+                canvas = open_canvas(app, options, place.surface, place.confined())
                 stack.callback(canvas.surface.close)
                 if place.surface is None:
                     splash = progress = Splash(canvas, source, first_frame, progress)
                     wait = splash.wait
                     splash.show()
-            processors = wait(beside.submit(opened))
+            processors = wait(beside.submit(place.processors))
             graphs = wait(reading)
             _check_graphs(app, graphs)
             if canvas is not None:
@@ -182,6 +174,21 @@ def start(
             building,
             splash.shown_s if splash else 0.0,
         )
+
+
+def _with_processors(
+    options: RunOptions, place: RunContext, stack: contextlib.ExitStack
+) -> RunContext:
+    """The place of a run that shares its processors with no other; ``stack`` closes them."""
+    software = confinement(options, place.process)
+    stack.enter_context(softgpu.restored_afterwards(software))
+
+    def opened() -> Processors:
+        soon, remote = place.beside, options.remote
+        opening = open_processors(options.device, software, soon=soon, remote=remote)
+        return stack.enter_context(opening)
+
+    return replace(place, processors=opened, confined=software.confined)
 
 
 def _waiting(future: Future[T]) -> T:
