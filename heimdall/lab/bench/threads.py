@@ -238,6 +238,9 @@ class Threads(SharedFallible):
     def preload(self, names: Iterable[str]) -> None:
         """Nothing moves between processors."""
 
+    def watch(self) -> None:
+        """A thread each: one that hangs holds up no other."""
+
     def close(self) -> None:
         """Let every thread finish its last inference."""
         for thread in self._threads.values():

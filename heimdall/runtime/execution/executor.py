@@ -21,6 +21,7 @@ from heimdall.errors import DeviceError, ModelError
 from heimdall.models.luminance import MEASURES
 from heimdall.runtime.execution.deployment import Deployment, Networks
 from heimdall.runtime.execution.frames import Frames, Newest, Renew
+from heimdall.runtime.execution.pool import HANGING_S, Pool
 from heimdall.runtime.execution.prober import Prober
 from heimdall.runtime.execution.requests import Requests
 from heimdall.runtime.execution.runs import Client, RegisteredDnn, Result, RunningJob
@@ -34,7 +35,7 @@ from heimdall.system.priority import (
     on_any_core,
     second_in_line,
 )
-from heimdall.system.workers import Workers
+from heimdall.system.workers import OverdueError, Workers
 from heimdall.vocabulary.enums import Lane, Luminance
 from heimdall.vocabulary.events import (
     Action,
@@ -63,11 +64,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 GPU_FAILURES_UNTIL_LOST = 3
-DRAIN_S = 5.0  # for work of a session that ends
+# What has not come back for so long hangs: it is named, given up, and another thread takes over. A
+# chunk has so many times what it was expected to take, if that is longer; the CPU's run behind all
+# others, and wait for a core like other programs.
+CPU_HANGING_S, LOADING_S, TIMES_EXPECTED = 10.0, 60.0, 20
+WATCH_NS = 50_000_000
+DRAIN_S, CLOSING_S = 0.7, 0.2  # for work of a session that ends
 _NO_JOB = -1
+_NOT_READ = object()
 POOL_NICE = 5
 _NICE_ONLY = 10  # behind all that feeds frames, and before compilers
-APP_FAILURES = (Exception, SystemExit)  # a thread that exits would take the pool with it
 
 
 Message = Event | Result  # what workers report
@@ -105,16 +111,16 @@ class Executor(SharedFallible):
         self.preloaded.set()
         self._urgent = urgent
         nicely = partial(lower_priority, POOL_NICE)
-        self._cpu = Workers("cpu", cpu_workers, in_background if urgent else nicely)
-        self._only = Workers("cpu-only", cpu_workers, lambda: _for_the_only_place(urgent))
+        self._cpu = Workers("cpu", cpu_workers, in_background if urgent else nicely, clock)
+        self._only = Workers("cpu-only", cpu_workers, lambda: _for_the_only_place(urgent), clock)
         self._by_id = {
-            GPU: Workers("gpu", urgency=first_in_line if urgent else None),
+            GPU: Workers("gpu", 1, first_in_line if urgent else None, clock),
             CPU: self._cpu,
-            REMOTE: Workers("remote", SERVER.lanes, nicely),
+            REMOTE: Workers("remote", SERVER.lanes, nicely, clock),
         }
-        self._pool = Workers("pool", count=2, urgency=nicely)
+        self._pool, self._watch_ns = Pool(2, nicely, clock), 0
         # Short work that a job waits for at each of its fallback ops: not behind whole pictures.
-        self._fallback = Workers("fallback", urgency=second_in_line if urgent else None)
+        self._fallback = Workers("fallback", 1, second_in_line if urgent else None, clock)
         self._prober, self._engines = Prober(inbox), engines
         self.requests = Requests(inbox, self._serve)
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -122,7 +128,7 @@ class Executor(SharedFallible):
             RunChunk: self._on_run_chunk,
             Yield: self._on_yield,
             RunTogether: self._on_run_together,
-            RunFallback: lambda action: self._fallback.submit(self._run_fallback, action),
+            RunFallback: self._on_run_fallback,
             Move: self._on_move,
             Finish: self._on_finish,
             Drop: self._on_drop,
@@ -137,7 +143,7 @@ class Executor(SharedFallible):
     ) -> None:
         """A DNN of an app, whose actions will come. ``newest`` gives the frame of a job that
         begins; ``renew`` hears of each result in the pool, before the inbox does."""
-        frames = Frames(deployment, newest, renew, self._measure, self._pool)
+        frames = Frames(deployment, newest, renew, self._measure, self._pool.shared)
         self._host(name, deployment.name, deployment, frames)
 
     def _serve(self, name: str, networks: Networks) -> None:
@@ -173,7 +179,7 @@ class Executor(SharedFallible):
             *self._by_id.values(),
             self._only,
             self._fallback,
-            self._pool,
+            *self._pool.workers,
             self.requests.workers,
         ]
 
@@ -187,6 +193,16 @@ class Executor(SharedFallible):
         client = self._registered[name].client
         assert isinstance(client, Frames)
         client.options = options
+
+    def watch(self) -> None:
+        """Give up what hangs: another thread takes its place, its DNN and users are told, and what
+        it brings later is not used. At every frame."""
+        now_ns = self._clock()
+        if now_ns < self._watch_ns:
+            return
+        self._watch_ns = now_ns + WATCH_NS
+        for workers in self._workers:
+            workers.give_up_overdue()
 
     def execute(self, actions: Sequence[Action]) -> None:
         """Dispatch ``actions``; none of them blocks."""
@@ -236,8 +252,9 @@ class Executor(SharedFallible):
         self.requests.close()
         for run in tuple(self._runs.values()):
             run.registered.client.workers.submit(run.give_up, "the session was closed")
+        until_s = time.monotonic() + CLOSING_S
         for workers in self._workers:
-            workers.close()
+            workers.close(max(0.0, until_s - time.monotonic()))
 
     # --- main thread -----------------------------------------------------------------
 
@@ -249,7 +266,24 @@ class Executor(SharedFallible):
         if self._runs[action.job].prepared:
             self._inbox.put(InputReady(action.job))
         else:
-            self._pool.submit(self._prepare, action)
+            self._in_pool("preprocess", self._prepare, action, self._runs[action.job])
+
+    def _in_pool(
+        self, step: str, call: Callable[..., None], action: Prepare | Finish, run: RunningJob
+    ) -> None:
+        failed = partial(self._step_failed, step, action, run)
+        self._pool.submit(action.dnn, call, action, run, failed=failed)
+
+    def _step_failed(
+        self,
+        step: str,
+        action: Prepare | Finish | RunFallback,
+        run: RunningJob | None,
+        error: BaseException,
+    ) -> None:
+        if isinstance(error, OverdueError) and run is not None:
+            run.abandon()
+        self._failed(action.job, action.dnn, step, error)
 
     def _end(self, job: int) -> RunningJob | None:
         run = self._runs.pop(job, None)
@@ -262,17 +296,52 @@ class Executor(SharedFallible):
         losses = self._prober.losses(action.processor)
         only = action.processor == CPU and not self._registered[action.dnn].networks.built
         workers = self._only if only else self._workers_of(action.processor)
-        workers.submit(self._run_chunk, action, losses)
+        self._submit(workers, self._run_chunk, action, losses, [action])
 
     def _on_run_together(self, action: RunTogether) -> None:
         self._yielding = _NO_JOB
         losses = self._prober.losses(action.processor)
-        self._workers_of(action.processor).submit(self._run_together, action, losses)
+        workers = self._workers_of(action.processor)
+        self._submit(workers, self._run_together, action, losses, chunks_of(action))
+
+    def _submit(
+        self,
+        workers: Workers,
+        call: Callable[[Any, int], None],
+        action: RunChunk | RunTogether,
+        losses: int,
+        chunks: Sequence[RunChunk],
+    ) -> None:
+        least_s = CPU_HANGING_S if action.processor == CPU else HANGING_S
+        bound_s = max(least_s, TIMES_EXPECTED * action.expected_ns / 1e9)
+        failed = partial(self._chunks_failed, chunks, losses)
+        workers.submit(call, action, losses, bound_s=bound_s, failed=failed)
+
+    def _chunks_failed(self, chunks: Sequence[RunChunk], losses: int, error: BaseException) -> None:
+        """Where a thread hangs with them its processor is given up until it runs their networks
+        again; requests go on elsewhere. What nobody had expected is their fault."""
+        if not isinstance(error, OverdueError):
+            for chunk in chunks:
+                self._not_run(chunk, error, losses)
+            return
+        for chunk in chunks:
+            self._report(chunk.dnn, f"{chunk.processor} inference", error)
+            run = self._runs.get(chunk.job)
+            if run is None:
+                continue
+            if run.patient:
+                self._runs[chunk.job] = run.afresh()
+            run.abandon()
+        self._lose(chunks[0].processor, self._registered[chunks[0].dnn].networks)
+
+    def _on_run_fallback(self, action: RunFallback) -> None:
+        failed = partial(self._step_failed, "fallback op", action, self._runs.get(action.job))
+        self._fallback.submit(self._run_fallback, action, bound_s=HANGING_S, failed=failed)
 
     def _workers_of(self, processor: str) -> Workers:
         """The workers that run the processor's chunks."""
         if processor not in self._by_id:
-            self._by_id[processor] = Workers(processor)
+            self._by_id[processor] = Workers(processor, clock=self._clock)
         return self._by_id[processor]
 
     def _on_move(self, action: Move) -> None:
@@ -280,7 +349,8 @@ class Executor(SharedFallible):
         if action.processor == CPU or not self._registered[action.dnn].networks.has(
             action.processor
         ):
-            self._cpu.submit(self._move, action)
+            failed = partial(self._not_moved, action)
+            self._cpu.submit(self._move, action, bound_s=LOADING_S, failed=failed)
         else:
             self._moved(action, self._clock())
 
@@ -289,7 +359,11 @@ class Executor(SharedFallible):
 
     def _on_finish(self, action: Finish) -> None:
         run = self._runs.pop(action.job)
-        run.registered.client.workers.submit(self._finish, action, run)
+        if run.patient:  # its client may take as long as it likes over its answer
+            failed = partial(self._step_failed, "answer", action, run)
+            run.registered.client.workers.submit(self._finish, action, run, failed=failed)
+        else:
+            self._in_pool("decode", self._finish, action, run)
 
     def _on_drop(self, action: Drop) -> None:
         run, registered = self._end(action.job), self._registered.get(action.dnn)
@@ -298,49 +372,46 @@ class Executor(SharedFallible):
 
     # --- pool ------------------------------------------------------------------------
 
-    def _prepare(self, action: Prepare) -> None:
-        run = self._runs.get(action.job)
-        if run is None:  # dropped meanwhile
+    def _prepare(self, action: Prepare, run: RunningJob) -> None:
+        if self._runs.get(action.job) is not run:  # dropped meanwhile
             return
         start_ns = self._clock()
-        try:
-            tasks, difference = run.prepare(action.stage)
-        except APP_FAILURES as error:
-            self._failed(action.job, action.dnn, "preprocess", error)
+        tasks, difference = run.prepare(action.stage)
+        if run.abandoned:
             return
         self._span(Lane.POOL, f"{action.dnn} preprocess", start_ns, stage=action.stage)
         frame = run.frame.sequence if run.frame is not None and action.stage == 0 else None
         self._inbox.put(InputReady(action.job, tasks, difference, frame))
 
     def _run_fallback(self, action: RunFallback) -> None:
-        start_ns = self._clock()
-        try:
-            end_op, elapsed_ns = self._compute(action, GPU, lambda where: where.run(action.end_op))
-        except Exception as error:
-            self._failed(action.job, action.dnn, "fallback op", error)
+        start_ns, run = self._clock(), self._runs.get(action.job)
+        end_op, elapsed_ns = self._compute(action, GPU, lambda where: where.run(action.end_op))
+        if run is not None and run.abandoned:
             return
         self._span(Lane.POOL, f"{action.dnn} fallback", start_ns, start=action.start_op, end=end_op)
         self._inbox.put(FallbackFinished(action.job, end_op, elapsed_ns))
 
     def _finish(self, action: Finish, run: RunningJob) -> None:
         start_ns = self._clock()
+        value = self._decoded(action, run)
+        if run.abandoned or value is _NOT_READ:
+            return
+        self._span(Lane.POOL, f"{action.dnn} decode", start_ns)
+        decoded_ns = self._clock()
+        self._inbox.put(Result(action.dnn, value, run.frame, action, run.requested_ns, decoded_ns))
+
+    def _decoded(self, action: Finish, run: RunningJob) -> Any:
+        """The job's result, or _NOT_READ where the processor does not give it."""
         try:
             run.read_last()
         except Exception as error:
             run.give_up(f"its outputs cannot be read: {say(error)}")
             self._failed(action.job, action.dnn, "reading outputs", error)
             self._count_failure(action.processor, run)
-            return
+            return _NOT_READ
         finally:
             run.end()
-        try:
-            value = run.result()
-        except APP_FAILURES as error:
-            self._failed(action.job, action.dnn, "decode", error)
-            return
-        self._span(Lane.POOL, f"{action.dnn} decode", start_ns)
-        decoded_ns = self._clock()
-        self._inbox.put(Result(action.dnn, value, run.frame, action, run.requested_ns, decoded_ns))
+        return run.result()
 
     # --- workers of processors ---------------------------------------------------------
 
@@ -348,9 +419,9 @@ class Executor(SharedFallible):
         """``losses``: how often the processor had been lost when that was decided."""
         start_ns = self._clock()
         try:
-            end_op, elapsed_ns = self._tried(action)
+            end_op, elapsed_ns = self._tried(action, losses)
         except Exception as error:  # engines raise what their drivers do
-            self._not_run(action, error)
+            self._not_run(action, error, losses)
             return
         if losses != self._prober.losses(action.processor):
             return  # lost meanwhile: the job has been put back, and may run elsewhere by now
@@ -372,25 +443,25 @@ class Executor(SharedFallible):
             ChunkFinished(action.job, action.processor, action.start_op, end_op, elapsed_ns)
         )
 
-    def _tried(self, action: RunChunk) -> tuple[int, int]:
+    def _tried(self, action: RunChunk, losses: int) -> tuple[int, int]:
         """Run it, once more where its client would rather wait than lose it."""
-        parts = partial(self._run_parts, action)
+        parts, run = partial(self._run_parts, action, losses), self._runs.get(action.job)
         try:
             return self._compute(action, action.processor, parts)
         except ModelError:
             raise
         except Exception as error:
-            run = self._runs.get(action.job)
-            if run is None or not run.patient:
+            if run is None or not run.patient or run.abandoned:
                 raise
             self._report(action.dnn, f"{action.processor} inference, tried again", error)
             return self._compute(action, action.processor, parts)
 
-    def _run_parts(self, action: RunChunk, where: Placement) -> int:
+    def _run_parts(self, action: RunChunk, losses: int, where: Placement) -> int:
         pace = self._registered[action.dnn].parts(action.stage).pace(action, self._clock)
 
         def go_on(part: int) -> bool:
-            return self._yielding != action.job and pace.go_on(part)
+            wanted = losses == self._prober.losses(action.processor)
+            return wanted and self._yielding != action.job and pace.go_on(part)
 
         return where.run_parts(pace.ends, go_on)
 
@@ -444,14 +515,13 @@ class Executor(SharedFallible):
             )
 
     def _move(self, action: Move) -> None:
-        start_ns, registered = self._clock(), self._registered[action.dnn]
-        try:
-            registered.networks.load(action.processor)
-        except Exception as error:
-            self._report(action.dnn, f"move to {action.processor}", error)
-            self._inbox.put(DnnMoved(action.dnn, registered.processor))
-            return
+        start_ns = self._clock()
+        self._registered[action.dnn].networks.load(action.processor)
         self._moved(action, start_ns)
+
+    def _not_moved(self, action: Move, error: BaseException) -> None:
+        self._report(action.dnn, f"move to {action.processor}", error)
+        self._inbox.put(DnnMoved(action.dnn, self._registered[action.dnn].processor))
 
     def _moved(self, action: Move, start_ns: int) -> None:
         self._registered[action.dnn].processor = action.processor
@@ -462,11 +532,13 @@ class Executor(SharedFallible):
 
     # --- failures and trace ------------------------------------------------------------
 
-    def _not_run(self, action: RunChunk, error: Exception) -> None:
+    def _not_run(self, action: RunChunk, error: BaseException, losses: int) -> None:
         """A job fails where it is to blame, and where its client would rather have the next one.
         Else its processor is lost, and the coordinator puts it back; one that has already cost us a
         processor is not tried there again."""
         processor, run = action.processor, self._runs.get(action.job)
+        if losses != self._prober.losses(processor):
+            return  # lost meanwhile: the job has been put back, and may run elsewhere by now
         if processor == REMOTE and isinstance(error, DeviceError):
             self._fault("", f"{error}: its DNNs run here until it answers again")
             self._lose(processor, self._registered[action.dnn].networks)

@@ -228,7 +228,8 @@ class Router:
             client.failed(message.job, dnn, message.error)
 
     def _deliver(self, result: Result) -> None:
-        self._jobs.pop(result.finish.job, None)
+        if self._jobs.pop(result.finish.job, None) is None:
+            return  # it was given up: its thread hung, and has come back
         client = self._owners.get(result.dnn)
         if client is not None:  # else its session has been closed
             client.delivered(result)

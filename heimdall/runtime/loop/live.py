@@ -195,6 +195,7 @@ class LiveRun(BaseRun):
         self._tell_frame()
         self._present(frame)
         router.deliver()
+        self._shared_gpu.executor.watch()
         self._react()
         told = (
             self.onlooker.message if self.onlooker is not None else "",
