@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 LOOK_NS = 1_000_000_000  # so long nobody asked the clock: why, is looked up
 SPIN_NS = 300_000  # the last stretch, spent yielding: the interpreter lock is free meanwhile
-_SIGNAL_S = 0.02  # for the main thread to handle a signal that has just come
+_SIGNAL_S = 0.25  # for the main thread to handle a signal that has just come
 
 
 class Stops:
@@ -49,10 +49,10 @@ class Stops:
     def since(self, then_ns: int) -> bool:
         """Whether it has been stopped since, by ``time.perf_counter_ns``. The main thread may just
         be about to hear of it."""
-        if self._went_on_ns > then_ns:
-            return True
-        self._went_on.clear()
-        self._went_on.wait(_SIGNAL_S)
+        if self._went_on_ns <= then_ns:
+            self._went_on.clear()
+            here = threading.current_thread() is threading.main_thread()
+            self._went_on.wait(0.001 if here else _SIGNAL_S)
         return self._went_on_ns > then_ns
 
 
@@ -91,30 +91,30 @@ class AwakeClock:
         self._clock, self._asleep, self._stopped_since = clock, asleep, stopped_since
         self._asleep_ns = asleep()
         self._last_ns: int | None = None
+        self._looked_ns = -1  # until then all gaps are known
         self._left_out_ns = 0
         self._lock = threading.Lock()
 
     def __call__(self) -> int:
         now_ns = self._clock()
         if self._last_ns is not None and now_ns - self._last_ns > LOOK_NS:
-            self._look(now_ns)
+            self._look(self._last_ns, now_ns)
         self._last_ns = now_ns
         return now_ns - self._left_out_ns
 
-    def _look(self, now_ns: int) -> None:
+    def _look(self, last_ns: int, now_ns: int) -> None:
+        stopped = self._stopped_since(last_ns)
         with self._lock:
-            assert self._last_ns is not None
-            gap_ns = now_ns - self._last_ns
-            if gap_ns <= LOOK_NS:  # another thread was first
+            if self._looked_ns >= last_ns:  # another thread was first
                 return
-            asleep_ns = self._asleep()
-            slept_ns = max(0, min(gap_ns, asleep_ns - self._asleep_ns))
+            self._looked_ns = now_ns
+            asleep_ns, before_ns = self._asleep(), self._asleep_ns
             self._asleep_ns = asleep_ns
-            if slept_ns < LOOK_NS and not self._stopped_since(self._last_ns):
+            gap_ns = now_ns - last_ns
+            left_out_ns = gap_ns if stopped else min(gap_ns, asleep_ns - before_ns)
+            if left_out_ns < LOOK_NS:
                 return
-            left_out_ns = slept_ns if slept_ns >= LOOK_NS else gap_ns
             self._left_out_ns += left_out_ns
-            self._last_ns = now_ns
         log.warning("the system did not run this for %.1f s: not counted", left_out_ns / 1e9)
 
 

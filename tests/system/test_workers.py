@@ -167,6 +167,7 @@ def test_what_has_no_bound_may_take_as_long_as_it_likes():
     assert [str(each) for each in hang.told] == ["late"]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_threads_that_die_are_replaced(caplog):
     """They die where setting their priority raises."""
     fails = [True]

@@ -217,16 +217,21 @@ class Executor(SharedFallible):
         left = set(names)
         if not left:
             self.preloaded.set()
-        for name in names:
-            self._cpu.submit(self._preload, name, left)
 
-    def _preload(self, name: str, left: set[str]) -> None:
-        try:
-            self._preload_one(name)
-        finally:
+        def over(name: str, error: BaseException | None = None) -> None:
+            if error is not None:
+                self._report(name, "loading on the CPU", error)
             left.discard(name)
             if not left:
                 self.preloaded.set()
+
+        for name in names:
+            failed = partial(over, name)
+            self._cpu.submit(self._preload, name, over, bound_s=LOADING_S, failed=failed)
+
+    def _preload(self, name: str, over: Callable[[str], None]) -> None:
+        self._preload_one(name)
+        over(name)
 
     def _preload_one(self, name: str) -> None:
         registered = self._registered.get(name)

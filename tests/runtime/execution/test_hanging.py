@@ -267,8 +267,9 @@ def test_nothing_that_code_raises_takes_a_thread_with_it(bench, monkeypatch, ste
     monkeypatch.setattr(bench.bad, step, exit)
     for _ in range(4):
         if step == "prepare":
-            bench.executor.execute([Drop(bench.begin("bad"), "bad", "failed")])
+            job = bench.begin("bad")
             failed = bench.get()
+            bench.executor.execute([Drop(job, "bad", "failed")])
         else:
             failed = bench.result("bad")
         assert isinstance(failed, JobFailed)
