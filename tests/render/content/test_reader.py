@@ -65,6 +65,7 @@ def test_a_scene_names_what_is_on_its_way(headless, grey):
 
 
 def test_a_reader_that_is_closed_reads_nothing_more_and_leaves_no_thread():
+    before = set(threading.enumerate())
     reading, began, released = Reader(), threading.Event(), threading.Event()
     first = reading.submit(lambda: (began.set(), released.wait(10)))
     later = reading.submit(lambda: "later")
@@ -75,4 +76,4 @@ def test_a_reader_that_is_closed_reads_nothing_more_and_leaves_no_thread():
     closing.join(10)
     first.result(10)
     assert not later.done()
-    assert not [each for each in threading.enumerate() if each.name.startswith("content")]
+    assert set(threading.enumerate()) <= before
