@@ -110,9 +110,8 @@ def _signal_often(fault: Fault, request: Request, folder: Path) -> dict[str, Any
         if why := why_not_ended(outcome, ended_s):
             wrong.append(f"{name} after {after_s:.2f} s: {'; '.join(why)}")
         shutil.rmtree(place)
-    why = (
-        [f"{len(wrong)} of {request.count} ended wrongly: {wrong[0]}", *wrong[1:]] if wrong else []
-    )
+    if wrong:
+        wrong.insert(0, f"{len(wrong)} of {request.count} ended wrongly")
     return verdict(fault, wrong, ended_in_s=round(longest_s, 2))
 
 

@@ -78,7 +78,7 @@ def judge(fault: Fault, outcome: Outcome) -> dict[str, Any]:
 
 
 def verdict(fault: Fault, why: Sequence[str], **figures: Any) -> dict[str, Any]:
-    """What is said of a fault; null is a figure that could not be taken, or makes no sense of it."""
+    """What is said of a fault; null is a figure that could not be taken, or makes no sense."""
     nothing: dict[str, Any] = {
         "fps": {"mean": None, "min": None},
         "p99_ms": None,
@@ -157,7 +157,8 @@ def lost_results(seen: Seen, until_ns: int) -> int:
     lost: Counter[str] = Counter()
     for job in seen.jobs.values():
         forgotten = not job.end and last_ns - job.began_ns > usual_ns
-        failed = job.end == "lost" and job.ended_ns <= last_ns  # not by the end of the run
+        ended_ns = job.ended_ns or last_ns
+        failed = job.end == "lost" and ended_ns <= last_ns  # not by the end of the run
         lost[job.dnn] += failed or forgotten
     return sum(max(0, number - taken[dnn]) for dnn, number in lost.items())
 

@@ -117,9 +117,8 @@ def _networks(app: str) -> list[Network]:
     pipelines = [
         each.model
         if isinstance(each.model, Pipeline)
-        else open_pipeline(each.model, **each.options)
+        else open_pipeline(each.model, **each.pipeline_options)
         for each in load_app(app).dnns
-        if each.preprocess is None
     ]
     return [network for pipeline in pipelines for network in pipeline.networks]
 
