@@ -42,6 +42,30 @@ def listed_faults(result: Mapping[str, Any]) -> list[Table | str]:
     return [_table(None, ["fault", "what happens"], rows)]
 
 
+def soak_report(result: Mapping[str, Any]) -> list[Table | str]:
+    """What ``heimdall soak`` found: a row for each app, then what was out of bounds."""
+    apps = result["apps"]
+    columns = ["app", ">fps", ">p99 ms", ">late frames", ">failures", ">MB a minute"]
+    columns += [">threads gained", ">handles gained"]
+    rows = [
+        [
+            each["app"],
+            _number(each["fps"]["mean"], 1),
+            _number(each["p99_ms"], 1),
+            NONE if each["late_frames"] is None else each["late_frames"],
+            each["injected"],
+            _number(each["memory_mb_per_min"], 2),
+            each["threads_gained"],
+            each["handles_gained"],
+        ]
+        for each in apps
+    ]
+    return [
+        _table(None, columns, rows),
+        *(f"{each['app']}: {why}" for each in apps for why in each["why"]),
+    ]
+
+
 def _row(each: Mapping[str, Any]) -> list[object]:
     return [
         each["fault"],

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
+from heimdall.app.options import check_writable
 from heimdall.cli import console
 from heimdall.cli.parameters import (
+    FILE,
     NAMES,
     SIZE,
     Named,
@@ -15,7 +18,9 @@ from heimdall.cli.parameters import (
     json_option,
     options,
     show,
+    typed_command,
 )
+from heimdall.system.extras import need
 
 
 def fault_names() -> list[str]:
@@ -77,3 +82,41 @@ def faults(
     if result.get("interrupted"):
         raise click.Abort
     return int(not all(each["passed"] for each in result["faults"])) if not listing else 0
+
+
+@click.command(cls=console.Command)
+@options(
+    click.option(
+        "--minutes",
+        type=float,
+        default=10.0,
+        show_default=True,
+        help="How long it takes, all apps together.",
+    ),
+    click.option("--output", type=FILE, help="Write a page with charts (.html)."),
+    device_option,
+    click.option("--size", type=SIZE, help="Picture drawn, such as 1280x720."),
+    json_option,
+)
+def soak(minutes: float, output: Path | None, as_json: bool, **asked: Any) -> int:
+    """Run every bundled app in turn while chunks, preprocess and decode fail one time in a hundred.
+
+    Memory may grow by less than 0.5 MB a minute, and no thread or handle may be gained. Late frames
+    are counted. The status is 1 if an app is out of these bounds.
+    """
+    with console.work(as_json), console.ProgressBars() as progress:
+        from heimdall.lab.faults.request import Request
+        from heimdall.lab.faults.soak import soak as run_soak
+
+        if output is not None:
+            need("matplotlib", "lab", "--output")
+            check_writable("output", output)
+        result = run_soak(Request(**asked), minutes, progress)
+        if output is not None:
+            from heimdall.lab.faults.soak_report import write_report
+
+            write_report(output, result, typed_command())
+    show(as_json, result, "heimdall.lab.cli.fault_tables:soak_report")
+    if result["interrupted"]:
+        raise click.Abort
+    return int(not all(each["passed"] for each in result["apps"]))

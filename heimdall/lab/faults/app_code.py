@@ -24,28 +24,33 @@ class ForeignError(BaseException):
     """What code may raise that is no Exception."""
 
 
+def around_pipelines(step: str, around: Callable[[str, Call], Any]) -> None:
+    """Have ``around(dnn, call)`` called at a step ("prepare" or "decode") of all DNNs."""
+    made = Deployment.__init__
+
+    def begun(self: Deployment, *args: Any, **more: Any) -> None:
+        made(self, *args, **more)
+        method = getattr(self.pipeline, step)
+
+        def called(*args: Any, **more: Any) -> Any:
+            return around(self.name, partial(method, *args, **more))
+
+        setattr(self.pipeline, step, called)
+
+    Deployment.__init__ = begun  # type: ignore[method-assign]
+
+
 def _in_pipeline(step: str, act: Act, once: bool = False) -> Callable[[Moment], None]:
-    """``act`` at a step ("prepare" or "decode") of one DNN, each time or only the first."""
+    """``act`` at a step of one DNN, each time or only the first."""
 
     def inject(moment: Moment) -> None:
-        made = Deployment.__init__
+        def around(dnn: str, call: Call) -> Any:
+            if dnn == moment.dnn and (moment.first() if once else moment.active):
+                moment.acted(dnn)
+                return act(moment, call)
+            return call()
 
-        def begun(self: Deployment, *args: Any, **more: Any) -> None:
-            made(self, *args, **more)
-            if self.name != moment.dnn:
-                return
-            method = getattr(self.pipeline, step)
-
-            def called(*args: Any, **more: Any) -> Any:
-                call = partial(method, *args, **more)
-                if moment.first() if once else moment.active:
-                    moment.acted(self.name)
-                    return act(moment, call)
-                return call()
-
-            setattr(self.pipeline, step, called)
-
-        Deployment.__init__ = begun  # type: ignore[method-assign]
+        around_pipelines(step, around)
 
     return inject
 

@@ -65,15 +65,15 @@ class _Run:
 
     def _live(self, listener: Listener) -> None:
         """Wait through the run, and enter what goes on beside it."""
-        request = self._trial.request
+        trial = self._trial
         if self._fault.early:
             with self._beside():
-                listener.wait_for("over", START_S + request.seconds)
+                listener.wait_for("over", START_S + trial.request.seconds)
             return
-        if listener.wait_for("began", START_S + request.third_s):
+        if listener.wait_for("began", START_S + trial.after_s):
             with self._beside():
-                listener.wait_for("ended", request.third_s + END_S)
-        listener.wait_for("over", request.third_s + END_S)
+                listener.wait_for("ended", trial.lasts_s + END_S)
+        listener.wait_for("over", trial.request.third_s + END_S)
 
     def _beside(self) -> AbstractContextManager[object]:
         beside = self._fault.beside
@@ -82,9 +82,9 @@ class _Run:
     @contextlib.contextmanager
     def _started(self) -> Iterator[Listener]:
         read, write = os.pipe()
-        trial, third_s = self._trial, self._trial.request.third_s
+        trial = self._trial
         words = ["run", *trial.request.arguments, "--json", *self._more()]
-        spec = Spec(self._fault.name, third_s, third_s, write, words)
+        spec = Spec(self._fault.name, trial.after_s, trial.lasts_s, write, words)
         trial.process = process = subprocess.Popen(
             [*COMMAND, json.dumps(asdict(spec))],
             stdin=subprocess.DEVNULL,

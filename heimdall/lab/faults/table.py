@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from heimdall.errors import ConfigError, unknown
-from heimdall.lab.faults import app_code, chunks, ends, files, machine, policies, sources
+from heimdall.lab.faults import app_code, chance, chunks, ends, files, machine, policies, sources
 from heimdall.lab.faults.fault import NO_FAULT, Fault
 
 FAULTS: tuple[Fault, ...] = (
     NO_FAULT,
+    *chance.FAULTS,
     *chunks.FAULTS,
     *app_code.FAULTS,
     *policies.FAULTS,

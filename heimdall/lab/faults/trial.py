@@ -34,10 +34,12 @@ class Outcome:
 
 class Trial:
     """A run of the app of ``request``, whose files go into ``folder``, for what a fault does from
-    outside."""
+    outside. The fault is there in its middle third; ``always``: from its warm-up on."""
 
-    def __init__(self, request: Request, folder: Path) -> None:
+    def __init__(self, request: Request, folder: Path, always: bool = False) -> None:
         self.request, self.folder = request, folder
+        self.after_s = 0.0 if always else request.third_s
+        self.lasts_s = request.seconds if always else request.third_s
         self.mark = uuid.uuid4().hex
         self.environment = {
             MARK: self.mark,

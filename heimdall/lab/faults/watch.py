@@ -17,6 +17,8 @@ from heimdall.runtime.loop.frame_loop import FrameLoop, FrameTimes
 from heimdall.runtime.telemetry.report import Reporter
 from heimdall.vocabulary.events import Action, Drop, Prepare
 
+_LIBRARY = "/pytools/"  # pyopencl's own cache
+
 
 def after(owner: type, name: str, hear: Callable[..., object]) -> None:
     """From now on ``hear(found, *args)`` is called after a method, with what that returned."""
@@ -101,6 +103,6 @@ def _open_files() -> list[str]:
             target = os.readlink(f"{folder}/{number}")
         except OSError:  # the one by which the folder was read
             continue
-        if target.startswith("socket:") or os.path.isfile(target):
+        if target.startswith("socket:") or (os.path.isfile(target) and _LIBRARY not in target):
             found.append(target)
     return found
