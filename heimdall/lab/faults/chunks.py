@@ -11,7 +11,7 @@ from typing import Any
 from heimdall.engine.network import LoadedNetwork
 from heimdall.engine.onnxruntime import OnnxRuntimeNetwork
 from heimdall.errors import DeviceError, ModelError
-from heimdall.lab.faults.fault import Fault
+from heimdall.lab.faults.fault import Fault, on_cpu
 from heimdall.lab.faults.moment import Moment
 from heimdall.runtime.execution.deployment import Deployment
 from heimdall.runtime.telemetry.spans import Spans
@@ -114,7 +114,7 @@ def _fail_always(error: Callable[[], Exception], more: Collection[str]) -> Calla
 
 def _fail_on_onnxruntime(moment: Moment) -> None:
     def around(dnn: str, run: Call) -> Any:
-        if moment.active:
+        if moment.active and dnn == moment.dnn:
             moment.acted(dnn)
             raise ModelError("injected: onnxruntime cannot run it")
         return run()
@@ -152,6 +152,11 @@ FAULTS = (
     Fault("chunk-hangs", "A chunk on the GPU never ends.", _never_end),
     Fault("gpu-memory", "The GPU is out of memory.", _fail_always(_out_of_memory, ("new_state",))),
     Fault("gpu-lost", "The GPU is lost, and back.", _fail_always(_device_lost, _OF_DEVICE)),
-    Fault("onnxruntime", "onnxruntime fails at each inference.", _fail_on_onnxruntime),
+    Fault(
+        "onnxruntime",
+        "onnxruntime, which runs all networks, fails at each inference of one DNN.",
+        _fail_on_onnxruntime,
+        arguments=on_cpu,
+    ),
     Fault("gpu-worker", "The GPU's worker raises between two chunks.", _break_worker),
 )

@@ -31,6 +31,11 @@ def no_arguments(trial: Trial) -> Sequence[str]:
     return ()
 
 
+def on_cpu(trial: Trial) -> Sequence[str]:
+    """All networks on onnxruntime: no compiler is needed, so that a cache is filled in seconds."""
+    return ("--device", "onnxruntime")
+
+
 def can_be_tried(request: Request) -> str:
     """No reason why it cannot be tried on this machine."""
     return ""

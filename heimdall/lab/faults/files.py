@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from heimdall.errors import DeviceError
-from heimdall.lab.faults.fault import Excuse, Fault
+from heimdall.lab.faults.fault import Excuse, Fault, on_cpu
 from heimdall.lab.faults.judge import judge
 from heimdall.lab.faults.moment import Moment
 from heimdall.lab.faults.request import Request
@@ -22,8 +22,6 @@ from heimdall.lab.faults.running import run_trial
 from heimdall.lab.faults.trial import Outcome, Trial
 
 SEED = 1
-# Networks that no compiler is needed for: a cache is filled in seconds.
-_ON_CPU = ("--device", "onnxruntime")
 _SMALL = ("--size", "320x180")
 _MODES = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 _CAPABILITIES = 0x20080522  # _LINUX_CAPABILITY_VERSION_3
@@ -75,7 +73,7 @@ def _filled_cache(trial: Trial) -> Path:
     _new_cache(trial)
     command = [sys.executable, "-m", "heimdall", "run", trial.request.app, "--headless"]
     environment = {**os.environ, **trial.environment, "HEIMDALL_TUNE": "off"}
-    words = [*command, *_ON_CPU, "--seconds", "1"]
+    words = [*command, *on_cpu(trial), "--seconds", "1"]
     done = subprocess.run(words, env=environment, capture_output=True, text=True)
     if done.returncode:
         raise DeviceError(f"a cache cannot be filled: {done.stderr.strip()[-200:]}")
@@ -118,13 +116,9 @@ def _obey_modes(moment: Moment) -> None:
         system.capset(header, sets)
 
 
-def _on_cpu(trial: Trial) -> Sequence[str]:
-    return _ON_CPU
-
-
 def _share(fault: Fault, request: Request, folder: Path) -> dict[str, Any]:
     """Two runs that begin at the same time on one empty cache; what is worse of the two."""
-    one = replace(fault, by_hand=None, arguments=lambda trial: (*_ON_CPU, *_SMALL))
+    one = replace(fault, by_hand=None, arguments=lambda trial: (*on_cpu(trial), *_SMALL))
     trials = [Trial(request, folder / str(number)) for number in range(2)]
     outcomes: list[Outcome] = []
     for trial in trials:
@@ -165,14 +159,14 @@ FAULTS = (
         "The disk is full when a first start fills the cache.",
         _full(now=True),
         prepare=_new_cache,
-        arguments=_on_cpu,
+        arguments=on_cpu,
         needs=_limited,
     ),
     Fault(
         "cache-damaged",
         "Every file of the cache is damaged.",
         prepare=_damage,
-        arguments=_on_cpu,
+        arguments=on_cpu,
         told=False,
     ),
     Fault(
@@ -180,7 +174,7 @@ FAULTS = (
         "The cache cannot be written to.",
         _obey_modes,
         prepare=_protect,
-        arguments=_on_cpu,
+        arguments=on_cpu,
     ),
     Fault(
         "cache-shared",

@@ -28,6 +28,7 @@ SCHEMA = 1
 MOST_MB_PER_MIN = 0.5
 EVERY_S = 1.0  # a sample
 SETTLED = 0.25  # of the samples, the first, until caches and pools have what they need
+_SAID = ("fps", "p99_ms", "longest_ms", "worst_window_fps", "ended_in_s", "left", "status")
 _STRETCHES = 4  # of what is left: the first and the last are compared
 
 
@@ -78,7 +79,7 @@ def soaked(request: Request, fault: Fault, outcome: Outcome, samples: Samples) -
     """The figures of one app, and whether they are within bounds."""
     slope = slope_per_minute(samples.s, samples.memory_mb)
     threads, handles = gained(samples.threads), gained(samples.handles)
-    summary = outcome.summary or {}
+    summary, found = outcome.summary or {}, figures(fault, outcome)
     why = [] if outcome.summary else [f"it ended without a summary, with status {outcome.status}"]
     why += [] if slope is not None else ["it ran too short for a slope"]
     if slope is not None and slope >= MOST_MB_PER_MIN:
@@ -89,7 +90,7 @@ def soaked(request: Request, fault: Fault, outcome: Outcome, samples: Samples) -
     return {
         "app": request.app,
         "seconds": round(request.seconds, 1),
-        **figures(fault, outcome),
+        **{name: found[name] for name in _SAID},
         "late_frames": summary.get("late_frames"),
         "injected": len(outcome.seen.acted),
         "errors": summary.get("errors", []),

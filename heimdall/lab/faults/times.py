@@ -79,18 +79,20 @@ def measured(seen: Seen) -> list[int]:
 
 def lost_results(seen: Seen, until_ns: int) -> int:
     """How many inferences gave no result, and were not put back: those that failed, and those that
-    are under way for longer than any that came to its end; less those that the fault itself took
-    from their DNN."""
+    are under way for longer than any that gave one; less those that the fault itself took from
+    their DNN. What the end of the run cuts short is not lost."""
     taken = Counter(dnn for _, dnn in seen.acted)
     last_ns = seen.frames[-1] if seen.frames else until_ns
-    lasted = [each.ended_ns - each.began_ns for each in seen.jobs.values() if each.ended_ns]
+    jobs = seen.jobs.values()
+    lasted = [
+        each.ended_ns - each.began_ns for each in jobs if each.ended_ns and each.end == "result"
+    ]
     usual_ns = max([round(1e9), *lasted])
     lost: Counter[str] = Counter()
-    for job in seen.jobs.values():
-        forgotten = not job.end and last_ns - job.began_ns > usual_ns
-        ended_ns = job.ended_ns or last_ns
-        failed = job.end == "lost" and ended_ns <= last_ns  # not by the end of the run
-        lost[job.dnn] += failed or forgotten
+    for job in jobs:
+        ended = job.ended_ns is not None and job.ended_ns <= last_ns
+        forgotten = not ended and last_ns - job.began_ns > usual_ns
+        lost[job.dnn] += forgotten or (ended and job.end == "lost")
     return sum(max(0, number - taken[dnn]) for dnn, number in lost.items())
 
 
@@ -138,10 +140,10 @@ def _frames_back(seen: Seen, end_ns: int) -> int | None:
     first = max(0, bisect.bisect_right(frames, end_ns) - 1)
     for index in range(first, len(frames)):
         last = bisect.bisect_right(frames, frames[index] + second_ns)
-        worst = worst_window(frames[index:last], seen.fps)
-        if worst is None:
+        if last == len(frames):
             return None
-        if not is_slow(worst, seen.fps):
+        worst = worst_window(frames[index : last + 1], seen.fps)  # with the first one after it
+        if worst is not None and not is_slow(worst, seen.fps):
             return frames[index] - end_ns
     return None
 
