@@ -3,7 +3,7 @@
 PYTHON := .venv/bin/python
 STAMP := .venv/.heimdall-setup
 
-.PHONY: demo test test-all test-opencl fuzz setup lint site pictures clean
+.PHONY: demo test test-all test-opencl fuzz faults soak setup lint site pictures clean
 
 demo: setup
 	@sh scripts/demo.sh
@@ -40,6 +40,15 @@ test-opencl: setup
 # Damaged model files, loaded and run in processes of their own: ARGS="--count 500", "--seed 12"
 fuzz: setup
 	@$(PYTHON) -m tests.fuzz $(ARGS)
+
+# Every fault there is, put into a live run and judged (an hour, half of it signals):
+# ARGS="emoji --only gpu-lost,draw-raises"
+faults: setup
+	@$(PYTHON) -m heimdall faults $(ARGS)
+
+# Every app in turn while everything fails now and then: ARGS="--minutes 60"
+soak: setup
+	@$(PYTHON) -m heimdall soak --output out/soak.html $(ARGS)
 
 setup: $(STAMP)
 

@@ -1,0 +1,186 @@
+"""Faults of what a run reads from files, and writes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from heimdall.errors import DeviceError
+from heimdall.lab.faults.fault import Excuse, Fault, on_cpu
+from heimdall.lab.faults.judge import judge
+from heimdall.lab.faults.moment import Moment
+from heimdall.lab.faults.request import Request
+from heimdall.lab.faults.running import run_trial
+from heimdall.lab.faults.trial import Outcome, Trial
+
+SEED = 1
+_SMALL = ("--size", "320x180")
+_MODES = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+_CAPABILITIES = 0x20080522  # _LINUX_CAPABILITY_VERSION_3
+
+
+# --- a disk that is full ---------------------------------------------------------------------
+
+
+def _full(now: bool = False) -> Callable[[Moment], None]:
+    """No file can be written to while the fault is there (``now``: from before the run's start):
+    the system refuses it as it does on a full disk. Pipes are no files."""
+
+    def inject(moment: Moment) -> None:
+        import resource
+
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+        def begin() -> None:
+            moment.acted()
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+
+        moment.during(begin, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits))
+        if now:
+            begin()
+
+    return inject
+
+
+def _limited(request: Request) -> str:
+    return "this system limits no files" if sys.platform == "win32" else ""
+
+
+def _writing(option: str, ending: str) -> Callable[[Trial], Sequence[str]]:
+    def arguments(trial: Trial) -> Sequence[str]:
+        return (option, str(trial.folder / "out" / f"run{ending}"))
+
+    return arguments
+
+
+# --- a cache folder --------------------------------------------------------------------------
+
+
+def _new_cache(trial: Trial) -> None:
+    trial.environment["HEIMDALL_CACHE"] = str(trial.folder / "cache")
+
+
+def _filled_cache(trial: Trial) -> Path:
+    """A cache that a run has filled."""
+    _new_cache(trial)
+    command = [sys.executable, "-m", "heimdall", "run", trial.request.app, "--headless"]
+    environment = {**os.environ, **trial.environment, "HEIMDALL_TUNE": "off"}
+    words = [*command, *on_cpu(trial), "--seconds", "1"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise DeviceError(f"a cache cannot be filled: {done.stderr.strip()[-200:]}")
+    return trial.folder / "cache"
+
+
+def _damage(trial: Trial) -> None:
+    """Every file is half as long, and noise."""
+    noise = random.Random(SEED)
+    for path in filter(Path.is_file, _filled_cache(trial).rglob("*")):
+        path.write_bytes(noise.randbytes(path.stat().st_size // 2))
+        trial.acted = True
+
+
+def _protect(trial: Trial) -> None:
+    """Nobody may write there. It lacks what a run would keep, so that one tries."""
+    cache = _filled_cache(trial)
+    for path in cache.rglob("*.json"):
+        path.unlink()
+    folders = [cache, *filter(Path.is_dir, cache.rglob("*"))]
+    _set_modes(folders, 0o555)
+    trial.afterwards.callback(_set_modes, folders, 0o755)
+    trial.acted = True
+
+
+def _set_modes(folders: Sequence[Path], mode: int) -> None:
+    for folder in folders:
+        folder.chmod(mode)
+
+
+def _obey_modes(moment: Moment) -> None:
+    """Root may write anywhere: from now on this thread, and those that it starts, may not."""
+    if not sys.platform.startswith("linux") or os.geteuid() != 0:
+        return
+    system = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITIES, 0)
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable, twice
+    if system.capget(header, sets) == 0:
+        sets[0] &= ~_MODES & 0xFFFFFFFF
+        system.capset(header, sets)
+
+
+def _share(fault: Fault, request: Request, folder: Path) -> dict[str, Any]:
+    """Two runs that begin at the same time on one empty cache; what is worse of the two."""
+    one = replace(fault, by_hand=None, arguments=lambda trial: (*on_cpu(trial), *_SMALL))
+    trials = [Trial(request, folder / str(number)) for number in range(2)]
+    outcomes: list[Outcome] = []
+    for trial in trials:
+        trial.environment["HEIMDALL_CACHE"] = str(folder / "cache")
+        trial.acted = True
+    threads = [
+        threading.Thread(target=lambda each=each: outcomes.append(run_trial(one, each)))
+        for each in trials
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for outcome in outcomes:
+        seen = outcome.seen
+        seen.began_ns, seen.ended_ns = seen.entered_ns, seen.over_ns  # they share the cores
+        outcome.left += [f"file {each.name}" for each in (folder / "cache").rglob(".*")]
+    return min((judge(one, outcome) for outcome in outcomes), key=lambda each: each["passed"])
+
+
+FAULTS = (
+    Fault(
+        "disk-full-record",
+        "The disk is full while a video is recorded.",
+        _full(),
+        arguments=_writing("--record", ".mp4"),
+        needs=_limited,
+    ),
+    Fault(
+        "disk-full-capture",
+        "The disk is full while a session is kept.",
+        _full(),
+        arguments=_writing("--capture", ".mcap"),
+        needs=_limited,
+    ),
+    Fault(
+        "disk-full-cache",
+        "The disk is full when a first start fills the cache.",
+        _full(now=True),
+        prepare=_new_cache,
+        arguments=on_cpu,
+        needs=_limited,
+    ),
+    Fault(
+        "cache-damaged",
+        "Every file of the cache is damaged.",
+        prepare=_damage,
+        arguments=on_cpu,
+        told=False,
+    ),
+    Fault(
+        "cache-read-only",
+        "The cache cannot be written to.",
+        _obey_modes,
+        prepare=_protect,
+        arguments=on_cpu,
+    ),
+    Fault(
+        "cache-shared",
+        "Two runs begin at once with one empty cache.",
+        told=False,
+        excuse=Excuse.SYSTEM,
+        by_hand=_share,
+    ),
+)
