@@ -76,9 +76,7 @@ class Requests:
         self, inbox: queue.SimpleQueue[Any], host: Callable[[str, Networks], None]
     ) -> None:
         """``host``: how the executor is told of a DNN whose actions will come."""
-        self.workers = Workers(
-            "answers"
-        )  # callbacks of clients run there, for as long as they like
+        self.workers = Workers("answers")  # clients' callbacks, however long
         self._inbox, self._host = inbox, host
         self._served: set[str] = set()
         self._waiting: dict[int, Request] = {}  # no jobs yet

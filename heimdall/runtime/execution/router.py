@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from heimdall.runtime.execution.executor import Message
+from heimdall.runtime.execution.ledger import Message
 from heimdall.runtime.execution.protocols import Coordinates, Executes
 from heimdall.runtime.execution.runs import Result
 from heimdall.runtime.loop.frame_loop import Observer

@@ -67,7 +67,12 @@ def test_a_scene_names_what_is_on_its_way(headless, grey):
 def test_a_reader_that_is_closed_reads_nothing_more_and_leaves_no_thread():
     before = set(threading.enumerate())
     reading, began, released = Reader(), threading.Event(), threading.Event()
-    first = reading.submit(lambda: (began.set(), released.wait(10)))
+
+    def read():
+        began.set()
+        released.wait(10)
+
+    first = reading.submit(read)
     later = reading.submit(lambda: "later")
     assert began.wait(10)
     closing = threading.Thread(target=reading.close)

@@ -64,7 +64,8 @@ class Bench:
     """An executor whose time stands still, with two DNNs: ``bad``, which may hang, and ``good``."""
 
     def __init__(self):
-        self.now_ns, self.inbox = 0, queue.SimpleQueue()
+        self.now_ns = 0
+        self.inbox: queue.SimpleQueue = queue.SimpleQueue()
         self.executor = Executor(self.inbox, clock=lambda: self.now_ns, urgent=False)
         self.pipelines = {name: Mean() for name in ("bad", "good")}
         for name, pipeline in self.pipelines.items():
