@@ -43,7 +43,7 @@ def bundled(name: str | Path, folder: str) -> Path:
     """A file as it is called; where there is none, the one of that name that comes along, in this
     folder of the assets."""
     found, ours = Path(name), ASSETS / folder / name
-    return ours if not found.exists() and ours.is_file() else found
+    return ours if not os.path.exists(found) and os.path.isfile(ours) else found
 
 
 def cache_dir() -> Path:

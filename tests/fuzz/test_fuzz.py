@@ -66,5 +66,5 @@ def test_networks_to_be_damaged_are_whole(name):
 def test_a_seed_gives_the_same_input_again(name):
     assert damaged(name, 7) == damaged(name, 7)
     found = [damaged(name, seed) for seed in range(60)]
-    assert len({raw for _, raw in found}) > 50
+    assert len({raw for _, raw in found}) > 30
     assert np.unique([was for was, _ in found]).size > 1

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
+import tempfile
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import cv2
@@ -14,14 +17,16 @@ from mcap.writer import CompressionType, Writer
 from heimdall.capture import mcap_messages as messages
 from heimdall.capture.lens import Camera
 from heimdall.capture.mcap_reader import McapReader
+from heimdall.coordinator.replay import replay
 from heimdall.errors import HeimdallError
+from heimdall.lab.simulator.simulate import Experiment, prepare_any
 from heimdall.runtime.telemetry.rerun_file import export_rerun
-from heimdall.runtime.telemetry.trace import read_recording
+from heimdall.runtime.telemetry.trace import Recording, read_recording
 from heimdall.system.extras import installed
 from tests.fuzz.damage import WORDS, in_bytes, in_json, pick
 from tests.fuzz.target import FindingError, Target
 
-PICTURES = 5
+PICTURES, RECORDS = 5, 12  # decisions with each picture
 _BEGAN_NS = 1_700_000_000_000_000_000
 _TIMES = (0, 1, -1, 1 << 62, (1 << 64) - 1, 5_000_000_000)
 
@@ -57,7 +62,7 @@ class Fuzzed(Target):
         file = self.folder / f"damaged{self.suffix}"
         file.write_bytes(raw)
         done = [self._tried("play", lambda: self._play(file))]
-        done.append(self._tried("recording", lambda: read_recording(file)))
+        done.append(self._tried("replay", lambda: self._replay(file)))
         if installed("rerun"):
             out = self.folder / "out.rrd"
             done.append(self._tried("export", lambda: export_rerun(file, out)))
@@ -71,6 +76,11 @@ class Fuzzed(Target):
         except HeimdallError:
             return f"no {stage}"
         return stage
+
+    def _replay(self, file) -> None:  # type: ignore[no-untyped-def]
+        recording = read_recording(file)
+        for _ in itertools.islice(replay(recording.config, recording.records), 50):
+            pass
 
     def _play(self, file) -> None:  # type: ignore[no-untyped-def]
         reader = McapReader(file)
@@ -88,7 +98,8 @@ class Fuzzed(Target):
 @cache
 def _session() -> tuple[Entry, ...]:
     camera = Camera(16, 12, 20.0, 20.5, 8.0, 6.0, (0.1, -0.2, 0.0, 0.0, 0.0))
-    run = {"schema": 1, "app": "mine", "config": None, "device": "a device", "fps": 30.0}
+    recording = _recording()
+    run = {"schema": 1, "app": "mine", "config": recording.config, "device": "a device"}
     entries = [
         Entry(messages.RUN, "heimdallRun", 0, json.dumps(run).encode()),
         Entry(messages.CAMERAS, messages.CAMERA_SCHEMA, 0, messages.camera_message(0, camera)),
@@ -102,7 +113,8 @@ def _session() -> tuple[Entry, ...]:
         result = {"dnn": "hands", "frame": {"sequence": number, "captured_ns": _BEGAN_NS + at_ns}}
         result["value"] = [{"type": "Hand", "points": [[1.0, 2.0], [3.0, 4.5]], "score": 0.5}]
         press = {"type": "Key", "name": "up", "pressed": True, "mods": []}
-        move = {"records": [{"at_ns": at_ns, "event": None, "actions": [{"type": "Move"}]}]}
+        few = recording.records[number * RECORDS : (number + 1) * RECORDS]
+        move = {"records": few}
         notes = {messages.RESULTS: result, messages.INPUTS: press, messages.DECISIONS: move}
         for topic, value in notes.items():
             name = "heimdall" + topic.rpartition("/")[2].capitalize()
@@ -110,10 +122,20 @@ def _session() -> tuple[Entry, ...]:
     return tuple(entries)
 
 
+def _recording() -> Recording:
+    """Of a simulated run, which is always the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "trace.json"
+        experiment = prepare_any("emoji", "lg-v50", "max-total", seconds=0.2)
+        assert isinstance(experiment, Experiment)
+        experiment.run(0, trace)
+        return read_recording(trace)
+
+
 def _changed(entry: Entry, random: np.random.Generator) -> Entry:
     match int(random.choice(4, p=(0.7, 0.1, 0.1, 0.1))):
-        case 0 if entry.schema.startswith("heimdall"):
-            return entry._replace(data=in_json(json.loads(entry.data or b"0"), random))
+        case 0 if entry in _session() and entry.schema.startswith("heimdall"):
+            return entry._replace(data=in_json(json.loads(entry.data), random))
         case 0:
             return entry._replace(data=in_bytes(entry.data, random))
         case 1:
