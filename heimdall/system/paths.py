@@ -102,7 +102,7 @@ def _link(path: Path, made: Path) -> None:
         for file in path.rglob("*"):
             if file.is_file():
                 link = made / file.relative_to(path)
-                link.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                private.make(link.parent)
                 link.symlink_to(file)
 
 
@@ -120,7 +120,7 @@ def replace_file(path: Path, content: bytes) -> None:
     kept = _cache_of(path) is not None
     temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}.part")
     try:
-        path.parent.mkdir(mode=0o700 if kept else 0o777, parents=True, exist_ok=True)
+        private.make(path.parent, 0o700 if kept else 0o777)
         with open(temporary, "xb", opener=private.opener if kept else None) as file:
             file.write(content)
         os.replace(temporary, path)

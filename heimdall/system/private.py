@@ -6,6 +6,7 @@ Where users have no numbers (Windows), folders are taken as they are.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from pathlib import Path
@@ -24,14 +25,22 @@ def prepare(folder: Path) -> None:
     Raises NotPrivateError where others could have changed what is in it, and OSError where it
     cannot be made or written.
     """
-    for missing in reversed([each for each in folder.parents if not each.exists()]):
-        missing.mkdir(mode=0o755, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
+    make(folder.parent, 0o755)
+    make(folder)
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     check(folder)
     if stat.S_IMODE(folder.stat().st_mode) != 0o700:
         with contextlib.suppress(OSError):  # of a file system without modes
             folder.chmod(0o700)
     _write(folder)
+
+
+def make(folder: Path, mode: int = 0o700) -> None:
+    """Make a folder, and those above it that are missing, with that mode. Raises OSError."""
+    for each in reversed([folder, *folder.parents]):
+        if not each.exists():
+            each.mkdir(mode, exist_ok=True)
 
 
 def check(folder: Path) -> None:

@@ -37,6 +37,13 @@ def test_one_that_others_may_read_is_closed(tmp_path):
     assert mode(tmp_path / "cache") == 0o700
 
 
+def test_a_file_is_no_folder_and_stays_as_it_is(tmp_path):
+    (tmp_path / "cache").touch(mode=0o644)
+    with pytest.raises(NotADirectoryError):
+        private.prepare(tmp_path / "cache")
+    assert mode(tmp_path / "cache") == 0o644
+
+
 @pytest.mark.parametrize("bits", [0o770, 0o757, 0o702])
 def test_one_that_others_may_write_to_is_not_private(tmp_path, bits):
     (tmp_path / "cache").mkdir()

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from heimdall.errors import DeviceError
-from heimdall.system import findings, paths
+from heimdall.system import findings, paths, private
 from heimdall.system.child import LIMIT_S, report, watch
 from heimdall.system.environment import variables
 
@@ -175,7 +175,7 @@ def _folder(files: Sequence[Path]) -> str:
     folder = paths.cache_dir() / "drivers" / digest
     wanted = {name: f"{text}\n".encode() for name, text in named.items()}
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private.make(folder)
         found = {path.name: path.read_bytes() for path in folder.glob("*.icd")}
         for stray in found.keys() - wanted.keys():
             (folder / stray).unlink(missing_ok=True)

@@ -116,8 +116,8 @@ class Device(Table):
     title: str = Field(description="One line for people.")
     gpu: Gpu = Field(description="Its GPU.")
     cpu: Cpu = Field(description="Its CPU.")
-    op_spread: PositiveFloat = Field(
-        description="Sigma of the log-normal distribution of op latencies."
+    op_spread: float = Field(
+        gt=0, le=50, description="Sigma of the log-normal distribution of op latencies."
     )
     scatter: NonNegativeInt = Field(
         default=0,

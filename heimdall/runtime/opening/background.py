@@ -23,7 +23,7 @@ TUNING = "tuning"  # a kind: see that module
 def folder(kind: str) -> Path:
     """The folder of a kind of work, which is made. Raises ConfigError and OSError."""
     found = paths.cache_dir() / kind
-    found.mkdir(mode=0o700, exist_ok=True)
+    private.make(found)
     return found
 
 

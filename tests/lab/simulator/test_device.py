@@ -32,6 +32,7 @@ def ops(device, name):
     [
         ("gpu_ops = 33", f"gpu_ops = {1 << 62}", "networks.YOLO-v2.gpu_ops: must be at most"),
         ("gpu_ops = 33", "gpu_ops = 33\ncpu_ops = 9999999", "YOLO-v2.cpu_ops: must be at most"),
+        ("op_spread = 0.5", "op_spread = 1000", "op_spread: must be at most 50, not 1000"),
         ("gpu_ops = 33\nms = 95", "gpu_ops = 33\nms = inf", "YOLO-v2.ms: must be a finite number"),
     ],
 )
