@@ -147,8 +147,12 @@ def test_processes_that_start_at_once_share_an_empty_cache(tmp_path):
     """
     environment = {**os.environ, "HEIMDALL_CACHE": str(tmp_path / "new" / "cache")}
     command = [sys.executable, "-c", textwrap.dedent(code)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    running = [subprocess.Popen(command, env=environment, **pipes) for _ in range(3)]
+    running = [
+        subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        for _ in range(3)
+    ]
     said = [each.communicate(timeout=120)[0] for each in running]
     assert [each.returncode for each in running] == [0] * 3, said
     assert said == [""] * 3

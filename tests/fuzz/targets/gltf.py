@@ -77,7 +77,7 @@ def _square(folder: Path) -> Writer:
     writer = Writer(folder)
     looks = ("baseColorTexture", "metallicRoughnessTexture")
     pixels = np.arange(4 * 4 * 4, dtype=np.uint8).reshape(4, 4, 4)
-    surface = {look: {"index": writer.picture(pixels)} for look in looks}
+    surface: dict[str, Any] = {look: {"index": writer.picture(pixels)} for look in looks}
     surface |= {"baseColorFactor": [0.5, 1.0, 0.2, 1.0], "metallicFactor": 0.1}
     material = {"pbrMetallicRoughness": surface, "alphaMode": "MASK", "alphaCutoff": 0.4}
     material |= {"normalTexture": {"index": 0, "scale": 0.5}, "emissiveFactor": [0.1, 0.0, 0.2]}

@@ -6,9 +6,10 @@ import io
 import itertools
 import json
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -68,7 +69,7 @@ class Fuzzed(Target):
             done.append(self._tried("export", lambda: export_rerun(file, out)))
         return ", ".join(done)
 
-    def _tried(self, stage, work) -> str:  # type: ignore[no-untyped-def]
+    def _tried(self, stage: str, work: Callable[[], object]) -> str:
         """A file that one of them refuses may still be of use to another."""
         self.stage = stage
         try:
@@ -77,12 +78,12 @@ class Fuzzed(Target):
             return f"no {stage}"
         return stage
 
-    def _replay(self, file) -> None:  # type: ignore[no-untyped-def]
+    def _replay(self, file: Path) -> None:
         recording = read_recording(file)
         for _ in itertools.islice(replay(recording.config, recording.records), 50):
             pass
 
-    def _play(self, file) -> None:  # type: ignore[no-untyped-def]
+    def _play(self, file: Path) -> None:
         reader = McapReader(file)
         for _ in range(2):
             for _ in range(4 * PICTURES):
@@ -110,7 +111,10 @@ def _session() -> tuple[Entry, ...]:
         jpeg = cv2.imencode(".jpg", pixels)[1].tobytes()
         picture = messages.image_message(_BEGAN_NS + at_ns, jpeg, "jpeg")
         entries.append(Entry(messages.PICTURES, messages.IMAGE_SCHEMA, at_ns, picture))
-        result = {"dnn": "hands", "frame": {"sequence": number, "captured_ns": _BEGAN_NS + at_ns}}
+        result: dict[str, Any] = {
+            "dnn": "hands",
+            "frame": {"sequence": number, "captured_ns": _BEGAN_NS + at_ns},
+        }
         result["value"] = [{"type": "Hand", "points": [[1.0, 2.0], [3.0, 4.5]], "score": 0.5}]
         press = {"type": "Key", "name": "up", "pressed": True, "mods": []}
         few = recording.records[number * RECORDS : (number + 1) * RECORDS]

@@ -8,6 +8,7 @@ import socket
 import struct
 import urllib.request
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -110,7 +111,7 @@ class Fuzzed(Target):
             return _closing(heard)
 
 
-def _closing(heard) -> int:  # type: ignore[no-untyped-def]
+def _closing(heard: BinaryIO) -> int:
     """The code of the server's close frame; 0 where it goes without one, as it may once the other
     end has gone in the middle of a frame."""
     try:
