@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 
 _PROBE_BYTES = 1 << 20  # room for less would not do for one network
-_UNMAPPED = 65534  # whose the things are, seen from a container, that are nobody's in it
+_UNMAPPED = 65534  # in a container: the owner of what belongs to users outside of it
 
 
 class NotPrivateError(Exception):
@@ -30,9 +30,10 @@ def prepare(folder: Path) -> None:
     if not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     check(folder)
-    if stat.S_IMODE(folder.stat().st_mode) != 0o700:
-        with contextlib.suppress(OSError):  # of a file system without modes
-            folder.chmod(0o700)
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if mode & 0o077:
+        with contextlib.suppress(OSError):  # of a file system without modes, or read-only
+            folder.chmod(mode & 0o700)
     _write(folder)
 
 
@@ -51,7 +52,7 @@ def check(folder: Path) -> None:
     if found.st_uid != own:
         raise NotPrivateError(
             f"it belongs to {_user(found.st_uid)}, not to {_user(own)}; delete it, or take it over "
-            f"(chown -R) if you trust what is in it"
+            "(chown -R) if you trust what is in it"
         )
     if found.st_mode & 0o022:
         raise NotPrivateError(

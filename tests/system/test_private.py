@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -42,6 +43,13 @@ def test_a_file_is_no_folder_and_stays_as_it_is(tmp_path):
     with pytest.raises(NotADirectoryError):
         private.prepare(tmp_path / "cache")
     assert mode(tmp_path / "cache") == 0o644
+
+
+def test_one_that_is_to_be_read_only_stays_so(tmp_path):
+    (tmp_path / "cache").mkdir(mode=0o555)
+    with contextlib.suppress(PermissionError):  # root may write anywhere
+        private.prepare(tmp_path / "cache")
+    assert mode(tmp_path / "cache") == 0o500
 
 
 @pytest.mark.parametrize("bits", [0o770, 0o757, 0o702])
