@@ -3,7 +3,7 @@
 PYTHON := .venv/bin/python
 STAMP := .venv/.heimdall-setup
 
-.PHONY: demo test test-all test-opencl fuzz faults soak setup lint site pictures clean
+.PHONY: demo test test-all test-opencl fuzz faults soak audit setup lint site pictures clean
 
 demo: setup
 	@sh scripts/demo.sh
@@ -37,7 +37,8 @@ test-opencl: setup
 	@HEIMDALL_OPENCL=all $(PYTHON) -m pytest -n logical -rs -v \
 		tests/engine/opencl/test_implementations.py
 
-# Damaged model files, loaded and run in processes of their own: ARGS="--count 500", "--seed 12"
+# Damaged inputs of every kind, tried in processes of their own: ARGS="--target gltf --count 500",
+# "--target gltf --seed 12"
 fuzz: setup
 	@$(PYTHON) -m tests.fuzz $(ARGS)
 
@@ -49,6 +50,14 @@ faults: setup
 # Every app in turn while everything fails now and then: ARGS="--minutes 60"
 soak: setup
 	@$(PYTHON) -m heimdall soak --output out/soak.html $(ARGS)
+
+# Holes that are known of the packages that are installed here; needs the network. One that the
+# database does not know fails, too: it would not be seen.
+audit: setup
+	@$(PYTHON) -m venv out/audit
+	@out/audit/bin/pip install -q pip-audit
+	@$(PYTHON) -m pip freeze --exclude-editable > out/audit/installed.txt
+	@out/audit/bin/pip-audit --strict --no-deps --disable-pip -r out/audit/installed.txt
 
 setup: $(STAMP)
 

@@ -262,7 +262,7 @@ class Coordinator:
         try:
             plans = [codec.from_dict(plan) for plan in arguments.pop("dnns")]
             return cls(plans, **arguments)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise ConfigError(f"not a coordinator configuration: {error}") from error
 
     def snapshot(self, now_ns: int) -> Snapshot:

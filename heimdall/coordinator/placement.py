@@ -55,8 +55,9 @@ class Placement:
         self, now_ns: int, gap: Gap, chunking: Chunking, frame_interval_ns: int, out: list[Action]
     ) -> None:
         """The periodic step: at most one move."""
-        while self.next_step_ns <= now_ns:
-            self.next_step_ns += self.interval_ns
+        if self.next_step_ns <= now_ns:  # at once, however long the last one is ago
+            missed = (now_ns - self.next_step_ns) // self.interval_ns
+            self.next_step_ns += (missed + 1) * self.interval_ns
         gap.advance(now_ns)
         opened_ns = gap.opened_ns - self._gap_ns_before
         self._gap_ns_before = gap.opened_ns
