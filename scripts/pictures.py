@@ -33,6 +33,17 @@ FULL_RATE, TRIES = 0.97, 3  # of the frame rate: below, the machine was busy, an
 
 
 @dataclass(frozen=True)
+class Shown:
+    """Where docs/learn shows an app that a page of it writes, and how."""
+
+    page: str
+    name: str  # of the picture
+    step: int = -1  # which of the states in which the page has the app's file
+    panel: bool = False
+    width: int = 560
+
+
+@dataclass(frozen=True)
 class Take:
     """A run without window: what it draws last is kept."""
 
@@ -42,16 +53,12 @@ class Take:
     seconds: float
     moving: bool  # a clip of the last seconds, or the last frame
     presses: tuple[str, ...] = ()
-    page: str = ""  # of docs/learn, where the app is a file that this page writes
-    step: int = -1  # which of the file's states on that page
-    shows: str = ""  # of a page: what the picture is called
-    panel: bool = True  # of a page: with the panel
-    width: int = CLIP_WIDTH  # of a small picture
+    learn: Shown | None = None
 
     @property
     def group(self) -> str:
         """What takes it, as a word of the command line."""
-        if self.page:
+        if self.learn is not None:
             return "learn"
         return "examples" if self.app.endswith(".py") else self.app
 
@@ -59,12 +66,20 @@ class Take:
     def overlay(self) -> str:
         if self.moving:
             return "small"
-        return "off" if self.group == "examples" or not self.panel else "panel"
+        panel = self.group != "examples" if self.learn is None else self.learn.panel
+        return "panel" if panel else "off"
+
+    @property
+    def width(self) -> int | None:
+        """Of a small picture; None: as large as it was drawn."""
+        if self.learn is not None:
+            return self.learn.width
+        return CLIP_WIDTH if self.group == "examples" else None
 
     @property
     def image(self) -> str:
-        if self.page:
-            return f"learn-{self.shows}.webp"
+        if self.learn is not None:
+            return f"learn-{self.learn.name}.webp"
         if self.group == "examples":
             return f"example-{Path(self.app).stem}.webp"
         return f"{self.app}{'.webp' if self.moving else '.jpg'}"
@@ -91,32 +106,18 @@ TAKES = (
     Take("examples/rabbit.py", "page.mp4", "640x480", 3, False),
     Take("examples/reading.py", "desk.mp4", "640x480", 5, False),
     Take(
-        *("room.py", "box.mp4", "1280x720", 3, False),
-        page="first-app.md",
-        step=0,
-        shows="boxes",
-        width=800,
+        *("room.py", "box.mp4", "1280x720", 4, False),
+        learn=Shown("first-app.md", "boxes", step=0, panel=True, width=800),
     ),
     Take(
         *("room.py", "box.mp4", "640x480", 5.5, False, ("0.2:s",)),
-        page="first-app.md",
-        shows="couch",
-        panel=False,
-        width=560,
+        learn=Shown("first-app.md", "couch"),
     ),
     Take(
         *("red.py", "box.mp4", "960x720", 6, False),
-        page="own-network.md",
-        shows="red",
-        width=560,
+        learn=Shown("own-network.md", "red", panel=True),
     ),
-    Take(
-        *("stand.py", "page.mp4", "640x480", 2, False),
-        page="world.md",
-        shows="stand",
-        panel=False,
-        width=560,
-    ),
+    Take(*("stand.py", "page.mp4", "640x480", 2, False), learn=Shown("world.md", "stand")),
 )
 
 
@@ -138,7 +139,7 @@ def picture(take: Take, folder: Path) -> Path:
 def shoot(take: Take, folder: Path) -> tuple[float, bytes]:
     """Run the app: the share of its frame rate that it reached, and its picture."""
     raw = folder / ("take.mp4" if take.moving else "take.png")
-    app = str(written(take, folder)) if take.page else take.app
+    app = take.app if take.learn is None else str(written(take.app, take.learn, folder))
     command = [sys.executable, "-m", "heimdall", "run", app, "--overlay", take.overlay]
     command += ["--source", str(MEDIA / take.source), "--size", take.size, "--headless", "--json"]
     command += ["--seconds", str(take.seconds), "--record" if take.moving else "--screenshot"]
@@ -150,20 +151,20 @@ def shoot(take: Take, folder: Path) -> tuple[float, bytes]:
     share = summary["fps"]["mean"] / summary["fps_target"]
     if take.moving:
         return share, clip(raw, summary["fps_target"])
-    return share, still(raw, take.width if take.group in ("examples", "learn") else None)
+    return share, still(raw, take.width)
 
 
-def written(take: Take, folder: Path) -> Path:
+def written(app: str, shown: Shown, folder: Path) -> Path:
     """The app that a page writes, in one of its states, with the files that it needs."""
     states = []
-    for code, name in PAGE_CODE.findall((LEARN / take.page).read_text(encoding="utf-8")):
-        if name == take.app:
+    for code, name in PAGE_CODE.findall((LEARN / shown.page).read_text(encoding="utf-8")):
+        if name == app:
             states.append(code)
         elif name.startswith("make_"):  # the file of a network
             (folder / name).write_text(code, encoding="utf-8")
             subprocess.run([sys.executable, name], cwd=folder, check=True)
-    path = folder / take.app
-    path.write_text(states[take.step], encoding="utf-8")
+    path = folder / app
+    path.write_text(states[shown.step], encoding="utf-8")
     return path
 
 

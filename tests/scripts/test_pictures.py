@@ -69,21 +69,26 @@ def test_that_of_an_example_is_a_small_webp(tmp_path):
         assert (picture.format, picture.size) == ("WEBP", (480, 360))
 
 
-def test_the_app_of_a_page_is_one_of_its_states_with_its_network(tmp_path):
-    of_pages = {take.shows: take for take in pictures.TAKES if take.page}
-    first = pictures.written(of_pages["boxes"], tmp_path).read_text("utf-8")
-    last = pictures.written(of_pages["couch"], tmp_path).read_text("utf-8")
+@pytest.fixture(scope="module")
+def of_pages():
+    return {take.learn.name: take for take in pictures.TAKES if take.learn is not None}
+
+
+def test_the_app_of_a_page_is_one_of_its_states_with_its_network(of_pages, tmp_path):
+    def written(name):
+        return pictures.written(of_pages[name].app, of_pages[name].learn, tmp_path)
+
+    first, last = written("boxes").read_text("utf-8"), written("couch").read_text("utf-8")
     assert "scene.boxes" in first
-    assert "style.request" in last
     assert "style.request" not in first
-    assert pictures.written(of_pages["red"], tmp_path).with_name("red.onnx").is_file()
+    assert "style.request" in last
+    assert written("red").with_name("red.onnx").is_file()
 
 
-def test_a_page_shows_each_picture_that_is_taken_for_it():
-    for take in pictures.TAKES:
-        if take.page:
-            text = (pictures.LEARN / take.page).read_text("utf-8")
-            assert f"](../images/{take.image})" in text
+def test_a_page_shows_each_picture_that_is_taken_for_it(of_pages):
+    for take in of_pages.values():
+        text = (pictures.LEARN / take.learn.page).read_text("utf-8")
+        assert f"](../images/{take.image})" in text
 
 
 def test_every_app_has_a_picture_and_a_clip_of_a_source_that_is_there():
