@@ -106,7 +106,7 @@ TAKES = (
     Take("examples/rabbit.py", "page.mp4", "640x480", 3, False),
     Take("examples/reading.py", "desk.mp4", "640x480", 5, False),
     Take(
-        *("room.py", "box.mp4", "1280x720", 4, False),
+        *("room.py", "box.mp4", "1280x720", 3.5, False),
         learn=Shown("first-app.md", "boxes", step=0, panel=True, width=800),
     ),
     Take(
