@@ -74,9 +74,10 @@ lint: setup
 	$(PYTHON) -m mypy
 	$(PYTHON) -m codespell_lib $(PROSE)
 
-# The documentation, with the reference from docstrings: open site/index.html
+# The documentation, with the reference from docstrings
 site: setup
 	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build -q --strict
+	@echo "Open site/index.html; with its search: $(PYTHON) -m http.server -d site"
 
 # docs/images: a picture and a clip of each app. Best when nothing else runs. APPS="emoji" for some.
 pictures: setup
