@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 import psutil
 
 from heimdall.app import load_app
+from heimdall.errors import DeviceError
 from heimdall.lab.faults.fault import Excuse, Fault
 from heimdall.lab.faults.moment import Moment
 from heimdall.lab.faults.request import Request
@@ -165,14 +166,16 @@ def _shown_in_a_page(trial: Trial) -> Sequence[str]:
 @contextlib.contextmanager
 def _slow_viewer(trial: Trial) -> Iterator[None]:
     """A page that asks for pictures, and takes next to none of what comes."""
-    said = next(text for text in trial.said if "http://" in text)
-    url = next(word for word in said.split() if word.startswith("http://")) + "socket"
+    words = [word for line in trial.said for word in line.split()]
+    page = next((word for word in words if word.startswith("http://")), None)
+    if page is None:
+        raise DeviceError("the run says no address of its page")
     over = threading.Event()
 
     async def view() -> None:
         import aiohttp
 
-        async with aiohttp.ClientSession() as client, client.ws_connect(url) as socket:
+        async with aiohttp.ClientSession() as client, client.ws_connect(f"{page}socket") as socket:
             trial.began()
             while not over.is_set():
                 await socket.receive()

@@ -50,6 +50,9 @@ class _Run:
             with self._started() as listener:
                 try:
                     self._live(listener)
+                except BaseException:
+                    trial.process.kill()
+                    raise
                 finally:
                     status = self._end()
                 ended_ns = time.perf_counter_ns()
