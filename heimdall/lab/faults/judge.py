@@ -39,7 +39,7 @@ def judge(fault: Fault, outcome: Outcome) -> dict[str, Any]:
         *_why_frames(fault, seen),
         *_why_back(fault, seen, found["recovery_s"]),
         *([f"{lost} results of DNNs not at fault are lost"] if lost else []),
-        *([] if fault.excuse or fault.ends else _why_starved(seen)),
+        *([] if fault.excuse or fault.ends or fault.blind else _why_starved(seen)),
         *(["it was not named to the user"] if fault.told and not told else []),
         *([] if fault.hides else _why_hidden(found["longest_ms"], outcome.summary)),
         *([f"left: {', '.join(left)}"] if left else []),

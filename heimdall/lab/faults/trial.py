@@ -15,7 +15,7 @@ import psutil
 from heimdall.lab.faults.notes import Seen
 from heimdall.lab.faults.request import Request
 
-MARK = "HEIMDALL_TRIAL"  # in the environment of all processes of a run
+MARK = "TRIAL_OF_FAULTS"  # in the environment of all processes of a run
 
 
 @dataclass
