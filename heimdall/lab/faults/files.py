@@ -7,19 +7,20 @@ import os
 import random
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from heimdall.errors import DeviceError
-from heimdall.lab.faults.fault import Excuse, Fault, on_cpu
-from heimdall.lab.faults.judge import judge
+from heimdall.lab.faults.fault import Fault, on_cpu
+from heimdall.lab.faults.judge import figures, verdict
 from heimdall.lab.faults.moment import Moment
 from heimdall.lab.faults.request import Request
 from heimdall.lab.faults.running import run_trial
-from heimdall.lab.faults.trial import Outcome, Trial
+from heimdall.lab.faults.trial import Trial
 
 SEED = 1
 _SMALL = ("--size", "320x180")
@@ -117,26 +118,20 @@ def _obey_modes(moment: Moment) -> None:
 
 
 def _share(fault: Fault, request: Request, folder: Path) -> dict[str, Any]:
-    """Two runs that begin at the same time on one empty cache; what is worse of the two."""
+    """Two runs that begin at the same time on one empty cache; the figures of the first, and what
+    is wrong with either. They share the cores, too, so frames are not judged."""
     one = replace(fault, by_hand=None, arguments=lambda trial: (*on_cpu(trial), *_SMALL))
     trials = [Trial(request, folder / str(number)) for number in range(2)]
-    outcomes: list[Outcome] = []
     for trial in trials:
         trial.environment["HEIMDALL_CACHE"] = str(folder / "cache")
-        trial.acted = True
-    threads = [
-        threading.Thread(target=lambda each=each: outcomes.append(run_trial(one, each)))
-        for each in trials
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(trials)) as pool:
+        outcomes = list(pool.map(partial(run_trial, one), trials))
+    why = [f"left: file {each.name}" for each in (folder / "cache").rglob(".*")]
     for outcome in outcomes:
-        seen = outcome.seen
-        seen.began_ns, seen.ended_ns = seen.entered_ns, seen.over_ns  # they share the cores
-        outcome.left += [f"file {each.name}" for each in (folder / "cache").rglob(".*")]
-    return min((judge(one, outcome) for outcome in outcomes), key=lambda each: each["passed"])
+        why += [f"left: {each}" for each in outcome.left]
+        why += (outcome.summary or {}).get("errors", [])
+        why += [f"it ended with status {outcome.status}"] if outcome.status != 0 else []
+    return verdict(fault, why, **figures(one, outcomes[0]))
 
 
 FAULTS = (
@@ -180,7 +175,6 @@ FAULTS = (
         "cache-shared",
         "Two runs begin at once with one empty cache.",
         told=False,
-        excuse=Excuse.SYSTEM,
         by_hand=_share,
     ),
 )

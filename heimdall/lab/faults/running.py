@@ -70,6 +70,7 @@ class _Run:
         """Wait through the run, and enter what goes on beside it."""
         trial = self._trial
         if self._fault.early:
+            listener.wait_for("entered", START_S)
             with self._beside():
                 listener.wait_for("over", START_S + trial.request.seconds)
             return
