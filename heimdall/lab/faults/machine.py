@@ -12,11 +12,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import psutil
 
 from heimdall.app import load_app
 from heimdall.errors import DeviceError
+from heimdall.lab.faults.chunks import Call, around_networks, longer
 from heimdall.lab.faults.fault import Excuse, Fault
 from heimdall.lab.faults.moment import Moment
 from heimdall.lab.faults.request import Request
@@ -24,7 +26,9 @@ from heimdall.lab.faults.trial import Trial
 from heimdall.models.base import Network, Pipeline
 from heimdall.models.catalog import open_pipeline
 from heimdall.system.extras import installed, line
+from heimdall.vocabulary.processors import REMOTE
 
+CROWDED = 4  # times as slow is the GPU that has no time for all DNNs
 STOPPED_S = 3.0
 HOUR_S = 3600.0
 _SERVING_S = 60.0  # until a server has its networks
@@ -88,6 +92,7 @@ class _Server:
         self._process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
+        psutil.Process(self._process.pid).nice(19)  # else it takes the cores of the run
         self._ready = threading.Event()
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -95,6 +100,7 @@ class _Server:
         assert self._process.stderr is not None
         for text in self._process.stderr:
             if f":{self.port}" in text:
+                self.ready_ns = time.perf_counter_ns()
                 self._ready.set()
 
     def wait(self) -> None:
@@ -142,14 +148,36 @@ def _remote(trial: Trial) -> Sequence[str]:
     return ("--remote", f"grpc://127.0.0.1:{trial.server.port}")
 
 
+def _crowd(moment: Moment) -> None:
+    """The GPU is slow all the time, so that DNNs leave for the server; it is known to be at fault
+    when one of them finds it gone."""
+
+    def slowly(dnn: str, run: Call) -> Any:
+        began_s = time.perf_counter()
+        found = run()
+        more_s = (CROWDED - 1) * (time.perf_counter() - began_s)
+        time.sleep(more_s)
+        return longer(found, round(1e9 * more_s))
+
+    def heard(dnn: str, run: Call) -> Any:
+        try:
+            return run()
+        except DeviceError:
+            moment.acted()
+            raise
+
+    around_networks(slowly)
+    around_networks(heard, (REMOTE,))
+
+
 @contextlib.contextmanager
 def _server_gone(trial: Trial) -> Iterator[None]:
-    trial.began()
+    trial.began(acted=False)
     trial.server.kill()
-    yield
     trial.server.start()
+    yield
     trial.server.wait()
-    trial.ended()
+    trial.ended_ns = trial.server.ready_ns
 
 
 def _serving(request: Request) -> str:
@@ -269,7 +297,8 @@ FAULTS = (
     ),
     Fault(
         "server-gone",
-        "The server that DNNs may run on is gone, and comes back.",
+        "The server that DNNs run on is killed, and started again.",
+        _crowd,
         prepare=_serve,
         arguments=_remote,
         beside=_server_gone,

@@ -55,9 +55,9 @@ class Trial:
         self.server: Any = None  # beside it, where its fault has one
         self.afterwards = contextlib.ExitStack()
 
-    def began(self) -> None:
-        """The fault is there, as of now."""
-        self.began_ns, self.acted = time.perf_counter_ns(), True
+    def began(self, acted: bool = True) -> None:
+        """The fault is there, as of now; it has ``acted``, or the run itself will notice."""
+        self.began_ns, self.acted = time.perf_counter_ns(), acted
 
     def ended(self) -> None:
         """It is not any more."""
