@@ -50,7 +50,8 @@ class Fault:
     ``early``, when the process of the run begins, and it says itself when it began and ended.
     ``prepare(trial)`` is called before all, ``arguments(trial)`` are more words for the command.
     ``excuse``: why frames may stand still meanwhile; ``told``: it must be named to the user, for
-    which with ``logged`` a warning on standard error that says so is enough; ``ends``: the run ends by it; ``blind``: no picture comes meanwhile, so no DNN owes a result;
+    which a line on standard error with the words ``logged`` is enough, where there are some;
+    ``ends``: the run ends by it; ``blind``: no picture comes meanwhile, so no DNN owes a result;
     ``hides``: its time may be left out of the run's own figures. ``needs`` says why it cannot be
     tried, or nothing. ``by_hand`` does all of it, and returns the verdict, where that is not one
     run.

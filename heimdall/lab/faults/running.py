@@ -23,7 +23,7 @@ from heimdall.lab.faults.notes import Listener
 from heimdall.lab.faults.request import Spec
 from heimdall.lab.faults.trial import Outcome, Trial
 
-START_S = 240.0  # until it is warm, where networks have to be built first
+START_S = 600.0  # until it is warm, where networks have to be built first
 END_S = 30.0  # for a run that is over to end, before it is ended
 _OTHERS = ".ses"  # onnxruntime's
 COMMAND = (sys.executable, "-m", "heimdall.lab.faults.child")
