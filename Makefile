@@ -15,7 +15,7 @@ demo: setup
 # Without options: first what can share the cores (the engine's tests compile kernels most of the
 # time, and each app's first start does); then what runs apps in real time, one by one, with the
 # kernels that are there by then.
-LIVE := $(addprefix tests/,lab/bench runtime render/preview render/test_window_run.py system \
+LIVE := $(addprefix tests/,lab/bench lab/faults runtime render/preview render/test_window_run.py system \
 	apps/test_shopping_run.py cli/test_scaffold.py engine/test_contract.py test_bad_input.py docs \
 	test_plugins.py test_survival.py)
 

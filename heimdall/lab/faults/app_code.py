@@ -40,12 +40,14 @@ def around_pipelines(step: str, around: Callable[[str, Call], Any]) -> None:
     Deployment.__init__ = begun  # type: ignore[method-assign]
 
 
-def _in_pipeline(step: str, act: Act, once: bool = False) -> Callable[[Moment], None]:
-    """``act`` at a step of one DNN, each time or only the first."""
+def _in_pipeline(
+    step: str, act: Act, once: bool = False, of_all: bool = False
+) -> Callable[[Moment], None]:
+    """``act`` at a step of one DNN or ``of_all``, each time or only the first."""
 
     def inject(moment: Moment) -> None:
         def around(dnn: str, call: Call) -> Any:
-            if dnn == moment.dnn and (moment.first() if once else moment.active):
+            if (of_all or dnn == moment.dnn) and (moment.first() if once else moment.active):
                 moment.acted(dnn)
                 return act(moment, call)
             return call()
@@ -133,7 +135,11 @@ FAULTS = (
     Fault("decode-hangs", "decode hangs as long as the fault lasts.", _post(_wait, True)),
     Fault("decode-exits", "decode calls sys.exit.", _post(_raise(SystemExit, 3))),
     Fault("pool-exception", "A BaseException in the pool.", _pre(_raise(ForeignError), True)),
-    Fault("pool-dead", "BaseExceptions end both threads of the pool.", _pre(_raise(ForeignError))),
+    Fault(
+        "pool-dead",
+        "BaseExceptions in every preprocess, which would end each thread of the pool.",
+        _pre(_raise(ForeignError), of_all=True),
+    ),
     Fault(
         "on_result-raises", "on_result raises.", _in_callback("on_result", _raise(ValueError, "no"))
     ),

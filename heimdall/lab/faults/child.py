@@ -6,6 +6,7 @@ python -m heimdall.lab.faults.child SPEC      a ``Spec`` as JSON
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from typing import Any
 
@@ -17,6 +18,7 @@ from heimdall.lab.faults.request import Spec
 
 def main(text: str) -> None:
     """Ends the process with the status of the command."""
+    _hear_signals()
     spec = Spec(**json.loads(text))
     note = Notes(spec.notes)
     moment = Moment(spec.after_s, spec.lasts_s, note)
@@ -24,6 +26,14 @@ def main(text: str) -> None:
     note("entered")
     sys.argv[1:] = spec.arguments
     command()
+
+
+def _hear_signals() -> None:
+    """As a terminal starts a program: one in the background may have been told to ignore them."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
 def _observe(fault: str, moment: Moment) -> None:

@@ -31,7 +31,7 @@ from heimdall.render.window import WindowSurface
 
 SEED = 1
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
-LATEST_S = 10.0  # after a run has begun, a signal comes: before the first frame, or long after it
+LATEST_S = 8.0  # after a run has begun, a signal comes: before the first frame, or long after it
 INTERRUPTED = 130  # the status of a run that had not begun
 _JUST_S = 0.3  # a signal so near to the first frame may come before it or after it
 _PAUSE_S = 3.0  # until a system of a comparison runs

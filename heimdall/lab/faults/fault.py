@@ -49,10 +49,12 @@ class Fault:
     is entered in the process that watches when the fault begins, and left when it ends; with
     ``early``, when the process of the run begins, and it says itself when it began and ended.
     ``prepare(trial)`` is called before all, ``arguments(trial)`` are more words for the command.
-    ``excuse``: why frames may stand still meanwhile; ``told``: it must be named to the user;
-    ``ends``: the run ends by it; ``hides``: its time may be left out of the run's own figures.
-    ``needs`` says why it cannot be tried, or nothing. ``by_hand`` does all of it, and returns the
-    verdict, where that is not one run.
+    ``excuse``: why frames may stand still meanwhile; ``told``: it must be named to the user, for
+    which a line on standard error with the words ``logged`` is enough, where there are some;
+    ``ends``: the run ends by it; ``blind``: no picture comes meanwhile, so no DNN owes a result;
+    ``hides``: its time may be left out of the run's own figures. ``needs`` says why it cannot be
+    tried, or nothing. ``by_hand`` does all of it, and returns the verdict, where that is not one
+    run.
     """
 
     name: str
@@ -64,7 +66,9 @@ class Fault:
     early: bool = False
     excuse: Excuse = Excuse.NONE
     told: bool = True
+    logged: str = ""
     ends: bool = False
+    blind: bool = False
     hides: bool = False
     needs: Callable[[Request], str] = can_be_tried
     by_hand: Callable[[Fault, Request, Path], dict[str, Any]] | None = None

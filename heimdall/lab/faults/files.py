@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import random
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from heimdall.errors import DeviceError
-from heimdall.lab.faults.fault import Excuse, Fault, on_cpu
-from heimdall.lab.faults.judge import judge
+from heimdall.lab.faults.fault import Fault, on_cpu
+from heimdall.lab.faults.judge import figures, verdict
 from heimdall.lab.faults.moment import Moment
 from heimdall.lab.faults.request import Request
 from heimdall.lab.faults.running import run_trial
-from heimdall.lab.faults.trial import Outcome, Trial
+from heimdall.lab.faults.trial import Trial
+from heimdall.system.paths import cache_dir
 
 SEED = 1
+_UNSAVED = "cannot be saved"
 _SMALL = ("--size", "320x180")
 _MODES = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 _CAPABILITIES = 0x20080522  # _LINUX_CAPABILITY_VERSION_3
@@ -30,24 +34,33 @@ _CAPABILITIES = 0x20080522  # _LINUX_CAPABILITY_VERSION_3
 # --- a disk that is full ---------------------------------------------------------------------
 
 
-def _full(now: bool = False) -> Callable[[Moment], None]:
-    """No file can be written to while the fault is there (``now``: from before the run's start):
-    the system refuses it as it does on a full disk. Pipes are no files."""
+def _full(moment: Moment) -> None:
+    """No file can be written to while the fault is there: the system refuses it as it does on a
+    full disk. Pipes are no files."""
+    import resource
 
-    def inject(moment: Moment) -> None:
-        import resource
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    def begin() -> None:
+        moment.acted()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
 
-        def begin() -> None:
+    moment.during(begin, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits))
+
+
+def _full_cache(moment: Moment) -> None:
+    """Until the fault ends, from before the run's start, the cache is on a full disk: what Python
+    opens there to write is refused. Other folders are not."""
+    folder = str(cache_dir())
+
+    def refuse(event: str, args: tuple[Any, ...]) -> None:
+        if event != "open" or moment.ended or not str(args[0]).startswith(folder):
+            return
+        if args[2] & (os.O_WRONLY | os.O_RDWR):
             moment.acted()
-            resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), args[0])
 
-        moment.during(begin, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits))
-        if now:
-            begin()
-
-    return inject
+    sys.addaudithook(refuse)
 
 
 def _limited(request: Request) -> str:
@@ -96,7 +109,6 @@ def _protect(trial: Trial) -> None:
     folders = [cache, *filter(Path.is_dir, cache.rglob("*"))]
     _set_modes(folders, 0o555)
     trial.afterwards.callback(_set_modes, folders, 0o755)
-    trial.acted = True
 
 
 def _set_modes(folders: Sequence[Path], mode: int) -> None:
@@ -104,7 +116,7 @@ def _set_modes(folders: Sequence[Path], mode: int) -> None:
         folder.chmod(mode)
 
 
-def _obey_modes(moment: Moment) -> None:
+def _obey_modes() -> None:
     """Root may write anywhere: from now on this thread, and those that it starts, may not."""
     if not sys.platform.startswith("linux") or os.geteuid() != 0:
         return
@@ -116,51 +128,53 @@ def _obey_modes(moment: Moment) -> None:
         system.capset(header, sets)
 
 
+def _read_only(moment: Moment) -> None:
+    _obey_modes()
+    try:
+        (cache_dir() / "tried").touch()
+    except OSError:
+        moment.acted()
+
+
 def _share(fault: Fault, request: Request, folder: Path) -> dict[str, Any]:
-    """Two runs that begin at the same time on one empty cache; what is worse of the two."""
+    """Two runs that begin at the same time on one empty cache; the figures of the first, and what
+    is wrong with either. They share the cores, too, so frames are not judged."""
     one = replace(fault, by_hand=None, arguments=lambda trial: (*on_cpu(trial), *_SMALL))
     trials = [Trial(request, folder / str(number)) for number in range(2)]
-    outcomes: list[Outcome] = []
     for trial in trials:
         trial.environment["HEIMDALL_CACHE"] = str(folder / "cache")
-        trial.acted = True
-    threads = [
-        threading.Thread(target=lambda each=each: outcomes.append(run_trial(one, each)))
-        for each in trials
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(trials)) as pool:
+        outcomes = list(pool.map(partial(run_trial, one), trials))
+    why = [f"left: file {each.name}" for each in (folder / "cache").rglob(".*")]
     for outcome in outcomes:
-        seen = outcome.seen
-        seen.began_ns, seen.ended_ns = seen.entered_ns, seen.over_ns  # they share the cores
-        outcome.left += [f"file {each.name}" for each in (folder / "cache").rglob(".*")]
-    return min((judge(one, outcome) for outcome in outcomes), key=lambda each: each["passed"])
+        why += [f"left: {each}" for each in outcome.left]
+        why += (outcome.summary or {}).get("errors", [])
+        why += [f"it ended with status {outcome.status}"] if outcome.status != 0 else []
+    return verdict(fault, why, **figures(one, outcomes[0]))
 
 
 FAULTS = (
     Fault(
         "disk-full-record",
         "The disk is full while a video is recorded.",
-        _full(),
+        _full,
         arguments=_writing("--record", ".mp4"),
         needs=_limited,
     ),
     Fault(
         "disk-full-capture",
         "The disk is full while a session is kept.",
-        _full(),
+        _full,
         arguments=_writing("--capture", ".mcap"),
         needs=_limited,
     ),
     Fault(
         "disk-full-cache",
         "The disk is full when a first start fills the cache.",
-        _full(now=True),
+        _full_cache,
         prepare=_new_cache,
         arguments=on_cpu,
-        needs=_limited,
+        logged=_UNSAVED,
     ),
     Fault(
         "cache-damaged",
@@ -172,15 +186,15 @@ FAULTS = (
     Fault(
         "cache-read-only",
         "The cache cannot be written to.",
-        _obey_modes,
+        _read_only,
         prepare=_protect,
         arguments=on_cpu,
+        logged=_UNSAVED,
     ),
     Fault(
         "cache-shared",
         "Two runs begin at once with one empty cache.",
         told=False,
-        excuse=Excuse.SYSTEM,
         by_hand=_share,
     ),
 )

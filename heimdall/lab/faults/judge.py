@@ -39,7 +39,7 @@ def judge(fault: Fault, outcome: Outcome) -> dict[str, Any]:
         *_why_frames(fault, seen),
         *_why_back(fault, seen, found["recovery_s"]),
         *([f"{lost} results of DNNs not at fault are lost"] if lost else []),
-        *([] if fault.excuse or fault.ends else _why_starved(seen)),
+        *([] if fault.excuse or fault.ends or fault.blind else _why_starved(seen)),
         *(["it was not named to the user"] if fault.told and not told else []),
         *([] if fault.hides else _why_hidden(found["longest_ms"], outcome.summary)),
         *([f"left: {', '.join(left)}"] if left else []),
@@ -64,7 +64,7 @@ def figures(fault: Fault, outcome: Outcome) -> dict[str, Any]:
         "worst_window_fps": rounded(worst_window(frames, seen.fps)),
         "recovery_s": None if fault.ends else rounded(recovery_s(seen, last_ns)),
         "lost": lost_results(seen, outcome.ended_ns),
-        "told": _told(outcome),
+        "told": _told(fault, outcome),
         "ended_in_s": rounded((outcome.ended_ns - (asked_ns or last_ns)) / 1e9),
         "left": sorted(outcome.left),
         "status": outcome.status,
@@ -160,13 +160,14 @@ def _why_hidden(longest_ms: float | None, summary: Mapping[str, Any] | None) -> 
     return []
 
 
-def _told(outcome: Outcome) -> str:
+def _told(fault: Fault, outcome: Outcome) -> str:
     """The first line of what the summary, or the overlay, says was wrong; else ""."""
     errors = [] if outcome.summary is None else outcome.summary["errors"]
     overlay = [text for _, text in outcome.seen.told]
     outputs = [] if outcome.summary is None else outcome.summary.get("outputs", {}).values()
     unsaved = [each["error"] for each in outputs if each["error"]]
-    lines = [*errors, *overlay, *unsaved]
+    logged = [line for line in outcome.said if fault.logged and fault.logged in line]
+    lines = [*errors, *overlay, *unsaved, *logged]
     if outcome.summary is None:
         lines += [line for line in outcome.said if line.startswith("error: ")]
     return next((line.strip().partition("\n")[0] for line in lines), "")

@@ -1,32 +1,25 @@
-"""Faults of the machine that a run is on, and of others that it works with."""
+"""Faults of the machine that a run is on."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import psutil
 
-from heimdall.app import load_app
 from heimdall.lab.faults.fault import Excuse, Fault
 from heimdall.lab.faults.moment import Moment
 from heimdall.lab.faults.request import Request
 from heimdall.lab.faults.trial import Trial
-from heimdall.models.base import Network, Pipeline
-from heimdall.models.catalog import open_pipeline
-from heimdall.system.extras import installed, line
 
 STOPPED_S = 3.0
 HOUR_S = 3600.0
-_SERVING_S = 60.0  # until a server has its networks
 _BUSY = "while True: pass"
 _BUILDER = "building_child"
 
@@ -67,129 +60,6 @@ def _clock_set_back(moment: Moment) -> None:
         time.time, time.time_ns = clock, clock_ns
 
     moment.during(begin, end)
-
-
-# --- a server --------------------------------------------------------------------------------
-
-
-class _Server:
-    """``heimdall serve`` with the networks of an app."""
-
-    def __init__(self, app: str) -> None:
-        self.port = _free_port()
-        self._words = [word for each in _networks(app) for word in _served(each)]
-        self.start()
-
-    def start(self) -> None:
-        """Start it, on the same port each time."""
-        command = [sys.executable, "-m", "heimdall", "serve", *self._words, "--no-http"]
-        command += ["--grpc-port", str(self.port), "--device", "onnxruntime"]
-        self._process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-        self._ready = threading.Event()
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def _listen(self) -> None:
-        assert self._process.stderr is not None
-        for text in self._process.stderr:
-            if f":{self.port}" in text:
-                self._ready.set()
-
-    def wait(self) -> None:
-        """Return when it answers."""
-        self._ready.wait(_SERVING_S)
-
-    def kill(self) -> None:
-        """End it without a word to its clients."""
-        self._process.kill()
-        self._process.wait()
-
-
-def _free_port() -> int:
-    """One that nobody listens on at the moment."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-def _networks(app: str) -> list[Network]:
-    pipelines = [
-        each.model
-        if isinstance(each.model, Pipeline)
-        else open_pipeline(each.model, **each.pipeline_options)
-        for each in load_app(app).dnns
-    ]
-    return [network for pipeline in pipelines for network in pipeline.networks]
-
-
-def _served(network: Network) -> list[str]:
-    name = network.path.stem
-    words = ["--model", f"{name}={network.path}"]
-    for tensor, shape in network.shapes.items():
-        words += ["--shape", f"{name}:{tensor}={'x'.join(map(str, shape))}"]
-    return words
-
-
-def _serve(trial: Trial) -> None:
-    trial.server = _Server(trial.request.app)
-    trial.afterwards.callback(lambda: trial.server.kill())
-    trial.server.wait()
-
-
-def _remote(trial: Trial) -> Sequence[str]:
-    return ("--remote", f"grpc://127.0.0.1:{trial.server.port}")
-
-
-@contextlib.contextmanager
-def _server_gone(trial: Trial) -> Iterator[None]:
-    trial.began()
-    trial.server.kill()
-    yield
-    trial.server.start()
-    trial.server.wait()
-    trial.ended()
-
-
-def _serving(request: Request) -> str:
-    return "" if installed("aiohttp") and installed("tritonclient") else line("serve")
-
-
-# --- a viewer --------------------------------------------------------------------------------
-
-
-def _shown_in_a_page(trial: Trial) -> Sequence[str]:
-    return ("--serve", "0")
-
-
-@contextlib.contextmanager
-def _slow_viewer(trial: Trial) -> Iterator[None]:
-    """A page that asks for pictures, and takes next to none of what comes."""
-    said = next(text for text in trial.said if "http://" in text)
-    url = next(word for word in said.split() if word.startswith("http://")) + "socket"
-    over = threading.Event()
-
-    async def view() -> None:
-        import aiohttp
-
-        async with aiohttp.ClientSession() as client, client.ws_connect(url) as socket:
-            trial.began()
-            while not over.is_set():
-                await socket.receive()
-                await asyncio.sleep(1.0)
-
-    def look() -> None:
-        with contextlib.suppress(Exception):  # it is sent away, which it may be
-            asyncio.run(view())
-
-    viewer = threading.Thread(target=look, daemon=True)
-    viewer.start()
-    try:
-        yield
-    finally:
-        over.set()
-        viewer.join(5.0)
-        trial.ended()
 
 
 # --- compilers -------------------------------------------------------------------------------
@@ -263,21 +133,5 @@ FAULTS = (
         beside=_compilers_killed,
         early=True,
         needs=_compiling,
-    ),
-    Fault(
-        "server-gone",
-        "The server that DNNs may run on is gone, and comes back.",
-        prepare=_serve,
-        arguments=_remote,
-        beside=_server_gone,
-        needs=_serving,
-    ),
-    Fault(
-        "viewer-slow",
-        "A viewer of the page reads one message a second.",
-        arguments=_shown_in_a_page,
-        beside=_slow_viewer,
-        told=False,
-        needs=_serving,
     ),
 )

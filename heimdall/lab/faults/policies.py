@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from heimdall.lab.faults.fault import Fault
 from heimdall.lab.faults.moment import Moment
 from heimdall.schedulers import kind_of
-from heimdall.schedulers.base import Assignment, Choice
+from heimdall.schedulers.base import Assignment, Choice, View
 
+NAME = "faulty"
 SLOW_S = 0.02
 _NO_JOB = -1
 
@@ -18,19 +20,21 @@ Select = Callable[[], Choice | None]
 
 
 def _instead(act: Callable[[Select], Any]) -> Callable[[Moment], None]:
-    """``act(select)`` where the app's policy is asked to select, while the fault is there."""
+    """The app's policy, but ``act(select)`` instead of its choice while the fault is there. It is a
+    policy of its own: what stands in for it is whole."""
 
     def inject(moment: Moment) -> None:
-        policy: Any = kind_of(moment.app.scheduler)
-        select = policy.select
+        kind: Any = kind_of(moment.app.scheduler)
 
-        def selected(*args: Any, **more: Any) -> Any:
+        def select(self: Any, view: View, now_ns: int) -> Any:
+            choose = partial(kind.select, self, view, now_ns)
             if not moment.active:
-                return select(*args, **more)
+                return choose()
             moment.acted()
-            return act(lambda: select(*args, **more))
+            return act(choose)
 
-        policy.select = selected
+        faulty = type("Faulty", (kind,), {"name": NAME, "select": select})
+        moment.app.scheduler = faulty  # type: ignore[misc]  # of this very app
 
     return inject
 

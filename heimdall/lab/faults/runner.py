@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heimdall.analyzer.profiler import Progress, no_progress
+from heimdall.app import load_app
 from heimdall.errors import ConfigError, HeimdallError
 from heimdall.lab.faults.fault import Fault
 from heimdall.lab.faults.judge import judge, verdict
@@ -25,9 +26,10 @@ def try_faults(
 ) -> dict[str, Any]:
     """What ``heimdall faults --json`` prints: the verdict on each fault, or on those named.
     Interrupted, on those that were tried. Raises ConfigError for a name that there is not, and on a
-    system whose processes cannot be watched."""
+    system whose processes cannot be watched; what ``load_app`` raises."""
     if os.name == "nt":
         raise ConfigError("faults need signals and pipes as Linux and macOS have them")
+    load_app(request.app)
     chosen = [fault_named(name) for name in only] if only else list(FAULTS)
     left_out = {each.name: why for each in chosen if (why := each.needs(request))}
     found, interrupted = [], False

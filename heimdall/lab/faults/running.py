@@ -23,7 +23,7 @@ from heimdall.lab.faults.notes import Listener
 from heimdall.lab.faults.request import Spec
 from heimdall.lab.faults.trial import Outcome, Trial
 
-START_S = 240.0  # until it is warm, where networks have to be built first
+START_S = 600.0  # until it is warm, where networks have to be built first
 END_S = 30.0  # for a run that is over to end, before it is ended
 _OTHERS = ".ses"  # onnxruntime's
 COMMAND = (sys.executable, "-m", "heimdall.lab.faults.child")
@@ -50,6 +50,9 @@ class _Run:
             with self._started() as listener:
                 try:
                     self._live(listener)
+                except BaseException:
+                    trial.process.kill()
+                    raise
                 finally:
                     status = self._end()
                 ended_ns = time.perf_counter_ns()
@@ -67,6 +70,7 @@ class _Run:
         """Wait through the run, and enter what goes on beside it."""
         trial = self._trial
         if self._fault.early:
+            listener.wait_for("entered", START_S)
             with self._beside():
                 listener.wait_for("over", START_S + trial.request.seconds)
             return

@@ -115,8 +115,12 @@ def _of_camera(name: str, what: str, inject: Callable[[Moment], None], **more: A
 
 
 FAULTS = (
-    _of_camera("camera-stalls", "The camera gives nothing.", _camera(_stall, once=True)),
-    _of_camera("camera-unplugged", "The camera is unplugged.", _camera(_gone, gone=True)),
+    _of_camera(
+        "camera-stalls", "The camera gives nothing.", _camera(_stall, once=True), blind=True
+    ),
+    _of_camera(
+        "camera-unplugged", "The camera is unplugged.", _camera(_gone, gone=True), blind=True
+    ),
     _of_camera("camera-garbage", "The camera gives noise.", _camera(_garbage), told=False),
     _of_camera("camera-size", "The camera's pictures are smaller.", _camera(_smaller), told=False),
     _of_camera("frame-bgra", "One picture has four channels.", _camera(_with_alpha, once=True)),

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from heimdall.errors import ConfigError, unknown
-from heimdall.lab.faults import app_code, chance, chunks, ends, files, machine, policies, sources
+from heimdall.lab.faults import (
+    app_code,
+    chance,
+    chunks,
+    ends,
+    files,
+    machine,
+    others,
+    policies,
+    sources,
+)
 from heimdall.lab.faults.fault import NO_FAULT, Fault
 
 FAULTS: tuple[Fault, ...] = (
@@ -14,6 +24,7 @@ FAULTS: tuple[Fault, ...] = (
     *policies.FAULTS,
     *sources.FAULTS,
     *machine.FAULTS,
+    *others.FAULTS,
     *files.FAULTS,
     *ends.FAULTS,
 )

@@ -15,7 +15,7 @@ import psutil
 from heimdall.lab.faults.notes import Seen
 from heimdall.lab.faults.request import Request
 
-MARK = "HEIMDALL_TRIAL"  # in the environment of all processes of a run
+MARK = "TRIAL_OF_FAULTS"  # in the environment of all processes of a run
 
 
 @dataclass
@@ -55,9 +55,9 @@ class Trial:
         self.server: Any = None  # beside it, where its fault has one
         self.afterwards = contextlib.ExitStack()
 
-    def began(self) -> None:
-        """The fault is there, as of now."""
-        self.began_ns, self.acted = time.perf_counter_ns(), True
+    def began(self, acted: bool = True) -> None:
+        """The fault is there, as of now; it has ``acted``, or the run itself will notice."""
+        self.began_ns, self.acted = time.perf_counter_ns(), acted
 
     def ended(self) -> None:
         """It is not any more."""

@@ -45,9 +45,12 @@ def test_notes_to_nobody_stop_nothing():
 def test_notes_of_several_threads_are_whole():
     read, write = os.pipe()
     note, listener = Notes(write), Listener(os.fdopen(read))
-    threads = [
-        threading.Thread(target=lambda: [note("frame") for _ in range(200)]) for _ in range(4)
-    ]
+
+    def write_many():
+        for _ in range(200):
+            note("frame")
+
+    threads = [threading.Thread(target=write_many) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
