@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import grpc
@@ -25,12 +25,15 @@ _GAVE_WAY = "the call said nothing, and another one needed its place: ask again"
 _FULL = "{} calls are open, and each is being answered: try again later"
 
 
-class Gate(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """For one event loop. ``closed`` counts the calls that it ended or did not let in, by the
-    reason: ``silent`` (too long), ``gave_way`` (to a new one), ``full``."""
+class Gate(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """Stands before the calls of a servicer, which is added to it as to a server; interceptors are
+    not asked about calls that are registered by name. For one event loop. ``closed`` counts the
+    calls that it ended or did not let in, by the reason: ``silent`` (too long), ``gave_way`` (to a
+    new one), ``full``."""
 
     def __init__(self, service: Service, token: str | None) -> None:
         self._service, self._limits, self._token = service, service.limits, token
+        self._handler: grpc.GenericRpcHandler | None = None
         self._calls = 0
         self._silent: dict[asyncio.Future[Any], str] = {}  # and why it is ended, once it is
         self.closed = Counter[str](silent=0, gave_way=0, full=0)
@@ -39,13 +42,17 @@ class Gate(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         """How many calls there are."""
         return self._calls
 
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
-        details: grpc.HandlerCallDetails,
-    ) -> Any:
-        found = await continuation(details)
-        if found is None:  # there is no such call
+    def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
+        """What the generated code asks of a server."""
+        (self._handler,) = handlers
+
+    def add_registered_method_handlers(self, *handlers: object) -> None:
+        """The same ones by name, which newer generated code adds too."""
+
+    def service(self, details: grpc.HandlerCallDetails) -> Any:
+        """How a call is answered; None: there is no such call."""
+        found = self._handler.service(details) if self._handler is not None else None
+        if found is None:
             return None
         # Of any call the requests are read here, one by one: also where there is one at most.
         how = found.request_deserializer, found.response_serializer
@@ -128,7 +135,7 @@ class Gate(grpc.aio.ServerInterceptor):  # type: ignore[misc]
     async def _next(self, requests: AsyncIterator[Any], limit_s: float) -> Any:
         """The next request. Refused where it does not come; raises StopAsyncIteration when there
         are no more."""
-        waiting = asyncio.ensure_future(requests.__anext__())  # type: ignore[arg-type]
+        waiting = asyncio.ensure_future(requests.__anext__())
         self._silent[waiting] = ""
         timer = asyncio.get_running_loop().call_later(limit_s, self._end, waiting, "silent")
         try:

@@ -192,7 +192,6 @@ class Server:
     ) -> int:
         limits = self._limits
         server = grpc.aio.server(
-            interceptors=(gate,),
             options=[
                 ("grpc.max_receive_message_length", _most_by_rpc(service)),
                 ("grpc.max_send_message_length", -1),
@@ -209,7 +208,8 @@ class Server:
         port = int(tried.getsockname()[1])
         tried.close()
         calls = Calls(service, (self._host, port))
-        service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(calls, server)
+        service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(calls, gate)
+        server.add_generic_rpc_handlers((gate,))
         place = f"[{self._host}]:{port}" if ":" in self._host else f"{self._host}:{port}"
         try:
             if self._keys is None:

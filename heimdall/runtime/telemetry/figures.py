@@ -103,6 +103,11 @@ class Figures:
         if self.memory is not None:
             self.memory.sample(presented_ns)
 
+    @property
+    def frames(self) -> int:
+        """How many were presented."""
+        return len(self.presented_ns)
+
     def picture(self, age_ns: int) -> None:
         """The camera picture of the frame that has just been presented is so old."""
         self.picture_ns.append(age_ns)
