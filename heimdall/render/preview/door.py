@@ -22,6 +22,7 @@ from heimdall.system.handles import affordable
 
 HEADER_S = 5.0
 IDLE_S = 300.0
+_QUEUE = 128  # clients that the system keeps until they are let in: they cost no handles
 _PAUSE_S = 0.1  # before the system is asked again that had no handle
 _GONE = (errno.ECONNABORTED, errno.EPROTO)  # the client, while it waited at the door
 
@@ -46,6 +47,7 @@ class Door:
     ) -> AsyncIterator[None]:
         """Let clients in from here to the end of the block, which closes ``listening``."""
         listening.setblocking(False)
+        listening.listen(_QUEUE)
         accepting = asyncio.ensure_future(self._accept(server, listening, tls))
         try:
             yield
