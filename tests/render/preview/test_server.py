@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,8 +14,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
+import psutil
 import pytest
 
+from heimdall.errors import ConfigError
 from heimdall.render.events import Key, Pointer
 from heimdall.render.preview import viewer
 from heimdall.render.preview.encoder import Picture
@@ -117,6 +120,41 @@ def test_every_server_has_a_token_of_its_own(server):
     other = Server(("127.0.0.1", 0), "", {}, Inbox())
     other.close()
     assert urlsplit(other.url).path != urlsplit(server.url).path
+
+
+def test_the_token_is_the_environments_where_there_is_one(monkeypatch):
+    monkeypatch.setenv("HEIMDALL_TOKEN", "a-token-of-my-own")
+    opened = Server(("127.0.0.1", 0), "Test", {}, Inbox())
+    try:
+        assert opened.url.endswith("/a-token-of-my-own/")
+        assert opened.told.endswith("/$HEIMDALL_TOKEN/")
+        assert get(opened.url)[0] == 200
+        assert get(opened.url.replace("-own", "-one"))[0] == 403
+    finally:
+        opened.close()
+    monkeypatch.setenv("HEIMDALL_TOKEN", "short")
+    with pytest.raises(ConfigError, match="16 to 256"):
+        Server(("127.0.0.1", 0), "", {}, Inbox())
+
+
+def test_silent_connections_keep_nobody_out(server):
+    where = urlsplit(server.url)
+    with contextlib.ExitStack() as stack:
+        for _ in range(200):
+            raw = socket.create_connection((where.hostname, where.port), timeout=WAIT_S)
+            stack.enter_context(raw).sendall(b"GET / HTTP/1.1\r\nHost: local")
+        assert get(server.url)[0] == 200
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such bound on Windows")
+def test_silent_connections_take_few_handles(server):
+    where, process = urlsplit(server.url), psutil.Process()
+    before = process.num_fds()
+    with contextlib.ExitStack() as stack:
+        for _ in range(200):
+            raw = socket.create_connection((where.hostname, where.port), timeout=WAIT_S)
+            stack.enter_context(raw)
+        until(lambda: process.num_fds() - before - 200 <= 40)
 
 
 def test_a_name_that_leads_here_by_somebody_elses_doing_is_refused(server):
