@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import tracemalloc
 import zlib
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,7 +26,7 @@ def raw_deflate(data: bytes) -> bytes:
     return made.compress(data) + made.flush()
 
 
-PACKED = {
+PACKED: dict[str, Callable[[bytes], bytes]] = {
     "": lambda data: data,
     "identity": lambda data: data,
     "GZIP": gzip.compress,

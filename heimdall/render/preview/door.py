@@ -58,19 +58,19 @@ class Door:
             listening.close()
 
     @contextlib.contextmanager
-    def answering(self, request: web.Request) -> Iterator[None]:
+    def answering(self, request: web.BaseRequest) -> Iterator[None]:
         """The head of a request has come: its connection stays until the block's end."""
         with self._marked(request, True):
             yield
 
     @contextlib.contextmanager
-    def reading(self, request: web.Request) -> Iterator[None]:
+    def reading(self, request: web.BaseRequest) -> Iterator[None]:
         """Within ``answering``: the client is to send more, and can be waited for in vain."""
         with self._marked(request, False):
             yield
 
     @contextlib.contextmanager
-    def _marked(self, request: web.Request, answered: bool) -> Iterator[None]:
+    def _marked(self, request: web.BaseRequest, answered: bool) -> Iterator[None]:
         connection = self._connections.get(request.protocol)
         if connection is None:  # it is closed already
             yield

@@ -7,7 +7,7 @@ import contextlib
 import errno
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -28,7 +28,7 @@ class Served:
         self.free = asyncio.Event()
         self._writers: list[Any] = []  # one that nobody holds closes its connection
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         with self.door.answering(request):
             if request.path == "/body":
                 with self.door.reading(request):
@@ -43,6 +43,10 @@ class Served:
         writer.write(sent)
         await writer.drain()
         return reader, writer
+
+    async def full(self, number: int) -> None:
+        """Wait until so many connections are there."""
+        await until(lambda: len(self.door) == number)
 
     async def get(self, path: bytes = b"") -> bytes:
         reader, _ = await self.connect(HEAD % path + b"Connection: close\r\n\r\n")
@@ -62,7 +66,7 @@ async def serving(most: int, tls: Any = None, **limits: float) -> AsyncIterator[
     await runner.cleanup()
 
 
-def run(body: Callable[[], Awaitable[None]]) -> None:
+def run(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(body())
 
 
@@ -87,7 +91,7 @@ def test_the_connection_that_is_silent_longest_gives_way():
             readers = []
             for number in range(3):
                 readers.append((await served.connect(HEAD % b"half"))[0])
-                await until(lambda n=number: len(served.door) == n + 1)
+                await served.full(number + 1)
             assert (await served.get()).endswith(b"answer")
             assert await ended(readers[0])
             assert served.door.closed["gave_way"] == 1
@@ -100,13 +104,13 @@ def test_what_is_answered_stays_and_the_next_one_is_turned_away():
     async def body() -> None:
         async with serving(2) as served:
             slow = [asyncio.ensure_future(served.get(b"slow")) for _ in range(2)]
-            await until(lambda: len(served.door) == 2)
+            await served.full(2)
             await asyncio.sleep(0.05)  # for both heads to be read
             assert await ended((await served.connect())[0])
             assert served.door.closed["full"] == 1
             served.free.set()
             assert all(answer.endswith(b"answer") for answer in await asyncio.gather(*slow))
-            await until(lambda: len(served.door) == 0)
+            await served.full(0)
 
     run(body)
 
@@ -115,7 +119,7 @@ def test_a_body_that_does_not_come_gives_way_too():
     async def body() -> None:
         async with serving(1) as served:
             reader, _ = await served.connect(HEAD % b"body" + b"Content-Length: 9\r\n\r\nhalf")
-            await until(lambda: len(served.door) == 1)
+            await served.full(1)
             await asyncio.sleep(0.05)
             assert (await served.get()).endswith(b"answer")
             assert await ended(reader)
@@ -155,7 +159,7 @@ def test_silence_before_a_handshake_gives_way_as_any(tmp_path):
             readers = []
             for number in range(2):
                 readers.append((await served.connect())[0])
-                await until(lambda n=number: len(served.door) == n + 1)
+                await served.full(number + 1)
             await served.connect(b"no handshake at all")
             assert await ended(readers[0])
             await until(lambda: len(served.door) == 1)  # nor does the last one stay
