@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -121,6 +124,35 @@ def test_an_app_runs_beside(selfie):
         triton_grpc.InferenceServerClient(places["grpc"]).get_model_metadata("other")
     report = ended(process)
     assert report["models"]["people"]["answered"] == 6
+    assert report["app"]["frames"] > 0
+    assert report["app"]["errors"] == []
+
+
+@pytest.mark.slow
+def test_an_app_goes_on_beside_clients_that_mean_it_ill(selfie):
+    process, places = started("emoji", "--headless", "--size", "320x180", "--model", MODEL)
+    infer = f"http://{places['http']}/v2/models/people/infer"
+    packer = zlib.compressobj(9, wbits=16 + zlib.MAX_WBITS)
+    bomb = b"".join(packer.compress(bytes(1 << 20)) for _ in range(256)) + packer.flush()
+    json_of_20_mb = b'{"inputs": [' + b"0," * 10_000_000 + b"0]}"
+    length = {"Inference-Header-Content-Length": "100"}
+    with contextlib.ExitStack() as stack:
+        for place in places.values():
+            where = tuple(place.rsplit(":", 1))
+            for _ in range(200):
+                raw = socket.create_connection(where, timeout=60)
+                stack.enter_context(raw).sendall(b"POST /v2 HTTP/1.1\r\nHost: local")
+        for data, headers in (
+            (bomb, {"Content-Encoding": "gzip"}),
+            (bomb, {"Content-Encoding": "gzip", **length}),
+            (json_of_20_mb, {}),
+        ):
+            asked = urllib.request.Request(infer, data, headers)
+            with pytest.raises(urllib.error.HTTPError, match="413"):
+                urllib.request.urlopen(asked, timeout=60)
+        ask(places, selfie, 1)  # by REST
+    report = ended(process)
+    assert report["models"]["people"]["answered"] == 1
     assert report["app"]["frames"] > 0
     assert report["app"]["errors"] == []
 
