@@ -165,6 +165,12 @@ class Server:
         listening = address.listen((self._host, port), "--http-port")
         stack.callback(listening.close)
         limits = self._limits
+        if (fewer := affordable(limits.clients)) < limits.clients:
+            log.warning(
+                "%d connections at once, not %d: this process may open few files (ulimit -n)",
+                fewer,
+                limits.clients,
+            )
         door = Door(limits.clients, header_s=limits.header_s, idle_s=limits.idle_s)
         entrances: dict[str, Entrance] = {"rest": door, "grpc": gate}
         metrics = Metrics(service, entrances, self._drawing)

@@ -169,7 +169,7 @@ def test_what_triton_has_besides_is_refused(serve):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such bound on Windows")
-def test_silent_connections_leave_handles_to_others(serve):
+def test_silent_connections_leave_handles_to_others(serve, caplog):
     resource = pytest.importorskip("resource")
     psutil = pytest.importorskip("psutil")
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -178,6 +178,7 @@ def test_silent_connections_leave_handles_to_others(serve):
         server = serve(clients=1000)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert "128 connections at once, not 1000" in caplog.text
     process = psutil.Process()
     for port in (server.http_port, server.grpc_port):
         here = process.num_fds()
