@@ -138,9 +138,9 @@ def test_an_app_goes_on_beside_clients_that_mean_it_ill(selfie):
     length = {"Inference-Header-Content-Length": "100"}
     with contextlib.ExitStack() as stack:
         for place in places.values():
-            where = tuple(place.rsplit(":", 1))
+            host, port = place.rsplit(":", 1)
             for _ in range(200):
-                raw = socket.create_connection(where, timeout=60)
+                raw = socket.create_connection((host, int(port)), timeout=60)
                 stack.enter_context(raw).sendall(b"POST /v2 HTTP/1.1\r\nHost: local")
         for data, headers in (
             (bomb, {"Content-Encoding": "gzip"}),
