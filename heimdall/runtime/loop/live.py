@@ -32,6 +32,7 @@ from heimdall.runtime.session.controls import Controls
 from heimdall.runtime.session.outputs import Outputs
 from heimdall.runtime.session.shared_gpu import SharedGpu
 from heimdall.runtime.telemetry.display import Display
+from heimdall.runtime.telemetry.figures import Figures
 from heimdall.runtime.telemetry.kept import read_input
 from heimdall.system.clock import spin_until
 from heimdall.vocabulary.enums import Lane
@@ -439,6 +440,11 @@ class LiveRun(BaseRun):
         start = self._first.summary
         kept = {**outputs.summary, **self.outputs}
         return {**summary, "start": start, "outputs": kept, "errors": self.errors}
+
+    @property
+    def figures(self) -> Figures:
+        """What is counted while it runs."""
+        return self._figures
 
     @property
     def errors(self) -> list[str]:
