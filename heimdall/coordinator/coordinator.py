@@ -19,7 +19,7 @@ from heimdall.coordinator.chunking import CHUNKINGS, DEFAULT_MARGIN_NS
 from heimdall.coordinator.dispatch import Dispatcher
 from heimdall.coordinator.freshness import Freshness
 from heimdall.coordinator.gap import Gap
-from heimdall.coordinator.job import Dnn, Job
+from heimdall.coordinator.job import Dnn, Job, check_chunks
 from heimdall.coordinator.jobs import Client, Jobs
 from heimdall.coordinator.placement import Placement
 from heimdall.coordinator.snapshot import DnnStatus, Snapshot
@@ -357,6 +357,8 @@ class Coordinator:
             raise CoordinationError(
                 f"job {job.id} of {job.dnn!r} runs {asked}, but ChunkFinished says {told}"
             )
+        if elapsed_ns < 0:
+            raise CoordinationError(f"a chunk of job {job.id} took {elapsed_ns} ns")
         job.happened(ChunkFinished)
         self._jobs.running[processor].remove(job)
         job.executed_ns += elapsed_ns
@@ -388,6 +390,8 @@ class Coordinator:
         if event.dnn in self._gone:  # it was on its way when it was removed
             return ""
         dnn = self._dnn(event.dnn)
+        if event.processor not in dnn.places:
+            raise CoordinationError(f"DNN {event.dnn!r} cannot be on {event.processor!r}")
         self._placement.moved(dnn, event.processor, now_ns, out)
         self._jobs.clients[dnn.name].begin(now_ns, out)
         return CHUNK_ENDED if self._jobs.moved(dnn, now_ns, out) else ""
@@ -409,6 +413,8 @@ class Coordinator:
 
     def _back(self, event: ProcessorBack, now_ns: int, out: list[Action]) -> str:
         self._known_processor(event.processor)
+        if event.processor not in self._placement.lost:
+            return ""
         self._placement.processor_back(event.processor, now_ns, out)
         for client in self._jobs.clients.values():
             client.begin(now_ns, out)
@@ -418,8 +424,8 @@ class Coordinator:
         plan = event.plan
         if plan.name in self._dnns:
             raise CoordinationError(f"there is a DNN {plan.name!r} already")
-        self._gone.discard(plan.name)
         dnn = self._dnns[plan.name] = Dnn(plan)
+        self._gone.discard(plan.name)
         clients.join(dnn, self._jobs)
         self._placement.added(dnn, now_ns, out)
         self._jobs.clients[dnn.name].begin(now_ns, out)
@@ -448,9 +454,9 @@ class Coordinator:
         return ""
 
     def _frame_arrived(self, event: FrameArrived, now_ns: int, out: list[Action]) -> str:
-        for name in event.dnns:
-            if name not in self._gone:
-                self._client(name).arrived(event.frame, now_ns, out)
+        those = [self._client(name) for name in event.dnns if name not in self._gone]
+        for client in those:
+            client.arrived(event.frame, now_ns, out)
         return ""
 
     def _scene_changed(self, event: SceneChanged, now_ns: int, out: list[Action]) -> str:
@@ -480,16 +486,20 @@ class Coordinator:
             raise ConfigError(f"a coordinator cannot be set to {event}")
         if len(costs) != len(event.chunks):
             raise ConfigError(f"{len(costs)} networks need a partition each: {event}")
+        partitions = list(zip(costs, event.chunks, strict=True))
+        for each, chunks in partitions:
+            check_chunks(chunks, each.ops, "a network")
         back = event.scheduler == name_of(self._policy)
         self.scheduler = create(self._policy if back else event.scheduler)
         if event.mode != self._mode:
             self._mode = event.mode
             self._chunking = CHUNKINGS[event.mode](DEFAULT_MARGIN_NS[event.mode])
         self._interval_ns = event.frame_interval_ns
-        for each, chunks in zip(costs, event.chunks, strict=True):
+        for each, chunks in partitions:
             each.recut(chunks)
-        self._jobs.reconfigure(self._chunking, self._interval_ns)
         self._dispatcher = self._new_dispatcher()
+        self._placement.evacuate(now_ns, out)  # nothing moves where ranges choose
+        self._jobs.reconfigure(self._chunking, self._interval_ns, now_ns, out)
         return ""
 
     def _new_dispatcher(self) -> Dispatcher:

@@ -4,6 +4,7 @@ see."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -343,13 +344,16 @@ def _validate(plan: DnnPlan) -> None:
         times = (*stage.op_ns, stage.cpu_ns, stage.chunk_cost_ns, *stage.cut_ns)
         if min(times) < 0:
             raise ConfigError(f"{where} has a negative latency; profile its network again")
-        ends = [0, *(end for _, end in stage.chunks)]
-        starts = [*(start for start, _ in stage.chunks), len(stage.op_ns)]
-        if stage.chunks and (ends != starts or any(a >= b for a, b in stage.chunks)):
-            raise ConfigError(
-                f"the static chunks of {where} do not cover ops 0..{len(stage.op_ns)} in order: "
-                f"{list(stage.chunks)}"
-            )
+        check_chunks(stage.chunks, len(stage.op_ns), where)
+
+
+def check_chunks(chunks: Sequence[tuple[int, int]], ops: int, where: str) -> None:
+    """Raise ConfigError for a static partition that leaves ops out, or runs some twice."""
+    ends, starts = [0, *(end for _, end in chunks)], [*(start for start, _ in chunks), ops]
+    if chunks and (ends != starts or any(a >= b for a, b in chunks)):
+        raise ConfigError(
+            f"the static chunks of {where} do not cover ops 0..{ops} in order: {list(chunks)}"
+        )
 
 
 def _validate_processors(stage: StagePlan, where: str) -> None:

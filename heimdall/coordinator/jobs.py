@@ -13,6 +13,7 @@ from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.job import Away, Dnn, Job
 from heimdall.coordinator.placement import Placement
 from heimdall.coordinator.states import (
+    DROPPED,
     FINISHED,
     READY,
     RUNNING,
@@ -35,7 +36,7 @@ from heimdall.vocabulary.events import (
 )
 from heimdall.vocabulary.processors import GPU, Processor
 
-_REMEMBERED = 256  # ended jobs whose late events are still understood
+_REMEMBERED = 256  # ended jobs of which it is known how
 _EWMA = 0.1
 
 
@@ -131,9 +132,17 @@ class Jobs:
         """Whether a DNN has not been removed."""
         return dnn.name in self._dnns
 
-    def reconfigure(self, chunking: Chunking, interval_ns: int) -> None:
-        """Estimate what is left for another chunk mode or frame rate."""
+    def reconfigure(
+        self, chunking: Chunking, interval_ns: int, now_ns: int, out: list[Action]
+    ) -> None:
+        """Estimate what is left for another chunk mode or frame rate. Chunks that were under way
+        end with their partition, and jobs are bound as the policy has it that decides from now
+        on."""
         self._chunking, self.interval_ns = chunking, interval_ns
+        for job in list(self.in_flight.values()):
+            job.chunk_end_op = 0
+            if job.state is READY:
+                self.ready(job, now_ns, out)
 
     def find(self, job_id: int, event: type) -> Job | None:
         """The job in flight that ``event`` may happen to; None for a late event of an ended job."""
@@ -142,15 +151,18 @@ class Jobs:
             if event not in TABLE[job.state]:
                 raise illegal(job.id, job.dnn, job.state, event)
             return job
-        if job_id not in self._ended:
+        if not 0 <= job_id < self._next:
             raise CoordinationError(
                 f"job {job_id} is not known: {event.__name__} cannot happen to it"
             )
+        if job_id not in self._ended:
+            return None  # it ended long ago: some functions of an app take seconds
         name, state = self._ended[job_id]
         if event not in TABLE[state]:
             raise illegal(job_id, name, state, event)
         if event is JobFailed and state is FINISHED and name in self._dnns:
             self._dnns[name].failures += 1  # its result could not be decoded
+            self._ended[job_id] = name, DROPPED  # which is said once
         return None
 
     def admit(
@@ -221,10 +233,12 @@ class Jobs:
         processor. Its estimates of what is left are renewed, as policies see them."""
         if self.changed is not None:
             self.changed.append(job)
-        if job.bound in self.placement.lost:
-            job.bound = job.processor = job.owner.processor
-            job.chunk_end_op = 0
-            if job.bound != GPU:  # others never cut
+        placement = self.placement
+        if job.bound in placement.lost or (job.bound != "") is not placement.binds:
+            job.bound, job.chunk_end_op = placement.bound(job.owner), 0
+            if job.bound:
+                job.processor = job.owner.processor
+            if job.bound not in (GPU, ""):  # others never cut
                 job.begin()
         if job.bound not in (GPU, ""):
             later = job.owner.costs[job.stage :]

@@ -37,7 +37,7 @@ class Faults:
         if first:
             expected = error is None or isinstance(error, HeimdallError)
             traced = not expected or log.isEnabledFor(logging.DEBUG)
-            details = "".join(traceback.format_exception(error)) if error and traced else ""
+            details = "".join(traceback.format_exception(error)) if error is not None and traced else ""
             log.error("%s", f"{message}\n{details}".rstrip())
 
     @property
