@@ -113,6 +113,7 @@ class Ledger:
         self.late: list[Event] = []
         self.late_of_lost: list[ChunkFinished] = []
         self.finished: deque[int] = deque(maxlen=50)
+        self.undecoded: set[int] = set()  # have finished, and failed then
         self.unbuilt = {plan.name for plan in plans if not plan.built}
         self.gone: set[str] = set()
         self.lost: set[str] = set()
@@ -199,6 +200,10 @@ class Ledger:
         if job is not None:
             job.done.append(job.span)
             self._ready(job)
+
+    def _JobFailed(self, event: JobFailed, now_ns: int) -> None:
+        if event.job not in self.jobs:
+            self.undecoded.add(event.job)
 
     def _DnnMoved(self, event: DnnMoved, now_ns: int) -> None:
         if event.dnn in self.where:
