@@ -3,7 +3,7 @@
 PYTHON := .venv/bin/python
 STAMP := .venv/.heimdall-setup
 
-.PHONY: demo test test-all test-opencl fuzz setup lint site pictures clean
+.PHONY: demo test test-all test-opencl fuzz properties setup lint site pictures clean
 
 demo: setup
 	@sh scripts/demo.sh
@@ -40,6 +40,11 @@ test-opencl: setup
 # Damaged model files, loaded and run in processes of their own: ARGS="--count 500", "--seed 12"
 fuzz: setup
 	@$(PYTHON) -m tests.fuzz $(ARGS)
+
+# Events in any order to the coordinator, legal and not, under every policy and at random (ten
+# minutes): ARGS="--events 1000000", "--policies max-min"
+properties: setup
+	@$(PYTHON) -m tests.coordinator.properties $(ARGS)
 
 setup: $(STAMP)
 

@@ -66,6 +66,8 @@ from heimdall.vocabulary.events import (
 from heimdall.vocabulary.plans import DnnPlan
 from heimdall.vocabulary.processors import CPU, GPU, Processor, check, usual
 
+# A machine that is warm or busy takes a few times as long as one that was profiled.
+_TOO_SLOW = 8.0
 _ONE_AT_A_TIME = Admission.values()  # of a DNN's requests, one waits at most
 
 
@@ -363,7 +365,9 @@ class Coordinator:
         self._jobs.running[processor].remove(job)
         job.executed_ns += elapsed_ns
         if not chunk.together:  # else it took as long as all of them
-            self._timing.learn(job, processor, event.start_op, event.end_op, elapsed_ns)
+            times = self._timing.learn(job, processor, event.start_op, event.end_op, elapsed_ns)
+            if times > _TOO_SLOW and job.owner.plan.built:
+                self._slow_dnn(job.owner, times)
             self._jobs.handed_back(processor, chunk.begin_ns, elapsed_ns, now_ns)
         if processor == GPU and not self._jobs.running[GPU]:
             self._gap.chunk_ended(elapsed_ns)
@@ -465,6 +469,12 @@ class Coordinator:
     def _slow_decision(self, event: SlowDecision, now_ns: int, out: list[Action]) -> str:
         self._supervised.was_slow(event.took_ns, self.decisions)
         return ""
+
+    def _slow_dnn(self, dnn: Dnn, times: float) -> None:
+        """One whose guessed times are not known yet (``built``) is not slow."""
+        if not dnn.named_slow:
+            dnn.named_slow = True
+            self.faults.report(f"DNN {dnn.name!r}: its chunks take {times:.0f} times as profiled")
 
     def _removed(self, event: DnnRemoved, now_ns: int, out: list[Action]) -> str:
         dnn = self._dnn(event.dnn)

@@ -264,7 +264,7 @@ class Jobs:
     def progress(self, job: Job, end_op: int, now_ns: int, out: list[Action]) -> None:
         """Ops up to ``end_op`` are done: on with the task, the next one, the next stage, or end."""
         job.last_op_ns = now_ns
-        if end_op == job.chunk_end_op:
+        if end_op >= job.chunk_end_op:  # fallback ops may go on behind the end of a chunk
             job.chunk_end_op = 0
         if job.passed(end_op):
             if job.task + 1 < job.tasks:

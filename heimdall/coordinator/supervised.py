@@ -70,7 +70,11 @@ class Supervised:
                     self.due_ns = inf
                     self._right("silence")
                 return found
-        return answer(self.stand_in, view, now_ns)
+        try:
+            return answer(self.stand_in, view, now_ns)
+        except Exception as error:  # a fault of Heimdall's own: frames go on all the same
+            self.faults.report(f"scheduler {self.stand_in.name!r}: {say(error)}", error)
+            return None
 
     def _silent(
         self,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -14,7 +16,9 @@ from heimdall.vocabulary.events import (
     Drop,
     Finish,
     InferenceRequested,
+    InputReady,
     Prepare,
+    RenderingStopped,
     RunChunk,
     SlowDecision,
 )
@@ -164,20 +168,103 @@ def test_a_policy_with_free_ranges_has_a_stand_in_of_its_kind(sim):
     assert "fcfs decides from now on" in world.coordinator.faults.messages[-1]
 
 
-def test_a_policy_that_is_slow_again_and_again_is_replaced(sim):
-    world = play(sim, MaxMin())
+def test_a_policy_that_is_slow_again_and_again_is_named_and_replaced(sim):
+    world, said = play(sim, MaxMin()), []
     for _ in range(MOST_IN_A_ROW):
-        assert not world.coordinator.faults.messages
         world.tell(SlowDecision(20_000_000))
-    (fault,) = world.coordinator.faults.messages
-    assert "scheduler 'max-min': took 20 ms to decide, 5 times in a row" in fault
+        said.append(list(world.coordinator.faults.messages))
+    assert said[0] == []
+    named = "scheduler 'max-min': took 20 ms to decide; frames wait for it"
+    assert said[1:4] == [[named]] * 3
+    assert said[4][1:] == [
+        "scheduler 'max-min': took 20 ms to decide, 5 times of the last 30; max-total decides "
+        "from now on"
+    ]
+    assert world.coordinator.replaced == "max-min"
+
+
+def test_a_policy_that_is_slow_every_other_time_is_replaced(sim):
+    world = sim.world([sim.plan("a", sim.stage([4]))], scheduler="max-min")
+    for _ in range(MOST_IN_A_ROW):
+        assert not world.coordinator.replaced
+        before = world.coordinator.decisions
+        while world.coordinator.decisions < before + 2:
+            world.run(0.001)
+        world.tell(SlowDecision(20_000_000))
+    assert world.coordinator.replaced == "max-min"
 
 
 def test_a_policy_that_is_slow_once_in_a_while_stays(sim):
     world = sim.world([sim.plan("a", sim.stage([4]))], scheduler="max-min")
     for _ in range(20):
-        world.run(0.2)  # many decisions in time
+        world.run(0.5)  # many decisions in time
         world.tell(SlowDecision(20_000_000))
+    assert not world.coordinator.faults.messages
+
+
+class Silent(MaxMin):
+    """Chooses nothing from its fifth decision on; ``until_ms``: and wants to be woken then."""
+
+    name = "silent"
+    asked = 0
+
+    def __init__(self, until_ms=None):
+        self.until_ms = until_ms
+
+    def select(self, view, now_ns):
+        self.asked += 1
+        if self.asked < 5:
+            return super().select(view, now_ns)
+        return self.until_ms and wait(now_ns + self.until_ms * 1_000_000)
+
+
+@pytest.mark.parametrize("until_ms", [None, 10])
+def test_a_policy_that_chooses_nothing_for_a_second_is_named_and_replaced(sim, until_ms):
+    world = play(sim, Silent(until_ms), seconds=4.0)
+    starts = [ms for ms, _ in world.timed(RunChunk)]
+    waits = [later - ms for ms, later in pairwise(starts)]
+    assert sum(wait > 900 for wait in waits) == 1
+    first, *_, last = world.coordinator.faults.messages
+    assert re.match("scheduler 'silent': chose nothing for 1 s although . jobs? could run;", first)
+    assert last.endswith("5 times in a row; max-total decides from now on")
+
+
+def test_a_silent_policy_is_named_where_nothing_happens_any_more(sim):
+    """Nothing is drawn, and the only network waits."""
+    world = sim.world([sim.plan("a", sim.stage([4]))], scheduler=Silent())
+    world.coordinator.receive(RenderingStopped(), world.now_ns)
+    coordinator, now_ns = world.coordinator, world.now_ns
+    policy = coordinator.scheduler
+    policy.asked = 10
+    assert coordinator.receive(InputReady(0), now_ns) == []
+    due_ns = coordinator.next_wakeup_ns()
+    assert due_ns == now_ns + 1000 * sim.ms
+    (chunk,) = coordinator.wake(due_ns)
+    assert isinstance(chunk, RunChunk)
+    assert "chose nothing for 1 s although a job could run" in coordinator.faults.messages[0]
+
+
+def test_a_policy_may_wait_where_another_one_would_have_to(sim):
+    """The only network has left for the CPU for seconds: there is nothing to choose."""
+    stage = sim.stage([4, 3000, 4], fallback=[1])
+    world = sim.world([sim.plan("a", stage)], scheduler=Silent()).run(4.0)
+    world.coordinator.scheduler.asked = 0
+    assert not world.coordinator.faults.messages
+
+
+def test_a_policy_that_waits_for_what_it_has_started_is_not_silent(sim):
+    class OneByOne(FreeRanges):
+        name = "one-by-one"
+
+        def select(self, view, now_ns):
+            if view.running:
+                return None
+            job = view.ready[0]
+            return Choice((Assignment(job.id, job.costs[job.stage].ops, "cpu"),), "its turn")
+
+    plans = [sim.plan(name, sim.stage([4], cpu_ms=2500)) for name in "ab"]
+    world = sim.world(plans, scheduler=OneByOne()).run(11)
+    assert len(world.finishes("b")) >= 1
     assert not world.coordinator.faults.messages
 
 
