@@ -67,7 +67,7 @@ from heimdall.vocabulary.plans import DnnPlan
 from heimdall.vocabulary.processors import CPU, GPU, Processor, check, usual
 
 # A machine that is warm or busy takes a few times as long as one that was profiled.
-_TOO_SLOW = 8.0
+_TOO_SLOW = 8
 _ONE_AT_A_TIME = Admission.values()  # of a DNN's requests, one waits at most
 
 
@@ -342,7 +342,7 @@ class Coordinator:
 
     def _chunk_finished(self, event: ChunkFinished, now_ns: int, out: list[Action]) -> str:
         processor, elapsed_ns = event.processor, event.elapsed_ns
-        if processor in self._placement.lost and self._jobs.was_put_back(event.job, processor):
+        if self._jobs.was_put_back(event):
             return ""
         job = self._jobs.find(event.job, ChunkFinished)
         if job is None:
@@ -366,8 +366,8 @@ class Coordinator:
         job.executed_ns += elapsed_ns
         if not chunk.together:  # else it took as long as all of them
             times = self._timing.learn(job, processor, event.start_op, event.end_op, elapsed_ns)
-            if times > _TOO_SLOW and job.owner.plan.built:
-                self._slow_dnn(job.owner, times)
+            if times > _TOO_SLOW:
+                self._is_slow(job.owner)
             self._jobs.handed_back(processor, chunk.begin_ns, elapsed_ns, now_ns)
         if processor == GPU and not self._jobs.running[GPU]:
             self._gap.chunk_ended(elapsed_ns)
@@ -470,11 +470,12 @@ class Coordinator:
         self._supervised.was_slow(event.took_ns, self.decisions)
         return ""
 
-    def _slow_dnn(self, dnn: Dnn, times: float) -> None:
-        """One whose guessed times are not known yet (``built``) is not slow."""
-        if not dnn.named_slow:
+    def _is_slow(self, dnn: Dnn) -> None:
+        """Its chunks are: say so, once, unless its times are guesses still."""
+        if dnn.plan.built and not dnn.named_slow:
             dnn.named_slow = True
-            self.faults.report(f"DNN {dnn.name!r}: its chunks take {times:.0f} times as profiled")
+            times = f"more than {_TOO_SLOW} times as long as profiled"
+            self.faults.report(f"DNN {dnn.name!r}: its chunks take {times}")
 
     def _removed(self, event: DnnRemoved, now_ns: int, out: list[Action]) -> str:
         dnn = self._dnn(event.dnn)

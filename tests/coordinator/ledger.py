@@ -224,8 +224,6 @@ class Ledger:
 
     def _ProcessorBack(self, event: ProcessorBack, now_ns: int) -> None:
         self.lost.discard(event.processor)
-        # From now on such a report could be about what runs there now.
-        self.late_of_lost = [e for e in self.late_of_lost if e.processor != event.processor]
         self._moved.clear()
 
     def _Reconfigured(self, event: Reconfigured, now_ns: int) -> None:

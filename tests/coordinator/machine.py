@@ -325,9 +325,12 @@ class Machine(RuleBasedStateMachine):
     @rule(number=numbers)
     def late_news(self, number: int) -> None:
         """What has been dropped reports back all the same, or what a lost processor was at."""
-        news = self.ledger.late if self.ledger.late and number % 2 else self.ledger.late_of_lost
+        ledger = self.ledger
+        news: list[Any] = ledger.late if ledger.late and number % 2 else ledger.late_of_lost
         if news:
-            self.tell(news.pop(number % len(news)))
+            told = news.pop(number % len(news))
+            if not any(job.id == told.job for job in ledger.on(getattr(told, "processor", ""))):
+                self.tell(told)  # else nobody could tell it from what runs there now
 
     @rule(number=numbers)
     def decision_was_slow(self, number: int) -> None:
@@ -439,10 +442,12 @@ class Machine(RuleBasedStateMachine):
             else:
                 found += [FallbackFinished(job.id, span[1] + 1, 1)]
             if job.doing != "running":
-                if not ledger.lost:
+                if not ledger.late_of_lost:
                     found += [ChunkFinished(job.id, job.processor, *span, 1)]
                 continue
-            there, others = job.processor, {GPU, CPU, "toaster"} - {job.processor, *ledger.lost}
+            there, others = job.processor, {GPU, CPU, "toaster"} - {job.processor}
+            if ledger.late_of_lost:
+                continue
             found += [ChunkFinished(job.id, each, *span, 1) for each in sorted(others)]
             found += [
                 ChunkFinished(job.id, there, span[0] + 1, span[1], 1),
@@ -451,7 +456,9 @@ class Machine(RuleBasedStateMachine):
                 ChunkFinished(job.id, there, *span, -1),
             ]
         for id in [id for id in ledger.finished if id not in ledger.undecoded][-3:]:
-            found += [InputReady(id), ChunkFinished(id, GPU, 0, 1, 1)]
+            found += [InputReady(id)]
+            if not ledger.late_of_lost:
+                found += [ChunkFinished(id, GPU, 0, 1, 1)]
         return found
 
     # -- the end -----------------------------------------------------------------------------

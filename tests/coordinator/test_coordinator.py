@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from heimdall.coordinator import Coordinator
@@ -588,3 +590,37 @@ def test_a_chunk_yields_to_a_job_of_a_higher_priority(sim):
 def test_a_chunk_is_not_asked_to_yield_where_that_gains_nothing(sim, at_ms, options):
     steps = Urgent(sim, **options)
     assert kinds(steps(at_ms, InputReady(steps.urgent))) == []
+
+
+# -- networks that are slow ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offload", [False, True])
+@pytest.mark.parametrize("scheduler", ["max-min", "max-total"])
+def test_a_network_that_is_slow_for_ever_is_named_and_the_others_have_their_turns(
+    sim, scheduler, offload
+):
+    plans = [
+        sim.plan("slow", sim.stage([0.3] * 40, chunk_cost_ms=0.1), priority="high"),
+        sim.plan("b", sim.stage([0.3] * 30, chunk_cost_ms=0.1)),
+        sim.plan("c", sim.stage([0.2] * 30), priority="low", constraint_ms=500),
+    ]
+    world = sim.world(
+        plans,
+        scheduler=scheduler,
+        offload=offload,
+        world={"speed": lambda dnn, processor: 20.0 if dnn == "slow" else 1.0},
+    ).run(10)
+    for plan in plans:
+        assert len(world.finishes(plan.name)) >= 8, plan.name
+    (fault,) = world.coordinator.faults.messages
+    assert fault == "DNN 'slow': its chunks take more than 8 times as long as profiled"
+
+
+def test_a_network_whose_times_are_guesses_is_not_named(sim):
+    plan = replace(sim.plan("guessed", sim.stage([1, 1])), built=False)
+    world = sim.world(
+        [plan], scheduler="max-min", world={"speed": lambda dnn, processor: 20.0}
+    ).run(5)
+    assert len(world.finishes("guessed")) > 10
+    assert not world.coordinator.faults.messages

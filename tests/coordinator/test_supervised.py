@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
+from heimdall.coordinator.codec import to_dict
 from heimdall.coordinator.replay import record, replay
 from heimdall.coordinator.supervised import MOST_IN_A_ROW
 from heimdall.schedulers.base import Assignment, Choice, FreeRanges, Scheduler, wait
@@ -22,6 +24,7 @@ from heimdall.vocabulary.events import (
     RunChunk,
     SlowDecision,
 )
+from tests.coordinator.erratic import ERRATIC, Unspeakable
 
 
 class Faulty(MaxMin):
@@ -74,6 +77,28 @@ class Faulty(MaxMin):
     def observe(self, event):
         if self._due("raises when it hears of an event"):
             raise RuntimeError("deaf")
+
+
+def test_what_no_policy_may_say_is_told_and_goes_no_further(sim):
+    """Neither to a trace, nor to a queue, nor to when the next decision is due."""
+    world = play(sim, ERRATIC["erratic"](seed=7, wrong=40), seconds=3.0)
+    sim.check(world)
+    for _, _, actions in world.log:
+        json.dumps([to_dict(action) for action in actions])
+    for dnn in "abc":
+        assert len(world.finishes(dnn)) > 5, dnn
+
+
+def test_an_exception_that_python_cannot_print_is_told_all_the_same(sim):
+    class Unspeaking(MaxMin):
+        name = "unspeaking"
+
+        def select(self, view, now_ns):
+            raise Unspeakable()
+
+    world = play(sim, Unspeaking())
+    assert "select: Unspeakable" in world.coordinator.faults.messages[0]
+    assert len(world.finishes("b")) > 5
 
 
 WAYS = (
@@ -242,14 +267,6 @@ def test_a_silent_policy_is_named_where_nothing_happens_any_more(sim):
     (chunk,) = coordinator.wake(due_ns)
     assert isinstance(chunk, RunChunk)
     assert "chose nothing for 1 s although a job could run" in coordinator.faults.messages[0]
-
-
-def test_a_policy_may_wait_where_another_one_would_have_to(sim):
-    """The only network has left for the CPU for seconds: there is nothing to choose."""
-    stage = sim.stage([4, 3000, 4], fallback=[1])
-    world = sim.world([sim.plan("a", stage)], scheduler=Silent()).run(4.0)
-    world.coordinator.scheduler.asked = 0
-    assert not world.coordinator.faults.messages
 
 
 def test_a_policy_that_waits_for_what_it_has_started_is_not_silent(sim):
