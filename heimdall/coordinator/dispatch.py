@@ -249,7 +249,15 @@ class Dispatcher:
                 return 0
         gap_ns, handoff_ns = self._gap.next_ns(now_ns), self.jobs.handoff_ns
         lookup = _made(_Lookup, (self, now_ns, fitting))
-        moment = seen, tuple(idle), self._interval_ns, gap_ns, trigger, timing.cuts_anywhere, handoff_ns
+        moment = (
+            seen,
+            tuple(idle),
+            self._interval_ns,
+            gap_ns,
+            trigger,
+            timing.cuts_anywhere,
+            handoff_ns,
+        )
         view = _made(View, (*moment, lookup))
         found = self._supervised.decide(self._chosen, _acts, view, now_ns)
         due_ns = self._supervised.due_ns

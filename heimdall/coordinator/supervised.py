@@ -137,9 +137,7 @@ class Supervised:
             self._named_slow = True
             self.faults.report(f"scheduler {self.policy.name!r}: {why}; frames wait for it")
 
-    def _asked(
-        self, what: str, kind: Callable[[Any], Answer], instead: Answer, *of: Any
-    ) -> Answer:
+    def _asked(self, what: str, kind: Callable[[Any], Answer], instead: Answer, *of: Any) -> Answer:
         """What a method of the policy says, as what it should be; ``instead`` where it raises."""
         try:
             found = kind(getattr(self.policy, what)(*of))

@@ -55,12 +55,15 @@ class Erratic(Scheduler):
         return Choice((Assignment(job.id, end, processor),), "at random")
 
     def _nonsense(self, view, now_ns):
-        some, job = self._random, self._random.choice(view.ready)
+        some: Any = self._random
+        job, no_lists = some.choice(view.ready), (None, 5, (None,), "ab")
         end = job.next_op + 1
         right = Assignment(job.id, end, view.idle[0])
         kind = some.randrange(20)
         if kind == 0:
-            raise some.choice((ValueError("no idea"), KeyError(job), RecursionError(), Unspeakable()))
+            raise some.choice(
+                (ValueError("no idea"), KeyError(job), RecursionError(), UnspeakableError())
+            )
         if kind == 1:  # what it is given is its own
             view.idle.append(GPU)
         if kind == 2:
@@ -78,7 +81,7 @@ class Erratic(Scheduler):
             Assignment(job.id, end, GPU, group=some.choice((1, -1, "a"))),
             Assignment(job.id, end, GPU, stage=some.choice((1, "b"))),
             Assignment(job.id, end, GPU, ops=some.choice((((0, 0),), ((0, 10**6),), ((1,),), 5))),
-            Assignment([], end),
+            Assignment(some.choice(([], {}, nan)), end),
         )
         return some.choice(
             (
@@ -86,7 +89,7 @@ class Erratic(Scheduler):
                 Choice((right,), some.choice((None, 3, b"x", object()))),
                 Choice((right,), "", wake_ns=some.choice((now_ns, 0, nan, "soon", None))),
                 Choice((right,), "", expected_ns=some.choice((-1, nan, "long"))),
-                *(Choice(each, "") for each in (None, 5, (None,), "ab", iter((right,)))),
+                Choice(some.choice((*no_lists, iter((right,)))), ""),
                 *("that one", 7, object(), Erratic, [right], nan),
             )
         )
@@ -103,7 +106,7 @@ class Erratic(Scheduler):
 
     def preempts(self, job, running):
         if self._errs():
-            return Unspeakable()
+            return UnspeakableError()
         return self._random.random() < 0.5
 
     def observe(self, event):
@@ -111,7 +114,7 @@ class Erratic(Scheduler):
             raise OSError("deaf")
 
 
-class Unspeakable(Exception):
+class UnspeakableError(Exception):
     """Has neither a text nor a truth."""
 
     def __str__(self):

@@ -136,10 +136,10 @@ class Ledger:
         idle = not self.on(GPU)
         away = any(job.doing == "fallback" for job in self.jobs.values())
         if event is not None:
-            getattr(self, f"_{type(event).__name__}", lambda *_: None)(event, now_ns)
+            getattr(self, _name_of(event), lambda *_: None)(event, now_ns)
         self._calls += 1
         for action in actions:
-            getattr(self, f"_{type(action).__name__}")(action, now_ns)
+            getattr(self, _name_of(action))(action, now_ns)
             if (job := self.jobs.get(getattr(action, "job", NO_JOB))) is not None:
                 job.asked = self._calls
         if isinstance(event, DnnRemoved):
@@ -149,21 +149,21 @@ class Ledger:
         if isinstance(event, JobFailed):
             assert event.job not in self.jobs, "a job that has failed goes on"
 
-    def _FrameRendered(self, event: FrameRendered, now_ns: int) -> None:
+    def _frame_rendered(self, event: FrameRendered, now_ns: int) -> None:
         self.drawing, self.gap_end_ns = False, event.gap_end_ns
 
-    def _RenderStarted(self, event: RenderStarted, now_ns: int) -> None:
+    def _render_started(self, event: RenderStarted, now_ns: int) -> None:
         self.drawing = True
 
-    def _RenderingStopped(self, event: RenderingStopped, now_ns: int) -> None:
+    def _rendering_stopped(self, event: RenderingStopped, now_ns: int) -> None:
         self.drawing = False
 
-    def _InferenceRequested(self, event: InferenceRequested, now_ns: int) -> None:
+    def _inference_requested(self, event: InferenceRequested, now_ns: int) -> None:
         if event.request is not None:
             self._asked[event.request] += 1
             self._slo_ns = event.slo_ns
 
-    def _InputReady(self, event: InputReady, now_ns: int) -> None:
+    def _input_ready(self, event: InputReady, now_ns: int) -> None:
         job = self.jobs.get(event.job)
         if job is None:
             return
@@ -186,7 +186,7 @@ class Ledger:
         elif job.bound in ("", *self.lost):
             job.bound = self.where[job.dnn]
 
-    def _ChunkFinished(self, event: ChunkFinished, now_ns: int) -> None:
+    def _chunk_finished(self, event: ChunkFinished, now_ns: int) -> None:
         job = self.jobs.get(event.job)
         if job is None or job.doing != "running" or job.processor != event.processor:
             return
@@ -195,17 +195,17 @@ class Ledger:
         if not self.on(event.processor):
             self.together.discard(event.processor)
 
-    def _FallbackFinished(self, event: FallbackFinished, now_ns: int) -> None:
+    def _fallback_finished(self, event: FallbackFinished, now_ns: int) -> None:
         job = self.jobs.get(event.job)
         if job is not None:
             job.done.append(job.span)
             self._ready(job)
 
-    def _JobFailed(self, event: JobFailed, now_ns: int) -> None:
+    def _job_failed(self, event: JobFailed, now_ns: int) -> None:
         if event.job not in self.jobs:
             self.undecoded.add(event.job)
 
-    def _DnnMoved(self, event: DnnMoved, now_ns: int) -> None:
+    def _dnn_moved(self, event: DnnMoved, now_ns: int) -> None:
         if event.dnn in self.where:
             self.where[event.dnn] = event.processor
             self._moved[event.dnn].append(now_ns)
@@ -213,7 +213,7 @@ class Ledger:
                 if job.dnn == event.dnn and job.doing == "ready":
                     self._ready(job)
 
-    def _ProcessorLost(self, event: ProcessorLost, now_ns: int) -> None:
+    def _processor_lost(self, event: ProcessorLost, now_ns: int) -> None:
         self.lost.add(event.processor)
         for job in self.on(event.processor):
             self.late_of_lost.append(ChunkFinished(job.id, event.processor, *job.span, 1_000_000))
@@ -222,18 +222,18 @@ class Ledger:
             job.again = True
         self.together.discard(event.processor)
 
-    def _ProcessorBack(self, event: ProcessorBack, now_ns: int) -> None:
+    def _processor_back(self, event: ProcessorBack, now_ns: int) -> None:
         self.lost.discard(event.processor)
         self._moved.clear()
 
-    def _Reconfigured(self, event: Reconfigured, now_ns: int) -> None:
+    def _reconfigured(self, event: Reconfigured, now_ns: int) -> None:
         self.scheduler = event.scheduler
         for job in self.jobs.values():
             job.again = True
             if job.doing == "ready":
                 self._ready(job)
 
-    def _DnnAdded(self, event: DnnAdded, now_ns: int) -> None:
+    def _dnn_added(self, event: DnnAdded, now_ns: int) -> None:
         name = event.plan.name
         self.plans[name], self.adjusted[name] = event.plan, event.plan.constraint_ns
         self.where[name] = GPU if event.plan.built else CPU
@@ -241,10 +241,10 @@ class Ledger:
         if not event.plan.built:
             self.unbuilt.add(name)
 
-    def _DnnAdjusted(self, event: DnnAdjusted, now_ns: int) -> None:
+    def _dnn_adjusted(self, event: DnnAdjusted, now_ns: int) -> None:
         self.adjusted[event.dnn] = event.constraint_ns
 
-    def _DnnBuilt(self, event: DnnBuilt, now_ns: int) -> None:
+    def _dnn_built(self, event: DnnBuilt, now_ns: int) -> None:
         if event.plan.name in self.plans:
             self.plans[event.plan.name] = event.plan
             self.unbuilt.discard(event.plan.name)
@@ -259,7 +259,7 @@ class Ledger:
 
     # -- actions ---------------------------------------------------------------------------
 
-    def _Prepare(self, action: Prepare, now_ns: int) -> None:
+    def _prepare(self, action: Prepare, now_ns: int) -> None:
         job = self.jobs.get(action.job)
         if job is None:
             assert action.job not in self._begun, "a job that has ended begins again"
@@ -285,7 +285,7 @@ class Ledger:
             job.begin_task(action.stage, 0)
         job.doing = "preparing"
 
-    def _RunChunk(self, action: RunChunk, now_ns: int) -> None:
+    def _run_chunk(self, action: RunChunk, now_ns: int) -> None:
         self._starts(action.job, action.dnn, action.processor, action.stage, action.task)
         job, span = self.jobs[action.job], (action.start_op, action.end_op)
         self._check_ops(job, action.task, (span,))
@@ -296,7 +296,7 @@ class Ledger:
         job.doing, job.processor, job.early = "running", action.processor, action.until_ns > 0
         job.span = span
 
-    def _RunTogether(self, action: RunTogether, now_ns: int) -> None:
+    def _run_together(self, action: RunTogether, now_ns: int) -> None:
         assert not self.on(action.processor)
         for groups in action.stages:
             assert len(groups) <= self.lanes[action.processor], "a chunk too many"
@@ -313,25 +313,25 @@ class Ledger:
             )
         self.together.add(action.processor)
 
-    def _RunFallback(self, action: RunFallback, now_ns: int) -> None:
+    def _run_fallback(self, action: RunFallback, now_ns: int) -> None:
         job, span = self.jobs[action.job], (action.start_op, action.end_op)
         assert (job.doing, job.stage) == ("ready", action.stage)
         self._check_ops(job, action.task, (span,))
         assert all(job.network.fallback[slice(*span)])
         job.doing, job.span = "fallback", span
 
-    def _Yield(self, action: Yield, now_ns: int) -> None:
+    def _yield(self, action: Yield, now_ns: int) -> None:
         job = self.jobs[action.job]
         assert (job.doing, job.processor, job.early) == ("running", GPU, True)
 
-    def _Move(self, action: Move, now_ns: int) -> None:
+    def _move(self, action: Move, now_ns: int) -> None:
         self.moves.append(action)
         assert action.processor in places(self.plans[action.dnn])
         assert action.processor not in self.lost, "to where nothing runs"
         if not any(word in action.reason for word in _NO_STEP):
             self._check_calm(action.dnn, now_ns)
 
-    def _Finish(self, action: Finish, now_ns: int) -> None:
+    def _finish(self, action: Finish, now_ns: int) -> None:
         job = self.jobs.pop(action.job)
         assert (job.doing, job.request) == ("ready", action.request)
         if job.tasks:
@@ -341,7 +341,7 @@ class Ledger:
         self.finished.append(job.id)
         self._request_ended(action.request)
 
-    def _Drop(self, action: Drop, now_ns: int) -> None:
+    def _drop(self, action: Drop, now_ns: int) -> None:
         self._request_ended(action.request)
         if action.job == NO_JOB:
             return
@@ -442,6 +442,12 @@ class Ledger:
         if request is not None:
             self._ended[request] += 1
             assert self._ended[request] == self._asked[request] == 1, "one end for each request"
+
+
+def _name_of(value: Event | Action) -> str:
+    """``_frame_rendered`` of a FrameRendered."""
+    name = type(value).__name__
+    return "".join(f"_{each.lower()}" if each.isupper() else each for each in name)
 
 
 def places(plan: DnnPlan) -> tuple[str, ...]:

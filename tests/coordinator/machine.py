@@ -92,7 +92,7 @@ def dnn_plans(draw: Any, name: str, remote: bool = False) -> DnnPlan:
     return replace(plan, queued=bool(queued), built=bool(built))
 
 
-OPTIONS = st.fixed_dictionaries(
+OPTIONS: Any = st.fixed_dictionaries(
     {
         "mode": st.sampled_from(ChunkMode.values()),
         "offload": st.booleans(),
@@ -132,7 +132,8 @@ class Machine(RuleBasedStateMachine):
         processors = data.draw(PROCESSORS)
         self.remote = any(each.id == REMOTE for each in processors)
         plans = [
-            data.draw(dnn_plans(self._name(), self.remote)) for _ in range(data.draw(st.integers(1, 4)))
+            data.draw(dnn_plans(self._name(), self.remote))
+            for _ in range(data.draw(st.integers(1, 4)))
         ]
         made: dict[str, Any] = {}
         if policy in ERRATIC:
@@ -378,9 +379,7 @@ class Machine(RuleBasedStateMachine):
             return
         name = self.policy if number % 2 else policy
         chunks = tuple(
-            halves(len(stage.op_ns))
-            for plan in self.ledger.plans.values()
-            for stage in plan.stages
+            halves(len(stage.op_ns)) for plan in self.ledger.plans.values() for stage in plan.stages
         )
         self.tell(Reconfigured(name, mode, FRAME_NS, chunks))
 

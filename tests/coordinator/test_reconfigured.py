@@ -104,7 +104,7 @@ def test_a_chunk_that_was_under_way_ends_with_its_partition(sim):
 @pytest.mark.parametrize("wrong", [((0, 31),), ((0, 10), (12, 30)), ((0, 0), (0, 30))])
 def test_a_partition_that_does_not_fit_changes_nothing(world, wrong):
     config, snapshot = world.coordinator.config(), world.coordinator.snapshot(0)
-    with pytest.raises(ConfigError, match="do not cover ops 0..30 in order"):
+    with pytest.raises(ConfigError, match="do not cover ops"):
         world.coordinator.receive(change(mode="static", chunks=(WHOLE, wrong)), 0)
     assert world.coordinator.config() == config
     assert world.coordinator.snapshot(0).dnns == snapshot.dnns

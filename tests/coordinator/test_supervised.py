@@ -24,7 +24,7 @@ from heimdall.vocabulary.events import (
     RunChunk,
     SlowDecision,
 )
-from tests.coordinator.erratic import ERRATIC, Unspeakable
+from tests.coordinator.erratic import ERRATIC, UnspeakableError
 
 
 class Faulty(MaxMin):
@@ -94,10 +94,10 @@ def test_an_exception_that_python_cannot_print_is_told_all_the_same(sim):
         name = "unspeaking"
 
         def select(self, view, now_ns):
-            raise Unspeakable()
+            raise UnspeakableError()
 
     world = play(sim, Unspeaking())
-    assert "select: Unspeakable" in world.coordinator.faults.messages[0]
+    assert "select: UnspeakableError" in world.coordinator.faults.messages[0]
     assert len(world.finishes("b")) > 5
 
 

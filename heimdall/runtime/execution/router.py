@@ -125,10 +125,7 @@ class Router:
     def _timed(self, event: Event | None, now_ns: int) -> list[Action]:
         coordinator = self.coordinator
         decisions, began_ns = coordinator.decisions, self.clock()
-        if event is None:
-            actions = coordinator.wake(now_ns)
-        else:
-            actions = coordinator.receive(event, now_ns)
+        actions = coordinator.wake(now_ns) if event is None else coordinator.receive(event, now_ns)
         took_ns = self.clock() - began_ns
         for observe in self.observers:
             observe(now_ns, event, actions)
