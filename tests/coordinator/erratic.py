@@ -106,7 +106,7 @@ class Erratic(Scheduler):
 
     def preempts(self, job, running):
         if self._errs():
-            return UnspeakableError()
+            return Undecided()
         return self._random.random() < 0.5
 
     def observe(self, event):
@@ -115,12 +115,17 @@ class Erratic(Scheduler):
 
 
 class UnspeakableError(Exception):
-    """Has neither a text nor a truth."""
+    """Has no text."""
 
     def __str__(self):
         raise ValueError("unspeakable")
 
-    __bool__ = __repr__ = __str__
+
+class Undecided:
+    """Neither true nor false."""
+
+    def __bool__(self):
+        raise ValueError("undecided")
 
 
 class ErraticRanges(Erratic, FreeRanges):

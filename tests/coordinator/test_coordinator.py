@@ -29,7 +29,7 @@ from heimdall.vocabulary.events import (
     RunFallback,
     Yield,
 )
-from heimdall.vocabulary.processors import CPU, GPU
+from heimdall.vocabulary.processors import CPU, GPU, Processor
 
 
 class Steps:
@@ -386,6 +386,17 @@ def test_a_static_chunk_under_way_waits_for_rendering_and_goes_on_before_the_nex
     third = chunk_of(steps(74, FallbackFinished(0, 4, 4 * sim.ms)))
     # This gap's chunk is still to come, and chosen now: it may exceed the gap by the margin.
     assert ranges(steps.done(78, third, 4)) == [("b", 0, 1)]
+
+
+def test_a_static_chunk_that_goes_on_is_not_chosen_once_more_for_another_lane(sim):
+    style = sim.plan("style", sim.stage([4, 4, 4], fallback=[1], chunks=[(0, 3)]))
+    lanes = (Processor(GPU, renders=True, lanes=2), Processor(CPU))
+    steps = Steps(sim, style, mode="static", processors=lanes)
+    steps.frame(0, 27)
+    steps(1, InputReady(0))
+    steps.done(37, chunk_of(steps.frame(33, 60)), 4)
+    assert ranges(steps(41, FallbackFinished(0, 2, 4 * sim.ms))) == [("style", 2, 3)]
+    assert not steps.coordinator.faults.messages
 
 
 @pytest.mark.parametrize(("op_ms", "runs"), [(3, True), (5, False)])

@@ -8,7 +8,14 @@ import pytest
 
 from heimdall.coordinator.replay import record, replay
 from heimdall.errors import ConfigError
-from heimdall.vocabulary.events import Finish, Move, ProcessorLost, Reconfigured, RunChunk
+from heimdall.vocabulary.events import (
+    Finish,
+    Move,
+    ProcessorLost,
+    Reconfigured,
+    RunChunk,
+    RunFallback,
+)
 
 WHOLE = ((0, 30),)
 HALVES = ((0, 15), (15, 30))
@@ -89,16 +96,17 @@ def test_dnns_leave_a_lost_processor_once_a_policy_binds_them(sim):
 
 
 def test_a_chunk_that_was_under_way_ends_with_its_partition(sim):
-    """It was away for its fallback ops when the mode changed, and changes back later."""
-    chunks = (((0, 12),),)
-    stage = sim.stage([2] * 12, fallback=[1], chunks=chunks[0])
+    """It is away for its fallback op when networks are cut another way."""
+    stage = sim.stage([1, 40] + [1] * 28, fallback=[1], chunks=WHOLE)
     world = sim.world([sim.plan("a", stage)], scheduler="max-min", mode="static")
-    for ms in range(100, 1000, 41):
-        world.at(ms, change("max-min", mode="elastic", chunks=chunks))
-        world.at(ms + 20, change("max-min", mode="static", chunks=chunks))
-    world.run(2)
+    world.run(0.06)
+    assert world.actions(RunFallback)
+    world.tell(change("max-min", mode="static", chunks=(HALVES,)))
+    world.run(1)
     sim.check(world)
-    assert len(world.finishes("a")) > 10
+    assert world.finishes("a")
+    ranges = {(chunk.start_op, chunk.end_op) for chunk in world.actions(RunChunk)}
+    assert ranges == {(0, 1), (2, 15), (15, 30)}
 
 
 @pytest.mark.parametrize("wrong", [((0, 31),), ((0, 10), (12, 30)), ((0, 0), (0, 30))])

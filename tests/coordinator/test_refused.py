@@ -26,7 +26,7 @@ from heimdall.vocabulary.events import (
     RunChunk,
 )
 from heimdall.vocabulary.plans import DnnPlan
-from heimdall.vocabulary.processors import CPU, GPU
+from heimdall.vocabulary.processors import CPU, GPU, SERVER, usual
 
 
 def begun(sim, *plans, **options):
@@ -53,8 +53,8 @@ def test_a_plan_that_cannot_be_leaves_a_removed_dnn_removed(sim):
 
 
 def test_a_dnn_cannot_be_where_it_has_no_network(sim):
-    coordinator, _ = begun(sim, sim.plan("a", sim.stage([4])))
-    with pytest.raises(CoordinationError, match="'remote'"):
+    coordinator, _ = begun(sim, sim.plan("a", sim.stage([4])), processors=(*usual(1), SERVER))
+    with pytest.raises(CoordinationError, match="cannot be on 'remote'"):
         coordinator.receive(DnnMoved("a", "remote"), 0)
     assert coordinator.snapshot(0).dnns["a"].processor == GPU
 
