@@ -67,7 +67,7 @@ from heimdall.vocabulary.plans import DnnPlan
 from heimdall.vocabulary.processors import CPU, GPU, Processor, check, usual
 
 # A machine that is warm or busy takes a few times as long as one that was profiled.
-_TOO_SLOW = 8
+_TOO_SLOW, _SLOW_CHUNKS = 8, 30  # so many in a row
 _ONE_AT_A_TIME = Admission.values()  # of a DNN's requests, one waits at most
 
 
@@ -365,9 +365,10 @@ class Coordinator:
         self._jobs.running[processor].remove(job)
         job.executed_ns += elapsed_ns
         if not chunk.together:  # else it took as long as all of them
-            times = self._timing.learn(job, processor, event.start_op, event.end_op, elapsed_ns)
-            if times > _TOO_SLOW:
-                self._is_slow(job.owner)
+            learn = self._timing.learn
+            job.owner.times = learn(job, processor, event.start_op, event.end_op, elapsed_ns)
+            if job.owner.times > _TOO_SLOW or job.owner.slow_chunks:
+                self._may_be_slow(job.owner)
             self._jobs.handed_back(processor, chunk.begin_ns, elapsed_ns, now_ns)
         if processor == GPU and not self._jobs.running[GPU]:
             self._gap.chunk_ended(elapsed_ns)
@@ -470,10 +471,14 @@ class Coordinator:
         self._supervised.was_slow(event.took_ns, self.decisions)
         return ""
 
-    def _is_slow(self, dnn: Dnn) -> None:
-        """Its chunks are: say so, once, unless its times are guesses still."""
-        if dnn.plan.built and not dnn.named_slow:
-            dnn.named_slow = True
+    def _may_be_slow(self, dnn: Dnn) -> None:
+        """Say so, once, where it lasts, and where not the whole machine is slow; one whose times
+        are guesses still is not."""
+        others = [other.times for other in self._dnns.values() if other is not dnn and other.times]
+        machine = max(1.0, min(others, default=1.0))
+        slow = dnn.times > _TOO_SLOW * machine and dnn.plan.built
+        dnn.slow_chunks = dnn.slow_chunks + 1 if slow else 0
+        if dnn.slow_chunks == _SLOW_CHUNKS:
             times = f"more than {_TOO_SLOW} times as long as profiled"
             self.faults.report(f"DNN {dnn.name!r}: its chunks take {times}")
 

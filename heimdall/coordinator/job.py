@@ -51,7 +51,8 @@ class Dnn:
         self.inferences = Counter({GPU: 0, CPU: 0})  # by processor: of the last chunk
         self.last_latency_ns: int | None = None
         self.last_reason = ""
-        self.named_slow = False  # it is far slower than profiled, which has been told
+        self.times = 0.0  # how many times as long as profiled its chunks take; 0: not known yet
+        self.slow_chunks = 0  # in a row, far more
         self.window = Window()
 
     def rebuilt(self, plan: DnnPlan) -> None:
@@ -65,7 +66,8 @@ class Dnn:
                 f"DNN {plan.name!r} has {len(self.costs)} stages, but was built with "
                 f"{len(plan.stages)}"
             )
-        self.plan, self.constraint_ns, self.named_slow = plan, plan.constraint_ns, False
+        self.plan, self.constraint_ns = plan, plan.constraint_ns
+        self.times, self.slow_chunks = 0.0, 0
         self.costs = tuple(StageCosts(stage) for stage in plan.stages)
 
     def adjust(self, adjustment: DnnAdjusted) -> None:

@@ -628,6 +628,13 @@ def test_a_network_that_is_slow_for_ever_is_named_and_the_others_have_their_turn
     assert fault == "DNN 'slow': its chunks take more than 8 times as long as profiled"
 
 
+def test_where_all_networks_are_slow_none_is_named(sim):
+    plans = [sim.plan(name, sim.stage([0.3] * 10)) for name in "abc"]
+    world = sim.world(plans, world={"speed": lambda dnn, processor: 20.0}).run(10)
+    assert min(len(world.finishes(name)) for name in "abc") > 5
+    assert not world.coordinator.faults.messages
+
+
 def test_a_network_whose_times_are_guesses_is_not_named(sim):
     plan = replace(sim.plan("guessed", sim.stage([1, 1])), built=False)
     world = sim.world(
