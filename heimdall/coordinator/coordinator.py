@@ -342,7 +342,7 @@ class Coordinator:
 
     def _chunk_finished(self, event: ChunkFinished, now_ns: int, out: list[Action]) -> str:
         processor, elapsed_ns = event.processor, event.elapsed_ns
-        if self._jobs.was_put_back(event):
+        if self._jobs.put_back and self._jobs.was_put_back(event):
             return ""
         job = self._jobs.find(event.job, ChunkFinished)
         if job is None:
@@ -365,9 +365,9 @@ class Coordinator:
         self._jobs.running[processor].remove(job)
         job.executed_ns += elapsed_ns
         if not chunk.together:  # else it took as long as all of them
-            learn = self._timing.learn
-            job.owner.times = learn(job, processor, event.start_op, event.end_op, elapsed_ns)
-            if job.owner.times > _TOO_SLOW or job.owner.slow_chunks:
+            times = self._timing.learn(job, processor, event.start_op, event.end_op, elapsed_ns)
+            job.owner.times = times
+            if times > _TOO_SLOW or job.owner.slow_chunks:
                 self._may_be_slow(job.owner)
             self._jobs.handed_back(processor, chunk.begin_ns, elapsed_ns, now_ns)
         if processor == GPU and not self._jobs.running[GPU]:

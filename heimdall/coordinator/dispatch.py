@@ -249,15 +249,8 @@ class Dispatcher:
                 return 0
         gap_ns, handoff_ns = self._gap.next_ns(now_ns), self.jobs.handoff_ns
         lookup = _made(_Lookup, (self, now_ns, fitting))
-        moment = (
-            seen,
-            tuple(idle),
-            self._interval_ns,
-            gap_ns,
-            trigger,
-            timing.cuts_anywhere,
-            handoff_ns,
-        )
+        lanes = tuple(idle)  # whatever a policy does to what it is given
+        moment = seen, lanes, self._interval_ns, gap_ns, trigger, timing.cuts_anywhere, handoff_ns
         view = _made(View, (*moment, lookup))
         found = self._supervised.decide(self._chosen, _acts, view, now_ns)
         due_ns = self._supervised.due_ns
@@ -280,7 +273,8 @@ class Dispatcher:
             return None
         if not choice.wake_ns > now_ns:  # it would be asked again and again
             raise CoordinationError("wants to be woken at a time that has passed")
-        text(choice.reason)
+        if type(choice.reason) is not str:
+            text(choice.reason)
         if len(choice.assignments) == 1:  # nearly always
             (only,) = choice.assignments
             if not (only.group or only.stage or only.ops):

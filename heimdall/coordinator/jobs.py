@@ -121,7 +121,7 @@ class Jobs:
         self.placement, self.interval_ns = placement, interval_ns
         self._dnns, self._chunking, self._gap = dnns, chunking, gap
         self._ended: dict[int, tuple[str, State]] = {}
-        self._put_back: set[tuple[int, str]] = set()  # jobs, and where they were lost
+        self.put_back: set[tuple[int, str]] = set()  # jobs, and where they were lost: until told
         self._next = 0
 
     def join(self, dnn: Dnn, client: Client) -> None:
@@ -328,7 +328,7 @@ class Jobs:
             elif here and job.state is RUNNING:
                 job.happened(PutBack)
                 self.running[processor].remove(job)
-                self._put_back.add((job.id, processor))
+                self.put_back.add((job.id, processor))
 
     def moved(self, dnn: Dnn, now_ns: int, out: list[Action]) -> bool:
         """A DNN is somewhere else: its jobs that have lost their processor go on there. Whether
@@ -348,12 +348,12 @@ class Jobs:
     def was_put_back(self, event: ChunkFinished) -> bool:
         """Whether a processor reports what it was at when it was lost, and not what it is at now.
         That is said once, and may be late: the job runs elsewhere, or has ended."""
-        if (event.job, event.processor) not in self._put_back:
+        if (event.job, event.processor) not in self.put_back:
             return False
         job = self.in_flight.get(event.job)
         if job in self.running[event.processor] and event.start_op == job.next_op:
             return False
-        self._put_back.discard((event.job, event.processor))
+        self.put_back.discard((event.job, event.processor))
         return True
 
     def removed(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:

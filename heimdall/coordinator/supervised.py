@@ -63,7 +63,8 @@ class Supervised:
             except Exception as error:
                 self._fault("select", f"select: {say(error)}", error)
             else:
-                self._right("select")
+                if self._in_a_row:
+                    self._right("select")
                 if found is None or not found[0].assignments:
                     return self._silent(answer, acts, view, now_ns) or found
                 if self.due_ns != inf:
@@ -121,7 +122,7 @@ class Supervised:
 
     def observe(self, event: Event) -> None:
         """Let the policy hear of an event."""
-        self._asked("observe", bool, False, event)
+        self._asked("observe", _nothing, None, event)
 
     def was_slow(self, took_ns: int, decisions: int) -> None:
         """The last of so many decisions took too long: frames wait for it. Once may be the
@@ -166,6 +167,10 @@ class Supervised:
         )
         self.replaced, self.due_ns = self.policy.name, inf
         self.policy, self.observes = self.stand_in, False
+
+
+def _nothing(found: object) -> None:
+    """Whatever it is, nobody has asked for it."""
 
 
 def text(found: object) -> str:
