@@ -41,7 +41,7 @@ test-opencl: setup
 fuzz: setup
 	@$(PYTHON) -m tests.fuzz $(ARGS)
 
-# Events in any order to the coordinator, legal and not, under every policy and at random (ten
+# Events in any order to the coordinator, legal and not, under every policy and at random (two
 # minutes): ARGS="--events 1000000", "--policies max-min"
 properties: setup
 	@$(PYTHON) -m tests.coordinator.properties $(ARGS)

@@ -19,7 +19,7 @@ from heimdall.coordinator.replay import record, replay
 from heimdall.coordinator.states import CoordinationError
 from heimdall.errors import ConfigError
 from heimdall.schedulers import SCHEDULERS, Scheduler, utility_for
-from heimdall.vocabulary.enums import ChunkMode, ProcessorKind
+from heimdall.vocabulary.enums import ChunkMode
 from heimdall.vocabulary.events import (
     ChunkFinished,
     DnnAdded,
@@ -42,76 +42,19 @@ from heimdall.vocabulary.events import (
     SceneChanged,
     SlowDecision,
 )
-from heimdall.vocabulary.plans import DnnPlan, Exit, StagePlan
-from heimdall.vocabulary.processors import CPU, GPU, REMOTE, SERVER, Processor, usual
+from heimdall.vocabulary.processors import GPU, REMOTE
+from tests.coordinator.drawn import FRAME_NS, OPTIONS, PROCESSORS, dnn_plans
 from tests.coordinator.erratic import ERRATIC
-from tests.coordinator.ledger import Flying, Ledger, places
-from tests.stages import MS, make_plan, make_stage
+from tests.coordinator.impossible import impossible
+from tests.coordinator.ledger import Flying, Ledger
+from tests.stages import MS
 
 POLICIES: Mapping[str, type[Scheduler]] = {**SCHEDULERS, **ERRATIC}
-FRAME_NS, GAP_NS = 33 * MS, 25 * MS
+GAP_NS = 25 * MS
 LATEST_S = 600  # then all that is in flight has ended, once nothing is wrong any more
 
 numbers = st.integers(0, 2**16)
 told = 0  # events, by all machines together
-
-
-@st.composite
-def stage_plans(draw: Any, remote: bool) -> StagePlan:
-    """A network of few ops, perhaps with some that the GPU lacks, or with an early exit."""
-    ops = draw(st.lists(st.sampled_from([0.2, 1, 3, 7, 20]), min_size=1, max_size=6))
-    off = draw(st.sets(st.integers(0, len(ops) - 1), max_size=2))
-    stage = make_stage(
-        ops, fallback=off, chunk_cost_ms=draw(st.sampled_from([0, 0.1])), tasks=draw(st.just(1))
-    )
-    if remote:
-        stage = replace(stage, remote_ns=draw(st.sampled_from([5, 60])) * MS)
-    if len(ops) > 2 and not off and draw(st.booleans()):
-        head = draw(st.integers(1, len(ops) - 2))
-        exits = (
-            Exit("early", ((0, head + 1),), 0.5),
-            Exit("whole", ((0, head), (head + 1, len(ops))), 0.9),
-        )
-        stage = replace(stage, exits=exits)
-    return stage
-
-
-@st.composite
-def dnn_plans(draw: Any, name: str, remote: bool = False) -> DnnPlan:
-    """One DNN: of frames, continuous or asked for, or of requests."""
-    stages = draw(st.lists(stage_plans(remote), min_size=1, max_size=2))
-    queued, built = draw(st.sampled_from([(False, True), (False, True), (True, True), (0, 0)]))
-    plan = make_plan(
-        name,
-        *stages,
-        constraint_ms=draw(st.sampled_from([20, 200, 1000])),
-        priority=draw(st.sampled_from(["low", "normal", "high"])),
-        continuous=not queued and draw(st.booleans()),
-        min_interval_ms=draw(st.sampled_from([0, 0, 80])),
-    )
-    return replace(plan, queued=bool(queued), built=bool(built))
-
-
-OPTIONS: Any = st.fixed_dictionaries(
-    {
-        "mode": st.sampled_from(ChunkMode.values()),
-        "offload": st.booleans(),
-        "offload_margin": st.sampled_from([0.0, 0.2]),
-        "offload_interval_ns": st.sampled_from([50 * MS, 1000 * MS]),
-        "content": st.sampled_from(["paper", "aging"]),
-        "render_priority": st.sampled_from(["top", "top", "equal"]),
-        "admission": st.sampled_from(["one-in-flight", "queue(2)", "replace", "all"]),
-        "repeats": st.booleans(),
-    }
-)
-PROCESSORS = st.sampled_from(
-    [
-        usual(1),
-        usual(2),
-        (*usual(1), SERVER),
-        (Processor(GPU, ProcessorKind.GPU, renders=True, lanes=2), usual(2)[1]),
-    ]
-)
 
 
 class Machine(RuleBasedStateMachine):
@@ -387,78 +330,8 @@ class Machine(RuleBasedStateMachine):
 
     @rule(number=numbers)
     def what_cannot_happen(self, number: int) -> None:
-        for event in (found := self.impossible()) and [self.pick(found, number)]:
+        for event in (found := impossible(self.ledger)) and [self.pick(found, number)]:
             self.refused(event)
-
-    def impossible(self) -> list[Event]:
-        ledger, jobs = self.ledger, self.ledger.jobs.values()
-        known = [plan.name for plan in ledger.plans.values()]
-        never = 10**9
-        found: list[Event] = [
-            InputReady(never),
-            ChunkFinished(never, GPU, 0, 1, 1),
-            ChunkFinished(-1, GPU, 0, 1, 1),
-            FallbackFinished(never, 1, 1),
-            JobFailed(never, "?"),
-            InferenceRequested("nobody"),
-            DnnRemoved("nobody"),
-            DnnMoved("nobody", GPU),
-            DnnMoved(known[0] if known else "nobody", "toaster"),
-            ProcessorLost("toaster"),
-            ProcessorBack("toaster"),
-            FrameArrived((*known, "nobody"), 10**6),
-            Reconfigured("nobody", ChunkMode.STATIC, FRAME_NS, ()),
-            Reconfigured("max-min", "whatever", FRAME_NS, ()),
-            Reconfigured("max-min", ChunkMode.STATIC, FRAME_NS, (((0, 1),),) * 99),
-            DnnAdded(DnnPlan(next(iter(ledger.gone), "new"), (), 1)),
-        ]
-        if known:
-            plan = ledger.plans[known[0]]
-            networks = [stage for each in ledger.plans.values() for stage in each.stages]
-            gaps = tuple(((0, len(stage.op_ns) + 1),) for stage in networks)
-            found += [
-                DnnAdded(plan),
-                DnnBuilt(replace(plan, built=False)),
-                DnnBuilt(replace(plan, stages=(*plan.stages, *plan.stages))),
-                DnnAdjusted(plan.name, "utmost", plan.utility, 1, 0),
-                DnnAdjusted(plan.name, "low", plan.utility, -1, 0),
-                Reconfigured("max-min", ChunkMode.STATIC, FRAME_NS, gaps),
-            ]
-            found += [
-                DnnMoved(name, each)
-                for name in known
-                for each in ledger.lanes
-                if each not in places(ledger.plans[name])
-            ]
-        for job in jobs:
-            span = job.span
-            if job.doing != "preparing":
-                found += [InputReady(job.id), InputReady(job.id, 2)]
-            else:
-                found += [InputReady(job.id, -1)]
-            if job.doing != "fallback":
-                found += [FallbackFinished(job.id, span[1], 1)]
-            else:
-                found += [FallbackFinished(job.id, span[1] + 1, 1)]
-            if job.doing != "running":
-                if not ledger.late_of_lost:
-                    found += [ChunkFinished(job.id, job.processor, *span, 1)]
-                continue
-            there, others = job.processor, {GPU, CPU, "toaster"} - {job.processor}
-            if ledger.late_of_lost:
-                continue
-            found += [ChunkFinished(job.id, each, *span, 1) for each in sorted(others)]
-            found += [
-                ChunkFinished(job.id, there, span[0] + 1, span[1], 1),
-                ChunkFinished(job.id, there, span[0], span[1] + 1, 1),
-                ChunkFinished(job.id, there, span[0], span[0], 1),
-                ChunkFinished(job.id, there, *span, -1),
-            ]
-        for id in [id for id in ledger.finished if id not in ledger.undecoded][-3:]:
-            found += [InputReady(id)]
-            if not ledger.late_of_lost:
-                found += [ChunkFinished(id, GPU, 0, 1, 1)]
-        return found
 
     # -- the end -----------------------------------------------------------------------------
 

@@ -73,7 +73,9 @@ class AtRandom(Machine):
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", [Bundled, AtRandom])
 def test_whatever_happens_jobs_run_their_ops_once_and_end_once(machine):
-    run_state_machine_as_test(machine, settings=settings(QUICK, stateful_step_count=30))
+    run_state_machine_as_test(
+        machine, settings=settings(QUICK, max_examples=60, stateful_step_count=30)
+    )
 
 
 @QUICK
