@@ -3,7 +3,8 @@
 PYTHON := .venv/bin/python
 STAMP := .venv/.heimdall-setup
 
-.PHONY: demo test test-all test-opencl fuzz setup lint site pictures clean
+.PHONY: demo test test-all test-opencl fuzz faults soak properties audit setup lint site pictures \
+	clean
 
 demo: setup
 	@sh scripts/demo.sh
@@ -15,7 +16,7 @@ demo: setup
 # Without options: first what can share the cores (the engine's tests compile kernels most of the
 # time, and each app's first start does); then what runs apps in real time, one by one, with the
 # kernels that are there by then.
-LIVE := $(addprefix tests/,lab/bench runtime render/preview render/test_window_run.py system \
+LIVE := $(addprefix tests/,lab/bench lab/faults runtime render/preview render/test_window_run.py system \
 	apps/test_shopping_run.py cli/test_scaffold.py engine/test_contract.py test_bad_input.py docs \
 	test_plugins.py test_survival.py)
 
@@ -37,9 +38,32 @@ test-opencl: setup
 	@HEIMDALL_OPENCL=all $(PYTHON) -m pytest -n logical -rs -v \
 		tests/engine/opencl/test_implementations.py
 
-# Damaged model files, loaded and run in processes of their own: ARGS="--count 500", "--seed 12"
+# Damaged inputs of every kind, tried in processes of their own: ARGS="--target gltf --count 500",
+# "--target gltf --seed 12"
 fuzz: setup
 	@$(PYTHON) -m tests.fuzz $(ARGS)
+
+# Every fault there is, put into a live run and judged (an hour, half of it signals):
+# ARGS="emoji --only gpu-lost,draw-raises"
+faults: setup
+	@$(PYTHON) -m heimdall faults $(ARGS)
+
+# Every app in turn while everything fails now and then: ARGS="--minutes 60"
+soak: setup
+	@$(PYTHON) -m heimdall soak --output out/soak.html $(ARGS)
+
+# Holes that are known of the packages that are installed here; needs the network. One that the
+# database does not know fails, too: it would not be seen.
+audit: setup
+	@$(PYTHON) -m venv out/audit
+	@out/audit/bin/pip install -q pip-audit
+	@$(PYTHON) -m pip freeze --exclude-editable > out/audit/installed.txt
+	@out/audit/bin/pip-audit --strict --no-deps --disable-pip -r out/audit/installed.txt
+
+# Events in any order to the coordinator, legal and not, under every policy and at random (two
+# minutes): ARGS="--events 1000000", "--policies max-min"
+properties: setup
+	@$(PYTHON) -m tests.coordinator.properties $(ARGS)
 
 setup: $(STAMP)
 
@@ -56,9 +80,10 @@ lint: setup
 	$(PYTHON) -m mypy
 	$(PYTHON) -m codespell_lib $(PROSE)
 
-# The documentation, with the reference from docstrings: open site/index.html
+# The documentation, with the reference from docstrings
 site: setup
 	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build -q --strict
+	@echo "Open site/index.html; with its search: $(PYTHON) -m http.server -d site"
 
 # docs/images: a picture and a clip of each app. Best when nothing else runs. APPS="emoji" for some.
 pictures: setup

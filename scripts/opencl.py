@@ -26,7 +26,7 @@ from pathlib import Path
 
 import platformdirs
 
-from heimdall.system import paths
+from heimdall.system import paths, private
 
 # Tried with these. Newer ones of a major version may be had by editing this line.
 INTEL = ("intel-opencl-rt==2026.1.0", "intel-cmplr-lib-rt==2026.1.0")
@@ -59,7 +59,7 @@ def environment(name: str) -> dict[str, str]:
     Raises UnavailableError.
     """
     made = folder() / name
-    folder().mkdir(parents=True, exist_ok=True)
+    _keep_others_out(folder())
     with _alone(name):
         variables = _known(name, made)
         if variables is None:
@@ -69,6 +69,14 @@ def environment(name: str) -> dict[str, str]:
         if name == "rusticl":
             _link_functions(made)
     return variables
+
+
+def _keep_others_out(place: Path) -> None:
+    """What lies there is loaded into processes."""
+    try:
+        private.prepare(Path(os.path.realpath(place)))
+    except (OSError, private.NotPrivateError) as error:
+        raise UnavailableError(f"{place} is not used: {error}") from error
 
 
 @contextlib.contextmanager
@@ -179,7 +187,7 @@ def _move_library_of_functions(made: Path, driver: Path) -> None:
 def _link_functions(made: Path) -> None:
     """The links that ``_move_library_of_functions`` counts on; /tmp does not last."""
     short = Path("/tmp") / f"clc-{os.getuid()}"
-    short.mkdir(mode=0o700, exist_ok=True)
+    _keep_others_out(short)
     for number, name in enumerate(("spirv-mesa3d-.spv", "spirv64-mesa3d-.spv")):
         target, link = made / "usr" / "lib" / "clc" / name, short / str(number)
         if target.exists() and not (link.is_symlink() and os.readlink(link) == str(target)):

@@ -1,7 +1,7 @@
-"""Draws docs/images: of every app a picture with its panel, and a short clip; of every example a
-small picture.
+"""Draws docs/images: of every app a picture with its panel, and a short clip; of every example, and
+of apps that pages of docs/learn write, a small picture.
 
-python scripts/pictures.py [APP...]    what `make pictures` runs; "examples" for those
+python scripts/pictures.py [APP...]    what `make pictures` runs; "examples" and "learn" for those
 
 Pictures show what the machine does at that moment: take them when nothing else runs.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,9 +25,22 @@ from heimdall.system.paths import replace_file
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES, MEDIA = ROOT / "docs" / "images", ROOT / "assets" / "media"
+LEARN = ROOT / "docs" / "learn"
+PAGE_CODE = re.compile(r"^```python[^\n]*\n(# (\w+\.py)\n.*?)^```", re.DOTALL | re.MULTILINE)
 CLIP_WIDTH, CLIP_FPS, CLIP_S, CLIP_BYTES = 480, 12, 4.0, 400_000
 STILL_QUALITY, SMALL_QUALITY = 86, 75
 FULL_RATE, TRIES = 0.97, 3  # of the frame rate: below, the machine was busy, and we try again
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Where docs/learn shows an app that a page of it writes, and how."""
+
+    page: str
+    name: str  # of the picture
+    step: int = -1  # which of the states in which the page has the app's file
+    panel: bool = False
+    width: int = 560
 
 
 @dataclass(frozen=True)
@@ -39,14 +53,34 @@ class Take:
     seconds: float
     moving: bool  # a clip of the last seconds, or the last frame
     presses: tuple[str, ...] = ()
+    learn: Shown | None = None
 
     @property
-    def example(self) -> bool:
-        return self.app.endswith(".py")
+    def group(self) -> str:
+        """What takes it, as a word of the command line."""
+        if self.learn is not None:
+            return "learn"
+        return "examples" if self.app.endswith(".py") else self.app
+
+    @property
+    def overlay(self) -> str:
+        if self.moving:
+            return "small"
+        panel = self.group != "examples" if self.learn is None else self.learn.panel
+        return "panel" if panel else "off"
+
+    @property
+    def width(self) -> int | None:
+        """Of a small picture; None: as large as it was drawn."""
+        if self.learn is not None:
+            return self.learn.width
+        return CLIP_WIDTH if self.group == "examples" else None
 
     @property
     def image(self) -> str:
-        if self.example:
+        if self.learn is not None:
+            return f"learn-{self.learn.name}.webp"
+        if self.group == "examples":
             return f"example-{Path(self.app).stem}.webp"
         return f"{self.app}{'.webp' if self.moving else '.jpg'}"
 
@@ -71,6 +105,19 @@ TAKES = (
     Take("examples/posture.py", "single_face.mp4", "640x360", 3, False),
     Take("examples/rabbit.py", "page.mp4", "640x480", 3, False),
     Take("examples/reading.py", "desk.mp4", "640x480", 5, False),
+    Take(
+        *("room.py", "box.mp4", "1280x720", 3.5, False),
+        learn=Shown("first-app.md", "boxes", step=0, panel=True, width=800),
+    ),
+    Take(
+        *("room.py", "box.mp4", "640x480", 5.5, False, ("0.2:s",)),
+        learn=Shown("first-app.md", "couch"),
+    ),
+    Take(
+        *("red.py", "box.mp4", "960x720", 6, False),
+        learn=Shown("own-network.md", "red", panel=True),
+    ),
+    Take(*("stand.py", "page.mp4", "640x480", 2, False), learn=Shown("world.md", "stand")),
 )
 
 
@@ -92,28 +139,43 @@ def picture(take: Take, folder: Path) -> Path:
 def shoot(take: Take, folder: Path) -> tuple[float, bytes]:
     """Run the app: the share of its frame rate that it reached, and its picture."""
     raw = folder / ("take.mp4" if take.moving else "take.png")
-    kept = ("--overlay", "small", "--record") if take.moving else ("--screenshot",)
-    kept = ("--overlay", "off", "--screenshot") if take.example else kept
-    command = [str(Path(sys.executable).with_name("heimdall")), "run", take.app]
+    app = take.app if take.learn is None else str(written(take.app, take.learn, folder))
+    command = [sys.executable, "-m", "heimdall", "run", app, "--overlay", take.overlay]
     command += ["--source", str(MEDIA / take.source), "--size", take.size, "--headless", "--json"]
-    command += ["--seconds", str(take.seconds), *kept, str(raw)]
-    command += [word for press in take.presses for word in ("--press", press)]
+    command += ["--seconds", str(take.seconds), "--record" if take.moving else "--screenshot"]
+    command += [str(raw), *(word for press in take.presses for word in ("--press", press))]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         raise DeviceError(f"{take.app}: its run ended with status {done.returncode}; see above")
     summary = json.loads(done.stdout)
     share = summary["fps"]["mean"] / summary["fps_target"]
-    return share, clip(raw, summary["fps_target"]) if take.moving else still(raw, take.example)
+    if take.moving:
+        return share, clip(raw, summary["fps_target"])
+    return share, still(raw, take.width)
 
 
-def still(path: Path, smaller: bool) -> bytes:
-    """A picture as JPEG, or a small one as WebP."""
+def written(app: str, shown: Shown, folder: Path) -> Path:
+    """The app that a page writes, in one of its states, with the files that it needs."""
+    states = []
+    for code, name in PAGE_CODE.findall((LEARN / shown.page).read_text(encoding="utf-8")):
+        if name == app:
+            states.append(code)
+        elif name.startswith("make_"):  # the file of a network
+            (folder / name).write_text(code, encoding="utf-8")
+            subprocess.run([sys.executable, name], cwd=folder, check=True)
+    path = folder / app
+    path.write_text(states[shown.step], encoding="utf-8")
+    return path
+
+
+def still(path: Path, width: int | None = None) -> bytes:
+    """A picture as JPEG; or as WebP, where it is to have another width."""
     data = io.BytesIO()
     with Image.open(path) as opened:
         picture = opened.convert("RGB")
-    if smaller:
-        height = round(picture.height * CLIP_WIDTH / picture.width)
-        picture.resize((CLIP_WIDTH, height)).save(data, "WEBP", quality=SMALL_QUALITY, method=6)
+    if width is not None:
+        height = round(picture.height * width / picture.width)
+        picture.resize((width, height)).save(data, "WEBP", quality=SMALL_QUALITY, method=6)
     else:
         picture.save(data, "JPEG", quality=STILL_QUALITY, optimize=True)
     return data.getvalue()
@@ -153,7 +215,7 @@ def small(frame: cv2.typing.MatLike) -> cv2.typing.MatLike:
 
 def main(apps: list[str]) -> int:
     """Shoot the takes of these apps, or all."""
-    names = sorted({"examples" if take.example else take.app for take in TAKES})
+    names = sorted({take.group for take in TAKES})
     if unknown := [app for app in apps if app not in names]:
         print(f"no pictures of {', '.join(unknown)}: choose of {', '.join(names)}", file=sys.stderr)
         return 2
@@ -161,7 +223,7 @@ def main(apps: list[str]) -> int:
     try:
         with tempfile.TemporaryDirectory() as folder:
             for take in TAKES:
-                if not apps or ("examples" if take.example else take.app) in apps:
+                if not apps or take.group in apps:
                     path = picture(take, Path(folder))
                     print(
                         f"{path.relative_to(ROOT)}  {path.stat().st_size / 1e3:.0f} kB", flush=True

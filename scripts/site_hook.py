@@ -111,6 +111,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "devices": ("heimdall devices",),
     "exits": ("heimdall exits fashion.onnx --data pictures --out fashion-exits.onnx",),
     "export": ("heimdall export session.mcap --rerun session.rrd",),
+    "faults": ("heimdall faults --only gpu-lost,camera-unplugged", "heimdall faults --list"),
     "measure": ("heimdall measure --output mine.toml",),
     "model3d": ("heimdall model3d couch.glb --png couch.png",),
     "models": ("heimdall models --json",),
@@ -133,6 +134,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "heimdall simulate shopping --systems max-total,multithread --seeds 16",
         "heimdall simulate --sweep phone.toml",
     ),
+    "soak": ("heimdall soak --minutes 60 --output soak.html",),
     "trace": ("heimdall trace run.json",),
     "train-top": ("heimdall train-top top-mixed --out actor.npz",),
 }

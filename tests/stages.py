@@ -1,10 +1,11 @@
-"""Networks in milliseconds, as plans have them."""
+"""Networks and DNNs in milliseconds, as plans have them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from heimdall.vocabulary.plans import StagePlan
+from heimdall.schedulers import utility_for
+from heimdall.vocabulary.plans import DnnPlan, StagePlan
 
 MS = 1_000_000
 
@@ -28,4 +29,24 @@ def make_stage(
         chunk_cost_ns=int(chunk_cost_ms * MS),
         chunks=tuple(chunks),
         tasks=tasks,
+    )
+
+
+def make_plan(
+    name: str,
+    *stages: StagePlan,
+    constraint_ms: float = 1000,
+    priority: str = "normal",
+    continuous: bool = True,
+    min_interval_ms: float = 0,
+    **utility: float,
+) -> DnnPlan:
+    return DnnPlan(
+        name=name,
+        stages=stages,
+        constraint_ns=int(constraint_ms * MS),
+        utility=utility_for(priority, constraint_ms, **utility),
+        min_interval_ns=int(min_interval_ms * MS),
+        continuous=continuous,
+        priority=priority,
     )

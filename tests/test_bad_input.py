@@ -125,11 +125,15 @@ def test_a_port_in_use_is_found_before_anything_is_loaded():
     assert "reading networks" not in result.stderr
 
 
-def test_a_cache_that_is_a_file_is_refused(tmp_path, monkeypatch):
+def test_a_cache_that_is_a_file_is_told_and_done_without(tmp_path, monkeypatch):
     (tmp_path / "cache").write_text("kept")
     monkeypatch.setenv("HEIMDALL_CACHE", str(tmp_path / "cache"))
     model = tiny_model(tmp_path / "tiny.onnx")
-    assert "HEIMDALL_CACHE" in refused("profile", model, "--device", "onnxruntime")
+    args = ["profile", str(model), "--device", "onnxruntime", "--json"]
+    result = CliRunner().invoke(main, args)
+    assert result.exit_code == 0
+    assert result.stderr.count("is not used") == 1
+    assert "HEIMDALL_CACHE" in result.stderr
     assert (tmp_path / "cache").read_text() == "kept"
 
 

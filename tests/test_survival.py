@@ -49,7 +49,7 @@ def test_an_hour_of_sleep_leaves_no_mark_on_the_figures(app, monkeypatch):
 
     class Sleepy(AwakeClock):
         def __init__(self) -> None:
-            super().__init__(clock)
+            super().__init__(clock, lambda: clock() - time.perf_counter_ns())
 
     warm = heimdall.runtime.loop.base.Reporter.warm
 
@@ -110,8 +110,8 @@ def test_a_camera_may_go_and_come_back(app, monkeypatch, tmp_path, gone):
     assert summary["frames"] == 60
     if gone == 4:
         assert summary["dnns"]["segment"]["inferences"] > 0
-        assert summary["errors"] == []
+        assert summary["errors"][0].startswith("camera 0 stopped giving pictures")
         assert source.latest().image[0, 0, 0] == 200
     else:
-        assert summary["errors"] == ["cannot open camera 0; is it plugged in, and free?"]
+        assert any("is it plugged in, and free?" in each for each in summary["errors"])
         assert source.latest().image[0, 0, 0] == 90

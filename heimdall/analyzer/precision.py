@@ -104,7 +104,14 @@ def _path(gpu: Engine, graph: Graph, force_fallback: Collection[str]) -> Path:
 
 
 def _read(path: Path) -> Comparison | None:
-    return findings.read(path, lambda content: Comparison(**content), "comparing again")
+    return findings.read(path, _parsed, "comparing again")
+
+
+def _parsed(content: Mapping[str, object]) -> Comparison:
+    error, share = content["error"], content["time"]
+    if not isinstance(error, float) or not isinstance(share, float):
+        raise ValueError(f"{error!r} and {share!r} are no comparison")
+    return Comparison(error, share)
 
 
 def _remembered(gpu: Engine, graph: Graph, force_fallback: Collection[str]) -> Comparison:

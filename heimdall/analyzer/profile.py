@@ -14,6 +14,7 @@ from heimdall.graph.graph import Graph
 from heimdall.vocabulary.plans import Exit, StagePlan
 
 SCHEMA = 1
+LARGEST = 1 << 62  # of a figure: 146 years in ns
 _DIGESTS = {  # fields whose values say nothing to people, and what it means that they differ
     "sha256": "the network is another one",
     "version": "the code, kernels or tuning that run it have changed",
@@ -92,8 +93,9 @@ class OpProfile:
     state_bytes: int = 0
 
     def __post_init__(self) -> None:
-        if min(self.ns, self.flops, self.bytes, self.tensors, self.state_bytes) < 0:
-            raise ValueError(f"a figure of op {self.name!r} is negative")
+        figures = (self.ns, self.flops, self.bytes, self.tensors, self.state_bytes)
+        if min(figures) < 0 or max(figures) > LARGEST:
+            raise ValueError(f"a figure of op {self.name!r} is negative, or beyond all measure")
 
 
 @dataclass(frozen=True)
@@ -114,8 +116,9 @@ class NetworkProfile:
     schema_version: int = SCHEMA
 
     def __post_init__(self) -> None:
-        if min(self.chunk_cost_ns, self.write_ns, self.read_ns) < 0:
-            raise ValueError(f"a figure of network {self.model!r} is negative")
+        figures = (self.chunk_cost_ns, self.write_ns, self.read_ns, self.whole_ns, self.cpu_ns)
+        if min(figures) < 0 or max(figures) > LARGEST:
+            raise ValueError(f"a figure of {self.model!r} is negative, or beyond all measure")
         if min(self.whole_ns, self.cpu_ns) < 1:
             raise ValueError(f"network {self.model!r} takes no time")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,7 +37,7 @@ def load_app(target: str) -> type[App]:
     if is_file(target):
         return class_of(target, App, "app", _module_of)
     path = paths.APPS / f"{target}.py"
-    if not path.is_file() or target.startswith("_"):
+    if not os.path.isfile(path) or target.startswith("_"):
         raise AppError(_no_app(target))
     return class_of(str(path), App, "app", _module_of)
 

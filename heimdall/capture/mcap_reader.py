@@ -86,7 +86,7 @@ def as_json(message: Message) -> dict[str, Any]:
     """The data of a JSON message. Raises ConfigError where it is none."""
     try:
         found = json.loads(message.data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"a message of {message.topic} is no JSON: {error}") from error
     if not isinstance(found, dict):
         raise ConfigError(f"a message of {message.topic} is no JSON object: {found!r}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from heimdall.capture.lens import Camera
+from heimdall.capture.pictures import check_picture
 from heimdall.capture.source import Frame
 from heimdall.errors import ConfigError
 
@@ -24,6 +25,7 @@ class PushedSource:
     live = True
     ended = False
     error: str | None = None
+    errors: Sequence[str] = ()
     dropped = 0
     arrival = None  # the host decides when
     session: Mapping[str, Any] = {}
@@ -49,7 +51,7 @@ class PushedSource:
         Raises ConfigError for anything else, and for a frame older than the last.
         """
         captured_ns = time.perf_counter_ns() if captured_ns is None else captured_ns
-        _check(image)
+        check_picture(image)
         captured_ns = _time_ns(captured_ns)
         if not self.empty and captured_ns <= self._frame.captured_ns:
             raise ConfigError(
@@ -124,13 +126,3 @@ def _time_ns(value: object) -> int:
             f"ahead: not {value!r}"
         )
     return int(value)  # type: ignore[call-overload, no-any-return]
-
-
-def _check(image: object) -> None:
-    """Raise ConfigError for what is no picture."""
-    if not isinstance(image, np.ndarray):
-        raise ConfigError(f"a frame is a numpy array, BGR uint8 (h, w, 3), not {type(image)}")
-    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or not image.size:
-        raise ConfigError(
-            f"a frame is BGR uint8 of shape (height, width, 3), not {image.dtype} of {image.shape}"
-        )

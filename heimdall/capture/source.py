@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 
 from heimdall.capture.camera_files import fitting, known_camera
 from heimdall.capture.kinds import SOURCES, split_kind
 from heimdall.capture.lens import Camera
 from heimdall.capture.mcap_reader import MAGIC, McapReader
+from heimdall.capture.pictures import as_picture
 from heimdall.capture.readers import (
     PICTURES,
     Reader,
@@ -33,12 +33,14 @@ from heimdall.capture.readers import (
     without_password,
 )
 from heimdall.errors import ConfigError, DeviceError, HeimdallError
+from heimdall.system.faults import Faults
 from heimdall.system.priority import lower_priority
 
 log = logging.getLogger(__name__)
 
 OPEN_TIMEOUT_S = 15.0  # a camera takes 1-3 s; a stream's own timeouts below are shorter
-SILENCE_S = 3.0  # a live source that gives nothing for so long is reported
+# A live source that gives nothing for so long, and for three times its usual, is reported.
+SILENCE_S, TIMES_USUAL = 1.0, 3
 RETRY_S = (0.5, 1.0, 2.0, 4.0, 8.0)  # back-off after each failed attempt; the last one repeats
 CATCH_UP = 4  # frames a clip may be behind before its schedule starts afresh
 SANE_AGE_NS = 1_000_000_000  # of a picture that has just been read
@@ -93,6 +95,9 @@ class Source:
         self._frame: Frame | None = None
         self._delivered = True
         self._error: str | None = None
+        self._faults = Faults()  # what was wrong at any time
+        self._usual_ns = 0  # between the last two pictures
+        self._silent = -1  # the last picture before it was silent
         self._failure: Exception | None = None  # the first attempt to open raised this
         self._live = self._still = False
         self._pace_text = ""
@@ -193,12 +198,20 @@ class Source:
     def error(self) -> str | None:
         """What is wrong at the moment; None while frames arrive."""
         with self._changed:
-            frame, error = self._frame, self._error
-        if error is None and self._live and frame is not None:
-            silence_s = (time.perf_counter_ns() - frame.captured_ns) / 1e9
-            if silence_s > SILENCE_S:
-                return f"{self.name}: no picture for {silence_s:.0f} s"
+            frame, error, arrival = self._frame, self._error, self.arrival
+        if error is None and self._live and frame is not None and arrival is not None:
+            silence_ns = time.perf_counter_ns() - arrival[2]
+            if silence_ns > max(SILENCE_S * 1e9, TIMES_USUAL * self._usual_ns):
+                if self._silent != arrival[0]:
+                    self._silent = arrival[0]
+                    self._faults.report(f"{self.name} gave no picture for a while")
+                return f"{self.name}: no picture for {silence_ns / 1e9:.0f} s"
         return error
+
+    @property
+    def errors(self) -> list[str]:
+        """What was wrong at any time, each message once; it may work again."""
+        return self._faults.messages
 
     @property
     def live(self) -> bool:
@@ -343,10 +356,17 @@ class Source:
         return True
 
     def _publish(self, image: np.ndarray, captured_ns: int | None = None) -> None:
-        if image.ndim == 2:
-            image = cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
+        try:
+            picture = as_picture(image)
+        except ConfigError as error:
+            if self._frame is None:
+                raise
+            self._report(f"{self.name}: a picture is left out: {error}")
+            self._sequence += 1
+            self.dropped += 1
+            return
         frame = Frame(
-            image,
+            picture,
             self._sequence,
             captured_ns or time.perf_counter_ns(),
             self.camera,  # type: ignore[arg-type]
@@ -356,7 +376,9 @@ class Source:
         with self._changed:
             self.dropped += not self._delivered
             self._frame, self._delivered, self._error = frame, False, None
-            self.arrival = frame.sequence, frame.captured_ns, time.perf_counter_ns()
+            now_ns, before = time.perf_counter_ns(), self.arrival
+            self._usual_ns = now_ns - before[2] if before else 0
+            self.arrival = frame.sequence, frame.captured_ns, now_ns
             self._sequence += 1
             self._changed.notify_all()
 
@@ -364,6 +386,7 @@ class Source:
         return f"{self.name}: {_text(error)}"
 
     def _report(self, error: str) -> None:
+        self._faults.report(error)
         with self._changed:
             self._error = error
 

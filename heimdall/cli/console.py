@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from heimdall.errors import ArgumentError, HeimdallError, say_value
+from heimdall.system.clock import STOPS
 from heimdall.system.workers import any_left_behind
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ def _ended_politely() -> Iterator[None]:
     for number in taken:
         signal.signal(number, interrupt)
     try:
-        yield
+        with STOPS.noticed():
+            yield
     finally:
         for number in taken:
             signal.signal(number, before[number])

@@ -31,8 +31,11 @@ def model3d(
     animation: str | None,
     time_s: float,
     as_json: bool,
-) -> None:
-    """Draw the 3-D model FILE (.glb, .gltf, .obj), and tell what is in it and what it costs."""
+) -> int:
+    """Draw the 3-D model FILE (.glb, .gltf, .obj), and tell what is in it and what it costs.
+
+    The status is 2 for a file that cannot be drawn.
+    """
     with console.work(as_json):
         from heimdall.render.content.look import look
 
@@ -46,3 +49,4 @@ def model3d(
             time_s=time_s,
         )
     show(as_json, found, "heimdall.cli.tables:model3d_report")
+    return console.FAILED if found["error"] else 0

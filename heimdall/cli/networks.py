@@ -246,11 +246,12 @@ def check(
     shapes: dict[str, tuple[int, ...]],
     device: str | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Compare each MODEL on the GPU engine, chunk by chunk, with onnxruntime.
 
     MODEL is a name of `heimdall models`, or an .onnx file: a path, or the name of a bundled one.
-    Both sides compute on the same number of cores, onnxruntime in float32.
+    Both sides compute on the same number of cores, onnxruntime in float32. The status is 2 where
+    a model could not be checked.
     """
     if not model and not every:
         raise click.UsageError("Missing argument 'MODEL...', or --all.")
@@ -262,3 +263,4 @@ def check(
             each["error"] = each["error"] and console.of_flags(each["error"])
     results = {"schema": 1, "models": found}
     show(as_json, results, "heimdall.cli.network_tables:check_report")
+    return console.FAILED if any(each["error"] for each in found) else 0

@@ -136,8 +136,10 @@ def _frames_of_one(run: Figures) -> list[tuple[str, str]]:
         return [*said, ("simulated", f"{run['times_real_time']:.0f} times faster than real time")]
     decision, memory = run["decision_us"], run["memory_mb"]
     used = f"{number(memory['end'], 0)} MB at the end, {number(memory['peak'], 0)} MB at most"
-    decided = f"{number(decision['p50'])} us p50, {number(decision['p99'])} us p99"
-    return [*said, ("decisions", decided), ("memory", used)]
+    if decision["p50"] is not None:  # there was something to decide
+        decided = f"{number(decision['p50'])} us p50, {number(decision['p99'])} us p99"
+        said.append(("decisions", decided))
+    return [*said, ("memory", used)]
 
 
 def rate(over: Figures, first: Figures) -> str:

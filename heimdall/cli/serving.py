@@ -59,6 +59,14 @@ PORT = click.IntRange(0, 65535)
     click.option("--no-grpc", is_flag=True, help="Serve by REST alone."),
     click.option("--tls-certificate", type=FILE, help="A PEM file; goes with --tls-key."),
     click.option("--tls-key", type=FILE, help="A PEM file."),
+    click.option(
+        "--token-file",
+        type=FILE,
+        help="Let in only those who know the token in it; default: that in HEIMDALL_TOKEN.",
+    ),
+    click.option(
+        "--insecure", is_flag=True, help="Let other machines in without a token (--host)."
+    ),
     click.option("--max-clients", type=int, metavar="N", help="Connections at once; 64."),
     click.option("--max-waiting", type=int, metavar="N", help="Requests at once; 64."),
     click.option("--max-megabytes", type=float, metavar="MB", help="Of one request; 64."),
@@ -87,7 +95,7 @@ def serve(app: str | None, as_json: bool, **given: Any) -> None:
     priority. With APP, the name of a bundled app or a file, it runs beside: its frames come first,
     requests in the gaps between them.
 
-    Only programs of this machine can connect; --host 0.0.0.0 lets others.
+    Only programs of this machine can connect; --host 0.0.0.0 lets others, with a token.
     """
     with console.uncollected(), console.work(as_json), console.ProgressBars() as progress:
         found = _host(app, progress, **given)
@@ -98,6 +106,7 @@ def _host(app: str | None, progress: console.ProgressBars, **given: Any) -> dict
     try:
         from heimdall.serve.hosting import HostOptions, host, parse_offers, tls_of
         from heimdall.serve.limits import Limits
+        from heimdall.system.token import read_token
     except ImportError as error:
         from heimdall.errors import DeviceError
         from heimdall.system.extras import line
@@ -118,6 +127,8 @@ def _host(app: str | None, progress: console.ProgressBars, **given: Any) -> dict
         None if take("no_grpc") else grpc_port,
         tls,
         limits,
+        token=read_token(take("token_file")),
+        insecure=take("insecure"),
     )
     source, headless = take("source"), take("headless")
     wishes = {name: value for name, value in given.items() if value is not None}

@@ -140,7 +140,7 @@ def model3d_report(found: Mapping[str, Any]) -> list[Table | str]:
 def calibration_report(found: Mapping[str, Any]) -> list[Table | str]:
     """What a camera was found to be; or where its board is."""
     if "board" in found:
-        return [f"{found['board']}: print it without scaling it to one side only, keep it flat"]
+        return [f"{found['board']}: print it at any size, the same both ways, and keep it flat"]
     camera = found["camera"]
     rows = [
         ["picture", f"{camera['width']}x{camera['height']}"],

@@ -19,7 +19,7 @@ from heimdall.coordinator.chunking import CHUNKINGS, DEFAULT_MARGIN_NS
 from heimdall.coordinator.dispatch import Dispatcher
 from heimdall.coordinator.freshness import Freshness
 from heimdall.coordinator.gap import Gap
-from heimdall.coordinator.job import Dnn, Job
+from heimdall.coordinator.job import Dnn, Job, check_chunks
 from heimdall.coordinator.jobs import Client, Jobs
 from heimdall.coordinator.placement import Placement
 from heimdall.coordinator.snapshot import DnnStatus, Snapshot
@@ -66,6 +66,8 @@ from heimdall.vocabulary.events import (
 from heimdall.vocabulary.plans import DnnPlan
 from heimdall.vocabulary.processors import CPU, GPU, Processor, check, usual
 
+# A machine that is warm or busy takes a few times as long as one that was profiled.
+_TOO_SLOW, _SLOW_CHUNKS = 8, 30  # so many in a row
 _ONE_AT_A_TIME = Admission.values()  # of a DNN's requests, one waits at most
 
 
@@ -262,7 +264,7 @@ class Coordinator:
         try:
             plans = [codec.from_dict(plan) for plan in arguments.pop("dnns")]
             return cls(plans, **arguments)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise ConfigError(f"not a coordinator configuration: {error}") from error
 
     def snapshot(self, now_ns: int) -> Snapshot:
@@ -340,7 +342,7 @@ class Coordinator:
 
     def _chunk_finished(self, event: ChunkFinished, now_ns: int, out: list[Action]) -> str:
         processor, elapsed_ns = event.processor, event.elapsed_ns
-        if processor in self._placement.lost and self._jobs.was_put_back(event.job, processor):
+        if self._jobs.put_back and self._jobs.was_put_back(event):
             return ""
         job = self._jobs.find(event.job, ChunkFinished)
         if job is None:
@@ -357,11 +359,16 @@ class Coordinator:
             raise CoordinationError(
                 f"job {job.id} of {job.dnn!r} runs {asked}, but ChunkFinished says {told}"
             )
+        if elapsed_ns < 0:
+            raise CoordinationError(f"a chunk of job {job.id} took {elapsed_ns} ns")
         job.happened(ChunkFinished)
         self._jobs.running[processor].remove(job)
         job.executed_ns += elapsed_ns
         if not chunk.together:  # else it took as long as all of them
-            self._timing.learn(job, processor, event.start_op, event.end_op, elapsed_ns)
+            times = self._timing.learn(job, processor, event.start_op, event.end_op, elapsed_ns)
+            job.owner.times = times
+            if times > _TOO_SLOW or job.owner.slow_chunks:
+                self._may_be_slow(job.owner)
             self._jobs.handed_back(processor, chunk.begin_ns, elapsed_ns, now_ns)
         if processor == GPU and not self._jobs.running[GPU]:
             self._gap.chunk_ended(elapsed_ns)
@@ -388,6 +395,8 @@ class Coordinator:
         if event.dnn in self._gone:  # it was on its way when it was removed
             return ""
         dnn = self._dnn(event.dnn)
+        if event.processor not in dnn.places:
+            raise CoordinationError(f"DNN {event.dnn!r} cannot be on {event.processor!r}")
         self._placement.moved(dnn, event.processor, now_ns, out)
         self._jobs.clients[dnn.name].begin(now_ns, out)
         return CHUNK_ENDED if self._jobs.moved(dnn, now_ns, out) else ""
@@ -409,6 +418,8 @@ class Coordinator:
 
     def _back(self, event: ProcessorBack, now_ns: int, out: list[Action]) -> str:
         self._known_processor(event.processor)
+        if event.processor not in self._placement.lost:
+            return ""
         self._placement.processor_back(event.processor, now_ns, out)
         for client in self._jobs.clients.values():
             client.begin(now_ns, out)
@@ -418,8 +429,8 @@ class Coordinator:
         plan = event.plan
         if plan.name in self._dnns:
             raise CoordinationError(f"there is a DNN {plan.name!r} already")
-        self._gone.discard(plan.name)
         dnn = self._dnns[plan.name] = Dnn(plan)
+        self._gone.discard(plan.name)
         clients.join(dnn, self._jobs)
         self._placement.added(dnn, now_ns, out)
         self._jobs.clients[dnn.name].begin(now_ns, out)
@@ -448,9 +459,9 @@ class Coordinator:
         return ""
 
     def _frame_arrived(self, event: FrameArrived, now_ns: int, out: list[Action]) -> str:
-        for name in event.dnns:
-            if name not in self._gone:
-                self._client(name).arrived(event.frame, now_ns, out)
+        those = [self._client(name) for name in event.dnns if name not in self._gone]
+        for client in those:
+            client.arrived(event.frame, now_ns, out)
         return ""
 
     def _scene_changed(self, event: SceneChanged, now_ns: int, out: list[Action]) -> str:
@@ -459,6 +470,17 @@ class Coordinator:
     def _slow_decision(self, event: SlowDecision, now_ns: int, out: list[Action]) -> str:
         self._supervised.was_slow(event.took_ns, self.decisions)
         return ""
+
+    def _may_be_slow(self, dnn: Dnn) -> None:
+        """Say so, once, where it lasts, and where not the whole machine is slow; one whose times
+        are guesses still is not."""
+        others = [other.times for other in self._dnns.values() if other is not dnn and other.times]
+        machine = max(1.0, min(others, default=1.0))
+        slow = dnn.times > _TOO_SLOW * machine and dnn.plan.built
+        dnn.slow_chunks = dnn.slow_chunks + 1 if slow else 0
+        if dnn.slow_chunks == _SLOW_CHUNKS:
+            times = f"more than {_TOO_SLOW} times as long as profiled"
+            self.faults.report(f"DNN {dnn.name!r}: its chunks take {times}")
 
     def _removed(self, event: DnnRemoved, now_ns: int, out: list[Action]) -> str:
         dnn = self._dnn(event.dnn)
@@ -480,16 +502,20 @@ class Coordinator:
             raise ConfigError(f"a coordinator cannot be set to {event}")
         if len(costs) != len(event.chunks):
             raise ConfigError(f"{len(costs)} networks need a partition each: {event}")
+        partitions = list(zip(costs, event.chunks, strict=True))
+        for each, chunks in partitions:
+            check_chunks(chunks, each.ops, "a network")
         back = event.scheduler == name_of(self._policy)
         self.scheduler = create(self._policy if back else event.scheduler)
         if event.mode != self._mode:
             self._mode = event.mode
             self._chunking = CHUNKINGS[event.mode](DEFAULT_MARGIN_NS[event.mode])
         self._interval_ns = event.frame_interval_ns
-        for each, chunks in zip(costs, event.chunks, strict=True):
+        for each, chunks in partitions:
             each.recut(chunks)
-        self._jobs.reconfigure(self._chunking, self._interval_ns)
         self._dispatcher = self._new_dispatcher()
+        self._placement.evacuate(now_ns, out)  # nothing moves where ranges choose
+        self._jobs.reconfigure(self._chunking, self._interval_ns, now_ns, out)
         return ""
 
     def _new_dispatcher(self) -> Dispatcher:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import inf
+from operator import index
 from typing import NamedTuple
 
 from heimdall.coordinator import together
@@ -24,7 +25,7 @@ from heimdall.coordinator.states import (
     CoordinationError,
     State,
 )
-from heimdall.coordinator.supervised import Supervised
+from heimdall.coordinator.supervised import Supervised, text
 from heimdall.coordinator.timing import Timing
 from heimdall.schedulers.base import (
     FALLBACK_ENDED,
@@ -122,7 +123,8 @@ class Dispatcher:
 
     def dispatch(self, trigger: str, now_ns: int, out: list[Action]) -> int:
         """A scheduling event for every idle processor; returns how often the policy was asked."""
-        self.wake_ns, asked = inf, 0
+        due_ns, asked = self._supervised.due_ns, 0
+        self.wake_ns = due_ns if due_ns > now_ns else inf
         jobs = self.jobs
         if jobs.changed:
             self._renew(jobs.changed, now_ns)
@@ -229,15 +231,15 @@ class Dispatcher:
         """Let the policy choose among the jobs that it decides for, and start what it chooses.
         Returns how often it was asked."""
         timing, fitting = self.timing, None
-        asks = trigger in self._triggers
+        asks = trigger in self._triggers or now_ns >= self._supervised.due_ns
         if not asks and not timing.holds_fallback:
             return 0
         idle = self._idle(trigger)
         if not idle:
             return 0
-        if timing.holds_fallback and self._goes_on(ready, idle, now_ns, out) and not idle:
-            return 0
-        if not asks:
+        if timing.holds_fallback and self._goes_on(ready, idle, now_ns, out):
+            ready = [job for job in ready if job.state is READY]
+        if not (asks and idle and ready):
             return 0
         timing.look(now_ns)
         seen = [job.seen for job in ready]
@@ -247,11 +249,16 @@ class Dispatcher:
                 return 0
         gap_ns, handoff_ns = self._gap.next_ns(now_ns), self.jobs.handoff_ns
         lookup = _made(_Lookup, (self, now_ns, fitting))
-        moment = seen, idle, self._interval_ns, gap_ns, trigger, timing.cuts_anywhere, handoff_ns
-        found = self._supervised.decide(self._chosen, _made(View, (*moment, lookup)), now_ns)
+        lanes = tuple(idle)  # whatever a policy does to what it is given
+        moment = seen, lanes, self._interval_ns, gap_ns, trigger, timing.cuts_anywhere, handoff_ns
+        view = _made(View, (*moment, lookup))
+        found = self._supervised.decide(self._chosen, _acts, view, now_ns)
+        due_ns = self._supervised.due_ns
+        self.wake_ns = due_ns if due_ns > now_ns else inf
         if found is not None:
             choice, starts, launch = found
-            self.wake_ns = choice.wake_ns
+            if choice.wake_ns < self.wake_ns:
+                self.wake_ns = choice.wake_ns
             for start in starts:
                 self._start(start, choice.reason, now_ns, out)
             if launch is not None:
@@ -264,8 +271,10 @@ class Dispatcher:
         choice = policy.select(view, now_ns)
         if choice is None:
             return None
-        if choice.wake_ns <= now_ns:  # it would be asked again and again
+        if not choice.wake_ns > now_ns:  # it would be asked again and again
             raise CoordinationError("wants to be woken at a time that has passed")
+        if type(choice.reason) is not str:
+            text(choice.reason)
         if len(choice.assignments) == 1:  # nearly always
             (only,) = choice.assignments
             if not (only.group or only.stage or only.ops):
@@ -348,7 +357,7 @@ class Dispatcher:
         """The range that was chosen, shortened to what fits. ``lanes``: those that are left."""
         job = self._ready(chosen)
         processor, costs = chosen.processor, job.stage_costs
-        variant, end, start = chosen.variant, chosen.end_op, job.next_op
+        variant, end, start = chosen.variant, index(chosen.end_op), job.next_op
         if processor not in lanes:
             raise self._wrong(chosen, f"but {processor!r} has no free lane")
         if variant:
@@ -422,7 +431,8 @@ class Dispatcher:
         for each, _ in chosen:
             if each.processor != processor or idle.count(processor) < lanes:
                 raise self._wrong(each, f"together with others: all need {processor!r}, idle")
-        expected_ns = choice.expected_ns or together.longest_ns(processor, stages, jobs)
+        longest_ns = together.longest_ns(processor, stages, jobs)
+        expected_ns = max(index(choice.expected_ns), 0) or longest_ns
         gap = self._gap
         if self.timing.until_ns(processor):
             left_ns, fresh = gap.room(now_ns)
@@ -451,3 +461,11 @@ class Dispatcher:
         if action.processor == self.timing.renderer:
             self._gap.chunk_started(now_ns)
         out.append(action)
+
+
+def _acts(found: _Checked | None) -> bool:
+    """Whether a choice starts anything, and does not wait for a gap with all of it."""
+    if found is None:
+        return False
+    _, starts, launch = found
+    return launch is not None or any(end > start for _, _, start, end, _, _ in starts)

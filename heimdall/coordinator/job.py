@@ -4,6 +4,7 @@ see."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -50,6 +51,8 @@ class Dnn:
         self.inferences = Counter({GPU: 0, CPU: 0})  # by processor: of the last chunk
         self.last_latency_ns: int | None = None
         self.last_reason = ""
+        self.times = 0.0  # how many times as long as profiled its chunks take; 0: not known yet
+        self.slow_chunks = 0  # in a row, far more
         self.window = Window()
 
     def rebuilt(self, plan: DnnPlan) -> None:
@@ -64,6 +67,7 @@ class Dnn:
                 f"{len(plan.stages)}"
             )
         self.plan, self.constraint_ns = plan, plan.constraint_ns
+        self.times, self.slow_chunks = 0.0, 0
         self.costs = tuple(StageCosts(stage) for stage in plan.stages)
 
     def adjust(self, adjustment: DnnAdjusted) -> None:
@@ -343,13 +347,16 @@ def _validate(plan: DnnPlan) -> None:
         times = (*stage.op_ns, stage.cpu_ns, stage.chunk_cost_ns, *stage.cut_ns)
         if min(times) < 0:
             raise ConfigError(f"{where} has a negative latency; profile its network again")
-        ends = [0, *(end for _, end in stage.chunks)]
-        starts = [*(start for start, _ in stage.chunks), len(stage.op_ns)]
-        if stage.chunks and (ends != starts or any(a >= b for a, b in stage.chunks)):
-            raise ConfigError(
-                f"the static chunks of {where} do not cover ops 0..{len(stage.op_ns)} in order: "
-                f"{list(stage.chunks)}"
-            )
+        check_chunks(stage.chunks, len(stage.op_ns), where)
+
+
+def check_chunks(chunks: Sequence[tuple[int, int]], ops: int, where: str) -> None:
+    """Raise ConfigError for a static partition that leaves ops out, or runs some twice."""
+    ends, starts = [0, *(end for _, end in chunks)], [*(start for start, _ in chunks), ops]
+    if chunks and (ends != starts or any(a >= b for a, b in chunks)):
+        raise ConfigError(
+            f"the static chunks of {where} do not cover ops 0..{ops} in order: {list(chunks)}"
+        )
 
 
 def _validate_processors(stage: StagePlan, where: str) -> None:

@@ -13,6 +13,7 @@ from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.job import Away, Dnn, Job
 from heimdall.coordinator.placement import Placement
 from heimdall.coordinator.states import (
+    DROPPED,
     FINISHED,
     READY,
     RUNNING,
@@ -24,6 +25,7 @@ from heimdall.coordinator.states import (
 )
 from heimdall.vocabulary.events import (
     Action,
+    ChunkFinished,
     DnnRemoved,
     Drop,
     Finish,
@@ -35,7 +37,7 @@ from heimdall.vocabulary.events import (
 )
 from heimdall.vocabulary.processors import GPU, Processor
 
-_REMEMBERED = 256  # ended jobs whose late events are still understood
+_REMEMBERED = 256  # ended jobs of which it is known how
 _EWMA = 0.1
 
 
@@ -119,6 +121,7 @@ class Jobs:
         self.placement, self.interval_ns = placement, interval_ns
         self._dnns, self._chunking, self._gap = dnns, chunking, gap
         self._ended: dict[int, tuple[str, State]] = {}
+        self.put_back: set[tuple[int, str]] = set()  # jobs, and where they were lost: until told
         self._next = 0
 
     def join(self, dnn: Dnn, client: Client) -> None:
@@ -131,9 +134,17 @@ class Jobs:
         """Whether a DNN has not been removed."""
         return dnn.name in self._dnns
 
-    def reconfigure(self, chunking: Chunking, interval_ns: int) -> None:
-        """Estimate what is left for another chunk mode or frame rate."""
+    def reconfigure(
+        self, chunking: Chunking, interval_ns: int, now_ns: int, out: list[Action]
+    ) -> None:
+        """Estimate what is left for another chunk mode or frame rate. Chunks that were under way
+        end with their partition, and jobs are bound as the policy has it that decides from now
+        on."""
         self._chunking, self.interval_ns = chunking, interval_ns
+        for job in list(self.in_flight.values()):
+            job.chunk_end_op = 0
+            if job.state is READY:
+                self.ready(job, now_ns, out)
 
     def find(self, job_id: int, event: type) -> Job | None:
         """The job in flight that ``event`` may happen to; None for a late event of an ended job."""
@@ -142,15 +153,18 @@ class Jobs:
             if event not in TABLE[job.state]:
                 raise illegal(job.id, job.dnn, job.state, event)
             return job
-        if job_id not in self._ended:
+        if not 0 <= job_id < self._next:
             raise CoordinationError(
                 f"job {job_id} is not known: {event.__name__} cannot happen to it"
             )
+        if job_id not in self._ended:
+            return None  # it ended long ago: some functions of an app take seconds
         name, state = self._ended[job_id]
         if event not in TABLE[state]:
             raise illegal(job_id, name, state, event)
         if event is JobFailed and state is FINISHED and name in self._dnns:
             self._dnns[name].failures += 1  # its result could not be decoded
+            self._ended[job_id] = name, DROPPED  # which is said once
         return None
 
     def admit(
@@ -221,10 +235,12 @@ class Jobs:
         processor. Its estimates of what is left are renewed, as policies see them."""
         if self.changed is not None:
             self.changed.append(job)
-        if job.bound in self.placement.lost:
-            job.bound = job.processor = job.owner.processor
-            job.chunk_end_op = 0
-            if job.bound != GPU:  # others never cut
+        placement = self.placement
+        if job.bound in placement.lost or (job.bound != "") is not placement.binds:
+            job.bound, job.chunk_end_op = placement.bound(job.owner), 0
+            if job.bound:
+                job.processor = job.owner.processor
+            if job.bound not in (GPU, ""):  # others never cut
                 job.begin()
         if job.bound not in (GPU, ""):
             later = job.owner.costs[job.stage :]
@@ -250,7 +266,7 @@ class Jobs:
     def progress(self, job: Job, end_op: int, now_ns: int, out: list[Action]) -> None:
         """Ops up to ``end_op`` are done: on with the task, the next one, the next stage, or end."""
         job.last_op_ns = now_ns
-        if end_op == job.chunk_end_op:
+        if end_op >= job.chunk_end_op:  # fallback ops may go on behind the end of a chunk
             job.chunk_end_op = 0
         if job.passed(end_op):
             if job.task + 1 < job.tasks:
@@ -312,6 +328,7 @@ class Jobs:
             elif here and job.state is RUNNING:
                 job.happened(PutBack)
                 self.running[processor].remove(job)
+                self.put_back.add((job.id, processor))
 
     def moved(self, dnn: Dnn, now_ns: int, out: list[Action]) -> bool:
         """A DNN is somewhere else: its jobs that have lost their processor go on there. Whether
@@ -328,10 +345,16 @@ class Jobs:
             self.ready(job, now_ns, out)
         return bool(those)
 
-    def was_put_back(self, job_id: int, processor: str) -> bool:
-        """Whether what a lost processor reports of a job is old: it runs elsewhere by now."""
-        job = self.in_flight.get(job_id)
-        return job is not None and not (job.state is RUNNING and job.processor == processor)
+    def was_put_back(self, event: ChunkFinished) -> bool:
+        """Whether a processor reports what it was at when it was lost, and not what it is at now.
+        That is said once, and may be late: the job runs elsewhere, or has ended."""
+        if (event.job, event.processor) not in self.put_back:
+            return False
+        job = self.in_flight.get(event.job)
+        if job in self.running[event.processor] and event.start_op == job.next_op:
+            return False
+        self.put_back.discard((event.job, event.processor))
+        return True
 
     def removed(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
         """A DNN is not to be run any more."""

@@ -55,8 +55,9 @@ class Placement:
         self, now_ns: int, gap: Gap, chunking: Chunking, frame_interval_ns: int, out: list[Action]
     ) -> None:
         """The periodic step: at most one move."""
-        while self.next_step_ns <= now_ns:
-            self.next_step_ns += self.interval_ns
+        if self.next_step_ns <= now_ns:  # at once, however long the last one is ago
+            missed = (now_ns - self.next_step_ns) // self.interval_ns
+            self.next_step_ns += (missed + 1) * self.interval_ns
         gap.advance(now_ns)
         opened_ns = gap.opened_ns - self._gap_ns_before
         self._gap_ns_before = gap.opened_ns
@@ -99,8 +100,12 @@ class Placement:
     def processor_lost(self, processor: str, now_ns: int, out: list[Action]) -> None:
         """All DNNs on it, or on their way to it, move away."""
         self.lost.add(processor)
+        self.evacuate(now_ns, out)
+
+    def evacuate(self, now_ns: int, out: list[Action]) -> None:
+        """DNNs leave the processors that are lost, if they can and do not yet."""
         for dnn in self._dnns.values():
-            if dnn.processor == processor:
+            if dnn.processor in self.lost:
                 self._evacuate(dnn, now_ns, out)
 
     def processor_back(self, processor: str, now_ns: int, out: list[Action]) -> None:
@@ -145,7 +150,9 @@ class Placement:
         return "runs on no processor" if self.bound(dnn) and self.runs_nowhere(dnn) else ""
 
     def runs_on(self, dnn: Dnn) -> bool:
-        """Whether the processor a DNN is loaded on works, and for it."""
+        """Whether the processor a DNN is loaded on works, and for it; any, where ranges choose."""
+        if not self.binds:
+            return len(self.lost) < len(self._lanes)
         return self._works(dnn, dnn.processor)
 
     def runs_nowhere(self, dnn: Dnn) -> bool:

@@ -58,7 +58,7 @@ def replay(
                 replayed = tuple(coordinator.wake(now_ns))
             else:
                 replayed = tuple(coordinator.receive(event, now_ns))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise ConfigError(f"record {index} of the trace is damaged: {error!r}") from error
         if recorded != replayed:
             yield Difference(index, now_ns, recorded, replayed)

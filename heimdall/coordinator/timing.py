@@ -15,7 +15,7 @@ from heimdall.coordinator.gap import Gap
 from heimdall.coordinator.job import Job
 from heimdall.schedulers.base import GAP_OPENED, JobView
 from heimdall.schedulers.expected import StageCosts
-from heimdall.vocabulary.processors import GPU
+from heimdall.vocabulary.processors import CPU, GPU
 
 
 class Timing(ABC):
@@ -76,8 +76,9 @@ class Timing(ABC):
         """Whether an op would fit the rest of a gap, behind what runs."""
 
     @abstractmethod
-    def learn(self, job: Job, processor: str, start: int, end: int, elapsed_ns: int) -> None:
-        """A range took so long on ``processor``."""
+    def learn(self, job: Job, processor: str, start: int, end: int, elapsed_ns: int) -> float:
+        """A range took so long on ``processor``. Returns how many times as long as profiled ranges
+        of that network take there by now."""
 
 
 class Chunks(Timing):
@@ -139,12 +140,14 @@ class Chunks(Timing):
     def fits(self, costs: StageCosts, next_op: int, left_ns: int) -> bool:
         return self._chunking.end_op(costs, next_op, left_ns, self._gap.usual_ns, False) > next_op
 
-    def learn(self, job: Job, processor: str, start: int, end: int, elapsed_ns: int) -> None:
+    def learn(self, job: Job, processor: str, start: int, end: int, elapsed_ns: int) -> float:
+        costs = job.stage_costs
         if processor == GPU:
-            job.stage_costs.learn_gpu(start, end, elapsed_ns)
+            costs.learn_gpu(start, end, elapsed_ns)
             job.owner.window.gpu_ns += elapsed_ns
-        else:
-            job.stage_costs.learn_off(processor, elapsed_ns)
+            return costs.gpu_ratio.value
+        costs.learn_off(processor, elapsed_ns)
+        return costs.cpu_ratio.value if processor == CPU else costs.ratio_on(processor)
 
 
 class Ranges(Timing):
@@ -200,5 +203,6 @@ class Ranges(Timing):
         ns = costs.on_ns(self.renderer, next_op, next_op + 1)
         return ns is not None and ns <= left_ns
 
-    def learn(self, job: Job, processor: str, start: int, end: int, elapsed_ns: int) -> None:
+    def learn(self, job: Job, processor: str, start: int, end: int, elapsed_ns: int) -> float:
         job.stage_costs.learn_on(processor, start, end, elapsed_ns)
+        return job.stage_costs.ratio_on(processor)

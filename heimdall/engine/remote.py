@@ -24,6 +24,7 @@ from heimdall.engine.network import LoadedNetwork, Op, State
 from heimdall.errors import ArgumentError, ConfigError, DeviceError, ModelError
 from heimdall.graph.graph import Graph, Tensor
 from heimdall.system.extras import line
+from heimdall.system.token import VARIABLE, checked, read_token
 from heimdall.vocabulary.enums import ProcessorKind
 
 PORT = 8001  # Triton's, which our own server has too
@@ -55,9 +56,11 @@ class RemoteEngine(Engine):
     ``names``: what the server calls a network, by the stem of its file, where that differs.
     ``timeout_s``: what an inference may take; ``patience_s``: a question, and the inferences by
     which a network is measured. ``certificate``: a PEM file of the server's authorities, where
-    the system does not know them.
+    the system does not know them. ``token``: what the server asks its clients for; None: that in
+    the environment's HEIMDALL_TOKEN, if there is one.
 
-    Raises ConfigError for an address that is none, DeviceError where the client is not installed.
+    Raises ConfigError for an address or a token that is none, DeviceError where the client is not
+    installed.
     Nothing is connected before a network is loaded.
     """
 
@@ -74,6 +77,7 @@ class RemoteEngine(Engine):
         timeout_s: float = TIMEOUT_S,
         patience_s: float = PATIENCE_S,
         certificate: str | Path | None = None,
+        token: str | None = None,
     ) -> None:
         for name, value in (("timeout_s", timeout_s), ("patience_s", patience_s)):
             if not value > 0:
@@ -81,6 +85,8 @@ class RemoteEngine(Engine):
         place, secure = parse_address(address)
         self.address, self.timeout_s, self.patience_s = address, timeout_s, patience_s
         self._names = dict(names or {})
+        token = read_token() if token is None else checked(token)
+        self._headers = {"authorization": f"Bearer {token}"} if token else None
         self._client = _connected(place, secure, certificate)
 
     def has(self, graph: Graph) -> bool:
@@ -142,7 +148,8 @@ class RemoteEngine(Engine):
 
         within_s = within_s or self.patience_s
         try:
-            return getattr(self._client, what)(client_timeout=within_s, **rest)
+            call = getattr(self._client, what)
+            return call(client_timeout=within_s, headers=self._headers, **rest)
         except InferenceServerException as error:
             raise self._failure(model, within_s, error) from error
         except Exception as error:  # what the client makes of garbage is not its own error
@@ -159,6 +166,8 @@ class RemoteEngine(Engine):
             return DeviceError(f"{self.address} did not answer within {within_s:g} s")
         if code in _ABSENT:
             return DeviceError(f"{self.address} cannot be reached, or not this way: {words}")
+        if code == "UNAUTHENTICATED":
+            return DeviceError(f"{self.address} asks for a token: set {VARIABLE} to it")
         if code == "NOT_FOUND":
             return ModelError(f"{self.address} has no model {model!r}: {words}")
         return ModelError(f"{self.address} refuses {model!r}: {words} ({code})")

@@ -141,7 +141,7 @@ def _write(file: Path, model: onnx.ModelProto, opset: int) -> None:
         paths.replace_file(file, b"".join([_digest(*parts), *parts]))
         _forget_oldest(file.parent)
     except OSError as error:
-        log.debug("simplified model %s cannot be kept: %s", file, error)
+        paths.say_unsaved(file, error, "the model is simplified again next time")
 
 
 def _forget_oldest(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -36,7 +37,7 @@ def load_networks(model: str, shapes: Shapes | None = None) -> list[Graph]:
             load_graph(each.path, {**each.shapes, **(shapes or {})}) for each in pipeline.networks
         ]
     path = paths.bundled(model, "models")
-    if not path.exists() and not model.endswith(".onnx"):
+    if not os.path.exists(path) and not model.endswith(".onnx"):
         raise ConfigError(
             unknown("model", model, CATALOG.labels()) + "; or give the path of an .onnx file"
         )

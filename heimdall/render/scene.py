@@ -378,6 +378,10 @@ class Scene:
             self._kept.rehearse()
         return loaded
 
+    def close(self) -> None:
+        """Load nothing more."""
+        self._stock.close()
+
     def took(self, render_ns: float, interval_ns: float) -> None:
         """What the last frame took of the GPU, and how far frames are apart: where they would be
         late, models are drawn less finely."""

@@ -80,8 +80,8 @@ def _say_when_counted(run: LiveRun, options: RunOptions) -> None:
     ends = options.frames is not None or options.seconds is not None
     if ends and building is not None and not building.over.is_set():
         log.info(
-            "building networks first: --frames and --seconds count from when all are on the GPU "
-            "(--build-first waits for that before the first frame)"
+            "networks are still being built: --frames and --seconds count from when all are on "
+            "the GPU (with --build-first no frame is drawn before that)"
         )
 
 

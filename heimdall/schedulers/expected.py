@@ -235,6 +235,11 @@ class StageCosts:
             ranges.learn(start, end, elapsed_ns)
             self.learnt += 1
 
+    def ratio_on(self, processor: str) -> float:
+        """How many times as long as profiled ops take on a processor, as learnt by ``learn_on``."""
+        ranges = self.on(processor)
+        return 1.0 if ranges is None else ranges.ratio
+
     def learn_fallback(self, start: int, end: int, elapsed_ns: int) -> None:
         self.fallback_ratio.learn(elapsed_ns, self._fallback_sums[end] - self._fallback_sums[start])
 

@@ -57,7 +57,10 @@ class Greedy(Scheduler):
             return urgent, "its deadline is at risk"
         if len(jobs) == 1:
             return jobs[0], self.reason
-        return self.prefer(view, now_ns, jobs), self.reason
+        preferred = self.prefer(view, now_ns, jobs)
+        if all(job is not preferred for job in jobs):
+            raise ValueError(f"prefer must return one of its jobs, not {preferred!r:.60}")
+        return preferred, self.reason
 
 
 def _meanwhile(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from heimdall.serve.peers import Peer
 from heimdall.serve.refusals import wrong
 from heimdall.vocabulary.enums import Priority
 
@@ -37,10 +38,12 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True)
 class Asked:
-    """``inputs`` fit the model. No ``outputs``: all of them."""
+    """``inputs`` fit the model. No ``outputs``: all of them. ``peer``: who asks, where that is
+    known."""
 
     model: str
     inputs: Mapping[str, np.ndarray]
+    peer: Peer | None
     outputs: tuple[Wanted, ...] = ()
     id: str = ""
     slo_ms: float | None = None

@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,13 +44,15 @@ class Offer:
 
 @dataclass(frozen=True)
 class HostOptions:
-    """Where to listen, and what clients may ask for; see ``Server``."""
+    """Where to listen, who may ask, and for how much; see ``Server``."""
 
     host: str = LOOPBACK
     http_port: int | None = HTTP_PORT
     grpc_port: int | None = GRPC_PORT
     tls: Tls | None = None
     limits: Limits = field(default_factory=Limits)
+    token: str | None = None
+    insecure: bool = False
 
 
 def parse_offers(
@@ -95,6 +97,9 @@ def host(
     check_number("seconds", seconds, above=0)
     if not offers:
         raise ConfigError("nothing to serve: give at least one --model NAME=FILE")
+    if app is None:  # no frame waits while JSON is read
+        limits = replace(place.limits, json_bytes=place.limits.request_bytes)
+        place = replace(place, limits=limits)
     given: RunArguments = {**options, **({"seconds": seconds} if app else {})}  # type: ignore[typeddict-item]
     session = Session(app, process=True, progress=progress, **given)
     with session, contextlib.ExitStack() as stack:
@@ -133,8 +138,8 @@ class SessionModels:
 def _listening(session: Session, place: HostOptions) -> Iterator[Server]:
     if not is_loopback(place.host) and place.tls is None:
         log.warning(
-            "whoever reaches %s may use these models, and what they send can be read on the way: "
-            "--tls-certificate and --tls-key help against the latter",
+            "what is sent to %s, a token too, can be read on the way: --tls-certificate and "
+            "--tls-key help against that",
             place.host,
         )
     with Server(
@@ -144,6 +149,9 @@ def _listening(session: Session, place: HostOptions) -> Iterator[Server]:
         grpc_port=place.grpc_port,
         limits=place.limits,
         tls=place.tls,
+        token=place.token,
+        insecure=place.insecure,
+        drawing=session.drawing,
     ) as server:
         log.info("serving %s at %s", ", ".join(session.models), " and ".join(server.addresses))
         yield server

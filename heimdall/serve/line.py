@@ -33,6 +33,11 @@ class Line:
         """How many requests wait or run."""
         return self._running + sum(not turn.done() for _, _, turn in self._waiting)
 
+    @property
+    def running(self) -> int:
+        """How many of them run."""
+        return self._running
+
     @asynccontextmanager
     async def turn(self, priority: Priority) -> AsyncIterator[None]:
         """The time in which a request runs. Refused where too many wait already."""

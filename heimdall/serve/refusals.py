@@ -9,6 +9,7 @@ class Reason(Enum):
     """Why: the status of HTTP, and the name of gRPC's code."""
 
     WRONG = 400, "INVALID_ARGUMENT"
+    UNAUTHORIZED = 401, "UNAUTHENTICATED"
     FORBIDDEN = 403, "PERMISSION_DENIED"
     UNKNOWN = 404, "NOT_FOUND"
     SLOW = 408, "DEADLINE_EXCEEDED"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import grpc
@@ -14,6 +13,7 @@ from tritonclient.grpc import service_pb2_grpc
 import heimdall
 from heimdall.serve import tensors
 from heimdall.serve.asked import Asked, Wanted, check_parameters, place_of, priority_of, slo_of
+from heimdall.serve.peers import Peer, of_call
 from heimdall.serve.refusals import RefusedError, wrong
 from heimdall.serve.service import EXTENSIONS, NAME, VERSION, Service
 from heimdall.serve.shared_memory import shown
@@ -28,129 +28,106 @@ _CONTENTS = {
     "FP32": "fp32_contents",
     "FP64": "fp64_contents",
 }
-Answer = Callable[["Calls", Any], Awaitable[Any]]
-
-
-def _told(answer: Answer) -> Callable[[Calls, Any, grpc.aio.ServicerContext], Awaitable[Any]]:
-    """Answer a call, or abort it with the reason of a refusal."""
-
-    @functools.wraps(answer)
-    async def call(calls: Calls, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        try:
-            return await answer(calls, request)
-        except RefusedError as error:
-            await context.abort(grpc.StatusCode[error.reason.code], str(error))
-
-    return call
 
 
 class Calls(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore[misc]
     """One method for each call of the protocol, by the protocol's names; those of Triton's that
-    mean nothing here (logging, tracing) answer UNIMPLEMENTED, as the generated class has it."""
+    mean nothing here (logging, tracing) answer UNIMPLEMENTED, as the generated class has it.
+    ``place``: where the server listens. What is refused is told by the gate before it."""
 
     # ruff: noqa: N802
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    def __init__(self, service: Service, place: tuple[str, int]) -> None:
+        self._service, self._place = service, place
+
+    def _peer(self, context: grpc.aio.ServicerContext) -> Peer | None:
+        return of_call(context.peer(), self._place)
 
     # --- about the server and its models -------------------------------------------------------
 
-    @_told
-    async def ServerLive(self, request: Any) -> Any:
+    async def ServerLive(self, request: Any, context: Any) -> Any:
         return wire.ServerLiveResponse(live=True)
 
-    @_told
-    async def ServerReady(self, request: Any) -> Any:
+    async def ServerReady(self, request: Any, context: Any) -> Any:
         return wire.ServerReadyResponse(ready=True)
 
-    @_told
-    async def ServerMetadata(self, request: Any) -> Any:
+    async def ServerMetadata(self, request: Any, context: Any) -> Any:
         return wire.ServerMetadataResponse(
             name=NAME, version=heimdall.__version__, extensions=EXTENSIONS
         )
 
-    @_told
-    async def ModelReady(self, request: Any) -> Any:
+    async def ModelReady(self, request: Any, context: Any) -> Any:
         try:
             self._service.describe(request.name, request.version)
         except RefusedError:
             return wire.ModelReadyResponse(ready=False)
         return wire.ModelReadyResponse(ready=True)
 
-    @_told
-    async def ModelMetadata(self, request: Any) -> Any:
+    async def ModelMetadata(self, request: Any, context: Any) -> Any:
         return wire.ModelMetadataResponse(**self._service.metadata(request.name, request.version))
 
-    @_told
-    async def ModelConfig(self, request: Any) -> Any:
+    async def ModelConfig(self, request: Any, context: Any) -> Any:
         found = self._service.configuration(request.name, request.version)
         return wire.ModelConfigResponse(config=found)
 
-    @_told
-    async def ModelStatistics(self, request: Any) -> Any:
+    async def ModelStatistics(self, request: Any, context: Any) -> Any:
         found = self._service.statistics(request.name, request.version)
         return wire.ModelStatisticsResponse(model_stats=found)
 
-    @_told
-    async def RepositoryIndex(self, request: Any) -> Any:
+    async def RepositoryIndex(self, request: Any, context: Any) -> Any:
         return wire.RepositoryIndexResponse(models=self._service.index())
 
-    @_told
-    async def RepositoryModelLoad(self, request: Any) -> Any:
+    async def RepositoryModelLoad(self, request: Any, context: Any) -> Any:
         self._service.refuse_to_load()
 
-    @_told
-    async def RepositoryModelUnload(self, request: Any) -> Any:
+    async def RepositoryModelUnload(self, request: Any, context: Any) -> Any:
         self._service.refuse_to_load()
 
     # --- shared memory ---------------------------------------------------------------------------
 
-    @_told
-    async def SystemSharedMemoryStatus(self, request: Any) -> Any:
-        found = self._service.regions.registered(request.name)
+    async def SystemSharedMemoryStatus(self, request: Any, context: Any) -> Any:
+        found = self._service.regions.of(self._peer(context)).registered(request.name)
         return wire.SystemSharedMemoryStatusResponse(
             regions={each["name"]: each for each in map(shown, found)}
         )
 
-    @_told
-    async def SystemSharedMemoryRegister(self, request: Any) -> Any:
+    async def SystemSharedMemoryRegister(self, request: Any, context: Any) -> Any:
         asked = request.name, request.key, request.offset, request.byte_size
-        self._service.regions.register(*asked)
+        self._service.regions.of(self._peer(context)).register(*asked)
         return wire.SystemSharedMemoryRegisterResponse()
 
-    @_told
-    async def SystemSharedMemoryUnregister(self, request: Any) -> Any:
-        self._service.regions.unregister(request.name)
+    async def SystemSharedMemoryUnregister(self, request: Any, context: Any) -> Any:
+        self._service.regions.of(self._peer(context)).unregister(request.name)
         return wire.SystemSharedMemoryUnregisterResponse()
 
-    @_told
-    async def CudaSharedMemoryStatus(self, request: Any) -> Any:
+    async def CudaSharedMemoryStatus(self, request: Any, context: Any) -> Any:
         return wire.CudaSharedMemoryStatusResponse()
 
-    @_told
-    async def CudaSharedMemoryUnregister(self, request: Any) -> Any:
+    async def CudaSharedMemoryUnregister(self, request: Any, context: Any) -> Any:
         return wire.CudaSharedMemoryUnregisterResponse()
 
     # --- inference -------------------------------------------------------------------------------
 
-    @_told
-    async def ModelInfer(self, request: Any) -> Any:
-        return await self._infer(request)
+    async def ModelInfer(self, request: Any, context: Any) -> Any:
+        return await self._infer(request, self._peer(context))
 
     async def ModelStreamInfer(
         self, requests: Any, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[Any]:
         """Requests of one stream are answered one after another, each by itself."""
+        peer = self._peer(context)
         async for request in requests:
             try:
-                answer = wire.ModelStreamInferResponse(infer_response=await self._infer(request))
+                found = await self._infer(request, peer)
+                answer = wire.ModelStreamInferResponse(infer_response=found)
             except RefusedError as error:
+                self._service.count_refusal(request.model_name, error.reason)
                 answer = wire.ModelStreamInferResponse(error_message=str(error))
                 answer.infer_response.id = request.id
             yield answer
 
-    async def _infer(self, request: Any) -> Any:
-        asked = self._asked(request)
+    async def _infer(self, request: Any, peer: Peer | None) -> Any:
+        asked = self._asked(request, peer)
         found = await self._service.infer(asked)
         answer = wire.ModelInferResponse(model_name=asked.model, model_version=VERSION, id=asked.id)
         for wanted in asked.outputs:
@@ -161,23 +138,25 @@ class Calls(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore[misc
             if wanted.place is None:
                 answer.raw_output_contents.append(raw)
                 continue
-            self._service.regions.write(wanted.place, raw)
+            self._service.regions.of(peer).write(wanted.place, raw)
             output.parameters["shared_memory_region"].string_param = wanted.place.region
             output.parameters["shared_memory_offset"].int64_param = wanted.place.offset
             output.parameters["shared_memory_byte_size"].int64_param = wanted.place.size
         return answer
 
-    def _asked(self, request: Any) -> Asked:
+    def _asked(self, request: Any, peer: Peer | None) -> Asked:
         model = request.model_name
         self._service.describe(model, request.model_version)
         parameters = _plain(request.parameters)
         check_parameters(parameters)
+        if len(request.raw_input_contents) > len(request.inputs):
+            raise wrong(f"{len(request.raw_input_contents)} raw tensors, of fewer inputs")
         raw = list(request.raw_input_contents)
         inputs: dict[str, np.ndarray] = {}
         for each in request.inputs:
             if each.name in inputs:
                 raise wrong(f"input {each.name[:80]!r} is given twice")
-            inputs[each.name] = self._input(model, each, raw)
+            inputs[each.name] = self._input(model, each, raw, peer)
         if raw:
             raise wrong(f"{len(raw)} raw tensors are of no input")
         outputs = [
@@ -186,23 +165,30 @@ class Calls(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore[misc
         return Asked(
             model,
             inputs,
+            peer,
             tuple(outputs) or tuple(Wanted(each.name) for each in self._service.describe(model)[1]),
             request.id,
             slo_of(parameters),
             priority_of(parameters),
         )
 
-    def _input(self, model: str, given: Any, raw: list[bytes]) -> np.ndarray:
+    def _input(self, model: str, given: Any, raw: list[bytes], peer: Peer | None) -> np.ndarray:
         """The tensor: in shared memory, the next of the ``raw`` ones, or in typed contents."""
         tensor = self._service.input_tensor(model, given.name, given.datatype, [*given.shape])
         if (place := place_of(_plain(given.parameters))) is not None:
-            return tensors.from_bytes(tensor, self._service.regions.read(place))
+            return tensors.from_bytes(tensor, self._service.regions.of(peer).read(place))
         if raw:
             return tensors.from_bytes(tensor, raw.pop(0))
         field = _CONTENTS.get(given.datatype)
         if field is None:
             raise wrong(f"input {tensor.name!r}: {given.datatype} is sent in raw_input_contents")
-        return tensors.from_list(tensor, [*getattr(given.contents, field)])
+        values = getattr(given.contents, field)
+        if len(values) > (most := self._service.limits.json_bytes // 4):
+            raise wrong(
+                f"input {tensor.name!r}: {len(values)} values one by one, of {most} at most, for "
+                "reading them stops the frames: send raw_input_contents"
+            )
+        return tensors.from_list(tensor, [*values])
 
 
 def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,14 +37,27 @@ EXTENSIONS = (
 VERSION = "1"  # of every model: a server's models are those that it was started with
 
 
+# Latencies are counted up to each of these, and beyond the last.
+LATENCIES_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+
+
 @dataclass
 class Count:
-    """What became of a model's requests; ``ns``: of all that succeeded, from first to last."""
+    """What became of a model's requests; ``ns``: of all that succeeded, from first to last;
+    ``spread``: how many of them took up to which of ``LATENCIES_S``."""
 
     succeeded: int = 0
     failed: int = 0
     ns: int = 0
     last_ms: int = 0  # since 1970
+    spread: list[int] = field(default_factory=lambda: [0] * (len(LATENCIES_S) + 1))
+
+    def add(self, took_ns: int) -> None:
+        """One has succeeded."""
+        self.succeeded += 1
+        self.ns += took_ns
+        self.last_ms = time.time_ns() // 1_000_000
+        self.spread[bisect_left(LATENCIES_S, took_ns / 1e9)] += 1
 
 
 class Service:
@@ -51,9 +66,21 @@ class Service:
     def __init__(self, models: Models, limits: Limits, *, local: bool) -> None:
         """``local``: all clients are on this machine."""
         self._models, self.limits = models, limits
-        self.regions = Regions(limits, open_to_all=local)
+        self.regions = Regions(limits, local=local)
         self.line = Line(limits)
         self.counts = {name: Count() for name in models.names()}
+        self.refusals = Counter[tuple[str, Reason]]()  # by model; "": of none that is served
+
+    @property
+    def largest(self) -> int:
+        """How many bytes the inputs of an inference have, of whichever model needs most."""
+        inputs = (self._models.describe(name)[0] for name in self.names())
+        return max((sum(tensor.bytes for tensor in each) for each in inputs), default=0)
+
+    def count_refusal(self, model: str, reason: Reason) -> None:
+        """A request is refused. What a client calls a model that is none is not kept: such names
+        have no end."""
+        self.refusals[model if model in self.counts else "", reason] += 1
 
     def names(self) -> Sequence[str]:
         return self._models.names()
@@ -136,7 +163,7 @@ class Service:
                 known = ", ".join(sizes)
                 raise wrong(f"{asked.model} has no output {each.name[:80]!r}; it has: {known}")
             if each.place is not None:
-                self.regions.check(each.place, sizes[each.name])
+                self.regions.of(asked.peer).check(each.place, sizes[each.name])
 
     async def infer(self, asked: Asked) -> dict[str, np.ndarray]:
         """The outputs that are asked for, in that order.
@@ -155,9 +182,7 @@ class Service:
             except Exception as error:
                 count.failed += 1
                 raise _failure(asked.model, error) from error
-        count.succeeded += 1
-        count.ns += time.perf_counter_ns() - began_ns
-        count.last_ms = time.time_ns() // 1_000_000
+        count.add(time.perf_counter_ns() - began_ns)
         names = [each.name for each in asked.outputs] or list(found)
         return {name: found[name] for name in names}
 

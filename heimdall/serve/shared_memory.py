@@ -4,6 +4,10 @@ A client makes a region and registers it under a name; its requests then say whe
 tensor lies. The region stays the client's: it is opened by the name it has in the system, never by
 a path, and read and written rather than mapped. Mapped memory that its owner cuts short kills
 the process that touches it; a read that comes back short is an error like any other.
+
+Memory is its user's: a server that may open every file must not do for a client what the system
+would not let it do by itself. So a client's regions are those that programs of the same user have
+registered, and lie in memory of that user's.
 """
 
 from __future__ import annotations
@@ -12,11 +16,14 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from heimdall.serve.asked import MemoryRange
 from heimdall.serve.limits import Limits
+from heimdall.serve.peers import Peer
 from heimdall.serve.refusals import Reason, RefusedError, wrong
+from heimdall.system.handles import affordable
 
 _FOLDER = "/dev/shm"
 _KEY = re.compile(r"/?[A-Za-z0-9_][A-Za-z0-9._-]{0,200}")
@@ -34,29 +41,54 @@ class Region:
 
 
 class Regions:
-    """Regions that clients have registered. ``open_to_all``: false where clients may be on other
-    machines, for they have no memory here to share."""
+    """Regions that clients have registered, by their users. ``local``: false where clients may be
+    on other machines, for they have no memory here to share."""
 
-    def __init__(self, limits: Limits, *, open_to_all: bool = True) -> None:
-        self._limits, self._open = limits, open_to_all and sys.platform == "linux"
+    def __init__(self, limits: Limits, *, local: bool = True) -> None:
+        self._limits, self._local = limits, local and sys.platform == "linux"
+        self._of: dict[int, UserRegions] = {}
+
+    def of(self, peer: Peer | None) -> UserRegions:
+        """Those of the client's user; none, and no more to come, where the user is not known."""
+        uid = peer.uid if self._local and peer is not None else None
+        if uid is None:
+            return UserRegions(self._limits, None, self._room)
+        return self._of.setdefault(uid, UserRegions(self._limits, uid, self._room))
+
+    def close(self) -> None:
+        """Forget them all."""
+        for each in self._of.values():
+            each.unregister()
+
+    def _room(self) -> bool:
+        """Whether one more may be opened: each takes a handle, whoever's it is."""
+        count = sum(len(each.registered()) for each in self._of.values())
+        return count < affordable(self._limits.regions * max(1, len(self._of)))
+
+
+class UserRegions:
+    """Regions of one user's programs. ``room``: whether there may be one more of anybody's."""
+
+    def __init__(self, limits: Limits, uid: int | None, room: Callable[[], bool]) -> None:
+        self._limits, self._uid, self._room = limits, uid, room
         self._regions: dict[str, Region] = {}
 
     def register(self, name: str, key: str, offset: int, size: int) -> None:
         """Let requests use it. Refused: a name that is taken, what is no shared memory of this
         user's, a part that lies outside it, and too much of it."""
-        if not self._open:
+        if self._uid is None:
             raise RefusedError(
                 Reason.UNSUPPORTED,
-                "shared memory needs Linux and a server that listens on the loopback address: "
-                "send the tensors in the request",
+                "shared memory needs Linux, a server that listens on the loopback address, and a "
+                "client whose user the system knows: send the tensors in the request",
             )
         if name in self._regions:
             raise RefusedError(Reason.EXISTS, f"region {name!r} is registered already")
         if len(self._regions) >= self._limits.regions:
             self._forget_abandoned()
-        if len(self._regions) >= self._limits.regions:
+        if len(self._regions) >= self._limits.regions or not self._room():
             raise RefusedError(
-                Reason.BUSY, f"{self._limits.regions} regions are registered: unregister one"
+                Reason.BUSY, f"{len(self._regions)} regions are registered: unregister one"
             )
         if not 0 < len(name) <= 200 or not _KEY.fullmatch(key):
             raise wrong(f"key {key[:80]!r}: must be the name of shared memory, not a path")
@@ -64,6 +96,11 @@ class Regions:
             raise wrong(f"region {name!r}: a size up to {self._limits.region_bytes} bytes is taken")
         descriptor = _opened(key)
         there = os.fstat(descriptor)
+        if there.st_uid != self._uid:
+            os.close(descriptor)
+            raise RefusedError(
+                Reason.FORBIDDEN, f"shared memory {key!r} belongs to another user than the client"
+            )
         if not stat.S_ISREG(there.st_mode) or offset + size > there.st_size:
             os.close(descriptor)
             raise wrong(f"region {name!r}: {key} has {there.st_size} bytes, not {offset + size}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import sys
 import traceback
@@ -27,7 +28,7 @@ def is_file(target: str) -> bool:
 def file_of(target: str, kind: str) -> Path:
     """The file in ``target``, absolute. Raises AppError where there is none; see ``class_of``."""
     file, _ = _parts(target)
-    if not Path(file).is_file():
+    if not os.path.isfile(file):
         raise AppError(f"{kind} file {file} does not exist")
     return Path(file).absolute()
 

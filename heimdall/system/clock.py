@@ -6,59 +6,116 @@ millisecond before the deadline and yielding until it kept starts 33.33 ms apart
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import signal
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 log = logging.getLogger(__name__)
 
-SLEEP_NS = 2_000_000_000  # far above what any callback or decision may take
-_LOOK_NS = 10_000_000  # so often the processor time is looked at
+LOOK_NS = 1_000_000_000  # so long nobody asked the clock: why, is looked up
 SPIN_NS = 300_000  # the last stretch, spent yielding: the interpreter lock is free meanwhile
+_SIGNAL_S = 0.25  # for the main thread to handle a signal that has just come
+
+
+class Stops:
+    """When the process went on after it had been stopped (SIGSTOP, Ctrl-Z): SIGCONT tells."""
+
+    def __init__(self) -> None:
+        self._went_on_ns = -1
+        self._went_on = threading.Event()
+
+    @contextlib.contextmanager
+    def noticed(self) -> Iterator[None]:
+        """Listen while the context lasts; on the main thread, where the system has the signal, and
+        the program does not use it itself."""
+        number = getattr(signal, "SIGCONT", None)  # Windows has none
+        if number is None or signal.getsignal(number) != signal.SIG_DFL:
+            yield
+            return
+        signal.signal(number, self._handle)
+        try:
+            yield
+        finally:
+            signal.signal(number, signal.SIG_DFL)
+
+    def _handle(self, number: int, frame: object) -> None:
+        self._went_on_ns = time.perf_counter_ns()
+        self._went_on.set()
+
+    def since(self, then_ns: int) -> bool:
+        """Whether it has been stopped since, by ``time.perf_counter_ns``. The main thread may just
+        be about to hear of it."""
+        if self._went_on_ns <= then_ns:
+            self._went_on.clear()
+            here = threading.current_thread() is threading.main_thread()
+            self._went_on.wait(0.001 if here else _SIGNAL_S)
+        return self._went_on_ns > then_ns
+
+
+STOPS = Stops()
+
+
+def asleep_ns() -> int:
+    """How much of ``time.perf_counter_ns`` the machine was asleep. Only Windows counts that in; its
+    other clock does not (resolution: 1 ms or better)."""
+    if sys.platform != "win32":
+        return 0
+    import ctypes
+
+    awake = ctypes.c_ulonglong()
+    ctypes.windll.kernelbase.QueryUnbiasedInterruptTimePrecise(ctypes.byref(awake))
+    return time.perf_counter_ns() - awake.value * 100
 
 
 class AwakeClock:
-    """``time.perf_counter_ns`` without the time in which nothing ran.
+    """``time.perf_counter_ns`` without the time in which this process could not run at all.
 
-    When a laptop sleeps, or a process is stopped, the clock of some systems goes on. On this one
-    frames, deadlines and expected latencies follow each other as if nothing had happened. Any
-    thread may read it; it is read many times a frame, so that a gap of SLEEP_NS shows. A frame that
-    waits for seconds while other work has the GPU leaves such a gap too, and counts: by ``used``,
-    the processor time of this process, something ran.
+    When a laptop sleeps, or the process is stopped, the clock of some systems goes on. On this one
+    frames, deadlines and expected latencies follow each other as if nothing had happened. Only the
+    system's word counts: by its clocks it slept, or a signal ended a stop. A callback that holds
+    the main thread for seconds is a stall, and is in every figure.
+
+    Any thread may read it; it is read many times a frame, so that a gap of LOOK_NS shows.
     """
 
     def __init__(
         self,
         clock: Callable[[], int] = time.perf_counter_ns,
-        used: Callable[[], int] = time.process_time_ns,
+        asleep: Callable[[], int] = asleep_ns,
+        stopped_since: Callable[[int], bool] = STOPS.since,
     ) -> None:
-        self._clock, self._used = clock, used
-        self._looked_ns, self._used_ns = -_LOOK_NS, 0
+        self._clock, self._asleep, self._stopped_since = clock, asleep, stopped_since
+        self._asleep_ns = asleep()
         self._last_ns: int | None = None
-        self._slept_ns = 0
+        self._looked_ns = -1  # until then all gaps are known
+        self._left_out_ns = 0
         self._lock = threading.Lock()
 
     def __call__(self) -> int:
         now_ns = self._clock()
-        if self._last_ns is not None and now_ns - self._last_ns > SLEEP_NS:
-            self._skip(now_ns)
+        if self._last_ns is not None and now_ns - self._last_ns > LOOK_NS:
+            self._look(self._last_ns, now_ns)
         self._last_ns = now_ns
-        if now_ns - self._looked_ns >= _LOOK_NS:
-            self._looked_ns, self._used_ns = now_ns, self._used()
-        return now_ns - self._slept_ns
+        return now_ns - self._left_out_ns
 
-    def _skip(self, now_ns: int) -> None:
+    def _look(self, last_ns: int, now_ns: int) -> None:
+        stopped = self._stopped_since(last_ns)
         with self._lock:
-            assert self._last_ns is not None
-            slept_ns = now_ns - self._last_ns
-            if slept_ns <= SLEEP_NS:  # another thread was first
+            if self._looked_ns >= last_ns:  # another thread was first
                 return
-            if self._used() - self._used_ns > slept_ns // 2:
+            self._looked_ns = now_ns
+            asleep_ns, before_ns = self._asleep(), self._asleep_ns
+            self._asleep_ns = asleep_ns
+            gap_ns = now_ns - last_ns
+            left_out_ns = gap_ns if stopped else min(gap_ns, asleep_ns - before_ns)
+            if left_out_ns < LOOK_NS:
                 return
-            self._slept_ns += slept_ns
-            self._last_ns = now_ns
-        log.warning("nothing ran for %.1f s: that time is not counted", slept_ns / 1e9)
+            self._left_out_ns += left_out_ns
+        log.warning("the system did not run this for %.1f s: not counted", left_out_ns / 1e9)
 
 
 def spin_until(deadline_ns: int, clock: Callable[[], int] = time.perf_counter_ns) -> None:

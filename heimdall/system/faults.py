@@ -37,7 +37,7 @@ class Faults:
         if first:
             expected = error is None or isinstance(error, HeimdallError)
             traced = not expected or log.isEnabledFor(logging.DEBUG)
-            details = "".join(traceback.format_exception(error)) if error and traced else ""
+            details = _traceback(error) if error is not None and traced else ""
             log.error("%s", f"{message}\n{details}".rstrip())
 
     @property
@@ -105,6 +105,13 @@ class SharedFallible:
             return
         faults.report(message, error)
         self._newest_of[name] = next(self._order), message
+
+
+def _traceback(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(error))
+    except Exception:  # Python asks an exception whether it is true
+        return ""
 
 
 def say(error: BaseException) -> str:

@@ -28,8 +28,8 @@ def read(path: Path, parse: Callable[[Any], T], otherwise: str) -> T | None:
 
 
 def write(path: Path, content: Any, otherwise: str) -> None:
-    """Best effort: what cannot be saved is a warning, which says what happens ``otherwise``."""
+    """Best effort: that it cannot be saved is a warning, which says what happens ``otherwise``."""
     try:
         paths.replace_file(path, json.dumps(content, indent=1).encode())
     except OSError as error:
-        log.warning("%s cannot be saved (%s): %s", path, error, otherwise)
+        paths.say_unsaved(path, error, otherwise)

@@ -83,11 +83,12 @@ def test_auto_takes_half_where_it_is_faster_and_right(graph, cache, error, secon
     assert set(json.loads(file.read_text())) == {"error", "time"}
 
 
-def test_what_was_remembered_and_is_damaged_is_measured_again(graph, cache, caplog):
+@pytest.mark.parametrize("damaged", ["{", '{"error": "small", "time": 0.5}', '{"time": 0.5}'])
+def test_what_was_remembered_and_is_damaged_is_measured_again(graph, cache, caplog, damaged):
     engine = Halves(1e-4, -0.05)
     engine_for(engine, graph, "auto")
     (file,) = cache.iterdir()
-    file.write_text("{")
+    file.write_text(damaged)
     assert chosen(engine, graph) == Precision.FP16
     assert "cannot be used" in caplog.text
     assert len(engine.loads) == 4

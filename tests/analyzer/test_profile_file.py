@@ -34,6 +34,8 @@ def test_profile_survives_being_saved(profile):
         (lambda table: table.update(whole_ns=0), "takes no time"),
         (lambda table: table["ops"][1].update(ns=1.5), r"ops\[1\]: ns is 1.5"),
         (lambda table: table["ops"][1].update(ns=-1), "'two' is negative"),
+        (lambda table: table["ops"][1].update(bytes=10**400), "'two' is .* beyond all measure"),
+        (lambda table: table.update(cpu_ns=1 << 63), "beyond all measure"),
         (lambda table: table["key"].update(forced_fallback=[1]), r"forced_fallback\[0\] is 1"),
     ],
 )

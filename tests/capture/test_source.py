@@ -158,6 +158,20 @@ def test_a_dead_camera_shows_its_last_frame_and_comes_back(forever) -> None:
         assert not source.ended
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [np.zeros((24, 32, 3)), np.zeros((0, 0, 3), np.uint8), np.zeros((2, 24, 32, 3), np.uint8)],
+)
+def test_a_frame_that_is_no_picture_is_left_out_and_named(forever, odd) -> None:
+    script = [_picture(1), odd, _picture(2), forever]
+    with closing(Source(lambda: FakeReader(script), "camera 0")) as source:
+        _until(lambda: (frame := source.latest()) and frame.image[0, 0, 0] == 2)
+        assert source.latest().sequence == 2
+        assert source.error is None  # it works again
+        assert len(source.errors) == 1
+        assert "camera 0: a picture is left out" in source.errors[0]
+
+
 def test_a_driver_that_raises_is_retried_and_reported(forever) -> None:
     def broken() -> np.ndarray:
         raise cv2.error("cable\nat line 17")

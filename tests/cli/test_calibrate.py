@@ -66,6 +66,14 @@ def test_the_board_is_written(tmp_path):
     assert cv2.imread(str(tmp_path / "b.png")) is not None
 
 
+def test_a_camera_is_not_kept_where_it_would_be_lost(clip, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HEIMDALL_CACHE", str(tmp_path / "file"))
+    result = invoke("calibrate", "--source", clip, "--squares", "7x5")
+    assert result.exit_code == 2
+    assert "name a file to save the camera in" in result.output.replace("\n", " ")
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

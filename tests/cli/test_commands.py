@@ -283,7 +283,7 @@ def test_check_goes_on_after_a_model_that_cannot_be_checked(tmp_path):
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(b"not a model")
     result = invoke("check", str(broken), "selfie", "--device", "onnxruntime", "--json")
-    assert result.exit_code == 0, result.stderr
+    assert result.exit_code == 2, result.stderr
     printed = json.loads(result.stdout)
     assert printed["schema"] == 1
     first, second = printed["models"]
@@ -310,6 +310,7 @@ def test_free_dimensions_are_fixed_by_an_option(tmp_path, monkeypatch):
 def test_bundled_files_are_found_by_their_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = invoke("check", "seg_selfie_256.onnx", "--device", "onnxruntime", "--json")
+    assert done.exit_code == 0
     assert json.loads(done.stdout)["models"][0]["error"] is None
     marker = ("--marker", "DICT_4X4_50:7:0.08")
     done = invoke("pose", "page.mp4", *marker, "--frames", "2", "--json")

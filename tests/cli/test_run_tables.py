@@ -59,10 +59,12 @@ def test_a_summary_says_how_fast_the_frames_came_and_what_each_dnn_did(shown):
 
 
 def test_of_a_run_without_frames_there_are_dashes_and_its_errors(shown):
-    bare = summary(frames=0, gap_utilization=None, errors=["eye: decode failed"])
+    undecided = {"p50": None, "p99": None}
+    errors = ["eye: decode failed"]
+    bare = summary(frames=0, gap_utilization=None, decision_us=undecided, errors=errors)
     lines = shown(run_tables.run_summary(bare))
     assert "- fps of 20" in "\n".join(lines)
-    assert not any(line.startswith("gaps") for line in lines)
+    assert not any(line.startswith(("gaps", "decisions")) for line in lines)
     assert lines[-1] == "error: eye: decode failed"
 
 

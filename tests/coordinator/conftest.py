@@ -11,7 +11,6 @@ import pytest
 
 from heimdall.coordinator import Coordinator
 from heimdall.runtime.loop.frame_loop import FrameLoop
-from heimdall.schedulers import utility_for
 from heimdall.vocabulary.events import (
     Action,
     ChunkFinished,
@@ -28,31 +27,11 @@ from heimdall.vocabulary.events import (
     RunChunk,
     RunFallback,
 )
-from heimdall.vocabulary.plans import DnnPlan, StagePlan
+from heimdall.vocabulary.plans import DnnPlan
 from heimdall.vocabulary.processors import CPU, GPU, REMOTE
-from tests.stages import MS, make_stage
+from tests.stages import MS, make_plan, make_stage
 
 START_NS = 7_777 * MS  # the clock need not begin at zero
-
-
-def make_plan(
-    name: str,
-    *stages: StagePlan,
-    constraint_ms: float = 1000,
-    priority: str = "normal",
-    continuous: bool = True,
-    min_interval_ms: float = 0,
-    **utility: float,
-) -> DnnPlan:
-    return DnnPlan(
-        name=name,
-        stages=stages,
-        constraint_ns=int(constraint_ms * MS),
-        utility=utility_for(priority, constraint_ms, **utility),
-        min_interval_ns=int(min_interval_ms * MS),
-        continuous=continuous,
-        priority=priority,
-    )
 
 
 @dataclass

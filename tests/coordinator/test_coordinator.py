@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from heimdall.coordinator import Coordinator
@@ -27,7 +29,7 @@ from heimdall.vocabulary.events import (
     RunFallback,
     Yield,
 )
-from heimdall.vocabulary.processors import CPU, GPU
+from heimdall.vocabulary.processors import CPU, GPU, Processor
 
 
 class Steps:
@@ -386,6 +388,17 @@ def test_a_static_chunk_under_way_waits_for_rendering_and_goes_on_before_the_nex
     assert ranges(steps.done(78, third, 4)) == [("b", 0, 1)]
 
 
+def test_a_static_chunk_that_goes_on_is_not_chosen_once_more_for_another_lane(sim):
+    style = sim.plan("style", sim.stage([4, 4, 4], fallback=[1], chunks=[(0, 3)]))
+    lanes = (Processor(GPU, renders=True, lanes=2), Processor(CPU))
+    steps = Steps(sim, style, mode="static", processors=lanes)
+    steps.frame(0, 27)
+    steps(1, InputReady(0))
+    steps.done(37, chunk_of(steps.frame(33, 60)), 4)
+    assert ranges(steps(41, FallbackFinished(0, 2, 4 * sim.ms))) == [("style", 2, 3)]
+    assert not steps.coordinator.faults.messages
+
+
 @pytest.mark.parametrize(("op_ms", "runs"), [(3, True), (5, False)])
 def test_the_gpu_is_anothers_while_a_static_chunk_is_away_if_that_ends_in_time(sim, op_ms, runs):
     steps = style_and(sim, sim.plan("b", sim.stage([op_ms])), priority="high")
@@ -588,3 +601,44 @@ def test_a_chunk_yields_to_a_job_of_a_higher_priority(sim):
 def test_a_chunk_is_not_asked_to_yield_where_that_gains_nothing(sim, at_ms, options):
     steps = Urgent(sim, **options)
     assert kinds(steps(at_ms, InputReady(steps.urgent))) == []
+
+
+# -- networks that are slow ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offload", [False, True])
+@pytest.mark.parametrize("scheduler", ["max-min", "max-total"])
+def test_a_network_that_is_slow_for_ever_is_named_and_the_others_have_their_turns(
+    sim, scheduler, offload
+):
+    plans = [
+        sim.plan("slow", sim.stage([0.3] * 40, chunk_cost_ms=0.1), priority="high"),
+        sim.plan("b", sim.stage([0.3] * 30, chunk_cost_ms=0.1)),
+        sim.plan("c", sim.stage([0.2] * 30), priority="low", constraint_ms=500),
+    ]
+    world = sim.world(
+        plans,
+        scheduler=scheduler,
+        offload=offload,
+        world={"speed": lambda dnn, processor: 20.0 if dnn == "slow" else 1.0},
+    ).run(10)
+    for plan in plans:
+        assert len(world.finishes(plan.name)) >= 8, plan.name
+    (fault,) = world.coordinator.faults.messages
+    assert fault == "DNN 'slow': its chunks take more than 8 times as long as profiled"
+
+
+def test_where_all_networks_are_slow_none_is_named(sim):
+    plans = [sim.plan(name, sim.stage([0.3] * 10)) for name in "abc"]
+    world = sim.world(plans, world={"speed": lambda dnn, processor: 20.0}).run(10)
+    assert min(len(world.finishes(name)) for name in "abc") > 5
+    assert not world.coordinator.faults.messages
+
+
+def test_a_network_whose_times_are_guesses_is_not_named(sim):
+    plan = replace(sim.plan("guessed", sim.stage([1, 1])), built=False)
+    world = sim.world(
+        [plan], scheduler="max-min", world={"speed": lambda dnn, processor: 20.0}
+    ).run(5)
+    assert len(world.finishes("guessed")) > 10
+    assert not world.coordinator.faults.messages

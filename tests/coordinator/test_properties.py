@@ -1,17 +1,20 @@
 """What must hold for any app: random DNNs on a virtual clock (the world itself checks that no two
-chunks run at once on a processor)."""
+chunks run at once on a processor), and events in any order (``machine``; `make properties` tries
+more)."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import run_state_machine_as_test
 
-from heimdall.coordinator.codec import to_dict
 from heimdall.coordinator.gap import Gap
 from heimdall.schedulers import SCHEDULERS
-from heimdall.vocabulary.events import Drop, Finish, FrameRendered, Prepare, RunChunk
+from heimdall.vocabulary.events import FrameRendered, RunChunk
 from heimdall.vocabulary.processors import GPU
+from tests.coordinator.erratic import ERRATIC
+from tests.coordinator.machine import Machine
 
 QUICK = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -59,16 +62,20 @@ def play(sim, data, seconds=1.5, **options):
     return played.run(seconds)
 
 
-@QUICK
-@given(data=st.data())
-def test_jobs_run_their_ops_once_in_order_and_end_once(sim, data):
-    world = play(sim, data, mode=data.draw(st.sampled_from(["elastic", "static"])))
-    sim.check(world)
-    begun = {action.job for action in world.actions(Prepare)}
-    ended = {action.job for action in (*world.actions(Finish), *world.actions(Drop))}
-    assert ended <= begun
-    assert len(begun - ended) <= len(world.plans)
-    assert not world.actions(Drop)
+class Bundled(Machine):
+    policies = tuple(SCHEDULERS)
+
+
+class AtRandom(Machine):
+    policies = tuple(ERRATIC)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", [Bundled, AtRandom])
+def test_whatever_happens_jobs_run_their_ops_once_and_end_once(machine):
+    run_state_machine_as_test(
+        machine, settings=settings(QUICK, max_examples=60, stateful_step_count=30)
+    )
 
 
 @QUICK
@@ -97,18 +104,6 @@ def test_no_dnn_starves(sim, data):
         waits = world.latencies_ms(plan.name)
         assert waits, plan.name
         assert max(waits) < 3 * plan.constraint_ns / sim.ms + 20 * work_ms
-
-
-@QUICK
-@given(data=st.data())
-def test_the_same_inputs_give_the_same_actions(sim, data):
-    plans = data.draw(apps(sim))
-    scheduler = data.draw(st.sampled_from(sorted(SCHEDULERS)))
-    logs = []
-    for _ in range(2):
-        world = sim.world(plans, scheduler=scheduler).run(1.2)
-        logs.append([[to_dict(action) for action in actions] for _, _, actions in world.log])
-    assert logs[0] == logs[1]
 
 
 @pytest.mark.parametrize("scheduler", FAIR)

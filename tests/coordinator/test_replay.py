@@ -102,6 +102,13 @@ def test_a_broken_configuration_is_one_clear_error(broken):
         Coordinator.from_config(broken)
 
 
+def test_a_chunk_without_an_end_is_no_configuration(recorded):
+    config = json.loads(json.dumps(recorded[0]))
+    config["dnns"][0]["stages"][0]["chunks"] = [[3]]
+    with pytest.raises(ConfigError, match="not a coordinator configuration"):
+        Coordinator.from_config(config)
+
+
 def test_values_survive_json(sim):
     plan = sim.plan("a", sim.stage([1, 2], chunks=[(0, 1), (1, 2)]), gamma=1.5)
     for value in (plan, FrameRendered(3, 17, 5), InputReady(1, 2, 0.5)):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
+from heimdall.coordinator.codec import to_dict
 from heimdall.coordinator.replay import record, replay
 from heimdall.coordinator.supervised import MOST_IN_A_ROW
 from heimdall.schedulers.base import Assignment, Choice, FreeRanges, Scheduler, wait
@@ -14,10 +18,13 @@ from heimdall.vocabulary.events import (
     Drop,
     Finish,
     InferenceRequested,
+    InputReady,
     Prepare,
+    RenderingStopped,
     RunChunk,
     SlowDecision,
 )
+from tests.coordinator.erratic import ERRATIC, UnspeakableError
 
 
 class Faulty(MaxMin):
@@ -70,6 +77,28 @@ class Faulty(MaxMin):
     def observe(self, event):
         if self._due("raises when it hears of an event"):
             raise RuntimeError("deaf")
+
+
+def test_what_no_policy_may_say_is_told_and_goes_no_further(sim):
+    """Neither to a trace, nor to a queue, nor to when the next decision is due."""
+    world = play(sim, ERRATIC["erratic"](seed=7, wrong=40), seconds=3.0)
+    sim.check(world)
+    for _, _, actions in world.log:
+        json.dumps([to_dict(action) for action in actions])
+    for dnn in "abc":
+        assert len(world.finishes(dnn)) > 5, dnn
+
+
+def test_an_exception_that_python_cannot_print_is_told_all_the_same(sim):
+    class Unspeaking(MaxMin):
+        name = "unspeaking"
+
+        def select(self, view, now_ns):
+            raise UnspeakableError()
+
+    world = play(sim, Unspeaking())
+    assert "select: UnspeakableError" in world.coordinator.faults.messages[0]
+    assert len(world.finishes("b")) > 5
 
 
 WAYS = (
@@ -164,20 +193,95 @@ def test_a_policy_with_free_ranges_has_a_stand_in_of_its_kind(sim):
     assert "fcfs decides from now on" in world.coordinator.faults.messages[-1]
 
 
-def test_a_policy_that_is_slow_again_and_again_is_replaced(sim):
-    world = play(sim, MaxMin())
+def test_a_policy_that_is_slow_again_and_again_is_named_and_replaced(sim):
+    world, said = play(sim, MaxMin()), []
     for _ in range(MOST_IN_A_ROW):
-        assert not world.coordinator.faults.messages
         world.tell(SlowDecision(20_000_000))
-    (fault,) = world.coordinator.faults.messages
-    assert "scheduler 'max-min': took 20 ms to decide, 5 times in a row" in fault
+        said.append(list(world.coordinator.faults.messages))
+    assert said[0] == []
+    named = "scheduler 'max-min': took 20 ms to decide; frames wait for it"
+    assert said[1:4] == [[named]] * 3
+    assert said[4][1:] == [
+        "scheduler 'max-min': took 20 ms to decide, 5 times of the last 30; max-total decides "
+        "from now on"
+    ]
+    assert world.coordinator.replaced == "max-min"
+
+
+def test_a_policy_that_is_slow_every_other_time_is_replaced(sim):
+    world = sim.world([sim.plan("a", sim.stage([4]))], scheduler="max-min")
+    for _ in range(MOST_IN_A_ROW):
+        assert not world.coordinator.replaced
+        before = world.coordinator.decisions
+        while world.coordinator.decisions < before + 2:
+            world.run(0.001)
+        world.tell(SlowDecision(20_000_000))
+    assert world.coordinator.replaced == "max-min"
 
 
 def test_a_policy_that_is_slow_once_in_a_while_stays(sim):
     world = sim.world([sim.plan("a", sim.stage([4]))], scheduler="max-min")
     for _ in range(20):
-        world.run(0.2)  # many decisions in time
+        world.run(0.5)  # many decisions in time
         world.tell(SlowDecision(20_000_000))
+    assert not world.coordinator.faults.messages
+
+
+class Silent(MaxMin):
+    """Chooses nothing from its fifth decision on; ``until_ms``: and wants to be woken then."""
+
+    name = "silent"
+    asked = 0
+
+    def __init__(self, until_ms=None):
+        self.until_ms = until_ms
+
+    def select(self, view, now_ns):
+        self.asked += 1
+        if self.asked < 5:
+            return super().select(view, now_ns)
+        return self.until_ms and wait(now_ns + self.until_ms * 1_000_000)
+
+
+@pytest.mark.parametrize("until_ms", [None, 10])
+def test_a_policy_that_chooses_nothing_for_a_second_is_named_and_replaced(sim, until_ms):
+    world = play(sim, Silent(until_ms), seconds=4.0)
+    starts = [ms for ms, _ in world.timed(RunChunk)]
+    waits = [later - ms for ms, later in pairwise(starts)]
+    assert sum(wait > 900 for wait in waits) == 1
+    first, *_, last = world.coordinator.faults.messages
+    assert re.match("scheduler 'silent': chose nothing for 1 s although . jobs? could run;", first)
+    assert last.endswith("5 times in a row; max-total decides from now on")
+
+
+def test_a_silent_policy_is_named_where_nothing_happens_any_more(sim):
+    """Nothing is drawn, and the only network waits."""
+    world = sim.world([sim.plan("a", sim.stage([4]))], scheduler=Silent())
+    world.coordinator.receive(RenderingStopped(), world.now_ns)
+    coordinator, now_ns = world.coordinator, world.now_ns
+    policy = coordinator.scheduler
+    policy.asked = 10
+    assert coordinator.receive(InputReady(0), now_ns) == []
+    due_ns = coordinator.next_wakeup_ns()
+    assert due_ns == now_ns + 1000 * sim.ms
+    (chunk,) = coordinator.wake(due_ns)
+    assert isinstance(chunk, RunChunk)
+    assert "chose nothing for 1 s although a job could run" in coordinator.faults.messages[0]
+
+
+def test_a_policy_that_waits_for_what_it_has_started_is_not_silent(sim):
+    class OneByOne(FreeRanges):
+        name = "one-by-one"
+
+        def select(self, view, now_ns):
+            if view.running:
+                return None
+            job = view.ready[0]
+            return Choice((Assignment(job.id, job.costs[job.stage].ops, "cpu"),), "its turn")
+
+    plans = [sim.plan(name, sim.stage([4], cpu_ms=2500)) for name in "ab"]
+    world = sim.world(plans, scheduler=OneByOne()).run(11)
+    assert len(world.finishes("b")) >= 1
     assert not world.coordinator.faults.messages
 
 

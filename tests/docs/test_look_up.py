@@ -332,6 +332,7 @@ PRINTED: dict[str, list[tuple[str, ...]]] = {
     ],
     "model3d": [("model3d", "smiley.glb", "--size", "64x48"), ("model3d", "absent.glb")],
     "trace": [("trace", "trace.json"), ("trace", "differs.json")],
+    "faults-list": [("faults", "--list")],
     "measure": [("measure", "--parts", "energy", "--seconds", "1", *ORT)],
 }
 # What takes long, waits for clients or needs packages is held against its schema where it is run.
@@ -342,6 +343,8 @@ ELSEWHERE = {
     "exits": "lab/cli/test_exits.py",
     "train-top": "lab/simulator/together/test_learning.py",
     "measure": "lab/bench/judge/test_parts.py",
+    "faults": "lab/cli/test_faults.py",
+    "soak": "lab/cli/test_faults.py",
 }
 
 

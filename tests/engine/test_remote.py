@@ -191,6 +191,22 @@ def test_an_answer_that_is_too_late(server, models, engine):
     np.testing.assert_array_equal(infer(patient)["y"], 2 * X)
 
 
+def test_a_token_is_sent_and_a_missing_one_is_named(models, engine, monkeypatch):
+    token = "0123456789abcdef"
+    with Server(models, http_port=None, grpc_port=0, token=token) as server:
+        monkeypatch.delenv("HEIMDALL_TOKEN", raising=False)
+        with pytest.raises(DeviceError, match="set HEIMDALL_TOKEN"):
+            engine(server.grpc_port).has(graph(models))
+        assert engine(server.grpc_port, token=token).has(graph(models))
+        monkeypatch.setenv("HEIMDALL_TOKEN", token)
+        network = engine(server.grpc_port).load(graph(models))
+        state = network.new_state()
+        network.infer(state, {"x": X})
+        np.testing.assert_array_equal(network.read(state)["y"], 2 * X)
+    with pytest.raises(ConfigError, match="16 to 256"):
+        engine(1, token="short")
+
+
 def test_a_failure_over_there_is_told(server, models, engine):
     network = engine(server.grpc_port).load(graph(models))
     models.failure = ModelError("y overflows")

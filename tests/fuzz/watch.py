@@ -1,4 +1,4 @@
-"""Children that try damaged models, replaced when one dies or hangs."""
+"""Children that try damaged inputs, replaced when one dies or hangs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.fuzz.target import find
+
 ROOT = Path(__file__).parents[2]
-LIMIT_S = 60.0  # for one model; the first of a child also loads the engines
 PER_CHILD = 400  # what engines and drivers keep of each model adds up
+
+Case = tuple[str, int | str]  # a target, and a seed or a file
 
 
 class Child:
@@ -38,21 +41,23 @@ class Child:
             self._lines.put(line)
         self._lines.put("")  # it has ended
 
-    def run(self, seed: int) -> dict[str, Any]:
-        """What became of the model, a hang and the death of the child included."""
+    def run(self, case: Case) -> dict[str, Any]:
+        """What became of the input, a hang and the death of the child included."""
         assert self._process.stdin is not None
+        limit_s = find(case[0]).limit_s
+        told = {"target": case[0], "case": case[1]}
         self.tried += 1
         try:
-            self._process.stdin.write(f"{seed}\n")
+            self._process.stdin.write(f"{json.dumps(case)}\n")
             self._process.stdin.flush()
-            line = self._lines.get(timeout=LIMIT_S)
+            line = self._lines.get(timeout=limit_s)
         except queue.Empty:
-            return {"seed": seed, "outcome": "hung", "problem": f"took more than {LIMIT_S:.0f} s"}
+            return told | {"outcome": "hung", "problem": f"took more than {limit_s:.0f} s"}
         except OSError:
             line = ""
         if not line:
             code = self._process.wait()
-            return {"seed": seed, "outcome": "died", "problem": f"the process ended with {code}"}
+            return told | {"outcome": "died", "problem": f"the process ended with {code}"}
         return dict(json.loads(line))
 
     @property
@@ -65,11 +70,11 @@ class Child:
         self._process.communicate()
 
 
-def trials(seeds: Iterable[int], children: int = 2) -> Iterator[dict[str, Any]]:
-    """What became of each seed's model, as it is known."""
-    waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for seed in seeds:
-        waiting.put(seed)
+def trials(cases: Iterable[Case], children: int = 2) -> Iterator[dict[str, Any]]:
+    """What became of each case, as it is known."""
+    waiting: queue.SimpleQueue[Case] = queue.SimpleQueue()
+    for case in cases:
+        waiting.put(case)
     total, results = waiting.qsize(), queue.SimpleQueue[dict[str, Any]]()
     stop = threading.Event()
 
@@ -79,7 +84,7 @@ def trials(seeds: Iterable[int], children: int = 2) -> Iterator[dict[str, Any]]:
             while not stop.is_set():
                 result = child.run(waiting.get_nowait())
                 results.put(result)
-                if result["outcome"] == "hung" or result["problem"] or not child.usable:
+                if result["problem"] or not child.usable:
                     child.close()
                     child = Child()
         except queue.Empty:

@@ -98,7 +98,7 @@ def test_a_run_that_ends_by_itself_says_when_counting_has_not_begun(caplog):
     _say_when_counted(first_start, RunOptions())
     assert caplog.messages == []
     _say_when_counted(first_start, RunOptions(seconds=3))
-    assert "building networks first: --frames and --seconds count from" in caplog.text
+    assert "networks are still being built: --frames and --seconds count from" in caplog.text
     over.set()
     _say_when_counted(first_start, RunOptions(frames=3))
     first_start.setup.building = None

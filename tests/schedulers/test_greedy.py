@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from heimdall.schedulers.base import JobView, View
 from heimdall.schedulers.greedy import Greedy
 
@@ -30,6 +32,13 @@ def test_the_preferred_job_runs_for_the_policys_reason(moment):
 def test_a_job_at_risk_goes_before_the_preferred_one(moment):
     risky = moment.job("a", age_ms=50, constraint_ms=100)
     assert chosen(moment, risky, moment.job("b")) == (risky.id, "its deadline is at risk")
+
+
+@pytest.mark.parametrize("returned", [None, "a", 0])
+def test_a_preference_for_no_job_says_what_it_should_be(moment, returned, monkeypatch):
+    monkeypatch.setattr(LastNamed, "prefer", lambda *_: returned)
+    with pytest.raises(ValueError, match=f"must return one of its jobs, not {returned!r}"):
+        chosen(moment, moment.job("a"), moment.job("b"))
 
 
 def test_a_job_alone_runs_without_being_weighed(moment):

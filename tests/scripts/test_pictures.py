@@ -58,15 +58,37 @@ def test_a_video_without_frames_is_refused(tmp_path):
 def test_a_picture_becomes_a_jpeg_of_its_size(tmp_path):
     path = tmp_path / "take.png"
     Image.new("RGBA", (320, 180), "red").save(path)
-    with Image.open(io.BytesIO(pictures.still(path, smaller=False))) as picture:
+    with Image.open(io.BytesIO(pictures.still(path))) as picture:
         assert (picture.format, picture.size) == ("JPEG", (320, 180))
 
 
 def test_that_of_an_example_is_a_small_webp(tmp_path):
     path = tmp_path / "take.png"
     Image.new("RGBA", (640, 480), "red").save(path)
-    with Image.open(io.BytesIO(pictures.still(path, smaller=True))) as picture:
+    with Image.open(io.BytesIO(pictures.still(path, 480))) as picture:
         assert (picture.format, picture.size) == ("WEBP", (480, 360))
+
+
+@pytest.fixture(scope="module")
+def of_pages():
+    return {take.learn.name: take for take in pictures.TAKES if take.learn is not None}
+
+
+def test_the_app_of_a_page_is_one_of_its_states_with_its_network(of_pages, tmp_path):
+    def written(name):
+        return pictures.written(of_pages[name].app, of_pages[name].learn, tmp_path)
+
+    first, last = written("boxes").read_text("utf-8"), written("couch").read_text("utf-8")
+    assert "scene.boxes" in first
+    assert "style.request" not in first
+    assert "style.request" in last
+    assert written("red").with_name("red.onnx").is_file()
+
+
+def test_a_page_shows_each_picture_that_is_taken_for_it(of_pages):
+    for take in of_pages.values():
+        text = (pictures.LEARN / take.learn.page).read_text("utf-8")
+        assert f"](../images/{take.image})" in text
 
 
 def test_every_app_has_a_picture_and_a_clip_of_a_source_that_is_there():
@@ -79,4 +101,4 @@ def test_every_app_has_a_picture_and_a_clip_of_a_source_that_is_there():
 
 def test_an_unknown_app_is_said_to_be_one(capsys):
     assert pictures.main(["shoping"]) == 2
-    assert "choose of emoji, examples, marker, shopping" in capsys.readouterr().err
+    assert "choose of emoji, examples, learn, marker, shopping" in capsys.readouterr().err

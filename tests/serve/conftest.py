@@ -24,10 +24,11 @@ def serve(models: EngineModels) -> Iterator[Callable[..., Server]]:
     """``serve(**limits)``: a server of both networks on free ports, closed after the test."""
     servers = []
 
-    def open_server(*, host: str = "127.0.0.1", tls: Any = None, **limits: Any) -> Server:
-        server = Server(
-            models, host=host, http_port=0, grpc_port=0, limits=Limits(**limits), tls=tls
-        )
+    def open_server(
+        *, tls: Any = None, token: str | None = None, drawing: Any = None, **limits: Any
+    ) -> Server:
+        place: dict[str, Any] = {"http_port": 0, "grpc_port": 0, "limits": Limits(**limits)}
+        server = Server(models, **place, tls=tls, token=token, drawing=drawing)
         servers.append(server)
         return server
 

@@ -21,23 +21,19 @@ def _graph(nodes: list[Any], inputs: list[Any], outputs: list[Any], name: str) -
     return graph_from_model(helper.make_model(made, opset_imports=opset, ir_version=8), name)
 
 
-def _networks() -> dict[str, LoadedNetwork]:
-    value = helper.make_tensor_value_info
-    real, whole = TensorProto.FLOAT, TensorProto.INT64
-    twice = _graph(
-        [helper.make_node("Add", ["x", "x"], ["y"]), helper.make_node("Neg", ["y"], ["z"])],
-        [value("x", real, [1, 4])],
-        [value("y", real, [1, 4]), value("z", real, [1, 4])],
-        "twice",
+def twice_network(width: int = 4) -> LoadedNetwork:
+    """``y`` is twice ``x``, and ``z`` its opposite, of so many values each."""
+    x, y, z = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, width]) for name in "xyz")
+    nodes = [helper.make_node("Add", ["x", "x"], ["y"]), helper.make_node("Neg", ["y"], ["z"])]
+    return OnnxRuntimeEngine().load(_graph(nodes, [x], [y, z], "twice"))
+
+
+def _plus_network() -> LoadedNetwork:
+    a, b, total = (
+        helper.make_tensor_value_info(name, TensorProto.INT64, [2, 3]) for name in ("a", "b", "sum")
     )
-    plus = _graph(
-        [helper.make_node("Add", ["a", "b"], ["sum"])],
-        [value("a", whole, [2, 3]), value("b", whole, [2, 3])],
-        [value("sum", whole, [2, 3])],
-        "plus",
-    )
-    engine = OnnxRuntimeEngine()
-    return {"twice": engine.load(twice), "plus": engine.load(plus)}
+    nodes = [helper.make_node("Add", ["a", "b"], ["sum"])]
+    return OnnxRuntimeEngine().load(_graph(nodes, [a, b], [total], "plus"))
 
 
 class EngineModels:
@@ -45,7 +41,7 @@ class EngineModels:
     ran; nothing runs while ``held``."""
 
     def __init__(self) -> None:
-        self.networks = _networks()
+        self.networks = {"twice": twice_network(), "plus": _plus_network()}
         self.asked: list[tuple[str, float | None, str | None]] = []
         self.free = threading.Event()
         self.free.set()

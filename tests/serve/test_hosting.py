@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
 import socket
 import subprocess
 import sys
+import urllib.error
+import urllib.request
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -112,10 +116,43 @@ def test_an_app_runs_beside(selfie):
     process, places = started("emoji", "--headless", "--size", "320x180", "--model", MODEL)
     for seed in range(6):
         ask(places, selfie, seed)
+    with urllib.request.urlopen(f"http://{places['http']}/metrics", timeout=60) as told:
+        text = told.read().decode()
+    assert 'heimdall_requests_total{model="people",outcome="answered"} 6.0' in text
+    assert float(re.findall(r"^heimdall_frames_per_second (\S+)$", text, re.MULTILINE)[0]) > 0
     with pytest.raises(Refused, match="no model"):
         triton_grpc.InferenceServerClient(places["grpc"]).get_model_metadata("other")
     report = ended(process)
     assert report["models"]["people"]["answered"] == 6
+    assert report["app"]["frames"] > 0
+    assert report["app"]["errors"] == []
+
+
+@pytest.mark.slow
+def test_an_app_goes_on_beside_clients_that_mean_it_ill(selfie):
+    process, places = started("emoji", "--headless", "--size", "320x180", "--model", MODEL)
+    infer = f"http://{places['http']}/v2/models/people/infer"
+    packer = zlib.compressobj(9, wbits=16 + zlib.MAX_WBITS)
+    bomb = b"".join(packer.compress(bytes(1 << 20)) for _ in range(256)) + packer.flush()
+    json_of_20_mb = b'{"inputs": [' + b"0," * 10_000_000 + b"0]}"
+    length = {"Inference-Header-Content-Length": "100"}
+    with contextlib.ExitStack() as stack:
+        for place in places.values():
+            host, port = place.rsplit(":", 1)
+            for _ in range(200):
+                raw = socket.create_connection((host, int(port)), timeout=60)
+                stack.enter_context(raw).sendall(b"POST /v2 HTTP/1.1\r\nHost: local")
+        for data, headers in (
+            (bomb, {"Content-Encoding": "gzip"}),
+            (bomb, {"Content-Encoding": "gzip", **length}),
+            (json_of_20_mb, {}),
+        ):
+            asked = urllib.request.Request(infer, data, headers)
+            with pytest.raises(urllib.error.HTTPError, match="413"):
+                urllib.request.urlopen(asked, timeout=60)
+        ask(places, selfie, 1)  # by REST
+    report = ended(process)
+    assert report["models"]["people"]["answered"] == 1
     assert report["app"]["frames"] > 0
     assert report["app"]["errors"] == []
 
@@ -133,6 +170,8 @@ def test_an_app_runs_beside(selfie):
         (("--model", MODEL, "--shape", "other:x=1x3"), "of a model that is served"),
         (("--model", MODEL, "--tls-key", "key.pem"), "go together"),
         (("--model", MODEL, "--max-clients", "0"), "clients"),
+        (("--model", MODEL, "--host", "0.0.0.0"), "--insecure"),
+        (("--model", MODEL, "--token-file", __file__), "16 to 256"),
         (("--model", MODEL, "--no-http", "--no-grpc"), "without a port"),
         (("--model", "people=nowhere.onnx"), "nowhere.onnx"),
     ],
@@ -149,6 +188,35 @@ def test_a_port_that_is_taken_is_said_before_anything_is_served():
         done = CliRunner().invoke(main, ["serve", *PLACE, "--model", MODEL, "--grpc-port", port])
     assert done.exit_code == 2
     assert f"port {port} is in use" in done.stderr
+
+
+def test_the_token_is_read_from_a_file_or_the_environment(tmp_path, monkeypatch):
+    file = tmp_path / "token"
+    file.write_text("of-the-file-0123456789\n")
+    monkeypatch.setenv("HEIMDALL_TOKEN", "of-the-environment")
+    for arguments, token in (
+        ((), "of-the-environment"),
+        (("--token-file", str(file)), "of-the-file-0123456789"),
+    ):
+        _, places = started("--model", MODEL, *arguments)
+        client = triton_grpc.InferenceServerClient(places["grpc"])
+        assert client.is_server_live()
+        with pytest.raises(Refused, match="asks for a token"):
+            client.get_model_metadata("people")
+        headers = {"authorization": f"Bearer {token}"}
+        assert client.get_model_metadata("people", headers=headers).name == "people"
+        client.close()
+
+
+def test_json_may_be_long_where_no_frame_waits_for_it(selfie):
+    _, places = started("--model", MODEL)
+    (given,) = selfie.inputs
+    picture = triton_http.InferInput(given.name, given.shape, "FP32")
+    picture.set_data_from_numpy(np.zeros(given.shape, np.float32), binary_data=False)
+    with triton_http.InferenceServerClient(places["http"]) as client:
+        wanted = [triton_http.InferRequestedOutput(selfie.outputs[0].name, binary_data=False)]
+        answer = client.infer("people", [picture], outputs=wanted)
+        assert answer.as_numpy(selfie.outputs[0].name).shape == selfie.outputs[0].shape
 
 
 def test_offers_have_their_own_shapes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import os
@@ -10,7 +11,19 @@ import socket
 import numpy as np
 import pytest
 
-from tests.serve.clients import Refused, X, body, post, tensor, triton_http, twice
+from tests.serve.clients import (
+    Refused,
+    X,
+    body,
+    post,
+    tensor,
+    triton_grpc,
+    triton_http,
+    twice,
+)
+from tests.serve.networks import twice_network
+
+grpc = pytest.importorskip("grpc")
 
 
 def test_values_go_as_json_too(serve):
@@ -43,6 +56,45 @@ def test_what_unpacks_to_too_much_is_refused(serve):
             client.infer(
                 "twice", [tensor(triton_http, "x", zeros)], request_compression_algorithm="gzip"
             )
+
+
+def test_long_json_is_refused_before_it_is_read(serve):
+    server = serve(json_bytes=1000)
+    for headers in ({}, {"Inference-Header-Content-Length": "1001"}):
+        status, error = post(server, body([1, 2, 3, 4] * 500), **headers)
+        assert status == 413
+        assert "1000 bytes" in error
+        assert "binary_data_size" in error
+    packed = gzip.compress(body([1, 2, 3, 4] * 5000).encode())
+    assert len(packed) < 1000
+    assert post(server, packed, **{"Content-Encoding": "gzip"})[0] == 413
+    status, error = post(server, body([1, 2, 3, 4]), **{"Content-Encoding": "br"})
+    assert (status, "'br'" in error) == (501, True)
+
+
+def test_many_values_one_by_one_are_refused_by_grpc_too(serve):
+    wire = pytest.importorskip("tritonclient.grpc.service_pb2")
+    server = serve(json_bytes=16)
+    asked = wire.ModelInferRequest(model_name="twice")
+    given = asked.inputs.add(name="x", datatype="FP32", shape=[1, 4])
+    with triton_grpc.InferenceServerClient(f"127.0.0.1:{server.grpc_port}") as client:
+        given.contents.fp32_contents.extend([1, 2, 3, 4])
+        assert len(client._client_stub.ModelInfer(asked).raw_output_contents) == 2
+        given.contents.fp32_contents.append(5)
+        with pytest.raises(grpc.RpcError, match="send raw_input_contents"):
+            client._client_stub.ModelInfer(asked)
+
+
+def test_long_answers_are_whole(serve, models):
+    x = np.arange(9001, dtype=np.float32)[None]
+    models.networks["twice"] = twice_network(9001)
+    server = serve()
+    with triton_http.InferenceServerClient(f"127.0.0.1:{server.http_port}") as client:
+        names = ("y", "z")
+        wanted = [triton_http.InferRequestedOutput(name, binary_data=False) for name in names]
+        answer = client.infer("twice", [tensor(triton_http, "x", x)], outputs=wanted)
+        np.testing.assert_array_equal(answer.as_numpy("y"), 2 * x)
+        np.testing.assert_array_equal(answer.as_numpy("z"), -2 * x)
 
 
 @pytest.mark.parametrize(

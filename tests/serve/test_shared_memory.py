@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from heimdall.serve.peers import Peer
 from tests.serve.clients import Refused, X, triton_grpc, twice
 
 shared_memory = pytest.importorskip("tritonclient.utils.shared_memory")
@@ -70,6 +71,61 @@ def test_shared_memory_that_cannot_be_used_is_refused(serve, connect, memory):
     wanted.set_shared_memory("it", 8)
     with pytest.raises(Refused, match="takes 16 bytes"):
         twice(client, module, outputs=[wanted])
+
+
+@pytest.fixture
+def somebody(monkeypatch):
+    """``somebody(uid)``: from here on, clients are that user's."""
+
+    def become(uid: int | None) -> None:
+        monkeypatch.setattr(Peer, "uid", uid)
+
+    return become
+
+
+def test_regions_are_their_users_own(serve, connect, memory, somebody):
+    client, module = connect(serve(regions=1))
+    key, region = memory(16)
+    client.register_system_shared_memory("it", key, 16)
+    given = module.InferInput("x", X.shape, "FP32")
+    given.set_shared_memory("it", 16)
+    wanted = module.InferRequestedOutput("y")
+    wanted.set_shared_memory("it", 16)
+    as_json = {"as_json": True} if module is triton_grpc else {}
+    for other in (os.getuid() + 1, None):
+        somebody(other)
+        assert "it" not in json.dumps(client.get_system_shared_memory_status(**as_json))
+        client.unregister_system_shared_memory("it")
+        client.unregister_system_shared_memory()
+        with pytest.raises(Refused, match="no region 'it'"):
+            client.infer("twice", [given])
+        with pytest.raises(Refused, match="no region 'it'"):
+            twice(client, module, outputs=[wanted])
+    somebody(os.getuid())
+    shared_memory.set_shared_memory_region(region, [X])
+    np.testing.assert_array_equal(client.infer("twice", [given]).as_numpy("y"), 2 * X)
+
+
+def test_memory_of_another_user_is_refused(serve, connect, memory, somebody):
+    client, _ = connect(serve())
+    key, region = memory(16)
+    shared_memory.set_shared_memory_region(region, [X])
+    somebody(os.getuid() + 1)
+    with pytest.raises(Refused, match="belongs to another user"):
+        client.register_system_shared_memory("it", key, 16)
+    somebody(None)
+    with pytest.raises(Refused, match="whose user the system knows"):
+        client.register_system_shared_memory("it", key, 16)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
+def test_a_server_of_roots_opens_no_memory_of_others_for_its_own_clients(serve, connect, memory):
+    client, _ = connect(serve())
+    key, _ = memory(16)
+    os.chmod(f"/dev/shm/{key}", 0o600)
+    os.chown(f"/dev/shm/{key}", 12345, 12345)
+    with pytest.raises(Refused, match="belongs to another user"):
+        client.register_system_shared_memory("it", key, 16)
 
 
 def test_a_region_that_its_owner_cuts_short_does_no_harm(serve, connect, memory):

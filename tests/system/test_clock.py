@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
-from heimdall.system.clock import SLEEP_NS, AwakeClock, spin_until
+import pytest
+
+from heimdall.system.clock import LOOK_NS, AwakeClock, Stops, spin_until
 
 
 def test_spinning_ends_at_the_deadline_of_the_given_clock():
@@ -13,33 +20,76 @@ def test_spinning_ends_at_the_deadline_of_the_given_clock():
     assert next(ticks) == 60
 
 
-def test_time_in_which_nothing_ran_is_left_out(caplog):
-    times = iter([5_000, 6_000, 6_000 + 9 * SLEEP_NS, 6_500 + 9 * SLEEP_NS])
+def test_time_in_which_the_machine_slept_is_left_out(caplog):
+    """By the system's clocks, where this one goes on meanwhile."""
+    times, asleep = iter([5_000, 6_000, 6_000 + 9 * LOOK_NS, 6_500 + 9 * LOOK_NS]), [0]
+    clock = AwakeClock(lambda: next(times), lambda: asleep[0], lambda then_ns: False)
+    assert [clock(), clock()] == [5_000, 6_000]
+    asleep[0] = 8 * LOOK_NS
+    assert [clock(), clock()] == [6_000 + LOOK_NS, 6_500 + LOOK_NS]
+    assert "8.0 s: not counted" in caplog.text
+
+
+def test_a_stop_is_left_out_and_the_next_stall_is_not(caplog):
+    times, stopped = iter([0, 3 * LOOK_NS, 9 * LOOK_NS]), iter([True, False])
+    clock = AwakeClock(lambda: next(times), lambda: 0, lambda then_ns: next(stopped))
+    assert [clock(), clock(), clock()] == [0, 0, 6 * LOOK_NS]
+    assert "3.0 s: not counted" in caplog.text
+
+
+def test_a_callback_that_waits_for_seconds_is_a_stall():
+    """It uses no processor time, as a laptop that sleeps; but the system says nothing of sleep."""
+    times = iter([0, 9 * LOOK_NS])
     clock = AwakeClock(lambda: next(times))
-    assert [clock() for _ in range(4)] == [5_000, 6_000, 6_000, 6_500]
-    assert "nothing ran for 18.0 s" in caplog.text
+    assert [clock(), clock()] == [0, 9 * LOOK_NS]
 
 
-def test_a_long_callback_is_no_sleep():
-    times = iter([0, SLEEP_NS, 2 * SLEEP_NS])
-    clock = AwakeClock(lambda: next(times))
-    assert [clock() for _ in range(3)] == [0, SLEEP_NS, 2 * SLEEP_NS]
-
-
-def test_a_wait_for_seconds_while_other_threads_work_is_no_sleep():
-    times, used = iter([0, 9 * SLEEP_NS, 10 * SLEEP_NS, 30 * SLEEP_NS]), [0]
-    clock = AwakeClock(lambda: next(times), lambda: used[0])
-    assert clock() == 0
-    used[0] += 8 * SLEEP_NS  # the GPU of this process is its own threads
-    assert [clock(), clock()] == [9 * SLEEP_NS, 10 * SLEEP_NS]
-    used[0] += SLEEP_NS
-    assert clock() == 10 * SLEEP_NS
-
-
-def test_threads_that_wake_together_count_a_sleep_once():
-    now = [1_000]
-    clock = AwakeClock(lambda: now[0])
+def test_threads_that_wake_together_count_a_stop_once():
+    now, went_on_ns = [1_000], 5 * LOOK_NS
+    clock = AwakeClock(lambda: now[0], lambda: 0, lambda then_ns: then_ns < went_on_ns)
     clock()
-    now[0] += 5 * SLEEP_NS
+    now[0] += went_on_ns
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(lambda _: clock(), range(200))) == {1_000}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGCONT"), reason="Windows stops no process")
+def test_the_signal_that_ends_a_stop_is_noticed_and_given_back():
+    stops, before_ns = Stops(), time.perf_counter_ns()
+    with stops.noticed():
+        assert not stops.since(before_ns)
+        os.kill(os.getpid(), signal.SIGCONT)
+        assert stops.since(before_ns)
+        assert not stops.since(time.perf_counter_ns())
+    assert signal.getsignal(signal.SIGCONT) == signal.SIG_DFL
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="Windows stops no process")
+def test_a_process_that_was_stopped_says_so():
+    """While a thread reads the clock all the time, and the main thread waits."""
+    code = (
+        "import threading, time\n"
+        "from heimdall.system.clock import STOPS, AwakeClock\n"
+        "clock, ended, reads = AwakeClock(), threading.Event(), threading.Event()\n"
+        "def read():\n"
+        "    while not ended.wait(0.01):\n"
+        "        clock()\n"
+        "        reads.set()\n"
+        "with STOPS.noticed():\n"
+        "    threading.Thread(target=read).start()\n"
+        "    reads.wait()\n"
+        "    print('ready', flush=True)\n"
+        "    input()\n"
+        "    print(time.perf_counter_ns() - clock(), flush=True)\n"
+        "    ended.set()\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout.readline() == "ready\n"
+    child.send_signal(signal.SIGSTOP)
+    time.sleep(1.5)
+    child.send_signal(signal.SIGCONT)
+    time.sleep(0.2)
+    left_out_ns, _ = child.communicate("\n", timeout=60)
+    assert int(left_out_ns) > 1_200_000_000

@@ -71,3 +71,13 @@ class BrokenError(Exception):
 )
 def test_an_exception_is_said_in_words_whatever_its_own_text_does(error, said):
     assert say(error) == said
+
+
+def test_an_exception_that_is_neither_true_nor_false_is_told():
+    class UndecidedError(Exception):
+        def __bool__(self):
+            raise ValueError("undecided")
+
+    faults = Faults()
+    faults.report("it failed", UndecidedError())
+    assert faults.messages == ["it failed"]

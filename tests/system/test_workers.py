@@ -6,7 +6,9 @@ import subprocess
 import sys
 import threading
 
-from heimdall.system.workers import Workers
+import pytest
+
+from heimdall.system.workers import OverdueError, Workers, any_left_behind
 
 
 def test_one_worker_keeps_the_order_and_close_waits_for_all():
@@ -96,3 +98,89 @@ def test_threads_left_behind_are_not_drained():
     workers.close(timeout_s=0.05)
     assert not workers.drain(timeout_s=0)
     released.set()
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, GeneratorExit, MemoryError])
+def test_whatever_is_raised_is_told_and_the_thread_goes_on(error):
+    def broken() -> None:
+        raise error("out")
+
+    told: list[BaseException] = []
+    finished = threading.Event()
+    workers = Workers("pool")
+    workers.submit(broken, failed=told.append)
+    workers.submit(finished.set)
+    assert finished.wait(20)
+    assert [type(each) for each in told] == [error]
+    workers.close()
+
+
+class Hang:
+    """A call that hangs until it is released, by a clock of its own."""
+
+    def __init__(self):
+        self.now_ns = 0
+        self.began, self.released = threading.Event(), threading.Event()
+        self.told: list[BaseException] = []
+
+    def clock(self):
+        return self.now_ns
+
+    def __call__(self):
+        self.began.set()
+        self.released.wait(20)
+        raise ValueError("late")
+
+
+def test_another_thread_takes_the_place_of_one_that_hangs():
+    hang, finished = Hang(), threading.Event()
+    workers = Workers("pool", clock=hang.clock)
+    workers.submit(hang, bound_s=1.0, failed=hang.told.append)
+    workers.submit(finished.set, bound_s=1.0)
+    assert hang.began.wait(20)
+    hang.now_ns = 1_000_000_000
+    assert workers.give_up_overdue() == 0
+    hang.now_ns += 1
+    assert workers.give_up_overdue() == 1
+    assert finished.wait(20)
+    assert [type(each) for each in hang.told] == [OverdueError]
+    assert "1.0 s" in str(hang.told[0])
+    assert any_left_behind()
+    hang.released.set()
+    workers.close()
+    assert len(hang.told) == 1  # what it raised later is nobody's business
+    threads = [each for each in threading.enumerate() if each.name.startswith("pool-")]
+    for thread in threads:
+        thread.join(20)
+    assert not any_left_behind()
+
+
+def test_what_has_no_bound_may_take_as_long_as_it_likes():
+    hang = Hang()
+    workers = Workers("cpu", clock=hang.clock)
+    workers.submit(hang, failed=hang.told.append)
+    assert hang.began.wait(20)
+    hang.now_ns = 3_600_000_000_000
+    assert workers.give_up_overdue() == 0
+    hang.released.set()
+    workers.close()
+    assert [str(each) for each in hang.told] == ["late"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_threads_that_die_are_replaced(caplog):
+    """They die where setting their priority raises."""
+    fails = [True]
+
+    def urgency() -> None:
+        if fails:
+            raise SystemExit(fails.pop())
+
+    finished = threading.Event()
+    workers = Workers("gpu", urgency=urgency)
+    workers.submit(finished.set)
+    while not workers.give_up_overdue():
+        pass
+    assert finished.wait(20)
+    assert "gpu-0 has died" in caplog.text
+    workers.close()

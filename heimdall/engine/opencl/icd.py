@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heimdall.system import findings, paths
+from heimdall.errors import DeviceError
+from heimdall.system import findings, paths, private
 from heimdall.system.child import LIMIT_S, report, watch
 from heimdall.system.environment import variables
 
@@ -167,14 +168,22 @@ def _prefix(file: Path) -> Path | None:
 
 
 def _folder(files: Sequence[Path]) -> str:
-    """A folder with these drivers alone, made unless it is there."""
-    wanted = {f"{index:02}-{file.stem}.icd": library(file) for index, file in enumerate(files)}
-    digest = hashlib.sha256(json.dumps(wanted).encode()).hexdigest()[:16]
+    """A folder with these drivers alone, made unless it is there, and put right where it differs:
+    the loader runs whatever is named there. Raises DeviceError where that cannot be done."""
+    named = {f"{index:02}-{file.stem}.icd": library(file) for index, file in enumerate(files)}
+    digest = hashlib.sha256(json.dumps(named).encode()).hexdigest()[:16]
     folder = paths.cache_dir() / "drivers" / digest
-    for name, text in wanted.items():
-        if not (folder / name).is_file():
-            paths.replace_file(folder / name, f"{text}\n".encode())
-    folder.mkdir(parents=True, exist_ok=True)
+    wanted = {name: f"{text}\n".encode() for name, text in named.items()}
+    try:
+        private.make(folder)
+        found = {path.name: path.read_bytes() for path in folder.glob("*.icd")}
+        for stray in found.keys() - wanted.keys():
+            (folder / stray).unlink(missing_ok=True)
+        for name, content in wanted.items():
+            if found.get(name) != content:
+                paths.replace_file(folder / name, content)
+    except OSError as error:
+        raise DeviceError(f"OpenCL's drivers cannot be listed in {folder} ({error})") from error
     return str(folder)
 
 

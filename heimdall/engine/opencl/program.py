@@ -220,4 +220,4 @@ def _save(path: Path, program: cl.Program) -> None:
     try:
         paths.replace_file(path, hashlib.sha256(binaries[0]).digest() + binaries[0])
     except OSError as error:
-        _warn_once("cannot be saved: it will be compiled again next time", path, error)
+        paths.say_unsaved(path, error, "it will be compiled again next time")

@@ -19,6 +19,7 @@ from heimdall.lab.bench.systems import System
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 30.0  # for an interrupted process to end by itself
+LAST_WORDS_S = 5.0  # for what a process has written to be read, once it has ended
 LEVELS = {"warning": logging.WARNING, "error": logging.ERROR}
 _BENCH = (sys.executable, "-m", "heimdall", "bench")
 
@@ -46,19 +47,28 @@ class Hearing:
 
 def run_apart(command: Sequence[str], hear: Callable[[str], None]) -> tuple[str, int]:
     """A program's standard output and its status; ``hear`` gets the lines of its standard error,
-    on another thread, as they come. An interruption ends the program, too."""
+    on another thread, as they come. An interruption ends the program, too. It is over when the
+    program is: what it has started, and was killed before it could end, may hold its pipes."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    listener = threading.Thread(target=_listen, args=(process.stderr, hear), daemon=True)
-    listener.start()
+    output: list[str] = []
+    readers = [
+        threading.Thread(target=_listen, args=(process.stderr, hear), daemon=True),
+        threading.Thread(target=_collect, args=(process.stdout, output), daemon=True),
+    ]
+    for reader in readers:
+        reader.start()
     try:
-        assert process.stdout is not None
-        output = process.stdout.read()
         status = process.wait()
     except KeyboardInterrupt:
         _end(process)
         raise
-    listener.join()
-    return output, status
+    for reader in readers:
+        reader.join(LAST_WORDS_S)
+    return "".join(output), status
+
+
+def _collect(stream: IO[str], output: list[str]) -> None:
+    output.extend(stream)
 
 
 def _listen(stream: IO[str], hear: Callable[[str], None]) -> None:

@@ -120,6 +120,20 @@ def jitter_chart(over: Summaries) -> str:
     return _svg(figure)
 
 
+def over_time_chart(
+    lines: Mapping[str, tuple[Sequence[float], Sequence[float]]], label: str
+) -> str:
+    """Values over seconds, a line for each name; ``label`` says what they are."""
+    figure, axes = _figure(3.2, 9.5)
+    chosen = colours(lines)
+    for name, (seconds, values) in lines.items():
+        axes.plot(seconds, values, label=name, color=chosen[name], linewidth=1.2)
+    axes.set_xlabel("s since the app was warm")
+    axes.set_ylabel(label)
+    _add_legend(axes)
+    return _svg(figure)
+
+
 def overhead_chart(timelines: Mapping[str, Timeline]) -> str | None:
     """What cutting and coordinating cost each DNN on the GPU (Fig. 15); None without chunks."""
     cut = {system: each.overhead for system, each in timelines.items() if each.overhead}

@@ -20,6 +20,7 @@ slo_ms = 200                # or slo_multiplier = 4, of what the model takes alo
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -371,18 +372,18 @@ def _with_files_beside(path: Path, scenario: Scenario) -> Scenario:
     models = {}
     for name, settings in scenario.models.items():
         beside = path.parent / (settings.model or "")
-        if beside.is_file():
+        if os.path.isfile(beside):  # which takes any text for a name
             settings = settings.model_copy(update={"model": str(beside)})
         models[name] = settings
     actor = path.parent / (scenario.actor or "")
-    found = {"actor": str(actor)} if actor.is_file() else {}
+    found = {"actor": str(actor)} if os.path.isfile(actor) else {}
     return scenario.model_copy(update={"models": models, **found})
 
 
 def _find(name_or_path: str) -> Path:
     if name_or_path.endswith(".toml"):
         path = Path(name_or_path)
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise ConfigError(f"scenario file {path} does not exist")
         return path
     bundled = _bundled()

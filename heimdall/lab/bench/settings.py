@@ -27,7 +27,7 @@ _OVERRIDES = (*_TIMING, "priority", "beta", "gamma", "l0")
 class Table(BaseModel):
     """One table of a scenario's file, its keys as attributes."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class EventProcess(Table):
@@ -110,7 +110,7 @@ class DnnSettings(Table):
         default=None, description="The least number of inferences a second."
     )
     max_rate_hz: PositiveFloat | None = Field(
-        default=None, description="The most; `inf` lifts the app's cap."
+        default=None, allow_inf_nan=True, description="The most; `inf` lifts the app's cap."
     )
     latency_constraint_ms: PositiveFloat | None = Field(
         default=None, description="How long an inference may take."

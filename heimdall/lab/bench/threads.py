@@ -16,7 +16,7 @@ from heimdall.lab.bench.inference import Inference
 from heimdall.lab.bench.systems import Admission
 from heimdall.models.walk import Walk
 from heimdall.runtime.execution.deployment import Deployment
-from heimdall.runtime.execution.executor import APP_FAILURES, POOL_NICE
+from heimdall.runtime.execution.executor import POOL_NICE
 from heimdall.runtime.execution.frames import Newest, Renew
 from heimdall.runtime.execution.runs import Result
 from heimdall.runtime.telemetry.trace import Tracer
@@ -96,7 +96,7 @@ class DnnThread:
                 frame = self._newest()
                 self._seen = frame.sequence
                 self._infer(frame, options)
-            except APP_FAILURES as error:
+            except BaseException as error:  # anything may come out of an app
                 reason = f"inference failed: {say(error)}"
                 self._fault(self._name, f"{self._deployment.dnn.name}: {reason}", error)
                 self._inbox.put(JobFailed(self._job, reason))
@@ -237,6 +237,9 @@ class Threads(SharedFallible):
 
     def preload(self, names: Iterable[str]) -> None:
         """Nothing moves between processors."""
+
+    def watch(self) -> None:
+        """A thread each: one that hangs holds up no other."""
 
     def close(self) -> None:
         """Let every thread finish its last inference."""

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter
 
+from heimdall.lab.cli.fault_schemas import Faults, ListedFaults, Soak
 from heimdall.runtime.opening.doctor import Finding
 from heimdall.runtime.telemetry.summary import (
     Device,
@@ -888,6 +889,9 @@ _KINDS: Mapping[str, Any] = {
     "exits": Exits,
     "train-top": TrainedTop,
     "measure": Measured,
+    "faults": Faults,
+    "faults-list": ListedFaults,
+    "soak": Soak,
 }
 
 

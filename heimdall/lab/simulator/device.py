@@ -32,6 +32,7 @@ from heimdall.vocabulary.plans import StagePlan
 
 _FULL_HD = 1920 * 1080
 _NS_PER_MS = 1e6
+_MOST_OPS = 100_000
 
 
 class Gpu(Table):
@@ -88,8 +89,8 @@ class PhoneNetwork(Table):
     """One network."""
 
     input: tuple[PositiveInt, PositiveInt] = Field(description="Width and height of its input.")
-    gpu_ops: PositiveInt = Field(description="Ops that the GPU runs.")
-    cpu_ops: NonNegativeInt = Field(default=0, description="Fallback ops.")
+    gpu_ops: int = Field(gt=0, le=_MOST_OPS, description="Ops that the GPU runs.")
+    cpu_ops: int = Field(default=0, ge=0, le=_MOST_OPS, description="Fallback ops.")
     ms: PositiveFloat = Field(description="The whole inference on the GPU, fallback ops included.")
     cpu_ops_ms: PositiveFloat | None = Field(
         default=None, description="What of it the fallback ops take; their share by default."
@@ -115,8 +116,8 @@ class Device(Table):
     title: str = Field(description="One line for people.")
     gpu: Gpu = Field(description="Its GPU.")
     cpu: Cpu = Field(description="Its CPU.")
-    op_spread: PositiveFloat = Field(
-        description="Sigma of the log-normal distribution of op latencies."
+    op_spread: float = Field(
+        gt=0, le=50, description="Sigma of the log-normal distribution of op latencies."
     )
     scatter: NonNegativeInt = Field(
         default=0,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,7 +110,7 @@ class Sweep:
     def _found(self, name: str) -> str:
         """A file is looked for beside the sweep's own first."""
         beside = self.folder / name
-        return str(beside) if beside.suffix and beside.is_file() else name
+        return str(beside) if beside.suffix and os.path.isfile(beside) else name
 
 
 def load_sweep(path: Path) -> Sweep:

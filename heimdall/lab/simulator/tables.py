@@ -23,7 +23,7 @@ AGAIN = "measure again (heimdall measure)"
 class Table(BaseModel):
     """One table, its keys as attributes."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 Kind = TypeVar("Kind", bound=Table)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError
 from functools import partial
 from typing import Any
 
 from heimdall.system.priority import lower_priority
+from heimdall.system.workers import Workers
 
 PATIENCE_S = 2.0  # twice what a model takes whose shaders are compiled first
 _NICE = 10
+_CLOSING_S = 0.3
 
 
 class _Job:
@@ -42,8 +44,9 @@ class Reader:
     everything else: without privileges no thread's priority can be raised again."""
 
     def __init__(self) -> None:
-        self._behind = ThreadPoolExecutor(1, "content", initializer=partial(lower_priority, _NICE))
-        self._in_turn = ThreadPoolExecutor(1, "content in turn")
+        self._behind = Workers("content", urgency=partial(lower_priority, _NICE))
+        self._in_turn: Workers | None = None  # seldom needed
+        self._closed = False
         self._jobs: list[_Job] = []
         self._since_s = 0.0  # the oldest job has been that
 
@@ -55,8 +58,18 @@ class Reader:
         if not self._jobs:
             self._since_s = time.monotonic()
         self._jobs.append(job)
-        self._behind.submit(job.run, False)
+        self._behind.submit(self._run, job, False)
         return job.found
+
+    def _run(self, job: _Job, hurried: bool) -> None:
+        if not self._closed:
+            job.run(hurried)
+
+    def close(self) -> None:
+        """Read nothing more; what is being read is left to its thread, which then ends."""
+        self._closed = True
+        for workers in filter(None, (self._behind, self._in_turn)):
+            workers.close(_CLOSING_S)
 
     def look(self) -> None:
         """Hurry, where that is due. Call it now and then."""
@@ -66,4 +79,5 @@ class Reader:
         late = time.monotonic() - self._since_s > PATIENCE_S
         if self._jobs and late and not self._jobs[0].hurried:
             self._jobs[0].hurried = True
-            self._in_turn.submit(self._jobs[0].run, True)
+            self._in_turn = self._in_turn or Workers("content-in-turn")
+            self._in_turn.submit(self._run, self._jobs[0], True)

@@ -155,6 +155,11 @@ class Stock:
         self._settling.clear()
         return some
 
+    def close(self) -> None:
+        """Load nothing more."""
+        self._settling.set()
+        self._reader.close()
+
     def _order(
         self,
         kind: str,

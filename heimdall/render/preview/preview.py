@@ -37,7 +37,7 @@ class Preview:
         self._server = Server(address, title, keys, self._inbox)
         self._encoder = Encoder(self._server.publish)
         self._copies = Copies()
-        log.info("the picture is at %s", self.url)
+        log.info("the picture is at %s", self._server.told)
         if not is_loopback(address[0]):
             log.warning(
                 "other machines can reach the preview, and nothing is encrypted: who has its "

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import logging
 import secrets
 import threading
@@ -19,14 +18,17 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from heimdall.render.preview import address, protocol
 from heimdall.render.preview.address import Address
+from heimdall.render.preview.door import Door
 from heimdall.render.preview.encoder import Picture
 from heimdall.render.preview.inbox import Inbox
 from heimdall.render.preview.viewer import STALLED_S, StalledError, Viewer
 from heimdall.system.priority import lower_priority
+from heimdall.system.token import VARIABLE, is_same, read_token
 
 log = logging.getLogger(__name__)
 
 MOST_VIEWERS = 4
+_MOST_CONNECTIONS = 32  # a viewer's socket, and what its page loads
 ENDED, STALLED = 4000, 4001  # codes of closing that the page understands; others are standard
 _NICE = 5
 _CLOSING_S = 1.0  # for a page to answer that its socket is closed
@@ -44,26 +46,33 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Server:
-    """Serves from its making until ``close``. Raises DeviceError where it cannot listen.
+    """Serves from its making until ``close``. Raises DeviceError where it cannot listen, and
+    ConfigError where HEIMDALL_TOKEN is no token.
 
     ``title`` and ``keys`` are for the page; what viewers do arrives in ``inbox``. ``wanted`` tells
-    whether a picture drawn now would be sent to a viewer. Its methods are for any thread.
+    whether a picture drawn now would be sent to a viewer. ``url`` holds the token: the
+    environment's, or one of this server's own. Its methods are for any thread.
     """
 
     def __init__(self, place: Address, title: str, keys: Mapping[str, str], inbox: Inbox) -> None:
+        given = read_token()
         self._socket = address.listen(place)
         self._host = place[0]
         self._inbox = inbox
         self._hello = protocol.hello(title, keys)
         self._progress = ""
-        self._token = secrets.token_urlsafe(18)
-        self.url = f"{address.origin((place[0], self._socket.getsockname()[1]))}/{self._token}/"
+        self._token = given or secrets.token_urlsafe(18)
+        origin = address.origin((place[0], self._socket.getsockname()[1]))
+        self.url = f"{origin}/{self._token}/"
+        # What may be printed: a token of somebody's own is theirs to know.
+        self.told = self.url if given is None else f"{origin}/${VARIABLE}/"
         self.wanted = False
         self._viewers: dict[Viewer, web.WebSocketResponse] = {}
         self._size: tuple[int, int] | None = None
         self._files = _read_files()
         self._loop = asyncio.new_event_loop()
         self._ending = asyncio.Event()
+        self._door = Door(_MOST_CONNECTIONS)
         self._thread = threading.Thread(target=self._run, name="preview-server", daemon=True)
         self._thread.start()
 
@@ -107,8 +116,9 @@ class Server:
             application, access_log=None, logger=_quiet(), shutdown_timeout=_CLOSING_S
         )
         await runner.setup()
-        await web.SockSite(runner, self._socket).start()
-        await self._ending.wait()
+        assert runner.server is not None
+        async with self._door.open(runner.server, self._socket):
+            await self._ending.wait()
         await asyncio.gather(
             *(self._dismiss(each, ENDED, "the run has ended") for each in self._viewers.values())
         )
@@ -118,8 +128,9 @@ class Server:
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Let in requests with the token that call this machine by its own name."""
         try:
-            self._admit(request)
-            response = await handler(request)
+            with self._door.answering(request):
+                self._admit(request)
+                response = await handler(request)
         except web.HTTPException as error:
             error.headers.update(_HEADERS)
             raise
@@ -131,7 +142,7 @@ class Server:
         if not address.is_own_host(request.headers.get("Host", ""), self._host):
             raise web.HTTPForbidden(text="Open the preview by this machine's address or name.\n")
         given = request.match_info.get("token", "")
-        if not hmac.compare_digest(given.encode(errors="replace"), self._token.encode()):
+        if not is_same(given, self._token):
             raise web.HTTPForbidden(
                 text="This needs the whole address that Heimdall printed, with the token in it.\n"
             )

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from heimdall.engine.checks import check_inputs
+from heimdall.engine.checks import check_finite, check_inputs
 from heimdall.errors import AppError
 from heimdall.graph.exits import as_whole
 from heimdall.models.base import Prepared
@@ -91,6 +91,7 @@ class FrameRun(RunningJob):
         graph = self.registered.networks.graphs[stage]
         for task in tasks:
             check_inputs(graph, task.inputs)
+            check_finite(graph, task.inputs)
 
     def _write_first(self, stage: int) -> None:
         try:
@@ -103,7 +104,8 @@ class FrameRun(RunningJob):
         """The decoded result of the whole job, of which the DNN's app hears at once."""
         self._decode()
         value = self._walk.result()
-        self._client.renew(value, self.frame)
+        if not self.abandoned:
+            self._client.renew(value, self.frame)
         return value
 
     def _decode(self) -> None:

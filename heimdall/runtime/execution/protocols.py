@@ -56,6 +56,9 @@ class Executes(Protocol):
     def preload(self, names: Iterable[str]) -> None:
         """Make these DNNs ready to move."""
 
+    def watch(self) -> None:
+        """Give up what hangs; called at every frame."""
+
     def close(self) -> None:
         """Wait for what is running, then end the threads."""
 

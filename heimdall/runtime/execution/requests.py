@@ -62,6 +62,11 @@ class RequestRun(RunningJob):
     def give_up(self, reason: str) -> None:
         self.request.settle(None, reason)
 
+    def afresh(self) -> RequestRun:
+        again = RequestRun(self.request, self.registered, self.requested_ns)
+        again.failed_on = self.failed_on
+        return again
+
 
 class Requests:
     """All requests of an executor. ``submit`` and ``number`` are for any thread, the rest for the
@@ -71,7 +76,7 @@ class Requests:
         self, inbox: queue.SimpleQueue[Any], host: Callable[[str, Networks], None]
     ) -> None:
         """``host``: how the executor is told of a DNN whose actions will come."""
-        self.workers = Workers("answers")  # callbacks of clients run there
+        self.workers = Workers("answers")  # clients' callbacks, however long
         self._inbox, self._host = inbox, host
         self._served: set[str] = set()
         self._waiting: dict[int, Request] = {}  # no jobs yet

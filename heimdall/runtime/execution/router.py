@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from heimdall.runtime.execution.executor import Message
+from heimdall.runtime.execution.ledger import Message
 from heimdall.runtime.execution.protocols import Coordinates, Executes
 from heimdall.runtime.execution.runs import Result
 from heimdall.runtime.loop.frame_loop import Observer
@@ -116,9 +116,16 @@ class Router:
     def receive(self, event: Event, now_ns: int) -> list[Action]:
         """What the coordinator answers, which frame loops hear through this too: so all that is
         told is observed, and every decision is timed."""
+        return self._timed(event, now_ns)
+
+    def wake(self, now_ns: int) -> list[Action]:
+        """``receive`` for what is due without an event."""
+        return self._timed(None, now_ns)
+
+    def _timed(self, event: Event | None, now_ns: int) -> list[Action]:
         coordinator = self.coordinator
         decisions, began_ns = coordinator.decisions, self.clock()
-        actions = coordinator.receive(event, now_ns)
+        actions = coordinator.wake(now_ns) if event is None else coordinator.receive(event, now_ns)
         took_ns = self.clock() - began_ns
         for observe in self.observers:
             observe(now_ns, event, actions)
@@ -127,13 +134,6 @@ class Router:
                 client.decided(took_ns)
             if took_ns > SLOW_DECISION_NS:
                 actions = [*actions, *self.receive(SlowDecision(took_ns), self.clock())]
-        return actions
-
-    def wake(self, now_ns: int) -> list[Action]:
-        """``receive`` for what is due without an event."""
-        actions = self.coordinator.wake(now_ns)
-        for observe in self.observers:
-            observe(now_ns, None, actions)
         return actions
 
     def next_wakeup_ns(self) -> int | None:
@@ -228,7 +228,8 @@ class Router:
             client.failed(message.job, dnn, message.error)
 
     def _deliver(self, result: Result) -> None:
-        self._jobs.pop(result.finish.job, None)
+        if self._jobs.pop(result.finish.job, None) is None:
+            return  # it was given up: its thread hung, and has come back
         client = self._owners.get(result.dnn)
         if client is not None:  # else its session has been closed
             client.delivered(result)

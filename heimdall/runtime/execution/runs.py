@@ -84,6 +84,7 @@ class RunningJob(ABC):
     prepared = False  # whether it comes with its inputs, or they have to be made
     patient = False  # whether it is tried again where a processor fails, and waits for another one
     frame: Frame | None = None
+    abandoned = False
 
     def __init__(self, registered: RegisteredDnn, requested_ns: int) -> None:
         self.registered, self.requested_ns = registered, requested_ns
@@ -106,6 +107,10 @@ class RunningJob(ABC):
 
     def give_up(self, reason: str) -> None:  # noqa: B027 - optional
         """Nothing will come out."""
+
+    def afresh(self) -> RunningJob:
+        """The same job from its beginning, on tensors of its own: a thread hangs with these."""
+        return self
 
     # --- its tensors ------------------------------------------------------------------------
 
@@ -148,6 +153,14 @@ class RunningJob(ABC):
         """The job is over, or dropped."""
         self._over = True
         self._let_go()
+
+    def abandon(self) -> None:
+        """Over, but a thread hangs with its tensors: nobody waits for them. What that thread brings
+        later is of no use (``abandoned``)."""
+        self.abandoned, where = True, self._where
+        if where is not None:
+            where.give_up()
+        self.end()
 
     @contextlib.contextmanager
     def _held(self) -> Iterator[bool]:

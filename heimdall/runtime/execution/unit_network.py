@@ -45,17 +45,16 @@ class UnitNetwork:
         finds none gets another."""
         self.network, self.edges, self._alone = network, edges, alone
         self._lacking = list(accumulate((op.fallback for op in network.ops), initial=0))
-        self._spare: queue.SimpleQueue[State] = queue.SimpleQueue()
+        self._spare: queue.SimpleQueue[State | None] = queue.SimpleQueue()  # None: to be made
         if alone:
             self._spare.put(network.new_state())
 
     def take(self) -> Placement:
         """A state for a job: of a job before, or a new one."""
-        try:
+        state = None
+        with contextlib.suppress(queue.Empty):
             state = self._spare.get(block=self._alone)
-        except queue.Empty:
-            state = self.network.new_state()
-        return Placement(self, state)
+        return Placement(self, state or self.network.new_state())
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[Placement]:
@@ -69,6 +68,11 @@ class UnitNetwork:
     def free(self, state: State) -> None:
         """Keep the state of a job that is over, or has gone elsewhere, for another one."""
         self._spare.put(state)
+
+    def replace(self) -> None:
+        """A state will not come back: where there is one only, another is made in its place."""
+        if self._alone:
+            self._spare.put(None)
 
     def ops(self, start: int, end: int) -> tuple[int, int]:
         """Units as a range of ops."""
@@ -104,6 +108,7 @@ class Placement:
     unit_network: UnitNetwork
     state: State
     unit: int = 0
+    given_up: bool = False  # the thread that works on it hangs
 
     @property
     def network(self) -> LoadedNetwork:
@@ -111,7 +116,13 @@ class Placement:
 
     def free(self) -> None:
         """Leave the state to another job."""
-        self.unit_network.free(self.state)
+        if not self.given_up:
+            self.unit_network.free(self.state)
+
+    def give_up(self) -> None:
+        """The thread that works on it hangs: its state is nobody's any more."""
+        self.given_up = True
+        self.unit_network.replace()
 
     def write(self, inputs: Tensors, unit: int = 0, tensors: Tensors | None = None) -> None:
         """Go on before ``unit`` with ``tensors`` from elsewhere; without them, with what is

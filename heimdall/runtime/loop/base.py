@@ -90,7 +90,7 @@ class BaseRun:
         self._frame = setup.first_frame
         self.scheduler = shared_gpu.scheduler
         self.mode, self.fps = shared_gpu.mode, setup.fps
-        self._callbacks = Callbacks()
+        self._callbacks = Callbacks(shared_gpu.clock, round(1e9 / setup.fps))
         self._figures = _figures(setup, options.cpu_workers or 1)
         self._waiting: list[_Waiting] = []
         self._asked: dict[str, int] = {}  # how often a DNN was asked for
@@ -313,7 +313,7 @@ class BaseRun:
         self._reconfigured(Reconfigured(scheduler, mode, interval_ns, chunks))
         self._shared_gpu.scheduler, self._shared_gpu.mode = scheduler, mode
         self.scheduler, self.mode, self.fps = scheduler, mode, fps
-        self._figures.fps_target = fps
+        self._figures.fps_target, self._callbacks.frame_ns = fps, interval_ns
 
     def _reconfigured(self, event: Reconfigured) -> None:
         self._router.tell(event)
@@ -327,8 +327,10 @@ class BaseRun:
         found = [*self._shared_gpu.executor.errors_of(names), *self._callbacks.errors]
         found += self._shared_gpu.coordinator.faults.messages
         found += self._kept.errors if self._kept else []
-        if self._setup.source.error:
-            found.append(self._setup.source.error)
+        source = self._setup.source
+        found += source.errors
+        if source.error and not any(each.startswith(source.error) for each in source.errors):
+            found.append(source.error)
         return found
 
     def _given_up(self, dnns: Mapping[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,14 +13,20 @@ from heimdall.errors import AppError
 from heimdall.system.faults import Fallible, Faults, say
 
 FAILURES_UNTIL_DISABLED = 5
+HANGING_NS = 1_000_000_000  # named at once; what takes longer than a frame, when it does so again
 _LONG_S = 3600.0  # once a script is over, or has failed
 
 
 class Callbacks(Fallible):
     """Calls app methods; one that raises several times in a row is not called any more."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, clock: Callable[[], int] = time.perf_counter_ns, frame_ns: int = HANGING_NS
+    ) -> None:
+        """``frame_ns``: from one frame to the next. What takes longer, by ``clock``, is named."""
+        self._clock, self.frame_ns = clock, frame_ns
         self._failures: Counter[str] = Counter()
+        self._slow: Counter[str] = Counter()  # how often in a row
         self._faults = Faults()
 
     def call(self, method: Callable[..., Any], *args: Any, name: str = "") -> Any:
@@ -28,14 +35,33 @@ class Callbacks(Fallible):
         name = name or getattr(method, "__qualname__", repr(method))
         if self._failures[name] >= FAILURES_UNTIL_DISABLED:
             return None
+        began_ns = self._clock()
         try:
             value = method(*args)
-        except Exception as error:
-            # The app is the user's: anything may come out of it.
+        except KeyboardInterrupt:  # the user's own
+            raise
+        except BaseException as error:
+            # The app's code may raise anything, SystemExit too; it is not what ends a run.
             self._failed(name, error)
             return None
+        finally:
+            self._took(name, self._clock() - began_ns)
         self._failures[name] = 0
         return value
+
+    def _took(self, name: str, ns: int) -> None:
+        """Name what keeps frames waiting: they are drawn by the same thread."""
+        if ns <= self.frame_ns:
+            self._slow.pop(name, None)
+            return
+        self._slow[name] += 1
+        if ns > HANGING_NS:
+            self._faults.report(f"{name} took {ns / 1e9:.1f} s: no frame was drawn meanwhile")
+        elif self._slow[name] == FAILURES_UNTIL_DISABLED:
+            self._faults.report(
+                f"{name} took {ns / 1e6:.0f} ms, {FAILURES_UNTIL_DISABLED} times in a row, and a "
+                f"frame has {self.frame_ns / 1e6:.0f} ms: App.in_background is for what takes long"
+            )
 
     def begin_anew(self) -> None:
         """The code has changed: what failed before may do now."""
@@ -47,7 +73,7 @@ class Callbacks(Fallible):
         """Those that are not called any more."""
         return [name for name, times in self._failures.items() if times >= FAILURES_UNTIL_DISABLED]
 
-    def _failed(self, name: str, error: Exception) -> None:
+    def _failed(self, name: str, error: BaseException) -> None:
         self._failures[name] += 1
         message = f"{name} raised {say(error)}"
         self._faults.report(message, error)

@@ -32,6 +32,7 @@ from heimdall.runtime.session.controls import Controls
 from heimdall.runtime.session.outputs import Outputs
 from heimdall.runtime.session.shared_gpu import SharedGpu
 from heimdall.runtime.telemetry.display import Display
+from heimdall.runtime.telemetry.figures import Figures
 from heimdall.runtime.telemetry.kept import read_input
 from heimdall.system.clock import spin_until
 from heimdall.vocabulary.enums import Lane
@@ -195,6 +196,7 @@ class LiveRun(BaseRun):
         self._tell_frame()
         self._present(frame)
         router.deliver()
+        self._shared_gpu.executor.watch()
         self._react()
         told = (
             self.onlooker.message if self.onlooker is not None else "",
@@ -438,6 +440,11 @@ class LiveRun(BaseRun):
         start = self._first.summary
         kept = {**outputs.summary, **self.outputs}
         return {**summary, "start": start, "outputs": kept, "errors": self.errors}
+
+    @property
+    def figures(self) -> Figures:
+        """What is counted while it runs."""
+        return self._figures
 
     @property
     def errors(self) -> list[str]:

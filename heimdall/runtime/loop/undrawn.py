@@ -74,6 +74,7 @@ class UndrawnRun(BaseRun):
     def _look(self) -> None:
         """See to whatever needs no waiting: reports, a new frame, what the app asks for."""
         self._shared_gpu.free_gpu()
+        self._shared_gpu.executor.watch()
         self._router.catch_up(results=True)
         if self._watches and (newest := self.newest_sequence) != self._seen:
             self._seen = newest

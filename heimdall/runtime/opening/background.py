@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from heimdall.errors import ConfigError
-from heimdall.system import paths
+from heimdall.system import paths, private
 
 TUNING = "tuning"  # a kind: see that module
 
@@ -23,7 +23,7 @@ TUNING = "tuning"  # a kind: see that module
 def folder(kind: str) -> Path:
     """The folder of a kind of work, which is made. Raises ConfigError and OSError."""
     found = paths.cache_dir() / kind
-    found.mkdir(exist_ok=True)
+    private.make(found)
     return found
 
 
@@ -31,7 +31,7 @@ def folder(kind: str) -> Path:
 def alone(kind: str) -> Iterator[bool]:
     """Hold the lock for this kind of work; False: another process holds it. It goes with the
     process, however that ends. Raises ConfigError and OSError."""
-    with open(folder(kind) / "background.lock", "ab") as file:
+    with open(folder(kind) / "background.lock", "ab", opener=private.opener) as file:
         yield _lock(file)
 
 
@@ -40,7 +40,7 @@ def interrupt(kind: str) -> None:
     with contextlib.suppress(OSError, ConfigError):
         if (paths.cache_dir() / kind / "background.lock").exists():
             mark, now_ns = folder(kind) / "interrupted", time.time_ns()
-            mark.touch()
+            mark.touch(mode=0o600)
             os.utime(mark, ns=(now_ns, now_ns))  # the system's own is some ms behind
 
 

@@ -25,6 +25,7 @@ from heimdall.errors import DeviceError, HeimdallError
 from heimdall.graph.graph import load_graph
 from heimdall.runtime.execution.processors import open_gpu
 from heimdall.runtime.opening.building import KEEP, BuildTarget, Task
+from heimdall.system import paths
 from heimdall.system.child import ask, report
 from heimdall.system.softgpu import SoftwareGpu
 from heimdall.vocabulary.enums import Confinement
@@ -57,6 +58,8 @@ def build(
 ) -> NetworkProfile:
     """Load a network so that its kernels are kept, and measure it; ``say`` is told the steps.
     Raises HeimdallError."""
+    if why := paths.why_no_cache():  # its parent would not find what is compiled
+        raise DeviceError(why)
     say("reading")
     graph = load_graph(task.path, task.shapes or None)
     engine = engine_for(gpu, graph, task.precision, task.forced)

@@ -56,6 +56,11 @@ class Canvas:
             if self.app.world is not None:
                 self.app.world.forget()
 
+    def close(self) -> None:
+        """Load nothing more, and give the surface back."""
+        self.scene.close()
+        self.surface.close()
+
     def seen(self, render_ns: Sequence[int]) -> bool:
         """Frames took so long that were drawn while nothing else used the GPU. True: there are
         enough of them, and T_render is known now, for later starts, too."""
@@ -87,7 +92,7 @@ class Canvas:
             scene.begin(frame.image, frame.sequence, camera)
             try:
                 app.draw(scene)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 # The run goes on without it, and says so (Callbacks); here it only costs accuracy.
                 log.debug("draw failed while measuring: %s", error)
             scene.render()

@@ -115,16 +115,14 @@ def _cache() -> Iterator[Finding]:
     except ConfigError as error:
         yield Finding(Level.MISSING, str(error), "export HEIMDALL_CACHE=FOLDER")
         return
+    if why := paths.why_no_cache():
+        what = f"{why}; every start is a first one"
+        yield Finding(Level.MISSING, what, "export HEIMDALL_CACHE=FOLDER")
+        return
     free_mb = shutil.disk_usage(folder).free // 2**20
     if free_mb < LEAST_FREE_MB:
         what = f"only {free_mb} MB are free for the cache in {folder}"
         yield Finding(Level.MISSING, what, "export HEIMDALL_CACHE=FOLDER")
-    elif not os.access(folder, os.W_OK):
-        yield Finding(
-            Level.MISSING,
-            f"the cache {folder} cannot be written: every start is a first one",
-            "export HEIMDALL_CACHE=FOLDER",
-        )
 
 
 def _extras() -> Iterator[Finding]:

@@ -133,7 +133,7 @@ def start(
             wait = _waiting
             if place.draws:
                 canvas = open_canvas(app, options, place.surface, place.confined())
-                stack.callback(canvas.surface.close)
+                stack.callback(canvas.close)
                 if place.surface is None:
                     splash = progress = Splash(canvas, source, first_frame, progress)
                     wait = splash.wait

@@ -28,7 +28,7 @@ import psutil
 from heimdall.errors import ConfigError
 from heimdall.runtime.opening import background, building
 from heimdall.runtime.opening.background import TUNING
-from heimdall.system import findings
+from heimdall.system import findings, paths, private
 from heimdall.vocabulary.processors import GPU
 
 if TYPE_CHECKING:
@@ -105,11 +105,13 @@ def permitted() -> bool:
 def start(task: Task) -> None:
     """Start a child for the task, unless one is at work, and tell the user. Best effort."""
     try:
+        if paths.why_no_cache():  # what it found would not last
+            return
         with background.alone(TUNING) as free:
             if not free:
                 return
         folder = background.folder(TUNING)
-        with open(folder / "background.log", "wb") as output:
+        with open(folder / "background.log", "wb", opener=private.opener) as output:
             # Only Windows has these, and no start_new_session.
             flags = ("DETACHED_PROCESS", "CREATE_NEW_PROCESS_GROUP", "IDLE_PRIORITY_CLASS")
             child = subprocess.Popen(

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from heimdall.app.feed import Wishes
     from heimdall.app.options import RunArguments
+    from heimdall.runtime.telemetry.figures import Figures
 
 _PUSHED_SIZE = (640, 360)  # of the black picture before the first frame, where nothing is drawn
 
@@ -344,6 +345,13 @@ class Session:
     def _summary(self, data: Mapping[str, Any]) -> RunSummary:
         wall_s = round(time.perf_counter() - self._opened_s, 3)
         return RunSummary.from_dict({**data, "wall_s": wall_s})
+
+    @property
+    def drawing(self) -> Figures | None:
+        """The frames as they are counted; None where nothing is drawn. What it is may be read by
+        any thread."""
+        run = self._running()
+        return run.figures if isinstance(run, LiveRun) else None
 
     def until_finished(self) -> RunSummary:
         """Step until it is over, save what was asked for, and return the summary."""

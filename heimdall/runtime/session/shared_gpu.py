@@ -12,7 +12,8 @@ from typing import Any, Protocol
 from heimdall.analyzer.partition import Cut
 from heimdall.coordinator import Coordinator
 from heimdall.runtime.execution.deployment import Deployment, Networks
-from heimdall.runtime.execution.executor import Executor, Message
+from heimdall.runtime.execution.executor import Executor
+from heimdall.runtime.execution.ledger import Message
 from heimdall.runtime.execution.model_loading import ModelCache
 from heimdall.runtime.execution.processors import Processors
 from heimdall.runtime.execution.protocols import Coordinates, Executes

@@ -7,6 +7,7 @@ intervals over their sum, windows being 1/3 s as in the paper (section 9.1).
 
 from __future__ import annotations
 
+import contextlib
 import time
 from array import array
 from collections import deque
@@ -36,7 +37,7 @@ class MemorySampler:
         self._start_ns = start_ns
         self._next_ns = start_ns
         self.at_10s: float | None = None
-        self.peak = 0.0
+        self.peak = self._last_mb = 0.0
 
     def sample(self, now_ns: int) -> None:
         if now_ns < self._next_ns:
@@ -48,7 +49,10 @@ class MemorySampler:
             self.at_10s = used
 
     def now_mb(self) -> float:
-        return float(self._process.memory_info().rss / 1e6)
+        """What is used now; what was, where the process has no handle left to look."""
+        with contextlib.suppress(OSError):
+            self._last_mb = self._process.memory_info().rss / 1e6
+        return self._last_mb
 
     def summary(self) -> dict[str, float | None]:
         end = self.now_mb()
@@ -102,6 +106,11 @@ class Figures:
         self.late_frames += presented_ns > deadline_ns + LATE_NS
         if self.memory is not None:
             self.memory.sample(presented_ns)
+
+    @property
+    def frames(self) -> int:
+        """How many were presented."""
+        return len(self.presented_ns)
 
     def picture(self, age_ns: int) -> None:
         """The camera picture of the frame that has just been presented is so old."""

@@ -66,7 +66,9 @@ class Reporter:
         )
 
     def _utilization(self, gap: Gap) -> float | None:
-        if not self._shared_gpu.coordinator.keeps_gaps:
+        """None where nothing waited for a gap, such as in an app without networks."""
+        waited = gap.runnable_ns > self._before.gap.runnable_ns
+        if not waited or not self._shared_gpu.coordinator.keeps_gaps:
             return None
         return gap.utilization_since(self._before.gap)
 

@@ -129,10 +129,12 @@ def read_recording(path: str | Path) -> Recording:
             raise ConfigError(
                 f"trace {path} has schema {data['schema']}, this version reads {SCHEMA}"
             )
-        return Recording(data["config"], data["records"])
+        if not isinstance(data["config"], Mapping):
+            raise ConfigError(f"the configuration in {path} is damaged: it is no table")
+        return Recording(data["config"], _listed(data["records"], Path(path)))
     except OSError as error:
         raise ConfigError(f"cannot read trace {path}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ConfigError(
             f"{path} is not a trace written by `heimdall run --trace`: {error}"
         ) from error
@@ -142,8 +144,8 @@ def _of_session(path: Path) -> Recording:
     from heimdall.capture import mcap_messages as messages  # these load OpenCV
     from heimdall.capture.mcap_reader import as_json, read_messages
 
-    config: Mapping[str, Any] | None = None
-    records: list[Mapping[str, Any]] = []
+    config: object = None
+    records: list[Any] = []
     for message in read_messages(path):
         if message.topic == messages.RUN and (about := as_json(message)).get("config"):
             if about.get("schema") != messages.SCHEMA:
@@ -153,10 +155,16 @@ def _of_session(path: Path) -> Recording:
                 )
             config = about["config"]
         elif message.topic == messages.DECISIONS:
-            records += as_json(message).get("records", ())
-    if config is None:
+            records += _listed(as_json(message).get("records", []), path)
+    if not isinstance(config, Mapping):
         raise ConfigError(
             f"{path} has no decisions ({messages.RUN}, {messages.DECISIONS}): give a session kept "
             "by `heimdall run --capture`"
         )
     return Recording(config, records)
+
+
+def _listed(records: object, path: Path) -> list[Any]:
+    if not isinstance(records, list):
+        raise ConfigError(f"the decisions in {path} are damaged: {str(records)[:80]} is no list")
+    return records

@@ -16,6 +16,7 @@ from heimdall.capture.kinds import SOURCES, split_kind
 from heimdall.capture.lens import Camera
 from heimdall.capture.readers import PICTURES, Reader, open_clip, open_still, open_stream
 from heimdall.errors import ConfigError
+from heimdall.system import paths
 from heimdall.tracking.pose.calibration import Calibration, ChessBoard
 from heimdall.tracking.pose.targets import Target
 from heimdall.tracking.pose.tracker import PoseTracker, Tracking
@@ -131,6 +132,8 @@ def calibrate(
     """The result of `heimdall calibrate`, as its JSON has it; its camera is kept in ``save`` (None:
     where the source's camera is looked for). ``tell`` hears what to do next, whenever a view has
     been taken. Raises ConfigError for frames that do not say a camera."""
+    if save is None and (why := paths.why_no_cache()):
+        raise ConfigError(f"{why}; name a file to save the camera in")
     calibration = Calibration(board)
     said: str | None = ""
     for image, _ in pictures(source, most or MOST_FRAMES):

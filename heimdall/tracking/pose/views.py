@@ -7,6 +7,7 @@ on the view is a reference like a target, and its features find the camera again
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -185,11 +186,10 @@ class Views:
                 "descriptors": each.descriptors,
             }
             kept |= {f"{name}_{number}": value for name, value in values.items()}
+        content = io.BytesIO()
+        np.savez(content, **kept)  # type: ignore[arg-type]
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_name(f".{path.name}.npz")
-            np.savez(temporary, **kept)  # type: ignore[arg-type]
-            temporary.replace(path)
+            paths.replace_file(path, content.getvalue())
         except OSError as error:
             raise ConfigError(f"cannot write map {path}: {error.strerror or error}") from error
 

@@ -147,6 +147,20 @@ def test_a_damaged_file_of_the_cache_is_found_out_anew(vendors, tmp_path, caplog
     assert "tried again" in caplog.text
 
 
+def test_what_others_have_put_among_the_drivers_is_not_loaded(vendors):
+    bad, good = named(vendors, "away", "libnowhere.so.1"), sorted(vendors.glob("*.icd"))[:1]
+    if good == [bad]:
+        pytest.skip("no OpenCL here")
+    folder = Path(icd.find([*good, bad]).folder)
+    (right,) = folder.iterdir()
+    before = right.read_bytes()
+    right.write_text("evil.so")
+    (folder / "99-more.icd").write_text("evil.so")
+    assert Path(icd.find([*good, bad]).folder) == folder
+    assert list(folder.iterdir()) == [right]
+    assert right.read_bytes() == before
+
+
 def test_a_driver_in_pythons_environment_is_found_and_given_to_the_loader(
     vendors, tmp_path, monkeypatch
 ):

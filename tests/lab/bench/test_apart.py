@@ -1,8 +1,14 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import sys
+import time
 
+import pytest
+
+from heimdall.lab.bench import apart
 from heimdall.lab.bench.apart import Hearing, as_arguments, run_apart
 
 PROGRAM = "import sys; print('out'); print('warning: hot', file=sys.stderr); sys.exit(3)"
@@ -12,6 +18,23 @@ def test_output_status_and_what_was_said():
     lines: list[str] = []
     output, status = run_apart([sys.executable, "-c", PROGRAM], lines.append)
     assert (output.strip(), status, lines) == ("out", 3, ["warning: hot"])
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="POSIX")
+def test_a_program_that_was_killed_is_over_though_what_it_started_holds_its_pipes(monkeypatch):
+    monkeypatch.setattr(apart, "LAST_WORDS_S", 0.1)
+    lines: list[str] = []
+    code = (
+        "import os, signal, subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "print(child.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    began_s = time.monotonic()
+    output, status = run_apart([sys.executable, "-c", code], lines.append)
+    os.kill(int(output), signal.SIGKILL)
+    assert status == -signal.SIGKILL
+    assert time.monotonic() - began_s < 50  # not the minute that the other one sleeps
 
 
 def test_a_warning_is_passed_on_once(caplog):

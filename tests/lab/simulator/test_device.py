@@ -7,7 +7,9 @@ import pytest
 
 from heimdall.errors import ConfigError
 from heimdall.lab.bench.scenario import load_scenario
+from heimdall.lab.devices import FOLDER
 from heimdall.lab.simulator.device import load_device, op_latencies_ns, phone_names
+from heimdall.lab.simulator.devices import find_device
 
 TABLE_2 = {  # CPU ops, GPU ops, ms on the LG V50
     "YOLO-v2": (0, 33, 95),
@@ -23,6 +25,23 @@ TABLE_2 = {  # CPU ops, GPU ops, ms on the LG V50
 
 def ops(device, name):
     return op_latencies_ns(name, device.networks[name], device.op_spread)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        ("gpu_ops = 33", f"gpu_ops = {1 << 62}", "networks.YOLO-v2.gpu_ops: must be at most"),
+        ("gpu_ops = 33", "gpu_ops = 33\ncpu_ops = 9999999", "YOLO-v2.cpu_ops: must be at most"),
+        ("op_spread = 0.5", "op_spread = 1000", "op_spread: must be at most 50, not 1000"),
+        ("gpu_ops = 33\nms = 95", "gpu_ops = 33\nms = inf", "YOLO-v2.ms: must be a finite number"),
+    ],
+)
+def test_what_no_network_has_is_refused(tmp_path, was, now, said):
+    text = (FOLDER / "lg-v50.toml").read_text()
+    assert was in text
+    (tmp_path / "odd.toml").write_text(text.replace(was, now, 1))
+    with pytest.raises(ConfigError, match=said):
+        find_device(str(tmp_path / "odd.toml"))
 
 
 def test_the_phones_of_the_paper_are_there():

@@ -19,14 +19,14 @@ def test_what_makes_no_progress_is_read_in_turn_with_everything_else(impatient):
     starved, finished, reading = threading.Event(), [], Reader()
 
     def read():
-        if threading.current_thread().name.startswith("content_"):
+        if threading.current_thread().name.startswith("content-0"):
             starved.wait(10)  # its thread gets no time
         return threading.current_thread().name
 
     found = reading.submit(read, lambda: finished.append(True))
     behind = reading.submit(lambda: "behind")
     reading.look()
-    assert found.result(5).startswith("content in turn")
+    assert found.result(5).startswith("content-in-turn")
     reading.look()
     assert behind.result(5) == "behind"
     starved.set()
@@ -62,3 +62,23 @@ def test_a_scene_names_what_is_on_its_way(headless, grey):
     assert scene.loading == ["lamp.glb"]
     scene.settle()
     assert scene.loading == []
+
+
+def test_a_reader_that_is_closed_reads_nothing_more_and_leaves_no_thread():
+    before = set(threading.enumerate())
+    reading, began, released = Reader(), threading.Event(), threading.Event()
+
+    def read():
+        began.set()
+        released.wait(10)
+
+    first = reading.submit(read)
+    later = reading.submit(lambda: "later")
+    assert began.wait(10)
+    closing = threading.Thread(target=reading.close)
+    closing.start()
+    released.set()
+    closing.join(10)
+    first.result(10)
+    assert not later.done()
+    assert set(threading.enumerate()) <= before

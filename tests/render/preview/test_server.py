@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
+from heimdall.errors import ConfigError
 from heimdall.render.events import Key, Pointer
 from heimdall.render.preview import viewer
 from heimdall.render.preview.encoder import Picture
@@ -117,6 +118,49 @@ def test_every_server_has_a_token_of_its_own(server):
     other = Server(("127.0.0.1", 0), "", {}, Inbox())
     other.close()
     assert urlsplit(other.url).path != urlsplit(server.url).path
+
+
+def test_the_token_is_the_environments_where_there_is_one(monkeypatch):
+    monkeypatch.setenv("HEIMDALL_TOKEN", "a-token-of-my-own")
+    opened = Server(("127.0.0.1", 0), "Test", {}, Inbox())
+    try:
+        assert opened.url.endswith("/a-token-of-my-own/")
+        assert opened.told.endswith("/$HEIMDALL_TOKEN/")
+        assert get(opened.url)[0] == 200
+        assert get(opened.url.replace("-own", "-one"))[0] == 403
+    finally:
+        opened.close()
+    monkeypatch.setenv("HEIMDALL_TOKEN", "short")
+    with pytest.raises(ConfigError, match="16 to 256"):
+        Server(("127.0.0.1", 0), "", {}, Inbox())
+
+
+def test_silent_connections_keep_nobody_out(server):
+    where = urlsplit(server.url)
+    with contextlib.ExitStack() as stack:
+        for _ in range(200):
+            raw = socket.create_connection((where.hostname, where.port), timeout=WAIT_S)
+            stack.enter_context(raw).sendall(b"GET / HTTP/1.1\r\nHost: local")
+        assert get(server.url)[0] == 200
+
+
+def test_silent_connections_are_few_at_a_time(server):
+    where = urlsplit(server.url)
+    with contextlib.ExitStack() as stack:
+        place = where.hostname, where.port
+        raws = [stack.enter_context(socket.create_connection(place)) for _ in range(200)]
+        until(lambda: [is_closed(raw) for raw in raws] == [True] * 168 + [False] * 32)
+
+
+def is_closed(raw: socket.socket) -> bool:
+    """Whether the other end has closed it, as far as is known now."""
+    raw.setblocking(False)
+    try:
+        return raw.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
 
 
 def test_a_name_that_leads_here_by_somebody_elses_doing_is_refused(server):

@@ -17,8 +17,9 @@ from heimdall.capture import Frame
 from heimdall.engine.null import NullEngine, NullNetwork
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine, OnnxRuntimeNetwork
 from heimdall.models.base import Network, Pipeline, Prepared
+from heimdall.runtime.execution.chunks import GPU_FAILURES_UNTIL_LOST
 from heimdall.runtime.execution.deployment import Deployment
-from heimdall.runtime.execution.executor import GPU_FAILURES_UNTIL_LOST, Executor
+from heimdall.runtime.execution.executor import Executor
 from heimdall.runtime.execution.runs import Result
 from heimdall.system.workers import Workers
 from heimdall.vocabulary.events import (

@@ -240,7 +240,7 @@ def test_what_was_under_way_when_its_processor_was_lost_is_not_told(bench, monke
     job, number, future = bench.begin()
     bench.executor.execute([RunChunk(job, "chain", 0, 0, GPU, 0, 6, 0, "test")])
     assert begun.wait(20)
-    bench.executor._prober.lose(GPU, lambda: None)
+    bench.executor._chunks.prober.lose(GPU, lambda: None)
     assert [bench.get(), bench.get()] == [ProcessorLost(GPU), ProcessorBack(GPU)]
     bench.executor.execute([RunChunk(job, "chain", 0, 0, CPU, 0, 6, 0, "test")])
     go_on.set()

@@ -18,7 +18,7 @@ from heimdall.app import DNN
 from heimdall.engine.null import NullEngine
 from heimdall.errors import DeviceError
 from heimdall.runtime.execution.deployment import Deployment
-from heimdall.runtime.opening import building
+from heimdall.runtime.opening import building, building_child
 from heimdall.runtime.opening.building import KEEP, Building
 from heimdall.vocabulary.processors import CPU, GPU
 from tests.runtime.execution.test_deployment import GRAPHS, Two
@@ -40,6 +40,17 @@ class Refused(Gpu):
 @pytest.fixture
 def graphs():
     return [GRAPHS[0], GRAPHS[0]]
+
+
+def test_a_child_that_cannot_use_its_parents_cache_says_so_at_once(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HEIMDALL_CACHE", str(tmp_path / "file"))
+    said: list[str] = []
+    place = building.BuildTarget(None, "", "", (0,), (0,))
+    task = building.Task("none.onnx", {}, "fp32", [])
+    with pytest.raises(DeviceError, match="is not used: it cannot be written"):
+        building_child.build(Gpu(), place, task, said.append)
+    assert said == []
 
 
 def profile_of(graph) -> str:

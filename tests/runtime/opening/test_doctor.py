@@ -72,7 +72,7 @@ def test_a_cache_that_cannot_be_made_is_missing(report, monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("HEIMDALL_CACHE", str(tmp_path / "file" / "below"))
     level, what, line = said(report)[0]
-    assert (level, "no cache folder" in what) == ("missing", True)
+    assert (level, "is not used: it cannot be written" in what) == ("missing", True)
     assert "HEIMDALL_CACHE" in line
 
 

@@ -165,6 +165,13 @@ def test_none_is_started_while_one_is_at_work(model, started, caplog):
     assert len(started) == 1
 
 
+def test_none_is_started_whose_findings_would_not_last(model, started, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HEIMDALL_CACHE", str(tmp_path / "file"))
+    tuning.start(tuning.wanted(processors(), deployed(model), None))
+    assert started == []
+
+
 def test_opening_processors_interrupts_who_was_asked_before(model):
     with background.alone(TUNING):
         pass  # there was one

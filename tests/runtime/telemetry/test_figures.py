@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heimdall.runtime.telemetry.figures import Figures, processor_figures, window_rates
+from heimdall.runtime.telemetry.figures import (
+    Figures,
+    MemorySampler,
+    processor_figures,
+    window_rates,
+)
 from heimdall.runtime.telemetry.jobs import ModelFigures
 from heimdall.runtime.telemetry.spreads import percentiles, spread
 from heimdall.vocabulary.events import Finish
@@ -101,3 +106,17 @@ def test_a_processor_is_busy_on_all_its_lanes():
         "npu": {"busy": 0.25, "busy_s": 0.25},
         "cpu": {"busy": 0.5, "busy_s": 1.0},
     }
+
+
+def test_memory_is_what_it_was_while_there_is_no_handle_to_look():
+    resource = pytest.importorskip("resource")
+    sampler = MemorySampler(0)
+    before = sampler.now_mb()
+    assert before > 0
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        assert sampler.now_mb() == before
+        assert sampler.summary()["end"] == round(before, 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

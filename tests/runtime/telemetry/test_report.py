@@ -76,6 +76,13 @@ def test_gaps_count_from_the_end_of_warm_up(watched):
     assert reporter.summary(now_ns, 0, 0)["gap_utilization"] == pytest.approx(wanted, abs=1e-4)
 
 
+def test_where_nothing_waits_for_a_gap_no_share_of_it_is_used(watched):
+    watched.coordinator.receive(FrameRendered(0, 45 * MS), 0)
+    watched.reporter.warm(10 * MS)
+    assert watched.reporter.status(40 * MS, "", "").gap_utilization is None
+    assert watched.reporter.summary(40 * MS, 0, 0)["gap_utilization"] is None
+
+
 def test_the_summary_is_plain_data_with_what_ran_where(watched):
     summary = json.loads(json.dumps(watched.reporter.summary(S, 1.23456, 2)))
     assert summary["schema"] == 1

@@ -9,7 +9,7 @@ import pytest
 from heimdall import ConfigError
 from heimdall.coordinator import Coordinator
 from heimdall.coordinator.replay import replay
-from heimdall.runtime.telemetry.trace import Tracer, read_recording
+from heimdall.runtime.telemetry.trace import SCHEMA, Tracer, read_recording
 from heimdall.vocabulary.events import ChunkFinished, Event, FrameRendered, InputReady, RunChunk
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
 
@@ -73,12 +73,23 @@ def test_spans_are_complete_events_in_their_lane_in_microseconds(tmp_path):
     assert (span["ts"], span["dur"], span["args"]) == (2.0, 6.0, {"reason": "deadline"})
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"traceEvents": []}', '{"heimdall": {}}'])
+DEEP = '{"a":' + "[" * 100_000
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"traceEvents": []}', '{"heimdall": {}}', DEEP])
 def test_a_damaged_file_is_refused_by_name(tmp_path, text):
     path = tmp_path / "broken.json"
     path.write_text(text)
     with pytest.raises(ConfigError, match=r"broken\.json is not a trace"):
         read_recording(path)
+
+
+@pytest.mark.parametrize(("config", "records"), [({}, 3), ({}, None), ([], []), (None, [])])
+def test_a_recording_is_a_table_and_a_list(tmp_path, config, records):
+    content = {"schema": SCHEMA, "config": config, "records": records}
+    (tmp_path / "odd.json").write_text(json.dumps({"heimdall": content}))
+    with pytest.raises(ConfigError, match=r"odd\.json (is|are) damaged"):
+        read_recording(tmp_path / "odd.json")
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -16,7 +16,8 @@ from heimdall.errors import DeviceError
 from heimdall.lab.bench.loads import fit
 from heimdall.lab.bench.scenario import load_scenario
 from heimdall.lab.bench.workload import as_app
-from heimdall.runtime.execution.executor import Executor, Message
+from heimdall.runtime.execution.executor import Executor
+from heimdall.runtime.execution.ledger import Message
 from heimdall.runtime.opening.setup import Setup, start
 from heimdall.runtime.telemetry.spreads import percentiles
 from heimdall.vocabulary.events import (

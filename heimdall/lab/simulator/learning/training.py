@@ -9,7 +9,6 @@ OUT/SCENARIO.pt           to go on from where it was ended
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -164,7 +163,7 @@ def _read(path: Path) -> dict[str, Any]:
     """A file that a training has left; nothing in it is run."""
     try:
         kept = pytorch().load(path, weights_only=True)
-    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
+    except Exception as error:  # torch raises whatever its parts raise
         raise ConfigError(f"training {path} cannot be read: {error}") from error
     if not isinstance(kept, dict) or "what" not in kept:
         raise ConfigError(f"{path} is no training that could go on")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-Random = np.random.Generator
+from tests.fuzz.damage import Random, in_bytes, pick
+
 Model = onnx.ModelProto
 
 NUMBERS = (
@@ -64,7 +65,7 @@ def mutate(raw: bytes, random: Random) -> bytes:
 
     Most single changes can be told at once; half are such that the model may still run."""
     if random.random() < 0.125:
-        return _bytes(raw, random)
+        return in_bytes(raw, random)
     model = onnx.load_from_string(raw)
     for _ in range(random.integers(1, 3)):
         choices = GENTLE if random.random() < 0.5 else MUTATIONS
@@ -75,35 +76,8 @@ def mutate(raw: bytes, random: Random) -> bytes:
     return model.SerializeToString()
 
 
-def _bytes(raw: bytes, random: Random) -> bytes:
-    data = bytearray(raw)
-    for _ in range(random.integers(1, 4)):
-        # most of a file is weights: every other place is near the start or the end
-        reach = len(data) if random.random() < 0.5 else min(len(data), 4000)
-        place = int(random.integers(reach))
-        place = place if random.random() < 0.5 else len(data) - 1 - place
-        match int(random.choice(5, p=(0.4, 0.4, 0.05, 0.05, 0.1))):
-            case 0:
-                data[place] = random.integers(256)
-            case 1:
-                data[place] ^= 1 << random.integers(8)
-            case 2:
-                del data[place : place + int(random.integers(1, 64))]
-            case 3:
-                data[place:place] = random.bytes(int(random.integers(1, 16)))
-            case 4:
-                data[place : place + 8] = data[: int(random.integers(1, 64))]
-        if not data:
-            break
-    return bytes(data[: int(random.integers(len(data)))] if random.random() < 0.05 else data)
-
-
-def _pick(items: Sequence[Any], random: Random) -> Any:
-    return items[int(random.integers(len(items)))]
-
-
 def _number(random: Random) -> int:
-    return int(_pick(NUMBERS, random)) if random.random() < 0.7 else int(random.integers(-4, 20))
+    return int(pick(NUMBERS, random)) if random.random() < 0.7 else int(random.integers(-4, 20))
 
 
 def _names(model: Model) -> list[str]:
@@ -113,7 +87,7 @@ def _names(model: Model) -> list[str]:
 
 
 def _attribute(model: Model, random: Random) -> None:
-    item = _pick([a for node in model.graph.node for a in node.attribute], random)
+    item = pick([a for node in model.graph.node for a in node.attribute], random)
     match item.type:
         case AttributeProto.INT:
             item.i = _number(random)
@@ -123,30 +97,30 @@ def _attribute(model: Model, random: Random) -> None:
             else:
                 item.ints[int(random.integers(len(item.ints)))] = _number(random)
         case AttributeProto.FLOAT:
-            item.f = _pick(FLOATS, random)
+            item.f = pick(FLOATS, random)
         case AttributeProto.STRING:
-            item.s = _pick(WORDS, random).encode()
+            item.s = pick(WORDS, random).encode()
 
 
 def _new_attribute(model: Model, random: Random) -> None:
-    node = _pick(model.graph.node, random)
+    node = pick(model.graph.node, random)
     if node.attribute and random.random() < 0.4:
         del node.attribute[int(random.integers(len(node.attribute)))]
     elif random.random() < 0.5:
-        donor = _pick([n for n in model.graph.node if n.attribute], random)
-        node.attribute.append(_pick(donor.attribute, random))
+        donor = pick([n for n in model.graph.node if n.attribute], random)
+        node.attribute.append(pick(donor.attribute, random))
     else:
-        name = _pick(("axis", "group", "pads", "strides", "dilations", "auto_pad", "to"), random)
+        name = pick(("axis", "group", "pads", "strides", "dilations", "auto_pad", "to"), random)
         value: Any = [_number(random) for _ in range(random.integers(1, 5))]
         if name == "auto_pad":
-            value = _pick(WORDS, random)
+            value = pick(WORDS, random)
         elif name in ("axis", "group", "to"):
             value = value[0]
         node.attribute.append(helper.make_attribute(name, value))
 
 
 def _stored_shape(model: Model, random: Random) -> None:
-    item = _pick(model.graph.initializer, random)
+    item = pick(model.graph.initializer, random)
     match random.integers(4):
         case 0:
             item.dims[int(random.integers(len(item.dims)))] = _number(random)
@@ -163,45 +137,45 @@ def _stored_shape(model: Model, random: Random) -> None:
 def _stored_numbers(model: Model, random: Random) -> None:
     # those that decide shapes are few and small
     small = [item for item in model.graph.initializer if len(item.raw_data) <= 64]
-    item = _pick(small if small and random.random() < 0.7 else model.graph.initializer, random)
+    item = pick(small if small and random.random() < 0.7 else model.graph.initializer, random)
     array = numpy_helper.to_array(item).copy()
     flat = array.reshape(-1)
     place = int(random.integers(flat.size))
     if array.dtype.kind == "f":
-        flat[place] = _pick(FLOATS, random)
+        flat[place] = pick(FLOATS, random)
     else:
         flat[place] = np.array(_number(random)).astype(array.dtype)
     item.CopyFrom(numpy_helper.from_array(array, item.name))
 
 
 def _stored_type(model: Model, random: Random) -> None:
-    item = _pick(model.graph.initializer, random)
+    item = pick(model.graph.initializer, random)
     if random.random() < 0.5:
         item.data_type = int(random.integers(0, 24))
     else:
         kinds = (np.float16, np.float64, np.int64, np.int32, np.uint8, np.int8, np.bool_)
         array = numpy_helper.to_array(item)
-        item.CopyFrom(numpy_helper.from_array(array.astype(_pick(kinds, random)), item.name))
+        item.CopyFrom(numpy_helper.from_array(array.astype(pick(kinds, random)), item.name))
 
 
 def _read(model: Model, random: Random) -> None:
-    node = _pick(model.graph.node, random)
+    node = pick(model.graph.node, random)
     match random.integers(4):
         case 0:
-            node.input[int(random.integers(len(node.input)))] = _pick(_names(model), random)
+            node.input[int(random.integers(len(node.input)))] = pick(_names(model), random)
         case 1:
             del node.input[int(random.integers(len(node.input)))]
         case 2:
-            node.input.append(_pick(_names(model), random))
+            node.input.append(pick(_names(model), random))
         case 3:
             node.input[:] = list(node.input)[::-1]
 
 
 def _written(model: Model, random: Random) -> None:
-    node = _pick(model.graph.node, random)
+    node = pick(model.graph.node, random)
     match random.integers(3):
         case 0:
-            node.output[0] = _pick(_names(model), random)
+            node.output[0] = pick(_names(model), random)
         case 1:
             node.output.append("extra")
         case 2:
@@ -211,8 +185,8 @@ def _written(model: Model, random: Random) -> None:
 def _nudge(model: Model, random: Random) -> None:
     """An attribute that is only a little different."""
     items = [a for node in model.graph.node for a in node.attribute]
-    item = _pick(items, random)
-    step = int(_pick((-1, 1, 2), random))
+    item = pick(items, random)
+    step = int(pick((-1, 1, 2), random))
     if item.type == AttributeProto.INT:
         item.i = item.i + step
     elif item.type == AttributeProto.INTS:
@@ -223,12 +197,12 @@ def _nudge(model: Model, random: Random) -> None:
     elif item.type == AttributeProto.FLOAT:
         item.f = item.f * float(random.normal(1, 1))
     elif item.type == AttributeProto.STRING:
-        item.s = _pick(WORDS, random).encode()
+        item.s = pick(WORDS, random).encode()
 
 
 def _nudge_numbers(model: Model, random: Random) -> None:
     """Constants of the same type and shape."""
-    item = _pick(model.graph.initializer, random)
+    item = pick(model.graph.initializer, random)
     array = numpy_helper.to_array(item)
     if array.dtype.kind == "f":
         made = array * random.normal(1, 1, array.shape)
@@ -240,14 +214,14 @@ def _nudge_numbers(model: Model, random: Random) -> None:
 def _other_unary(model: Model, random: Random) -> None:
     """Another op of one input in the place of one."""
     unary = [n for n in model.graph.node if len(n.input) == 1 and n.op_type in UNARY]
-    node = _pick(unary, random)
-    node.op_type = _pick(UNARY, random)
+    node = pick(unary, random)
+    node.op_type = pick(UNARY, random)
     del node.attribute[:]
 
 
 def _resized(model: Model, random: Random) -> None:
     """An input of another size, the claims about all else as they are."""
-    kind = _pick(model.graph.input, random).type.tensor_type
+    kind = pick(model.graph.input, random).type.tensor_type
     for axis in range(2, len(kind.shape.dim)):
         kind.shape.dim[axis].dim_value = int(random.integers(1, 24))
 
@@ -255,39 +229,39 @@ def _resized(model: Model, random: Random) -> None:
 def _tapped(model: Model, random: Random) -> None:
     """A tensor between nodes becomes an output, or is claimed to be of any shape."""
     if random.random() < 0.5:
-        name = _pick([name for node in model.graph.node for name in node.output], random)
+        name = pick([name for node in model.graph.node for name in node.output], random)
         kind = helper.make_tensor_type_proto(TensorProto.FLOAT, ["n"])
         model.graph.output.append(onnx.ValueInfoProto(name=name, type=kind))
     else:
-        value = _pick([*model.graph.value_info, *model.graph.output], random)
+        value = pick([*model.graph.value_info, *model.graph.output], random)
         for dim in value.type.tensor_type.shape.dim:
             dim.dim_value = int(random.integers(1, 100))
 
 
 def _op(model: Model, random: Random) -> None:
-    node = _pick(model.graph.node, random)
+    node = pick(model.graph.node, random)
     others = [other.op_type for other in model.graph.node]
-    node.op_type = _pick(others if random.random() < 0.5 else OPS, random)
+    node.op_type = pick(others if random.random() < 0.5 else OPS, random)
     if random.random() < 0.1:
-        node.domain = _pick(("ai.onnx", "com.microsoft", "unknown"), random)
+        node.domain = pick(("ai.onnx", "com.microsoft", "unknown"), random)
 
 
 def _claimed(model: Model, random: Random) -> None:
     """What a file says of its tensors without having to."""
-    value = _pick([*model.graph.value_info, *model.graph.output], random)
+    value = pick([*model.graph.value_info, *model.graph.output], random)
     _resize(value.type.tensor_type, random)
 
 
 def _given(model: Model, random: Random) -> None:
-    _resize(_pick(model.graph.input, random).type.tensor_type, random)
+    _resize(pick(model.graph.input, random).type.tensor_type, random)
 
 
 def _resize(kind: onnx.TypeProto.Tensor, random: Random) -> None:
     match random.integers(5):
         case 0 | 1:
-            _pick(kind.shape.dim, random).dim_value = _number(random)
+            pick(kind.shape.dim, random).dim_value = _number(random)
         case 2:
-            _pick(kind.shape.dim, random).dim_value = int(random.integers(1, 40))
+            pick(kind.shape.dim, random).dim_value = int(random.integers(1, 40))
         case 3:
             kind.shape.dim.add().dim_value = int(random.integers(0, 3))
         case 4:
@@ -313,7 +287,7 @@ def _results(model: Model, random: Random) -> None:
     outputs = model.graph.output
     if random.random() < 0.5:
         kind = helper.make_tensor_type_proto(TensorProto.FLOAT, ["n"])
-        outputs.append(onnx.ValueInfoProto(name=_pick(_names(model), random), type=kind))
+        outputs.append(onnx.ValueInfoProto(name=pick(_names(model), random), type=kind))
     else:
         del outputs[int(random.integers(len(outputs)))]
 
@@ -327,9 +301,9 @@ def _versions(model: Model, random: Random) -> None:
 
 def _elsewhere(model: Model, random: Random) -> None:
     """Weights in another file, which is not there or may not be read."""
-    item = _pick(model.graph.initializer, random)
+    item = pick(model.graph.initializer, random)
     item.ClearField("raw_data")
-    place = _pick(("/etc/hostname", "../weights", "weights.bin", "", "."), random)
+    place = pick(("/etc/hostname", "../weights", "weights.bin", "", "."), random)
     item.data_location = TensorProto.EXTERNAL
     del item.external_data[:]
     for key, value in (
