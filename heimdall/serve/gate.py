@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from heimdall.serve.refusals import Reason, RefusedError, wrong
 from heimdall.serve.service import Service
@@ -22,6 +23,7 @@ from heimdall.system.token import bearer, is_same
 # Whether a server is there anybody may ask: those that start and stop it have no token.
 _OPEN = tuple(f"/inference.GRPCInferenceService/Server{what}" for what in ("Live", "Ready"))
 _GAVE_WAY = "the call said nothing, and another one needed its place: ask again"
+_NO_MESSAGE = object()
 _FULL = "{} calls are open, and each is being answered: try again later"
 
 
@@ -55,7 +57,7 @@ class Gate(grpc.GenericRpcHandler):  # type: ignore[misc]
         if found is None:
             return None
         # Of any call the requests are read here, one by one: also where there is one at most.
-        how = found.request_deserializer, found.response_serializer
+        how = _forgiving(found.request_deserializer), found.response_serializer
         if not self._admits(details):
             return grpc.stream_unary_rpc_method_handler(self._turn_away, *how)
         if found.stream_stream is not None:
@@ -139,7 +141,10 @@ class Gate(grpc.GenericRpcHandler):  # type: ignore[misc]
         self._silent[waiting] = ""
         timer = asyncio.get_running_loop().call_later(limit_s, self._end, waiting, "silent")
         try:
-            return await waiting
+            request = await waiting
+            if request is _NO_MESSAGE:
+                raise wrong("these bytes are no message of this call")
+            return request
         except asyncio.CancelledError:
             if not (why := self._silent[waiting]):
                 raise  # the client has gone
@@ -165,3 +170,15 @@ class Gate(grpc.GenericRpcHandler):  # type: ignore[misc]
     ) -> None:
         self._service.count_refusal(model, error.reason)
         await context.abort(grpc.StatusCode[error.reason.code], str(error))
+
+
+def _forgiving(parse: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    """What parses a request; grpcio would answer what it raises as a fault of the server's."""
+
+    def parsed(raw: bytes) -> Any:
+        try:
+            return parse(raw)
+        except DecodeError:
+            return _NO_MESSAGE
+
+    return parsed

@@ -309,9 +309,7 @@ def _named(request: web.Request) -> tuple[str, str]:
 async def _listed(name: str, array: np.ndarray) -> AsyncIterator[bytes]:
     """An output's values as JSON, without the list's ends; between slices other threads run."""
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise RefusedError(
-            Reason.FAILED, f"output {name!r} has values that JSON has not: ask for binary data"
-        )
+        raise wrong(f"output {name!r} has values that JSON has not: ask for binary data")
     values = array.ravel()
     for start in range(0, len(values), _SLICE):
         yield (

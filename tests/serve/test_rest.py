@@ -44,8 +44,9 @@ def test_values_that_json_lacks_are_named(serve):
     with triton_http.InferenceServerClient(f"127.0.0.1:{server.http_port}") as client:
         infinite = np.full((1, 4), np.inf, np.float32)
         wanted = triton_http.InferRequestedOutput("y", binary_data=False)
-        with pytest.raises(Refused, match="binary"):
+        with pytest.raises(Refused, match="binary") as refused:
             twice(client, triton_http, infinite, outputs=[wanted])
+        assert refused.value.status() == "400"  # it is the client's to change
 
 
 def test_what_unpacks_to_too_much_is_refused(serve):
@@ -124,6 +125,17 @@ def test_garbage_gets_a_reason(serve, sent, said):
     status, error = post(serve(), sent)
     assert status == 400
     assert said in error
+
+
+def test_bytes_that_are_no_message_get_a_reason_by_grpc(serve):
+    server = serve()
+    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
+        for method in ("ModelMetadata", "ModelInfer", "ServerLive"):
+            ask = channel.unary_unary(f"/inference.GRPCInferenceService/{method}")
+            with pytest.raises(grpc.RpcError) as refused:
+                ask(b"\xff", timeout=20)
+            assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert "no message of this call" in refused.value.details()
 
 
 def test_a_length_that_is_not_the_jsons_is_refused(serve):
