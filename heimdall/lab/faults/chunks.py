@@ -106,7 +106,7 @@ def _fail_always(error: Callable[[], Exception], more: Collection[str]) -> Calla
     def inject(moment: Moment) -> None:
         def around(dnn: str, run: Call) -> Any:
             if moment.active:
-                moment.acted()
+                moment.acted(dnn)
                 raise error()
             return run()
 

@@ -100,10 +100,13 @@ def _excused(fault: Fault, seen: Seen) -> Span | None:
 
 
 def _why_starved(seen: Seen) -> list[str]:
-    """DNNs that the fault is not about, and that gave nothing while it was there."""
+    """DNNs that the fault is not about, and that gave nothing while it was there. One that takes
+    from several is about what they run on, and they may run elsewhere."""
     if seen.began_ns is None or seen.ended_ns is None:
         return []
     at_fault = {dnn for _, dnn in seen.acted}
+    if len(at_fault) > 1:
+        at_fault = set()
     lasted_s = (seen.ended_ns - seen.began_ns) / 1e9
     return [
         f"{dnn}: no result while the fault was there"
