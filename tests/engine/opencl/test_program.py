@@ -99,10 +99,10 @@ def test_another_driver_has_files_of_its_own(cache, monkeypatch):
 
 
 def test_a_full_disk_is_no_error(cache, monkeypatch, caplog):
-    def full(path, content):
+    def full(temporary, path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "replace", full)
     assert tripled(cl.Context([select()])) == [3, 6]
     assert "cannot be saved" in caplog.text
     assert os.strerror(errno.ENOSPC) in caplog.text
