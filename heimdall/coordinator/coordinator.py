@@ -68,6 +68,7 @@ from heimdall.vocabulary.processors import CPU, GPU, Processor, check, usual
 
 # A machine that is warm or busy takes a few times as long as one that was profiled.
 _TOO_SLOW, _SLOW_CHUNKS = 8, 30  # so many in a row
+_SHORT_NS = 2_000_000  # what takes no longer holds nothing up, however long it was to take
 _ONE_AT_A_TIME = Admission.values()  # of a DNN's requests, one waits at most
 
 
@@ -367,7 +368,7 @@ class Coordinator:
         if not chunk.together:  # else it took as long as all of them
             times = self._timing.learn(job, processor, event.start_op, event.end_op, elapsed_ns)
             job.owner.times = times
-            if times > _TOO_SLOW or job.owner.slow_chunks:
+            if (times > _TOO_SLOW and elapsed_ns > _SHORT_NS) or job.owner.slow_chunks:
                 self._may_be_slow(job.owner)
             self._jobs.handed_back(processor, chunk.begin_ns, elapsed_ns, now_ns)
         if processor == GPU and not self._jobs.running[GPU]:

@@ -295,7 +295,9 @@ def printed(tmp_path_factory) -> Any:
             text=True,
             timeout=280,
         )
-        assert done.returncode <= (words == ("doctor",)), done.stderr  # 1: something is missing
+        refused = [word for word in words if word.startswith("absent.")]
+        most = 2 if refused else (words == ("doctor",))  # 1: something is missing
+        assert done.returncode <= most, done.stderr
         return json.loads(done.stdout)
 
     return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import subprocess
 import sys
@@ -129,7 +130,7 @@ def test_a_full_disk_is_told_once_and_leaves_no_part(tmp_path, monkeypatch, capl
     with full_disk():
         for kind in ("profiles", "precision", "devices"):
             findings.write(folder / kind / "a.json", "x" * 10_000, "it is found again")
-    (record,) = (each for each in caplog.records if each.levelname == "WARNING")
+    (record,) = (each for each in caplog.records if each.levelno == logging.WARNING)
     assert "profiles" in record.message
     assert "it is found again" in record.message
     assert [path for path in folder.rglob("*") if path.is_file()] == []
