@@ -165,8 +165,19 @@ class Placement:
 
     def unfit(self, dnn: Dnn, processor: str, now_ns: int, out: list[Action]) -> None:
         """A DNN fails on ``processor`` again and again: it runs on another one, for good. If none
-        is of use it does not run any more."""
-        self._unfit.add((dnn.name, processor))
+        is of use all are tried again, for what is wrong may end; a second apart, as its jobs are.
+        """
+        here = dnn.name, processor
+        self._unfit.add(here)
+        if self.runs_nowhere(dnn):
+            unbuilt = None if dnn.plan.built else GPU
+            self._unfit = {
+                each
+                for each in self._unfit
+                if each[0] != dnn.name or each == here or each[1] == unbuilt
+            }
+        if self.runs_nowhere(dnn):
+            self._unfit.discard(here)
         if dnn.processor == processor:
             self._evacuate(dnn, now_ns, out, f"keeps failing on the {processor.upper()}")
 
