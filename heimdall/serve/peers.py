@@ -31,6 +31,12 @@ class Peer(NamedTuple):
     server: tuple[str, int]
 
     @property
+    def client_key(self) -> tuple[str, int]:
+        """Tells clients apart: other machines, and connections of this one."""
+        host, port = self.client
+        return (host, port) if ipaddress.ip_address(host).is_loopback else (host, 0)
+
+    @property
     def uid(self) -> int | None:
         """The user whose program is the client; None where the system does not say, and where
         the program has closed the connection."""

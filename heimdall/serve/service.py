@@ -172,7 +172,8 @@ class Service:
         inference that has not begun is not run."""
         self.check(asked)
         count, began_ns = self.counts[asked.model], time.perf_counter_ns()
-        async with self.line.turn(asked.priority):
+        client = asked.peer.client_key if asked.peer is not None else None
+        async with self.line.turn(asked.priority, client):
             try:
                 found = await asyncio.wrap_future(self._submit(asked))
             except asyncio.CancelledError:

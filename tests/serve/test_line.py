@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import subprocess
 import sys
@@ -11,6 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from heimdall.serve import Limits
+from heimdall.serve.line import Line
+from heimdall.serve.refusals import RefusedError
+from heimdall.vocabulary.enums import Priority
 from tests.serve.clients import Refused, X, body, twice, until
 
 
@@ -67,3 +72,34 @@ def test_a_grpc_client_that_is_killed_leaves_the_line(serve, models):
     client.kill()
     client.wait()
     until(lambda: len(server.service.line) == 0)
+
+
+def test_no_client_can_have_the_whole_line():
+    """The one that has most of it loses its last place, and another one gets that."""
+
+    async def main():
+        line = Line(Limits(waiting=5, running=1))
+        ended, free = [], asyncio.Event()
+
+        async def ask(name, client):
+            try:
+                async with line.turn(Priority.NORMAL, client):
+                    await free.wait()
+                    ended.append(name)
+            except RefusedError as error:
+                ended.append(f"{name}: {error.reason.name}")
+
+        tasks = [asyncio.create_task(ask(f"a{number}", "a")) for number in range(6)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert ended == ["a5: BUSY"]  # it is its own line that is full
+        tasks += [asyncio.create_task(ask(f"b{number}", "b")) for number in range(3)]
+        for _ in range(4):
+            await asyncio.sleep(0)
+        assert ended == ["a5: BUSY", "b2: BUSY", "a4: BUSY", "a3: BUSY"]
+        free.set()
+        await asyncio.gather(*tasks)
+        assert ended[4:] == ["a0", "a1", "a2", "b0", "b1"]
+        assert (len(line), line.refused) == (0, 4)
+
+    asyncio.run(main())
