@@ -22,11 +22,13 @@ _SIGNAL_S = 0.25  # for the main thread to handle a signal that has just come
 
 
 class Stops:
-    """When the process went on after it had been stopped (SIGSTOP, Ctrl-Z): SIGCONT tells."""
+    """When the process went on after it had been stopped (SIGSTOP, Ctrl-Z): SIGCONT tells.
 
-    def __init__(self) -> None:
-        self._went_on_ns = -1
-        self._went_on = threading.Event()
+    There is no lock here: the signal is handled between any two steps of the main thread, which may
+    be about to take one.
+    """
+
+    _went_on_ns = -1
 
     @contextlib.contextmanager
     def noticed(self) -> Iterator[None]:
@@ -44,16 +46,17 @@ class Stops:
 
     def _handle(self, number: int, frame: object) -> None:
         self._went_on_ns = time.perf_counter_ns()
-        self._went_on.set()
 
     def since(self, then_ns: int) -> bool:
         """Whether it has been stopped since, by ``time.perf_counter_ns``. The main thread may just
         be about to hear of it."""
-        if self._went_on_ns <= then_ns:
-            self._went_on.clear()
-            here = threading.current_thread() is threading.main_thread()
-            self._went_on.wait(0.001 if here else _SIGNAL_S)
-        return self._went_on_ns > then_ns
+        here = threading.current_thread() is threading.main_thread()
+        until_s = time.monotonic() + (0.001 if here else _SIGNAL_S)
+        while self._went_on_ns <= then_ns:
+            if time.monotonic() >= until_s:
+                return False
+            time.sleep(0.001)
+        return True
 
 
 STOPS = Stops()

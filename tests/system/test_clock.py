@@ -93,3 +93,26 @@ def test_a_process_that_was_stopped_says_so():
     time.sleep(0.2)
     left_out_ns, _ = child.communicate("\n", timeout=60)
     assert int(left_out_ns) > 1_200_000_000
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGCONT"), reason="Windows stops no process")
+def test_the_signal_may_come_between_any_two_steps_of_whoever_asks():
+    """On the main thread, where it is handled, too: a lock taken there would never be free."""
+    code = (
+        "import os, signal, sys, time\n"
+        "from heimdall.system.clock import Stops\n"
+        "stops, hits = Stops(), 0\n"
+        "def every_step(frame, event, argument):\n"
+        "    global hits\n"
+        "    if event == 'call': frame.f_trace_opcodes = True\n"
+        "    if 'python' not in frame.f_code.co_filename or 'threading' in frame.f_code.co_filename:\n"
+        "        hits += 1\n"
+        "        os.kill(os.getpid(), signal.SIGCONT)\n"
+        "    return every_step\n"
+        "with stops.noticed():\n"
+        "    sys.settrace(every_step)\n"
+        "    stops.since(time.perf_counter_ns())\n"
+        "    sys.settrace(None)\n"
+        "assert hits > 5, hits\n"
+    )
+    subprocess.run([sys.executable, "-c", code], timeout=30, check=True)
