@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 OPEN_TIMEOUT_S = 15.0  # a camera takes 1-3 s; a stream's own timeouts below are shorter
 # A live source that gives nothing for so long, and for three times its usual, is reported.
 SILENCE_S, TIMES_USUAL = 1.0, 3
-RETRY_S = (0.5, 1.0, 2.0, 4.0, 8.0)  # back-off after each failed attempt; the last one repeats
+RETRY_S = (0.5, 1.0, 1.5)  # after each failed attempt; the last one repeats
 CATCH_UP = 4  # frames a clip may be behind before its schedule starts afresh
 SANE_AGE_NS = 1_000_000_000  # of a picture that has just been read
 NICE = 5  # below the main thread, which may share its core

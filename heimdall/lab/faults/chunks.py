@@ -128,11 +128,11 @@ def _fail_on_onnxruntime(moment: Moment) -> None:
 def _break_worker(moment: Moment) -> None:
     span = Spans.span
 
-    def noted(self: Spans, lane: str, *args: Any) -> None:
+    def noted(self: Spans, lane: str, name: str, *args: Any) -> None:
         if lane == Lane.GPU and moment.first():
-            moment.acted()
+            moment.acted(name)
             raise RuntimeError("injected: the GPU's worker failed between two chunks")
-        span(self, lane, *args)
+        span(self, lane, name, *args)
 
     Spans.span = noted  # type: ignore[method-assign,assignment]
 
@@ -153,8 +153,18 @@ FAULTS = (
     Fault("chunk-2x", "The chunks of one DNN take twice as long.", _slow(2), told=False),
     Fault("chunk-20x", "The chunks of one DNN take twenty times as long.", _slow(20)),
     Fault("chunk-hangs", "A chunk on the GPU never ends.", _never_end),
-    Fault("gpu-memory", "The GPU is out of memory.", _fail_always(_out_of_memory, ("new_state",))),
-    Fault("gpu-lost", "The GPU is lost, and back.", _fail_always(_device_lost, _OF_DEVICE)),
+    Fault(
+        "gpu-memory",
+        "The GPU is out of memory.",
+        _fail_always(_out_of_memory, ("new_state",)),
+        elsewhere=True,
+    ),
+    Fault(
+        "gpu-lost",
+        "The GPU is lost, and back.",
+        _fail_always(_device_lost, _OF_DEVICE),
+        elsewhere=True,
+    ),
     Fault(
         "onnxruntime",
         "onnxruntime, which runs all networks, fails at each inference of one DNN.",

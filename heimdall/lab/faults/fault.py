@@ -52,6 +52,7 @@ class Fault:
     ``excuse``: why frames may stand still meanwhile; ``told``: it must be named to the user, for
     which a line on standard error with the words ``logged`` is enough, where there are some;
     ``ends``: the run ends by it; ``blind``: no picture comes meanwhile, so no DNN owes a result;
+    ``elsewhere``: what it takes from DNNs they can do on another processor, and owe results;
     ``hides``: its time may be left out of the run's own figures. ``needs`` says why it cannot be
     tried, or nothing. ``by_hand`` does all of it, and returns the verdict, where that is not one
     run.
@@ -69,6 +70,7 @@ class Fault:
     logged: str = ""
     ends: bool = False
     blind: bool = False
+    elsewhere: bool = False
     hides: bool = False
     needs: Callable[[Request], str] = can_be_tried
     by_hand: Callable[[Fault, Request, Path], dict[str, Any]] | None = None

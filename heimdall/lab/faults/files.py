@@ -22,10 +22,10 @@ from heimdall.lab.faults.moment import Moment
 from heimdall.lab.faults.request import Request
 from heimdall.lab.faults.running import run_trial
 from heimdall.lab.faults.trial import Trial
-from heimdall.system.paths import cache_dir
+from heimdall.system.paths import cache_dir, why_no_cache
 
 SEED = 1
-_UNSAVED = "cannot be saved"
+_UNSAVED, _UNUSED = "cannot be saved", "cannot be written"
 _SMALL = ("--size", "320x180")
 _MODES = 1 << 1 | 1 << 2  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 _CAPABILITIES = 0x20080522  # _LINUX_CAPABILITY_VERSION_3
@@ -130,9 +130,7 @@ def _obey_modes() -> None:
 
 def _read_only(moment: Moment) -> None:
     _obey_modes()
-    try:
-        (cache_dir() / "tried").touch()
-    except OSError:
+    if why_no_cache():
         moment.acted()
 
 
@@ -189,7 +187,7 @@ FAULTS = (
         _read_only,
         prepare=_protect,
         arguments=on_cpu,
-        logged=_UNSAVED,
+        logged=_UNUSED,
     ),
     Fault(
         "cache-shared",

@@ -39,7 +39,7 @@ def judge(fault: Fault, outcome: Outcome) -> dict[str, Any]:
         *_why_frames(fault, seen),
         *_why_back(fault, seen, found["recovery_s"]),
         *([f"{lost} results of DNNs not at fault are lost"] if lost else []),
-        *([] if fault.excuse or fault.ends or fault.blind else _why_starved(seen)),
+        *([] if fault.excuse or fault.ends or fault.blind else _why_starved(fault, seen)),
         *(["it was not named to the user"] if fault.told and not told else []),
         *([] if fault.hides else _why_hidden(found["longest_ms"], outcome.summary)),
         *([f"left: {', '.join(left)}"] if left else []),
@@ -99,14 +99,11 @@ def _excused(fault: Fault, seen: Seen) -> Span | None:
     return seen.began_ns, end_ns + grace_ns
 
 
-def _why_starved(seen: Seen) -> list[str]:
-    """DNNs that the fault is not about, and that gave nothing while it was there. One that takes
-    from several is about what they run on, and they may run elsewhere."""
+def _why_starved(fault: Fault, seen: Seen) -> list[str]:
+    """DNNs that the fault is not about, and that gave nothing while it was there."""
     if seen.began_ns is None or seen.ended_ns is None:
         return []
-    at_fault = {dnn for _, dnn in seen.acted}
-    if len(at_fault) > 1:
-        at_fault = set()
+    at_fault = set() if fault.elsewhere else {dnn for _, dnn in seen.acted}
     lasted_s = (seen.ended_ns - seen.began_ns) / 1e9
     return [
         f"{dnn}: no result while the fault was there"
