@@ -16,45 +16,20 @@ import multiprocessing
 import socket
 import threading
 import time
-from concurrent.futures import Future
 from typing import Any
 
-import numpy as np
-
 from heimdall import DNN, App, run
-from heimdall.graph.graph import load_graph
+from heimdall.lab.faults.elsewhere import Elsewhere
 from heimdall.models.catalog import open_pipeline
 from heimdall.serve import Server
 
 KILLED_S, BACK_S, ENDS_S = 25.0, 35.0, 60.0  # after the server answered for the first time
 
 
-class Elsewhere:
-    """Answers zeros, after a while."""
-
-    def __init__(self, answer_s: float) -> None:
-        pipelines = [open_pipeline(str(dnn.model), **dnn.pipeline_options) for dnn in Crowd.dnns]
-        networks = [network for pipeline in pipelines for network in pipeline.networks]
-        graphs = [load_graph(network.path, network.shapes or None) for network in networks]
-        self._graphs = {graph.name: graph for graph in graphs}
-        self._answer_s = answer_s
-
-    def names(self) -> list[str]:
-        return list(self._graphs)
-
-    def describe(self, name: str) -> Any:
-        return self._graphs[name].inputs, self._graphs[name].outputs
-
-    def submit(self, name: str, inputs: Any, **wishes: Any) -> Future[dict[str, np.ndarray]]:
-        future: Future[dict[str, np.ndarray]] = Future()
-        found = {t.name: np.zeros(t.shape, t.dtype) for t in self._graphs[name].outputs}
-        threading.Timer(self._answer_s, future.set_result, (found,)).start()
-        return future
-
-
 def serve(answer_s: float, port: int, answered: Any) -> None:
     """A process of its own, until it is killed."""
-    with Server(Elsewhere(answer_s), http_port=None, grpc_port=port) as server:
+    models = Elsewhere([open_pipeline(str(each.model)) for each in Crowd.dnns], answer_s)
+    with Server(models, http_port=None, grpc_port=port) as server:
         while True:
             answered.value = sum(each.succeeded for each in server.service.counts.values())
             time.sleep(0.1)

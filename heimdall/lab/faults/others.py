@@ -13,15 +13,12 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from heimdall.app import load_app
 from heimdall.errors import DeviceError
 from heimdall.lab.faults.chunks import Call, around_networks, longer
 from heimdall.lab.faults.fault import Fault
 from heimdall.lab.faults.moment import Moment
 from heimdall.lab.faults.request import Request
 from heimdall.lab.faults.trial import Trial
-from heimdall.models.base import Network, Pipeline
-from heimdall.models.catalog import open_pipeline
 from heimdall.system.extras import installed, line
 from heimdall.vocabulary.processors import REMOTE
 
@@ -33,31 +30,27 @@ _SERVING_S = 60.0  # until a server has its networks
 
 
 class _Server:
-    """``heimdall serve`` with the networks of an app. It stands for a machine elsewhere: it takes no
-    core of this one, and answers zeros."""
+    """A server elsewhere with the networks of an app."""
 
     def __init__(self, app: str) -> None:
-        self.port = _free_port()
+        self.port, self._app = _free_port(), app
         self.ready_ns: int | None = None  # when it answered
-        self._words = [word for each in _networks(app) for word in _served(each)]
         self.start()
 
     def start(self) -> None:
         """Start it, on the same port each time."""
-        command = [sys.executable, "-m", "heimdall", "serve", *self._words, "--no-http"]
-        command += ["--grpc-port", str(self.port), "--device", "null"]
+        command = [sys.executable, "-m", "heimdall.lab.faults.elsewhere"]
         self._process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            [*command, self._app, str(self.port)], stdout=subprocess.PIPE, text=True
         )
         self._ready, self.ready_ns = threading.Event(), None
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
-        assert self._process.stderr is not None
-        for text in self._process.stderr:
-            if f":{self.port}" in text:
-                self.ready_ns = time.perf_counter_ns()
-                self._ready.set()
+        assert self._process.stdout is not None
+        if self._process.stdout.readline():
+            self.ready_ns = time.perf_counter_ns()
+            self._ready.set()
 
     def wait(self) -> None:
         """Return when it answers."""
@@ -74,24 +67,6 @@ def _free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])
-
-
-def _networks(app: str) -> list[Network]:
-    pipelines = [
-        each.model
-        if isinstance(each.model, Pipeline)
-        else open_pipeline(each.model, **each.pipeline_options)
-        for each in load_app(app).dnns
-    ]
-    return [network for pipeline in pipelines for network in pipeline.networks]
-
-
-def _served(network: Network) -> list[str]:
-    name = network.path.stem
-    words = ["--model", f"{name}={network.path}"]
-    for tensor, shape in network.shapes.items():
-        words += ["--shape", f"{name}:{tensor}={'x'.join(map(str, shape))}"]
-    return words
 
 
 def _serve(trial: Trial) -> None:
