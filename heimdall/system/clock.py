@@ -18,40 +18,51 @@ log = logging.getLogger(__name__)
 
 LOOK_NS = 1_000_000_000  # so long nobody asked the clock: why, is looked up
 SPIN_NS = 300_000  # the last stretch, spent yielding: the interpreter lock is free meanwhile
-_SIGNAL_S = 0.25  # for the main thread to handle a signal that has just come
+_SIGNAL_S, _MAIN_S = 0.25, 0.05  # for a signal that has just come; frames wait for the main thread
 
 
 class Stops:
     """When the process went on after it had been stopped (SIGSTOP, Ctrl-Z): SIGCONT tells.
 
-    There is no lock here: the signal is handled between any two steps of the main thread, which may
-    be about to take one.
+    A thread waits for the signal, which all others block. A handler would interrupt the main
+    thread: there ``SimpleQueue.get`` with a timeout that is over by then waits for ever (CPython).
     """
 
     _went_on_ns = -1
+    _over = False
 
     @contextlib.contextmanager
     def noticed(self) -> Iterator[None]:
-        """Listen while the context lasts; on the main thread, where the system has the signal, and
-        the program does not use it itself."""
+        """Listen while the context lasts; on the main thread, before there are others, which would
+        have the signal instead."""
         number = getattr(signal, "SIGCONT", None)  # Windows has none
-        if number is None or signal.getsignal(number) != signal.SIG_DFL:
+        if number is None:
             yield
             return
-        signal.signal(number, self._handle)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+        self._over = False
+        listener = threading.Thread(target=self._listen, args=(number,), name="stops", daemon=True)
+        listener.start()
         try:
             yield
         finally:
-            signal.signal(number, signal.SIG_DFL)
+            self._over = True
+            if listener.ident is not None:
+                signal.pthread_kill(listener.ident, number)
+            listener.join(1.0)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def _handle(self, number: int, frame: object) -> None:
-        self._went_on_ns = time.perf_counter_ns()
+    def _listen(self, number: int) -> None:
+        while not self._over:
+            signal.sigwait({number})
+            if not self._over:
+                self._went_on_ns = time.perf_counter_ns()
 
     def since(self, then_ns: int) -> bool:
-        """Whether it has been stopped since, by ``time.perf_counter_ns``. The main thread may just
-        be about to hear of it."""
+        """Whether it has been stopped since, by ``time.perf_counter_ns``; the listener may just be
+        about to hear of it."""
         here = threading.current_thread() is threading.main_thread()
-        until_s = time.monotonic() + (0.001 if here else _SIGNAL_S)
+        until_s = time.monotonic() + (_MAIN_S if here else _SIGNAL_S)
         while self._went_on_ns <= then_ns:
             if time.monotonic() >= until_s:
                 return False
