@@ -136,6 +136,14 @@ class Recorder:
             )
         return self.written
 
+    def discard(self) -> None:
+        """End a recording that has no frame yet, and leave no file, which nothing could play."""
+        self._ended = True
+        self._worker.submit(self._finish)
+        self._worker.close(_CLOSE_TIMEOUT_S)
+        if not self.written:
+            self.path.unlink(missing_ok=True)
+
     def _check(self) -> None:
         if self._error is not None:
             reason = getattr(self._error, "strerror", None) or self._error

@@ -35,7 +35,11 @@ class Outputs(Fallible):
         self._dropped = 0
         if record is not None:
             self._recorder = Recorder(record, surface.size, fps)
-            self._recorder.ready()
+            try:
+                self._recorder.ready()
+            except BaseException:  # the user may end the start
+                self._recorder.discard()
+                raise
             self._recording = True
             self.summary["record"] = {"path": str(record), "error": None, "frames": 0, "dropped": 0}
 
@@ -70,6 +74,9 @@ class Outputs(Fallible):
             if entry["error"] is None:
                 self._failed("record", error)
         entry["frames"], entry["dropped"] = recorder.written, recorder.dropped
+        if not recorder.written:  # nothing could play it
+            recorder.path.unlink(missing_ok=True)
+            entry["error"] = entry["error"] or "no frame was recorded: there is no file"
         if recorder.dropped:
             log.warning(
                 "recording %s has %d frames; %d were left out, the others keep their time",

@@ -9,7 +9,7 @@ import cv2
 import pytest
 
 from heimdall.errors import ConfigError, DeviceError, HeimdallError
-from heimdall.render import open_surface
+from heimdall.render import Recorder, open_surface
 from heimdall.runtime.session.outputs import Outputs
 
 INTERVAL_NS = round(1e9 / 30)
@@ -91,3 +91,25 @@ def test_a_recording_that_cannot_begin_is_refused_at_once(surface, tmp_path, mon
     monkeypatch.setattr(av.codec, "codecs_available", set())
     with pytest.raises(HeimdallError, match="encoder"):
         Outputs(surface, 30, tmp_path / "a.mp4")
+
+
+@pytest.mark.parametrize("when", ["while it is opened", "before the first frame"])
+def test_a_start_that_is_ended_leaves_no_video_that_nothing_could_play(
+    surface, tmp_path, monkeypatch, when
+):
+    path = tmp_path / "run.mp4"
+    if when == "while it is opened":
+        ready = Recorder.ready
+
+        def interrupted(self):
+            ready(self)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Recorder, "ready", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Outputs(surface, 30, path)
+    else:
+        outputs = Outputs(surface, 30, path)
+        outputs.end_recording()
+        assert "no frame" in outputs.summary["record"]["error"]
+    assert not path.exists()
