@@ -29,6 +29,8 @@ _SILENT_NS = 1_000_000_000
 
 Answer = TypeVar("Answer")
 Checked = TypeVar("Checked", bound="tuple[Choice, Any, Any]")
+Ask = Callable[[Scheduler, View, int], "Checked | None"]
+Acts = Callable[["Checked | None"], bool]
 
 
 class Supervised:
@@ -48,11 +50,7 @@ class Supervised:
         self._named_slow = False
 
     def decide(
-        self,
-        answer: Callable[[Scheduler, View, int], Checked | None],
-        acts: Callable[[Checked | None], bool],
-        view: View,
-        now_ns: int,
+        self, answer: Ask[Checked], acts: Acts[Checked], view: View, now_ns: int
     ) -> Checked | None:
         """What ``answer(policy, view, now_ns)`` makes of the policy's choice; of the stand-in's
         where that raises, or has chosen nothing for too long. ``acts``: whether an answer starts
@@ -78,11 +76,7 @@ class Supervised:
             return None
 
     def _silent(
-        self,
-        answer: Callable[[Scheduler, View, int], Checked | None],
-        acts: Callable[[Checked | None], bool],
-        view: View,
-        now_ns: int,
+        self, answer: Ask[Checked], acts: Acts[Checked], view: View, now_ns: int
     ) -> Checked | None:
         """What starts in spite of a policy that has chosen nothing. It may wait for what it has
         started; what else there is to wait for, the stand-in knows as well."""

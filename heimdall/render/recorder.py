@@ -136,13 +136,12 @@ class Recorder:
             )
         return self.written
 
-    def discard(self) -> None:
-        """End a recording that has no frame yet, and leave no file, which nothing could play."""
-        self._ended = True
-        self._worker.submit(self._finish)
-        self._worker.close(_CLOSE_TIMEOUT_S)
+    def remove_empty(self) -> bool:
+        """Once it is closed: remove a file without a frame, which nothing could play. True if it
+        was one."""
         if not self.written:
             self.path.unlink(missing_ok=True)
+        return not self.written
 
     def _check(self) -> None:
         if self._error is not None:

@@ -82,7 +82,7 @@ class LiveRun(BaseRun):
         try:
             self._equip(canvas, scripted, progress)
         except BaseException:  # its DNNs have joined the shared GPU
-            with contextlib.suppress(AttributeError):  # it had not come so far
+            if "_outputs" in vars(self):  # it had come so far
                 self._outputs.end_recording()
             super().close()
             raise

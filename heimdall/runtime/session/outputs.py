@@ -6,6 +6,7 @@ the run's figures.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +39,9 @@ class Outputs(Fallible):
             try:
                 self._recorder.ready()
             except BaseException:  # the user may end the start
-                self._recorder.discard()
+                with contextlib.suppress(HeimdallError):  # it has been told
+                    self._recorder.close()
+                self._recorder.remove_empty()
                 raise
             self._recording = True
             self.summary["record"] = {"path": str(record), "error": None, "frames": 0, "dropped": 0}
@@ -74,8 +77,7 @@ class Outputs(Fallible):
             if entry["error"] is None:
                 self._failed("record", error)
         entry["frames"], entry["dropped"] = recorder.written, recorder.dropped
-        if not recorder.written:  # nothing could play it
-            recorder.path.unlink(missing_ok=True)
+        if recorder.remove_empty():
             entry["error"] = entry["error"] or "no frame was recorded: there is no file"
         if recorder.dropped:
             log.warning(
