@@ -35,6 +35,7 @@ from heimdall.capture.readers import (
 from heimdall.errors import ConfigError, DeviceError, HeimdallError
 from heimdall.system.faults import Faults
 from heimdall.system.priority import lower_priority
+from heimdall.system.workers import leave_behind
 
 log = logging.getLogger(__name__)
 
@@ -183,7 +184,11 @@ class Source:
     def wait_open(self, timeout_s: float = OPEN_TIMEOUT_S) -> None:
         """Return when the source is open. Raises the error of the first attempt, or DeviceError
         when it takes longer; the source is closed then."""
-        opened = self._opened.wait(timeout_s)
+        try:
+            opened = self._opened.wait(timeout_s)
+        except BaseException:  # the user does not wait for it
+            self.close(timeout_s=0.1)
+            raise
         if opened and self._failure is None:
             return
         failure = self._failure
@@ -230,6 +235,7 @@ class Source:
         self._wanted.set()
         if self._thread is not threading.current_thread():
             self._thread.join(timeout_s)
+            leave_behind(self._thread)
 
     # --- the capture thread ------------------------------------------------------------------
 

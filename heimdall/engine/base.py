@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -122,9 +123,10 @@ class Engine(ABC):
         """True if the device's abilities are known, so that networks can be loaded."""
         return True
 
-    def completed(self) -> Engine:
+    def completed(self, stop: threading.Event | None = None) -> Engine:
         """This processor once that is known: finds it out, which may take a compiler, behind
-        whatever else this machine does. Raises DeviceError where it turns out to be of no use."""
+        whatever else this machine does. Raises DeviceError where it turns out to be of no use, and
+        when ``stop`` is set meanwhile."""
         return self
 
     def tune(

@@ -23,6 +23,13 @@ def any_left_behind() -> bool:
     return any(thread.is_alive() for thread in _left_behind)
 
 
+def leave_behind(thread: threading.Thread) -> None:
+    """Remember a thread that was to end; nothing, if it has."""
+    _left_behind[:] = [each for each in _left_behind if each.is_alive()]
+    if thread.is_alive():
+        _left_behind.append(thread)
+
+
 class OverdueError(HeimdallError):
     """A call has not come back within its bound: nobody waits for it any more."""
 
@@ -117,8 +124,7 @@ class Workers:
             if worker.work is not work:
                 return False
             worker.given_up = True
-        _left_behind[:] = [each for each in _left_behind if each.is_alive()]
-        _left_behind.append(worker)
+        leave_behind(worker)
         return True
 
     def drain(self, timeout_s: float = 5.0) -> bool:
@@ -151,7 +157,7 @@ class Workers:
         for thread in self._threads:
             thread.join(max(0.0, until_s - time.monotonic()))
             if thread.is_alive():
-                _left_behind.append(thread)
+                leave_behind(thread)
                 log.warning(
                     "%s is still busy after %g s: it is left behind", thread.name, timeout_s
                 )

@@ -14,6 +14,7 @@ import pytest
 from heimdall.capture import Source, open_source, readers
 from heimdall.capture import source as capture
 from heimdall.errors import ConfigError, DeviceError
+from heimdall.system.workers import any_left_behind
 
 PATIENCE_S = 20.0  # for what must happen at last; nothing here measures speed
 
@@ -210,6 +211,19 @@ def test_a_source_that_never_opens_raises_its_reason() -> None:
 def test_a_source_that_hangs_while_opening_is_given_up(forever) -> None:
     with pytest.raises(DeviceError, match="camera 0 did not answer"):
         Source(forever, "camera 0").wait_open(timeout_s=0.05)
+
+
+def test_a_source_whose_user_does_not_wait_for_it_is_closed(forever, monkeypatch) -> None:
+    source = Source(forever, "camera 0")
+
+    def interrupted(timeout_s: float) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(source._opened, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        source.wait_open()
+    assert source._stop.is_set()
+    assert any_left_behind()  # it hangs in the driver: the program does not unwind it at its end
 
 
 # --- clips and pictures ----------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -116,11 +117,11 @@ class OpenCLEngine(Engine):
     def complete(self) -> bool:
         return self._complete
 
-    def completed(self) -> OpenCLEngine:
+    def completed(self, stop: threading.Event | None = None) -> OpenCLEngine:
         if self._complete:
             return self
         other = copy.copy(self)
-        other.abilities = abilities_of(self.device, yields=True)
+        other.abilities = abilities_of(self.device, yields=True, stop=stop)
         if other.abilities.refused:
             raise DeviceError(f"{label(self.device)} cannot be used: {other.abilities.refused}")
         other._complete = True

@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -100,11 +101,16 @@ def _likely() -> cl.Device | None:
 
 
 def abilities_of(
-    device: cl.Device, *, again: bool = False, compare: bool = False, yields: bool = False
+    device: cl.Device,
+    *,
+    again: bool = False,
+    compare: bool = False,
+    yields: bool = False,
+    stop: threading.Event | None = None,
 ) -> Abilities:
     """What the device can do: as kept, or tried now. ``again``: try a refused one once more;
     ``compare``: ``network_ns`` must be known, unless it is refused; ``yields``: whatever else is
-    being done comes first."""
+    being done comes first. Raises DeviceError when ``stop`` was set before it was known."""
     path = _path(device)
     known = kept.read(path)
     if known is not None:
@@ -112,7 +118,9 @@ def abilities_of(
         if not (again if known.refused else missing):
             return known
     log.info("trying what %s can do", label(device))
-    found = look(device, compare=compare, yields=yields)
+    found = look(device, compare=compare, yields=yields, stop=stop)
+    if stop is not None and stop.is_set():  # what a child has not tried is not refused
+        raise DeviceError(f"trying what {label(device)} can do was ended")
     kept.write(path, label(device), found)
     for name, why in found.lacks:
         log.info("%s: without %s: %s", label(device), name, why)
@@ -127,6 +135,7 @@ def look(
     compare: bool = False,
     steps: Sequence[str] = (),
     yields: bool = False,
+    stop: threading.Event | None = None,
 ) -> Abilities:
     """Try a device in children: one, and another after each step that ended the one before.
     ``steps``: only these (default: all)."""
@@ -136,7 +145,11 @@ def look(
         task = {"device": place, "label": label(device), "known": found, "compare": compare}
         task |= {"steps": list(steps)} if steps else {}
         outcome = watch(
-            [*command, json.dumps(task)], icd.drivers().environment, limit_s, yields=yields
+            [*command, json.dumps(task)],
+            icd.drivers().environment,
+            limit_s,
+            stop=stop,
+            yields=yields,
         )
         found.update(outcome.found)
         if not outcome.ended:

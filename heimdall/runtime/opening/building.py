@@ -103,7 +103,8 @@ class _Item:
 
 class Building:
     """Networks that are being built. ``pause`` is called in the midst of loading one, before each
-    use of the GPU, and returns when no frame is near; ``built`` and ``failed`` hear of each DNN
+    use of the GPU, and returns when no frame is near, or the event that it is given is set: the
+    run ends then; ``built`` and ``failed`` hear of each DNN
     once; all of that on threads of its own. ``cut``: how they are cut from now on.
     """
 
@@ -126,17 +127,19 @@ class Building:
         self._began_s = self._counted_s = 0.0  # when children began; when the newest was done
         self._left = len(deployments)
         self._children = min(len(processors.cores), MOST_CHILDREN)
-        self._watchers = Workers("build", self._children)
-        self._loader = Workers("load")
+        # With ``start``: one that never begins need not be closed.
+        self._watchers: Workers | None = None
+        self._loader: Workers | None = None
 
     def start(
         self,
-        pause: Callable[[], object],
+        pause: Callable[[threading.Event], object],
         built: Callable[[Deployment], object],
         failed: Callable[[Deployment, str], object],
     ) -> None:
         """Begin; see the class."""
-        self._pause, self._built, self._failed = pause, built, failed
+        self._until_gap, self._built, self._failed = pause, built, failed
+        self._watchers, self._loader = Workers("build", self._children), Workers("load")
         self._loader.submit(self._find_out)
 
     @property
@@ -167,8 +170,9 @@ class Building:
     def close(self) -> None:
         """End the children; what they have built remains."""
         self._stop.set()
-        self._watchers.close()
-        self._loader.close()
+        for each in (self._watchers, self._loader):
+            if each is not None:
+                each.close()
 
     # --- on the threads that watch, a child each ---------------------------------------------
 
@@ -215,6 +219,7 @@ class Building:
     def done(self, item: _Item, profile: str) -> None:
         """A child has built a network."""
         self._steps.pop(item.key, None)
+        assert self._loader is not None
         self._loader.submit(self._load, item, profile)
 
     # --- on the thread that loads --------------------------------------------------------------
@@ -222,7 +227,7 @@ class Building:
     def _find_out(self) -> None:
         """What the device can do, before anything is built for it."""
         try:
-            self._gpu = self._processors.gpu.completed()
+            self._gpu = self._processors.gpu.completed(self._stop)
         except HeimdallError as error:
             for deployment in self._deployments:
                 self.fail(_Waiting(deployment), str(error))
@@ -240,6 +245,7 @@ class Building:
             gpu_cores=software.gpu_cores if software else (),
         )
         self._began_s = time.monotonic()
+        assert self._watchers is not None
         for _ in range(min(self._children, len(self._queue))):
             self._watchers.submit(self._watch, place)
 
@@ -281,6 +287,12 @@ class Building:
         waiting.deployment.complete([plan for _, plan in stages])
         self._built(waiting.deployment)
         self._one_less()
+
+    def _pause(self) -> None:
+        """Wait for a gap. Raises DeviceError when the run has ended: nothing is loaded for it."""
+        self._until_gap(self._stop)
+        if self._stop.is_set():
+            raise DeviceError("the run has ended")
 
     # --- on any of them ------------------------------------------------------------------------
 

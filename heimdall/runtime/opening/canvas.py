@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 import logging
@@ -117,7 +118,13 @@ def open_canvas(
             title = app.title or app.name
             surface = open_surface(size, headless=options.windowless, title=title)
         surface.finish()
-    return Canvas(surface, Scene(surface), Overlay(surface), app)
+    with contextlib.ExitStack() as stack:
+        stack.callback(surface.close)
+        scene = Scene(surface)
+        stack.callback(scene.close)
+        canvas = Canvas(surface, scene, Overlay(surface), app)
+        stack.pop_all()
+    return canvas
 
 
 def _source(app: type[App]) -> bytes:

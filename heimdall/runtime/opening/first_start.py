@@ -6,9 +6,10 @@ will stay, and those of the time before are kept apart.
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from heimdall.analyzer.profiler import Progress
@@ -50,7 +51,7 @@ class FirstStart(Fallible):
         """Frames are about to be drawn by ``loop``: have the rest built beside."""
         self._interval_ns = loop.interval_ns
         if self._building is not None:
-            self._building.start(lambda: self._pause(loop), self._built, self._not_built)
+            self._building.start(partial(self._pause, loop), self._built, self._not_built)
 
     @property
     def is_over(self) -> bool:
@@ -97,12 +98,13 @@ class FirstStart(Fallible):
 
     # --- on threads of the builders ----------------------------------------------------------
 
-    def _pause(self, loop: FrameLoop) -> None:
-        """Return when no frame is drawn, nor soon will be. A frame that is late, or never
-        drawn, does not hold the caller up for ever."""
+    def _pause(self, loop: FrameLoop, ended: threading.Event) -> None:
+        """Return when no frame is drawn, nor soon will be, or the run has ended. A frame that is
+        late, or never drawn, does not hold the caller up for ever."""
         until_ns = self._clock() + _PATIENCE_NS
         while (now_ns := self._clock()) < until_ns and loop.start_ns - now_ns < _ROOM_NS:
-            time.sleep(0.001)
+            if ended.wait(0.001):
+                return
 
     def _built(self, deployment: Deployment) -> None:
         dnn, name = deployment.dnn.name, self._names.inverse[deployment.dnn.name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import Future, wait
+from concurrent.futures import CancelledError, Future, wait
 from typing import TypeVar
 
 from heimdall.analyzer.profiler import Progress
@@ -39,8 +39,11 @@ class Splash:
         self._step = ("starting", 0.0)
         self._drawn_s = float("-inf")
         self.shown_s = 0.0
+        self._ended = False
 
     def __call__(self, what: str, done: int, total: int) -> None:
+        if self._ended:
+            raise CancelledError  # nobody waits for what is being loaded
         self._progress(what, done, total)
         self._step = (what, done / max(total, 1))
         # The window belongs to the main thread: it tells of others' steps while it waits for them.
@@ -49,9 +52,13 @@ class Splash:
 
     def wait(self, future: Future[T]) -> T:
         """The result of what another thread does; the picture moves on meanwhile."""
-        while not future.done():
-            self.show(_INTERVAL_S)
-            wait([future], max(0.0, self._drawn_s + _INTERVAL_S - time.perf_counter()))
+        try:
+            while not future.done():
+                self.show(_INTERVAL_S)
+                wait([future], max(0.0, self._drawn_s + _INTERVAL_S - time.perf_counter()))
+        except BaseException:  # the user has had enough
+            self._ended = True
+            raise
         return future.result()
 
     def show(self, interval_s: float = 0.0) -> None:

@@ -33,7 +33,7 @@ class Gpu(NullEngine):
 
 
 class Refused(Gpu):
-    def completed(self):
+    def completed(self, stop=None):
         raise DeviceError("it hangs")
 
 
@@ -78,6 +78,7 @@ class World:
         self.built: list[str] = []
         self.failed: list[tuple[str, str]] = []
         self.pauses = 0
+        self.frames_have_ended, self.waits = False, threading.Event()
         self.building = Building(self.deployments, processors, None, Cut(10_000_000))  # type: ignore[arg-type]
 
     def start(self):
@@ -87,8 +88,11 @@ class World:
             lambda each, why: self.failed.append((each.dnn.name, why)),
         )
 
-    def _pause(self):
+    def _pause(self, ended):
         self.pauses += 1
+        if self.frames_have_ended:
+            self.waits.set()
+            ended.wait(LIMIT_S)
 
     def wait(self):
         assert self.building.over.wait(LIMIT_S)
@@ -233,3 +237,19 @@ def test_where_the_ops_are_others_than_were_measured_it_is_not_used(play, tmp_pa
     world = play(f"profile = {json.dumps(told)!r}\n" + WORKS)
     world.wait()
     assert "not those that were built" in world.failed[0][1]
+
+
+def test_a_run_that_ends_while_a_network_is_loaded_does_not_wait_for_gaps(play):
+    """There are no more of them: 'load' once waited for each op's, and was left behind."""
+    world = play("time.sleep(0.2)" + WORKS)
+    world.frames_have_ended = True
+    assert world.waits.wait(LIMIT_S)
+    world.building.close()
+    assert not [each for each in threading.enumerate() if each.name.startswith(("load", "build"))]
+    assert world.built == world.failed == []
+
+
+def test_what_is_never_begun_has_no_threads(graphs):
+    before = set(threading.enumerate())
+    World(Gpu(), graphs).building.close()
+    assert set(threading.enumerate()) == before

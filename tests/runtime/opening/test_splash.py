@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -112,3 +112,24 @@ def test_what_another_thread_raises_is_raised_here(splash):
 
 def _fail() -> None:
     raise DeviceError("none")
+
+
+def test_who_loads_for_a_window_that_was_closed_stops_at_the_next_step(splash):
+    begun, closed = threading.Event(), threading.Event()
+
+    def load():
+        splash("loading networks on the CPU", 0, 9)
+        begun.set()
+        closed.wait(30)
+        splash("loading networks on the CPU", 1, 9)
+
+    with ThreadPoolExecutor(1) as beside:
+        loading = beside.submit(load)
+        assert begun.wait(30)
+        splash.events.append(Close())
+        with pytest.raises(KeyboardInterrupt):
+            splash.wait(loading)
+        closed.set()
+        with pytest.raises(CancelledError):
+            loading.result(30)
+    assert splash.told == [("loading networks on the CPU", 0, 9)]
