@@ -51,10 +51,14 @@ class Files:
         name = unquote(uri)
         if "://" in name or name.startswith(("/", "\\", "file:")) or Path(name).is_absolute():
             raise ModelError(f"{what} names {name!r}: only files in the model's folder are read")
-        place = (self._folder / name).resolve()
-        if not place.is_relative_to(self._folder):
+        try:
+            place = (self._folder / name).resolve()
+            inside, there = place.is_relative_to(self._folder), place.is_file()
+        except (OSError, ValueError) as error:  # no file can have such a name
+            raise ModelError(f"{what} names {name[:80]!r}, which is no file's name") from error
+        if not inside:
             raise ModelError(f"{what} names {name!r}, outside of the model's folder: refused")
-        if not place.is_file():
+        if not there:
             raise ModelError(f"{what} names {name!r}, which is not in {self._folder}")
         with naming(place):
             return read_bytes(place)
