@@ -44,7 +44,7 @@ class Reader:
     everything else: without privileges no thread's priority can be raised again."""
 
     def __init__(self) -> None:
-        self._behind = Workers("content", urgency=partial(lower_priority, _NICE))
+        self._behind: Workers | None = None  # with the first file
         self._in_turn: Workers | None = None  # seldom needed
         self._closed = False
         self._jobs: list[_Job] = []
@@ -58,6 +58,8 @@ class Reader:
         if not self._jobs:
             self._since_s = time.monotonic()
         self._jobs.append(job)
+        if self._behind is None:
+            self._behind = Workers("content", urgency=partial(lower_priority, _NICE))
         self._behind.submit(self._run, job, False)
         return job.found
 

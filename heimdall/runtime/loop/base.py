@@ -103,6 +103,15 @@ class BaseRun:
         self._tracker = app._tracker = Tracker()
         self._watch = SceneWatch() if shared_gpu.replaces else None
         self._kept = self._new_kept(options)
+        try:
+            self._join()
+        except BaseException:  # among them that the user has had enough
+            self.keep()
+            raise
+
+    def _join(self) -> None:
+        """Hear of frames, and run this app's DNNs on the shared GPU."""
+        app, setup, shared_gpu = self._app, self._setup, self._shared_gpu
         poses = app.world.thread if app.world is not None else None
         self._observe = _observing(self._tracker, self._watch, self._kept, poses)
         setup.source.observe = self._observe
