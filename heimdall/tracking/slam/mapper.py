@@ -36,6 +36,9 @@ class Mapper:
         self._map = Map()
         self.busy = False
 
+    def close(self) -> None:
+        """Nothing to end."""
+
     def updates(self) -> list[Update]:
         return []
 

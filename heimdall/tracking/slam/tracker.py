@@ -28,6 +28,7 @@ from heimdall.tracking.slam.model import (
 )
 from heimdall.tracking.slam.picture import Picture
 from heimdall.tracking.slam.relocalise import recognised
+from heimdall.tracking.slam.worker import MappingProcess
 from heimdall.tracking.slam.begin import Beginning
 
 INITIALIZING = "initializing"
@@ -55,10 +56,10 @@ LIT = (0.5, 2.0)
 class RoomTracker:
     """Give it frame after frame. One thread only. ``reason``: why the last frame has no pose."""
 
-    def __init__(self) -> None:
+    def __init__(self, mapper: Mapper | MappingProcess | None = None) -> None:
         self.reason = INITIALIZING
         self.views = None
-        self._mapper = Mapper()
+        self._mapper = mapper if mapper is not None else MappingProcess()
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -80,6 +81,7 @@ class RoomTracker:
 
     def close(self) -> None:
         """End the mapper."""
+        self._mapper.close()
 
     def advance(
         self, image: np.ndarray, camera: Camera, sequence: int = 0, at_s: float | None = None
@@ -174,7 +176,21 @@ class RoomTracker:
         if fit is None or fit.count < LEAST_POINTS or fit.turn_sd > math.radians(1.0):
             return None
         self._learn(fit.pose, picture)
+        self._adapt(picture)
         return fit
+
+    def _adapt(self, picture: Picture) -> None:
+        """Take the next frame as bright as keyframes were at the same points."""
+        ids, pixels, agree = self._seen
+        keyframe = self._references[0]
+        at = keyframe.places(ids)
+        both = agree & (at >= 0)
+        if both.sum() < LEAST_POINTS:
+            return
+        x, y = (pixels[both] / 2).astype(int).T
+        u, v = (keyframe.pixels[at[both]] / 2).astype(int).T
+        now, then = picture.half[y, x].astype(float), keyframe.picture.half[v, u].astype(float)
+        self._gain = float(np.clip(self._gain * np.median((then + 1) / (now + 1)), *LIT))
 
     def _compare(
         self, picture: Picture, guess: Pose, most: int, levels: int, least: float
