@@ -27,7 +27,7 @@ from heimdall.tracking.slam.model import (
     away,
 )
 from heimdall.tracking.slam.picture import Picture
-from heimdall.tracking.slam.relocalise import recognised
+from heimdall.tracking.slam.relocalise import candidates
 from heimdall.tracking.slam.worker import MappingProcess
 from heimdall.tracking.slam.begin import Beginning
 
@@ -48,6 +48,7 @@ FEW_KEYFRAMES = 5
 LEAST_BETWEEN = 3  # frames between keyframes
 COVERED = 0.6  # of cells in which points are followed: fewer ask for a keyframe
 REFRESHED = 5  # frames after which references are chosen anew
+MOST_LOST = 300  # frames: this is another room
 COASTED = 6  # frames that a pose is searched for where it should be
 NEAREST = 0.02  # of the scene's depth, before the camera
 LIT = (0.5, 2.0)
@@ -90,10 +91,10 @@ class RoomTracker:
         self._frames += 1
         self._take_updates()
         picture = Picture(image, camera, self._gain)
-        if not self.map.keyframes:
-            fit = self._initialise(picture)
-        else:
-            fit = self._track(picture)
+        other = self.map.keyframes and next(iter(self.map.keyframes.values())).picture.size != picture.size
+        if other or self._lost > MOST_LOST:
+            self._begin_anew()
+        fit = self._track(picture) if self.map.keyframes else self._initialise(picture)
         if fit is None:
             return Tracking(sequence, LOST, self._pose)
         self.reason = ""
@@ -406,7 +407,7 @@ class RoomTracker:
 
     def _recover(self, picture: Picture) -> Fit | None:
         """The pose by keyframes that look like this picture."""
-        for pose in recognised(self.map, picture, self._frames):
+        for pose in candidates(self.map, picture, self._frames):
             fit = self._look(picture, pose, 3)
             if fit is not None and fit.count >= 1.5 * LEAST_POINTS:
                 return fit
