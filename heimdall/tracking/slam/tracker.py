@@ -24,7 +24,6 @@ from heimdall.tracking.slam.model import (
     Map,
     NewKeyframe,
     Update,
-    away,
 )
 from heimdall.tracking.slam.picture import Picture
 from heimdall.tracking.slam.relocalise import candidates
@@ -51,6 +50,7 @@ REFRESHED = 5  # frames after which references are chosen anew
 MOST_LOST = 300  # frames: this is another room
 COASTED = 6  # frames that a pose is searched for where it should be
 NEAREST = 0.02  # of the scene's depth, before the camera
+CALM_PX = 5.0  # that guesses are off: no rough search is needed
 LIT = (0.5, 2.0)
 
 
@@ -74,6 +74,7 @@ class RoomTracker:
         self._next_id = 0
         self._references: list[Keyframe] = []
         self._gain = 1.0
+        self._off_px = math.inf  # by which the last guess was off
 
     @property
     def placed(self) -> dict[str, Pose]:
@@ -170,15 +171,30 @@ class RoomTracker:
             self._references = self.map.nearest(guess, 3)
         if not self._references:
             return None
-        fit = self._compare(picture, guess, COARSE, rough, 0.0)
+        fit = None
+        if self._off_px < CALM_PX and not self._lost:
+            fit = self._compare(picture, guess, FINE, 2, 0.6)
         if fit is None:
-            return None
-        fit = self._compare(picture, fit.pose, FINE, 1, 0.6)
+            fit = self._compare(picture, guess, COARSE, rough, 0.0)
+            if fit is None:
+                return None
+            fit = self._compare(picture, fit.pose, FINE, 1, 0.6)
+        self._off_px = self._apart_px(picture, guess, fit) if fit is not None else math.inf
         if fit is None or fit.count < LEAST_POINTS or fit.turn_sd > math.radians(1.0):
             return None
         self._learn(fit.pose, picture)
         self._adapt(picture)
         return fit
+
+    def _apart_px(self, picture: Picture, guess: Pose, fit: Fit) -> float:
+        """By how much the guess was off, in the middle of the scene, pixels."""
+        depth = self._references[0].depth
+        rays = np.array([[0, 0, 1.0], [0.3, 0, 1], [0, 0.3, 1]]) * depth
+        there = guess.to_camera(fit.pose.to_world(rays))
+        if there[:, 2].min() <= 0:
+            return math.inf
+        off = picture.lens.fx * (there[:, :2] / there[:, 2:] - rays[:, :2] / rays[:, 2:])
+        return float(np.linalg.norm(off, axis=1).max())
 
     def _adapt(self, picture: Picture) -> None:
         """Take the next frame as bright as keyframes were at the same points."""
@@ -301,7 +317,7 @@ class RoomTracker:
     def _worth_keeping(self, fit: Fit) -> bool:
         if self._age < LEAST_BETWEEN or self._mapper.busy:
             return False
-        nearest = min(away(each, fit.pose) for each in self.map.keyframes.values())
+        nearest = float(self.map.away(fit.pose).min())
         early = len(self.map.keyframes) < FEW_KEYFRAMES
         if nearest > (EARLY_APART if early else FAR_APART):
             return True
@@ -322,7 +338,7 @@ class RoomTracker:
         fresh = np.arange(self._next_id, self._next_id + len(new))
         self._next_id += len(new)
         points.reach(self._next_id)
-        reference = min(self.map.keyframes.values(), key=lambda each: away(each, pose))
+        reference = self.map.nearest(pose, 1, math.inf)[0]
         number = max(self.map.keyframes) + 1
         keyframe = Keyframe(number, picture, pose, ids, pixels, pixels)
         keyframe.observe(np.concatenate([ids, fresh]), np.concatenate([pixels, new]))
@@ -362,7 +378,7 @@ class RoomTracker:
         known = self.map.keyframes
         fixed = None
         if self._pose is not None and known:
-            fixed = min(known.values(), key=lambda each: away(each, self._pose))
+            fixed = self.map.nearest(self._pose, 1, math.inf)[0]
         before = {number: each.pose for number, each in known.items()}
         for number, (pose, ids, pixels) in update.keyframes.items():
             if number in known:
