@@ -220,9 +220,8 @@ class _System:
         for row, (i, j) in enumerate(_PAIRS):
             said[row] = by_point[0, i] * by_point[0, j] + by_point[1, i] * by_point[1, j]
         said[6:] = by_point[0] * off[0] + by_point[1] * off[1]
-        count = looks.count
-        said = np.bincount(looks.sums, said.ravel(), 9 * count).reshape(9, count)
-        self._points, self._pull = said[:6], said[6:]
+        summed = _summed(looks, said)
+        self._points, self._pull = summed[:6], summed[6:]
         self._sum_cameras(view, scale, off)
 
     def _sum_cameras(self, view: _View, scale: np.ndarray, off: np.ndarray) -> None:
@@ -269,6 +268,14 @@ class _System:
         if not (np.isfinite(turns).all() and np.isfinite(moves).all()):
             return None
         return turns.reshape(free, 6), moves
+
+
+def _summed(looks: _Looks, said: np.ndarray) -> np.ndarray:
+    """What looks say of their points, (k, n), summed for each point, (k, P)."""
+    rows, count = len(said), looks.count
+    index = looks.sums[: said.size]
+    summed: np.ndarray = np.bincount(index, said.ravel(), rows * count).astype(np.float64)
+    return summed.reshape(rows, count)
 
 
 def _by_point(turned: np.ndarray, view: _View, scale: np.ndarray) -> np.ndarray:
@@ -411,10 +418,10 @@ def _solved(looks: _Looks, rows: np.ndarray, aims: np.ndarray, otherwise: np.nda
     for row, (i, j) in enumerate(_PAIRS):
         said[row] = rows[0, i] * rows[0, j] + rows[1, i] * rows[1, j]
     said[6:] = rows[0] * aims[0] + rows[1] * aims[1]
-    said = np.bincount(looks.sums, said.ravel(), 9 * looks.count).reshape(9, -1)
-    lower = _factored(said[:6], 0.0)
-    found = _divided_back(_divided(said[6:], lower), lower)
-    return np.where(np.isfinite(found).all(axis=0) & (said[0] > 0), found, otherwise)
+    summed = _summed(looks, said)
+    lower = _factored(summed[:6], 0.0)
+    found = _divided_back(_divided(summed[6:], lower), lower)
+    return np.where(np.isfinite(found).all(axis=0) & (summed[0] > 0), found, otherwise)
 
 
 def _parallax(
@@ -423,9 +430,9 @@ def _parallax(
     centres = -(turned * moved[:, None]).sum(axis=0)
     rays = found[:, looks.point] - centres
     rays /= np.maximum(np.sqrt((rays**2).sum(axis=0)), 1e-300)
-    index, count = looks.sums[: 3 * len(looks.point)], looks.count
-    middle = np.bincount(index, rays.ravel(), 3 * count).reshape(3, count)
+    middle = _summed(looks, rays)
     middle /= np.maximum(np.sqrt((middle**2).sum(axis=0)), 1e-300)
+    count = looks.count
     farthest, most = middle, np.zeros(count)
     for sweep in range(3):
         chord = ((rays - farthest[:, looks.point]) ** 2).sum(axis=0)

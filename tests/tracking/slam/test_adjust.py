@@ -24,8 +24,13 @@ class Scene:
     seen: np.ndarray
     begin: tuple[np.ndarray, np.ndarray, np.ndarray]
 
-    def adjusted(self, fixed: np.ndarray, **more: object) -> Adjusted:
-        return adjust(*self.begin, self.cameras, self.which, self.seen, fixed, sigma=SIGMA, **more)
+    def adjusted(
+        self, fixed: np.ndarray, steps: int = 8, weights: np.ndarray | None = None
+    ) -> Adjusted:
+        return adjust(
+            *self.begin, self.cameras, self.which, self.seen, fixed,
+            sigma=SIGMA, weights=weights, steps=steps,
+        )  # fmt: skip
 
     def off(self, found: Adjusted) -> tuple[float, float]:
         """The worst camera's turn in degrees, and how far its centre is away."""
@@ -198,9 +203,9 @@ def test_a_look_of_weight_0_has_no_say():
     weights[::5] = 0
     truth.seen[::5] += 0.5
     left_out = truth.adjusted(held(8, 2), weights=weights)
-    weights = weights > 0
+    looks = weights > 0
     truth.cameras, truth.which, truth.seen = (
-        each[weights] for each in (truth.cameras, truth.which, truth.seen)
+        each[looks] for each in (truth.cameras, truth.which, truth.seen)
     )
     assert np.allclose(left_out.points, truth.adjusted(held(8, 2)).points, atol=1e-9)
 
