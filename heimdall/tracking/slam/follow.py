@@ -24,10 +24,12 @@ def follow(
     picture: Picture,
     levels: int,
     least: float = ALIKE,
+    rough: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where points ``at`` (n,) of ``keyframe.ids`` are in ``picture``, near ``guess`` (n, 2): their
     pixels (n, 2), and which were found (n,). With more ``levels`` they may be farther away, about
-    8 pixels times 2 to that power."""
+    8 pixels times 2 to that power. ``rough``: in half the size only. ``least``: the correlation of
+    a point's surroundings with what the keyframe saw."""
     if not len(at):
         return np.empty((0, 2)), np.zeros(0, bool)
     start = keyframe.pixels[at]
@@ -42,15 +44,18 @@ def follow(
     if levels > 1:  # half the size first: far points are found there, and it takes a quarter
         small = keyframe.picture.half if bent is None else halved(before)
         near, good = _searched(small, picture.half, begin / 2 - 0.25, found / 2 - 0.25, levels - 1)
-        found = near * 2 + np.float32(0.5)
-        if least <= 0:
+        found, levels = near * 2 + np.float32(0.5), 0
+        if rough:
             there = found.astype(np.float64)
-            return there, good & picture.inside(there, EDGE_PX)
-        levels = 0
+            good &= picture.inside(there, EDGE_PX)
+            if good.any():
+                similar = alike(patches(small, begin[good] / 2), patches(picture.half, near[good]))
+                good[good] = similar > ALIKE
+            return there, good
     found, good = _searched(before, picture.grey, begin, found, levels)
     there = found.astype(np.float64)
     kept = good & picture.inside(there, EDGE_PX)
-    if least > 0 and kept.any():
+    if kept.any():
         similar = alike(patches(before, begin[kept]), patches(picture.grey, found[kept]))
         kept[kept] = similar > least
     return there, kept

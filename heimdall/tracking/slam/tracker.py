@@ -45,6 +45,7 @@ FAR_APART = 0.3  # of the nearest keyframe: another is worth it
 EARLY_APART = 0.15  # while there are few
 FEW_KEYFRAMES = 5
 LEAST_BETWEEN = 3  # frames between keyframes
+FOUND = 0.75  # of the points that should be seen: fewer ask for one
 COVERED = 0.6  # of cells in which points are followed: fewer ask for a keyframe
 REFRESHED = 5  # frames after which references are chosen anew
 MOST_LOST = 300  # frames: this is another room
@@ -173,12 +174,10 @@ class RoomTracker:
             return None
         fit = None
         if self._off_px < CALM_PX and not self._lost:
-            fit = self._compare(picture, guess, FINE, 2, 0.6)
+            fit = self._compare(picture, guess, FINE, 2)
         if fit is None:
-            fit = self._compare(picture, guess, COARSE, rough, 0.0)
-            if fit is None:
-                return None
-            fit = self._compare(picture, fit.pose, FINE, 1, 0.6)
+            fit = self._compare(picture, guess, COARSE, rough, rough=True)
+            fit = self._compare(picture, fit.pose if fit else guess, FINE, 1 if fit else 2)
         self._off_px = self._apart_px(picture, guess, fit) if fit is not None else math.inf
         if fit is None or fit.count < LEAST_POINTS or fit.turn_sd > math.radians(1.0):
             return None
@@ -210,7 +209,7 @@ class RoomTracker:
         self._gain = float(np.clip(self._gain * np.median((then + 1) / (now + 1)), *LIT))
 
     def _compare(
-        self, picture: Picture, guess: Pose, most: int, levels: int, least: float
+        self, picture: Picture, guess: Pose, most: int, levels: int, *, rough: bool = False
     ) -> Fit | None:
         points, lens = self.map.points, picture.lens
         all_ids, all_pixels = [], []
@@ -231,7 +230,7 @@ class RoomTracker:
             cell = CELL if most >= FINE else 2 * CELL
             chosen = spread_out(pixels, order, picture.size, cell, 2)[: most - len(taken)]
             at, pixels = at[chosen], pixels[chosen]
-            found, ok = follow(keyframe, at, pixels, picture, levels, least)
+            found, ok = follow(keyframe, at, pixels, picture, levels, rough=rough)
             self._expected += len(at)
             all_ids.append(ids[at[ok]])
             all_pixels.append(found[ok])
@@ -322,6 +321,8 @@ class RoomTracker:
         if nearest > (EARLY_APART if early else FAR_APART):
             return True
         ids, pixels, agree = self._seen
+        if len(ids) < FOUND * self._expected and nearest > EARLY_APART:
+            return True
         cells = (pixels[agree] // 80).astype(int)
         covered = len(np.unique(cells[:, 0] * 100 + cells[:, 1]))
         size = self._references[0].picture.size
