@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.tracking.slam.adjust import OUTLIER, exponential
+from heimdall.tracking.slam.adjust import exponential
 from heimdall.tracking.slam.blocks import PAIRS, divided, divided_back, factored
+from heimdall.tracking.slam.observations import OUTLIER
 
 DAMPING, LEAST_DAMPING = 1e-3, 1e-7
 FLOOR = 1e-9  # of the information of a camera, that it has at least
@@ -53,7 +54,7 @@ class Models:
     translations: np.ndarray
     places: np.ndarray
 
-    def only(self, which: np.ndarray | slice) -> Models:
+    def only(self, which: list[int]) -> Models:
         """Some of them."""
         return Models(self.rotations[which], self.translations[which], self.places[which])
 
@@ -150,13 +151,13 @@ def _step(
     both = np.empty((hypotheses, cameras, 6, 3, count))
     for k in range(3):
         both[:, :, :, k] = weighed[0] * left[k, :, :, None] + weighed[1] * right[k, :, :, None]
-    both = both.reshape(hypotheses, 6 * cameras, 3 * count)
-    system = -(both @ both.swapaxes(1, 2))
+    dense = both.reshape(hypotheses, 6 * cameras, 3 * count)
+    system = -(dense @ dense.swapaxes(1, 2))
     each = np.arange(cameras)
     system.reshape(hypotheses, cameras, 6, cameras, 6)[:, each, :, each] += blocks.swapaxes(0, 1)
     mean = np.moveaxis(drawn, 0, 1).reshape(hypotheses, -1, 1)
-    turns = np.linalg.solve(system, both @ mean - pull.reshape(hypotheses, -1, 1))
-    back = (mean + both.swapaxes(1, 2) @ turns).reshape(hypotheses, 3, count)
+    turns = np.linalg.solve(system, dense @ mean - pull.reshape(hypotheses, -1, 1))
+    back = (mean + dense.swapaxes(1, 2) @ turns).reshape(hypotheses, 3, count)
     moves = -divided_back(np.moveaxis(back, 1, 0), lower)
     return turns.reshape(hypotheses, cameras, 6), np.moveaxis(moves, 0, 1)
 
