@@ -74,7 +74,7 @@ def errors(looks: Looks, models: Models) -> np.ndarray:
     """How far each look is off on z = 1, (B, K, n): infinite where a point is behind the camera,
     NaN where it was not seen."""
     view = _View(looks, models, 1.0)
-    off = np.where(view.ahead, np.hypot(view.off[0], view.off[1]), np.inf)
+    off = np.where(view.ahead, np.hypot(view.off[:, :, 0], view.off[:, :, 1]), np.inf)
     return np.where(looks.there, off, np.nan)
 
 
@@ -108,8 +108,8 @@ def fit(looks: Looks, models: Models, sigma: float, steps: int, *, held: bool = 
 
 
 class _View:
-    """What models make of looks: ``flat`` (2, B, K, n) on z = 1, ``off`` from where that is seen,
-    ``own`` (B, 2, n) the same in the reference, how much each has to say (``share``,
+    """What models make of looks: ``flat`` (B, K, 2, n) on z = 1, how far it is ``off`` from what is
+    seen, ``own`` (B, 2, n) the same in the reference, how much each has to say (``share``,
     ``own_share``), and the ``costs`` (B,)."""
 
     def __init__(self, looks: Looks, models: Models, scale: float) -> None:
@@ -119,9 +119,9 @@ class _View:
         there += models.translations[..., None] * models.places[:, None, 2:]
         self.ahead = there[:, :, 2] > NEAREST
         self.near = 1 / np.where(self.ahead, there[:, :, 2], 1.0)
-        self.flat = np.stack([there[:, :, 0] * self.near, there[:, :, 1] * self.near])
-        self.off = self.flat - np.moveaxis(looks.seen, 2, 0)[:, None]
-        square = (self.off[0] ** 2 + self.off[1] ** 2) / scale**2
+        self.flat = there[:, :, :2] * self.near[:, :, None]
+        self.off = self.flat - looks.seen.swapaxes(1, 2)
+        square = (self.off**2).sum(axis=2) / scale**2
         square[~self.ahead] = (BEHIND / scale) ** 2
         self.share = (looks.there & self.ahead) / ((1 + square) * scale**2)
         self.own = models.places[:, :2] - looks.rays.T
@@ -136,21 +136,19 @@ def _step(
     """Turns and moves of all cameras (B, K, 6), and moves of points (B, 3, n), which are eliminated
     first, as in ``adjust``."""
     hypotheses, cameras, count = view.near.shape
-    across, down = _by_camera(view, models.places[:, 2])
-    weighed = across * view.share[:, :, None], down * view.share[:, :, None]
-    blocks = weighed[0] @ across.swapaxes(2, 3) + weighed[1] @ down.swapaxes(2, 3)
+    by_camera = _by_camera(view, models.places[:, 2])
+    weighed = by_camera * view.share[:, :, None, None]
+    blocks = (weighed @ by_camera.swapaxes(3, 4)).sum(axis=2)  # (B, K, 6, 6)
     diagonal = np.einsum("bkii->bki", blocks)
     floor = FLOOR * diagonal.mean(axis=2, keepdims=True) + 1e-12
     diagonal += damping[:, None, None] * diagonal + floor
-    pull = weighed[0] @ view.off[0][..., None] + weighed[1] @ view.off[1][..., None]
+    pull = (weighed @ view.off[..., None]).sum(axis=2)
     if held:
         return -np.linalg.solve(blocks, pull)[..., 0], np.zeros_like(models.places)
-    left, right = _by_point(models, view)
-    lower, drawn = _points(left, right, view, damping)
-    left, right = (divided(each, lower[:, :, None]) for each in (left, right))  # (3, B, K, n)
-    both = np.empty((hypotheses, cameras, 6, 3, count))
-    for k in range(3):
-        both[:, :, :, k] = weighed[0] * left[k, :, :, None] + weighed[1] * right[k, :, :, None]
+    by_point = _by_point(models, view)
+    lower, drawn = _points(by_point, view, damping)
+    by_point = divided(by_point, lower[:, :, None, None])
+    both = (weighed[..., None, :] * np.moveaxis(by_point, 0, 3)[:, :, :, None]).sum(axis=2)
     dense = both.reshape(hypotheses, 6 * cameras, 3 * count)
     system = -(dense @ dense.swapaxes(1, 2))
     each = np.arange(cameras)
@@ -158,43 +156,43 @@ def _step(
     mean = np.moveaxis(drawn, 0, 1).reshape(hypotheses, -1, 1)
     turns = np.linalg.solve(system, dense @ mean - pull.reshape(hypotheses, -1, 1))
     back = (mean + dense.swapaxes(1, 2) @ turns).reshape(hypotheses, 3, count)
-    moves = -divided_back(np.moveaxis(back, 1, 0), lower)
-    return turns.reshape(hypotheses, cameras, 6), np.moveaxis(moves, 0, 1)
+    moves = -divided_back(back.swapaxes(0, 1), lower)
+    return turns.reshape(hypotheses, cameras, 6), moves.swapaxes(0, 1)
 
 
 def _points(
-    left: np.ndarray, right: np.ndarray, view: _View, damping: np.ndarray
+    by_point: np.ndarray, view: _View, damping: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Factors of points' blocks (6, B, n), and what looks draw them to, divided by those (3, B,
     n)."""
-    weighed = left * view.share, right * view.share
-    said = np.stack(
-        [(weighed[0][i] * left[j] + weighed[1][i] * right[j]).sum(axis=1) for i, j in PAIRS]
-    )
-    drawn = (weighed[0] * view.off[0] + weighed[1] * view.off[1]).sum(axis=2)
+    weighed = by_point * view.share[:, :, None]
+    said = np.stack([(weighed[i] * by_point[j]).sum(axis=(1, 2)) for i, j in PAIRS])
+    drawn = (weighed * view.off).sum(axis=(2, 3))
     said[0] += view.own_share
     said[2] += view.own_share
-    drawn[0] += view.own[:, 0] * view.own_share
-    drawn[1] += view.own[:, 1] * view.own_share
+    drawn[:2] += (view.own * view.own_share[:, None]).swapaxes(0, 1)
     lower = factored(said, damping[:, None])
     return lower, divided(drawn, lower)
 
 
-def _by_point(models: Models, view: _View) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of x and of y by a point's place, (3, B, K, n) each."""
-    turned = np.moveaxis(models.rotations, (2, 3), (0, 1))[..., None].copy()
-    turned[:, 2] = np.moveaxis(models.translations, 2, 0)[..., None]
-    found = [(turned[k] - view.flat[k] * turned[2]) * view.near for k in (0, 1)]
-    return found[0], found[1]
+def _by_point(models: Models, view: _View) -> np.ndarray:
+    """Derivatives by a point's place, (3, B, K, 2, n)."""
+    axes = models.rotations.copy()
+    axes[..., 2] = models.translations
+    axes = np.moveaxis(axes, 3, 0)[..., None]  # (3, B, K, 3, 1)
+    found: np.ndarray = axes[..., :2, :] - view.flat * axes[..., 2:, :]
+    found *= view.near[:, :, None]
+    return found
 
 
-def _by_camera(view: _View, inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of x and of y by a turn of the camera's axes and a move, (B, K, 6, n) each."""
-    x, y = view.flat
+def _by_camera(view: _View, inverse: np.ndarray) -> np.ndarray:
+    """Derivatives by a turn of the camera's axes and a move, (B, K, 2, 6, n)."""
+    x, y = view.flat[:, :, 0], view.flat[:, :, 1]
     near, product = view.near * inverse[:, None], x * y
-    across, down = (np.zeros((*x.shape[:2], 6, x.shape[2])) for _ in range(2))
+    found = np.zeros((*x.shape[:2], 2, 6, x.shape[2]))
+    across, down = found[:, :, 0], found[:, :, 1]
     across[:, :, 0], across[:, :, 1], across[:, :, 2] = -product, 1 + x * x, -y
     across[:, :, 3], across[:, :, 5] = near, -x * near
     down[:, :, 0], down[:, :, 1], down[:, :, 2] = -1 - y * y, product, x
     down[:, :, 4], down[:, :, 5] = near, -y * near
-    return across, down
+    return found

@@ -11,12 +11,12 @@ from heimdall.tracking.slam.adjust import exponential
 from heimdall.tracking.slam.depths import Looks, Models, errors, fit
 from heimdall.tracking.slam.twoviews import Relative, expected, placed, turns
 
-FEW, MORE = 40, 120  # points by which hypotheses are carried on, and compared
+FEW, MORE = 40, 200  # points by which hypotheses are carried on, and compared
 ROUGH_STEPS, COARSE_STEPS, FINE_STEPS = 3, 3, 4
 ROUGH = 4.0  # times the noise, as long as looks in between are only guessed
-SAME_TURN, SAME_WAY = math.radians(3.0), math.radians(6.0)  # of one model, with its errors
+SAME_TURN, SAME_WAY = math.radians(3.0), math.radians(8.0)  # of one model, with its errors
 EQUAL_TURN, EQUAL_WAY = math.radians(0.5), math.radians(3.0)  # of one model, before the last steps
-CLEARLY = 3.5  # standard deviations by which points say that one model is better
+CLEARLY = 2.5  # standard deviations by which points say that one model is better
 MOST_SAID, LEAST_SAID = 4.0, 15.0  # by one point, by all: squared standard deviations
 MOST_OFF = 3.0  # standard deviations: so far a look may be off
 DISPLACED = 0.5  # of a movement, to each side

@@ -18,16 +18,19 @@ import numpy as np
 from heimdall.capture.lens import Pose
 from heimdall.tracking.slam.depths import Looks, Models, errors, fit
 from heimdall.tracking.slam.hypotheses import best, certain
-from heimdall.tracking.slam.twoviews import flat, moved, placed, relative
+from heimdall.tracking.slam.twoviews import Relative, flat, moved, placed, relative
 
 LEAST_POINTS = 40
 LEAST_SHARE = 0.5  # of points that agree
 NOISE_PX = 0.8  # standard deviation of where a point is seen
-WRONG_PX = 2.5
+WRONG, WRONG_PX = 4.0, (1.2, 2.5)  # standard deviations, but no less and no more pixels
+RAYLEIGH = 1.18  # the median distance of two coordinates, in standard deviations of each
 STILL_PX = 1.5  # points move as little if the camera only turns
 MOST_LOOKS = 6  # that are compared
-STEPS = 3, 3  # with all points, and with those that agree
+STEPS = 2, 2, 2  # with all points, and with those that agree
 LEAST_PARALLAX = math.radians(0.9)  # median of the points
+LEAST_MOVED = 0.03  # of the points' distance
+ROUGHLY, NEARLY = 0.6, 0.8  # of both, as long as a model is not adjusted, or not by all points
 POINT_PARALLAX = math.radians(0.4)
 FEATURES, PARALLAX, AMBIGUOUS = "features", "parallax", "ambiguous"
 
@@ -68,23 +71,25 @@ def start(
     kept, given = kept[agree], given.only(slice(None), np.flatnonzero(agree))
     if moved(given) < STILL_PX * pixel:
         return PARALLAX
+    if not any(_apart(_by_two(given, way), ROUGHLY, focal_sd) for way in begun):
+        return PARALLAX
     chosen = np.unique(np.linspace(0, len(looks) - 1, MOST_LOOKS).round().astype(int))
     few = given.only(chosen, np.arange(len(kept)))
     model = best(few, begun, NOISE_PX * pixel)
     if model is None:
         return AMBIGUOUS
+    if not _apart(model, NEARLY, focal_sd):
+        return PARALLAX
     model, fits = _adjusted(few, model, pixel)
     if fits.sum() < max(LEAST_POINTS, LEAST_SHARE * len(kept)):
         return AMBIGUOUS
-    angles = _angles(model)
-    parallax, agree = float(np.median(angles[fits])), fits & (angles > POINT_PARALLAX)
-    least = max(LEAST_PARALLAX, 4 * focal_sd * _turn(model))
-    if parallax < least or agree.sum() < LEAST_POINTS:
+    agree = fits & (_angles(model) > POINT_PARALLAX)
+    if not _apart(model.at(np.flatnonzero(fits)), 1.0, focal_sd) or agree.sum() < LEAST_POINTS:
         return PARALLAX
     mine = np.flatnonzero(agree)
     if not certain(few.only(slice(None), mine), model.at(mine), NOISE_PX * pixel):
         return AMBIGUOUS
-    return _started(given, model, chosen, kept, fits, agree, len(reference), parallax, pixel)
+    return _started(given, model, chosen, kept, fits, agree, len(reference), pixel)
 
 
 def _adjusted(looks: Looks, model: Models, pixel: float) -> tuple[Models, np.ndarray]:
@@ -99,8 +104,10 @@ def _adjusted(looks: Looks, model: Models, pixel: float) -> tuple[Models, np.nda
         model = fit(looks.only(slice(None), mine), begun, NOISE_PX * pixel, steps)
         places[:, :, mine] = model.places
         model = Models(model.rotations, model.translations, places)
-        off = np.nan_to_num(errors(looks, model)[0], nan=0.0, posinf=np.inf)
-        fits &= off.max(axis=0) < WRONG_PX * pixel
+        off = errors(looks, model)[0]
+        usual = float(np.nanmedian(off[:, fits])) / RAYLEIGH / pixel
+        worst = np.nan_to_num(off, nan=0.0, posinf=np.inf).max(axis=0)
+        fits &= worst < float(np.clip(WRONG * usual, *WRONG_PX)) * pixel
     return model, fits
 
 
@@ -114,8 +121,21 @@ def _angles(model: Models) -> np.ndarray:
     return np.asarray(np.arctan2(across, (one.T * other).sum(axis=1)))
 
 
-def _turn(model: Models) -> float:
-    return math.acos(float(np.clip((np.trace(model.rotations[0, -1]) - 1) / 2, -1, 1)))
+def _by_two(looks: Looks, way: Relative) -> Models:
+    """What one movement to the last look makes of the points."""
+    turn, move = way
+    places = placed(looks.rays, looks.seen[-1], turn, move)
+    return Models(turn[None, None], move[None, None], places[None])
+
+
+def _apart(model: Models, times: float, focal_sd: float) -> bool:
+    """Whether the camera has moved enough, or so many ``times``: by how far its rays to points are
+    apart, which is little if it moves towards them, and relative to their distance."""
+    turn, move = model.rotations[0, -1], model.translations[0, -1]
+    angle = math.acos(float(np.clip((np.trace(turn) - 1) / 2, -1, 1)))
+    least = max(LEAST_PARALLAX, 4 * focal_sd * angle)
+    far = float(np.linalg.norm(move)) * float(np.median(model.places[0, 2]))
+    return float(np.median(_angles(model))) > times * least and far > times * LEAST_MOVED
 
 
 def _started(
@@ -126,7 +146,6 @@ def _started(
     fits: np.ndarray,
     agree: np.ndarray,
     count: int,
-    parallax: float,
     pixel: float,
 ) -> Started:
     places = model.places[0]
@@ -139,7 +158,7 @@ def _started(
     points, agreed = np.full((count, 3), np.nan), np.zeros(count, bool)
     points[kept[fits]] = (flat(places[:2].T) * (scale / places[2])[:, None])[fits]
     agreed[kept] = agree
-    return Started(poses, points, agreed, parallax)
+    return Started(poses, points, agreed, float(np.median(_angles(model)[fits])))
 
 
 def _every(
