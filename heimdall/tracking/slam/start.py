@@ -26,7 +26,10 @@ NOISE_PX = 0.8  # standard deviation of where a point is seen
 WRONG, WRONG_PX = 4.0, (1.2, 2.5)  # standard deviations, but no less and no more pixels
 RAYLEIGH = 1.18  # the median distance of two coordinates, in standard deviations of each
 STILL_PX = 1.5  # points move as little if the camera only turns
-MOST_LOOKS = 6  # that are compared
+LEAST_LOOKS, MOST_LOOKS = (
+    3,
+    6,
+)  # that are compared: by two, a mirrored plane and things that move look right
 STEPS = 2, 2, 2  # with all points, and with those that agree
 LEAST_PARALLAX = math.radians(0.9)  # median of the points
 LEAST_MOVED = 0.03  # of the points' distance
@@ -63,7 +66,7 @@ def start(
         return FEATURES
     pixel = 1 / focal_px
     given = Looks.of(reference[kept], np.stack([each[kept] for each in looks]))
-    if moved(given) < STILL_PX * pixel:
+    if len(looks) < LEAST_LOOKS or moved(given) < STILL_PX * pixel:
         return PARALLAX
     begun, agree = relative(given.rays, given.seen[-1], pixel)
     if agree.sum() < max(LEAST_POINTS, LEAST_SHARE * len(kept)) or not begun:

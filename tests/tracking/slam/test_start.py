@@ -119,3 +119,9 @@ def test_the_parallax_is_said():
     near, far = (started(walk("general", "side", 3, far=each)).parallax for each in (0.06, 0.12))
     assert np.degrees(near) == pytest.approx(3.0, abs=0.6)
     assert far == pytest.approx(2 * near, rel=0.2)
+
+
+def test_two_looks_are_too_few():
+    walked = walk("general", "side", 3, far=0.12)
+    walked.looks = walked.looks[-2:]
+    assert begun(walked) == "parallax"
