@@ -26,10 +26,8 @@ NOISE_PX = 0.8  # standard deviation of where a point is seen
 WRONG, WRONG_PX = 4.0, (1.2, 2.5)  # standard deviations, but no less and no more pixels
 RAYLEIGH = 1.18  # the median distance of two coordinates, in standard deviations of each
 STILL_PX = 1.5  # points move as little if the camera only turns
-LEAST_LOOKS, MOST_LOOKS = (
-    3,
-    6,
-)  # that are compared: by two, a mirrored plane and things that move look right
+LEAST_LOOKS = 3  # by two, a mirrored plane or things that move may look right
+MOST_LOOKS = 6  # that are compared
 STEPS = 2, 2, 2  # with all points, and with those that agree
 LEAST_PARALLAX = math.radians(0.9)  # median of the points
 LEAST_MOVED = 0.03  # of the points' distance
@@ -97,9 +95,7 @@ def start(
 
 def _adjusted(looks: Looks, model: Models, pixel: float) -> tuple[Models, np.ndarray]:
     """The model with all points, and which fit."""
-    places = placed(looks.rays, looks.seen[-1], model.rotations[0, -1], model.translations[0, -1])[
-        None
-    ]
+    places = _by_two(looks, (model.rotations[0, -1], model.translations[0, -1])).places
     fits = np.ones(len(looks.rays), bool)
     for steps in STEPS:
         mine = np.flatnonzero(fits)
