@@ -85,7 +85,11 @@ def fit(looks: Looks, models: Models, sigma: float, steps: int, *, held: bool = 
     damping = np.full(len(models.places), DAMPING)
     view = _View(looks, models, OUTLIER * sigma)
     for _ in range(steps):
-        turns, moves = _step(models, view, damping, held)
+        try:
+            turns, moves = _step(models, view, damping, held)
+        except np.linalg.LinAlgError:  # of any hypothesis
+            damping = damping * 10
+            continue
         turned = exponential(turns[..., :3].reshape(-1, 3)).reshape(models.rotations.shape)
         moved = (turned @ models.translations[..., None])[..., 0] + turns[..., 3:]
         places = models.places + moves

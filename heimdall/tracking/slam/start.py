@@ -107,6 +107,8 @@ def _adjusted(looks: Looks, model: Models, pixel: float) -> tuple[Models, np.nda
         usual = float(np.nanmedian(off[:, fits])) / RAYLEIGH / pixel
         worst = np.nan_to_num(off, nan=0.0, posinf=np.inf).max(axis=0)
         fits &= worst < float(np.clip(WRONG * usual, *WRONG_PX)) * pixel
+        if fits.sum() < LEAST_POINTS:
+            break
     return model, fits
 
 

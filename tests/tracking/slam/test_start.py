@@ -125,3 +125,20 @@ def test_two_looks_are_too_few():
     walked = walk("general", "side", 3, far=0.12)
     walked.looks = walked.looks[-2:]
     assert begun(walked) == "parallax"
+
+
+@pytest.mark.parametrize("shape", ["one spot", "a line", "two spots", "noise"])
+@pytest.mark.filterwarnings("error")
+def test_points_that_say_nothing_raise_nothing(shape):
+    draw = np.random.default_rng(4)
+    spots = draw.uniform(-0.5, 0.5, (120, 2))
+    if shape == "one spot":
+        spots[:] = spots[0]
+    elif shape == "two spots":
+        spots = spots[draw.integers(0, 2, 120)]
+    elif shape == "a line":
+        spots[:, 1] = 0.3 * spots[:, 0] + 0.1
+    for move in (np.zeros(2), np.array([0.05, 0.02]), spots * 0.1, draw.normal(0, 0.05, (120, 2))):
+        looks = [spots + move * share for share in (0.2, 0.4, 0.6, 0.8, 1.0)]
+        found = start(spots, looks, FOCAL)
+        assert isinstance(found, Started) or found in ("parallax", "ambiguous")
