@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from heimdall.system.cpu import cpu_name
-from heimdall.tracking.slam.adjust import OUTLIER, adjust, exponential
+from heimdall.tracking.slam.adjust import adjust, exponential
+from heimdall.tracking.slam.observations import OUTLIER
 
 SIGMA = 0.8 / 520
 

@@ -12,10 +12,11 @@ import cv2
 import numpy as np
 
 from heimdall.capture.lens import Pose
-from heimdall.tracking.slam.adjust import adjust, refine_points
+from heimdall.tracking.slam.adjust import adjust
 from heimdall.tracking.slam.follow import follow
 from heimdall.tracking.slam.model import KNOWN, Keyframe, Map, NewKeyframe, Update
 from heimdall.tracking.slam.relocalise import features_of
+from heimdall.tracking.slam.triangulate import refine_points
 
 NOISE_PX = 0.8  # standard deviation of where a point is seen
 WRONG_PX = 3.0  # farther off it is another point

@@ -2,91 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
-from heimdall.tracking.slam.adjust import Adjusted, adjust, refine_points
-
-SIGMA = 0.8 / 520  # on the plane z = 1
-
-
-@dataclass
-class Scene:
-    """True poses and points, what is seen of them, and a start nearby."""
-
-    rotations: np.ndarray
-    translations: np.ndarray
-    points: np.ndarray
-    cameras: np.ndarray
-    which: np.ndarray
-    seen: np.ndarray
-    begin: tuple[np.ndarray, np.ndarray, np.ndarray]
-
-    def adjusted(
-        self, fixed: np.ndarray, steps: int = 8, weights: np.ndarray | None = None
-    ) -> Adjusted:
-        return adjust(
-            *self.begin, self.cameras, self.which, self.seen, fixed,
-            sigma=SIGMA, weights=weights, steps=steps,
-        )  # fmt: skip
-
-    def off(self, found: Adjusted) -> tuple[float, float]:
-        """The worst camera's turn in degrees, and how far its centre is away."""
-        turns = np.einsum("nij,nij->n", found.rotations, self.rotations)
-        centres = [
-            -np.einsum("nji,nj->ni", turn, move)
-            for turn, move in (
-                (found.rotations, found.translations),
-                (self.rotations, self.translations),
-            )
-        ]
-        degrees = np.degrees(np.arccos(np.clip((turns - 1) / 2, -1, 1)))
-        return degrees.max(), np.linalg.norm(centres[0] - centres[1], axis=1).max()
-
-
-def turned(vectors: np.ndarray) -> np.ndarray:
-    """Rotations close to none, (n, 3, 3)."""
-    x, y, z = vectors.T
-    cross = np.zeros((len(vectors), 3, 3))
-    cross[:, 0, 1], cross[:, 0, 2], cross[:, 1, 2] = -z, y, -x
-    u, _, v = np.linalg.svd(np.eye(3) + cross - cross.transpose(0, 2, 1))
-    return u @ v
-
-
-def scene(
-    seed: int = 1,
-    cameras: int = 8,
-    points: int = 150,
-    noise: float = 0.0,
-    wrong: float = 0.0,
-    fixed: int = 2,
-) -> Scene:
-    """Cameras in a row, points before them, each seen by all; all but the first ``fixed`` cameras
-    start elsewhere."""
-    draw = np.random.default_rng(seed)
-    rotations = turned(draw.normal(0, 0.1, (cameras, 3)))
-    centres = np.column_stack([np.linspace(-1, 1, cameras), draw.normal(0, 0.1, (cameras, 2))])
-    translations = -np.einsum("nij,nj->ni", rotations, centres)
-    there = draw.uniform((-2, -1.5, 1.5), (2, 1.5, 4), (points, 3))
-    which, camera = np.divmod(draw.permutation(cameras * points), cameras)
-    before = np.einsum("nij,nj->ni", rotations[camera], there[which]) + translations[camera]
-    seen = before[:, :2] / before[:, 2:] + draw.normal(0, 1, (len(which), 2)) * noise
-    outlier = draw.random(len(which)) < wrong
-    seen[outlier] += draw.normal(0, 0.06, (int(outlier.sum()), 2))
-    free = np.arange(cameras) >= fixed
-    shift = free[:, None] * draw.normal(0, 0.01, (2, cameras, 3))
-    begin = (
-        np.where(free[:, None, None], turned(shift[0]) @ rotations, rotations),
-        translations + shift[1],
-        there + draw.normal(0, 0.03, there.shape),
-    )
-    return Scene(rotations, translations, there, camera, which, seen, begin)
-
-
-def held(cameras: int, count: int) -> np.ndarray:
-    return np.arange(cameras) < count
+from heimdall.tracking.slam.adjust import adjust
+from tests.tracking.slam.synthetic import SIGMA, held, scene
 
 
 def test_cameras_and_points_come_to_where_they_are():
@@ -215,57 +135,3 @@ def test_what_was_given_is_not_changed():
     copies = [each.copy() for each in truth.begin]
     truth.adjusted(held(8, 2))
     assert all(np.array_equal(*pair) for pair in zip(copies, truth.begin, strict=True))
-
-
-def refined(truth: Scene, points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return refine_points(
-        truth.rotations, truth.translations, truth.cameras, truth.which, truth.seen, points
-    )
-
-
-def test_points_are_found_from_known_cameras():
-    truth = scene()
-    found, worst, _ = refined(truth, np.zeros_like(truth.points))
-    assert np.abs(found - truth.points).max() < 1e-9
-    assert worst.max() < 1e-9
-
-
-def test_the_worst_look_at_a_point_is_said():
-    truth = scene(noise=SIGMA)
-    found, worst, _ = refined(truth, truth.points)
-    before = np.einsum("nij,nj->ni", truth.rotations[truth.cameras], found[truth.which])
-    before += truth.translations[truth.cameras]
-    off = np.linalg.norm(before[:, :2] / before[:, 2:] - truth.seen, axis=1)
-    largest = [off[truth.which == each].max() for each in range(len(found))]
-    assert np.allclose(worst, largest)
-    truth.seen *= np.where(truth.which == 3, -1, 1)[:, None]
-    truth.which[truth.which == 5] = 6
-    _, worst, parallax = refined(truth, truth.points)
-    assert worst[3] > 0.1
-    assert worst[5] == parallax[5] == 0
-
-
-def test_the_parallax_is_the_largest_angle_between_rays():
-    truth = scene(seed=3)
-    looks = (truth.cameras + truth.which) % 3 > 0
-    truth.cameras, truth.which, truth.seen = (
-        each[looks] for each in (truth.cameras, truth.which, truth.seen)
-    )
-    found, _, parallax = refined(truth, truth.points)
-    centres = -np.einsum("nji,nj->ni", truth.rotations, truth.translations)
-    for point, said in zip(range(len(found)), parallax, strict=True):
-        rays = found[point] - centres[truth.cameras[truth.which == point]]
-        rays /= np.linalg.norm(rays, axis=1, keepdims=True)
-        assert said == pytest.approx(
-            np.arccos(np.clip((rays @ rays.T).min(), -1, 1)), rel=0.02, abs=1e-6
-        )
-
-
-def test_points_without_parallax_are_finite():
-    truth = scene()
-    truth.translations[:] = 0
-    truth.seen = np.einsum("nij,nj->ni", truth.rotations[truth.cameras], truth.points[truth.which])
-    truth.seen = truth.seen[:, :2] / truth.seen[:, 2:]
-    found, _, parallax = refined(truth, truth.points)
-    assert np.isfinite(found).all()
-    assert np.isfinite(parallax).all()
