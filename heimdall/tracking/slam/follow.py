@@ -89,16 +89,17 @@ def _bending(start: np.ndarray, guess: np.ndarray) -> np.ndarray | None:
 
 def corners(picture: Picture, taken: np.ndarray, most: int, apart_px: float = 13.0) -> np.ndarray:
     """New points that can be followed, (n, 2), at a distance from those ``taken`` (m, 2)."""
-    grey = picture.grey
-    free = np.full(grey.shape, 255, np.uint8)
-    for x, y in np.round(taken).astype(int).tolist():
-        cv2.circle(free, (x, y), int(apart_px), 0, -1)
-    margin = WINDOW // 2 + 3
-    free[:margin], free[-margin:], free[:, :margin], free[:, -margin:] = 0, 0, 0, 0
     if most < 1:
         return np.empty((0, 2))
-    found = cv2.goodFeaturesToTrack(grey, most, 0.006, apart_px, mask=free, blockSize=5)
-    return np.empty((0, 2)) if found is None else found[:, 0].astype(np.float64)
+    # Half the size takes a quarter of the time, and a corner need not be exact.
+    half, apart = picture.half, apart_px / 2
+    free = np.full(half.shape, 255, np.uint8)
+    for x, y in np.round(taken / 2).astype(int).tolist():
+        cv2.circle(free, (x, y), int(apart), 0, -1)
+    margin = WINDOW // 4 + 2
+    free[:margin], free[-margin:], free[:, :margin], free[:, -margin:] = 0, 0, 0, 0
+    found = cv2.goodFeaturesToTrack(half, most, 0.006, apart, mask=free, blockSize=3)
+    return np.empty((0, 2)) if found is None else found[:, 0].astype(np.float64) * 2 + 0.5
 
 
 def spread_out(pixels: np.ndarray, order: np.ndarray, size: tuple[int, int], cell: int, each: int) -> np.ndarray:

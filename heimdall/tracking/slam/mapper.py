@@ -15,6 +15,7 @@ from heimdall.capture.lens import Pose
 from heimdall.tracking.slam.adjust import adjust, refine_points
 from heimdall.tracking.slam.follow import follow
 from heimdall.tracking.slam.model import KNOWN, Keyframe, Map, NewKeyframe, Update
+from heimdall.tracking.slam.relocalise import features_of
 
 NOISE_PX = 0.8  # standard deviation of where a point is seen
 WRONG_PX = 3.0  # farther off it is another point
@@ -65,7 +66,10 @@ class Mapper:
         gone.append(self._cull(keyframe))
         changed = self._changed
         ids = np.union1d(placed, touched)
-        return self._update(changed | {keyframe.number}, ids, np.concatenate(gone))
+        features = features_of(keyframe, self._map.points.known(keyframe.ids))
+        return self._update(
+            changed | {keyframe.number}, ids, np.concatenate(gone), {keyframe.number: features}
+        )
 
     # --- parts ------------------------------------------------------------------------------
 
@@ -324,7 +328,13 @@ class Mapper:
     def _settle_scale(self) -> None:
         """Half of the first points are nearer than 1."""
 
-    def _update(self, numbers: set[int], ids: np.ndarray, gone: np.ndarray) -> Update:
+    def _update(
+        self,
+        numbers: set[int],
+        ids: np.ndarray,
+        gone: np.ndarray,
+        features: dict[int, tuple[np.ndarray, np.ndarray]] | None = None,
+    ) -> Update:
         known, points = self._map.keyframes, self._map.points
         ids = ids[np.isfinite(points.spread[ids])]
         keyframes = {
@@ -334,5 +344,5 @@ class Mapper:
         }
         return Update(
             keyframes, ids, points.position[ids].copy(), points.spread[ids].copy(),
-            points.anchor[ids].copy(), gone,
+            points.anchor[ids].copy(), gone, features=features or {},
         )  # fmt: skip

@@ -16,6 +16,7 @@ from heimdall.tracking.slam.picture import Picture
 
 UNKNOWN = 0.5  # standard deviation of an inverse depth, relative to it, when it is only guessed
 KNOWN = 0.08  # below it a point has a place in the world
+FAR_STEP, FAR_TURN = 0.5, 0.6  # of the depth, radians: so different is quite another view
 GROWN = 1024  # points for which room is made at once
 
 
@@ -101,19 +102,25 @@ class Map:
         """Keep a keyframe."""
         self.keyframes[keyframe.number] = keyframe
 
+    def away(self, pose: Pose) -> np.ndarray:
+        """How differently a camera at ``pose`` sees what each keyframe saw, (n,) in their order: 1
+        is about as far as its points are found again."""
+        known = self.keyframes.values()
+        turned = np.stack([each.pose.rotation for each in known])
+        moved = np.stack([each.pose.translation for each in known])
+        depths = np.array([each.depth for each in known])
+        centres = -np.einsum("nji,nj->ni", turned, moved)
+        step = np.linalg.norm(centres - pose.position, axis=1) / depths
+        cosine = (np.einsum("nij,ij->n", turned, pose.rotation) - 1) / 2
+        return np.asarray(step / FAR_STEP + np.arccos(np.clip(cosine, -1, 1)) / FAR_TURN)
+
     def nearest(self, pose: Pose, most: int, wide: float = 1.0) -> list[Keyframe]:
-        """The keyframes that saw most nearly what a camera at ``pose`` sees, nearest first."""
-        order = sorted(self.keyframes.values(), key=lambda each: away(each, pose))
-        return [each for each in order[:most] if away(each, pose) < wide]
-
-
-def away(keyframe: Keyframe, pose: Pose) -> float:
-    """How differently a camera at ``pose`` sees what ``keyframe`` saw: 1 is about as far as its
-    points are found again."""
-    step = float(np.linalg.norm(keyframe.pose.position - pose.position)) / keyframe.depth
-    cosine = (np.trace(keyframe.pose.rotation @ pose.rotation.T) - 1) / 2
-    turn = float(np.arccos(np.clip(cosine, -1, 1)))
-    return step / 0.5 + turn / 0.6
+        """The keyframes that saw most nearly what a camera at ``pose`` sees, nearest first; those
+        that are farther ``away`` than ``wide`` are left out."""
+        if not self.keyframes:
+            return []
+        known, away = list(self.keyframes.values()), self.away(pose)
+        return [known[at] for at in np.argsort(away, kind="stable")[:most] if away[at] < wide]
 
 
 @dataclass(frozen=True, eq=False)

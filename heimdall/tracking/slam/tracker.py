@@ -24,10 +24,9 @@ from heimdall.tracking.slam.model import (
     Map,
     NewKeyframe,
     Update,
-    away,
 )
 from heimdall.tracking.slam.picture import Picture
-from heimdall.tracking.slam.relocalise import recognised
+from heimdall.tracking.slam.relocalise import candidates
 from heimdall.tracking.slam.worker import MappingProcess
 from heimdall.tracking.slam.begin import Beginning
 
@@ -48,8 +47,10 @@ FEW_KEYFRAMES = 5
 LEAST_BETWEEN = 3  # frames between keyframes
 COVERED = 0.6  # of cells in which points are followed: fewer ask for a keyframe
 REFRESHED = 5  # frames after which references are chosen anew
+MOST_LOST = 300  # frames: this is another room
 COASTED = 6  # frames that a pose is searched for where it should be
 NEAREST = 0.02  # of the scene's depth, before the camera
+CALM_PX = 5.0  # that guesses are off: no rough search is needed
 LIT = (0.5, 2.0)
 
 
@@ -73,6 +74,7 @@ class RoomTracker:
         self._next_id = 0
         self._references: list[Keyframe] = []
         self._gain = 1.0
+        self._off_px = math.inf  # by which the last guess was off
 
     @property
     def placed(self) -> dict[str, Pose]:
@@ -90,10 +92,10 @@ class RoomTracker:
         self._frames += 1
         self._take_updates()
         picture = Picture(image, camera, self._gain)
-        if not self.map.keyframes:
-            fit = self._initialise(picture)
-        else:
-            fit = self._track(picture)
+        other = self.map.keyframes and next(iter(self.map.keyframes.values())).picture.size != picture.size
+        if other or self._lost > MOST_LOST:
+            self._begin_anew()
+        fit = self._track(picture) if self.map.keyframes else self._initialise(picture)
         if fit is None:
             return Tracking(sequence, LOST, self._pose)
         self.reason = ""
@@ -169,15 +171,30 @@ class RoomTracker:
             self._references = self.map.nearest(guess, 3)
         if not self._references:
             return None
-        fit = self._compare(picture, guess, COARSE, rough, 0.0)
+        fit = None
+        if self._off_px < CALM_PX and not self._lost:
+            fit = self._compare(picture, guess, FINE, 2, 0.6)
         if fit is None:
-            return None
-        fit = self._compare(picture, fit.pose, FINE, 1, 0.6)
+            fit = self._compare(picture, guess, COARSE, rough, 0.0)
+            if fit is None:
+                return None
+            fit = self._compare(picture, fit.pose, FINE, 1, 0.6)
+        self._off_px = self._apart_px(picture, guess, fit) if fit is not None else math.inf
         if fit is None or fit.count < LEAST_POINTS or fit.turn_sd > math.radians(1.0):
             return None
         self._learn(fit.pose, picture)
         self._adapt(picture)
         return fit
+
+    def _apart_px(self, picture: Picture, guess: Pose, fit: Fit) -> float:
+        """By how much the guess was off, in the middle of the scene, pixels."""
+        depth = self._references[0].depth
+        rays = np.array([[0, 0, 1.0], [0.3, 0, 1], [0, 0.3, 1]]) * depth
+        there = guess.to_camera(fit.pose.to_world(rays))
+        if there[:, 2].min() <= 0:
+            return math.inf
+        off = picture.lens.fx * (there[:, :2] / there[:, 2:] - rays[:, :2] / rays[:, 2:])
+        return float(np.linalg.norm(off, axis=1).max())
 
     def _adapt(self, picture: Picture) -> None:
         """Take the next frame as bright as keyframes were at the same points."""
@@ -300,7 +317,7 @@ class RoomTracker:
     def _worth_keeping(self, fit: Fit) -> bool:
         if self._age < LEAST_BETWEEN or self._mapper.busy:
             return False
-        nearest = min(away(each, fit.pose) for each in self.map.keyframes.values())
+        nearest = float(self.map.away(fit.pose).min())
         early = len(self.map.keyframes) < FEW_KEYFRAMES
         if nearest > (EARLY_APART if early else FAR_APART):
             return True
@@ -321,7 +338,7 @@ class RoomTracker:
         fresh = np.arange(self._next_id, self._next_id + len(new))
         self._next_id += len(new)
         points.reach(self._next_id)
-        reference = min(self.map.keyframes.values(), key=lambda each: away(each, pose))
+        reference = self.map.nearest(pose, 1, math.inf)[0]
         number = max(self.map.keyframes) + 1
         keyframe = Keyframe(number, picture, pose, ids, pixels, pixels)
         keyframe.observe(np.concatenate([ids, fresh]), np.concatenate([pixels, new]))
@@ -361,7 +378,7 @@ class RoomTracker:
         known = self.map.keyframes
         fixed = None
         if self._pose is not None and known:
-            fixed = min(known.values(), key=lambda each: away(each, self._pose))
+            fixed = self.map.nearest(self._pose, 1, math.inf)[0]
         before = {number: each.pose for number, each in known.items()}
         for number, (pose, ids, pixels) in update.keyframes.items():
             if number in known:
@@ -406,7 +423,7 @@ class RoomTracker:
 
     def _recover(self, picture: Picture) -> Fit | None:
         """The pose by keyframes that look like this picture."""
-        for pose in recognised(self.map, picture, self._frames):
+        for pose in candidates(self.map, picture, self._frames):
             fit = self._look(picture, pose, 3)
             if fit is not None and fit.count >= 1.5 * LEAST_POINTS:
                 return fit

@@ -50,7 +50,10 @@ def read(stream: BinaryIO) -> Message | None:
     length = struct.unpack("<Q", size)[0]
     if length > MOST_BYTES:
         raise ValueError("no message begins so")
-    head = json.loads(stream.read(length))
+    content = stream.read(length)
+    if len(content) < length:
+        return None
+    head = json.loads(content)
     arrays = {}
     for name, (kind, shape) in head["arrays"].items():
         dtype = np.dtype(kind)

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 HANGS_S = 20.0  # without an answer: all other programs may have taken the cores
 MOST_BEGUN = 5  # processes: one that ends again and again is not worth more
+COMMAND = ("-m", "heimdall.tracking.slam.worker")
 ONE_CORE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -113,7 +114,7 @@ class _Link:
         self.heard: queue.SimpleQueue[wire.Message | None] = queue.SimpleQueue()
         self._said: queue.SimpleQueue[wire.Message | None] = queue.SimpleQueue()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "heimdall.tracking.slam.worker"],
+            [sys.executable, *COMMAND],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -1,0 +1,92 @@
+"""What the tracker and the mapper's process tell each other."""
+
+from __future__ import annotations
+
+import io
+import struct
+
+import numpy as np
+import pytest
+
+from heimdall.capture.lens import Pose
+from heimdall.tracking.slam import wire
+from heimdall.tracking.slam.model import Keyframe, Map, NewKeyframe, Update
+from heimdall.tracking.slam.picture import Picture
+from tests.tracking.slam.scene import CAMERA, look
+
+STILL = Pose(np.eye(3), np.array([0.1, 0.2, 0.3]))
+
+
+def said(message: wire.Message) -> wire.Message:
+    stream = io.BytesIO()
+    wire.write(stream, message)
+    stream.seek(0)
+    heard = wire.read(stream)
+    assert heard is not None and wire.read(stream) is None
+    return heard
+
+
+@pytest.fixture
+def keyframe():
+    pixels = np.array([[30.0, 40.0], [100.5, 60.25]])
+    made = Keyframe(3, Picture(look(STILL), CAMERA), STILL, np.array([4, 9]), pixels, pixels)
+    made.observe(np.array([4, 9]), pixels)
+    return made
+
+
+def test_a_map_arrives_as_it_was_sent(keyframe):
+    known = Map()
+    known.add(keyframe)
+    known.points.reach(10)
+    known.points.position[4] = 1, 2, 3
+    known.points.spread[4] = 0.01
+    heard = wire.to_map(said(wire.of_map(known)))
+    assert list(heard.keyframes) == [3]
+    found = heard.keyframes[3]
+    assert np.array_equal(found.picture.grey, keyframe.picture.grey)
+    assert np.array_equal(found.ids, keyframe.ids) and np.allclose(found.seen, keyframe.seen)
+    assert np.array_equal(heard.points.position, known.points.position)
+    heard.points.reach(5000)  # what arrives can be written to
+
+
+def test_a_keyframe_arrives_as_it_was_sent(keyframe):
+    new = NewKeyframe(
+        4, keyframe.picture, 3, STILL, keyframe.ids, keyframe.pixels,
+        np.array([9]), np.array([0.5]), np.array([0.4]),
+    )  # fmt: skip
+    heard = wire.to_keyframe(said(wire.of_keyframe(new)))
+    assert (heard.number, heard.reference) == (4, 3)
+    assert np.array_equal(heard.fresh, [9]) and np.array_equal(heard.spread, [0.4])
+    assert np.allclose(heard.relative.translation, STILL.translation)
+
+
+def test_an_update_arrives_as_it_was_sent():
+    ids = np.array([1, 5])
+    update = Update(
+        {2: (STILL, ids, np.ones((2, 2)))}, ids, np.ones((2, 3)), np.array([0.1, 0.2]),
+        np.array([0, 2]), np.array([7]), (1,), {2: (ids, np.zeros((2, 32), np.uint8))},
+    )  # fmt: skip
+    heard = wire.to_update(said(wire.of_update(update)))
+    assert list(heard.keyframes) == [2] and heard.dropped == (1,)
+    assert np.array_equal(heard.gone, [7]) and heard.features[2][1].dtype == np.uint8
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        struct.pack("<Q", 1 << 40),
+        struct.pack("<Q", 4) + b"nono",
+        struct.pack("<Q", 60) + b'{"kind": "a", "words": {}, "arrays": {"b": ["|O", [2]]}}    ' + b"x" * 16,
+        struct.pack("<Q", 60) + b'{"kind": "a", "words": {}, "arrays": {"b": ["<f8", [-2]]}}  ' + b"x" * 16,
+    ],
+)  # fmt: skip
+def test_a_damaged_message_is_an_error_and_runs_nothing(content):
+    with pytest.raises(ValueError):
+        wire.read(io.BytesIO(content))
+
+
+def test_a_message_that_is_cut_off_is_the_end():
+    stream = io.BytesIO()
+    wire.write(stream, wire.Message("a", {}, {"b": np.ones(100)}))
+    for length in (0, 5, 20, 300):
+        assert wire.read(io.BytesIO(stream.getvalue()[:length])) is None
