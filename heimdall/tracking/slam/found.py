@@ -13,6 +13,7 @@ from heimdall.tracking.slam import flat
 from heimdall.tracking.slam.flat import Cloud, Flat
 
 HORIZONTAL, VERTICAL, UNKNOWN = "horizontal", "vertical", "unknown"
+ADDED, UPDATED, MERGED, REMOVED = "added", "updated", "merged", "removed"
 TURNED, MOVED = math.radians(0.5), 0.03  # a change that is told; of its size
 
 
@@ -40,6 +41,25 @@ class FoundPlane:
     def count(self) -> int:
         """How many points are on it."""
         return len(self.support)
+
+
+@dataclass(frozen=True)
+class PlaneEvent:
+    """What became of plane ``id``: added, updated, removed, or merged ``into`` another."""
+
+    what: str
+    id: int
+    into: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Planes:
+    """All planes of a map, oldest first, the vertical (None: still unknown), and what has changed by
+    the last look."""
+
+    planes: tuple[FoundPlane, ...] = ()
+    up: np.ndarray | None = None
+    events: tuple[PlaneEvent, ...] = ()
 
 
 def changed(told: FoundPlane, now: FoundPlane) -> bool:

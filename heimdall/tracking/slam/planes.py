@@ -9,7 +9,6 @@ lays planes across a wall and what stands before it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,15 +16,19 @@ import numpy as np
 from heimdall.tracking.slam import flat
 from heimdall.tracking.slam.flat import Cloud, Flat
 from heimdall.tracking.slam.found import (
+    ADDED,
     HORIZONTAL,
+    MERGED,
+    REMOVED,
     UNKNOWN,
+    UPDATED,
     VERTICAL,
     FoundPlane,
+    PlaneEvent,
+    Planes,
     box,
     changed,
 )
-
-ADDED, UPDATED, MERGED, REMOVED = "added", "updated", "merged", "removed"
 
 LEAST_POINTS = 25
 KEPT_POINTS = 15  # a plane that has been found may lose some
@@ -33,7 +36,7 @@ KEPT = 0.7  # of the evidence that a new one needs
 MOST_SPREAD = 0.05  # relative standard deviation of depth: vaguer points say nothing
 LEANING = math.radians(5.0)  # from level or upright
 LEANING_KEPT = math.radians(8.0)
-BELOW = 0.35  # cosine of a plane's normal and the pictures' upper edge: it lies below the camera
+BELOW = 0.42  # cosine of a plane's normal and the pictures' upper edge: it lies below the camera
 DENSER, DENSER_THAN_EACH = 2.0, 1.6  # times as many points as on both sides of it, and on each
 SURE = 4.5  # standard deviations by which it is denser
 PEAKED = 0.62  # of its points are in the middle half, of an even cloud's a half
@@ -48,25 +51,6 @@ MERGED_ANGLE = math.radians(6.0)
 ELECTED = 1.5  # times the evidence that another plane needs to become the ground
 
 
-@dataclass(frozen=True)
-class PlaneEvent:
-    """What became of plane ``id``: added, updated, removed, or merged ``into`` another."""
-
-    what: str
-    id: int
-    into: int | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Planes:
-    """All planes after a look, oldest first, what has changed by it, and the vertical (None: still
-    unknown)."""
-
-    planes: tuple[FoundPlane, ...]
-    events: tuple[PlaneEvent, ...]
-    up: np.ndarray | None
-
-
 @dataclass(eq=False)
 class _Known:
     """A plane as it is worked on: ``own`` (n,) says which points are on it."""
@@ -78,14 +62,14 @@ class _Known:
 
 
 class PlaneFinder:
-    """Give it the map every now and then. ``planes``: those that another finder has found.
+    """Give it the map every now and then. ``known``: what another finder has found.
 
     Deterministic: the same calls find the same planes.
     """
 
-    def __init__(self, planes: Iterable[FoundPlane] = (), up: np.ndarray | None = None) -> None:
-        self.planes = tuple(planes)
-        self.up = up
+    def __init__(self, known: Planes | None = None) -> None:
+        self.planes = known.planes if known is not None else ()
+        self.up = known.up if known is not None else None
         self._next = max((each.id for each in self.planes), default=-1) + 1
         self._told = {each.id: each for each in self.planes}
         self._looks = 0
@@ -120,7 +104,7 @@ class PlaneFinder:
         self._elect(known, up, overhead)
         self.planes = tuple(self._described(each, cloud, ids) for each in known)
         self._tell(events)
-        return Planes(self.planes, tuple(events), self.up)
+        return Planes(self.planes, self.up, tuple(events))
 
     # --- those that are known ---------------------------------------------------------------
 

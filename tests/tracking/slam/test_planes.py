@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from heimdall.capture import Pose
-from heimdall.tracking.slam.planes import FoundPlane, PlaneEvent, PlaneFinder, Planes
+from heimdall.tracking.slam.found import FoundPlane, PlaneEvent, Planes
+from heimdall.tracking.slam.planes import PlaneFinder
 
 from .rooms import BACK, CUBES, EYE, FLOOR, LEFT, ROOM, TABLE, Piece, Seen, seen
 
@@ -170,7 +171,7 @@ def test_what_is_gone_is_told_and_its_name_is_not_used_again():
 def test_another_finder_goes_on_with_the_same_names():
     room, finder = seen(ROOM, 1), PlaneFinder()
     known = looks(finder, room, 3)
-    other = PlaneFinder(known.planes, known.up)
+    other = PlaneFinder(known)
     found = other.look(*room.given(), None, OVERHEAD)
     assert [each.id for each in found.planes] == [each.id for each in known.planes]
     assert [each.what for each in found.events if each.what != "updated"] == []
