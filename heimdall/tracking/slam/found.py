@@ -54,8 +54,8 @@ class PlaneEvent:
 
 @dataclass(frozen=True, eq=False)
 class Planes:
-    """All planes of a map, oldest first, the vertical (None: still unknown), and what has changed by
-    the last look."""
+    """All planes of a map, oldest first, the vertical (None: still unknown), and what the last look
+    has changed."""
 
     planes: tuple[FoundPlane, ...] = ()
     up: np.ndarray | None = None
