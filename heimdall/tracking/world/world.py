@@ -25,6 +25,7 @@ from heimdall.tracking.pose.targets import Target
 from heimdall.tracking.pose.tracker import LOST, TRACKED
 from heimdall.tracking.pose.views import map_file
 from heimdall.tracking.slam.tracker import INITIALIZING, RoomTracker
+from heimdall.tracking.slam.worker import MappingProcess
 from heimdall.tracking.world import surface
 from heimdall.tracking.world.anchor import WorldAnchor
 from heimdall.tracking.world.course import CameraState
@@ -245,7 +246,7 @@ class World:
             tracker = PoseTracker(self.targets, views)
         else:
             self._room = Room(self._height_m, ground=self.ground)
-            tracker = self._locator = Locator(following or RoomTracker())
+            tracker = self._locator = Locator(following or _room_tracker())
         self._thread = PoseThread(tracker)
 
     def show(self, frame: Frame, now_ns: int) -> Camera:
@@ -359,6 +360,14 @@ class World:
         if not (self.ground and seen):
             return []
         return [Plane(on_target(STILL), None, "ground", guessed=not self.targets)]
+
+
+def _room_tracker() -> RoomTracker:
+    """With its process on the way: the camera moves out of the first map's sight while that
+    starts."""
+    mapper = MappingProcess()
+    mapper.warm()
+    return RoomTracker(mapper)
 
 
 def _instead(locator: Locator | None, make: Callable[[], PoseTracker]) -> PoseTracker:
