@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 
 ACROSS = 0.002  # standard deviation of a point across its ray, over its depth
+ALONG = 0.005  # and along it, at least: a map is bent, too; measured in rendered rooms
 NEAR = 2.7  # standard deviations from the plane that are still on it
 MOST_OFF = 0.04  # of its depth: vaguer points would be on any plane
 SHARP = 0.015  # relative spread of points that count almost fully
@@ -61,7 +62,7 @@ class Cloud:
         self.points = points
         self.depth = np.maximum(np.linalg.norm(rays, axis=1), TINY)
         self.rays = rays / self.depth[:, None]
-        self.spread = spread
+        self.spread = np.hypot(spread, ALONG)
         self.weight = 1 / (1 + (spread / SHARP) ** 2)
 
     def __len__(self) -> int:

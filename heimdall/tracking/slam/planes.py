@@ -33,6 +33,7 @@ from heimdall.tracking.slam.found import (
 LEAST_POINTS = 25
 KEPT_POINTS = 15  # a plane that has been found may lose some
 KEPT = 0.7  # of the evidence that a new one needs
+DOUBTS = 2  # looks in a row in which it may be none: an adjustment is under way
 MOST_SPREAD = 0.05  # relative standard deviation of depth: vaguer points say nothing
 LEANING = math.radians(5.0)  # from level or upright
 LEANING_KEPT = math.radians(8.0)
@@ -72,6 +73,7 @@ class PlaneFinder:
         self.up = known.up if known is not None else None
         self._next = max((each.id for each in self.planes), default=-1) + 1
         self._told = {each.id: each for each in self.planes}
+        self._doubts: dict[int, int] = {}  # looks in which a plane was none
         self._looks = 0
 
     def look(
@@ -120,15 +122,19 @@ class PlaneFinder:
             place = each.pose.translation
             start = Flat(each.normal, float(each.normal @ place), place)
             found = _grown(rest, start, support, times=1)
-            if found is None or not self._still(rest, *found, each.kind):
+            holds = found is not None and self._still(rest, *found, each.kind)
+            doubts = 0 if holds else self._doubts.get(each.id, 0) + 1
+            if doubts > DOUBTS or support.sum() < KEPT_POINTS:
                 events.append(PlaneEvent(REMOVED, each.id))
                 owner[owner == each.id] = -1
                 continue
+            self._doubts[each.id] = doubts
+            plane, on = found if found is not None and holds else (start, support)
             own = np.zeros(len(cloud), bool)
-            own[chosen[found[1]]] = True
+            own[chosen[on]] = True
             owner[owner == each.id] = -1
             owner[own] = each.id
-            known.append(_Known(each.id, found[0], own, each))
+            known.append(_Known(each.id, plane, own, each))
         return known
 
     def _still(self, rest: Cloud, plane: Flat, own: np.ndarray, kind: str) -> bool:
