@@ -17,6 +17,8 @@ from heimdall.tracking.pose.tracker import Tracking
 from heimdall.tracking.slam.found import Planes
 from heimdall.tracking.slam.model import FAR_STEP, FAR_TURN, KNOWN, Map
 
+INITIALIZING = "initializing"  # until a frame was looked at
+
 
 @dataclass(frozen=True, eq=False)
 class Layout:

@@ -24,12 +24,10 @@ from heimdall.tracking.pose import Board, ImageTarget, Marker, PoseTracker, View
 from heimdall.tracking.pose.targets import Target
 from heimdall.tracking.pose.tracker import LOST, TRACKED
 from heimdall.tracking.pose.views import map_file
-from heimdall.tracking.slam.tracker import INITIALIZING, RoomTracker
-from heimdall.tracking.slam.worker import MappingProcess
 from heimdall.tracking.world import surface
 from heimdall.tracking.world.anchor import WorldAnchor
 from heimdall.tracking.world.course import CameraState
-from heimdall.tracking.world.layout import Located, Locator, RoomFollowing
+from heimdall.tracking.world.layout import INITIALIZING, Located, Locator, RoomFollowing
 from heimdall.tracking.world.places import Hit, Plane, nearest, on_target
 from heimdall.tracking.world.room import Room
 from heimdall.tracking.world.thread import Following, PoseThread
@@ -362,9 +360,12 @@ class World:
         return [Plane(on_target(STILL), None, "ground", guessed=not self.targets)]
 
 
-def _room_tracker() -> RoomTracker:
+def _room_tracker() -> RoomFollowing:
     """With its process on the way: the camera moves out of the first map's sight while that
     starts."""
+    from heimdall.tracking.slam.tracker import RoomTracker  # worlds of targets need none
+    from heimdall.tracking.slam.worker import MappingProcess
+
     mapper = MappingProcess()
     mapper.warm()
     return RoomTracker(mapper)

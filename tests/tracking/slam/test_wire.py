@@ -79,7 +79,8 @@ def test_planes_arrive_as_they_were_sent():
     planes = Planes((plane,), np.array([0, -1.0, 0]))
     sent = Update({}, ids, empty, np.empty(0), ids, ids, planes=planes)
     known = Map(planes=planes)
-    for heard in (wire.to_update(said(wire.of_update(sent))), wire.to_map(said(wire.of_map(known)))):
+    update, as_map = said(wire.of_update(sent)), said(wire.of_map(known))
+    for heard in (wire.to_update(update), wire.to_map(as_map)):
         assert np.array_equal(heard.planes.up, [0, -1, 0])
         (found,) = heard.planes.planes
         assert (found.id, found.kind, found.size) == (7, "vertical", (1.5, 0.25))
