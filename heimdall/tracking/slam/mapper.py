@@ -14,7 +14,9 @@ import numpy as np
 from heimdall.capture.lens import Pose
 from heimdall.tracking.slam.adjust import adjust
 from heimdall.tracking.slam.follow import follow
+from heimdall.tracking.slam.found import Planes
 from heimdall.tracking.slam.model import KNOWN, Keyframe, Map, NewKeyframe, Update
+from heimdall.tracking.slam.planes import PlaneFinder
 from heimdall.tracking.slam.relocalise import features_of
 from heimdall.tracking.slam.triangulate import refine_points
 
@@ -29,6 +31,7 @@ NEAR_PX = 6.0  # where a known point is looked for
 SAME_PX = 2.5
 PATIENCE = 4  # keyframes after which a point without a place is dropped
 SIMILAR = 0.7
+LOOKS_EVERY = 2  # keyframes, for planes: about once a second while the camera moves
 
 
 class Mapper:
@@ -36,6 +39,7 @@ class Mapper:
 
     def __init__(self) -> None:
         self._map = Map()
+        self._finder = PlaneFinder()
         self.busy = False
 
     def close(self) -> None:
@@ -56,6 +60,7 @@ class Mapper:
         newest = self._map.keyframes[max(self._map.keyframes)]
         touched = self._adjust(newest)
         self._settle_scale()
+        self._finder = PlaneFinder(first.planes)
         return self._update(set(self._map.keyframes), touched, np.empty(0, np.int64))
 
     def add(self, new: NewKeyframe) -> Update:
@@ -68,9 +73,11 @@ class Mapper:
         changed = self._changed
         ids = np.union1d(placed, touched)
         features = features_of(keyframe, self._map.points.known(keyframe.ids))
+        planes = self._look() if keyframe.number % LOOKS_EVERY == 0 else None
         return self._update(
-            changed | {keyframe.number}, ids, np.concatenate(gone), {keyframe.number: features}
-        )
+            changed | {keyframe.number}, ids, np.concatenate(gone), {keyframe.number: features},
+            planes,
+        )  # fmt: skip
 
     # --- parts ------------------------------------------------------------------------------
 
@@ -326,6 +333,20 @@ class Mapper:
                 self._changed.add(each.number)
         return gone
 
+    def _look(self) -> Planes:
+        """The planes, as the map is now."""
+        points, keyframes = self._map.points, self._map.keyframes.values()
+        count, centres = np.zeros(len(points)), np.zeros((len(points), 3))
+        for each in keyframes:
+            count[each.ids] += 1
+            centres[each.ids] += each.pose.position
+        ids = np.flatnonzero((count > 1) & (points.spread < KNOWN))
+        overhead = -np.mean([each.pose.rotation[1] for each in keyframes], axis=0)
+        seen_from = centres[ids] / count[ids, None]
+        return self._finder.look(
+            points.position[ids], ids, points.spread[ids], seen_from, overhead=overhead
+        )
+
     def _settle_scale(self) -> None:
         """Half of the first points are nearer than 1."""
 
@@ -335,6 +356,7 @@ class Mapper:
         ids: np.ndarray,
         gone: np.ndarray,
         features: dict[int, tuple[np.ndarray, np.ndarray]] | None = None,
+        planes: Planes | None = None,
     ) -> Update:
         known, points = self._map.keyframes, self._map.points
         ids = ids[np.isfinite(points.spread[ids])]
@@ -345,5 +367,5 @@ class Mapper:
         }
         return Update(
             keyframes, ids, points.position[ids].copy(), points.spread[ids].copy(),
-            points.anchor[ids].copy(), gone, features=features or {},
+            points.anchor[ids].copy(), gone, features=features or {}, planes=planes,
         )  # fmt: skip

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from heimdall.capture.lens import Pose
+from heimdall.tracking.slam.found import Planes
 from heimdall.tracking.slam.picture import Picture
 
 UNKNOWN = 0.5  # standard deviation of an inverse depth, relative to it, when it is only guessed
@@ -97,6 +98,8 @@ class Map:
 
     keyframes: dict[int, Keyframe] = field(default_factory=dict)
     points: Points = field(default_factory=Points)
+    planes: Planes = field(default_factory=Planes)
+    number: int = 0
 
     def add(self, keyframe: Keyframe) -> None:
         """Keep a keyframe."""
@@ -143,7 +146,7 @@ class NewKeyframe:
 @dataclass(frozen=True, eq=False)
 class Update:
     """What the mapper has found out: poses of keyframes and what they saw, places of points, which
-    points and keyframes are gone."""
+    points and keyframes are gone; all planes, if it has looked for them."""
 
     keyframes: dict[int, tuple[Pose, np.ndarray, np.ndarray]]
     ids: np.ndarray
@@ -153,3 +156,4 @@ class Update:
     gone: np.ndarray
     dropped: tuple[int, ...] = ()
     features: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    planes: Planes | None = None

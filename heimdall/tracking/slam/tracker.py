@@ -377,6 +377,8 @@ class RoomTracker:
         if update is None:
             return
         known = self.map.keyframes
+        self.map.number += 1
+        self.map.planes = update.planes or self.map.planes
         fixed = None
         if self._pose is not None and known:
             fixed = self.map.nearest(self._pose, 1, math.inf)[0]

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
+from heimdall.tracking.slam.found import FoundPlane, Planes
 from heimdall.tracking.slam.model import Keyframe, Map, NewKeyframe, Update
 from heimdall.tracking.slam.picture import Picture
 
@@ -78,6 +79,7 @@ def of_map(known: Map) -> Message:
         message.arrays |= _named(each.number, pose=_flat(each.pose), grey=each.picture.grey,
                                  ids=each.ids, pixels=each.pixels)  # fmt: skip
     message.arrays |= {name: getattr(known.points, name) for name in POINTS}
+    _add_planes(message, known.planes)
     return message
 
 
@@ -93,6 +95,7 @@ def to_map(message: Message) -> Map:
         known.add(each)
     for name in POINTS:
         setattr(known.points, name, arrays[name])
+    known.planes = _planes(message) or Planes()
     return known
 
 
@@ -125,6 +128,8 @@ def of_update(update: Update) -> Message:
         message.arrays |= _named(number, owners=owners, descriptors=descriptors)
     for name in ("ids", "position", "spread", "anchor", "gone"):
         message.arrays[name] = getattr(update, name)
+    if update.planes is not None:
+        _add_planes(message, update.planes)
     return message
 
 
@@ -141,7 +146,29 @@ def to_update(message: Message) -> Update:
         for number in message.words["features"]
     }
     rest = (arrays[name] for name in ("ids", "position", "spread", "anchor", "gone"))
-    return Update(keyframes, *rest, tuple(message.words["dropped"]), features)
+    dropped = tuple(message.words["dropped"])
+    return Update(keyframes, *rest, dropped, features, _planes(message))
+
+
+def _add_planes(message: Message, found: Planes) -> None:
+    words = [[each.id, each.kind, each.size, each.offset_sd] for each in found.planes]
+    message.words["planes"] = words
+    for each in found.planes:
+        message.arrays |= _named(each.id, plane=_flat(each.pose), support=each.support,
+                                 outline=each.outline)  # fmt: skip
+    if found.up is not None:
+        message.arrays["up"] = found.up
+
+
+def _planes(message: Message) -> Planes | None:
+    if "planes" not in message.words:
+        return None
+    arrays, planes = message.arrays, []
+    for number, kind, (wide, deep), deviation in message.words["planes"]:
+        pose, support = _pose(arrays[f"plane {number}"]), arrays[f"support {number}"]
+        outline = arrays[f"outline {number}"]
+        planes.append(FoundPlane(number, pose, (wide, deep), kind, support, deviation, outline))
+    return Planes(tuple(planes), arrays.get("up"))
 
 
 def _named(number: int, **arrays: np.ndarray) -> dict[str, np.ndarray]:

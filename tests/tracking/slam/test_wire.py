@@ -10,6 +10,7 @@ import pytest
 
 from heimdall.capture.lens import Pose
 from heimdall.tracking.slam import wire
+from heimdall.tracking.slam.found import FoundPlane, Planes
 from heimdall.tracking.slam.model import Keyframe, Map, NewKeyframe, Update
 from heimdall.tracking.slam.picture import Picture
 from tests.tracking.slam.scene import CAMERA, look
@@ -69,6 +70,26 @@ def test_an_update_arrives_as_it_was_sent():
     heard = wire.to_update(said(wire.of_update(update)))
     assert list(heard.keyframes) == [2] and heard.dropped == (1,)
     assert np.array_equal(heard.gone, [7]) and heard.features[2][1].dtype == np.uint8
+
+
+def test_planes_arrive_as_they_were_sent():
+    outline = np.array([[0.1, 0.2], [0.3, -0.4], [-0.1, 0.0]])
+    plane = FoundPlane(7, STILL, (1.5, 0.25), "vertical", np.array([3, 8]), 0.002, outline)
+    empty, ids = np.empty((0, 3)), np.empty(0, np.int64)
+    planes = Planes((plane,), np.array([0, -1.0, 0]))
+    sent = Update({}, ids, empty, np.empty(0), ids, ids, planes=planes)
+    known = Map(planes=planes)
+    update, as_map = said(wire.of_update(sent)), said(wire.of_map(known))
+    for heard in (wire.to_update(update), wire.to_map(as_map)):
+        assert np.array_equal(heard.planes.up, [0, -1, 0])
+        (found,) = heard.planes.planes
+        assert (found.id, found.kind, found.size) == (7, "vertical", (1.5, 0.25))
+        assert found.offset_sd == 0.002
+        assert np.array_equal(found.support, [3, 8])
+        assert np.array_equal(found.outline, outline)
+        assert np.array_equal(found.pose.translation, STILL.translation)
+    without = Update({}, ids, empty, np.empty(0), ids, ids)
+    assert wire.to_update(said(wire.of_update(without))).planes is None
 
 
 @pytest.mark.parametrize(
