@@ -67,7 +67,11 @@ class Room:
     """The room of a ``seed``, seen as ``variant`` says (VARIANTS, MORE)."""
 
     def __init__(
-        self, seed: int, variant: str = "hand", size: tuple[int, int] = (640, 480), frames: int = FRAMES
+        self,
+        seed: int,
+        variant: str = "hand",
+        size: tuple[int, int] = (640, 480),
+        frames: int = FRAMES,
     ) -> None:
         self.seed, self.variant, self.size, self.frames = seed, variant, size, frames
         focal = 0.82 * size[0] if size[0] <= 640 else 0.7 * size[0]
@@ -127,28 +131,38 @@ class Room:
             for _ in range(60):
                 row, column = self._chance.integers(0, [1024, 16]).tolist()
                 cv2.line(floor, (column * 64, row), (column * 64 + 64, row), (80, 60, 45), 2)
+        high = [0, -HEIGHT_M, 0]
+        sides = [
+            ([-x, HEIGHT_M, -2], [WIDTH_M, 0, 0], 185.0),
+            ([-x, HEIGHT_M, z], [0, 0, -DEPTH_M], 170.0),
+            ([x, HEIGHT_M, -2], [0, 0, DEPTH_M], 175.0),
+            ([x, HEIGHT_M, z], [-WIDTH_M, 0, 0], 180.0),
+        ]
         boards = [
-            _board([-x, HEIGHT_M, -2], [WIDTH_M, 0, 0], [0, -HEIGHT_M, 0], self._hung(self._plain(185, contrast), hung)),
-            _board([-x, HEIGHT_M, z], [0, 0, -DEPTH_M], [0, -HEIGHT_M, 0], self._hung(self._plain(170, contrast), hung)),
-            _board([x, HEIGHT_M, -2], [0, 0, DEPTH_M], [0, -HEIGHT_M, 0], self._hung(self._plain(175, contrast), hung)),
-            _board([x, HEIGHT_M, z], [-WIDTH_M, 0, 0], [0, -HEIGHT_M, 0], self._hung(self._plain(180, contrast), hung)),
+            _board(corner, across, high, self._hung(self._plain(base, contrast), hung))
+            for corner, across, base in sides
+        ]
+        ceiling, top = self._plain(225, contrast / 2), self._plain(140, 2 * contrast)
+        edge = self._plain(90, contrast, 256)
+        boards += [
             _board([-x, 0, -2], [WIDTH_M, 0, 0], [0, 0, DEPTH_M], floor),
-            _board([-x, HEIGHT_M, z], [WIDTH_M, 0, 0], [0, 0, -DEPTH_M], self._plain(225, contrast / 2)),
-            _board([-0.7, TABLE_M, -0.85], [1.4, 0, 0], [0, 0, 0.9], self._hung(self._plain(140, 2 * contrast), hung // 2)),
-            _board([-0.7, TABLE_M, 0.05], [1.4, 0, 0], [0, -0.06, 0], self._plain(90, contrast, 256)),
-        ]  # fmt: skip
+            _board([-x, HEIGHT_M, z], [WIDTH_M, 0, 0], [0, 0, -DEPTH_M], ceiling),
+            _board([-0.7, TABLE_M, -0.85], [1.4, 0, 0], [0, 0, 0.9], self._hung(top, hung // 2)),
+            _board([-0.7, TABLE_M, 0.05], [1.4, 0, 0], [0, -0.06, 0], edge),
+        ]
         for _ in range(0 if white else 3):
-            at = self._chance.uniform([-0.55, -0.75], [0.55, -0.25])
-            boards += self._box([at[0], TABLE_M, at[1]], self._chance.uniform(0.04, 0.11, 3))
+            foot = self._chance.uniform([-0.55, TABLE_M, -0.75], [0.55, TABLE_M, -0.25])
+            boards += self._box(foot, self._chance.uniform(0.04, 0.11, 3))
         for _ in range(0 if white else 3):
-            at = self._chance.uniform([-1.9, -1.8], [1.9, -1.2])
-            boards += self._box([at[0], 0, at[1]], self._chance.uniform([0.15, 0.25, 0.15], [0.35, 0.8, 0.3]))
+            foot = self._chance.uniform([-1.9, 0, -1.8], [1.9, 0, -1.2])
+            half = self._chance.uniform([0.15, 0.25, 0.15], [0.35, 0.8, 0.3])
+            boards += self._box(foot, half)
         return boards
 
-    def _box(self, foot: Sequence[float], half: np.ndarray) -> list[Board]:
+    def _box(self, foot: np.ndarray, half: np.ndarray) -> list[Board]:
         photo = self._photos[int(self._chance.integers(len(self._photos)))]
         picture = cv2.resize(photo, (256, 256), interpolation=cv2.INTER_AREA)
-        (x, y, z), (a, b, c) = foot, half.tolist()
+        (x, y, z), (a, b, c) = foot.tolist(), half.tolist()
         b *= 2
         return [
             _board([x - a, y + b, z + c], [2 * a, 0, 0], [0, -b, 0], picture),
@@ -252,16 +266,23 @@ class Room:
         return picture
 
 
-def _board(corner: Sequence[float], across: Sequence[float], down: Sequence[float], picture: np.ndarray) -> Board:
+def _board(
+    corner: Sequence[float], across: Sequence[float], down: Sequence[float], picture: np.ndarray
+) -> Board:
     pictures = [picture]
     while min(pictures[-1].shape[:2]) > 16:
         pictures.append(cv2.pyrDown(pictures[-1]))
-    return Board(*(np.array(each, float) for each in (corner, across, down)), pictures)
+    o, u, v = (np.array(each, float) for each in (corner, across, down))
+    return Board(o, u, v, pictures)
 
 
-def _paint(board: Board, pose: Pose, matrix: np.ndarray, picture: np.ndarray, nearest: np.ndarray) -> None:
+def _paint(
+    board: Board, pose: Pose, matrix: np.ndarray, picture: np.ndarray, nearest: np.ndarray
+) -> None:
     corner, across, down = board.corner, board.across, board.down
-    outline = pose.to_camera(np.stack([corner, corner + across, corner + across + down, corner + down]))
+    outline = pose.to_camera(
+        np.stack([corner, corner + across, corner + across + down, corner + down])
+    )
     outline = _before(outline)
     if len(outline) < 3:
         return
@@ -276,7 +297,9 @@ def _paint(board: Board, pose: Pose, matrix: np.ndarray, picture: np.ndarray, ne
     cv2.fillConvexPoly(inside, ((pixels - low) * 16).round().astype(np.int32), 255, shift=4)
     area = max(cv2.countNonZero(inside), 1)
     whole = board.pictures[0].shape
-    level = int(np.clip(np.log2(np.sqrt(whole[0] * whole[1] / area) + 1e-6), 0, len(board.pictures) - 1))
+    level = int(
+        np.clip(np.log2(np.sqrt(whole[0] * whole[1] / area) + 1e-6), 0, len(board.pictures) - 1)
+    )
     pattern = board.pictures[level]
     rows, columns = pattern.shape[:2]
     plane = np.column_stack([across / columns, down / rows, corner])
@@ -286,12 +309,16 @@ def _paint(board: Board, pose: Pose, matrix: np.ndarray, picture: np.ndarray, ne
     into = shift @ matrix @ turned
     back = np.linalg.inv(into)
     x, y = np.arange(size[0], dtype=np.float32), np.arange(size[1], dtype=np.float32)
-    close = (back[2, 0] * x + back[2, 2]).astype(np.float32) + (back[2, 1] * y)[:, None].astype(np.float32)
+    close = (back[2, 0] * x + back[2, 2]).astype(np.float32) + (back[2, 1] * y)[:, None].astype(
+        np.float32
+    )
     there = nearest[low[1] : high[1], low[0] : high[0]]
     wins = cv2.bitwise_and(inside, cv2.compare(close, there, cv2.CMP_GT))
     if not cv2.countNonZero(wins):
         return
-    painted = cv2.warpPerspective(pattern, into, tuple(size.tolist()), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    painted = cv2.warpPerspective(
+        pattern, into, tuple(size.tolist()), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+    )
     cv2.copyTo(painted, wins, picture[low[1] : high[1], low[0] : high[0]])
     cv2.copyTo(close, wins, there)
 

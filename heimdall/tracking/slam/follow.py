@@ -107,11 +107,14 @@ def corners(picture: Picture, taken: np.ndarray, most: int, apart_px: float = 13
     return np.empty((0, 2)) if found is None else found[:, 0].astype(np.float64) * 2 + 0.5
 
 
-def spread_out(pixels: np.ndarray, order: np.ndarray, size: tuple[int, int], cell: int, each: int) -> np.ndarray:
+def spread_out(
+    pixels: np.ndarray, order: np.ndarray, size: tuple[int, int], cell: int, each: int
+) -> np.ndarray:
     """Of points at ``pixels`` (n, 2), taken by ``order`` (n,), no more than ``each`` of them in a
     cell of the picture: their numbers."""
     columns = size[0] // cell + 1
-    which = (pixels[order, 1] // cell).astype(int) * columns + (pixels[order, 0] // cell).astype(int)
+    across, down = (pixels[order] // cell).astype(int).T
+    which = down * columns + across
     by_cell = np.argsort(which, kind="stable")
     sorted_ = which[by_cell]
     first = np.searchsorted(sorted_, sorted_)

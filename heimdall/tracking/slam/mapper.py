@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-import cv2
 import numpy as np
 
 from heimdall.capture.lens import Pose
@@ -39,13 +38,19 @@ class Mapper:
 
     def __init__(self) -> None:
         self._map = Map()
+        self._changed: set[int] = set()  # keyframes that are not as they were
+        self._changed_by_fusing: set[int] = set()
         self._finder = PlaneFinder()
         self.busy = False
 
     def close(self) -> None:
         """Nothing to end."""
 
+    def forget(self) -> None:
+        """What was asked does not matter any more: there is nothing under way."""
+
     def updates(self) -> list[Update]:
+        """Nothing: ``begin`` and ``add`` have told it."""
         return []
 
     def begin(self, first: Map) -> Update:
@@ -59,7 +64,6 @@ class Mapper:
             getattr(points, name)[: len(given)] = getattr(given, name)
         newest = self._map.keyframes[max(self._map.keyframes)]
         touched = self._adjust(newest)
-        self._settle_scale()
         self._finder = PlaneFinder(first.planes)
         return self._update(set(self._map.keyframes), touched, np.empty(0, np.int64))
 
@@ -126,7 +130,8 @@ class Mapper:
             if not len(at):
                 continue
             there = keyframe.pose.to_camera(points.position[other.ids[at]])
-            at, there = at[there[:, 2] > 0.05 * keyframe.depth], there[there[:, 2] > 0.05 * keyframe.depth]
+            ahead = there[:, 2] > 0.05 * keyframe.depth
+            at, there = at[ahead], there[ahead]
             if not len(at):
                 continue
             guess = picture.lens.pixels(there)
@@ -181,9 +186,6 @@ class Mapper:
                 self._changed_by_fusing.add(each.number)
         points.spread[younger] = np.inf
         return younger
-
-    _changed_by_fusing: set[int] = set()
-    _changed: set[int] = set()
 
     def _observed(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All looks at points: keyframes' numbers (n,), which of ``ids`` (n,), where (n, 2)."""
@@ -290,12 +292,11 @@ class Mapper:
         """How far the rays to each point are apart, radians: twice their spread about the mean."""
         centres = np.stack([self._map.keyframes[n].pose.position for n in cameras.tolist()])
         rays = found[which] - centres[at]
-        rays /= np.maximum(np.linalg.norm(rays, axis=1, keepdims=True), 1e-12)
-        looks = np.maximum(np.bincount(which, minlength=count), 1)
+        rays = rays / np.maximum(np.linalg.norm(rays, axis=1, keepdims=True), 1e-12)
         mean = np.stack([np.bincount(which, rays[:, k], count) for k in range(3)], axis=1)
-        mean /= np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), 1e-12)
+        mean = mean / np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), 1e-12)
         off = np.arccos(np.clip((rays * mean[which]).sum(axis=1), -1, 1))
-        return np.asarray(2 * np.sqrt(np.bincount(which, off**2, count) / looks) * np.sqrt(looks / 2))
+        return np.asarray(2 * np.sqrt(np.bincount(which, off**2, count) / 2))
 
     def _drop_wrong(
         self,
@@ -346,9 +347,6 @@ class Mapper:
         return self._finder.look(
             points.position[ids], ids, points.spread[ids], seen_from, overhead=overhead
         )
-
-    def _settle_scale(self) -> None:
-        """Half of the first points are nearer than 1."""
 
     def _update(
         self,

@@ -1,8 +1,8 @@
 """The map: keyframes, and the points of the world that they have seen.
 
 A point hangs on the keyframe that saw it first, as a ray and an inverse depth (Civera, Davison and
-Montiel, 2008): even of one whose depth is not known yet it can be said where it will be seen, and by
-how much that is uncertain. So the camera is followed without parallax, too.
+Montiel, 2008): even of one whose depth is not known yet it can be said where it will be seen, and
+by how much that is uncertain. So the camera is followed without parallax, too.
 """
 
 from __future__ import annotations

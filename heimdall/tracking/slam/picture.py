@@ -17,7 +17,7 @@ class Picture:
     """``grey`` uint8, at most ``SIDE_PX`` long, and the ``lens`` that goes with that size."""
 
     def __init__(self, image: np.ndarray, camera: Camera, gain: float = 1.0) -> None:
-        grey = image if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
+        grey: np.ndarray = image if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
         step = 1
         while max(grey.shape) / step > SIDE_PX:
             step *= 2
@@ -40,7 +40,9 @@ class Picture:
     def thumb(self) -> np.ndarray:
         """The whole picture in few numbers of mean 0 and length 1, float32."""
         if self._thumb is None:
-            small = cv2.resize(self.grey, THUMB, interpolation=cv2.INTER_AREA).astype(np.float32)
+            small: np.ndarray = cv2.resize(self.grey, THUMB, interpolation=cv2.INTER_AREA).astype(
+                np.float32
+            )
             small = cv2.GaussianBlur(small, (0, 0), 1.5)
             small -= small.mean()
             self._thumb = (small / max(float(np.linalg.norm(small)), 1e-6)).ravel()
@@ -48,7 +50,7 @@ class Picture:
 
     @property
     def detail(self) -> float:
-        """How much there is to see: the standard deviation of grey levels, at a half of the size."""
+        """How much there is to see: the standard deviation of grey levels."""
         return float(cv2.meanStdDev(self.thumb_grey)[1][0, 0])
 
     @property

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 
-import cv2
 import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.pose.solve import Fit, refine
 from heimdall.tracking.pose.tracker import LOST, TRACKED, Tracking
+from heimdall.tracking.slam.begin import Beginning
 from heimdall.tracking.slam.follow import corners, follow, spread_out
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.model import (
@@ -28,7 +28,6 @@ from heimdall.tracking.slam.model import (
 from heimdall.tracking.slam.picture import Picture
 from heimdall.tracking.slam.relocalise import candidates
 from heimdall.tracking.slam.worker import MappingProcess
-from heimdall.tracking.slam.begin import Beginning
 
 INITIALIZING = "initializing"
 EXCESSIVE_MOTION = "excessive motion"
@@ -65,6 +64,7 @@ class RoomTracker:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
+        self._mapper.forget()
         self.map = Map()
         self._start: Beginning | None = None
         self._pose: Pose | None = None
@@ -76,6 +76,11 @@ class RoomTracker:
         self._references: list[Keyframe] = []
         self._gain = 1.0
         self._off_px = math.inf  # by which the last guess was off
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the mapper, in words; empty while all is well."""
+        return getattr(self._mapper, "problem", "")
 
     @property
     def placed(self) -> dict[str, Pose]:
@@ -93,8 +98,8 @@ class RoomTracker:
         self._frames += 1
         self._take_updates()
         picture = Picture(image, camera, self._gain)
-        other = self.map.keyframes and next(iter(self.map.keyframes.values())).picture.size != picture.size
-        if other or self._lost > MOST_LOST:
+        sizes = {each.picture.size for each in self.map.keyframes.values()}
+        if (sizes and sizes != {picture.size}) or self._lost > MOST_LOST:
             self._begin_anew()
         fit = self._track(picture) if self.map.keyframes else self._initialise(picture)
         if fit is None:
@@ -392,8 +397,8 @@ class RoomTracker:
         latest = max(update.keyframes, default=-1)
         for number in sorted(known):
             if number > latest and latest in before:  # came while the mapper was at work
-                known[number].pose = known[number].pose.after(before[latest].inverse).after(
-                    known[latest].pose
+                known[number].pose = (
+                    known[number].pose.after(before[latest].inverse).after(known[latest].pose)
                 )
         points = self.map.points
         points.reach(int(update.ids.max(initial=-1)) + 1)

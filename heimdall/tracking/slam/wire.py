@@ -87,7 +87,7 @@ def to_map(message: Message) -> Map:
     """The map that ``of_map`` told."""
     known, arrays = Map(), message.arrays
     for number, depth, lens in message.words["keyframes"]:
-        picture = Picture(arrays[f"grey {number}"], Camera(*lens[:6], tuple(lens[6])))
+        picture = Picture(arrays[f"grey {number}"], _camera(lens))
         ids, pixels = arrays[f"ids {number}"], arrays[f"pixels {number}"]
         each = Keyframe(number, picture, _pose(arrays[f"pose {number}"]), ids, pixels, pixels)
         each.observe(ids, pixels)
@@ -112,10 +112,9 @@ def of_keyframe(new: NewKeyframe) -> Message:
 def to_keyframe(message: Message) -> NewKeyframe:
     """The keyframe that ``of_keyframe`` told."""
     words, arrays = message.words, message.arrays
-    lens = words["lens"]
-    picture = Picture(arrays["grey"], Camera(*lens[:6], tuple(lens[6])))
-    rest = (arrays[name] for name in ("ids", "pixels", "fresh", "inverse", "spread"))
-    return NewKeyframe(words["number"], picture, words["reference"], _pose(arrays["pose"]), *rest)
+    picture, pose = Picture(arrays["grey"], _camera(words["lens"])), _pose(arrays["pose"])
+    rest = {name: arrays[name] for name in ("ids", "pixels", "fresh", "inverse", "spread")}
+    return NewKeyframe(words["number"], picture, words["reference"], pose, **rest)
 
 
 def of_update(update: Update) -> Message:
@@ -145,9 +144,9 @@ def to_update(message: Message) -> Update:
         number: (arrays[f"owners {number}"], arrays[f"descriptors {number}"])
         for number in message.words["features"]
     }
-    rest = (arrays[name] for name in ("ids", "position", "spread", "anchor", "gone"))
-    dropped = tuple(message.words["dropped"])
-    return Update(keyframes, *rest, dropped, features, _planes(message))
+    rest = {name: arrays[name] for name in ("ids", "position", "spread", "anchor", "gone")}
+    dropped, planes = tuple(message.words["dropped"]), _planes(message)
+    return Update(keyframes, **rest, dropped=dropped, features=features, planes=planes)
 
 
 def _add_planes(message: Message, found: Planes) -> None:
@@ -185,3 +184,8 @@ def _pose(flat: np.ndarray) -> Pose:
 
 def _lens(lens: Camera) -> list[Any]:
     return [getattr(lens, name) for name in LENS]
+
+
+def _camera(lens: list[Any]) -> Camera:
+    named = dict(zip(LENS, lens, strict=True))
+    return Camera(**{**named, "distortion": tuple(named["distortion"])})

@@ -38,6 +38,8 @@ class MappingProcess:
         self.problem = ""
         self._begun = 0
         self._asked_s: float | None = None
+        self._asked = 0  # answers that are to come
+        self._forgotten = 0  # of those, for a map that is no more
         self._known: Map | None = None  # as the tracker has it, for another process
         self._link: _Link | None = None
 
@@ -45,6 +47,10 @@ class MappingProcess:
     def busy(self) -> bool:
         """True while it works on something."""
         return self._asked_s is not None
+
+    def forget(self) -> None:
+        """What was asked does not matter any more: answers to that are not told."""
+        self._forgotten, self._known, self._asked_s = self._asked, None, None
 
     def warm(self) -> None:
         """Start the process, so that the first map does not wait for it."""
@@ -74,6 +80,10 @@ class MappingProcess:
             if message is None:
                 self._replace("it ended")
                 break
+            self._asked -= 1
+            if self._forgotten:
+                self._forgotten -= 1
+                continue
             self._asked_s = None
             found.append(wire.to_update(message))
         if self._asked_s is not None and time.monotonic() - self._asked_s > HANGS_S:
@@ -90,12 +100,13 @@ class MappingProcess:
     def _say(self, message: wire.Message) -> None:
         self.warm()
         if self._link is not None:
-            self._asked_s = time.monotonic()
+            self._asked_s, self._asked = time.monotonic(), self._asked + 1
             self._link.say(message)
 
     def _replace(self, why: str) -> None:
         """Another process takes over the map as it is."""
         link, self._link, self._asked_s = self._link, None, None
+        self._asked = self._forgotten = 0
         self.problem = f"the map's process: {why}; " + (
             "another one goes on" if self._begun < MOST_BEGUN else "the map stays as it is"
         )

@@ -33,7 +33,9 @@ def play(tracker, poses, first=0):
 
 def aligned(found, truth):
     """Errors of place, as shares of the path, and of turns in degrees, after Sim(3) alignment."""
-    pairs = [(each.pose, true) for (each, _), true in zip(found, truth, strict=True) if each.tracked]
+    pairs = [
+        (each.pose, true) for (each, _), true in zip(found, truth, strict=True) if each.tracked
+    ]
     own = np.array([pose.position for pose, _ in pairs])
     there = np.array([true.position for _, true in pairs])
     a, b = own - own.mean(axis=0), there - there.mean(axis=0)
@@ -55,9 +57,11 @@ def test_a_camera_that_moves_is_followed_in_a_room_that_nothing_is_known_of(trac
     found = play(tracker, truth)
     states = [each.tracked for each, _ in found]
     first = states.index(True)
-    assert first < 25 and all(states[first:])
+    assert first < 25
+    assert all(states[first:])
     off, turns = aligned(found, truth)
-    assert off < 0.004 and np.median(turns) < 0.8
+    assert off < 0.004
+    assert np.median(turns) < 0.8
     assert {reason for _, reason in found[:first]} == {"initializing"}
     assert {reason for _, reason in found[first:]} == {""}
     assert len(tracker.map.keyframes) < 40
@@ -97,7 +101,8 @@ def test_a_covered_lens_is_told_and_the_place_found_again(tracker):
     assert {reason for _, reason in found[80:110]} == {"insufficient features"}
     assert all(each.tracked for each, _ in found[125:])
     off, turns = aligned(found, truth)
-    assert off < 0.006 and turns.max() < 4
+    assert off < 0.006
+    assert turns.max() < 4
 
 
 def test_looking_at_something_else_asks_to_come_back(tracker):
@@ -117,7 +122,8 @@ def test_a_picture_of_another_size_begins_anew(tracker):
     assert tracker.map.keyframes
     small = Camera(320, 240, 260.0, 260.0, 159.5, 119.5)
     tracking = tracker.advance(look(STILL, small), small, 61)
-    assert not tracking.tracked and not tracker.map.keyframes
+    assert not tracking.tracked
+    assert not tracker.map.keyframes
     assert tracker.reason == "initializing"
 
 

@@ -47,13 +47,15 @@ def answer(process):
 
 
 def test_it_finds_what_a_mapper_in_this_process_finds(mapped, process):
-    assert process.begin(mapped.map) is None and process.busy
+    assert process.begin(mapped.map) is None
+    assert process.busy
     elsewhere = answer(process)[0]
     here = Mapper().begin(mapped.map)
     assert elsewhere.keyframes.keys() == here.keyframes.keys()
     assert np.array_equal(elsewhere.ids, here.ids)
     assert np.allclose(elsewhere.position, here.position, atol=1e-9)
-    assert not process.busy and process.problem == ""
+    assert not process.busy
+    assert process.problem == ""
 
 
 def test_one_that_is_killed_is_replaced_and_told(mapped, process):
@@ -85,4 +87,5 @@ def test_one_that_ends_again_and_again_is_given_up(mapped, process, monkeypatch)
         time.sleep(0.01)
     assert "stays as it is" in process.problem
     process.add  # noqa: B018  (nothing more is asked of it)
-    assert process._link is None and not process.busy
+    assert process._link is None
+    assert not process.busy
