@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from heimdall.render import Key, Pointer, Scene, Scroll
     from heimdall.schedulers import Scheduler
     from heimdall.system.workers import Workers
-    from heimdall.tracking import Anchor, Tracker, World
+    from heimdall.tracking import Anchor, Plane, Tracker, World
     from heimdall.vocabulary.enums import PriorityName
 
     P = ParamSpec("P")
@@ -48,8 +48,8 @@ class App:
     admission: ClassVar[str] = Admission.ONE_IN_FLIGHT  # or "replace": by a newer frame or request
     clip: ClassVar[str] = "box.mp4"  # in assets/media: played when there is no camera
     dnns: ClassVar[Sequence[DNN[Any]]] = ()  # and those that are attributes of the class
-    # Targets that the camera is found by, and what stands around them; None unless declared, so
-    # what uses it has declared it. Each run has its own.
+    # What the camera is found by, targets or the room itself, and what stands there; None unless
+    # declared, so what uses it has declared it. Each run has its own.
     world: World = None  # type: ignore[assignment]
     keys: ClassVar[Mapping[str, str]] = {}  # the app's keys and what they do, for the help card
     gestures: ClassVar[Mapping[str, str]] = {}  # of mouse and hands, as {"drag": "move it"}
@@ -193,7 +193,11 @@ class App:
 
     def on_tracking(self, state: str) -> None:
         """The app's ``world`` is now ``tracked``, or ``lost``: it keeps its last pose then, and
-        what stands in it fades."""
+        what stands in it fades. ``self.world.reason`` says why a room is lost."""
+
+    def on_plane(self, plane: Plane) -> None:
+        """A plane was found in the room, or has changed: it has grown, or become one with another.
+        ``self.world.found`` has all of them; each keeps its ``name``."""
 
     def draw(self, scene: Scene) -> None:
         """Add this frame's virtual content; the camera picture is already there."""

@@ -269,6 +269,8 @@ class LiveRun(BaseRun):
         camera = world.show(frame, now_ns)
         if world.state != before:
             self._callbacks.call(self._app.on_tracking, world.state)
+        for plane in world.changed:
+            self._callbacks.call(self._app.on_plane, plane)
         return camera
 
     def redraw_ns(self) -> int:

@@ -188,8 +188,8 @@ def _followed(
     """Where points at ``start`` of one picture are in the other, near ``guess``, and which of them
     look there as they should."""
     begin, found = start.astype(np.float32), guess.astype(np.float32)
-    before = _patches(expected, begin)
-    after = _patches(actual, found)
+    before = patches(expected, begin)
+    after = patches(actual, found)
     shown = alike(before, after) > GLIMPSED  # what hides a part says nothing of the light
     if shown.sum() < LEAST_POINTS:
         shown[:] = True
@@ -198,11 +198,11 @@ def _followed(
     lit = np.clip(np.arange(256) * gain + lift, 0, 255).round().astype(np.uint8)
     found, good = followed(cv2.LUT(expected, lit), actual, begin, found, LEVELS, WINDOW, STEPS)
     good &= ((found > 1) & (found < np.array(actual.shape[::-1]) - 2)).all(axis=1)
-    good &= alike(before, _patches(actual, found)) > ALIKE
+    good &= alike(before, patches(actual, found)) > ALIKE
     return found, good
 
 
-def _patches(picture: np.ndarray, places: np.ndarray) -> np.ndarray:
+def patches(picture: np.ndarray, places: np.ndarray) -> np.ndarray:
     """What is around each place, (n, pixels) float32."""
     where = (places[:, None] + _OFFSETS).astype(np.float32)
     sampled = cv2.remap(

@@ -55,6 +55,10 @@ class Tracking:
         """True if the pose is that of this frame."""
         return self.state == TRACKED
 
+    def pose_of(self, earlier: Tracking) -> Pose | None:
+        """An earlier frame's pose, in the world as this one has it."""
+        return earlier.pose
+
 
 class PoseTracker:
     """Give it frame after frame. One thread only.

@@ -262,15 +262,16 @@ def relocalised(
         pairs = matched(descriptors, view.descriptors, view.reference.places)
         points.append(view.reference.points[pairs[:, 1]])
         seen.append(places[pairs[:, 0]])
-    if sum(map(len, points)) < LEAST_MATCHES:
-        return None
     lens = camera.scaled(*small.shape[::-1])
-    return _agreed(lens, np.concatenate(points), np.concatenate(seen))
+    return agreed(lens, np.concatenate(points), np.concatenate(seen))
 
 
-def _agreed(lens: Camera, points: np.ndarray, seen: np.ndarray) -> Pose | None:
-    """What most of the pairs say. Much of the world is a table, which looks nearly the same tilted
-    the other way, so that RANSAC may have taken either."""
+def agreed(lens: Camera, points: np.ndarray, seen: np.ndarray) -> Pose | None:
+    """The pose that most pairs of ``points`` (n, 3) and pixels (n, 2) say, None where too few do.
+    Much of the world is a table, which looks nearly the same tilted the other way, so that RANSAC
+    may have taken either."""
+    if len(points) < LEAST_MATCHES:
+        return None
     ok, turn, move, agree = cv2.solvePnPRansac(
         points, seen, lens.matrix, lens.coefficients,
         iterationsCount=TRIES, reprojectionError=RELOCALISED_PX * lens.width / 1280,

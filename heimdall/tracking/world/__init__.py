@@ -2,6 +2,9 @@
 
 ``places``   planes, and where a ray meets one
 ``anchor``   a place that content keeps
+``layout``   the map of a room, as it was when a frame was looked at
+``setting``  from a map's axes and unit to the world's
+``room``     what there is in it: planes, what a ray meets, places that go with the map
 ``course``   the poses of late: which one a frame has, or will have
 ``thread``   the pose of each new frame, found beside the frames
 ``surface``  an undeclared plane: from a tap, by a stated guess

@@ -19,13 +19,25 @@ class Seeing(Protocol):
     def camera(self) -> Camera | None: ...
 
 
+class Place(Protocol):
+    """Where something is, from its own axes to the world's: that may change. ``view``: world to
+    camera, of the camera that it was pinned by; None: where that was, it still is."""
+
+    @property
+    def pose(self) -> Pose: ...
+
+    @property
+    def view(self) -> Pose | None: ...
+
+
 class WorldAnchor(Anchor):
     """An anchor in six degrees of freedom: ``pose`` leads from its own axes (y up from what it
-    stands on, metres) to the world's. For what is drawn flat, ``at``, ``scale``, ``roll`` and
-    ``carry`` say where it is in the picture, as for any anchor."""
+    stands on, metres) to the world's. In a room it goes with the map, which becomes better with
+    time. For what is drawn flat, ``at``, ``scale``, ``roll`` and ``carry`` say where it is in the
+    picture, as for any anchor."""
 
-    def __init__(self, world: Seeing, pose: Pose) -> None:
-        self._world, self._pose = world, pose
+    def __init__(self, world: Seeing, at: Pose | Place) -> None:
+        self._world, self._place = world, at
         self._camera = world.camera  # when it was pinned, or seen first
         super().__init__((0.0, 0.0))
         self.origin = self.at
@@ -33,12 +45,12 @@ class WorldAnchor(Anchor):
     @property
     def pose(self) -> Pose:
         """The pose from the anchor's own axes to the world's."""
-        return self._pose
+        return self._place if isinstance(self._place, Pose) else self._place.pose
 
     @property
     def at(self) -> tuple[float, float]:
         """Where the point is now."""
-        x, y = self._seen(self._pose.translation[None])[0]
+        x, y = self._seen(self.pose.translation[None])[0]
         return float(x), float(y)
 
     @property
@@ -47,7 +59,7 @@ class WorldAnchor(Anchor):
         now, first = self._world.camera, self._pinned_by()
         if now is None or first is None:
             return 1.0
-        return _depth(first, self._pose) / _depth(now, self._pose) * now.fx / first.fx
+        return _depth(first, self.pose) / _depth(now, self.pose) * now.fx / first.fx
 
     @property
     def roll(self) -> float:
@@ -55,8 +67,8 @@ class WorldAnchor(Anchor):
         first = self._pinned_by()
         if first is None or first.pose is None:
             return 0.0
-        right = first.pose.rotation[0] * 0.01 * _depth(first, self._pose)
-        ends = self._seen(np.stack([self._pose.translation, self._pose.translation + right]))
+        right = first.pose.rotation[0] * 0.01 * _depth(first, self.pose)
+        ends = self._seen(np.stack([self.pose.translation, self.pose.translation + right]))
         across, down = ends[1] - ends[0]
         return math.degrees(math.atan2(down, across))
 
@@ -66,12 +78,15 @@ class WorldAnchor(Anchor):
         first = self._pinned_by()
         if first is None or first.pose is None:
             return np.asarray(points, np.float32)
-        facing = first.rays(np.asarray(points, np.float64)) * _depth(first, self._pose)
+        facing = first.rays(np.asarray(points, np.float64)) * _depth(first, self.pose)
         return self._seen(first.pose.to_world(facing)).astype(np.float32)
 
     def _pinned_by(self) -> Camera | None:
         if self._camera is None:
             self._camera = self._world.camera
+        view = None if isinstance(self._place, Pose) else self._place.view
+        if view is not None and self._camera is not None:
+            return self._camera.at(view)
         return self._camera
 
     def _seen(self, points: np.ndarray) -> np.ndarray:

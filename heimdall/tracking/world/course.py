@@ -24,12 +24,13 @@ STALE_NS = 200_000_000  # a pose so far before another says nothing about speed
 class CameraState:
     """Where the camera is for a frame: as ``tracking`` found it there, or lately; its ``pose`` is
     that of the frame. ``ahead_ns``: how far it was predicted. ``focal``: times the guessed focal
-    length."""
+    length. ``found``: what was known of the last frame that was looked at."""
 
     pose: Pose | None
     tracked: bool
     ahead_ns: int = 0
     focal: float = 1.0
+    found: Tracking | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +56,14 @@ class Course:
         if not before:
             return CameraState(None, False)
         newest, found = before[-1], before[-1].tracking
-        then = CameraState(found.pose, found.tracked, focal=found.focal)
+        then = CameraState(found.pose, found.tracked, focal=found.focal, found=found)
         ahead_ns = min(at_ns - newest.at_ns, AHEAD_NS)
         earlier = _earlier(before) if found.tracked and ahead_ns else None
-        if earlier is None or earlier.tracking.pose is None or found.pose is None:
+        before_it = found.pose_of(earlier.tracking) if earlier is not None else None
+        if earlier is None or before_it is None or found.pose is None:
             return then
         share = ahead_ns / (newest.at_ns - earlier.at_ns)
-        pose = _onwards(earlier.tracking.pose, found.pose, share)
+        pose = _onwards(before_it, found.pose, share)
         return replace(then, pose=pose, ahead_ns=ahead_ns)
 
 

@@ -21,12 +21,16 @@ LYING = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])  # y out of a page, z dow
 @dataclass(frozen=True, eq=False)
 class Plane:
     """A flat piece of the world around ``pose``, y its normal; ``size`` in metres along its x and
-    z, None where it goes on. ``guessed``: how large things on it are is a guess."""
+    z, None where it goes on. ``guessed``: how large things on it are is a guess. ``kind``:
+    ``horizontal`` or ``vertical``, where that is known; ``outline`` (k, 2): x and z of the corners
+    around what was seen of it, None where that is ``size``."""
 
     pose: Pose
     size: tuple[float, float] | None = None
     name: str = ""
     guessed: bool = False
+    kind: str = "unknown"
+    outline: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         numbers = (*self.pose.rotation.ravel(), *self.pose.translation, *(self.size or (1.0, 1.0)))
@@ -57,11 +61,13 @@ class Plane:
 @dataclass(frozen=True, eq=False)
 class Hit:
     """A point of the world that a ray meets: ``pose`` stands on the ``plane`` there, its front to
-    the camera; ``distance`` from the camera, metres."""
+    the camera; ``distance`` from the camera, metres. ``instant``: no plane is known there yet; an
+    anchor moves onto it once it is."""
 
     pose: Pose
     distance: float
     plane: Plane
+    instant: bool = False
 
     @property
     def point(self) -> np.ndarray:

@@ -10,12 +10,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
+from heimdall.capture.lens import Camera, Pose
 from heimdall.errors import HeimdallError
 from heimdall.system.faults import say
 from heimdall.system.priority import lower_priority
-from heimdall.tracking.pose import PoseTracker, Tracking
+from heimdall.tracking.pose import Tracking
 from heimdall.tracking.world.course import Course
 
 if TYPE_CHECKING:
@@ -26,14 +29,26 @@ log = logging.getLogger(__name__)
 NICE = 5  # as the capture thread: below the main thread, which may share its core
 REMEMBERED = 4096  # frames whose cost is kept
 
-Make = Callable[[], PoseTracker]
+
+class Following(Protocol):
+    """Says where the camera is, frame by frame: ``PoseTracker``, or one of a room."""
+
+    @property
+    def placed(self) -> dict[str, Pose]: ...
+
+    def advance(
+        self, image: np.ndarray, camera: Camera, sequence: int = 0, at_s: float | None = None
+    ) -> Tracking: ...
+
+
+Make = Callable[[], Following]
 
 
 class PoseThread:
     """Follows ``tracker`` frame by frame and writes down ``course``; without a tracker it waits
     until ``begin_anew``. The thread starts with the first frame."""
 
-    def __init__(self, tracker: PoseTracker | None = None) -> None:
+    def __init__(self, tracker: Following | None = None) -> None:
         self.tracker, self.course = tracker, Course()
         self.placed = tracker.placed if tracker is not None else {}
         self.problem = ""  # why nothing is followed any more

@@ -1,14 +1,17 @@
 """What an app's content stands in: declared by the app in one line, asked in its methods.
 
     world = World(Marker("DICT_4X4_50", 7, 0.08))
+    world = World()  # the room itself
 
 Main thread only; poses come from a thread of their own. Axes: metres, those of the first target
-(origin in its middle, x right, y up the page, z out of it).
+(origin in its middle, x right, y up the page, z out of it); in a room z is up, and the origin lies
+where the camera looked first, on the plane that was found there.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +27,10 @@ from heimdall.tracking.pose.views import map_file
 from heimdall.tracking.world import surface
 from heimdall.tracking.world.anchor import WorldAnchor
 from heimdall.tracking.world.course import CameraState
+from heimdall.tracking.world.layout import INITIALIZING, Located, Locator, RoomFollowing
 from heimdall.tracking.world.places import Hit, Plane, nearest, on_target
-from heimdall.tracking.world.thread import PoseThread
+from heimdall.tracking.world.room import Room
+from heimdall.tracking.world.thread import Following, PoseThread
 
 if TYPE_CHECKING:
     from heimdall.capture import Frame
@@ -39,10 +44,12 @@ REHEARSED_M = 0.5
 
 class World:
     """``targets``: what the camera is found by, ``Marker``, ``Board`` or ``ImageTarget``; without
-    any, the world begins with ``surface_at``. ``map``: a name, or a path, under which what was seen
-    around the targets is kept at the end of a run and found again in the next one. ``remember``:
-    False where the targets move before what is around them, a box in a hand say. ``ground``:
-    whether the plane that the first target lies in goes on around it, as a table does."""
+    any, the room itself is tracked. ``map``: a name, or a path, under which what was seen around
+    the targets is kept at the end of a run and found again in the next one. ``remember``: False
+    where the targets move before what is around them, a box in a hand say. ``ground``: whether the
+    plane that the first target lies in, or the level one of a room, goes on around it, as a table
+    does. ``camera_height_m``: how high above that plane the camera of a room begins, by which its
+    metres are right; None: they are a guess."""
 
     def __init__(
         self,
@@ -50,16 +57,26 @@ class World:
         map: str | Path | None = None,
         remember: bool = True,
         ground: bool = True,
+        camera_height_m: float | None = None,
     ) -> None:
         for each in targets:
             if not isinstance(each, Marker | Board | ImageTarget):
                 raise ConfigError(f"a world of {each!r}: give Marker, Board or ImageTarget values")
         if map is not None and not (targets and remember):
             raise ConfigError("a world with a map needs targets, and remember=True")
+        if camera_height_m is not None and targets:
+            raise ConfigError(
+                "camera_height_m is for a world without targets: those say the metres"
+            )
+        if camera_height_m is not None and not 0 < camera_height_m < np.inf:
+            raise ConfigError(f"camera_height_m={camera_height_m}: give metres above 0")
         self.targets, self.ground = targets, ground
-        self._map, self._remember = map, remember
+        self._map, self._remember, self._height_m = map, remember, camera_height_m
         self.planes: list[Plane] = []  # what there is besides, for rays to meet
+        self.changed: list[Plane] = []  # planes found, or changed, with the picture being drawn
         self._thread: PoseThread | None = None
+        self._room: Room | None = None
+        self._locator: Locator | None = None
         self._frame: Frame | None = None
         self._place = CameraState(None, False)
         self._camera: Camera | None = None
@@ -70,7 +87,13 @@ class World:
 
     def fresh(self) -> World:
         """This declaration, with nothing seen yet: each run has one of its own."""
-        return type(self)(*self.targets, map=self._map, remember=self._remember, ground=self.ground)
+        return type(self)(
+            *self.targets,
+            map=self._map,
+            remember=self._remember,
+            ground=self.ground,
+            camera_height_m=self._height_m,
+        )
 
     # --- what an app asks ---------------------------------------------------------------------
 
@@ -83,6 +106,27 @@ class World:
     def tracked(self) -> bool:
         """True if the camera's pose is known; else ``pose`` is the last that was."""
         return self._place.tracked
+
+    @property
+    def reason(self) -> str:
+        """Why a room is not tracked, in ARKit's words: ``initializing`` (move the camera sideways),
+        ``excessive motion``, ``insufficient features``, ``relocalizing`` (go back to where it was);
+        empty while it is, and where a target is looked for."""
+        if self.tracked or self._room is None:
+            return ""
+        found = self._place.found
+        return found.reason if isinstance(found, Located) else INITIALIZING
+
+    @property
+    def scale_known(self) -> bool:
+        """True if metres are metres: targets say how large they are, a room does with
+        ``camera_height_m``, once a level plane is found in it."""
+        return self._room.scale_known if self._room is not None else bool(self.targets)
+
+    @property
+    def found(self) -> list[Plane]:
+        """The planes that were found in a room, oldest first: each keeps its ``name``."""
+        return list(self._room.found) if self._room is not None else []
 
     @property
     def pose(self) -> Pose | None:
@@ -113,8 +157,9 @@ class World:
 
     @property
     def origin(self) -> WorldAnchor:
-        """The middle of the first target: y out of it, z down the page."""
-        return WorldAnchor(self, on_target(STILL))
+        """The middle of the first target: y out of it, z down the page. In a room: y up, where the
+        camera looked first."""
+        return WorldAnchor(self, self._room.origin if self._room is not None else on_target(STILL))
 
     def on(self, target: Target) -> WorldAnchor | None:
         """The middle of a target, in the same way; None until it is known where it is."""
@@ -129,15 +174,23 @@ class World:
         pose = at if isinstance(at, Pose) else getattr(at, "pose", None)
         if not isinstance(pose, Pose):
             raise AppError(f"an anchor at {at!r}: give what hit() gave, a plane, or a Pose")
+        if self._room is not None and self.pose is not None:
+            hung = self._room.hang(pose, self.pose, at if isinstance(at, Hit) else None)
+            if hung is not None:
+                return WorldAnchor(self, hung)
         return WorldAnchor(self, pose)
 
     def hit(self, x: float, y: float) -> Hit | None:
         """What the ray through a pixel of the picture being drawn meets first: targets, ``planes``
-        and the ground. None where it meets nothing, and before the first pose."""
+        and the ground. None where it meets nothing, and before the first pose. In a room: a plane
+        that was found, or something ``instant`` where none is known, as far away as what is seen
+        there."""
         if self._camera is None or self._camera.pose is None or not np.isfinite((x, y)).all():
             return None
         pose = self._camera.pose
         ray = pose.rotation.T @ self._camera.rays(np.array([[x, y]], np.float64))[0]
+        if self._room is not None:
+            return self._room.hit(pose.position, ray, self.planes)
         return nearest([*self._target_planes(), *self.planes, *self._ground()], pose.position, ray)
 
     def surface_at(
@@ -150,9 +203,10 @@ class World:
         anew: bool = False,
     ) -> Plane | None:
         """The plane under a pixel: where the user taps, or a table was detected. In a world without
-        targets that is not tracked, or ``anew``, the world begins there: its sizes follow from the
-        guess that the camera is ``height_m`` above the plane and looks down by ``pitch`` degrees.
-        None where nothing is met, or the picture holds too little there."""
+        targets that is not tracked yet, or ``anew``, the world begins there, and not in the room:
+        its sizes follow from the guess that the camera is ``height_m`` above the plane and looks
+        down by ``pitch`` degrees. None where nothing is met, or the picture holds too little
+        there."""
         if self.targets or (self.tracked and not anew):
             found = self.hit(x, y)
             return found.plane if found else None
@@ -165,7 +219,8 @@ class World:
             return None
         seen = frame.image, frame.camera, pose, side
         make = partial(surface.tracker, *seen, remember=self._remember)
-        thread.begin_anew(make, frame)
+        thread.begin_anew(partial(_instead, self._locator, make), frame)
+        self._room = None
         return Plane(on_target(STILL), None, "surface", guessed=True)
 
     # --- what a run does ----------------------------------------------------------------------
@@ -175,17 +230,21 @@ class World:
         """What follows the frames, between ``begin`` and ``end``."""
         return self._thread
 
-    def begin(self) -> None:
+    def begin(self, following: RoomFollowing | None = None) -> None:
         """Get ready to follow frames. Raises ConfigError for targets that cannot be found or told
-        apart, and for a map that cannot be read."""
+        apart, and for a map that cannot be read. ``following``: what follows the camera in a room,
+        in place of a ``RoomTracker``; it is closed in the end."""
         self.forget()
-        tracker = None
+        tracker: Following
         if self.targets:
             views = Views() if self._remember else None
             path = self._map_path()
             if path is not None and views is not None and path.is_file():
                 views.load(path)
             tracker = PoseTracker(self.targets, views)
+        else:
+            self._room = Room(self._height_m, ground=self.ground)
+            tracker = self._locator = Locator(following or _room_tracker())
         self._thread = PoseThread(tracker)
 
     def show(self, frame: Frame, now_ns: int) -> Camera:
@@ -193,6 +252,8 @@ class World:
         again = self._frame is not None and frame.sequence == self._frame.sequence
         if self._thread is not None and not (again and self.tracked and not self.ahead_ms):
             self._place = self._thread.course.at(frame.captured_ns)
+            if self._room is None and isinstance(self._place.found, Located):
+                self._place = CameraState(None, False)  # of a room that was left by a tap
             if again and not self.tracked:  # a still image: one look may not be enough
                 self._thread.hand(frame)
         self._drawn += 1
@@ -200,7 +261,7 @@ class World:
         self._seen += self.tracked
         self._lost += self._was_tracked and not self.tracked
         self._was_tracked = self.tracked
-        pose = self._place.pose or self.pose
+        pose = self._seen_from() or self.pose
         self._frame, self._camera = frame, frame.camera.zoomed(self._place.focal).at(pose)
         gone_ms = (now_ns - self._shown_ns) / 1e6 if self._shown_ns else 0.0
         self._shown_ns = now_ns
@@ -223,6 +284,9 @@ class World:
         """Nothing has been seen."""
         self._place, self._fade, self._camera = CameraState(None, False), 0.0, None
         self._frame, self._shown_ns, self._was_tracked = None, 0, False
+        self.changed = []
+        if self._room is not None:
+            self._room = Room(self._height_m, ground=self.ground)
 
     def count_afresh(self) -> None:
         """Let ``figures`` begin anew."""
@@ -242,12 +306,15 @@ class World:
     def end(self) -> None:
         """End the thread, and keep the map, if there is to be one. Ending twice is allowed."""
         thread, self._thread = self._thread, None
+        locator, self._locator, self._room = self._locator, None, None
         self.forget()
-        if thread is None:
-            return
-        thread.close()
+        if thread is not None:
+            thread.close()
+        if locator is not None:
+            locator.close()
         path = self._map_path()
-        views = thread.tracker.views if thread.tracker is not None else None
+        tracker = thread.tracker if thread is not None else None
+        views = tracker.views if isinstance(tracker, PoseTracker) else None
         if path is None or views is None or not len(views):
             return
         try:
@@ -257,6 +324,17 @@ class World:
 
     # --- its parts ----------------------------------------------------------------------------
 
+    def _seen_from(self) -> Pose | None:
+        """The pose for the picture being drawn; None while that is unknown."""
+        if self._room is None:
+            return self._place.pose
+        found = self._place.found
+        pose = self._room.see(
+            found.layout if isinstance(found, Located) else None, self._place.pose
+        )
+        self.changed = self._room.changed
+        return pose
+
     def _map_path(self) -> Path | None:
         if isinstance(self._map, str):
             return map_file(self._map)
@@ -264,7 +342,7 @@ class World:
 
     def _target_planes(self) -> list[Plane]:
         tracker = self._thread.tracker if self._thread is not None else None
-        if tracker is None:
+        if not isinstance(tracker, PoseTracker):
             return []
         placed = self._thread.placed if self._thread is not None else {}
         planes = []
@@ -280,3 +358,21 @@ class World:
         if not (self.ground and seen):
             return []
         return [Plane(on_target(STILL), None, "ground", guessed=not self.targets)]
+
+
+def _room_tracker() -> RoomFollowing:
+    """With its process on the way: the camera moves out of the first map's sight while that
+    starts."""
+    from heimdall.tracking.slam.tracker import RoomTracker  # worlds of targets need none
+    from heimdall.tracking.slam.worker import MappingProcess
+
+    mapper = MappingProcess()
+    mapper.warm()
+    return RoomTracker(mapper)
+
+
+def _instead(locator: Locator | None, make: Callable[[], PoseTracker]) -> PoseTracker:
+    """On the pose thread: another tracker, in place of the room's."""
+    if locator is not None:
+        locator.close()
+    return make()

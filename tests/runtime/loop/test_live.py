@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
+import psutil
 import pytest
 
 from heimdall.app import load_app
@@ -83,6 +85,93 @@ def test_an_app_with_a_world_is_told_and_draws_with_the_cameras_pose(tmp_path):
     assert True in app.anchored
     assert summary["world"]["tracked"] > 0
     assert summary["world"]["pose_ms"]["p50"] > 0
+
+
+ROOM = """
+import threading
+
+import numpy as np
+from heimdall import App, World
+from heimdall.capture import Pose
+from heimdall.tracking.pose import Tracking
+from heimdall.tracking.slam.found import FoundPlane, Planes
+from heimdall.tracking.slam.model import Keyframe, Map
+from heimdall.tracking.slam.picture import Picture
+
+STILL = Pose(np.eye(3), np.zeros(3))
+
+
+class StandIn:
+    reason, closed = "initializing", 0
+
+    def __init__(self):
+        self.map, self.seen = Map(), 0
+
+    def advance(self, image, camera, sequence=0, at_s=None):
+        self.seen += 1
+        if self.seen == 1:
+            return Tracking(sequence, "lost", None)
+        if self.seen == 2:
+            none = np.empty(0, int), np.empty((0, 2)), np.empty((0, 2))
+            self.map.add(Keyframe(0, Picture(image, camera), STILL, *none))
+        if self.seen == 3:
+            pose = Pose(np.diag([1.0, -1, -1]), np.array([0, 0.5, 1.0]))
+            plane = FoundPlane(4, pose, (2, 2), "horizontal", np.arange(30), 0.01, np.ones((3, 2)))
+            self.map.planes = Planes((plane,), np.array([0, -1.0, 0]))
+            self.map.number += 1
+        return Tracking(sequence, "tracked", STILL, STILL)
+
+    def close(self):
+        self.closed += 1
+
+
+class Standing(World):
+    def begin(self, following=None):
+        Mine.tracker = StandIn()
+        super().begin(Mine.tracker)
+
+
+class Mine(App):
+    world = Standing()
+    clip = "page.mp4"
+    reasons, planes, on = set(), [], []
+
+    def on_plane(self, plane):
+        self.planes.append(plane)
+        self.on.append(threading.current_thread())
+
+    def draw(self, scene):
+        if self.world.state == "lost":
+            self.reasons.add(self.world.reason)
+        scene.hit(100, 200)
+        self.anchor((320, 300))
+        scene.text(self.world.state)
+"""
+
+
+def test_an_app_in_a_room_is_told_of_planes_on_the_main_thread(tmp_path):
+    (tmp_path / "mine.py").write_text(ROOM)
+    options = RunOptions(headless=True, size=(320, 240), device="onnxruntime", frames=40)
+    app: Any = load_app(str(tmp_path / "mine.py"))
+    summary = run_app(app, options)
+    assert summary["errors"] == []
+    assert app.planes[0].name == "plane 4"
+    assert set(app.on) == {threading.main_thread()}
+    assert "initializing" in app.reasons
+    assert app.tracker.closed == 1
+    assert summary["world"]["tracked"] > 0
+
+
+def test_a_run_in_a_room_ends_its_process(tmp_path):
+    before = set(psutil.Process().children(recursive=True))
+    (tmp_path / "mine.py").write_text(
+        "from heimdall import App, World\n\n\nclass Mine(App):\n"
+        "    world = World()\n    clip = 'page.mp4'\n"
+    )
+    options = RunOptions(headless=True, size=(320, 240), device="onnxruntime", frames=40)
+    summary = run_app(str(tmp_path / "mine.py"), options)
+    assert summary["errors"] == []
+    assert set(psutil.Process().children(recursive=True)) <= before
 
 
 def test_targets_that_cannot_be_are_refused_before_anything_is_drawn(tmp_path):

@@ -1,0 +1,1 @@
+"""The room tracked without markers: simultaneous localisation and mapping with one camera."""

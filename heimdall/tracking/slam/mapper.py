@@ -1,0 +1,369 @@
+"""The map behind the camera: new keyframes take their place in it, points get theirs.
+
+Each new keyframe looks for the points that its neighbours know, gives places to those it has seen
+with parallax, and is adjusted together with all that see the same (Mur-Artal et al., 2015, VI).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from heimdall.capture.lens import Pose
+from heimdall.tracking.slam.adjust import adjust
+from heimdall.tracking.slam.follow import follow
+from heimdall.tracking.slam.found import Planes
+from heimdall.tracking.slam.model import KNOWN, Keyframe, Map, NewKeyframe, Update
+from heimdall.tracking.slam.planes import PlaneFinder
+from heimdall.tracking.slam.relocalise import features_of
+from heimdall.tracking.slam.triangulate import refine_points
+
+NOISE_PX = 0.8  # standard deviation of where a point is seen
+WRONG_PX = 3.0  # farther off it is another point
+WINDOW = 12  # keyframes that are adjusted
+FIXED = 10  # keyframes around them that are held
+SHARED = 12  # points that two keyframes must share to be neighbours
+LEAST_PARALLAX = math.radians(0.8)
+STEPS = 6
+NEAR_PX = 6.0  # where a known point is looked for
+SAME_PX = 2.5
+PATIENCE = 4  # keyframes after which a point without a place is dropped
+SIMILAR = 0.7
+LOOKS_EVERY = 2  # keyframes, for planes: about once a second while the camera moves
+
+
+class Mapper:
+    """The map as the mapper has it. ``add`` a keyframe, and hear what follows."""
+
+    def __init__(self) -> None:
+        self._map = Map()
+        self._changed: set[int] = set()  # keyframes that are not as they were
+        self._changed_by_fusing: set[int] = set()
+        self._finder = PlaneFinder()
+        self.busy = False
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def forget(self) -> None:
+        """What was asked does not matter any more: there is nothing under way."""
+
+    def updates(self) -> list[Update]:
+        """Nothing: ``begin`` and ``add`` have told it."""
+        return []
+
+    def begin(self, first: Map) -> Update:
+        """A new map, of two keyframes."""
+        self._map = Map()
+        for each in first.keyframes.values():
+            self._map.add(Keyframe(**{**each.__dict__}))
+        points, given = self._map.points, first.points
+        points.reach(len(given))
+        for name in ("position", "spread", "anchor", "ray", "inverse"):
+            getattr(points, name)[: len(given)] = getattr(given, name)
+        newest = self._map.keyframes[max(self._map.keyframes)]
+        touched = self._adjust(newest)
+        self._finder = PlaneFinder(first.planes)
+        return self._update(set(self._map.keyframes), touched, np.empty(0, np.int64))
+
+    def add(self, new: NewKeyframe) -> Update:
+        """One more keyframe."""
+        keyframe = self._insert(new)
+        gone = [self._associate(keyframe)]
+        placed = self._triangulate(keyframe)
+        touched = self._adjust(keyframe)
+        gone.append(self._cull(keyframe))
+        changed = self._changed
+        ids = np.union1d(placed, touched)
+        features = features_of(keyframe, self._map.points.known(keyframe.ids))
+        planes = self._look() if keyframe.number % LOOKS_EVERY == 0 else None
+        return self._update(
+            changed | {keyframe.number}, ids, np.concatenate(gone), {keyframe.number: features},
+            planes,
+        )  # fmt: skip
+
+    # --- parts ------------------------------------------------------------------------------
+
+    def _insert(self, new: NewKeyframe) -> Keyframe:
+        known, points = self._map.keyframes, self._map.points
+        pose = new.relative
+        if new.reference is not None and new.reference in known:
+            pose = new.relative.after(known[new.reference].pose)
+        keyframe = Keyframe(new.number, new.picture, pose, new.ids, new.pixels, new.pixels)
+        alive = np.ones(len(new.ids), bool)
+        points.reach(int(new.ids.max(initial=-1)) + 1)
+        points.ray[new.fresh] = new.picture.lens.rays(
+            new.pixels[np.searchsorted(new.ids, new.fresh)]
+        )[:, :2]
+        points.inverse[new.fresh], points.spread[new.fresh] = new.inverse, new.spread
+        points.anchor[new.fresh] = new.number
+        points.hang(new.fresh, pose)
+        alive = np.isfinite(points.spread[new.ids])
+        keyframe.observe(new.ids[alive], new.pixels[alive])
+        there = pose.to_camera(points.position[keyframe.ids])[:, 2]
+        known_ = points.known(keyframe.ids)
+        keyframe.depth = float(np.median(there[known_] if known_.sum() > 8 else there))
+        self._map.add(keyframe)
+        return keyframe
+
+    def _neighbours(self, keyframe: Keyframe, least: int = SHARED) -> list[tuple[int, Keyframe]]:
+        """Keyframes by how many points they share with this one, most first."""
+        found = []
+        for each in self._map.keyframes.values():
+            if each is not keyframe:
+                shared = int((each.places(keyframe.ids) >= 0).sum())
+                if shared >= least:
+                    found.append((shared, each))
+        return sorted(found, key=lambda pair: (-pair[0], -pair[1].number))
+
+    def _associate(self, keyframe: Keyframe) -> np.ndarray:
+        """Find what others know in this keyframe, too. Returns ids that were the same as others."""
+        points, picture = self._map.points, keyframe.picture
+        near = self._map.nearest(keyframe.pose, 12, 2.0)
+        taken = keyframe.ids
+        new_ids, new_pixels = [], []
+        for other in near:
+            if other is keyframe:
+                continue
+            at = np.flatnonzero(points.known(other.ids) & ~np.isin(other.ids, taken))
+            if not len(at):
+                continue
+            there = keyframe.pose.to_camera(points.position[other.ids[at]])
+            ahead = there[:, 2] > 0.05 * keyframe.depth
+            at, there = at[ahead], there[ahead]
+            if not len(at):
+                continue
+            guess = picture.lens.pixels(there)
+            inside = picture.inside(guess, 8)
+            at, guess = at[inside], guess[inside]
+            if len(at) < 4:
+                continue
+            found, ok = follow(other, at, guess, picture, 1, SIMILAR)
+            ok &= np.linalg.norm(found - guess, axis=1) < NEAR_PX
+            new_ids.append(other.ids[at[ok]])
+            new_pixels.append(found[ok])
+            taken = np.concatenate([taken, other.ids[at]])
+        if not new_ids:
+            return np.empty(0, np.int64)
+        ids, pixels = np.concatenate(new_ids), np.concatenate(new_pixels)
+        gone = self._fuse(keyframe, ids, pixels)
+        fresh = ~np.isin(ids, keyframe.ids)
+        ids, pixels = ids[fresh], pixels[fresh]
+        kept = ~np.isin(keyframe.ids, gone)
+        keyframe.observe(
+            np.concatenate([keyframe.ids[kept], ids]),
+            np.concatenate([keyframe.pixels[kept], pixels]),
+        )
+        return gone
+
+    def _fuse(self, keyframe: Keyframe, ids: np.ndarray, pixels: np.ndarray) -> np.ndarray:
+        """Points of this keyframe that are older ones, found now: those take their place, in all
+        keyframes."""
+        if not len(ids) or not len(keyframe.ids):
+            return np.empty(0, np.int64)
+        apart = np.linalg.norm(keyframe.pixels[:, None] - pixels[None], axis=2)
+        which = apart.argmin(axis=1)
+        same = apart[np.arange(len(which)), which] < SAME_PX
+        younger, older = keyframe.ids[same], ids[which[same]]
+        points = self._map.points
+        # two that both have places are the same only if those agree
+        if len(younger):
+            far = np.linalg.norm(points.position[younger] - points.position[older], axis=1)
+            agree = ~points.known(younger) | (far < 0.05 * keyframe.depth)
+            younger, older = younger[agree], older[agree]
+        for young, old in zip(younger.tolist(), older.tolist(), strict=True):
+            for each in self._map.keyframes.values():
+                at = each.places(np.array([young]))[0]
+                if at < 0 or each is keyframe:
+                    continue
+                ids_, pixels_ = each.ids.copy(), each.pixels
+                if each.places(np.array([old]))[0] >= 0:
+                    each.observe(np.delete(ids_, at), np.delete(pixels_, at, axis=0))
+                else:
+                    ids_[at] = old
+                    each.observe(ids_, pixels_)
+                self._changed_by_fusing.add(each.number)
+        points.spread[younger] = np.inf
+        return younger
+
+    def _observed(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All looks at points: keyframes' numbers (n,), which of ``ids`` (n,), where (n, 2)."""
+        numbers, which, seen = [], [], []
+        for each in self._map.keyframes.values():
+            at = each.places(ids)
+            there = np.flatnonzero(at >= 0)
+            numbers.append(np.full(len(there), each.number))
+            which.append(there)
+            seen.append(each.seen[at[there]])
+        return np.concatenate(numbers), np.concatenate(which), np.concatenate(seen)
+
+    def _arrays(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        poses = [self._map.keyframes[number].pose for number in numbers.tolist()]
+        return np.stack([p.rotation for p in poses]), np.stack([p.translation for p in poses])
+
+    def _triangulate(self, keyframe: Keyframe) -> np.ndarray:
+        """Give places to points that have none, and were seen with parallax."""
+        points = self._map.points
+        ids = keyframe.ids[~points.known(keyframe.ids)]
+        if not len(ids):
+            return ids
+        numbers, which, seen = self._observed(ids)
+        looks = np.bincount(which, minlength=len(ids))
+        several = looks >= 2
+        if not several.any():
+            return ids[:0]
+        ids, keep = ids[several], several[which]
+        which = (np.cumsum(several) - 1)[which[keep]]
+        cameras, numbers = np.unique(numbers[keep], return_inverse=True)
+        turned, moved = self._arrays(cameras)
+        found, errors, parallax = refine_points(
+            turned, moved, numbers, which, seen[keep], points.position[ids]
+        )
+        noise = NOISE_PX / keyframe.picture.lens.fx
+        good = (parallax > LEAST_PARALLAX) & (errors < 2.0 * noise) & np.isfinite(found).all(axis=1)
+        depth = keyframe.pose.to_camera(found)[:, 2]
+        good &= depth > 0.02 * keyframe.depth
+        ids = ids[good]
+        points.position[ids] = found[good]
+        points.spread[ids] = noise / parallax[good]
+        self._hung(ids)
+        return ids
+
+    def _hung(self, ids: np.ndarray) -> None:
+        points = self._map.points
+        for number in np.unique(points.anchor[ids]).tolist():
+            if number in self._map.keyframes:
+                own = ids[points.anchor[ids] == number]
+                points.hung(own, self._map.keyframes[number].pose)
+
+    def _adjust(self, keyframe: Keyframe) -> np.ndarray:
+        """Adjust a keyframe, its neighbours and all points that they see. Returns those."""
+        points = self._map.points
+        self._changed = set(self._changed_by_fusing)
+        self._changed_by_fusing = set()
+        window = [keyframe, *(each for _, each in self._neighbours(keyframe)[: WINDOW - 1])]
+        ids = np.unique(np.concatenate([each.ids for each in window]))
+        ids = ids[points.spread[ids] < 2 * KNOWN]
+        numbers, which, seen = self._observed(ids)
+        inner = {each.number for each in window}
+        others, counts = np.unique(numbers[~np.isin(numbers, list(inner))], return_counts=True)
+        held = others[np.argsort(-counts)][:FIXED]
+        held = held[counts[np.argsort(-counts)][:FIXED] >= 4]
+        keep = np.isin(numbers, [*inner, *held.tolist()])
+        looks = np.bincount(which[keep], minlength=len(ids))
+        keep &= looks[which] >= 2
+        used = looks >= 2
+        ids = ids[used]
+        which = (np.cumsum(used) - 1)[which[keep]]
+        cameras, at = np.unique(numbers[keep], return_inverse=True)
+        if len(cameras) < 2 or len(ids) < 10:
+            return ids[:0]
+        fixed = np.isin(cameras, held)
+        if not fixed.any():
+            fixed[0] = True  # the oldest
+        turned, moved = self._arrays(cameras)
+        sigma = NOISE_PX / keyframe.picture.lens.fx
+        found = adjust(
+            turned, moved, points.position[ids], at, which, seen[keep], fixed,
+            sigma=sigma, steps=STEPS,
+        )  # fmt: skip
+        for number, turn, move in zip(
+            cameras.tolist(), found.rotations, found.translations, strict=True
+        ):
+            self._map.keyframes[number].pose = Pose(turn, move)
+        points.position[ids] = found.points
+        parallax = self._parallax(cameras, at, which, len(ids), found.points)
+        points.spread[ids] = np.minimum(sigma / np.maximum(parallax, 1e-6), 1.0)
+        # a point whose rays have become parallel has no place: it is as good as its depth
+        self._drop_wrong(cameras, at, ids, which, found.errors, WRONG_PX / keyframe.picture.lens.fx)
+        self._hung(ids)
+        for number in cameras.tolist():
+            each = self._map.keyframes[number]
+            own = each.ids[points.known(each.ids)]
+            if len(own) > 8:
+                each.depth = float(np.median(each.pose.to_camera(points.position[own])[:, 2]))
+        self._changed |= set(cameras.tolist())
+        return ids
+
+    def _parallax(
+        self, cameras: np.ndarray, at: np.ndarray, which: np.ndarray, count: int, found: np.ndarray
+    ) -> np.ndarray:
+        """How far the rays to each point are apart, radians: twice their spread about the mean."""
+        centres = np.stack([self._map.keyframes[n].pose.position for n in cameras.tolist()])
+        rays = found[which] - centres[at]
+        rays = rays / np.maximum(np.linalg.norm(rays, axis=1, keepdims=True), 1e-12)
+        mean = np.stack([np.bincount(which, rays[:, k], count) for k in range(3)], axis=1)
+        mean = mean / np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), 1e-12)
+        off = np.arccos(np.clip((rays * mean[which]).sum(axis=1), -1, 1))
+        return np.asarray(2 * np.sqrt(np.bincount(which, off**2, count) / 2))
+
+    def _drop_wrong(
+        self,
+        cameras: np.ndarray,
+        at: np.ndarray,
+        ids: np.ndarray,
+        which: np.ndarray,
+        errors: np.ndarray,
+        most: float,
+    ) -> None:
+        wrong = errors > most
+        for index in np.unique(at[wrong]).tolist():
+            each = self._map.keyframes[int(cameras[index])]
+            out = ids[which[wrong & (at == index)]]
+            kept = ~np.isin(each.ids, out)
+            each.observe(each.ids[kept], each.pixels[kept])
+
+    def _cull(self, keyframe: Keyframe) -> np.ndarray:
+        """Points that no two keyframes see any more, or that have waited for long."""
+        points = self._map.points
+        alive = np.flatnonzero(np.isfinite(points.spread))
+        looks = np.zeros(len(points), int)
+        for each in self._map.keyframes.values():
+            looks[each.ids] += 1
+        old = points.anchor[alive] < keyframe.number - PATIENCE
+        gone = alive[(looks[alive] == 0) | (old & (looks[alive] < 2))]
+        vague = alive[old & ~points.known(alive) & (points.spread[alive] > 2 * KNOWN)]
+        vague = vague[points.anchor[vague] < keyframe.number - 3 * PATIENCE]
+        gone = np.union1d(gone, vague)
+        points.spread[gone] = np.inf
+        for each in self._map.keyframes.values():
+            out = np.isin(each.ids, gone)
+            if out.any():
+                each.observe(each.ids[~out], each.pixels[~out])
+                self._changed.add(each.number)
+        return gone
+
+    def _look(self) -> Planes:
+        """The planes, as the map is now."""
+        points, keyframes = self._map.points, self._map.keyframes.values()
+        count, centres = np.zeros(len(points)), np.zeros((len(points), 3))
+        for each in keyframes:
+            count[each.ids] += 1
+            centres[each.ids] += each.pose.position
+        ids = np.flatnonzero((count > 1) & (points.spread < KNOWN))
+        overhead = -np.mean([each.pose.rotation[1] for each in keyframes], axis=0)
+        seen_from = centres[ids] / count[ids, None]
+        return self._finder.look(
+            points.position[ids], ids, points.spread[ids], seen_from, overhead=overhead
+        )
+
+    def _update(
+        self,
+        numbers: set[int],
+        ids: np.ndarray,
+        gone: np.ndarray,
+        features: dict[int, tuple[np.ndarray, np.ndarray]] | None = None,
+        planes: Planes | None = None,
+    ) -> Update:
+        known, points = self._map.keyframes, self._map.points
+        ids = ids[np.isfinite(points.spread[ids])]
+        keyframes = {
+            number: (known[number].pose, known[number].ids.copy(), known[number].pixels.copy())
+            for number in sorted(numbers)
+            if number in known
+        }
+        return Update(
+            keyframes, ids, points.position[ids].copy(), points.spread[ids].copy(),
+            points.anchor[ids].copy(), gone, features=features or {}, planes=planes,
+        )  # fmt: skip

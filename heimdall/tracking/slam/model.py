@@ -1,0 +1,159 @@
+"""The map: keyframes, and the points of the world that they have seen.
+
+A point hangs on the keyframe that saw it first, as a ray and an inverse depth (Civera, Davison and
+Montiel, 2008): even of one whose depth is not known yet it can be said where it will be seen, and
+by how much that is uncertain. So the camera is followed without parallax, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from heimdall.capture.lens import Pose
+from heimdall.tracking.slam.found import Planes
+from heimdall.tracking.slam.picture import Picture
+
+UNKNOWN = 0.5  # standard deviation of an inverse depth, relative to it, when it is only guessed
+KNOWN = 0.08  # below it a point has a place in the world
+FAR_STEP, FAR_TURN = 0.5, 0.6  # of the depth, radians: so different is quite another view
+GROWN = 1024  # points for which room is made at once
+
+
+@dataclass(eq=False)
+class Keyframe:
+    """A frame that is kept: its ``picture`` and ``pose``, and where it saw points: ``ids`` (n,)
+    ascending, ``pixels`` (n, 2) of the reduced picture, ``seen`` (n, 2) on the plane z = 1."""
+
+    number: int
+    picture: Picture
+    pose: Pose
+    ids: np.ndarray
+    pixels: np.ndarray
+    seen: np.ndarray
+    depth: float = 1.0  # median of its points
+    features: tuple[np.ndarray, np.ndarray] | None = None  # ids (n,), descriptors (n, 32)
+
+    def observe(self, ids: np.ndarray, pixels: np.ndarray) -> None:
+        """Replace what it saw."""
+        order = np.argsort(ids, kind="stable")
+        self.ids, self.pixels = ids[order], pixels[order]
+        self.seen = self.picture.lens.rays(self.pixels)[:, :2]
+
+    def places(self, ids: np.ndarray) -> np.ndarray:
+        """Where in ``ids`` of this keyframe each of the given ones is; -1 where it is not."""
+        if not len(self.ids):
+            return np.full(len(ids), -1)
+        at = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        return np.where(self.ids[at] == ids, at, -1)
+
+
+class Points:
+    """Of each point, by its id: ``position`` (n, 3) in the world, ``spread`` (n,) the standard
+    deviation of its inverse depth relative to that (infinite: there is no such point), ``anchor``
+    (n,) the keyframe on which it hangs, its ``ray`` (n, 2) there, and its ``inverse`` depth."""
+
+    def __init__(self) -> None:
+        self.position = np.zeros((0, 3))
+        self.spread = np.zeros(0)
+        self.anchor = np.zeros(0, np.int64)
+        self.ray = np.zeros((0, 2))
+        self.inverse = np.zeros(0)
+
+    def __len__(self) -> int:
+        return len(self.spread)
+
+    def reach(self, most: int) -> None:
+        """Make room for ids below ``most``."""
+        more = most - len(self)
+        if more <= 0:
+            return
+        more += GROWN
+        self.position = np.concatenate([self.position, np.zeros((more, 3))])
+        self.spread = np.concatenate([self.spread, np.full(more, np.inf)])
+        self.anchor = np.concatenate([self.anchor, np.full(more, -1)])
+        self.ray = np.concatenate([self.ray, np.zeros((more, 2))])
+        self.inverse = np.concatenate([self.inverse, np.ones(more)])
+
+    def known(self, ids: np.ndarray) -> np.ndarray:
+        """Which of them have a place."""
+        return np.asarray(self.spread[ids] < KNOWN)
+
+    def hang(self, ids: np.ndarray, pose: Pose) -> None:
+        """Derive positions from inverse depths at ``pose``, that of their anchor."""
+        rays = np.column_stack([self.ray[ids], np.ones(len(ids))])
+        self.position[ids] = pose.to_world(rays / self.inverse[ids, None])
+
+    def hung(self, ids: np.ndarray, pose: Pose) -> None:
+        """Derive inverse depths from positions, which are known better, at ``pose``."""
+        there = pose.to_camera(self.position[ids])
+        depth = np.maximum(there[:, 2], 1e-6)
+        self.ray[ids], self.inverse[ids] = there[:, :2] / depth[:, None], 1 / depth
+
+
+@dataclass(eq=False)
+class Map:
+    """All of it. ``number``: how often it was adjusted."""
+
+    keyframes: dict[int, Keyframe] = field(default_factory=dict)
+    points: Points = field(default_factory=Points)
+    planes: Planes = field(default_factory=Planes)
+    number: int = 0
+
+    def add(self, keyframe: Keyframe) -> None:
+        """Keep a keyframe."""
+        self.keyframes[keyframe.number] = keyframe
+
+    def away(self, pose: Pose) -> np.ndarray:
+        """How differently a camera at ``pose`` sees what each keyframe saw, (n,) in their order: 1
+        is about as far as its points are found again."""
+        known = self.keyframes.values()
+        turned = np.stack([each.pose.rotation for each in known])
+        moved = np.stack([each.pose.translation for each in known])
+        depths = np.array([each.depth for each in known])
+        centres = -np.einsum("nji,nj->ni", turned, moved)
+        step = np.linalg.norm(centres - pose.position, axis=1) / depths
+        cosine = (np.einsum("nij,ij->n", turned, pose.rotation) - 1) / 2
+        return np.asarray(step / FAR_STEP + np.arccos(np.clip(cosine, -1, 1)) / FAR_TURN)
+
+    def nearest(self, pose: Pose, most: int, wide: float = 1.0) -> list[Keyframe]:
+        """The keyframes that saw most nearly what a camera at ``pose`` sees, nearest first; those
+        that are farther ``away`` than ``wide`` are left out."""
+        if not self.keyframes:
+            return []
+        known, away = list(self.keyframes.values()), self.away(pose)
+        return [known[at] for at in np.argsort(away, kind="stable")[:most] if away[at] < wide]
+
+
+@dataclass(frozen=True, eq=False)
+class NewKeyframe:
+    """A keyframe on its way to the mapper: its pose relative to that of keyframe ``reference``
+    (None: the world's), what it saw, and of points that are new in it their inverse depths and
+    spreads."""
+
+    number: int
+    picture: Picture
+    reference: int | None
+    relative: Pose
+    ids: np.ndarray
+    pixels: np.ndarray
+    fresh: np.ndarray
+    inverse: np.ndarray
+    spread: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """What the mapper has found out: poses of keyframes and what they saw, places of points, which
+    points and keyframes are gone; all planes, if it has looked for them."""
+
+    keyframes: dict[int, tuple[Pose, np.ndarray, np.ndarray]]
+    ids: np.ndarray
+    position: np.ndarray
+    spread: np.ndarray
+    anchor: np.ndarray
+    gone: np.ndarray
+    dropped: tuple[int, ...] = ()
+    features: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    planes: Planes | None = None

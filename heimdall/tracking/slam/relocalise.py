@@ -1,0 +1,67 @@
+"""Where the camera may be, once it was lost: near a keyframe that looks like the picture as a whole
+(Klein and Murray, 2008), or where features say (ORB: Rublee et al., 2011)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from heimdall.capture.lens import Pose
+from heimdall.tracking.pose.features import described, matched
+from heimdall.tracking.pose.views import agreed
+from heimdall.tracking.slam.model import Keyframe, Map
+from heimdall.tracking.slam.picture import Picture
+
+TRIED = 2  # keyframes, in each frame
+COMPARED = 6  # keyframes, by features
+FEATURES, LEVELS = 500, 2
+NEAR_PX = 4.0  # of a point: a feature is of it
+
+
+def features_of(keyframe: Keyframe, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ids (n,) and descriptors (n, 32) of points of a keyframe; ``known`` (m,) says which of its
+    points have places."""
+    there, descriptors = described(keyframe.picture.grey, FEATURES, LEVELS)
+    pixels, ids = keyframe.pixels[known], keyframe.ids[known]
+    if not len(there) or not len(ids):
+        return np.empty(0, np.int64), np.empty((0, 32), np.uint8)
+    apart = np.linalg.norm(there[:, None] - pixels[None], axis=2)
+    which = apart.argmin(axis=1)
+    near = apart[np.arange(len(there)), which] < NEAR_PX
+    return ids[which[near]], descriptors[near]
+
+
+def candidates(known: Map, picture: Picture, turn: int) -> Iterator[Pose]:
+    """Poses worth a try; each ``turn`` others. All of them are to be checked."""
+    if not known.keyframes:
+        return
+    keyframes = list(known.keyframes.values())
+    alike = np.array([each.picture.thumb for each in keyframes]) @ picture.thumb
+    best = [keyframes[at] for at in np.argsort(-alike)]
+    if turn % 3 == 2:
+        pose = _by_features(known, best[:COMPARED], picture)
+        if pose is not None:
+            yield pose
+        return
+    begin = turn % 3 * TRIED
+    yield from (each.pose for each in best[begin : begin + TRIED])
+
+
+def _by_features(known: Map, keyframes: list[Keyframe], picture: Picture) -> Pose | None:
+    there, descriptors = described(picture.grey, FEATURES, LEVELS)
+    points, seen = [], []
+    for each in keyframes:
+        if each.features is None:
+            continue
+        ids, own = each.features
+        alive = np.isfinite(known.points.spread[ids])
+        places = known.points.position[ids[alive]]
+        if len(places) < 8 or not len(there):
+            continue
+        pairs = matched(descriptors, own[alive], places)
+        points.append(places[pairs[:, 1]])
+        seen.append(there[pairs[:, 0]])
+    if not points:
+        return None
+    return agreed(picture.lens, np.concatenate(points), np.concatenate(seen))

@@ -1,0 +1,448 @@
+"""Where the camera is in a room that nothing is known of, frame by frame.
+
+As in PTAM (Klein and Murray, 2007) following is apart from mapping: each frame is compared with
+keyframes, whose points have places, and the map behind it is refined by another process. A pose
+counts as tracked only while the picture bears it out.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from heimdall.capture.lens import Camera, Pose
+from heimdall.tracking.pose.solve import Fit, refine
+from heimdall.tracking.pose.tracker import LOST, TRACKED, Tracking
+from heimdall.tracking.slam.begin import Beginning
+from heimdall.tracking.slam.follow import corners, follow, spread_out
+from heimdall.tracking.slam.mapper import Mapper
+from heimdall.tracking.slam.model import (
+    KNOWN,
+    UNKNOWN,
+    Keyframe,
+    Map,
+    NewKeyframe,
+    Update,
+)
+from heimdall.tracking.slam.picture import Picture
+from heimdall.tracking.slam.relocalise import candidates
+from heimdall.tracking.slam.worker import MappingProcess
+
+INITIALIZING = "initializing"
+EXCESSIVE_MOTION = "excessive motion"
+INSUFFICIENT_FEATURES = "insufficient features"
+RELOCALIZING = "relocalizing"
+
+POINTS = 320  # of a keyframe
+FINE, COARSE = 220, 50  # points that are followed in a frame: exactly, roughly
+CELL = 40  # pixels: points are spread over cells of it
+LEAST_POINTS = 20
+LEAST_SHARE = 0.4  # of the points found that must agree
+NOISE_PX = 1.0
+FAR_APART = 0.3  # of the nearest keyframe: another is worth it
+EARLY_APART = 0.15  # while there are few
+FEW_KEYFRAMES = 5
+LEAST_BETWEEN = 3  # frames between keyframes
+FOUND = 0.75  # of the points that should be seen: fewer ask for one
+COVERED = 0.6  # of cells in which points are followed: fewer ask for a keyframe
+REFRESHED = 5  # frames after which references are chosen anew
+MOST_LOST = 300  # frames: this is another room
+COASTED = 6  # frames that a pose is searched for where it should be
+NEAREST = 0.02  # of the scene's depth, before the camera
+CALM_PX = 5.0  # that guesses are off: no rough search is needed
+LIT = (0.5, 2.0)
+
+
+class RoomTracker:
+    """Give it frame after frame. One thread only. ``reason``: why the last frame has no pose."""
+
+    def __init__(self, mapper: Mapper | MappingProcess | None = None) -> None:
+        self.reason = INITIALIZING
+        self.views = None
+        self._mapper = mapper if mapper is not None else MappingProcess()
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._mapper.forget()
+        self.map = Map()
+        self._start: Beginning | None = None
+        self._pose: Pose | None = None
+        self._step: Pose | None = None
+        self._lost = 0  # frames since the pose was known
+        self._age = 0  # frames since the last keyframe
+        self._frames = 0
+        self._next_id = 0
+        self._references: list[Keyframe] = []
+        self._gain = 1.0
+        self._off_px = math.inf  # by which the last guess was off
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the mapper, in words; empty while all is well."""
+        return getattr(self._mapper, "problem", "")
+
+    @property
+    def placed(self) -> dict[str, Pose]:
+        """No targets."""
+        return {}
+
+    def close(self) -> None:
+        """End the mapper."""
+        self._mapper.close()
+
+    def advance(
+        self, image: np.ndarray, camera: Camera, sequence: int = 0, at_s: float | None = None
+    ) -> Tracking:
+        """The next frame, BGR or grey uint8."""
+        self._frames += 1
+        self._take_updates()
+        picture = Picture(image, camera, self._gain)
+        sizes = {each.picture.size for each in self.map.keyframes.values()}
+        if (sizes and sizes != {picture.size}) or self._lost > MOST_LOST:
+            self._begin_anew()
+        fit = self._track(picture) if self.map.keyframes else self._initialise(picture)
+        if fit is None:
+            return Tracking(sequence, LOST, self._pose)
+        self.reason = ""
+        return Tracking(sequence, TRACKED, fit.pose, fit.pose, fit.rms_px, fit.count)
+
+    # --- the beginning ----------------------------------------------------------------------
+
+    def _initialise(self, picture: Picture) -> Fit | None:
+        self.reason = INITIALIZING
+        if self._start is None or self._start.size != picture.size:
+            self._start = Beginning(picture)
+            if not self._start.usable:
+                self.reason, self._start = INSUFFICIENT_FEATURES, None
+            return None
+        started = self._start.advance(picture)
+        if started is None:
+            if not self._start.usable:
+                self._start = None
+            return None
+        first, now = started.first, started.now
+        self._next_id = len(started.points)
+        for each in (first, now):
+            self.map.add(each)
+        points = self.map.points
+        points.reach(self._next_id)
+        ids = np.flatnonzero(np.isfinite(started.points[:, 0]))
+        points.position[ids] = started.points[ids]
+        points.spread[ids], points.anchor[ids] = KNOWN * 0.9, 0
+        points.hung(ids, first.pose)
+        self._pose, self._step, self._lost = now.pose, None, 0
+        self._references = [now]
+        self._receive(self._mapper.begin(self.map))
+        fit = self._look(picture, self._pose)
+        self._age = 0
+        if fit is not None:
+            self._pose = fit.pose
+        return fit
+
+    # --- following --------------------------------------------------------------------------
+
+    def _track(self, picture: Picture) -> Fit | None:
+        self._age += 1
+        fit = None
+        if self._lost <= COASTED:
+            assert self._pose is not None
+            guesses = [self._step.after(self._pose)] if self._step is not None else []
+            for guess in [*guesses, self._pose][: 2 if self._lost else 1]:
+                fit = self._look(picture, guess)
+                if fit is not None:
+                    break
+        if fit is None and self._lost:
+            fit = self._recover(picture)
+        if fit is None:
+            self._lost += 1
+            self._step = None
+            self.reason = self._why(picture)
+            return None
+        before = self._pose
+        self._step = fit.pose.after(before.inverse) if before and not self._lost else None
+        self._pose, self._lost = fit.pose, 0
+        if self._worth_keeping(fit):
+            self._keep(picture, fit)
+        return fit
+
+    def _why(self, picture: Picture) -> str:
+        if picture.detail < 6:
+            return INSUFFICIENT_FEATURES
+        return EXCESSIVE_MOTION if self._lost <= COASTED else RELOCALIZING
+
+    def _look(self, picture: Picture, guess: Pose, rough: int = 3) -> Fit | None:
+        """The pose near ``guess`` by which keyframes' points are where the picture has them."""
+        if not self._references or self._frames % REFRESHED == 0 or self._lost:
+            self._references = self.map.nearest(guess, 3)
+        if not self._references:
+            return None
+        fit = None
+        if self._off_px < CALM_PX and not self._lost:
+            fit = self._compare(picture, guess, FINE, 2)
+        if fit is None:
+            fit = self._compare(picture, guess, COARSE, rough, rough=True)
+            fit = self._compare(picture, fit.pose if fit else guess, FINE, 1 if fit else 2)
+        self._off_px = self._apart_px(picture, guess, fit) if fit is not None else math.inf
+        if fit is None or fit.count < LEAST_POINTS or fit.turn_sd > math.radians(1.0):
+            return None
+        self._learn(fit.pose, picture)
+        self._adapt(picture)
+        return fit
+
+    def _apart_px(self, picture: Picture, guess: Pose, fit: Fit) -> float:
+        """By how much the guess was off, in the middle of the scene, pixels."""
+        depth = self._references[0].depth
+        rays = np.array([[0, 0, 1.0], [0.3, 0, 1], [0, 0.3, 1]]) * depth
+        there = guess.to_camera(fit.pose.to_world(rays))
+        if there[:, 2].min() <= 0:
+            return math.inf
+        off = picture.lens.fx * (there[:, :2] / there[:, 2:] - rays[:, :2] / rays[:, 2:])
+        return float(np.linalg.norm(off, axis=1).max())
+
+    def _adapt(self, picture: Picture) -> None:
+        """Take the next frame as bright as keyframes were at the same points."""
+        ids, pixels, agree = self._seen
+        keyframe = self._references[0]
+        at = keyframe.places(ids)
+        both = agree & (at >= 0)
+        if both.sum() < LEAST_POINTS:
+            return
+        x, y = (pixels[both] / 2).astype(int).T
+        u, v = (keyframe.pixels[at[both]] / 2).astype(int).T
+        now, then = picture.half[y, x].astype(float), keyframe.picture.half[v, u].astype(float)
+        self._gain = float(np.clip(self._gain * np.median((then + 1) / (now + 1)), *LIT))
+
+    def _compare(
+        self, picture: Picture, guess: Pose, most: int, levels: int, *, rough: bool = False
+    ) -> Fit | None:
+        points, lens = self.map.points, picture.lens
+        all_ids, all_pixels = [], []
+        taken = np.empty(0, np.int64)
+        self._expected = 0
+        for keyframe in self._references:
+            ids = keyframe.ids
+            there = guess.to_camera(points.position[ids])
+            good = (there[:, 2] > NEAREST * keyframe.depth) & np.isfinite(points.spread[ids])
+            good &= ~np.isin(ids, taken)
+            at = np.flatnonzero(good)
+            if not len(at):
+                continue
+            pixels = lens.pixels(there[at])
+            inside = picture.inside(pixels, 8)
+            at, pixels = at[inside], pixels[inside]
+            order = np.argsort(points.spread[ids[at]], kind="stable")
+            cell = CELL if most >= FINE else 2 * CELL
+            chosen = spread_out(pixels, order, picture.size, cell, 2)[: most - len(taken)]
+            at, pixels = at[chosen], pixels[chosen]
+            found, ok = follow(keyframe, at, pixels, picture, levels, rough=rough)
+            self._expected += len(at)
+            all_ids.append(ids[at[ok]])
+            all_pixels.append(found[ok])
+            taken = np.concatenate([taken, ids[at]])
+            if len(taken) >= 0.8 * most:
+                break
+        if not all_ids:
+            return None
+        ids, pixels = np.concatenate(all_ids), np.concatenate(all_pixels)
+        if len(ids) < min(LEAST_POINTS, most // 3):
+            return None
+        where = points.position[ids]
+        ahead = guess.to_camera(where)[:, 2] > 1e-3
+        ids, pixels, where = ids[ahead], pixels[ahead], where[ahead]
+        fit = refine(lens, where, pixels, guess, self._weights(ids, guess, lens))
+        if fit is None or fit.count < LEAST_SHARE * len(ids) or fit.count < 8:
+            return None
+        self._seen = ids, pixels, fit.agree
+        return fit
+
+    def _weights(self, ids: np.ndarray, pose: Pose, lens: Camera) -> np.ndarray:
+        """How much each point counts: those of unknown depth as long as the camera has not moved
+        from where their rays begin."""
+        points = self.map.points
+        spread, weights = points.spread[ids], np.ones(len(ids))
+        vague = np.flatnonzero(spread > KNOWN / 4)
+        if len(vague):
+            centres = self._centres(points.anchor[ids[vague]])
+            moved = np.linalg.norm(centres - pose.position, axis=1)
+            off = lens.fx * moved * points.inverse[ids[vague]] * spread[vague]
+            weights[vague] = 1 / (1 + (off / NOISE_PX) ** 2)
+        return weights
+
+    def _centres(self, anchors: np.ndarray) -> np.ndarray:
+        numbers, back = np.unique(anchors, return_inverse=True)
+        known = self.map.keyframes
+        centres = [known[n].pose.position if n in known else np.zeros(3) for n in numbers.tolist()]
+        return np.array(centres)[back]
+
+    def _learn(self, pose: Pose, picture: Picture) -> None:
+        """Better inverse depths for points that have no place yet (Civera et al., 2008)."""
+        points = self.map.points
+        ids, pixels, _ = self._seen
+        vague = points.spread[ids] > KNOWN / 2
+        if not vague.any():
+            return
+        ids, seen = ids[vague], picture.lens.rays(pixels[vague])[:, :2]
+        for number in np.unique(points.anchor[ids]).tolist():
+            anchor = self.map.keyframes.get(number)
+            if anchor is None:
+                continue
+            mine = points.anchor[ids] == number
+            own, there = ids[mine], seen[mine]
+            relative = pose.after(anchor.pose.inverse)
+            ray = np.column_stack([points.ray[own], np.ones(len(own))]) @ relative.rotation.T
+            move = relative.translation
+            # there = (ray + inverse move) / depth: linear in the inverse depth
+            along = move[:2] - there * move[2]
+            across = there * ray[:, 2:] - ray[:, :2]
+            square = (along**2).sum(axis=1)
+            lever = np.sqrt(square) / np.maximum(ray[:, 2] + points.inverse[own] * move[2], 1e-6)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                measured = (along * across).sum(axis=1) / square
+                deviation = 2 * NOISE_PX / picture.lens.fx / lever
+            before = points.inverse[own]
+            prior = points.spread[own] * before
+            gate = np.isfinite(measured) & (measured > 0)
+            gate &= np.abs(measured - before) < 3 * np.hypot(prior, deviation)
+            if not gate.any():
+                continue
+            own, measured, deviation = own[gate], measured[gate], deviation[gate]
+            before, prior = before[gate], prior[gate]
+            share = prior**2 / (prior**2 + deviation**2)
+            after = before + share * (measured - before)
+            points.inverse[own] = after
+            # looks of one keyframe's point are not independent: no frame may halve it
+            spread = prior * np.sqrt(1 - share) / after
+            points.spread[own] = np.maximum(spread, 0.9 * points.spread[own])
+            points.hang(own, anchor.pose)
+
+    # --- keyframes --------------------------------------------------------------------------
+
+    def _worth_keeping(self, fit: Fit) -> bool:
+        if self._age < LEAST_BETWEEN or self._mapper.busy:
+            return False
+        nearest = float(self.map.away(fit.pose).min())
+        early = len(self.map.keyframes) < FEW_KEYFRAMES
+        if nearest > (EARLY_APART if early else FAR_APART):
+            return True
+        ids, pixels, agree = self._seen
+        if len(ids) < FOUND * self._expected and nearest > EARLY_APART:
+            return True
+        cells = (pixels[agree] // 80).astype(int)
+        covered = len(np.unique(cells[:, 0] * 100 + cells[:, 1]))
+        size = self._references[0].picture.size
+        every = (size[0] // 80) * (size[1] // 80)
+        return covered < COVERED * every and nearest > EARLY_APART / 2 and self._age > 8
+
+    def _keep(self, picture: Picture, fit: Fit) -> None:
+        points, pose = self.map.points, fit.pose
+        ids, pixels, agree = self._seen
+        ids, pixels = ids[agree], pixels[agree]
+        inverse = 1 / np.maximum(pose.to_camera(points.position[ids])[:, 2], 1e-6)
+        new = corners(picture, pixels, POINTS - len(ids))
+        guessed = _neighbours(new, pixels, inverse)
+        fresh = np.arange(self._next_id, self._next_id + len(new))
+        self._next_id += len(new)
+        points.reach(self._next_id)
+        reference = self.map.nearest(pose, 1, math.inf)[0]
+        number = max(self.map.keyframes) + 1
+        keyframe = Keyframe(number, picture, pose, ids, pixels, pixels)
+        keyframe.observe(np.concatenate([ids, fresh]), np.concatenate([pixels, new]))
+        keyframe.depth = float(1 / np.median(inverse))
+        points.ray[fresh] = picture.lens.rays(new)[:, :2]
+        points.inverse[fresh], points.spread[fresh] = guessed, UNKNOWN
+        points.anchor[fresh] = number
+        points.hang(fresh, pose)
+        self.map.add(keyframe)
+        self._age = 0
+        self._references = self.map.nearest(pose, 3)
+        self._receive(
+            self._mapper.add(
+                NewKeyframe(
+                    number,
+                    picture,
+                    reference.number,
+                    pose.after(reference.pose.inverse),
+                    keyframe.ids,
+                    keyframe.pixels,
+                    fresh,
+                    guessed,
+                    points.spread[fresh],
+                )
+            )
+        )
+
+    def _take_updates(self) -> None:
+        for each in self._mapper.updates():
+            self._receive(each)
+
+    def _receive(self, update: Update | None) -> None:
+        """Take over what the mapper found out; the camera's pose moves with the keyframe that it is
+        nearest to."""
+        if update is None:
+            return
+        known = self.map.keyframes
+        self.map.number += 1
+        self.map.planes = update.planes or self.map.planes
+        fixed = None
+        if self._pose is not None and known:
+            fixed = self.map.nearest(self._pose, 1, math.inf)[0]
+        before = {number: each.pose for number, each in known.items()}
+        for number, (pose, ids, pixels) in update.keyframes.items():
+            if number in known:
+                known[number].pose = pose
+                known[number].observe(ids, pixels)
+        for number in update.dropped:
+            known.pop(number, None)
+        latest = max(update.keyframes, default=-1)
+        for number in sorted(known):
+            if number > latest and latest in before:  # came while the mapper was at work
+                known[number].pose = (
+                    known[number].pose.after(before[latest].inverse).after(known[latest].pose)
+                )
+        points = self.map.points
+        points.reach(int(update.ids.max(initial=-1)) + 1)
+        points.position[update.ids] = update.position
+        points.spread[update.ids] = update.spread
+        points.anchor[update.ids] = update.anchor
+        points.spread[update.gone] = np.inf
+        for number in np.unique(points.anchor[update.ids]).tolist():
+            if number in known:
+                points.hung(update.ids[update.anchor == number], known[number].pose)
+        self._rehang(set(update.keyframes), update.ids)
+        for number, features in update.features.items():
+            if number in known:
+                known[number].features = features
+        if fixed is not None and fixed.number in known and self._pose is not None:
+            self._pose = self._pose.after(before[fixed.number].inverse).after(
+                known[fixed.number].pose
+            )
+        self._references = [each for each in self._references if each.number in known]
+
+    def _rehang(self, moved: set[int], placed: np.ndarray) -> None:
+        """Points that are not adjusted yet go with their keyframe."""
+        points = self.map.points
+        for number in moved & set(self.map.keyframes):
+            own = np.flatnonzero((points.anchor == number) & np.isfinite(points.spread))
+            own = np.setdiff1d(own, placed)
+            points.hang(own, self.map.keyframes[number].pose)
+
+    # --- found again ------------------------------------------------------------------------
+
+    def _recover(self, picture: Picture) -> Fit | None:
+        """The pose by keyframes that look like this picture."""
+        for pose in candidates(self.map, picture, self._frames):
+            fit = self._look(picture, pose, 3)
+            if fit is not None and fit.count >= 1.5 * LEAST_POINTS:
+                return fit
+        return None
+
+
+def _neighbours(new: np.ndarray, pixels: np.ndarray, inverse: np.ndarray) -> np.ndarray:
+    """Inverse depths for new points: what the nearest ones have."""
+    if not len(new):
+        return np.empty(0)
+    apart = np.linalg.norm(new[:, None] - pixels[None], axis=2)
+    count = min(4, len(pixels))
+    near = np.argpartition(apart, count - 1, axis=1)[:, :count]
+    return np.asarray(np.median(inverse[near], axis=1))

@@ -1,0 +1,129 @@
+"""A room's map at one moment: what the main thread knows of it, while the tracker goes on.
+
+A pose goes with the map that it was found in. So each frame's ``Located`` has the layout of its own
+moment, and what hangs on keyframes is drawn where it belongs in that very picture.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from heimdall.capture.lens import Camera, Pose
+from heimdall.tracking.pose.tracker import Tracking
+from heimdall.tracking.slam.found import Planes
+from heimdall.tracking.slam.model import FAR_STEP, FAR_TURN, KNOWN, Map
+
+INITIALIZING = "initializing"  # until a frame was looked at
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Keyframes, by their number: poses and depths; points (n, 3) that have a place; planes.
+    ``map`` says which map that was, and is not looked into."""
+
+    map: Map
+    number: int
+    keyframes: dict[int, tuple[Pose, float]]
+    points: np.ndarray
+    planes: Planes
+
+    @classmethod
+    def of(cls, known: Map) -> Layout:
+        """As the map is now."""
+        keyframes = {each.number: (each.pose, each.depth) for each in known.keyframes.values()}
+        points = known.points.position[known.points.spread < KNOWN]
+        return cls(known, known.number, keyframes, points, known.planes)
+
+    def is_of(self, known: Map) -> bool:
+        """True if the map is still as it was."""
+        same = self.map is known and self.number == known.number
+        return same and len(self.keyframes) == len(known.keyframes)
+
+    def nearest(self, pose: Pose, among: Layout | None = None) -> int | None:
+        """The keyframe that saw most nearly what a camera at ``pose`` sees; of those that ``among``
+        has, too."""
+        if not self.keyframes:
+            return None
+        turned, centres, depths = self._views
+        step = np.linalg.norm(centres - pose.position, axis=1) / depths
+        cosine = (np.einsum("nij,ij->n", turned, pose.rotation) - 1) / 2
+        away = step / FAR_STEP + np.arccos(np.clip(cosine, -1, 1)) / FAR_TURN
+        if among is not None:
+            away[[number not in among.keyframes for number in self.keyframes]] = np.inf
+        best = int(np.argmin(away))
+        return list(self.keyframes)[best] if np.isfinite(away[best]) else None
+
+    @cached_property
+    def _views(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        poses = [pose for pose, _ in self.keyframes.values()]
+        depths = np.array([depth for _, depth in self.keyframes.values()])
+        return np.stack([p.rotation for p in poses]), np.stack([p.position for p in poses]), depths
+
+    def carried(self, pose: Pose, to: Layout) -> Pose:
+        """A camera's pose in this layout as it is in another one of the same map: it goes with the
+        keyframe that it is nearest to."""
+        if to is self or to.map is not self.map:
+            return pose
+        number = self.nearest(pose, to)
+        if number is None:
+            return pose
+        return pose.after(self.keyframes[number][0].inverse).after(to.keyframes[number][0])
+
+
+@dataclass(frozen=True, eq=False)
+class Located(Tracking):
+    """What is known of one frame of a room: ``reason``, why it has no pose, in ARKit's words, and
+    the ``layout`` that the pose goes with."""
+
+    reason: str = ""
+    layout: Layout | None = None
+
+    def pose_of(self, earlier: Tracking) -> Pose | None:
+        """An earlier frame's pose, in the map as it is in this one."""
+        pose = earlier.pose
+        if pose is None or not isinstance(earlier, Located):
+            return pose
+        if earlier.layout is None or self.layout is None:
+            return pose
+        return earlier.layout.carried(pose, self.layout)
+
+
+class RoomFollowing(Protocol):
+    """Follows frames in a room: ``RoomTracker``, or what stands in for it."""
+
+    map: Map
+    reason: str
+
+    def advance(
+        self, image: np.ndarray, camera: Camera, sequence: int = 0, at_s: float | None = None
+    ) -> Tracking: ...
+
+    def close(self) -> None: ...
+
+
+class Locator:
+    """``tracker`` as a pose thread follows it: with the layout of each frame."""
+
+    def __init__(self, tracker: RoomFollowing) -> None:
+        self._tracker = tracker
+        self._layout: Layout | None = None
+        self.placed: dict[str, Pose] = {}
+
+    def advance(
+        self, image: np.ndarray, camera: Camera, sequence: int = 0, at_s: float | None = None
+    ) -> Located:
+        """The next frame, BGR or grey uint8."""
+        found = self._tracker.advance(image, camera, sequence, at_s)
+        known = self._tracker.map
+        if self._layout is None or not self._layout.is_of(known):
+            self._layout = Layout.of(known)
+        reason = "" if found.tracked else self._tracker.reason
+        return Located(**vars(found), reason=reason, layout=self._layout)
+
+    def close(self) -> None:
+        """End what it follows by. No other thread may use it any more."""
+        self._tracker.close()

@@ -1,0 +1,272 @@
+"""The room that an app's content stands in, as the main thread knows it: its planes, what a ray
+meets where there is none, and places that go with the map.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakSet
+
+import numpy as np
+
+from heimdall.capture.lens import Pose
+from heimdall.tracking.slam.found import FoundPlane, changed
+from heimdall.tracking.world import setting, surface
+from heimdall.tracking.world.layout import Layout
+from heimdall.tracking.world.places import NEAREST_M, Hit, Plane, nearest, on_target, standing
+from heimdall.tracking.world.setting import Setting
+
+UP = np.array([0.0, 0.0, 1.0])
+ORIGIN = on_target(Pose(np.eye(3), np.zeros(3)))
+AROUND = 0.08  # of a ray: points so near to it say how far away things are there
+MOST_NEAR = 7  # of them
+LEAST_NEAR = 2
+NEARER = 0.85  # of the ground's distance: what is seen there stands on it
+UNSURE = 0.3  # of the distance: an anchor placed by points goes no farther to a plane
+
+
+class Room:
+    """``see`` what was found in each frame that is shown. ``height_m``: of the camera above what it
+    looked at when it began; None: it is guessed."""
+
+    def __init__(self, height_m: float | None = None, *, ground: bool = True) -> None:
+        self.scale_known = False
+        self.found: list[Plane] = []
+        self.changed: list[Plane] = []  # by the last frame
+        self.origin = Origin()
+        self._height_m, self._ground = height_m, ground
+        self._layout: Layout | None = None
+        self._setting: Setting | None = None
+        self._known: dict[int, tuple[FoundPlane, Plane]] = {}
+        self._instant: WeakSet[Hung] = WeakSet()
+
+    def see(self, layout: Layout | None, pose: Pose | None) -> Pose | None:
+        """A frame is shown, of a camera at ``pose`` in the map as it is in ``layout``: its pose in
+        the world, None while that is unknown."""
+        self.changed = []
+        if layout is not None and layout is not self._layout:
+            self._take(layout)
+        if pose is None or self._setting is None:
+            return None
+        return self._setting.camera(pose)
+
+    def hit(self, eye: np.ndarray, ray: np.ndarray, planes: list[Plane]) -> Hit:
+        """What a ray of the world meets: a plane that was found, or one of ``planes``; else
+        something as far away as the map's points near it, or the ground, or a guess."""
+        met = nearest([*planes, *self.found], eye, ray)
+        if met is not None:
+            return met
+        far, sure = self._far(eye, ray)
+        around = self._around()
+        meets = around.meets(eye, ray) if around is not None else None
+        if around is not None and meets is not None and not (sure and far < NEARER * meets):
+            height = float(UP @ (eye - around.pose.translation))
+            if meets * float(np.linalg.norm(ray)) < surface.MOST_HEIGHTS * height:
+                place = standing(eye + meets * ray, UP, eye)
+                return Hit(place, meets * float(np.linalg.norm(ray)), around, instant=True)
+        place = standing(eye + far * ray, UP, eye)
+        return Hit(place, far * float(np.linalg.norm(ray)), _guess(place), instant=True)
+
+    def hang(self, pose: Pose, camera: Pose, hit: Hit | None = None) -> Hung | None:
+        """A place in the world, from now on one of the map, as a ``camera`` there saw it; None
+        before there is one. An instant ``hit`` moves onto a plane, once one is found there."""
+        if self._layout is None or self._setting is None:
+            return None
+        view = self._setting.from_camera(camera)
+        made = Hung(self, self._setting.from_place(pose), view)
+        if hit is not None and hit.instant:
+            sure = self._far(camera.position, hit.point - camera.position)[1]
+            made.reach = UNSURE if sure else None
+            self._instant.add(made)
+        return made
+
+    # --- the map ----------------------------------------------------------------------------
+
+    @property
+    def layout(self) -> Layout | None:
+        """The map, as it goes with the picture being drawn."""
+        return self._layout
+
+    @property
+    def setting(self) -> Setting | None:
+        """How its axes and unit are the world's."""
+        return self._setting
+
+    def _take(self, layout: Layout) -> None:
+        other = self._layout is None or self._layout.map is not layout.map
+        self._layout = layout
+        if other:
+            self._setting, self._known, self.found, self.scale_known = None, {}, [], False
+        if self._setting is None:
+            self._setting = setting.guessed(layout)
+            self._begin(layout)
+        if self._setting is not None and self._setting.on is None:
+            height = surface.HEIGHT_M if self._height_m is None else self._height_m
+            level = setting.on_ground(layout, height)
+            if level is not None:
+                self._setting, self._known = level, {}
+                self.scale_known = self._height_m is not None
+                self._begin(layout)
+        elif self._setting is not None:
+            level = setting.levelled(self._setting, layout)
+            if level is not None:
+                self._setting, self._known = level, {}
+        if self._setting is not None:
+            self._learn(layout, self._setting)
+
+    def _begin(self, layout: Layout) -> None:
+        """The origin of a new setting is a place like others."""
+        if self._setting is None:
+            return
+        first, _ = layout.keyframes[min(layout.keyframes)]
+        self.origin.place = Hung(self, self._setting.from_place(ORIGIN), first)
+
+    def _learn(self, layout: Layout, now: Setting) -> None:
+        """The planes, as the world has them; those that show a change are ``changed``."""
+        known = {}
+        for each in layout.planes.planes:
+            before = self._known.get(each.id)
+            if before is not None and (before[0] is each or not changed(before[0], each)):
+                known[each.id] = before
+                continue
+            plane = Plane(
+                now.place(each.pose),
+                (now.metres * each.size[0], now.metres * each.size[1]),
+                f"plane {each.id}",
+                guessed=not self.scale_known,
+                kind=each.kind,
+                outline=now.metres * each.outline,
+            )
+            known[each.id] = each, plane
+            self.changed.append(plane)
+        self._known = known
+        self.found = [plane for _, plane in known.values()]
+        if self.changed:
+            for place in list(self._instant):
+                if place.settle(self.found):
+                    self._instant.discard(place)
+
+    def _around(self) -> Plane | None:
+        """The ground, going on around what was seen of it."""
+        ground = setting.ground_of(self._layout) if self._layout is not None else None
+        if not self._ground or ground is None or ground.id not in self._known:
+            return None
+        return Plane(self._known[ground.id][1].pose, None, "ground", True, ground.kind)
+
+    def _far(self, eye: np.ndarray, ray: np.ndarray) -> tuple[float, bool]:
+        """How many times a ray it is to what the map has near it, and whether it has something;
+        else to where things are on average."""
+        layout, now = self._layout, self._setting
+        if layout is None or now is None:
+            return setting.FIRST_M, False
+        ahead = now.points(layout.points) - eye
+        length = float(np.linalg.norm(ray))
+        far = ahead @ ray / length**2
+        seen = far * length > NEAREST_M
+        if not seen.any():
+            return setting.FIRST_M / length, False
+        far, ahead = far[seen], ahead[seen]
+        off = np.linalg.norm(ahead - far[:, None] * ray, axis=1) / (far * length)
+        near = np.argsort(off)[:MOST_NEAR]
+        near = near[off[near] < AROUND]
+        if len(near) < LEAST_NEAR:
+            wide = off < 0.6  # what is in the picture, more or less
+            return float(np.median(far[wide] if wide.any() else far)), False
+        return float(np.median(far[near])), True
+
+
+class Origin:
+    """Where the world's origin is, in whatever map there is."""
+
+    def __init__(self) -> None:
+        self.place: Hung | None = None
+
+    @property
+    def pose(self) -> Pose:
+        """y up, z to where the camera began."""
+        return self.place.pose if self.place is not None else ORIGIN
+
+    @property
+    def view(self) -> Pose | None:
+        """Of the first camera."""
+        return self.place.view if self.place is not None else None
+
+
+class Hung:
+    """A place that hangs on a keyframe: when the map is adjusted, it goes with that. ``reach``: of
+    the distance, how far off the plane may be that it moves onto; None: any."""
+
+    def __init__(self, room: Room, pose: Pose, view: Pose) -> None:
+        """``pose`` from its own axes to the map's; ``view`` from the map to the camera then."""
+        assert room.layout is not None
+        assert room.setting is not None
+        self.reach: float | None = None
+        self._room, self._layout = room, room.layout
+        self._shown = room.setting.place(pose)
+        self._number, self._relative, self._view = 0, pose, view
+        self._hang(pose, view)
+
+    @property
+    def pose(self) -> Pose:
+        """From its own axes to the world's, now."""
+        now, layout = self._room.setting, self._room.layout
+        if now is None or layout is None or layout.map is not self._layout.map:
+            return self._shown  # of a map that was given up
+        if layout is not self._layout:
+            self._move(layout)
+        self._shown = now.place(self._in_map())
+        return self._shown
+
+    @property
+    def view(self) -> Pose | None:
+        """World to camera, of the one by which it was placed, as the map has that now."""
+        now = self._room.setting
+        return now.camera(self._view.after(self._keyframe())) if now is not None else None
+
+    def settle(self, planes: list[Plane]) -> bool:
+        """Move along the ray by which it was placed onto a plane; False if none is there."""
+        now, layout = self._room.setting, self._room.layout
+        if now is None or layout is None or layout.map is not self._layout.map:
+            return True  # never
+        here = self.pose
+        eye = now.points(self._view.after(self._keyframe()).position)
+        hit = nearest(planes, eye, here.translation - eye)
+        if hit is None:
+            return False
+        far = float(np.linalg.norm(here.translation - eye))
+        if self.reach is not None and abs(hit.distance - far) > self.reach * far:
+            return False
+        self._relative = self._keyframe().after(now.from_place(hit.pose))
+        return True
+
+    def _keyframe(self) -> Pose:
+        return self._layout.keyframes[self._number][0]
+
+    def _in_map(self) -> Pose:
+        return self._keyframe().inverse.after(self._relative)
+
+    def _hang(self, pose: Pose, view: Pose) -> None:
+        number = self._layout.nearest(view)
+        assert number is not None
+        self._number = number
+        self._relative = self._keyframe().after(pose)
+        self._view = view.after(self._keyframe().inverse)  # from the keyframe's axes
+
+    def _move(self, layout: Layout) -> None:
+        """Hang where the map is now; on another keyframe, if that one is gone."""
+        if self._number in layout.keyframes:
+            self._layout = layout
+            return
+        keyframe = self._keyframe()
+        pose, view = self._in_map(), self._view.after(keyframe)
+        other = self._layout.nearest(keyframe, layout)
+        if other is None:
+            return
+        self._number = other
+        self._relative = self._keyframe().after(pose)
+        self._view = view.after(self._keyframe().inverse)
+        self._layout = layout
+
+
+def _guess(place: Pose) -> Plane:
+    """Something level there, perhaps."""
+    return Plane(place, None, "guess", True)

@@ -1,0 +1,134 @@
+"""The room tracker on drawn pictures with exact poses, without a process beside it."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from heimdall.capture.lens import Camera, Pose
+from heimdall.tracking.slam.mapper import Mapper
+from heimdall.tracking.slam.tracker import RoomTracker
+from tests.tracking.slam.scene import CAMERA, look, walk
+
+STILL = Pose(np.eye(3), np.zeros(3))
+
+
+@pytest.fixture
+def tracker():
+    made = RoomTracker(Mapper())
+    yield made
+    made.close()
+
+
+def play(tracker, poses, first=0):
+    """What was found in each frame, and why not."""
+    found = []
+    for number, pose in enumerate(poses, first):
+        picture = look(pose, seed=number) if isinstance(pose, Pose) else pose
+        tracking = tracker.advance(picture, CAMERA, number, number / 30)
+        found.append((tracking, tracker.reason))
+    return found
+
+
+def aligned(found, truth):
+    """Errors of place, as shares of the path, and of turns in degrees, after Sim(3) alignment."""
+    pairs = [
+        (each.pose, true) for (each, _), true in zip(found, truth, strict=True) if each.tracked
+    ]
+    own = np.array([pose.position for pose, _ in pairs])
+    there = np.array([true.position for _, true in pairs])
+    a, b = own - own.mean(axis=0), there - there.mean(axis=0)
+    u, s, v = np.linalg.svd(b.T @ a)
+    flip = np.diag([1, 1, np.sign(np.linalg.det(u @ v))])
+    turn = u @ flip @ v
+    scale = (s * np.diag(flip)).sum() / (a**2).sum()
+    off = np.linalg.norm(scale * a @ turn.T - b, axis=1)
+    path = np.linalg.norm(np.diff([each.position for each in truth], axis=0), axis=1).sum()
+    turns = [
+        np.degrees(np.linalg.norm(cv2.Rodrigues(pose.rotation @ turn.T @ true.rotation.T)[0]))
+        for pose, true in pairs
+    ]
+    return np.sqrt((off**2).mean()) / path, np.array(turns)
+
+
+def test_a_camera_that_moves_is_followed_in_a_room_that_nothing_is_known_of(tracker):
+    truth = list(walk(150))
+    found = play(tracker, truth)
+    states = [each.tracked for each, _ in found]
+    first = states.index(True)
+    assert first < 25
+    assert all(states[first:])
+    off, turns = aligned(found, truth)
+    assert off < 0.004
+    assert np.median(turns) < 0.8
+    assert {reason for _, reason in found[:first]} == {"initializing"}
+    assert {reason for _, reason in found[first:]} == {""}
+    assert len(tracker.map.keyframes) < 40
+
+
+def test_the_same_frames_give_the_same_poses():
+    truth = list(walk(60))
+    one, other = (play(RoomTracker(Mapper()), truth) for _ in range(2))
+    for (a, _), (b, _) in zip(one, other, strict=True):
+        assert a.state == b.state
+        assert a.pose is None or np.array_equal(a.pose.translation, b.pose.translation)
+
+
+def test_nothing_begins_where_the_camera_stands_still(tracker):
+    assert not any(each.tracked for each, _ in play(tracker, [STILL] * 60))
+
+
+def test_nothing_begins_where_the_camera_only_turns(tracker):
+    poses = [
+        Pose(cv2.Rodrigues(np.array([0, 0.25 * np.sin(n / 15), 0]))[0], np.zeros(3))
+        for n in range(90)
+    ]
+    assert not any(each.tracked for each, _ in play(tracker, poses))
+
+
+def test_a_white_wall_says_what_is_lacking(tracker):
+    found = play(tracker, [np.full((360, 480), 230, np.uint8)] * 5)
+    assert {(each.state, reason) for each, reason in found} == {("lost", "insufficient features")}
+
+
+def test_a_covered_lens_is_told_and_the_place_found_again(tracker):
+    truth = list(walk(150))
+    dark = np.full((360, 480), 8, np.uint8)
+    shown = [*truth[:80], *[dark] * 30, *truth[110:]]
+    found = play(tracker, shown)
+    assert not any(each.tracked for each, _ in found[80:110])
+    assert {reason for _, reason in found[80:110]} == {"insufficient features"}
+    assert all(each.tracked for each, _ in found[125:])
+    off, turns = aligned(found, truth)
+    assert off < 0.006
+    assert turns.max() < 4
+
+
+def test_looking_at_something_else_asks_to_come_back(tracker):
+    truth = list(walk(150))
+    other = np.random.default_rng(5).integers(0, 255, (45, 60), np.uint8)
+    strange = cv2.resize(other, (480, 360), interpolation=cv2.INTER_CUBIC)
+    found = play(tracker, [*truth[:80], *[strange] * 25, *truth[100:]])
+    assert not any(each.tracked for each, _ in found[80:105])
+    assert found[104][1] == "relocalizing"
+    assert found[-1][0].tracked
+    shown = [*truth[:80], *[truth[80]] * 25, *truth[100:]]
+    assert aligned(found, shown)[1].max() < 4
+
+
+def test_a_picture_of_another_size_begins_anew(tracker):
+    play(tracker, list(walk(60)))
+    assert tracker.map.keyframes
+    small = Camera(320, 240, 260.0, 260.0, 159.5, 119.5)
+    tracking = tracker.advance(look(STILL, small), small, 61)
+    assert not tracking.tracked
+    assert not tracker.map.keyframes
+    assert tracker.reason == "initializing"
+
+
+def test_frames_that_come_twice_change_nothing(tracker):
+    truth = [pose for pose in walk(80) for _ in range(2)]
+    found = play(tracker, truth)
+    off, _ = aligned(found, truth)
+    assert off < 0.004

@@ -1,0 +1,535 @@
+"""A world without targets: the room itself, by a stand-in for its tracker, and on the bundled page.
+
+The room: a table, its top level with z = 0, metres. The map has it in other axes, and in units of
+``UNIT`` metres.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import psutil
+import pytest
+
+from heimdall.capture import Camera, Frame, Pose
+from heimdall.errors import ConfigError
+from heimdall.tracking import Marker, World
+from heimdall.tracking.pose import Tracking
+from heimdall.tracking.pose.solve import apart
+from heimdall.tracking.slam.found import FoundPlane, Planes
+from heimdall.tracking.slam.mapper import Mapper
+from heimdall.tracking.slam.model import Keyframe, Map
+from heimdall.tracking.slam.picture import Picture
+from heimdall.tracking.slam.tracker import RoomTracker
+
+from .conftest import seen_from
+
+LENS = Camera.guess(640, 480)
+UNIT = 0.8
+HEIGHT = 0.6  # of the camera above the table, at first
+FIRST = seen_from((0.0, -0.7, HEIGHT))
+SECOND = seen_from((0.3, -0.6, 0.5))
+TO_MAP = Pose.of(np.array([0.4, 1.1, -0.3]), np.array([2.0, 1.0, -0.5]))  # axes, metres
+FRAME_NS = 33_333_333
+OTHER = Pose.of(np.array([0.01, -0.02, 0.03]), np.array([0.04, 0.02, -0.05]))
+EMPTY = np.zeros((480, 640), np.uint8)
+
+
+def in_map(pose: Pose) -> Pose:
+    """World to camera, as map to camera."""
+    moved = pose.after(TO_MAP.inverse)
+    return Pose(moved.rotation, moved.translation / UNIT)
+
+
+def points_in_map(points: np.ndarray) -> np.ndarray:
+    return TO_MAP.to_camera(points) / UNIT
+
+
+def table(number: int = 0, reach: float = 0.4, lift: float = 0.0) -> FoundPlane:
+    """The table's top as the mapper finds it, so far around the origin."""
+    axes = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])  # y up, z to the camera
+    pose = Pose(TO_MAP.rotation @ axes, points_in_map(np.array([0, 0, lift])))
+    size = 2 * reach / UNIT
+    corners = size / 2 * np.array([[-1, -1], [-1, 1], [1, 1], [1, -1.0]])
+    return FoundPlane(number, pose, (size, size), "horizontal", np.arange(200), 0.001, corners)
+
+
+def planes(*found: FoundPlane) -> Planes:
+    return Planes(found, TO_MAP.rotation @ np.array([0.0, 0, 1]))
+
+
+class StandIn:
+    """Follows what it is told; its map has two keyframes, and points on the table."""
+
+    def __init__(self) -> None:
+        self.reason, self.closed = "", 0
+        self.where: list[Pose | str] = []
+        self.map = self.new_map()
+
+    def new_map(self) -> Map:
+        known = Map()
+        for number, pose in enumerate((FIRST, SECOND)):
+            none = np.empty(0, int), np.empty((0, 2)), np.empty((0, 2))
+            known.add(Keyframe(number, Picture(EMPTY, LENS), in_map(pose), *none))
+            known.keyframes[number].depth = 1.0
+        x, y = (each.ravel() for each in np.meshgrid(np.linspace(-0.4, 0.4, 15),
+                                                     np.linspace(-0.4, 0.4, 15)))  # fmt: skip
+        known.points.reach(len(x))
+        known.points.position[: len(x)] = points_in_map(np.stack([x, y, 0 * x], axis=1))
+        known.points.spread[: len(x)] = 0.01
+        return known
+
+    def advance(self, image, camera, sequence=0, at_s=None):
+        where = self.where.pop(0)
+        if isinstance(where, str):
+            self.reason = where
+            return Tracking(sequence, "lost", in_map(FIRST))
+        return Tracking(sequence, "tracked", where, where)
+
+    def find(self, *found: FoundPlane) -> None:
+        """The mapper has found planes."""
+        self.map.planes = planes(*found)
+        self.map.number += 1
+
+    def adjust(self, moved: Pose) -> None:
+        """All of the map has moved, before the cameras."""
+        for each in self.map.keyframes.values():
+            each.pose = each.pose.after(moved)
+        points = self.map.points
+        points.position[:] = moved.inverse.to_camera(points.position)
+        self.map.number += 1
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Run:
+    """A world, and the frames that are shown in it."""
+
+    def __init__(self, **declared) -> None:
+        self.tracker, self.world = StandIn(), World(**declared)
+        self.world.begin(self.tracker)
+        self.number = 0
+
+    def show(self, where: Pose | str = FIRST, count: int = 1) -> World:
+        """A camera at a place of the room; or why there is none."""
+        for _ in range(count):
+            self.tracker.where.append(in_map(where) if isinstance(where, Pose) else where)
+            self.look()
+        return self.world
+
+    def look(self) -> World:
+        frame = Frame(np.zeros((480, 640, 3), np.uint8), self.number, self.number * FRAME_NS, LENS)
+        self.world.thread.hand(frame)
+        assert self.world.thread.settle()
+        self.world.show(frame, 1 + frame.captured_ns)
+        self.number += 1
+        return self.world
+
+
+@pytest.fixture
+def run():
+    runs = []
+
+    def make(**declared):
+        runs.append(Run(**declared))
+        return runs[-1]
+
+    yield make
+    for each in runs:
+        each.world.end()
+
+
+def pixel(point: tuple[float, float, float], pose: Pose = FIRST) -> tuple[float, float]:
+    """Where a point of the room is in the picture."""
+    x, y = LENS.pixels(pose.to_camera(np.array([point])))[0]
+    return float(x), float(y)
+
+
+# --- what is told --------------------------------------------------------------------------------
+
+
+def test_why_it_is_not_tracked_is_said(run):
+    a = run()
+    assert (a.world.state, a.world.reason) == ("lost", "initializing")
+    for reason in ("initializing", "excessive motion", "relocalizing"):
+        world = a.show(reason)
+        assert (world.state, world.reason) == ("lost", reason)
+    assert (a.show().state, a.world.reason) == ("tracked", "")
+    assert World(Marker("DICT_4X4_50", 7, 0.08)).reason == ""
+
+
+def test_planes_are_found_and_told_once_and_again_when_they_have_changed(run):
+    a = run(camera_height_m=HEIGHT)
+    assert a.show().found == []
+    a.tracker.find(table())
+    (plane,) = a.show().changed
+    assert a.world.found == [plane]
+    assert (plane.name, plane.kind, plane.guessed) == ("plane 0", "horizontal", False)
+    assert plane.size == pytest.approx((0.8, 0.8))
+    assert np.ptp(plane.outline, axis=0) == pytest.approx((0.8, 0.8))
+    assert a.show().changed == []
+    a.tracker.find(table(reach=0.405))
+    assert a.show().changed == []  # too little to see
+    a.tracker.find(table(reach=0.7))
+    (grown,) = a.show().changed
+    assert (grown.name, max(grown.size)) == ("plane 0", pytest.approx(1.4))
+    a.tracker.find()
+    assert a.show().found == []
+
+
+# --- metres --------------------------------------------------------------------------------------
+
+
+def test_with_the_cameras_height_the_worlds_metres_are_true(run):
+    a = run(camera_height_m=HEIGHT)
+    assert not a.show().scale_known
+    a.tracker.find(table())
+    world = a.show(SECOND)
+    assert world.scale_known
+    turn, move = apart(world.pose, SECOND)
+    assert np.degrees(turn) < 1e-4
+    assert move < 1e-6  # z up, and the origin is where the first camera looked
+
+
+def test_without_it_they_are_a_guess_and_say_so(run):
+    a = run()
+    a.tracker.find(table())
+    world = a.show()
+    assert not world.scale_known
+    assert all(each.guessed for each in world.found)
+    assert world.pose.position[2] == pytest.approx(0.5)  # as it is guessed of a table
+    assert world.hit(320, 240).plane.guessed
+
+
+def test_lengths_stay_when_the_plane_is_known_better(run):
+    a = run(camera_height_m=HEIGHT)
+    a.tracker.find(table())
+    a.show()
+    lower = table(lift=-0.05)
+    tilted = Pose.of(np.array([0.02, 0, 0]), np.zeros(3)).rotation
+    pose = Pose(TO_MAP.rotation @ tilted @ TO_MAP.rotation.T @ lower.pose.rotation,
+                lower.pose.translation)  # fmt: skip
+    a.tracker.find(replace(lower, pose=pose))
+    world = a.show()
+    assert world.found[0].normal == pytest.approx((0, 0, 1), abs=1e-9)
+    assert world.found[0].pose.translation[2] == pytest.approx(0, abs=1e-9)
+    assert world.pose.position[2] == pytest.approx(HEIGHT + 0.05, abs=0.02)
+
+
+@pytest.mark.parametrize("height", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_height_that_cannot_be_is_refused(height):
+    with pytest.raises(ConfigError, match="give metres above 0"):
+        World(camera_height_m=height)
+
+
+def test_a_height_beside_targets_is_refused_and_another_run_has_the_same():
+    with pytest.raises(ConfigError, match="without targets"):
+        World(Marker("DICT_4X4_50", 7, 0.08), camera_height_m=1.0)
+    a = World(camera_height_m=HEIGHT, ground=False).fresh()
+    b = StandIn()
+    b.find(table())
+    b.where = [in_map(FIRST)]
+    a.begin(b)
+    frame = Frame(np.zeros((480, 640, 3), np.uint8), 0, 0, LENS)
+    a.thread.hand(frame)
+    assert a.thread.settle()
+    a.show(frame, 1)
+    assert a.scale_known
+    assert not a.ground
+    a.end()
+
+
+# --- what a ray meets ----------------------------------------------------------------------------
+
+
+def test_a_ray_meets_the_plane_that_was_found(run):
+    a = run(camera_height_m=HEIGHT)
+    a.tracker.find(table())
+    hit = a.show().hit(*pixel((0.2, 0.1, 0)))
+    assert hit.point == pytest.approx((0.2, 0.1, 0), abs=1e-9)
+    assert (hit.plane.name, hit.instant) == ("plane 0", False)
+    assert hit.pose.rotation[:, 1] == pytest.approx((0, 0, 1), abs=1e-9)
+
+
+def test_before_there_is_a_plane_it_ends_as_far_away_as_what_is_seen_there(run):
+    a = run()
+    world = a.show()
+    hit = world.hit(*pixel((0.1, 0.05, 0)))
+    assert hit.instant
+    assert hit.plane.guessed
+    true = np.linalg.norm(np.subtract((0.1, 0.05, 0), FIRST.position))
+    assert hit.distance == pytest.approx(true / UNIT, rel=0.05)  # a unit is taken to be a metre
+    assert world.anchor(hit).at == pytest.approx(pixel((0.1, 0.05, 0)), abs=0.1)
+
+
+def test_beyond_what_was_seen_of_it_the_ground_goes_on(run):
+    a = run(camera_height_m=HEIGHT)
+    a.tracker.find(table(reach=0.1))
+    hit = a.show().hit(*pixel((0.3, 0.2, 0)))
+    assert hit.point == pytest.approx((0.3, 0.2, 0), abs=1e-9)
+    assert (hit.plane.name, hit.instant) == ("ground", True)
+
+
+def test_a_world_whose_ground_ends_has_only_points_there(run):
+    a = run(camera_height_m=HEIGHT, ground=False)
+    a.tracker.find(table(reach=0.1))
+    hit = a.show().hit(*pixel((0.3, 0.2, 0)))
+    assert (hit.plane.name, hit.instant) == ("guess", True)
+    assert hit.point == pytest.approx((0.3, 0.2, 0), abs=0.05)
+
+
+def test_what_stands_on_the_ground_is_nearer_than_that(run):
+    a = run(camera_height_m=HEIGHT)
+    a.tracker.find(table(reach=0.1))
+    box = np.array([0.3, 0.1, 0.2]) + 0.02 * np.random.default_rng(1).normal(size=(20, 3))
+    known = a.tracker.map.points
+    known.position[300:320], known.spread[300:320] = points_in_map(box), 0.01
+    known.spread[:300] = np.inf
+    a.tracker.map.number += 1
+    hit = a.show().hit(*pixel((0.3, 0.1, 0.2)))
+    assert hit.instant
+    assert hit.point == pytest.approx((0.3, 0.1, 0.2), abs=0.04)
+
+
+def test_where_nothing_is_known_it_is_a_guess_and_still_a_place(run):
+    a = run(camera_height_m=HEIGHT)
+    a.tracker.find(table())
+    hit = a.show().hit(320, -200)  # above the horizon
+    assert (hit.plane.name, hit.instant) == ("guess", True)
+    assert 0.2 < hit.distance < 5
+
+
+def test_a_rehearsal_meets_something_too_and_is_forgotten(run):
+    a = run()
+    camera = a.world.rehearse(LENS)
+    assert camera.pose is not None
+    hit = a.world.hit(320, 240)
+    assert np.isfinite(hit.point).all()
+    assert a.world.anchor(hit).at == pytest.approx((320, 240), abs=0.1)
+    a.world.forget()
+    assert a.world.hit(320, 240) is None
+
+
+# --- anchors -------------------------------------------------------------------------------------
+
+
+def test_an_anchor_goes_with_the_map_when_that_is_adjusted(run):
+    a = run(camera_height_m=HEIGHT)
+    a.tracker.find(table())
+    place = pixel((0.2, 0.1, 0))
+    world = a.show()
+    anchor = world.anchor(world.hit(*place))
+    before = anchor.pose.translation
+    a.tracker.adjust(OTHER)
+    a.tracker.where.append(in_map(FIRST).after(OTHER))  # the camera stands still
+    a.look()
+    assert anchor.at == pytest.approx(place, abs=1e-6)
+    assert np.linalg.norm(anchor.pose.translation - before) > 0.01
+    raw = world.camera.pixels(world.pose.to_camera(before[None]))[0]
+    assert np.linalg.norm(raw - place) > 5  # where it would be, if it did not
+
+
+def test_each_picture_has_the_map_of_its_own_moment(run):
+    a = run(camera_height_m=HEIGHT)
+    a.tracker.find(table())
+    place = pixel((0.2, 0.1, 0))
+    world = a.show(count=4)
+    anchor = world.anchor(world.hit(*place))
+    earlier = Frame(np.zeros((480, 640, 3), np.uint8), 3, 3 * FRAME_NS, LENS)
+    a.tracker.adjust(OTHER)
+    a.tracker.where.append(in_map(FIRST).after(OTHER))
+    later = Frame(earlier.image, 4, 4 * FRAME_NS, LENS)
+    world.thread.hand(later)
+    assert world.thread.settle()
+    world.show(replace(earlier, sequence=99), 10**9)  # drawn while the next one is looked at
+    assert anchor.at == pytest.approx(place, abs=1e-6)
+    world.show(later, 2 * 10**9)
+    assert anchor.at == pytest.approx(place, abs=1e-6)
+
+
+def test_an_adjustment_is_no_movement_that_goes_on(run):
+    a = run(camera_height_m=HEIGHT)
+    a.tracker.find(table())
+    world = a.show(count=6)
+    place = pixel((0.2, 0.1, 0))
+    anchor = world.anchor(world.hit(*place))
+    a.tracker.adjust(OTHER)
+    a.tracker.where.append(in_map(FIRST).after(OTHER))
+    a.look()
+    ahead = Frame(np.zeros((480, 640, 3), np.uint8), 50, (a.number + 1) * FRAME_NS, LENS)
+    world.show(ahead, 10**9)
+    assert world.ahead_ms > 0
+    assert anchor.at == pytest.approx(place, abs=1e-6)
+
+
+def test_an_anchor_outlives_its_keyframe(run):
+    a = run(camera_height_m=HEIGHT)
+    a.tracker.find(table())
+    world = a.show()
+    place = pixel((0.2, 0.1, 0))
+    anchor = world.anchor(world.hit(*place))
+    del a.tracker.map.keyframes[0]
+    a.tracker.adjust(OTHER)
+    a.tracker.where.append(in_map(FIRST).after(OTHER))
+    a.look()
+    assert anchor.at == pytest.approx(place, abs=1e-6)
+    a.tracker.adjust(OTHER)
+    a.tracker.where.append(in_map(FIRST).after(OTHER).after(OTHER))
+    a.look()
+    assert anchor.at == pytest.approx(place, abs=1e-6)
+
+
+def test_what_was_placed_before_there_was_a_plane_moves_onto_it(run):
+    a = run(camera_height_m=HEIGHT)
+    known = a.tracker.map.points
+    away = known.position - in_map(FIRST).position
+    known.position += 0.15 * away  # the map was too large there
+    a.tracker.map.number += 1
+    world = a.show()
+    place = pixel((0.2, 0.1, 0))
+    anchor = world.anchor(world.hit(*place))
+    assert anchor.scale == pytest.approx(1)
+    a.tracker.find(table())
+    a.show()
+    assert anchor.pose.translation == pytest.approx((0.2, 0.1, 0), abs=1e-9)
+    assert anchor.at == pytest.approx(place, abs=1e-6)  # along the ray of the tap
+    assert anchor.scale == pytest.approx(1)
+    a.show(SECOND)
+    assert anchor.at == pytest.approx(pixel((0.2, 0.1, 0), SECOND), abs=1e-6)
+
+
+def test_it_does_not_jump_to_a_plane_far_behind(run):
+    a = run(camera_height_m=HEIGHT)
+    world = a.show()
+    place = pixel((0.2, 0.1, 0))
+    anchor = world.anchor(world.hit(*place))
+    a.tracker.find(table(lift=-0.6, reach=2.0))
+    a.show()
+    known = np.linalg.norm(np.subtract((0.2, 0.1, 0), FIRST.position))
+    now = np.linalg.norm(anchor.pose.translation - a.world.pose.position)
+    assert now / a.world.pose.position[2] == pytest.approx(known / (2 * HEIGHT), rel=0.05)
+    assert world.hit(*place).distance > 1.5 * now
+
+
+def test_the_origin_is_where_the_camera_looked_first_and_keeps_that_place(run):
+    a = run()
+    origin = a.world.origin
+    a.show()
+    assert origin.at == pytest.approx((319.5, 239.5), abs=0.5)
+    a.tracker.find(table())
+    a.show()
+    assert origin.at == pytest.approx((319.5, 239.5), abs=0.5)
+    assert origin.pose.translation == pytest.approx(np.zeros(3), abs=1e-9)
+    a.tracker.adjust(OTHER)
+    a.tracker.where.append(in_map(FIRST).after(OTHER))
+    a.look()
+    assert origin.at == pytest.approx((319.5, 239.5), abs=0.5)
+
+
+def test_another_map_is_another_world(run):
+    a = run(camera_height_m=HEIGHT)
+    a.tracker.find(table())
+    world = a.show()
+    anchor = world.anchor(world.hit(320, 240))
+    before = anchor.pose
+    a.tracker.map = a.tracker.new_map()
+    a.show()
+    assert world.found == []
+    assert not world.scale_known
+    assert anchor.pose is before
+    a.tracker.find(table())
+    assert a.show().scale_known
+
+
+# --- the end -------------------------------------------------------------------------------------
+
+
+def test_the_tracker_is_closed_at_the_end_and_twice_is_allowed(run):
+    a = run()
+    a.show()
+    a.world.end()
+    assert a.tracker.closed == 1
+    a.world.end()
+    assert a.tracker.closed == 1
+    assert a.world.found == []
+
+
+def test_no_process_and_no_thread_is_left(page_frames):
+    before = set(psutil.Process().children(recursive=True)), set(threading.enumerate())
+    world = World()
+    world.begin()
+    for frame in page_frames(0, 30):
+        world.thread.hand(frame)
+        assert world.thread.settle(60)
+        world.show(frame, 1 + frame.captured_ns)
+        if world.tracked:
+            break
+    assert world.tracked
+    assert len(psutil.Process().children(recursive=True)) > len(before[0])  # the map's process
+    world.end()
+    assert set(psutil.Process().children(recursive=True)) <= before[0]
+    assert set(threading.enumerate()) <= before[1]
+
+
+def test_a_tap_before_the_room_is_known_begins_a_world_there(page_frames):
+    frames = page_frames(60, 8)
+    world, tracker = World(), StandIn()
+    tracker.where = ["initializing"]
+    world.begin(tracker)
+
+    def show(frame):
+        world.thread.hand(frame)
+        assert world.thread.settle()
+        world.show(frame, 1 + frame.captured_ns)
+
+    show(frames[0])
+    assert world.surface_at(300, 260).guessed
+    for each in frames[1:]:
+        show(each)
+    assert world.tracked
+    assert tracker.closed
+    assert (world.reason, world.found, world.scale_known) == ("", [], False)
+    assert world.hit(200, 300).plane.name in ("picture", "ground")
+    world.end()
+
+
+def test_a_tap_in_a_room_that_is_tracked_answers_with_what_is_there(run):
+    a = run(camera_height_m=HEIGHT)
+    a.tracker.find(table())
+    world = a.show()
+    assert world.surface_at(*pixel((0.1, 0, 0))).name == "plane 0"
+    assert a.tracker.closed == 0
+    assert world.surface_at(320, -200).name == "guess"
+
+
+def test_a_room_of_a_clip_agrees_with_the_marker_in_it(page_frames):
+    """The room tracker knows nothing of the marker that lies on the table of this clip."""
+    room, marker = World(), World(Marker("DICT_4X4_50", 7, 0.08), remember=False)
+    room.begin(RoomTracker(Mapper()))
+    marker.begin()
+    heights, off = [], []
+    anchor = None
+    for frame in page_frames(0, 70):
+        for world in (room, marker):
+            world.thread.hand(frame)
+            assert world.thread.settle(60)
+            world.show(frame, 1 + frame.captured_ns)
+        if room.found and anchor is None:
+            anchor = room.anchor(room.hit(*marker.origin.at))
+        if anchor is not None and marker.tracked:
+            assert room.tracked
+            ground = room.found[0]
+            away = ground.normal @ (room.pose.position - ground.pose.translation)
+            heights.append(away / marker.pose.position[2])
+            off.append(np.linalg.norm(np.subtract(anchor.at, marker.origin.at)))
+    assert len(off) > 50
+    assert np.ptp(heights) < 0.05 * np.mean(heights)
+    assert np.median(off) < 1.5
+    assert max(off) < 4
+    up = room.pose.rotation[:, 2] @ marker.pose.rotation[:, 2]
+    assert np.degrees(np.arccos(min(up, 1))) < 2
+    room.end()
+    marker.end()
