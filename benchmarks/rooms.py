@@ -31,7 +31,7 @@ COVERED = 300, 360  # frames
 TABLE_M = 0.75
 WIDTH_M, DEPTH_M, HEIGHT_M = 4.4, 4.5, 2.6
 PHOTOS = ("multi_face.jpg", "page.png")
-CLIPS = {"box.mp4": (5, 200), "cup.mp4": (10, 120), "desk.mp4": (3,), "single_face.mp4": (8,)}
+CLIPS = {"box.mp4": (5, 200), "cup.mp4": (10, 90), "desk.mp4": (3,), "single_face.mp4": (8,)}
 
 
 @dataclass(frozen=True, eq=False)
