@@ -26,6 +26,9 @@ FIXED = 10  # keyframes around them that are held
 SHARED = 12  # points that two keyframes must share to be neighbours
 LEAST_PARALLAX = math.radians(0.8)
 STEPS = 6
+MOST_KEYFRAMES = 150  # half a megabyte each
+RECENT = 8  # keyframes that stay
+ENOUGH = 3  # looks at a point: one less costs it nothing
 NEAR_PX = 6.0  # where a known point is looked for
 SAME_PX = 2.5
 PATIENCE = 4  # keyframes after which a point without a place is dropped
@@ -74,13 +77,15 @@ class Mapper:
         placed = self._triangulate(keyframe)
         touched = self._adjust(keyframe)
         gone.append(self._cull(keyframe))
+        dropped, moved, lost = self._thin()
+        gone.append(lost)
         changed = self._changed
-        ids = np.union1d(placed, touched)
+        ids = np.union1d(np.union1d(placed, touched), moved)
         features = features_of(keyframe, self._map.points.known(keyframe.ids))
         planes = self._look() if keyframe.number % LOOKS_EVERY == 0 else None
         return self._update(
             changed | {keyframe.number}, ids, np.concatenate(gone), {keyframe.number: features},
-            planes,
+            planes, dropped,
         )  # fmt: skip
 
     # --- parts ------------------------------------------------------------------------------
@@ -348,6 +353,37 @@ class Mapper:
             points.position[ids], ids, points.spread[ids], seen_from, overhead=overhead
         )
 
+    def _thin(self) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
+        """Drop the keyframe whose points most others see, too, if there are too many: its number,
+        ids of points that hang on another one from now on, and of those that are gone with it."""
+        known, points = self._map.keyframes, self._map.points
+        none = np.empty(0, np.int64)
+        if len(known) <= MOST_KEYFRAMES:
+            return (), none, none
+        looks = np.zeros(len(points), int)
+        for each in known.values():
+            looks[each.ids] += 1
+        old = sorted(known)[1:-RECENT]
+        number = max(old, key=lambda each: float(np.mean(looks[known[each].ids] > ENOUGH)))
+        dropped = known.pop(number)
+        own = np.flatnonzero((points.anchor == number) & np.isfinite(points.spread))
+        left, placed = own[points.known(own)], []
+        for other in self._map.nearest(dropped.pose, len(known), math.inf):
+            seen = other.places(left) >= 0
+            points.anchor[left[seen]] = other.number
+            points.hung(left[seen], other.pose)
+            placed.append(left[seen])
+            left = left[~seen]
+        moved = np.concatenate([none, *placed])
+        gone = np.setdiff1d(own, moved)
+        points.spread[gone] = np.inf
+        for each in known.values():
+            out = np.isin(each.ids, gone)
+            if out.any():
+                each.observe(each.ids[~out], each.pixels[~out])
+                self._changed.add(each.number)
+        return (number,), moved, gone
+
     def _update(
         self,
         numbers: set[int],
@@ -355,6 +391,7 @@ class Mapper:
         gone: np.ndarray,
         features: dict[int, tuple[np.ndarray, np.ndarray]] | None = None,
         planes: Planes | None = None,
+        dropped: tuple[int, ...] = (),
     ) -> Update:
         known, points = self._map.keyframes, self._map.points
         ids = ids[np.isfinite(points.spread[ids])]
@@ -365,5 +402,5 @@ class Mapper:
         }
         return Update(
             keyframes, ids, points.position[ids].copy(), points.spread[ids].copy(),
-            points.anchor[ids].copy(), gone, features=features or {}, planes=planes,
+            points.anchor[ids].copy(), gone, dropped, features=features or {}, planes=planes,
         )  # fmt: skip

@@ -421,11 +421,13 @@ class RoomTracker:
 
     def _rehang(self, moved: set[int], placed: np.ndarray) -> None:
         """Points that are not adjusted yet go with their keyframe."""
-        points = self.map.points
-        for number in moved & set(self.map.keyframes):
-            own = np.flatnonzero((points.anchor == number) & np.isfinite(points.spread))
-            own = np.setdiff1d(own, placed)
-            points.hang(own, self.map.keyframes[number].pose)
+        points, known = self.map.points, self.map.keyframes
+        left = np.isfinite(points.spread)
+        left[placed] = False
+        own = np.flatnonzero(left)
+        anchors = points.anchor[own]
+        for number in moved & set(known) & set(np.unique(anchors).tolist()):
+            points.hang(own[anchors == number], known[number].pose)
 
     # --- found again ------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from heimdall.capture.lens import Camera, Pose
+from heimdall.tracking.slam import mapper
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.tracker import RoomTracker
 from tests.tracking.slam.scene import CAMERA, look, walk
@@ -132,3 +133,19 @@ def test_frames_that_come_twice_change_nothing(tracker):
     found = play(tracker, truth)
     off, _ = aligned(found, truth)
     assert off < 0.004
+
+
+def test_a_long_walk_keeps_few_keyframes_and_its_place(tracker, monkeypatch):
+    """What a keyframe saw that is dropped hangs on others, and the camera is followed by those."""
+    monkeypatch.setattr(mapper, "MOST_KEYFRAMES", 4)
+    monkeypatch.setattr(mapper, "RECENT", 2)
+    truth = list(walk(240, reach=0.6))
+    found = play(tracker, truth)
+    assert max(tracker.map.keyframes) > 7
+    assert len(tracker.map.keyframes) <= 5
+    known, points = tracker.map.keyframes, tracker.map.points
+    anchors = points.anchor[np.isfinite(points.spread)]
+    assert set(anchors.tolist()) <= set(known)
+    first = [each.tracked for each, _ in found].index(True)
+    assert all(each.tracked for each, _ in found[first:])
+    assert aligned(found, truth)[0] < 0.004
