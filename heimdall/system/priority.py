@@ -46,16 +46,17 @@ def on_any_core() -> None:
         os.sched_setaffinity(0, allowed_cores())
 
 
-def behind(pid: int) -> None:
-    """Let a process of this user's, and what it starts, have what this process leaves of all cores.
+def behind(pid: int, nice: int = 19) -> None:
+    """Let a process of this user's, and what it starts, have what this process leaves of all cores
+    (less strictly with a lower level than 19).
 
     A nice level counts among the processes of one session alone where the system groups those
     (Linux, ``sched_autogroup_enabled``): there the session itself must be nice.
     """
     with contextlib.suppress(AttributeError, OSError):  # not everywhere; it has ended
-        os.setpriority(os.PRIO_PROCESS, pid, 19)
+        os.setpriority(os.PRIO_PROCESS, pid, nice)
     with contextlib.suppress(OSError):
-        Path(f"/proc/{pid}/autogroup").write_text("19")
+        Path(f"/proc/{pid}/autogroup").write_text(str(nice))
     with contextlib.suppress(AttributeError, OSError):
         os.sched_setaffinity(pid, allowed_cores())
 

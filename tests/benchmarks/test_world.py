@@ -73,7 +73,7 @@ def test_the_table_is_where_the_picture_has_it():
     def alike(raised_m: float) -> float:
         levels = []
         for at_s in (0.0, 1.0):
-            there = room.pose(at_s).to_camera(points + [0, raised_m, 0])
+            there = room.pose(at_s).to_camera(np.add(points, (0, raised_m, 0)))
             seen = room.camera.pixels(there).astype(np.float32)
             picture = cv2.GaussianBlur(room.look(at_s), (0, 0), 1.5)
             found = cv2.remap(picture, seen[:, :1], seen[:, 1:], cv2.INTER_LINEAR)

@@ -455,7 +455,8 @@ class LiveRun(BaseRun):
         """What failed on the way, outputs too."""
         shown = self._preview.errors if self._preview else []
         own = [*self._first.errors, *self._controls.errors, *self._outputs.errors]
-        return [*super().errors, *own, *shown]
+        world = self._app.world.problem if self._app.world is not None else ""
+        return [*super().errors, *own, *shown, *([world] if world else [])]
 
     def close(self) -> None:
         """Leave the shared GPU, and finish the recordings; closing twice is allowed."""

@@ -25,6 +25,8 @@ from heimdall.tracking.slam.model import Map, NewKeyframe, Update
 
 log = logging.getLogger(__name__)
 
+NICE = 10  # 19 has 3% of a core that others want all of: a map would not begin
+MOST_WAITING = 8  # keyframes: points are followed by guessed depths meanwhile
 HANGS_S = 20.0  # without an answer: all other programs may have taken the cores
 MOST_BEGUN = 5  # processes: one that ends again and again is not worth more
 COMMAND = ("-m", "heimdall.tracking.slam.worker")
@@ -45,8 +47,8 @@ class MappingProcess:
 
     @property
     def busy(self) -> bool:
-        """True while it works on something."""
-        return self._asked_s is not None
+        """True while it should not be given more."""
+        return self._asked - self._forgotten >= MOST_WAITING
 
     def forget(self) -> None:
         """What was asked does not matter any more: answers to that are not told."""
@@ -84,7 +86,7 @@ class MappingProcess:
             if self._forgotten:
                 self._forgotten -= 1
                 continue
-            self._asked_s = None
+            self._asked_s = time.monotonic() if self._asked else None
             found.append(wire.to_update(message))
         if self._asked_s is not None and time.monotonic() - self._asked_s > HANGS_S:
             self._replace(f"no answer within {HANGS_S:g} s")
@@ -100,7 +102,8 @@ class MappingProcess:
     def _say(self, message: wire.Message) -> None:
         self.warm()
         if self._link is not None:
-            self._asked_s, self._asked = time.monotonic(), self._asked + 1
+            self._asked_s = self._asked_s or time.monotonic()
+            self._asked += 1
             self._link.say(message)
 
     def _replace(self, why: str) -> None:
@@ -132,7 +135,7 @@ class _Link:
             env={**os.environ, **ONE_CORE},
             start_new_session=True,
         )
-        behind(self._process.pid)
+        behind(self._process.pid, NICE)
         self._threads = [
             threading.Thread(target=each, name="map", daemon=True)
             for each in (self._write, self._read)

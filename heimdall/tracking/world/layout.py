@@ -124,6 +124,11 @@ class Locator:
         reason = "" if found.tracked else self._tracker.reason
         return Located(**vars(found), reason=reason, layout=self._layout)
 
+    @property
+    def problem(self) -> str:
+        """What is wrong with it, in words; empty while all is well."""
+        return str(getattr(self._tracker, "problem", ""))
+
     def close(self) -> None:
         """End what it follows by. No other thread may use it any more."""
         self._tracker.close()

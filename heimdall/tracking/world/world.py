@@ -152,8 +152,9 @@ class World:
 
     @property
     def problem(self) -> str:
-        """Why nothing is followed, in words; empty while all is well."""
-        return self._thread.problem if self._thread is not None else ""
+        """Why nothing is followed, or the map does not grow, in words; empty while all is well."""
+        followed = self._thread.problem if self._thread is not None else ""
+        return followed or (self._locator.problem if self._locator is not None else "")
 
     @property
     def origin(self) -> WorldAnchor:

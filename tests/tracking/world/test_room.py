@@ -7,6 +7,7 @@ The room: a table, its top level with z = 0, metres. The map has it in other axe
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -472,6 +473,26 @@ def test_no_process_and_no_thread_is_left(page_frames):
     world.end()
     assert set(psutil.Process().children(recursive=True)) <= before[0]
     assert set(threading.enumerate()) <= before[1]
+
+
+def test_a_map_whose_process_is_killed_is_told_and_the_room_still_tracked(page_frames):
+    world = World()
+    world.begin()
+    children = psutil.Process().children
+    before = set(children(recursive=True))
+    for frame in page_frames(0, 60):
+        world.thread.hand(frame)
+        assert world.thread.settle(60)
+        world.show(frame, 1 + frame.captured_ns)
+        if world.tracked and not world.problem:
+            for each in before & set(children(recursive=True)):
+                each.kill()
+                each.wait()
+        if world.problem:
+            time.sleep(1 / 15)  # the camera goes on while another process starts
+    assert "it ended; another one goes on" in world.problem
+    assert world.tracked
+    world.end()
 
 
 def test_a_tap_before_the_room_is_known_begins_a_world_there(page_frames):
