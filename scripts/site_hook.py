@@ -120,7 +120,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "heimdall partition nanodet --gap-ms 20 --png chunks.png",
         "heimdall partition nanodet --passes",
     ),
-    "pose": ("heimdall pose clip.mp4 --camera camera.toml --marker DICT_4X4_50:7:0.08",),
+    "pose": (
+        "heimdall pose clip.mp4 --camera camera.toml --marker DICT_4X4_50:7:0.08",
+        "heimdall pose clip.mp4 --camera camera.toml --world",
+    ),
     "profile": ("heimdall profile nanodet", "heimdall profile mine.onnx --shape x=1x3x320x320"),
     "run": (
         "heimdall run shopping",

@@ -130,6 +130,7 @@ def calibrate(
         help="A flat picture and its width; repeat for more.",
     ),
     click.option("--no-map", is_flag=True, help="Do not remember what is around the targets."),
+    click.option("--world", is_flag=True, help="By the room itself, in a unit of its own."),
     click.option("--frames", type=click.IntRange(1), metavar="N", help="Stop after N frames."),
     json_option,
 )
@@ -139,6 +140,7 @@ def pose(
     markers: tuple[tuple[str, int, float], ...],
     pictures: tuple[tuple[str, float], ...],
     no_map: bool,
+    world: bool,
     frames: int | None,
     as_json: bool,
 ) -> None:
@@ -146,29 +148,46 @@ def pose(
 
     The world's origin is the middle of the first marker (or, without any, the first target), x
     right, y up, z out of it. A pose leads from the world to the camera.
+
+    With --world nothing needs to be known of the room: give it texture, and move the camera
+    sideways. The world is that of a frame at the beginning, x right, y down, z ahead, without
+    metres; planes that were found are told, too.
     """
-    if not markers and not pictures:
-        raise click.UsageError("nothing to find a pose by: give --marker or --target")
+    _check_ways(world, targets=bool(markers or pictures), no_map=no_map)
     with console.work(as_json):
         from heimdall.capture.camera_files import read_camera
-        from heimdall.tracking.pose import ImageTarget, Marker
-        from heimdall.tracking.pose.clips import poses
-        from heimdall.tracking.pose.targets import Target
 
         lens = read_camera(camera) if camera else None
-        targets: list[Target] = [
-            *(Marker(*each) for each in markers),
-            *(ImageTarget(*each) for each in pictures),
-        ]
-        chosen = parse_source(source)
-        result = poses(str(chosen), lens, targets, mapped=not no_map, most=frames)
-    if as_json:
-        console.print_json(result)
-        return
-    tracked = [each for each in result["frames"] if each["state"] == "tracked"]
-    click.echo(f"{len(tracked)} of {len(result['frames'])} frames tracked")
-    for each in tracked:
-        where = ", ".join(f"{value:.4f}" for value in each["translation"])
-        click.echo(f"{each['sequence']:6d}  {where} m, off by {each['reprojection_px']:.2f} px")
-    if result["ms"]["p50"] is not None:
-        click.echo(f"{result['ms']['p50']:.1f} ms p50, {result['ms']['p99']:.1f} ms p99")
+        if world:
+            from heimdall.tracking.slam.clips import room_poses
+
+            result = room_poses(str(parse_source(source)), lens, most=frames)
+        else:
+            from heimdall.tracking.pose import ImageTarget, Marker
+            from heimdall.tracking.pose.clips import poses
+            from heimdall.tracking.pose.targets import Target
+            from heimdall.tracking.pose.tracker import PoseTracker
+            from heimdall.tracking.pose.views import Views
+
+            targets: list[Target] = [
+                *(Marker(*each) for each in markers),
+                *(ImageTarget(*each) for each in pictures),
+            ]
+            tracker = PoseTracker(targets, None if no_map else Views())
+            result = poses(str(parse_source(source)), lens, tracker, most=frames)
+    show(as_json, result, "heimdall.cli.tables:pose_report")
+
+
+def _check_ways(world: bool, *, targets: bool, no_map: bool) -> None:
+    """UsageError unless there is one way to find the camera."""
+    if not world and not targets:
+        raise click.UsageError(
+            "nothing to find a pose by: give --marker or --target, or --world for the room itself"
+        )
+    if world and targets:
+        raise click.UsageError(
+            "--world does not take --marker or --target yet: its poses are not in metres; "
+            "give one or the other"
+        )
+    if world and no_map:
+        raise click.UsageError("--no-map is about targets: with --world the map is all there is")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -154,3 +155,39 @@ def calibration_report(found: Mapping[str, Any]) -> list[Table | str]:
         ["of the picture covered", f"{found['covered']:.0%}"],
     ]
     return [_table("Camera", ["", ""], rows), f"kept in {found['file']}"]
+
+
+def pose_report(found: Mapping[str, Any]) -> list[Table | str]:
+    """Where the camera was in each frame; in a room also why it was lost, and planes."""
+    frames, planes = found["frames"], found.get("planes")
+    tracked = [each for each in frames if each["state"] == "tracked"]
+    lines = [f"{len(tracked)} of {len(frames)} frames tracked"]
+    why = Counter(each["reason"] for each in frames if each.get("reason"))
+    lines += [f"{count} without a pose: {reason}" for reason, count in why.items()]
+    unit = " m" if planes is None else ""
+    lines += [
+        f"{each['sequence']:6d}  {_triple(each['translation'], 4)}{unit}, "
+        f"off by {each['reprojection_px']:.2f} px"
+        for each in tracked
+    ]
+    if found["ms"]["p50"] is not None:
+        lines.append(f"{found['ms']['p50']:.1f} ms p50, {found['ms']['p99']:.1f} ms p99")
+    text = "\n".join(lines)
+    return [text] if not planes else [text, _planes(planes)]
+
+
+def _planes(planes: Iterable[Mapping[str, Any]]) -> Table:
+    rows = [
+        [
+            each["kind"],
+            " x ".join(f"{side:.2f}" for side in each["extent"]),
+            _triple(each["point"], 2),
+            _triple(each["normal"], 2),
+        ]
+        for each in planes
+    ]
+    return _table("Planes, in the room's own unit", ("kind", "size", "middle", "normal"), rows)
+
+
+def _triple(values: Iterable[float], digits: int) -> str:
+    return ", ".join(f"{value:.{digits}f}" for value in values)

@@ -331,6 +331,7 @@ PRINTED: dict[str, list[tuple[str, ...]]] = {
     "pose": [
         ("pose", "marker.png", "--marker", "DICT_4X4_50:3:0.1"),
         ("pose", "blank.png", "--marker", "DICT_4X4_50:3:0.1"),
+        ("pose", "blank.png", "--world"),  # of a clip: cli/test_poses.py
     ],
     "model3d": [("model3d", "smiley.glb", "--size", "64x48"), ("model3d", "absent.glb")],
     "trace": [("trace", "trace.json"), ("trace", "differs.json")],

@@ -602,6 +602,42 @@ class Poses:
 
 
 @dataclass
+class RoomPose:
+    """From the world to the camera, lengths in the world's own unit; null where it is lost, and
+    then ``reason`` says why."""
+
+    sequence: int
+    state: Literal["tracked", "lost"]
+    reason: Literal["", "initializing", "excessive motion", "insufficient features", "relocalizing"]
+    rotation: tuple[float, float, float] | None
+    translation: tuple[float, float, float] | None
+    reprojection_px: float | None
+
+
+@dataclass
+class RoomPlane:
+    """A plane: its middle, its normal to the side from which it was seen, and the two sides of the
+    box around its points. ``kind``: as far as the vertical is known."""
+
+    point: tuple[float, float, float]
+    normal: tuple[float, float, float]
+    extent: tuple[float, float]
+    kind: Literal["horizontal", "vertical", "unknown"]
+
+
+@dataclass
+class RoomPoses:
+    """``heimdall pose --world``. A frame's pose is as the map had it at that moment; once one is
+    ``initializing`` after others were tracked, another world has begun. ``planes``: of the last
+    one, at its end. ``ms``: what a look at a frame took, mapping included."""
+
+    schema: Literal[1]
+    frames: list[RoomPose]
+    planes: list[RoomPlane]
+    ms: Quantiles
+
+
+@dataclass
 class Model3d:
     """``heimdall model3d``. ``gpu_ms`` and ``cpu_ms``: what it adds to a frame; ``error``: why it
     cannot be drawn, and then figures are null."""
@@ -881,7 +917,7 @@ _KINDS: Mapping[str, Any] = {
     "doctor": Doctor,
     "new": NewApp,
     "calibrate": CalibratedCamera | Board,
-    "pose": Poses,
+    "pose": Poses | RoomPoses,
     "model3d": Model3d,
     "export": Exported,
     "trace": Replay,

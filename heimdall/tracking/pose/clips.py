@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import cv2
 import numpy as np
@@ -18,13 +18,20 @@ from heimdall.capture.readers import PICTURES, Reader, open_clip, open_still, op
 from heimdall.errors import ConfigError
 from heimdall.system import paths
 from heimdall.tracking.pose.calibration import Calibration, ChessBoard
-from heimdall.tracking.pose.targets import Target
-from heimdall.tracking.pose.tracker import PoseTracker, Tracking
-from heimdall.tracking.pose.views import Views
+from heimdall.tracking.pose.tracker import Tracking
 
 RATE_HZ = 30.0
 STILL_LOOKS = 40  # at a picture, for a look takes several frames of a clip
 MOST_FRAMES = 10_000  # of a camera that is calibrated: five minutes
+
+
+class Tracker(Protocol):
+    """What follows a camera from frame to frame."""
+
+    def advance(
+        self, image: np.ndarray, camera: Camera, sequence: int = 0, at_s: float | None = None
+    ) -> Tracking:
+        """Take the next frame, BGR uint8."""
 
 
 def pictures(source: str, most: int | None = None) -> Iterator[tuple[np.ndarray, float]]:
@@ -73,14 +80,15 @@ def _is_picture(source: str) -> bool:
 def poses(
     source: str,
     camera: Camera | None,
-    targets: Sequence[Target],
+    tracker: Tracker,
     *,
-    mapped: bool = True,
     most: int | None = None,
+    also: Callable[[], dict[str, Any]] = dict,
 ) -> dict[str, Any]:
-    """The result of `heimdall pose`, as its JSON has it. ``camera``: None is what is known of the
-    source, or a guess."""
-    tracker = PoseTracker(targets, Views() if mapped else None)
+    """The result of `heimdall pose`, as its JSON has it, of a ``tracker`` that has seen nothing
+    yet. ``camera``: None is what is known of the source, or a guess; ``also``: asked after each
+    frame for what else there is to tell of it. Raises ConfigError for a camera of another shape
+    than the pictures."""
     lens = camera or known_camera(source)
     frames, taken_ms = [], []
     before = cv2.getNumThreads()
@@ -99,7 +107,7 @@ def poses(
                 taken_ms.append((time.thread_time_ns() - began_ns) / 1e6)
                 if tracking.tracked:
                     break
-            frames.append(_row(tracking))
+            frames.append(_row(tracking) | also())
     finally:
         cv2.setNumThreads(before)
     percentiles = np.percentile(taken_ms, [50, 99]).tolist() if taken_ms else [None, None]
