@@ -3,12 +3,15 @@
     python -m benchmarks.rooms --seeds 2 --folder rooms    # render them, and look at them
 
 The world: metres, y up from the floor. Boards with photographs on them, compared by depth, pixel by
-pixel; motion blur from several moments of an exposure, a shutter that rolls from several bands.
+pixel; motion blur from several moments of an exposure, a shutter that rolls from several bands. A
+frame takes about 30 ms of one core, with a rolling shutter 60. Edges are not smoothed, and a board
+is seen in one of its halvings only: pictures are somewhat rougher than a camera's.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,15 +24,20 @@ from heimdall.capture.lens import Camera, Pose
 from heimdall.system.paths import ASSETS
 
 VARIANTS = ("hand", "fast", "covered", "people")
-MORE = ("away", "rotation", "white", "dark", "still")
+MORE = ("away", "rotation", "plants", "white", "dark", "still")
 FRAMES, FPS = 600, 30
 NEAR_M = 0.05
 EXPOSURE_S, MOMENTS = 1 / 80, 2
+STEP_PX, AT_M = 8.0, 1.8  # what is so far away moves by less between moments of an exposure
 ROLLING_S, BANDS = 0.02, 6
 NOISE = 2.5  # grey levels
 COVERED = 300, 360  # frames
+ASIDE_S, ASIDE_HALF_S = 11.0, 1.5  # when the camera looks away
+LEAVES = 16  # of a plant
+COARSE = 8  # depths are looked up in a picture so many times smaller
 TABLE_M = 0.75
 WIDTH_M, DEPTH_M, HEIGHT_M = 4.4, 4.5, 2.6
+PLANTS = ((-0.45, TABLE_M, -0.6), (0.35, TABLE_M, -0.35), (1.2, 0.0, -0.9))  # where they stand
 PHOTOS = ("multi_face.jpg", "page.png")
 CLIPS = {"box.mp4": (5, 200), "cup.mp4": (10, 90), "desk.mp4": (3,), "single_face.mp4": (8,)}
 
@@ -79,6 +87,16 @@ class Room:
         self._chance = np.random.default_rng([seed, 7])
         self._phases = self._chance.uniform(0, 2 * np.pi, 40)
         self._people = self._chance.uniform(0, 2 * np.pi, 4)
+
+    @property
+    def gap(self) -> range:
+        """Frames in which nothing is to be seen of what was there before."""
+        if self.variant == "covered":
+            return range(*COVERED)
+        if self.variant == "away":
+            ends = ASIDE_S - ASIDE_HALF_S, ASIDE_S + ASIDE_HALF_S
+            return range(round(ends[0] * FPS), round(ends[1] * FPS))
+        return range(0)
 
     # --- what there is ----------------------------------------------------------------------
 
@@ -157,7 +175,29 @@ class Room:
             foot = self._chance.uniform([-1.9, 0, -1.8], [1.9, 0, -1.2])
             half = self._chance.uniform([0.15, 0.25, 0.15], [0.35, 0.8, 0.3])
             boards += self._box(foot, half)
+        if self.variant == "plants":
+            boards += [leaf for spot in PLANTS for leaf in self._plant(np.array(spot))]
         return boards
+
+    @property
+    def faces(self) -> list[TruePlane]:
+        """All that is flat: PLANES, and every side of every box."""
+        return [*PLANES, *(_face(each) for each in self.boards)]
+
+    def _plant(self, foot: np.ndarray) -> list[Board]:
+        """Leaves that hang out of a pot, on no plane together."""
+        green = cv2.resize(self._plain(110, 18), (128, 128), interpolation=cv2.INTER_AREA)
+        green = np.clip(green * np.array([0.5, 1.1, 0.6]), 0, 255).astype(np.uint8)
+        leaves = []
+        for _ in range(LEAVES):
+            turn, rise = self._chance.uniform([0, 0.2], [2 * np.pi, 1.3])
+            length, width = self._chance.uniform([0.12, 0.03], [0.3, 0.06])
+            out = np.array([np.cos(turn) * np.cos(rise), np.sin(rise), np.sin(turn) * np.cos(rise)])
+            side = np.array([-np.sin(turn), self._chance.uniform(-0.4, 0.4), np.cos(turn)])
+            across = width * side / np.linalg.norm(side)
+            stem = np.add(foot, (0, self._chance.uniform(0.02, 0.2), 0))
+            leaves.append(_board(stem - across / 2, across, length * out, green))
+        return leaves
 
     def _box(self, foot: np.ndarray, half: np.ndarray) -> list[Board]:
         photo = self._photos[int(self._chance.integers(len(self._photos)))]
@@ -209,7 +249,7 @@ class Room:
         if self.variant == "rotation":
             look[0] += 0.5 * np.sin(1.5 * turns_s)
         if self.variant == "away":
-            gone = np.clip(1.5 - abs(at_s - 11.0), 0, 1)  # looks up and aside for two seconds
+            gone = np.clip(ASIDE_HALF_S - abs(at_s - ASIDE_S), 0, 1)  # up and aside
             look = look + gone * np.array([4.0, 1.5, 1.0])
         forward = look - eye
         forward /= np.linalg.norm(forward)
@@ -248,10 +288,17 @@ class Room:
         bands = []
         for top, bottom in zip(rows[:-1].tolist(), rows[1:].tolist(), strict=True):
             late_s = ((top + bottom) / 2 / self.size[1] - 0.5) * ROLLING_S if rolls else 0.0
-            share = (np.arange(MOMENTS) / (MOMENTS - 1) - 0.5) * EXPOSURE_S
+            count = max(MOMENTS, 1 + int(np.ceil(self._blur_px(at_s + late_s) / STEP_PX)))
+            share = (np.arange(count) / (count - 1) - 0.5) * EXPOSURE_S
             seen = [self.look(at_s + late_s + each, top, bottom) for each in share.tolist()]
             bands.append(np.sum(seen, axis=0, dtype=np.float32) / len(seen))
         return np.concatenate(bands)
+
+    def _blur_px(self, at_s: float) -> float:
+        """How far what the middle of the picture shows moves during an exposure."""
+        begin, end = (self.pose(at_s + each) for each in (-EXPOSURE_S / 2, EXPOSURE_S / 2))
+        x, y, z = end.to_camera(begin.to_world(np.array([0, 0, AT_M]))).tolist()
+        return self.camera.fx * float(np.hypot(x, y)) / z
 
     def look(self, at_s: float, top: int = 0, bottom: int | None = None) -> np.ndarray:
         """Rows of the picture that is seen at one moment."""
@@ -264,6 +311,23 @@ class Room:
         for board in [*self.boards, *self._walkers(at_s)]:
             _paint(board, pose, matrix, picture, nearest)
         return picture
+
+    def depth(self, at_s: float) -> float:
+        """How far before the camera what stands still is, metres: the median over the picture."""
+        small = self.camera.scaled(self.size[0] // COARSE, self.size[1] // COARSE)
+        picture = np.zeros((small.height, small.width, 3), np.uint8)
+        nearest = np.zeros((small.height, small.width), np.float32)
+        for board in self.boards:
+            _paint(board, self.pose(at_s), small.matrix, picture, nearest)
+        return float(1 / np.median(nearest))
+
+    @property
+    def fingerprint(self) -> str:
+        """Another one, if rooms are rendered differently than they were."""
+        made = hashlib.sha256(repr((NOISE, COVERED, self.frames)).encode())
+        for at_s in (0.0, 7.0):
+            made.update(self._exposed(at_s).tobytes())
+        return made.hexdigest()
 
 
 def _board(
@@ -334,14 +398,34 @@ def _before(outline: np.ndarray) -> np.ndarray:
     return np.array(kept).reshape(-1, 3)
 
 
+def _face(board: Board) -> TruePlane:
+    middle = board.corner + (board.across + board.down) / 2
+    normal = np.cross(board.across, board.down)
+    size = float(np.linalg.norm(board.across)), float(np.linalg.norm(board.down))
+    x, y, z = middle.tolist()
+    a, b, c = (normal / np.linalg.norm(normal)).tolist()
+    return TruePlane("side", (x, y, z), (a, b, c), size)
+
+
 def rendered(folder: Path, room: Room) -> Path:
-    """The room's pictures as files, made once: ``folder/VARIANT-SEED-WxH/NNNNN.jpg``."""
+    """The room's pictures as files, ``folder/VARIANT-SEED-WxH-FRAMES/NNNNN.jpg``, and ``truth.npz``
+    with ``poses`` (n, 3, 4), the ``camera`` (width, height, fx, fy, cx, cy) and ``depths`` (n,).
+    Made once, and again if rooms are rendered differently since."""
     place = folder / f"{room.variant}-{room.seed}-{room.size[0]}x{room.size[1]}-{room.frames}"
-    if not (place / "done").exists():
+    done = place / "done"
+    if not done.exists() or done.read_text() != room.fingerprint:
         place.mkdir(parents=True, exist_ok=True)
+        done.unlink(missing_ok=True)
         for number, (picture, _) in enumerate(room):
             cv2.imwrite(str(place / f"{number:05d}.jpg"), picture, [cv2.IMWRITE_JPEG_QUALITY, 93])
-        (place / "done").touch()
+        camera = room.camera
+        np.savez(
+            place / "truth.npz",
+            poses=[np.column_stack([each.rotation, each.translation]) for each in room.poses],
+            camera=[*camera.size, camera.fx, camera.fy, camera.cx, camera.cy],
+            depths=[room.depth(number / FPS) for number in range(room.frames)],
+        )
+        done.write_text(room.fingerprint)
     return place
 
 

@@ -61,7 +61,7 @@ def aligned(own: np.ndarray, true: np.ndarray) -> Similarity:
 @dataclass(frozen=True, eq=False)
 class Quality:
     """``first``: the first frame with a pose; ``tracked``: the share of frames with one from there
-    on, gaps left out; ``path``: how far the camera went, in the truth's unit; ``ate`` and ``worst``:
+    on, gaps left out; ``path``: how far the camera went, in the truth's unit; ``ate``, ``worst``:
     the root mean square and the largest error of places, as shares of the path; ``turn`` and
     ``worst_turn``: the median and the largest rotation error, degrees; ``drift``: the scale in the
     first third over that in the last, or the other way round, so that 1 is none; ``false``: the

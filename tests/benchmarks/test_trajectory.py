@@ -112,7 +112,7 @@ def test_a_camera_turned_once_is_one_false_pose(truth):
 
 def test_how_far_off_is_false_depends_on_the_scene(truth):
     found = dict(truth)
-    found[50] = at(truth[50].rotation, truth[50].position + (0.1, 0, 0))
+    found[50] = at(truth[50].rotation, np.add(truth[50].position, (0.1, 0, 0)))
     near = dict.fromkeys(truth, 1.0)
     assert judged(found, truth, near).false == pytest.approx(1 / 300)
     assert judged(found, truth, near | {50: 3.0}).false == 0
