@@ -1,194 +1,343 @@
 """How well the room tracker knows where the camera is: rendered rooms, and clips with known poses.
 
-    python -m benchmarks.world --folder rooms --seeds 4          # every frame is looked at
-    python -m benchmarks.world --folder rooms --seeds 4 --paced  # 30 frames a second, as in runs
-    python -m benchmarks.world --vamr FOLDER --frames 370 --paced --repeat 5
+    python -m benchmarks.world --seeds 3              # every frame is looked at, as fast as it can
+    python -m benchmarks.world --seeds 3 --paced      # 30 frames a second, as in runs
+    python -m benchmarks.world --variants away,rotation,white,dark,still
+    python -m benchmarks.world --clip vamr:FOLDER --frames 370 --paced --repeat 5
+    python -m benchmarks.world --clip desk.mp4 --reference colmap
 
-Errors are those after alignment by a similarity (Umeyama, 1991). Times are the CPU time of the
-tracking thread. Of VAMR's ex01 only the first 375 frames are of a scene that stands still.
+``--clip`` takes a file, ``vamr:FOLDER`` (the University of Zurich's exercise 1, yosoufe/VAMR,
+data/ex01: of it only the first 375 frames are of a scene that stands still) or ``tsukuba:FOLDER``
+(the first 150 frames of New Tsukuba's rendered office, in
+felixchenfy/Monocular-Visual-Odometry-Data). ``--reference colmap`` gives a file's camera and poses.
+
+Not paced, the mapper works between frames, so that the same frames give the same poses. Errors are
+those of `benchmarks.trajectory`. Times are the CPU time of the tracking thread.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 
-from benchmarks.rooms import FPS, PLANES, VARIANTS, Room, rendered
+from benchmarks import colmap
+from benchmarks.rooms import FPS, FRAMES, MORE, PLANES, VARIANTS, Room, TruePlane, rendered
+from benchmarks.trajectory import Flat, PlaneOff, Quality, judged, planes_judged
 from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.tracker import RoomTracker
 
-FALSE_SHARE, FALSE_DEGREES = 0.05, 5.0  # of the depth; beyond it a tracked pose is false
+COLUMNS = ("clip", "first", "tracked", "ATE", "worst", "mm", "turn", "worst", "drift", "false",
+           "back", "keyframes", "planes", "table", "ms")  # fmt: skip
 
 
-def aligned(own: np.ndarray, true: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Scale, rotation (3, 3) and move (3,) that lead from ``own`` places (n, 3) to ``true`` ones
-    with the least squares of errors (Umeyama, 1991)."""
-    a, b = own - own.mean(axis=0), true - true.mean(axis=0)
-    u, sizes, v = np.linalg.svd(b.T @ a / len(a))
-    flip = np.diag([1.0, 1.0, np.sign(np.linalg.det(u @ v))])
-    turn = u @ flip @ v
-    scale = float((sizes * np.diag(flip)).sum() / (a**2).sum(axis=1).mean())
-    return scale, turn, true.mean(axis=0) - scale * turn @ own.mean(axis=0)
+@dataclass(frozen=True, eq=False)
+class Clip:
+    """Grey pictures of a ``camera``, at FPS, and what is known about them: ``truth`` and ``depths``
+    by number, the ``gaps``, flat ``faces``, and whether lengths are ``metric``."""
+
+    name: str
+    pictures: Sequence[np.ndarray]
+    camera: Camera
+    truth: dict[int, Pose]
+    depths: dict[int, float] = field(default_factory=dict)
+    gaps: tuple[range, ...] = ()
+    faces: Sequence[Flat] = ()
+    metric: bool = False
 
 
-def judged(found: dict[int, Pose], truth: Sequence[Pose], depth: float) -> dict[str, Any]:
-    """What poses are worth: ``depth`` is the scene's, in the tracker's units."""
-    numbers = sorted(found)
-    own = np.array([found[n].position for n in numbers])
-    true = np.array([truth[n].position for n in numbers])
-    scale, turn, move = aligned(own, true)
-    off = np.linalg.norm(scale * own @ turn.T + move - true, axis=1)
-    places = np.array([each.position for each in truth])
-    path = float(np.linalg.norm(np.diff(places, axis=0), axis=1).sum())
-    turns = np.array([_degrees(found[n].rotation @ turn.T @ truth[n].rotation.T) for n in numbers])
-    third = len(numbers) // 3
-    drift = aligned(own[:third], true[:third])[0] / aligned(own[-third:], true[-third:])[0]
-    wrong = (off > FALSE_SHARE * depth * scale) | (turns > FALSE_DEGREES)
-    return {
-        "first": numbers[0],
-        "tracked": len(numbers) / (len(truth) - numbers[0]),
-        "path_m": path,
-        "ate": float(np.sqrt((off**2).mean())) / path,
-        "turn_degrees": [float(np.median(turns)), float(turns.max())],
-        "drift": float(max(drift, 1 / drift)),
-        "false": float(wrong.mean()),
-        "alignment": (scale, turn, move),
-    }
+# --- clips ------------------------------------------------------------------------------------
 
 
-def _degrees(rotation: np.ndarray) -> float:
-    return float(np.degrees(np.arccos(np.clip((np.trace(rotation) - 1) / 2, -1, 1))))
+def room(
+    folder: Path, seed: int, variant: str, size: tuple[int, int] = (640, 480), frames: int = FRAMES
+) -> Clip:
+    """A rendered room; it is rendered now if it is not in the folder."""
+    made = Room(seed, variant, size, frames)
+    place = rendered(folder, made)
+    depths = np.load(place / "truth.npz")["depths"].tolist()
+    return Clip(
+        f"{variant}-{seed}",
+        _read(sorted(place.glob("*.jpg"))),
+        made.camera,
+        dict(enumerate(made.poses)),
+        dict(enumerate(depths)),
+        (made.gap,) if made.gap else (),
+        [_flat(each) for each in made.faces],
+        metric=True,
+    )
 
 
-def planes_off(
-    tracker: RoomTracker, alignment: tuple[float, np.ndarray, np.ndarray], eye: Pose
-) -> Any:
-    """Of the table as it was found: degrees between normals, and its offset as a share of its
-    distance; None where it was not."""
-    scale, turn, move = alignment
-    table = PLANES[0]
-    best: tuple[float, float] | None = None
-    for each in tracker.map.planes.planes:
-        normal = turn @ each.pose.rotation[:, 1]
-        point = scale * turn @ each.pose.translation + move
-        degrees = float(np.degrees(np.arccos(np.clip(abs(normal @ table.normal), 0, 1))))
-        height = abs(float((point - table.point) @ table.normal))
-        share = height / float(np.linalg.norm(eye.position - table.point))
-        inside = (np.abs(point - table.point)[[0, 2]] < 0.9).all()
-        if degrees < 10 and share < 0.1 and inside and (best is None or share < best[1]):
-            best = degrees, share
-    return best
+def _flat(plane: TruePlane) -> Flat:
+    point, normal = np.array(plane.point, float), np.array(plane.normal, float)
+    return Flat(plane.name, point, normal, math.hypot(*plane.size) / 2)
 
 
-def tried(
-    pictures: Sequence[np.ndarray], truth: Sequence[Pose], camera: Camera, paced: bool
-) -> tuple[dict[str, Any], RoomTracker]:
-    """One clip."""
-    tracker = RoomTracker(None if paced else Mapper())
-    found: dict[int, Pose] = {}
-    costs, began_s = [], time.perf_counter()
-    for number, picture in enumerate(pictures):
-        if paced:
-            time.sleep(max(0.0, began_s + number / FPS - time.perf_counter()))
-        before_s = time.thread_time()
-        tracking = tracker.advance(picture, camera, number, number / FPS)
-        costs.append((time.thread_time() - before_s) * 1e3)
-        if tracking.tracked and tracking.pose is not None:
-            found[number] = tracking.pose
-    tracker.close()
-    if len(found) < 30:
-        return {"tracked": 0.0, "why": tracker.reason}, tracker
-    depth = float(np.median([each.depth for each in tracker.map.keyframes.values()]))
-    result = judged(found, truth, depth)
-    result["keyframes"] = len(tracker.map.keyframes)
-    if paced:  # else the mapper's time is in it
-        result["ms"] = np.percentile(costs[result["first"] + 1 :], [50, 99]).tolist()
-    return result, tracker
+def _read(files: Sequence[Path]) -> list[np.ndarray]:
+    pictures = (cv2.imread(str(each), cv2.IMREAD_GRAYSCALE) for each in files)
+    return [each for each in pictures if each is not None]
 
 
-def clips(
-    options: argparse.Namespace,
-) -> Iterator[tuple[str, list[np.ndarray], list[Pose], Camera]]:
-    """Name, pictures, poses and camera of each clip asked for."""
-    if options.vamr is not None:
-        yield "vamr", *vamr(options.vamr, options.frames)
-        return
-    for seed in range(options.seeds):
-        for variant in options.variants.split(","):
-            room = Room(seed, variant)
-            files = sorted(rendered(options.folder, room).glob("*.jpg"))
-            pictures = [cv2.imread(str(each), cv2.IMREAD_GRAYSCALE) for each in files]
-            yield (
-                f"{variant}-{seed}",
-                [p for p in pictures if p is not None],
-                room.poses,
-                room.camera,
-            )
-
-
-def vamr(folder: Path, most: int) -> tuple[list[np.ndarray], list[Pose], Camera]:
-    """The University of Zurich's exercise 1 (yosoufe/VAMR, data/ex01): to measure with."""
+def vamr(folder: Path, most: int | None) -> Clip:
+    """The University of Zurich's exercise 1."""
     files = sorted((folder / "images").glob("*.jpg"))[:most]
     rows = np.loadtxt(folder / "poses.txt")[: len(files)]
     k, (k1, k2) = np.loadtxt(folder / "K.txt"), np.loadtxt(folder / "D.txt").ravel()
     square = float(k[0, 0] ** 2)  # its radii are in pixels
     distortion = (float(k1) * square, float(k2) * square**2, 0.0, 0.0, 0.0)
-    pictures = [cv2.imread(str(each), cv2.IMREAD_GRAYSCALE) for each in files]
-    height, width = pictures[0].shape[:2]  # type: ignore[union-attr]
+    pictures = _read(files)
     lens = (float(k[0, 0]), float(k[1, 1]), float(k[0, 2]), float(k[1, 2]))
-    poses = [Pose.of(row[:3], row[3:]) for row in rows]
-    return [p for p in pictures if p is not None], poses, Camera(width, height, *lens, distortion)
+    height, width = pictures[0].shape
+    camera = Camera(width, height, *lens, distortion)
+    return Clip("vamr", pictures, camera, {n: Pose.of(r[:3], r[3:]) for n, r in enumerate(rows)})
+
+
+def tsukuba(folder: Path, most: int | None) -> Clip:
+    """New Tsukuba's beginning: places in centimetres, rotations from the camera to the world."""
+    pictures = _read(sorted((folder / "dataset_images_matlab").glob("*.png"))[:most])
+    rows = np.loadtxt(folder / "test_data" / "cam_traj_truth.txt")[: len(pictures)]
+    truth = {n: Pose(row[3:].reshape(3, 3), row[:3] / 100).inverse for n, row in enumerate(rows)}
+    camera = Camera(640, 480, 615.0, 615.0, 319.5, 239.5)
+    return Clip("tsukuba", pictures, camera, truth, metric=True)
+
+
+def film(file: Path, most: int | None, by: str | None) -> Clip:
+    """A video, about FPS of its frames a second; without a reference its camera is a guess."""
+    video = cv2.VideoCapture(str(file))
+    step = max(1, round(video.get(cv2.CAP_PROP_FPS) / FPS))
+    pictures = [
+        cv2.cvtColor(picture, cv2.COLOR_BGR2GRAY) for _, picture in colmap.frames(file, step)
+    ][:most]
+    if by is None:
+        return Clip(file.stem, pictures, Camera.guess(*pictures[0].shape[1::-1]), {})
+    known = colmap.reference(file)
+    own = {n: n // step for n in known.poses if n % step == 0 and n // step < len(pictures)}
+    truth = {at: known.poses[n] for n, at in own.items()}
+    depths = {at: known.depths[n] for n, at in own.items() if n in known.depths}
+    return Clip(file.stem, pictures, known.camera, truth, depths)
+
+
+def clips(options: argparse.Namespace) -> Iterator[Clip]:
+    """Those that were asked for: clips, or rooms if there are none."""
+    for each in options.clip:
+        kind, _, folder = each.partition(":")
+        if kind == "vamr":
+            yield vamr(Path(folder), options.frames)
+        elif kind == "tsukuba":
+            yield tsukuba(Path(folder), options.frames)
+        else:
+            yield film(Path(each), options.frames, options.reference)
+    if options.clip:
+        return
+    for variant in options.variants.split(","):
+        for seed in range(options.first, options.first + options.seeds):
+            yield room(options.folder, seed, variant, options.size, options.frames or FRAMES)
+
+
+# --- the tracker on them ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """How it went with a ``clip`` (less its pictures) of so many ``frames``: the ``share`` of them
+    with a pose, the ``quality`` of these, None if there is no saying; ``why`` others have none, how
+    often; ``keyframes``, milliseconds a frame (``ms``); true ``planes`` that were found, degrees
+    and offset as a share of their distance, and how many were found where none is
+    (``wrong_planes``); the mapper's ``problem``."""
+
+    clip: Clip
+    frames: int
+    share: float
+    quality: Quality | None
+    why: Counter[str]
+    keyframes: int
+    ms: list[float]
+    planes: dict[str, PlaneOff]
+    wrong_planes: int
+    problem: str
+
+
+def tried(clip: Clip, paced: bool) -> Tried:
+    """The tracker on one clip."""
+    tracker = RoomTracker(None if paced else Mapper())
+    found: dict[int, Pose] = {}
+    costs: list[float] = []
+    why: Counter[str] = Counter()
+    began_s = time.perf_counter()
+    for number, picture in enumerate(clip.pictures):
+        if paced:
+            time.sleep(max(0.0, began_s + number / FPS - time.perf_counter()))
+        before_s = time.thread_time()
+        tracking = tracker.advance(picture, clip.camera, number, number / FPS)
+        costs.append((time.thread_time() - before_s) * 1e3)
+        if tracking.tracked and tracking.pose is not None:
+            found[number] = tracking.pose
+        else:
+            why[tracker.reason] += 1
+    tracker.close()
+    keyframes = tracker.map.keyframes.values()
+    depth = float(np.median([each.depth for each in keyframes])) if keyframes else math.inf
+    quality = judged(
+        found,
+        clip.truth,
+        clip.depths,
+        frames=len(clip.pictures),
+        gaps=clip.gaps,
+        own_depth=depth,
+    )
+    best: dict[str, PlaneOff] = {}
+    wrong: list[str] = []
+    if quality is not None and clip.faces:
+        eyes = np.array([clip.truth[n].position for n in quality.errors])
+        own = [
+            Flat(f"{each.kind} {each.id}", each.pose.translation, each.normal)
+            for each in tracker.map.planes.planes
+        ]
+        best, wrong = planes_judged(own, clip.faces, quality.alignment, eyes)
+    return Tried(
+        replace(clip, pictures=()),
+        len(clip.pictures),
+        len(found) / len(clip.pictures),
+        quality,
+        why,
+        len(keyframes),
+        costs[min(found, default=0) + 1 :],
+        {name: off for name, off in best.items() if name != "side"},
+        len(wrong),
+        tracker.problem,
+    )
+
+
+# --- what is printed --------------------------------------------------------------------------
+
+
+def row(one: Tried, paced: bool) -> str:
+    """A line of the table."""
+    q, cells = one.quality, [one.clip.name]
+    if q is None:
+        why = ", ".join(f"{word} {count}" for word, count in one.why.most_common())
+        return (
+            f"| {one.clip.name} | poses in {one.share:.1%} of frames{'; ' + why if why else ''} |"
+        )
+    cells += [f"{q.first}", f"{q.tracked:.1%}", f"{q.ate:.3%}", f"{q.worst:.3%}"]
+    cells += [f"{1e3 * q.ate * q.path:.1f}" if one.clip.metric else "-"]
+    cells += [f"{q.turn:.2f}", f"{q.worst_turn:.2f}", f"{q.drift:.3f}", f"{q.false:.2%}"]
+    cells += ["/".join("never" if each is None else str(each) for each in q.back) or "-"]
+    cells += [f"{one.keyframes}"]
+    known = one.planes.keys() & {each.name for each in PLANES}
+    cells += [f"{len(known)} + {one.wrong_planes} wrong" if one.clip.faces else "-"]
+    table = one.planes.get("table")
+    cells += [f"{table[0]:.2f}°, {table[1]:.2%}" if table else "-"]
+    # else the mapper's time is in it
+    cells += ["{:.1f} / {:.1f}".format(*np.percentile(one.ms, [50, 99])) if paced else "-"]
+    return "| " + " | ".join(cells) + " |"
+
+
+def summary(rows: Sequence[Tried]) -> list[str]:
+    """A line a kind of clip, and one of all: medians, and the worst ones."""
+    kinds: dict[str, list[Tried]] = {}
+    for each in rows:
+        kinds.setdefault(each.clip.name.rsplit("-", 1)[0], []).append(each)
+    if len(kinds) > 1:
+        kinds["all"] = list(rows)
+    return [_summed(kind, ones) for kind, ones in kinds.items() if len(ones) > 1]
+
+
+def _summed(kind: str, ones: Sequence[Tried]) -> str:
+    known = [each.quality for each in ones if each.quality is not None]
+    line = f"{kind}: {len(known)} of {len(ones)} tracked"
+    if not known:
+        return line
+    tracked, ate, turn = (
+        [getattr(each, name) for each in known] for name in ("tracked", "ate", "turn")
+    )
+    line += (
+        f" ({np.median(tracked):.1%}, least {min(tracked):.1%}); ATE median {np.median(ate):.3%}"
+    )
+    line += f", worst {max(ate):.3%}; turns median {np.median(turn):.2f}"
+    line += f", worst {max(each.worst_turn for each in known):.2f} degrees"
+    line += f"; drift at most {max(each.drift for each in known):.3f}"
+    line += f", false {np.mean([each.false for each in known]):.2%}"
+    line += f", at most {max(each.false for each in known):.2%}"
+    back = [each for one in known for each in one.back]
+    if back:
+        late = max(math.inf if each is None else each for each in back)
+        line += f"; back after at most {late} frames"
+    tables = [each.planes["table"] for each in ones if "table" in each.planes]
+    if any(each.clip.faces for each in ones):
+        line += f"; table found in {len(tables)}"
+        line += f", at most {max(t[0] for t in tables):.2f}°" if tables else ""
+        line += f", {max(t[1] for t in tables):.2%}" if tables else ""
+    return line
+
+
+def plain(one: Tried) -> dict[str, Any]:
+    """For JSON."""
+    q = one.quality
+    said: dict[str, Any] = {"clip": one.clip.name, "frames": one.frames}
+    said |= {"share": one.share, "why": dict(one.why), "keyframes": one.keyframes}
+    said |= {"ms": np.percentile(one.ms or [0], [50, 99]).tolist(), "planes": one.planes}
+    said |= {"wrong_planes": one.wrong_planes, "problem": one.problem}
+    if q is not None:
+        names = ("first", "tracked", "path", "ate", "worst", "turn", "worst_turn", "drift", "false")
+        said |= {name: getattr(q, name) for name in names} | {"back": list(q.back)}
+    return said
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command's."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--seeds", type=int, default=3, help="how many rooms of each variant")
+    add("--first", type=int, default=0, help="the first seed")
+    add("--variants", default=",".join(VARIANTS), help=f"of {', '.join((*VARIANTS, *MORE))}")
+    add("--size", type=_size, default=(640, 480), help="of rooms' pictures, WIDTHxHEIGHT")
+    add("--folder", type=Path, default=Path(tempfile.gettempdir()) / "heimdall-rooms",
+        help="where rendered rooms are kept")  # fmt: skip
+    add("--clip", action="append", default=[], help="FILE, vamr:FOLDER or tsukuba:FOLDER")
+    add("--reference", choices=["colmap"], help="where a file's true poses are from")
+    add("--frames", type=int, help="of each clip, at most")
+    add("--paced", action="store_true", help="30 frames a second, the map in its process")
+    add("--repeat", type=int, default=1, help="how often each clip is tried")
+    add("--json", action="store_true")
+    return parser
+
+
+def _size(text: str) -> tuple[int, int]:
+    width, height = text.lower().split("x")
+    return int(width), int(height)
 
 
 def main() -> None:
-    """Print a row a clip."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, help="where rendered rooms are kept")
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--variants", default=",".join(VARIANTS))
-    parser.add_argument("--vamr", type=Path)
-    parser.add_argument("--frames", type=int, default=370)
-    parser.add_argument("--paced", action="store_true")
-    parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    if options.vamr is None and options.folder is None:
-        parser.error("--folder is needed for rendered rooms")
+    """Print a row a clip, and what is typical and worst."""
+    options = arguments().parse_args()
     cv2.setNumThreads(1)
-    found = []
-    for name, pictures, truth, camera in clips(options):
+    done = []
+    if not options.json:
+        print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
+    for clip in clips(options):
         for _ in range(options.repeat):
-            result, tracker = tried(pictures, truth, camera, options.paced)
-            alignment = result.pop("alignment", None)
-            if alignment is not None and options.vamr is None:
-                result["table"] = planes_off(tracker, alignment, truth[-1])
-            found.append({"clip": name, **result})
+            done.append(tried(clip, options.paced))
             if not options.json:
-                print(_row(found[-1]), flush=True)
-    if options.json:
-        print(json.dumps(found))
-    elif len(found) > 1:
-        ates = [100 * each["ate"] for each in found if "ate" in each]
-        print(f"ATE median {np.median(ates):.3f}%, worst {max(ates):.3f}% of {len(found)}")
-
-
-def _row(one: dict[str, Any]) -> str:
-    if "ate" not in one:
-        return f"{one['clip']}: not tracked ({one['why']})"
-    turns, table, ms = one["turn_degrees"], one.get("table"), one.get("ms")
-    row = f"{one['clip']}: first {one['first']}, tracked {one['tracked']:.1%}, "
-    row += f"ATE {one['ate']:.3%} of {one['path_m']:.2f} m, turns {turns[0]:.2f} / {turns[1]:.2f}, "
-    row += f"drift {one['drift']:.3f}, false {one['false']:.2%}, {one['keyframes']} keyframes"
-    row += f", table {table[0]:.2f} degrees {table[1]:.2%}" if table else ""
-    return row + (f", {ms[0]:.1f} / {ms[1]:.1f} ms" if ms else "")
+                print(row(done[-1], options.paced), flush=True)
+                if done[-1].problem:
+                    print(f"  {clip.name}: {done[-1].problem}", flush=True)
+    print(json.dumps([plain(each) for each in done]) if options.json else "")
+    if not options.json:
+        print("\n".join(summary(done)))
 
 
 if __name__ == "__main__":
