@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.tracking.slam.blocks import PAIRS, divided, divided_back, factored
+from heimdall.tracking.slam.blocks import divided, divided_back, factored
 from heimdall.tracking.slam.observations import (
     OUTLIER,
     Observations,
@@ -20,10 +20,10 @@ from heimdall.tracking.slam.observations import (
     View,
     arranged,
     in_cameras,
-    per_point,
     rotations_of,
-    slopes_by_camera,
     slopes_by_point,
+    slopes_by_pose,
+    summed_by_point,
     viewed,
 )
 
@@ -118,18 +118,16 @@ class _System:
         scale = np.sqrt(view.share) / looks.scale
         self._by_point = by_point = slopes_by_point(rotations_of(looks, state), view, scale)
         off = view.off * scale
-        said = np.empty((9, len(scale)))
-        for row, (i, j) in enumerate(PAIRS):
-            said[row] = by_point[0, i] * by_point[0, j] + by_point[1, i] * by_point[1, j]
-        said[6:] = by_point[0] * off[0] + by_point[1] * off[1]
-        summed = per_point(looks, said)
+        summed = summed_by_point(looks, by_point, off)
         self._points, self._pull = summed[:6], summed[6:]
         self._sum_cameras(view, scale, off)
 
     def _sum_cameras(self, view: View, scale: np.ndarray, off: np.ndarray) -> None:
         looks = self._looks
         inner, free = looks.inner, len(looks.free)
-        self._by_camera = by_camera = slopes_by_camera(view, scale, inner)
+        self._by_camera = by_camera = slopes_by_pose(
+            view.flat[:, :inner], view.near[:inner], scale[:inner]
+        )
         self._cameras, self._turn = np.empty((free, 6, 6)), np.empty(0)
         if not free:
             return

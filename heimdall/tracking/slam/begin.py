@@ -42,7 +42,6 @@ class Beginning:
         self._looks: list[np.ndarray] = []
         self._frames = 0
         self.usable = len(there) >= LEAST
-        self.why = ""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -59,9 +58,6 @@ class Beginning:
             self.usable = False
             return None
         self._now[found] = there[found]
-        self._now[~found] += np.median(there[found] - self._first.pixels[found], axis=0) - (
-            np.median(self._now[found] - self._first.pixels[found], axis=0)
-        )
         seen = np.full((len(at), 2), np.nan)
         seen[found] = picture.lens.rays(there[found])[:, :2]
         moved = np.linalg.norm(there[found] - self._first.pixels[found], axis=1)
@@ -72,7 +68,6 @@ class Beginning:
             return None
         begun = start(self._first.seen, self._looks, picture.lens.fx)
         if isinstance(begun, str):
-            self.why = begun
             return None
         points = np.where(begun.agree[:, None], begun.points, np.nan)
         self._first.depth = float(np.nanmedian(points[:, 2]))

@@ -15,7 +15,7 @@ import numpy as np
 
 from heimdall.tracking.slam.adjust import exponential
 from heimdall.tracking.slam.blocks import PAIRS, divided, divided_back, factored
-from heimdall.tracking.slam.observations import OUTLIER
+from heimdall.tracking.slam.observations import OUTLIER, slopes_by_pose
 
 DAMPING, LEAST_DAMPING = 1e-3, 1e-7
 FLOOR = 1e-9  # of the information of a camera, that it has at least
@@ -140,7 +140,7 @@ def _step(
     """Turns and moves of all cameras (B, K, 6), and moves of points (B, 3, n), which are eliminated
     first, as in ``adjust``."""
     hypotheses, cameras, count = view.near.shape
-    by_camera = _by_camera(view, models.places[:, 2])
+    by_camera = slopes_by_pose(view.flat, view.near * models.places[:, None, 2])
     weighed = by_camera * view.share[:, :, None, None]
     blocks = (weighed @ by_camera.swapaxes(3, 4)).sum(axis=2)  # (B, K, 6, 6)
     diagonal = np.einsum("bkii->bki", blocks)
@@ -186,17 +186,4 @@ def _by_point(models: Models, view: _View) -> np.ndarray:
     axes = np.moveaxis(axes, 3, 0)[..., None]  # (3, B, K, 3, 1)
     found: np.ndarray = axes[..., :2, :] - view.flat * axes[..., 2:, :]
     found *= view.near[:, :, None]
-    return found
-
-
-def _by_camera(view: _View, inverse: np.ndarray) -> np.ndarray:
-    """Derivatives by a turn of the camera's axes and a move, (B, K, 2, 6, n)."""
-    x, y = view.flat[:, :, 0], view.flat[:, :, 1]
-    near, product = view.near * inverse[:, None], x * y
-    found = np.zeros((*x.shape[:2], 2, 6, x.shape[2]))
-    across, down = found[:, :, 0], found[:, :, 1]
-    across[:, :, 0], across[:, :, 1], across[:, :, 2] = -product, 1 + x * x, -y
-    across[:, :, 3], across[:, :, 5] = near, -x * near
-    down[:, :, 0], down[:, :, 1], down[:, :, 2] = -1 - y * y, product, x
-    down[:, :, 4], down[:, :, 5] = near, -y * near
     return found

@@ -6,6 +6,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
+from heimdall.tracking.flow import followed
 from heimdall.tracking.pose.reference import alike, patches
 from heimdall.tracking.slam.model import Keyframe
 from heimdall.tracking.slam.picture import WINDOW, Picture, halved
@@ -43,7 +44,8 @@ def follow(
     begin, found = start.astype(np.float32), guess.astype(np.float32)
     if levels > 1:  # half the size first: far points are found there, and it takes a quarter
         small = keyframe.picture.half if bent is None else halved(before)
-        near, good = _searched(small, picture.half, begin / 2 - 0.25, found / 2 - 0.25, levels - 1)
+        halves = begin / 2 - 0.25, found / 2 - 0.25
+        near, good = followed(small, picture.half, *halves, levels - 1, WINDOW, STEPS)
         found, levels = near * 2 + np.float32(0.5), 0
         if rough:
             there = found.astype(np.float64)
@@ -52,29 +54,13 @@ def follow(
                 similar = alike(patches(small, begin[good] / 2), patches(picture.half, near[good]))
                 good[good] = similar > ALIKE
             return there, good
-    found, good = _searched(before, picture.grey, begin, found, levels)
+    found, good = followed(before, picture.grey, begin, found, levels, WINDOW, STEPS)
     there = found.astype(np.float64)
     kept = good & picture.inside(there, EDGE_PX)
     if kept.any():
         similar = alike(patches(before, begin[kept]), patches(picture.grey, found[kept]))
         kept[kept] = similar > least
     return there, kept
-
-
-def _searched(
-    before: np.ndarray, after: np.ndarray, begin: np.ndarray, guess: np.ndarray, levels: int
-) -> tuple[np.ndarray, np.ndarray]:
-    found, good, _ = cv2.calcOpticalFlowPyrLK(
-        before,
-        after,
-        begin,
-        guess,
-        winSize=(WINDOW, WINDOW),
-        maxLevel=levels,
-        criteria=(cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, *STEPS),
-        flags=cv2.OPTFLOW_USE_INITIAL_FLOW,
-    )
-    return found, good[:, 0] > 0
 
 
 def _bending(start: np.ndarray, guess: np.ndarray) -> np.ndarray | None:

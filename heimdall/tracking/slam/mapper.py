@@ -14,7 +14,7 @@ from heimdall.capture.lens import Pose
 from heimdall.tracking.slam.adjust import adjust
 from heimdall.tracking.slam.follow import follow
 from heimdall.tracking.slam.found import Planes
-from heimdall.tracking.slam.model import KNOWN, Keyframe, Map, NewKeyframe, Update
+from heimdall.tracking.slam.model import KNOWN, POINTS, Keyframe, Map, NewKeyframe, Update
 from heimdall.tracking.slam.planes import PlaneFinder
 from heimdall.tracking.slam.relocalise import features_of
 from heimdall.tracking.slam.triangulate import refine_points
@@ -63,7 +63,7 @@ class Mapper:
             self._map.add(Keyframe(**{**each.__dict__}))
         points, given = self._map.points, first.points
         points.reach(len(given))
-        for name in ("position", "spread", "anchor", "ray", "inverse"):
+        for name in POINTS:
             getattr(points, name)[: len(given)] = getattr(given, name)
         newest = self._map.keyframes[max(self._map.keyframes)]
         touched = self._adjust(newest)
@@ -96,14 +96,10 @@ class Mapper:
         if new.reference is not None and new.reference in known:
             pose = new.relative.after(known[new.reference].pose)
         keyframe = Keyframe(new.number, new.picture, pose, new.ids, new.pixels, new.pixels)
-        alive = np.ones(len(new.ids), bool)
         points.reach(int(new.ids.max(initial=-1)) + 1)
-        points.ray[new.fresh] = new.picture.lens.rays(
-            new.pixels[np.searchsorted(new.ids, new.fresh)]
-        )[:, :2]
-        points.inverse[new.fresh], points.spread[new.fresh] = new.inverse, new.spread
-        points.anchor[new.fresh] = new.number
-        points.hang(new.fresh, pose)
+        first = new.pixels[np.searchsorted(new.ids, new.fresh)]
+        rays = new.picture.lens.rays(first)[:, :2]
+        points.begin(new.fresh, rays, new.inverse, new.spread, keyframe)
         alive = np.isfinite(points.spread[new.ids])
         keyframe.observe(new.ids[alive], new.pixels[alive])
         there = pose.to_camera(points.position[keyframe.ids])[:, 2]
@@ -132,16 +128,9 @@ class Mapper:
             if other is keyframe:
                 continue
             at = np.flatnonzero(points.known(other.ids) & ~np.isin(other.ids, taken))
-            if not len(at):
-                continue
-            there = keyframe.pose.to_camera(points.position[other.ids[at]])
-            ahead = there[:, 2] > 0.05 * keyframe.depth
-            at, there = at[ahead], there[ahead]
-            if not len(at):
-                continue
-            guess = picture.lens.pixels(there)
-            inside = picture.inside(guess, 8)
-            at, guess = at[inside], guess[inside]
+            ids, nearest = other.ids[at], 0.05 * keyframe.depth
+            inside, guess = self._map.visible(ids, keyframe.pose, picture, nearest)
+            at = at[inside]
             if len(at) < 4:
                 continue
             found, ok = follow(other, at, guess, picture, 1, SIMILAR)
@@ -232,15 +221,8 @@ class Mapper:
         ids = ids[good]
         points.position[ids] = found[good]
         points.spread[ids] = noise / parallax[good]
-        self._hung(ids)
+        self._map.hung(ids)
         return ids
-
-    def _hung(self, ids: np.ndarray) -> None:
-        points = self._map.points
-        for number in np.unique(points.anchor[ids]).tolist():
-            if number in self._map.keyframes:
-                own = ids[points.anchor[ids] == number]
-                points.hung(own, self._map.keyframes[number].pose)
 
     def _adjust(self, keyframe: Keyframe) -> np.ndarray:
         """Adjust a keyframe, its neighbours and all points that they see. Returns those."""
@@ -282,7 +264,7 @@ class Mapper:
         points.spread[ids] = np.minimum(sigma / np.maximum(parallax, 1e-6), 1.0)
         # a point whose rays have become parallel has no place: it is as good as its depth
         self._drop_wrong(cameras, at, ids, which, found.errors, WRONG_PX / keyframe.picture.lens.fx)
-        self._hung(ids)
+        self._map.hung(ids)
         for number in cameras.tolist():
             each = self._map.keyframes[number]
             own = each.ids[points.known(each.ids)]
@@ -315,29 +297,27 @@ class Mapper:
         wrong = errors > most
         for index in np.unique(at[wrong]).tolist():
             each = self._map.keyframes[int(cameras[index])]
-            out = ids[which[wrong & (at == index)]]
-            kept = ~np.isin(each.ids, out)
-            each.observe(each.ids[kept], each.pixels[kept])
+            each.forget(ids[which[wrong & (at == index)]])
 
     def _cull(self, keyframe: Keyframe) -> np.ndarray:
         """Points that no two keyframes see any more, or that have waited for long."""
         points = self._map.points
         alive = np.flatnonzero(np.isfinite(points.spread))
-        looks = np.zeros(len(points), int)
-        for each in self._map.keyframes.values():
-            looks[each.ids] += 1
+        looks = self._map.looks()
         old = points.anchor[alive] < keyframe.number - PATIENCE
         gone = alive[(looks[alive] == 0) | (old & (looks[alive] < 2))]
         vague = alive[old & ~points.known(alive) & (points.spread[alive] > 2 * KNOWN)]
         vague = vague[points.anchor[vague] < keyframe.number - 3 * PATIENCE]
         gone = np.union1d(gone, vague)
-        points.spread[gone] = np.inf
-        for each in self._map.keyframes.values():
-            out = np.isin(each.ids, gone)
-            if out.any():
-                each.observe(each.ids[~out], each.pixels[~out])
-                self._changed.add(each.number)
+        self._remove(gone)
         return gone
+
+    def _remove(self, gone: np.ndarray) -> None:
+        """There are no such points any more."""
+        self._map.points.spread[gone] = np.inf
+        for each in self._map.keyframes.values():
+            if each.forget(gone):
+                self._changed.add(each.number)
 
     def _look(self) -> Planes:
         """The planes, as the map is now."""
@@ -360,9 +340,7 @@ class Mapper:
         none = np.empty(0, np.int64)
         if len(known) <= MOST_KEYFRAMES:
             return (), none, none
-        looks = np.zeros(len(points), int)
-        for each in known.values():
-            looks[each.ids] += 1
+        looks = self._map.looks()
         old = sorted(known)[1:-RECENT]
         number = max(old, key=lambda each: float(np.mean(looks[known[each].ids] > ENOUGH)))
         dropped = known.pop(number)
@@ -376,12 +354,7 @@ class Mapper:
             left = left[~seen]
         moved = np.concatenate([none, *placed])
         gone = np.setdiff1d(own, moved)
-        points.spread[gone] = np.inf
-        for each in known.values():
-            out = np.isin(each.ids, gone)
-            if out.any():
-                each.observe(each.ids[~out], each.pixels[~out])
-                self._changed.add(each.number)
+        self._remove(gone)
         return (number,), moved, gone
 
     def _update(

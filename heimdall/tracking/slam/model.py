@@ -18,6 +18,8 @@ from heimdall.tracking.slam.picture import Picture
 UNKNOWN = 0.5  # standard deviation of an inverse depth, relative to it, when it is only guessed
 KNOWN = 0.08  # below it a point has a place in the world
 FAR_STEP, FAR_TURN = 0.5, 0.6  # of the depth, radians: so different is quite another view
+MARGIN_PX = 8  # at the edge of a picture, where no point is looked for
+POINTS = ("position", "spread", "anchor", "ray", "inverse")  # the arrays of all points
 GROWN = 1024  # points for which room is made at once
 
 
@@ -34,6 +36,14 @@ class Keyframe:
     seen: np.ndarray
     depth: float = 1.0  # median of its points
     features: tuple[np.ndarray, np.ndarray] | None = None  # ids (n,), descriptors (n, 32)
+
+    def forget(self, ids: np.ndarray) -> bool:
+        """It has not seen those. Returns True if it is another one by that."""
+        kept = ~np.isin(self.ids, ids)
+        if kept.all():
+            return False
+        self.observe(self.ids[kept], self.pixels[kept])
+        return True
 
     def observe(self, ids: np.ndarray, pixels: np.ndarray) -> None:
         """Replace what it saw."""
@@ -80,6 +90,19 @@ class Points:
         """Which of them have a place."""
         return np.asarray(self.spread[ids] < KNOWN)
 
+    def begin(
+        self,
+        ids: np.ndarray,
+        rays: np.ndarray,
+        inverse: np.ndarray,
+        spread: np.ndarray | float,
+        keyframe: Keyframe,
+    ) -> None:
+        """Points that ``keyframe`` has seen first, along ``rays`` (n, 2)."""
+        self.ray[ids], self.inverse[ids], self.spread[ids] = rays, inverse, spread
+        self.anchor[ids] = keyframe.number
+        self.hang(ids, keyframe.pose)
+
     def hang(self, ids: np.ndarray, pose: Pose) -> None:
         """Derive positions from inverse depths at ``pose``, that of their anchor."""
         rays = np.column_stack([self.ray[ids], np.ones(len(ids))])
@@ -105,17 +128,38 @@ class Map:
         """Keep a keyframe."""
         self.keyframes[keyframe.number] = keyframe
 
+    def hung(self, ids: np.ndarray) -> None:
+        """Derive inverse depths from positions, which are known better."""
+        anchors = self.points.anchor[ids]
+        for number in np.unique(anchors).tolist():
+            if number in self.keyframes:
+                self.points.hung(ids[anchors == number], self.keyframes[number].pose)
+
+    def looks(self) -> np.ndarray:
+        """How many keyframes see each point, (n,)."""
+        found = np.zeros(len(self.points), int)
+        for each in self.keyframes.values():
+            found[each.ids] += 1
+        return found
+
+    def visible(
+        self, ids: np.ndarray, pose: Pose, picture: Picture, nearest: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Which of ``ids`` (their places in it) a camera at ``pose`` has in its picture, farther
+        away than ``nearest``, and at which pixels (k, 2)."""
+        there = pose.to_camera(self.points.position[ids])
+        at = np.flatnonzero(there[:, 2] > nearest)
+        pixels = picture.lens.pixels(there[at])
+        inside = picture.inside(pixels, MARGIN_PX)
+        return at[inside], pixels[inside]
+
     def away(self, pose: Pose) -> np.ndarray:
-        """How differently a camera at ``pose`` sees what each keyframe saw, (n,) in their order: 1
-        is about as far as its points are found again."""
+        """How differently a camera at ``pose`` sees what each keyframe saw, (n,) in their order."""
         known = self.keyframes.values()
         turned = np.stack([each.pose.rotation for each in known])
         moved = np.stack([each.pose.translation for each in known])
-        depths = np.array([each.depth for each in known])
         centres = -np.einsum("nji,nj->ni", turned, moved)
-        step = np.linalg.norm(centres - pose.position, axis=1) / depths
-        cosine = (np.einsum("nij,ij->n", turned, pose.rotation) - 1) / 2
-        return np.asarray(step / FAR_STEP + np.arccos(np.clip(cosine, -1, 1)) / FAR_TURN)
+        return away(turned, centres, np.array([each.depth for each in known]), pose)
 
     def nearest(self, pose: Pose, most: int, wide: float = 1.0) -> list[Keyframe]:
         """The keyframes that saw most nearly what a camera at ``pose`` sees, nearest first; those
@@ -124,6 +168,19 @@ class Map:
             return []
         known, away = list(self.keyframes.values()), self.away(pose)
         return [known[at] for at in np.argsort(away, kind="stable")[:most] if away[at] < wide]
+
+
+def away(turned: np.ndarray, centres: np.ndarray, depths: np.ndarray, pose: Pose) -> np.ndarray:
+    """How differently a camera at ``pose`` sees what others, with rotations (n, 3, 3), places
+    (n, 3) and depths (n,), saw: 1 is about as far as points are found again."""
+    step = np.linalg.norm(centres - pose.position, axis=1) / depths
+    cosine = (np.einsum("nij,ij->n", turned, pose.rotation) - 1) / 2
+    return np.asarray(step / FAR_STEP + np.arccos(np.clip(cosine, -1, 1)) / FAR_TURN)
+
+
+def carried(pose: Pose, before: Pose, now: Pose) -> Pose:
+    """A camera's ``pose`` once a keyframe near it has moved from ``before`` to ``now``."""
+    return pose.after(before.inverse).after(now)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heimdall.tracking.slam.blocks import PAIRS
+
 OUTLIER = 2.0  # standard deviations: a look farther off loses its say (Cauchy)
 BEHIND = 1.0  # distance on z = 1 that a point behind a camera counts as
 
@@ -137,14 +139,28 @@ def slopes_by_point(turned: np.ndarray, view: View, scale: np.ndarray) -> np.nda
     return np.stack([(turned[k] - view.flat[k] * turned[2]) * near for k in (0, 1)])
 
 
-def slopes_by_camera(view: View, scale: np.ndarray, inner: int) -> np.ndarray:
-    """Derivatives by a turn of the camera's axes and a move, (2, 6, inner)."""
-    (x, y), near, scale = view.flat[:, :inner], view.near[:inner], scale[:inner]
-    found = np.zeros((2, 6, inner))
-    across, down = found
-    across[0], across[1], across[2] = -x * y, 1 + x * x, -y
-    across[3], across[5] = near, -x * near
-    down[0], down[1], down[2] = -1 - y * y, x * y, x
-    down[4], down[5] = near, -y * near
+def summed_by_point(looks: Observations, rows: np.ndarray, aims: np.ndarray) -> np.ndarray:
+    """The normal equations of each point, (9, P): its block (``blocks``), then what pulls at it;
+    looks say ``rows`` (2, 3, n) x = ``aims`` (2, n)."""
+    said = np.empty((9, rows.shape[2]))
+    for row, (i, j) in enumerate(PAIRS):
+        said[row] = rows[0, i] * rows[0, j] + rows[1, i] * rows[1, j]
+    said[6:] = rows[0] * aims[0] + rows[1] * aims[1]
+    return per_point(looks, said)
+
+
+def slopes_by_pose(
+    flat: np.ndarray, near: np.ndarray, scale: np.ndarray | float = 1.0
+) -> np.ndarray:
+    """Derivatives by a turn of the camera's axes and a move, (..., 2, 6, n), of points at ``flat``
+    (..., 2, n) on z = 1 and 1 / depth ``near`` (..., n), times ``scale``."""
+    x, y = flat[..., 0, :], flat[..., 1, :]
+    product = x * y
+    found = np.zeros((*x.shape[:-1], 2, 6, x.shape[-1]))
+    across, down = found[..., 0, :, :], found[..., 1, :, :]
+    across[..., 0, :], across[..., 1, :], across[..., 2, :] = -product, 1 + x * x, -y
+    across[..., 3, :], across[..., 5, :] = near, -x * near
+    down[..., 0, :], down[..., 1, :], down[..., 2, :] = -1 - y * y, product, x
+    down[..., 4, :], down[..., 5, :] = near, -y * near
     found *= scale
     return found

@@ -51,14 +51,9 @@ class Picture:
     @property
     def detail(self) -> float:
         """How much there is to see: the standard deviation of grey levels."""
-        return float(cv2.meanStdDev(self.thumb_grey)[1][0, 0])
-
-    @property
-    def thumb_grey(self) -> np.ndarray:
-        """The picture at an eighth of its size."""
-        return cv2.resize(
-            self.grey, (self.size[0] // 8, self.size[1] // 8), interpolation=cv2.INTER_AREA
-        )
+        eighth = self.size[0] // 8, self.size[1] // 8
+        small = cv2.resize(self.grey, eighth, interpolation=cv2.INTER_AREA)
+        return float(cv2.meanStdDev(small)[1][0, 0])
 
     def inside(self, pixels: np.ndarray, margin: float) -> np.ndarray:
         """Which of the pixels (n, 2) lie in the picture, away from its edge."""

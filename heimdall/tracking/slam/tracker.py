@@ -24,9 +24,11 @@ from heimdall.tracking.slam.model import (
     Map,
     NewKeyframe,
     Update,
+    carried,
 )
 from heimdall.tracking.slam.picture import Picture
 from heimdall.tracking.slam.relocalise import candidates
+from heimdall.tracking.slam.triangulate import inverse_depths
 from heimdall.tracking.slam.worker import MappingProcess
 
 INITIALIZING = "initializing"
@@ -59,7 +61,6 @@ class RoomTracker:
 
     def __init__(self, mapper: Mapper | MappingProcess | None = None) -> None:
         self.reason = INITIALIZING
-        self.views = None
         self._mapper = mapper if mapper is not None else MappingProcess()
         self._begin_anew()
 
@@ -81,11 +82,6 @@ class RoomTracker:
     def problem(self) -> str:
         """What is wrong with the mapper, in words; empty while all is well."""
         return getattr(self._mapper, "problem", "")
-
-    @property
-    def placed(self) -> dict[str, Pose]:
-        """No targets."""
-        return {}
 
     def close(self) -> None:
         """End the mapper."""
@@ -171,7 +167,7 @@ class RoomTracker:
             return INSUFFICIENT_FEATURES
         return EXCESSIVE_MOTION if self._lost <= COASTED else RELOCALIZING
 
-    def _look(self, picture: Picture, guess: Pose, rough: int = 3) -> Fit | None:
+    def _look(self, picture: Picture, guess: Pose) -> Fit | None:
         """The pose near ``guess`` by which keyframes' points are where the picture has them."""
         if not self._references or self._frames % REFRESHED == 0 or self._lost:
             self._references = self.map.nearest(guess, 3)
@@ -181,7 +177,7 @@ class RoomTracker:
         if self._off_px < CALM_PX and not self._lost:
             fit = self._compare(picture, guess, FINE, 2)
         if fit is None:
-            fit = self._compare(picture, guess, COARSE, rough, rough=True)
+            fit = self._compare(picture, guess, COARSE, 3, rough=True)
             fit = self._compare(picture, fit.pose if fit else guess, FINE, 1 if fit else 2)
         self._off_px = self._apart_px(picture, guess, fit) if fit is not None else math.inf
         if fit is None or fit.count < LEAST_POINTS or fit.turn_sd > math.radians(1.0):
@@ -222,15 +218,10 @@ class RoomTracker:
         self._expected = 0
         for keyframe in self._references:
             ids = keyframe.ids
-            there = guess.to_camera(points.position[ids])
-            good = (there[:, 2] > NEAREST * keyframe.depth) & np.isfinite(points.spread[ids])
-            good &= ~np.isin(ids, taken)
-            at = np.flatnonzero(good)
-            if not len(at):
-                continue
-            pixels = lens.pixels(there[at])
-            inside = picture.inside(pixels, 8)
-            at, pixels = at[inside], pixels[inside]
+            at = np.flatnonzero(np.isfinite(points.spread[ids]) & ~np.isin(ids, taken))
+            nearest = NEAREST * keyframe.depth
+            inside, pixels = self.map.visible(ids[at], guess, picture, nearest)
+            at = at[inside]
             order = np.argsort(points.spread[ids[at]], kind="stable")
             cell = CELL if most >= FINE else 2 * CELL
             chosen = spread_out(pixels, order, picture.size, cell, 2)[: most - len(taken)]
@@ -292,17 +283,13 @@ class RoomTracker:
             relative = pose.after(anchor.pose.inverse)
             ray = np.column_stack([points.ray[own], np.ones(len(own))]) @ relative.rotation.T
             move = relative.translation
-            # there = (ray + inverse move) / depth: linear in the inverse depth
-            along = move[:2] - there * move[2]
-            across = there * ray[:, 2:] - ray[:, :2]
-            square = (along**2).sum(axis=1)
+            measured, square = inverse_depths(ray, move, there)
             lever = np.sqrt(square) / np.maximum(ray[:, 2] + points.inverse[own] * move[2], 1e-6)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                measured = (along * across).sum(axis=1) / square
+            with np.errstate(divide="ignore"):
                 deviation = 2 * NOISE_PX / picture.lens.fx / lever
             before = points.inverse[own]
             prior = points.spread[own] * before
-            gate = np.isfinite(measured) & (measured > 0)
+            gate = measured > 0
             gate &= np.abs(measured - before) < 3 * np.hypot(prior, deviation)
             if not gate.any():
                 continue
@@ -349,10 +336,7 @@ class RoomTracker:
         keyframe = Keyframe(number, picture, pose, ids, pixels, pixels)
         keyframe.observe(np.concatenate([ids, fresh]), np.concatenate([pixels, new]))
         keyframe.depth = float(1 / np.median(inverse))
-        points.ray[fresh] = picture.lens.rays(new)[:, :2]
-        points.inverse[fresh], points.spread[fresh] = guessed, UNKNOWN
-        points.anchor[fresh] = number
-        points.hang(fresh, pose)
+        points.begin(fresh, picture.lens.rays(new)[:, :2], guessed, UNKNOWN, keyframe)
         self.map.add(keyframe)
         self._age = 0
         self._references = self.map.nearest(pose, 3)
@@ -397,26 +381,20 @@ class RoomTracker:
         latest = max(update.keyframes, default=-1)
         for number in sorted(known):
             if number > latest and latest in before:  # came while the mapper was at work
-                known[number].pose = (
-                    known[number].pose.after(before[latest].inverse).after(known[latest].pose)
-                )
+                known[number].pose = carried(known[number].pose, before[latest], known[latest].pose)
         points = self.map.points
         points.reach(int(update.ids.max(initial=-1)) + 1)
         points.position[update.ids] = update.position
         points.spread[update.ids] = update.spread
         points.anchor[update.ids] = update.anchor
         points.spread[update.gone] = np.inf
-        for number in np.unique(points.anchor[update.ids]).tolist():
-            if number in known:
-                points.hung(update.ids[update.anchor == number], known[number].pose)
+        self.map.hung(update.ids)
         self._rehang(set(update.keyframes), update.ids)
         for number, features in update.features.items():
             if number in known:
                 known[number].features = features
         if fixed is not None and fixed.number in known and self._pose is not None:
-            self._pose = self._pose.after(before[fixed.number].inverse).after(
-                known[fixed.number].pose
-            )
+            self._pose = carried(self._pose, before[fixed.number], known[fixed.number].pose)
         self._references = [each for each in self._references if each.number in known]
 
     def _rehang(self, moved: set[int], placed: np.ndarray) -> None:
@@ -434,7 +412,7 @@ class RoomTracker:
     def _recover(self, picture: Picture) -> Fit | None:
         """The pose by keyframes that look like this picture."""
         for pose in candidates(self.map, picture, self._frames):
-            fit = self._look(picture, pose, 3)
+            fit = self._look(picture, pose)
             if fit is not None and fit.count >= 1.5 * LEAST_POINTS:
                 return fit
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from heimdall.tracking.slam.blocks import PAIRS, divided, divided_back, factored
+from heimdall.tracking.slam.blocks import divided, divided_back, factored
 from heimdall.tracking.slam.observations import (
     Observations,
     State,
@@ -13,6 +13,7 @@ from heimdall.tracking.slam.observations import (
     per_point,
     rotations_of,
     slopes_by_point,
+    summed_by_point,
     viewed,
 )
 
@@ -56,6 +57,20 @@ def refine_points(
     return np.ascontiguousarray(found.T), worst, _parallax(looks, turned, moved, found)
 
 
+def inverse_depths(
+    rays: np.ndarray, move: np.ndarray, seen: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of points by a second camera that has moved by ``move`` (3,), their inverse depths (n,) in
+    the first one, and how strongly that depends on what is ``seen`` (n, 2), squared: 0 says
+    nothing. ``rays`` (n, 3) are those of the first one with z = 1 there, in the second one's axes.
+
+    seen = (ray + inverse move) / depth is linear in the inverse depth (Civera et al., 2008)."""
+    along = move[:2] - seen * move[2]
+    across = seen * rays[:, 2:] - rays[:, :2]
+    square = (along**2).sum(axis=1)
+    return (along * across).sum(axis=1) / np.maximum(square, 1e-18), square
+
+
 def _linear(
     looks: Observations, turned: np.ndarray, moved: np.ndarray, given: np.ndarray
 ) -> np.ndarray:
@@ -74,11 +89,7 @@ def _solved(
     looks: Observations, rows: np.ndarray, aims: np.ndarray, otherwise: np.ndarray
 ) -> np.ndarray:
     """Of each point the least squares of its looks: x (3, P) with rows (2, 3, n) x = aims."""
-    said = np.empty((9, rows.shape[2]))
-    for row, (i, j) in enumerate(PAIRS):
-        said[row] = rows[0, i] * rows[0, j] + rows[1, i] * rows[1, j]
-    said[6:] = rows[0] * aims[0] + rows[1] * aims[1]
-    summed = per_point(looks, said)
+    summed = summed_by_point(looks, rows, aims)
     lower = factored(summed[:6], 0.0)
     found = divided_back(divided(summed[6:], lower), lower)
     return np.where(np.isfinite(found).all(axis=0) & (summed[0] > 0), found, otherwise)

@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 
 from heimdall.tracking.slam.depths import Looks
+from heimdall.tracking.slam.triangulate import inverse_depths
 
 RANSAC_PX, RANSAC_PLANE_PX = 1.5, 3.0
 RANSAC_TRIALS = 300
@@ -90,9 +91,7 @@ def placed(one: np.ndarray, other: np.ndarray, turn: np.ndarray, move: np.ndarra
 def _inverse(one: np.ndarray, other: np.ndarray, turn: np.ndarray, move: np.ndarray) -> np.ndarray:
     """Inverse depths (n,), in which what the second look saw is linear; negative behind it, too."""
     there = flat(one) @ turn.T
-    along = move[:2] - other * move[2]
-    across = other * there[:, 2:] - there[:, :2]
-    inverse = (along * across).sum(axis=1) / np.maximum((along**2).sum(axis=1), 1e-18)
+    inverse, _ = inverse_depths(there, move, other)
     return np.where(there[:, 2] + inverse * move[2] > 0, inverse, -np.abs(inverse))
 
 

@@ -15,11 +15,10 @@ import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.slam.found import FoundPlane, Planes
-from heimdall.tracking.slam.model import Keyframe, Map, NewKeyframe, Update
+from heimdall.tracking.slam.model import POINTS, Keyframe, Map, NewKeyframe, Update
 from heimdall.tracking.slam.picture import Picture
 
 MOST_BYTES = 1 << 30
-POINTS = ("position", "spread", "anchor", "ray", "inverse")
 LENS = ("width", "height", "fx", "fy", "cx", "cy", "distortion")
 
 

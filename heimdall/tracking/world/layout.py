@@ -15,7 +15,7 @@ import numpy as np
 from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.pose.tracker import Tracking
 from heimdall.tracking.slam.found import Planes
-from heimdall.tracking.slam.model import FAR_STEP, FAR_TURN, KNOWN, Map
+from heimdall.tracking.slam.model import KNOWN, Map, away, carried
 
 INITIALIZING = "initializing"  # until a frame was looked at
 
@@ -49,13 +49,11 @@ class Layout:
         if not self.keyframes:
             return None
         turned, centres, depths = self._views
-        step = np.linalg.norm(centres - pose.position, axis=1) / depths
-        cosine = (np.einsum("nij,ij->n", turned, pose.rotation) - 1) / 2
-        away = step / FAR_STEP + np.arccos(np.clip(cosine, -1, 1)) / FAR_TURN
+        apart = away(turned, centres, depths, pose)
         if among is not None:
-            away[[number not in among.keyframes for number in self.keyframes]] = np.inf
-        best = int(np.argmin(away))
-        return list(self.keyframes)[best] if np.isfinite(away[best]) else None
+            apart[[number not in among.keyframes for number in self.keyframes]] = np.inf
+        best = int(np.argmin(apart))
+        return list(self.keyframes)[best] if np.isfinite(apart[best]) else None
 
     @cached_property
     def _views(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -71,7 +69,7 @@ class Layout:
         number = self.nearest(pose, to)
         if number is None:
             return pose
-        return pose.after(self.keyframes[number][0].inverse).after(to.keyframes[number][0])
+        return carried(pose, self.keyframes[number][0], to.keyframes[number][0])
 
 
 @dataclass(frozen=True, eq=False)
