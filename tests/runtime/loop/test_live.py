@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -72,12 +73,18 @@ class Mine(App):
 """
 
 
-def test_an_app_with_a_world_is_told_and_draws_with_the_cameras_pose(tmp_path):
-    (tmp_path / "mine.py").write_text(WORLD)
+def ran(tmp_path: Path, source: str) -> tuple[Any, dict[str, Any]]:
+    """An app of that source after forty frames without an error, and the run's summary."""
+    (tmp_path / "mine.py").write_text(source)
     options = RunOptions(headless=True, size=(320, 240), device="onnxruntime", frames=40)
     app: Any = load_app(str(tmp_path / "mine.py"))
     summary = run_app(app, options)
     assert summary["errors"] == []
+    return app, summary
+
+
+def test_an_app_with_a_world_is_told_and_draws_with_the_cameras_pose(tmp_path):
+    app, summary = ran(tmp_path, WORLD)
     assert app.told[0] == "tracked"
     poses = [pose for pose, _ in app.drawn]
     assert poses[0] is not None  # a rehearsal, so that what is in the world is measured
@@ -150,11 +157,7 @@ class Mine(App):
 
 
 def test_an_app_in_a_room_is_told_of_planes_on_the_main_thread(tmp_path):
-    (tmp_path / "mine.py").write_text(ROOM)
-    options = RunOptions(headless=True, size=(320, 240), device="onnxruntime", frames=40)
-    app: Any = load_app(str(tmp_path / "mine.py"))
-    summary = run_app(app, options)
-    assert summary["errors"] == []
+    app, summary = ran(tmp_path, ROOM)
     assert app.planes[0].name == "plane 4"
     assert set(app.on) == {threading.main_thread()}
     assert "initializing" in app.reasons

@@ -6,6 +6,8 @@ import cv2
 import numpy as np
 import pytest
 
+from benchmarks.trajectory import aligned as similarity
+from benchmarks.trajectory import degrees_between
 from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.slam import mapper
 from heimdall.tracking.slam.mapper import Mapper
@@ -39,17 +41,10 @@ def aligned(found, truth):
     ]
     own = np.array([pose.position for pose, _ in pairs])
     there = np.array([true.position for _, true in pairs])
-    a, b = own - own.mean(axis=0), there - there.mean(axis=0)
-    u, s, v = np.linalg.svd(b.T @ a)
-    flip = np.diag([1, 1, np.sign(np.linalg.det(u @ v))])
-    turn = u @ flip @ v
-    scale = (s * np.diag(flip)).sum() / (a**2).sum()
-    off = np.linalg.norm(scale * a @ turn.T - b, axis=1)
+    to_truth = similarity(own, there)
+    off = np.linalg.norm(to_truth.places(own) - there, axis=1)
     path = np.linalg.norm(np.diff([each.position for each in truth], axis=0), axis=1).sum()
-    turns = [
-        np.degrees(np.linalg.norm(cv2.Rodrigues(pose.rotation @ turn.T @ true.rotation.T)[0]))
-        for pose, true in pairs
-    ]
+    turns = [degrees_between(to_truth.pose(pose).rotation, true.rotation) for pose, true in pairs]
     return np.sqrt((off**2).mean()) / path, np.array(turns)
 
 
