@@ -34,6 +34,7 @@ from heimdall.capture.readers import (
 )
 from heimdall.errors import ConfigError, DeviceError, HeimdallError
 from heimdall.system.faults import Faults
+from heimdall.system.interrupts import INTERRUPTS
 from heimdall.system.priority import lower_priority
 from heimdall.system.workers import leave_behind
 
@@ -178,14 +179,16 @@ class Source:
     def wait_first(self, timeout_s: float) -> Frame | None:
         """The newest frame, waiting at most ``timeout_s`` for the first one; None without any."""
         with self._changed:
-            self._changed.wait_for(lambda: self._frame or self.ended, timeout_s)
+            with INTERRUPTS.at_once():
+                self._changed.wait_for(lambda: self._frame or self.ended, timeout_s)
             return self._frame
 
     def wait_open(self, timeout_s: float = OPEN_TIMEOUT_S) -> None:
         """Return when the source is open. Raises the error of the first attempt, or DeviceError
         when it takes longer; the source is closed then."""
         try:
-            opened = self._opened.wait(timeout_s)
+            with INTERRUPTS.at_once():
+                opened = self._opened.wait(timeout_s)
         except BaseException:  # the user does not wait for it
             self.close(timeout_s=0.1)
             raise

@@ -21,6 +21,7 @@ from heimdall.runtime.session.reload import Reloading
 from heimdall.runtime.session.session import as_app
 from heimdall.runtime.session.shared_gpu import System
 from heimdall.runtime.telemetry.summary import RunSummary
+from heimdall.system.interrupts import INTERRUPTS
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -94,12 +95,10 @@ def open_run(
     # A baseline is compared with what is there from the start.
     beside = system is None and not options.build_first
     opening = Opening(app, options, RunContext(beside=beside), system, progress)
-    try:
+    with INTERRUPTS.held(), contextlib.closing(opening):
         run = opening.open(scripted=options.scripted)
         assert isinstance(run, LiveRun)
         yield run
-    finally:
-        opening.close()
 
 
 def _options(options: RunOptions | None, more: RunArguments) -> RunOptions:

@@ -35,6 +35,7 @@ from heimdall.runtime.telemetry.display import Display
 from heimdall.runtime.telemetry.figures import Figures
 from heimdall.runtime.telemetry.kept import read_input
 from heimdall.system.clock import spin_until
+from heimdall.system.interrupts import INTERRUPTS
 from heimdall.vocabulary.enums import Lane
 from heimdall.vocabulary.events import Reconfigured
 from heimdall.vocabulary.processors import GPU
@@ -149,6 +150,7 @@ class LiveRun(BaseRun):
                 self.turn()
         except KeyboardInterrupt:
             log.warning("interrupted: ending the run")
+        INTERRUPTS.ending()
         return self.finish()
 
     def picture(self) -> np.ndarray:
@@ -171,6 +173,7 @@ class LiveRun(BaseRun):
         self._surface.give_back()
         if self.onlooker is not None:
             self.onlooker.frame()
+        INTERRUPTS.due()
 
     def _turn(self) -> None:
         loop, router = self._loop, self._router

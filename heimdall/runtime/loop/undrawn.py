@@ -14,6 +14,7 @@ from typing import Any
 from heimdall.capture.pushed import PushedSource
 from heimdall.runtime.execution.runs import Result
 from heimdall.runtime.loop.base import BaseRun
+from heimdall.system.interrupts import INTERRUPTS
 
 _LOOK_NS = 10_000_000  # between looks for changes that are not signalled
 
@@ -63,6 +64,7 @@ class UndrawnRun(BaseRun):
                     break
             self._router.serve_one(until_ns)
             self._look()
+            INTERRUPTS.due()
         return self._delivered - before
 
     def serve(self) -> None:

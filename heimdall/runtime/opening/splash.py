@@ -13,6 +13,7 @@ from heimdall.capture.pushed import PushedSource
 from heimdall.errors import DeviceError
 from heimdall.render import Close, Key
 from heimdall.runtime.opening.canvas import Canvas
+from heimdall.system.interrupts import INTERRUPTS
 
 _INTERVAL_S = 1 / 30  # while it waits, and most of the core is idle
 _SELDOM_S = 0.1  # while the main thread loads itself
@@ -48,6 +49,7 @@ class Splash:
         self._step = (what, done / max(total, 1))
         # The window belongs to the main thread: it tells of others' steps while it waits for them.
         if threading.current_thread() is threading.main_thread():
+            INTERRUPTS.due()
             self.show(_SELDOM_S)
 
     def wait(self, future: Future[T]) -> T:
@@ -55,7 +57,8 @@ class Splash:
         try:
             while not future.done():
                 self.show(_INTERVAL_S)
-                wait([future], max(0.0, self._drawn_s + _INTERVAL_S - time.perf_counter()))
+                with INTERRUPTS.at_once():
+                    wait([future], max(0.0, self._drawn_s + _INTERVAL_S - time.perf_counter()))
         except BaseException:  # the user has had enough
             self._ended = True
             raise

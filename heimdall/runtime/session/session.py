@@ -37,6 +37,7 @@ from heimdall.runtime.opening.opening import Opening
 from heimdall.runtime.opening.setup import RunContext
 from heimdall.runtime.session.models import Model
 from heimdall.runtime.telemetry.summary import RunSummary
+from heimdall.system.interrupts import INTERRUPTS
 from heimdall.vocabulary.enums import Priority
 
 if TYPE_CHECKING:
@@ -127,10 +128,13 @@ class Session:
         )
         self._opening = Opening(self._app, self._options, place, None, self._progress)
         try:
-            self._run = self._opening.open(self._on_result)
+            with INTERRUPTS.held():
+                self._run = self._opening.open(self._on_result)
         except BaseException as error:
             with reclaimed(self._context):
                 traceback.clear_frames(error.__traceback__)  # or they would keep what was made
+                self._run = None
+                self._opening.close()  # of what was interrupted as soon as it was open
                 self._opening = None
             raise
         return self
@@ -148,7 +152,7 @@ class Session:
         if opening or (self._run is not None and self._run.shared_gpu.busy):
             raise AppError("close() within step(): a callback cannot close a session")
         self._closed = True
-        with reclaimed(self._context):
+        with reclaimed(self._context), INTERRUPTS.held():
             try:
                 if isinstance(self._run, LiveRun) and self._run.onlooker is not None:
                     self._run.onlooker.end()
@@ -392,11 +396,12 @@ class Session:
         shared_gpu = self._running().shared_gpu
         if shared_gpu.busy:
             raise AppError("step() within step(): a callback may push and request, but not step")
-        shared_gpu.busy = True
-        try:
-            yield
-        finally:
-            shared_gpu.busy = False
+        with INTERRUPTS.held():
+            shared_gpu.busy = True
+            try:
+                yield
+            finally:
+                shared_gpu.busy = False
 
 
 def as_app(app: str | Path | type[App] | App | Sequence[DNN]) -> App:
