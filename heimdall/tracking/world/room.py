@@ -34,6 +34,7 @@ class Room:
     ) -> None:
         self.found: list[Plane] = []
         self.changed: list[Plane] = []  # by the last frame
+        self._late: list[Plane] = []  # changed since then, to be told with the next one
         self.origin = Origin()
         self._height_m, self._ground = height_m, ground
         self._layout: Layout | None = None
@@ -48,7 +49,7 @@ class Room:
         """A frame is shown, of a camera at ``pose`` in the map as it is in ``layout``: its pose in
         the world, None while that is unknown. ``given``: how the map lies in the world, where
         targets say it."""
-        self.changed = []
+        self.changed, self._late = self._late, []
         if given is not None:
             self._take_given(layout, given)
         elif layout is not None and layout is not self._layout:
@@ -110,6 +111,7 @@ class Room:
         self._times *= factor
         self._setting, self._known = self._setting.larger(factor), {}
         self._learn(self._layout, self._setting)
+        self._late = list(self.found)
 
     # --- the map ----------------------------------------------------------------------------
 
