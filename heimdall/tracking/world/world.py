@@ -140,8 +140,7 @@ class World:
 
     @property
     def scale_source(self) -> str:
-        """What says the metres: ``marker`` (any target), ``camera height``, ``user``, or nothing,
-        ``guess``."""
+        """What says the metres: ``marker`` (any target), ``camera height``, ``user``; ``guess``."""
         if self.targets:
             return TARGET
         return self._room.scale_source if self._room is not None else GUESS
@@ -221,8 +220,7 @@ class World:
         pose = self._camera.pose
         ray = pose.rotation.T @ self._camera.rays(np.array([[x, y]], np.float64))[0]
         if self._room is not None:
-            known = [*self._target_planes(), *self.planes]
-            return self._room.hit(pose.position, ray, known)
+            return self._room.hit(pose.position, ray, [*self._target_planes(), *self.planes])
         return nearest([*self._target_planes(), *self.planes, *self._ground()], pose.position, ray)
 
     def surface_at(
