@@ -12,14 +12,13 @@ import numpy as np
 from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.pose import PoseTracker
 from heimdall.tracking.pose.tracker import LOST, TRACKED
-from heimdall.tracking.world.layout import Located, Locator
+from heimdall.tracking.world.layout import BY_ROOM, BY_TARGET, BY_VIEWS, Located, Locator
 from heimdall.tracking.world.setting import IN_PLACE
 from heimdall.tracking.world.thread import Following
 from heimdall.tracking.world.tie import Tie
 
 BLEND_S = 0.3  # from one source of the pose to another
 RATE_HZ = 30.0
-BY_TARGET, BY_ROOM, BY_VIEWS = "target", "room", "views"
 
 
 class Carried:

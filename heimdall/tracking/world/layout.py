@@ -19,6 +19,7 @@ from heimdall.tracking.slam.model import KNOWN, Map, away, carried
 from heimdall.tracking.world.setting import Setting
 
 INITIALIZING = "initializing"  # until a frame was looked at
+BY_TARGET, BY_ROOM, BY_VIEWS = "target", "room", "views"  # what says a pose
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,8 @@ class Located(Tracking):
             return pose
         if earlier.source != self.source:
             return None
-        if self.target and earlier.setting is not None and self.setting is not None:
+        by_targets = self.source in (BY_TARGET, BY_VIEWS)
+        if by_targets and earlier.setting is not None and self.setting is not None:
             return self.setting.from_camera(earlier.setting.camera(pose))
         if earlier.layout is None or self.layout is None:
             return pose

@@ -16,6 +16,8 @@ from heimdall.tracking import Marker, World
 from heimdall.tracking.pose import Tracking
 from heimdall.tracking.pose.solve import apart
 from heimdall.tracking.world.carried import Blend
+from heimdall.tracking.world.layout import Located
+from heimdall.tracking.world.setting import Setting
 
 from .conftest import seen_from
 from .test_room import FIRST, LENS, StandIn, in_map, table
@@ -229,6 +231,19 @@ def test_a_change_of_source_fades_within_a_moment():
     assert blend("target", {"target": here, "room": there}, 0.6).translation[0] == pytest.approx(
         there.translation[0]
     )
+
+
+def test_a_pose_by_the_marker_stays_in_the_world_and_no_movement_leads_to_another_source():
+    small, large = (Setting(m, np.eye(3), np.array([0.1, 0, 0])) for m in (0.8, 1.1))
+
+    def found(source, setting):
+        pose = setting.from_camera(FIRST)
+        return Located(0, "tracked", pose, setting=setting, source=source)
+
+    by_target = found("target", large)
+    carried = by_target.pose_of(found("target", small))
+    assert off(large.camera(carried), FIRST) < 1e-6
+    assert by_target.pose_of(found("room", large)) is None
 
 
 def test_a_marker_alone_begins_no_mapping_process():
