@@ -220,6 +220,26 @@ def test_a_lens_that_is_found_to_be_longer_begins_the_room_anew(walk):
     assert lenses == pytest.approx([1.2 * CAMERA.fx] * 3)
 
 
+@pytest.mark.parametrize("target", [True, False])
+def test_what_is_remembered_around_the_marker_ties_no_map(walk, target):
+    a = walk()
+    tracker = a.world.thread.tracker
+    prepared_, views_ = tracker.targets.prepared, tracker.targets.views
+
+    class Remembering:
+        prepared, views, placed = prepared_, views_, {}
+
+        def advance(self, image, camera, sequence=0, at_s=None):
+            pose = place(sequence)
+            return Tracking(sequence, "tracked", pose, pose, target=target)
+
+    tracker.targets = Remembering()
+    a.go(30)
+    found = a.world.thread.course.at(10**12).found
+    assert found.source == ("target" if target else "views")
+    assert (found.layout is not None) == target
+
+
 def test_a_change_of_source_fades_within_a_moment():
     blend = Blend()
     here, there = FIRST, Pose(FIRST.rotation, FIRST.translation + np.array([0.02, 0, 0]))
