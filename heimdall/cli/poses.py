@@ -130,7 +130,7 @@ def calibrate(
         help="A flat picture and its width; repeat for more.",
     ),
     click.option("--no-map", is_flag=True, help="Do not remember what is around the targets."),
-    click.option("--world", is_flag=True, help="By the room itself, in a unit of its own."),
+    click.option("--world", is_flag=True, help="By the room, too; alone in a unit of its own."),
     click.option("--frames", type=click.IntRange(1), metavar="N", help="Stop after N frames."),
     json_option,
 )
@@ -151,14 +151,15 @@ def pose(
 
     With --world nothing needs to be known of the room: give it texture, and move the camera
     sideways. The world is that of a frame at the beginning, x right, y down, z ahead, without
-    metres; planes that were found are told, too.
+    metres; planes that were found are told, too. With targets beside it the world is theirs, in
+    metres, and the room says the pose where they are out of sight.
     """
     _check_ways(world, targets=bool(markers or pictures), no_map=no_map)
     with console.work(as_json):
         from heimdall.capture.camera_files import read_camera
 
         lens = read_camera(camera) if camera else None
-        if world:
+        if world and not (markers or pictures):
             from heimdall.tracking.slam.clips import room_poses
 
             result = room_poses(str(parse_source(source)), lens, most=frames)
@@ -174,7 +175,12 @@ def pose(
                 *(ImageTarget(*each) for each in pictures),
             ]
             tracker = PoseTracker(targets, None if no_map else Views())
-            result = poses(str(parse_source(source)), lens, tracker, most=frames)
+            if world:
+                from heimdall.tracking.world.clips import carried_poses
+
+                result = carried_poses(str(parse_source(source)), lens, tracker, most=frames)
+            else:
+                result = poses(str(parse_source(source)), lens, tracker, most=frames)
     show(as_json, result, "heimdall.cli.tables:pose_report")
 
 
@@ -184,10 +190,5 @@ def _check_ways(world: bool, *, targets: bool, no_map: bool) -> None:
         raise click.UsageError(
             "nothing to find a pose by: give --marker or --target, or --world for the room itself"
         )
-    if world and targets:
-        raise click.UsageError(
-            "--world does not take --marker or --target yet: its poses are not in metres; "
-            "give one or the other"
-        )
-    if world and no_map:
+    if world and no_map and not targets:
         raise click.UsageError("--no-map is about targets: with --world the map is all there is")

@@ -164,7 +164,7 @@ def pose_report(found: Mapping[str, Any]) -> list[Table | str]:
     lines = [f"{len(tracked)} of {len(frames)} frames tracked"]
     why = Counter(each["reason"] for each in frames if each.get("reason"))
     lines += [f"{count} without a pose: {reason}" for reason, count in why.items()]
-    unit = " m" if planes is None else ""
+    unit = " m" if found.get("metres", True) else ""
     lines += [
         f"{each['sequence']:6d}  {_triple(each['translation'], 4)}{unit}, "
         f"off by {each['reprojection_px']:.2f} px"
@@ -173,10 +173,10 @@ def pose_report(found: Mapping[str, Any]) -> list[Table | str]:
     if found["ms"]["p50"] is not None:
         lines.append(f"{found['ms']['p50']:.1f} ms p50, {found['ms']['p99']:.1f} ms p99")
     text = "\n".join(lines)
-    return [text] if not planes else [text, _planes(planes)]
+    return [text] if not planes else [text, _planes(planes, metres=bool(unit))]
 
 
-def _planes(planes: Iterable[Mapping[str, Any]]) -> Table:
+def _planes(planes: Iterable[Mapping[str, Any]], *, metres: bool) -> Table:
     rows = [
         [
             each["kind"],
@@ -186,7 +186,8 @@ def _planes(planes: Iterable[Mapping[str, Any]]) -> Table:
         ]
         for each in planes
     ]
-    return _table("Planes, in the room's own unit", ("kind", "size", "middle", "normal"), rows)
+    title = "Planes, in metres" if metres else "Planes, in the room's own unit"
+    return _table(title, ("kind", "size", "middle", "normal"), rows)
 
 
 def _triple(values: Iterable[float], digits: int) -> str:

@@ -42,6 +42,26 @@ def clip(tmp_path_factory):
     return folder, rendered, shots
 
 
+@pytest.fixture(scope="module")
+def clip_in_part(tmp_path_factory):
+    """A clip whose marker is covered from some frame on."""
+    folder, hidden = tmp_path_factory.mktemp("part"), 45
+    rendered = Rendered(3, Course(seconds=2.0))
+    shots = list(rendered.shots())
+    writer = cv2.VideoWriter(
+        str(folder / "clip.mp4"), cv2.VideoWriter.fourcc(*"mp4v"), 30, (1280, 720)
+    )
+    for number, shot in enumerate(shots):
+        image = shot.image.copy()
+        if number >= hidden:
+            seen = rendered.camera.pixels(shot.camera.pose.to_camera(rendered.corners() * 1.8))
+            cv2.fillConvexPoly(image, seen.astype(np.int32), (120, 120, 120))
+        writer.write(image)
+    writer.release()
+    write_camera(folder / "camera.toml", rendered.camera)
+    return folder, rendered, shots, hidden
+
+
 def test_poses_are_those_of_the_world_at_the_marker(clip):
     folder, rendered, shots = clip
     marker = f"DICT_4X4_50:{rendered.marker}:{rendered.course.width_m}"
@@ -70,8 +90,6 @@ def test_poses_are_those_of_the_world_at_the_marker(clip):
     ("options", "said"),
     [
         ([], "--marker or --target, or --world"),
-        (["--world", "--marker", "DICT_4X4_50:0:0.1"], "--marker or --target yet"),
-        (["--world", "--target", "poster.png:0.6"], "--marker or --target yet"),
         (["--world", "--no-map"], "--no-map"),
         (["--marker", "DICT_4X4_50:0"], "DICT:ID:METRES"),
         (["--marker", "DICT_4X4_50:99:0.1"], "0 to 49"),
@@ -183,6 +201,23 @@ def test_a_room_is_the_same_whenever_it_is_looked_at(room, found):
     again = told(room)
     assert again["frames"] == found["frames"]
     assert again["planes"] == found["planes"]
+
+
+def test_a_room_with_a_marker_is_in_its_metres(clip_in_part):
+    folder, rendered, shots, hidden = clip_in_part
+    marker = f"DICT_4X4_50:{rendered.marker}:{rendered.course.width_m}"
+    what = "pose", folder / "clip.mp4", "--camera", folder / "camera.toml", "--marker", marker
+    result = invoke(*what, "--world", "--no-map", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert wrong(json_schema("pose"), found) == []
+    assert found["metres"]
+    assert {each["source"] for each in found["frames"][hidden:]} == {"room"}
+    for each in found["frames"][hidden:]:
+        pose = Pose.of(np.array(each["rotation"]), np.array(each["translation"]))
+        turn, off = apart(pose, shots[each["sequence"]].camera.pose)
+        assert np.degrees(turn) < 1
+        assert off < 0.01 * np.linalg.norm(pose.translation)
 
 
 def test_a_room_is_told_to_people_without_metres(room):

@@ -603,12 +603,14 @@ class Poses:
 
 @dataclass
 class RoomPose:
-    """From the world to the camera, lengths in the world's own unit; null where it is lost, and
-    then ``reason`` says why."""
+    """From the world to the camera; null where it is lost, and then ``reason`` says why, unless
+    targets are looked for. ``source``: by what it was found, a target, the room, or what is
+    remembered around targets (``views``)."""
 
     sequence: int
     state: Literal["tracked", "lost"]
     reason: Literal["", "initializing", "excessive motion", "insufficient features", "relocalizing"]
+    source: Literal["", "target", "room", "views"]
     rotation: tuple[float, float, float] | None
     translation: tuple[float, float, float] | None
     reprojection_px: float | None
@@ -629,10 +631,12 @@ class RoomPlane:
 class RoomPoses:
     """``heimdall pose --world``. A frame's pose is as the map had it at that moment; once one is
     ``initializing`` after others were tracked, another world has begun. ``planes``: of the last
-    one, at its end. ``ms``: what a look at a frame took, mapping included."""
+    one, at its end. ``metres``: whether targets say lengths; else they are in a unit of the
+    world's own. ``ms``: what a look at a frame took, mapping included."""
 
     schema: Literal[1]
     frames: list[RoomPose]
+    metres: bool
     planes: list[RoomPlane]
     ms: Quantiles
 

@@ -31,13 +31,15 @@ COARSE_PX = 130  # side of the pictures compared where a pose has jumped
 @dataclass(frozen=True, eq=False)
 class Measured:
     """What a pose was measured by: ``points`` (n, 3) at ``pixels`` (n, 2), their ``weights``, of
-    how many targets and views (``parts``), and whether that is one target alone (``flat``)."""
+    how many targets and views (``parts``), whether that is one target alone (``flat``), and whether
+    a target was seen ``well``, so that nothing else had a say."""
 
     points: np.ndarray
     pixels: np.ndarray
     weights: np.ndarray
     parts: int
     flat: bool
+    well: bool
 
 
 class Sight:
@@ -80,7 +82,8 @@ class Sight:
         if not side_px and not is_known(fit):
             return None
         flat = len(parts) == 1 and parts[0][1] == 1.0
-        self.last = Measured(points, pixels, weights, len(parts), flat)
+        well = any(weight == 1.0 and _is_well(seen) for seen, weight in parts)
+        self.last = Measured(points, pixels, weights, len(parts), flat, well)
         return fit
 
     def _seen(
@@ -95,7 +98,7 @@ class Sight:
                 parts.append((Seen(world, seen.pixels, seen.expected, seen.numbers), 1.0))
         if self.views is not None:
             # A target that is seen well says all: what was learnt from it can only be worse.
-            well = any(len(seen.points) >= max(8, 0.5 * seen.expected) for seen, _ in parts)
+            well = any(_is_well(seen) for seen, _ in parts)
             helping = 1 - again if parts else 1 + (side_px == SIDE_PX)
             for view in () if well else self.views.near(guess, helping):
                 seen = register(grey, camera, view.reference, guess, side_px)
@@ -117,6 +120,11 @@ class Sight:
         if seen is not None and len(seen.points) < HIDDEN * seen.expected:
             self._hidden.add(number)
         return seen
+
+
+def _is_well(seen: Seen) -> bool:
+    """Whether so much of a target is seen that it says all."""
+    return len(seen.points) >= max(FEW_POINTS, 0.5 * seen.expected)
 
 
 def is_known(fit: Fit, share: float = 1.0) -> bool:

@@ -40,7 +40,8 @@ PLACED_AFTER = 6  # looks that agree on where another target is
 class Tracking:
     """What is known of one frame: its ``state`` and ``pose`` (world to camera; while lost the last
     one, None before the first), smoothed, and ``raw`` as it was measured; how far points were off,
-    pixels; and how many times longer than the guess the ``focal`` length is that they go with."""
+    pixels; how many times longer than the guess the ``focal`` length is that they go with; and
+    whether a ``target`` itself was seen well, and not only what is remembered around it."""
 
     sequence: int
     state: str
@@ -49,6 +50,7 @@ class Tracking:
     reprojection_px: float | None = None
     points: int = 0
     focal: float = 1.0
+    target: bool = False
 
     @property
     def tracked(self) -> bool:
@@ -126,7 +128,11 @@ class PoseTracker:
             return Tracking(sequence, LOST, self._shown, focal=times)
         self._learn(grey, camera, fit)
         self._shown = self._smooth(fit.pose, at_s)
-        found = Tracking(sequence, TRACKED, self._shown, fit.pose, fit.rms_px, fit.count, times)
+        last = self._sight.last
+        found = Tracking(
+            sequence, TRACKED, self._shown, fit.pose, fit.rms_px, fit.count, times,
+            target=last is not None and last.well,
+        )  # fmt: skip
         if guessed.guessed:
             self._calibrate(guessed, fit.pose)
         return found

@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Any
 
-from heimdall.capture.lens import Camera
+from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.pose.clips import poses
-from heimdall.tracking.slam.found import FoundPlane
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.tracker import RoomTracker
 
@@ -19,14 +18,21 @@ def room_poses(source: str, camera: Camera | None, *, most: int | None = None) -
     The mapper works between frames: so the same frames give the same poses, and times are of both.
     """
     with closing(RoomTracker(Mapper())) as tracker:
-        found = poses(source, camera, tracker, most=most, also=lambda: {"reason": tracker.reason})
-        return found | {"planes": [_row(each) for each in tracker.map.planes.planes]}
+        found = poses(source, camera, tracker, most=most, also=lambda: _also(tracker.reason))
+        planes = tracker.map.planes.planes
+        rows = [plane_row(each.pose, each.size, each.kind) for each in planes]
+        return found | {"metres": False, "planes": rows}
 
 
-def _row(plane: FoundPlane) -> dict[str, Any]:
+def plane_row(pose: Pose, size: tuple[float, float], kind: str) -> dict[str, Any]:
+    """A plane as the JSON has it; ``pose`` from its own axes, y its normal."""
     return {
-        "point": plane.pose.translation.tolist(),
-        "normal": plane.normal.tolist(),
-        "extent": list(plane.size),
-        "kind": plane.kind,
+        "point": pose.translation.tolist(),
+        "normal": pose.rotation[:, 1].tolist(),
+        "extent": list(size),
+        "kind": kind,
     }
+
+
+def _also(reason: str) -> dict[str, Any]:
+    return {"reason": reason, "source": "" if reason else "room"}

@@ -62,9 +62,10 @@ class RoomTracker:
     def __init__(self, mapper: Mapper | MappingProcess | None = None) -> None:
         self.reason = INITIALIZING
         self._mapper = mapper if mapper is not None else MappingProcess()
-        self._begin_anew()
+        self.forget()
 
-    def _begin_anew(self) -> None:
+    def forget(self) -> None:
+        """Nothing is known of the room."""
         self._mapper.forget()
         self.map = Map()
         self._start: Beginning | None = None
@@ -96,7 +97,7 @@ class RoomTracker:
         picture = Picture(image, camera, self._gain)
         sizes = {each.picture.size for each in self.map.keyframes.values()}
         if (sizes and sizes != {picture.size}) or self._lost > MOST_LOST:
-            self._begin_anew()
+            self.forget()
         fit = self._track(picture) if self.map.keyframes else self._initialise(picture)
         if fit is None:
             return Tracking(sequence, LOST, self._pose)

@@ -4,6 +4,10 @@
 ``anchor``   a place that content keeps
 ``layout``   the map of a room, as it was when a frame was looked at
 ``setting``  from a map's axes and unit to the world's
+``level``    a room's own: level, its size by the camera's height, or guessed
+``tie``      one by targets: pairs of poses
+``carried``  targets, and the room where they are out of sight
+``clips``    `heimdall pose --world` with targets
 ``room``     what there is in it: planes, what a ray meets, places that go with the map
 ``course``   the poses of late: which one a frame has, or will have
 ``thread``   the pose of each new frame, found beside the frames

@@ -16,8 +16,10 @@ from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.pose.tracker import Tracking
 from heimdall.tracking.slam.found import Planes
 from heimdall.tracking.slam.model import KNOWN, Map, away, carried
+from heimdall.tracking.world.setting import Setting
 
 INITIALIZING = "initializing"  # until a frame was looked at
+BY_TARGET, BY_ROOM, BY_VIEWS = "target", "room", "views"  # what says a pose
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,16 +77,25 @@ class Layout:
 @dataclass(frozen=True, eq=False)
 class Located(Tracking):
     """What is known of one frame of a room: ``reason``, why it has no pose, in ARKit's words, and
-    the ``layout`` that the pose goes with."""
+    the ``layout`` that the pose goes with. Where targets say how the map lies in the world:
+    ``setting``, and the ``source`` of the pose."""
 
     reason: str = ""
     layout: Layout | None = None
+    setting: Setting | None = None
+    source: str = ""
 
     def pose_of(self, earlier: Tracking) -> Pose | None:
-        """An earlier frame's pose, in the map as it is in this one."""
+        """An earlier frame's pose, in the map as it is in this one; None where it has another
+        source: the way from one to the other is no movement."""
         pose = earlier.pose
         if pose is None or not isinstance(earlier, Located):
             return pose
+        if earlier.source != self.source:
+            return None
+        by_targets = self.source in (BY_TARGET, BY_VIEWS)
+        if by_targets and earlier.setting is not None and self.setting is not None:
+            return self.setting.from_camera(earlier.setting.camera(pose))
         if earlier.layout is None or self.layout is None:
             return pose
         return earlier.layout.carried(pose, self.layout)
@@ -99,6 +110,8 @@ class RoomFollowing(Protocol):
     def advance(
         self, image: np.ndarray, camera: Camera, sequence: int = 0, at_s: float | None = None
     ) -> Tracking: ...
+
+    def forget(self) -> None: ...
 
     def close(self) -> None: ...
 
@@ -122,6 +135,10 @@ class Locator:
         reason = "" if found.tracked else self._tracker.reason
         return Located(**vars(found), reason=reason, layout=self._layout)
 
+    def forget(self) -> None:
+        """Nothing is known of the room."""
+        self._tracker.forget()
+
     @property
     def problem(self) -> str:
         """What is wrong with it, in words; empty while all is well."""
@@ -130,3 +147,14 @@ class Locator:
     def close(self) -> None:
         """End what it follows by. No other thread may use it any more."""
         self._tracker.close()
+
+
+def room_tracker() -> RoomFollowing:
+    """With its process on the way: the camera moves out of the first map's sight while that
+    starts."""
+    from heimdall.tracking.slam.tracker import RoomTracker  # most worlds of targets need none
+    from heimdall.tracking.slam.worker import MappingProcess
+
+    mapper = MappingProcess()
+    mapper.warm()
+    return RoomTracker(mapper)

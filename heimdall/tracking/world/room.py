@@ -9,11 +9,12 @@ from weakref import WeakSet
 import numpy as np
 
 from heimdall.capture.lens import Pose
+from heimdall.errors import AppError
 from heimdall.tracking.slam.found import FoundPlane, changed
-from heimdall.tracking.world import setting, surface
+from heimdall.tracking.world import level, surface
 from heimdall.tracking.world.layout import Layout
 from heimdall.tracking.world.places import NEAREST_M, Hit, Plane, nearest, on_target, standing
-from heimdall.tracking.world.setting import Setting
+from heimdall.tracking.world.setting import GUESS, HEIGHT, TARGET, USER, Setting
 
 UP = np.array([0.0, 0.0, 1.0])
 ORIGIN = on_target(Pose(np.eye(3), np.zeros(3)))
@@ -26,24 +27,32 @@ UNSURE = 0.3  # of the distance: an anchor placed by points goes no farther to a
 
 class Room:
     """``see`` what was found in each frame that is shown. ``height_m``: of the camera above what it
-    looked at when it began; None: it is guessed."""
+    looked at when it began; None: it is guessed. ``given``: how a world of targets begins."""
 
-    def __init__(self, height_m: float | None = None, *, ground: bool = True) -> None:
-        self.scale_known = False
+    def __init__(
+        self, height_m: float | None = None, *, ground: bool = True, given: Setting | None = None
+    ) -> None:
         self.found: list[Plane] = []
         self.changed: list[Plane] = []  # by the last frame
+        self._late: list[Plane] = []  # changed since then, to be told with the next one
         self.origin = Origin()
         self._height_m, self._ground = height_m, ground
         self._layout: Layout | None = None
-        self._setting: Setting | None = None
+        self._setting = given
+        self._times = 1.0  # the guess of the height is
         self._known: dict[int, tuple[FoundPlane, Plane]] = {}
         self._instant: WeakSet[Hung] = WeakSet()
 
-    def see(self, layout: Layout | None, pose: Pose | None) -> Pose | None:
+    def see(
+        self, layout: Layout | None, pose: Pose | None, given: Setting | None = None
+    ) -> Pose | None:
         """A frame is shown, of a camera at ``pose`` in the map as it is in ``layout``: its pose in
-        the world, None while that is unknown."""
-        self.changed = []
-        if layout is not None and layout is not self._layout:
+        the world, None while that is unknown. ``given``: how the map lies in the world, where
+        targets say it."""
+        self.changed, self._late = self._late, []
+        if given is not None:
+            self._take_given(layout, given)
+        elif layout is not None and layout is not self._layout:
             self._take(layout)
         if pose is None or self._setting is None:
             return None
@@ -79,6 +88,31 @@ class Room:
             self._instant.add(made)
         return made
 
+    @property
+    def scale_source(self) -> str:
+        """What the metres follow from."""
+        return self._setting.source if self._setting is not None else GUESS
+
+    @property
+    def scale_known(self) -> bool:
+        """True if that is no guess."""
+        return self.scale_source != GUESS
+
+    def scale_by(self, factor: float) -> None:
+        """All that is there is so many times as large as it was taken to be. Raises AppError before
+        there is a map, and where its scale is known otherwise."""
+        if not (isinstance(factor, int | float) and 0 < factor < np.inf):
+            raise AppError(f"scale_by({factor!r}): give a factor above 0")
+        source = HEIGHT if self._height_m is not None else self.scale_source
+        if source not in (GUESS, USER):
+            raise AppError(f"scale_by(): the {source} says the metres of this room already")
+        if self._layout is None or self._setting is None:
+            raise AppError("scale_by() needs a room that is tracked: ask world.tracked before")
+        self._times *= factor
+        self._setting, self._known = self._setting.larger(factor), {}
+        self._learn(self._layout, self._setting)
+        self._late = list(self.found)
+
     # --- the map ----------------------------------------------------------------------------
 
     @property
@@ -95,23 +129,35 @@ class Room:
         other = self._layout is None or self._layout.map is not layout.map
         self._layout = layout
         if other:
-            self._setting, self._known, self.found, self.scale_known = None, {}, [], False
+            self._setting, self._known, self.found, self._times = None, {}, [], 1.0
         if self._setting is None:
-            self._setting = setting.guessed(layout)
+            self._setting = level.guessed(layout)
             self._begin(layout)
         if self._setting is not None and self._setting.on is None:
-            height = surface.HEIGHT_M if self._height_m is None else self._height_m
-            level = setting.on_ground(layout, height)
-            if level is not None:
-                self._setting, self._known = level, {}
-                self.scale_known = self._height_m is not None
+            found = level.on_ground(layout, self._height_m)
+            if found is not None:
+                self._setting, self._known = self._scaled(found), {}
                 self._begin(layout)
         elif self._setting is not None:
-            level = setting.levelled(self._setting, layout)
-            if level is not None:
-                self._setting, self._known = level, {}
+            found = level.levelled(self._setting, layout)
+            if found is not None:
+                self._setting, self._known = found, {}
         if self._setting is not None:
             self._learn(layout, self._setting)
+
+    def _take_given(self, layout: Layout | None, given: Setting) -> None:
+        if layout is self._layout and given is self._setting:
+            return
+        if given is not self._setting:  # all planes are elsewhere in the world
+            self._known = {}
+        self._layout, self._setting = layout, given
+        if layout is not None:
+            self._learn(layout, given)
+        else:
+            self.found = []
+
+    def _scaled(self, found: Setting) -> Setting:
+        return found if self._times == 1 else found.larger(self._times)
 
     def _begin(self, layout: Layout) -> None:
         """The origin of a new setting is a place like others."""
@@ -146,8 +192,10 @@ class Room:
                     self._instant.discard(place)
 
     def _around(self) -> Plane | None:
-        """The ground, going on around what was seen of it."""
-        ground = setting.ground_of(self._layout) if self._layout is not None else None
+        """The ground, going on around what was seen of it, or around the target."""
+        if self.scale_source == TARGET:
+            return Plane(ORIGIN, None, "ground") if self._ground else None
+        ground = level.ground_of(self._layout) if self._layout is not None else None
         if not self._ground or ground is None or ground.id not in self._known:
             return None
         return Plane(self._known[ground.id][1].pose, None, "ground", True, ground.kind)
@@ -157,13 +205,13 @@ class Room:
         else to where things are on average."""
         layout, now = self._layout, self._setting
         if layout is None or now is None:
-            return setting.FIRST_M, False
+            return level.FIRST_M, False
         ahead = now.points(layout.points) - eye
         length = float(np.linalg.norm(ray))
         far = ahead @ ray / length**2
         seen = far * length > NEAREST_M
         if not seen.any():
-            return setting.FIRST_M / length, False
+            return level.FIRST_M / length, False
         far, ahead = far[seen], ahead[seen]
         off = np.linalg.norm(ahead - far[:, None] * ray, axis=1) / (far * length)
         near = np.argsort(off)[:MOST_NEAR]

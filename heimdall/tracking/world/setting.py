@@ -1,35 +1,35 @@
-"""From a map's axes and unit to the world's: metres, z up, the origin on what content stands on.
+"""From a map's axes and unit to the world's: metres, and where the origin lies.
 
-One camera sees neither lengths nor the vertical. Until a plane below it is found, the room's middle
-is taken to be a metre away, and the camera to look down a little; then the plane is level, and the
-camera began so high above it as is known, or guessed.
+Something has to say both, for one camera sees neither lengths nor the vertical: a target
+(``tie``), or the level plane below the camera (``level``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from heimdall.capture.lens import Pose
-from heimdall.tracking.slam.found import HORIZONTAL, FoundPlane, changed
-from heimdall.tracking.world import surface
-from heimdall.tracking.world.layout import Layout
+from heimdall.tracking.slam.found import FoundPlane
 
-FIRST_M = 1.0  # from the camera to the middle of what it sees first: a guess
-LEVEL = 0.97  # cosine: a level plane that faces up
-MOST_AWAY = 6.0  # heights of the camera to the origin
+TARGET, HEIGHT, USER, GUESS = "marker", "camera height", "user", "guess"  # what says the metres
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
     """A point of the map is at ``metres * turn @ point + move`` in the world. ``on``: the plane
-    that it was set by; None before there is one."""
+    that it was set by; None before there is one. ``source``: what its metres follow from."""
 
     metres: float
     turn: np.ndarray
     move: np.ndarray
     on: FoundPlane | None = None
+    source: str = GUESS
+
+    def larger(self, factor: float) -> Setting:
+        """All of the world so many times as large about its origin, as the user says."""
+        return replace(self, metres=factor * self.metres, move=factor * self.move, source=USER)
 
     def camera(self, pose: Pose) -> Pose:
         """World to camera, from map to camera."""
@@ -57,66 +57,4 @@ class Setting:
         return np.asarray(self.metres * points @ self.turn.T + self.move)
 
 
-def guessed(layout: Layout) -> Setting | None:
-    """Before there is a plane: the origin is in the middle of the first picture. None before there
-    is a keyframe."""
-    if not layout.keyframes:
-        return None
-    first, depth = layout.keyframes[min(layout.keyframes)]
-    lean = np.radians(surface.PITCH)
-    up = first.rotation.T @ np.array([0.0, -np.cos(lean), -np.sin(lean)])
-    middle = first.to_world(np.array([0.0, 0.0, depth]))
-    return _setting(FIRST_M / depth, up, first.rotation[0], middle, None)
-
-
-def on_ground(layout: Layout, height_m: float) -> Setting | None:
-    """On the level plane below that has most points, ``height_m`` below where the camera began;
-    None before there is one."""
-    ground = ground_of(layout)
-    if ground is None:
-        return None
-    first, _ = layout.keyframes[min(layout.keyframes)]
-    up, eye = ground.normal, first.position
-    height = float(up @ (eye - ground.pose.translation))
-    if height <= 0:
-        return None
-    ahead = first.rotation[2]
-    down = -float(up @ ahead)
-    far = height / down if down > 1 / MOST_AWAY else MOST_AWAY * height
-    origin = eye + far * ahead
-    origin = origin - up * float(up @ (origin - ground.pose.translation))
-    return _setting(height_m / height, up, first.rotation[0], origin, ground)
-
-
-def levelled(before: Setting, layout: Layout) -> Setting | None:
-    """Level with the plane that it was set by, once that is known better; None while it is not.
-    Lengths stay as they are."""
-    for ground in layout.planes.planes:
-        on = before.on
-        if on is not None and ground.id == on.id and ground is not on and changed(on, ground):
-            up = ground.normal
-            origin = before.turn.T @ -before.move / before.metres
-            origin = origin - up * float(up @ (origin - ground.pose.translation))
-            return _setting(before.metres, up, before.turn[0], origin, ground)
-    return None
-
-
-def ground_of(layout: Layout) -> FoundPlane | None:
-    """The level plane below the camera that has most points."""
-    up = layout.planes.up
-    below = [
-        each
-        for each in layout.planes.planes
-        if up is not None and each.kind == HORIZONTAL and each.normal @ up > LEVEL
-    ]
-    return max(below, key=lambda each: each.count, default=None)
-
-
-def _setting(
-    metres: float, up: np.ndarray, right: np.ndarray, origin: np.ndarray, on: FoundPlane | None
-) -> Setting:
-    """z along ``up``, x along ``right`` as far as that is level."""
-    right = right - up * float(up @ right)
-    right = right / np.linalg.norm(right)
-    turn = np.stack([right, np.cross(up, right), up])
-    return Setting(metres, turn, -metres * turn @ origin, on)
+IN_PLACE = Setting(1.0, np.eye(3), np.zeros(3), source=TARGET)  # of no map yet

@@ -2,6 +2,7 @@
 
     world = World(Marker("DICT_4X4_50", 7, 0.08))
     world = World()  # the room itself
+    world = World(Marker(...), room=True)  # the marker, and out of its sight the room
 
 Main thread only; poses come from a thread of their own. Axes: metres, those of the first target
 (origin in its middle, x right, y up the page, z out of it); in a room z is up, and the origin lies
@@ -26,10 +27,18 @@ from heimdall.tracking.pose.tracker import LOST, TRACKED
 from heimdall.tracking.pose.views import map_file
 from heimdall.tracking.world import surface
 from heimdall.tracking.world.anchor import WorldAnchor
+from heimdall.tracking.world.carried import Carried, targets_of
 from heimdall.tracking.world.course import CameraState
-from heimdall.tracking.world.layout import INITIALIZING, Located, Locator, RoomFollowing
+from heimdall.tracking.world.layout import (
+    INITIALIZING,
+    Located,
+    Locator,
+    RoomFollowing,
+    room_tracker,
+)
 from heimdall.tracking.world.places import Hit, Plane, nearest, on_target
 from heimdall.tracking.world.room import Room
+from heimdall.tracking.world.setting import GUESS, IN_PLACE, TARGET
 from heimdall.tracking.world.thread import Following, PoseThread
 
 if TYPE_CHECKING:
@@ -37,6 +46,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+NOT_YET = Located(0, LOST, None)
 STILL = Pose(np.eye(3), np.zeros(3))
 GONE_MS, BACK_MS = 500.0, 200.0  # content fades so long when the pose is lost, and comes back
 REHEARSED_M = 0.5
@@ -49,7 +59,8 @@ class World:
     where the targets move before what is around them, a box in a hand say. ``ground``: whether the
     plane that the first target lies in, or the level one of a room, goes on around it, as a table
     does. ``camera_height_m``: how high above that plane the camera of a room begins, by which its
-    metres are right; None: they are a guess."""
+    metres are right; None: they are a guess. ``room``: track the room around targets, too, for
+    where they are out of sight."""
 
     def __init__(
         self,
@@ -58,19 +69,22 @@ class World:
         remember: bool = True,
         ground: bool = True,
         camera_height_m: float | None = None,
+        room: bool = False,
     ) -> None:
         for each in targets:
             if not isinstance(each, Marker | Board | ImageTarget):
                 raise ConfigError(f"a world of {each!r}: give Marker, Board or ImageTarget values")
         if map is not None and not (targets and remember):
             raise ConfigError("a world with a map needs targets, and remember=True")
+        if room and not (targets and remember):
+            raise ConfigError("room=True is for a world with targets that lie still, remember=True")
         if camera_height_m is not None and targets:
             raise ConfigError(
                 "camera_height_m is for a world without targets: those say the metres"
             )
         if camera_height_m is not None and not 0 < camera_height_m < np.inf:
             raise ConfigError(f"camera_height_m={camera_height_m}: give metres above 0")
-        self.targets, self.ground = targets, ground
+        self.targets, self.ground, self._with_room = targets, ground, room
         self._map, self._remember, self._height_m = map, remember, camera_height_m
         self.planes: list[Plane] = []  # what there is besides, for rays to meet
         self.changed: list[Plane] = []  # planes found, or changed, with the picture being drawn
@@ -93,6 +107,7 @@ class World:
             remember=self._remember,
             ground=self.ground,
             camera_height_m=self._height_m,
+            room=self._with_room,
         )
 
     # --- what an app asks ---------------------------------------------------------------------
@@ -121,7 +136,21 @@ class World:
     def scale_known(self) -> bool:
         """True if metres are metres: targets say how large they are, a room does with
         ``camera_height_m``, once a level plane is found in it."""
-        return self._room.scale_known if self._room is not None else bool(self.targets)
+        return self.scale_source != GUESS
+
+    @property
+    def scale_source(self) -> str:
+        """What says the metres: ``marker`` (any target), ``camera height``, ``user``; ``guess``."""
+        if self.targets:
+            return TARGET
+        return self._room.scale_source if self._room is not None else GUESS
+
+    def scale_by(self, factor: float) -> None:
+        """A room whose metres are a guess is so many times as large, as the user says: what stands
+        in it keeps its place. Raises AppError where there is no such room."""
+        if self._room is None:
+            raise AppError("scale_by() is for a room whose metres are a guess")
+        self._room.scale_by(factor)
 
     @property
     def found(self) -> list[Plane]:
@@ -191,7 +220,7 @@ class World:
         pose = self._camera.pose
         ray = pose.rotation.T @ self._camera.rays(np.array([[x, y]], np.float64))[0]
         if self._room is not None:
-            return self._room.hit(pose.position, ray, self.planes)
+            return self._room.hit(pose.position, ray, [*self._target_planes(), *self.planes])
         return nearest([*self._target_planes(), *self.planes, *self._ground()], pose.position, ray)
 
     def surface_at(
@@ -236,16 +265,17 @@ class World:
         apart, and for a map that cannot be read. ``following``: what follows the camera in a room,
         in place of a ``RoomTracker``; it is closed in the end."""
         self.forget()
-        tracker: Following
+        tracker: Following | None = None
         if self.targets:
             views = Views() if self._remember else None
             path = self._map_path()
             if path is not None and views is not None and path.is_file():
                 views.load(path)
-            tracker = PoseTracker(self.targets, views)
-        else:
-            self._room = Room(self._height_m, ground=self.ground)
-            tracker = self._locator = Locator(following or _room_tracker())
+            tracker = targets = PoseTracker(self.targets, views)
+        if self._with_room or not self.targets:
+            self._room = self._empty_room()
+            self._locator = Locator(following or room_tracker())
+            tracker = Carried(targets, self._locator) if self.targets else self._locator
         self._thread = PoseThread(tracker)
 
     def show(self, frame: Frame, now_ns: int) -> Camera:
@@ -287,7 +317,7 @@ class World:
         self._frame, self._shown_ns, self._was_tracked = None, 0, False
         self.changed = []
         if self._room is not None:
-            self._room = Room(self._height_m, ground=self.ground)
+            self._room = self._empty_room()
 
     def count_afresh(self) -> None:
         """Let ``figures`` begin anew."""
@@ -314,8 +344,8 @@ class World:
         if locator is not None:
             locator.close()
         path = self._map_path()
-        tracker = thread.tracker if thread is not None else None
-        views = tracker.views if isinstance(tracker, PoseTracker) else None
+        tracker = targets_of(thread.tracker) if thread is not None else None
+        views = tracker.views if tracker is not None else None
         if path is None or views is None or not len(views):
             return
         try:
@@ -325,14 +355,16 @@ class World:
 
     # --- its parts ----------------------------------------------------------------------------
 
+    def _empty_room(self) -> Room:
+        given = IN_PLACE if self.targets else None
+        return Room(self._height_m, ground=self.ground, given=given)
+
     def _seen_from(self) -> Pose | None:
         """The pose for the picture being drawn; None while that is unknown."""
         if self._room is None:
             return self._place.pose
-        found = self._place.found
-        pose = self._room.see(
-            found.layout if isinstance(found, Located) else None, self._place.pose
-        )
+        found = self._place.found if isinstance(self._place.found, Located) else NOT_YET
+        pose = self._room.see(found.layout, self._place.pose, found.setting)
         self.changed = self._room.changed
         return pose
 
@@ -342,8 +374,8 @@ class World:
         return self._map
 
     def _target_planes(self) -> list[Plane]:
-        tracker = self._thread.tracker if self._thread is not None else None
-        if not isinstance(tracker, PoseTracker):
+        tracker = targets_of(self._thread.tracker) if self._thread is not None else None
+        if tracker is None:
             return []
         placed = self._thread.placed if self._thread is not None else {}
         planes = []
@@ -355,21 +387,9 @@ class World:
         return planes
 
     def _ground(self) -> list[Plane]:
-        seen = self._thread is not None and self._thread.tracker is not None
-        if not (self.ground and seen):
+        if not self.ground or self._thread is None or self._thread.tracker is None:
             return []
         return [Plane(on_target(STILL), None, "ground", guessed=not self.targets)]
-
-
-def _room_tracker() -> RoomFollowing:
-    """With its process on the way: the camera moves out of the first map's sight while that
-    starts."""
-    from heimdall.tracking.slam.tracker import RoomTracker  # worlds of targets need none
-    from heimdall.tracking.slam.worker import MappingProcess
-
-    mapper = MappingProcess()
-    mapper.warm()
-    return RoomTracker(mapper)
 
 
 def _instead(locator: Locator | None, make: Callable[[], PoseTracker]) -> PoseTracker:

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from heimdall.capture import Camera, Frame, Pose
-from heimdall.errors import ConfigError
+from heimdall.errors import AppError, ConfigError
 from heimdall.tracking import Marker, World
 from heimdall.tracking.pose import Tracking
 from heimdall.tracking.pose.solve import apart
@@ -101,6 +101,9 @@ class StandIn:
         points = self.map.points
         points.position[:] = moved.inverse.to_camera(points.position)
         self.map.number += 1
+
+    def forget(self) -> None:
+        self.map = self.new_map()
 
     def close(self) -> None:
         self.closed += 1
@@ -203,6 +206,58 @@ def test_without_it_they_are_a_guess_and_say_so(run):
     assert all(each.guessed for each in world.found)
     assert world.pose.position[2] == pytest.approx(0.5)  # as it is guessed of a table
     assert world.hit(320, 240).plane.guessed
+
+
+def test_a_guess_is_put_right_by_the_user_and_stays_so(run):
+    a = run()
+    a.tracker.find(table())
+    world = a.show()
+    assert world.scale_source == "guess"
+    anchor = world.anchor(world.hit(*pixel((0.2, 0.1, 0))))
+    seen, size = anchor.at, world.found[0].size[0]
+    world.scale_by(1.5)
+    assert (world.scale_known, world.scale_source) == (True, "user")
+    a.show()
+    assert world.found[0].size[0] == pytest.approx(1.5 * size)
+    assert not world.found[0].guessed
+    assert world.pose.position[2] == pytest.approx(0.75)
+    assert anchor.at == pytest.approx(seen, abs=1e-6)
+    a.tracker.find(table(lift=-0.05, reach=0.6))
+    world = a.show()
+    assert world.scale_source == "user"
+    assert world.pose.position[2] == pytest.approx(0.75 / HEIGHT * (HEIGHT + 0.05), rel=0.01)
+
+
+def test_a_guess_that_was_put_right_before_there_was_a_plane_is_right_on_it(run):
+    a = run()
+    a.show().scale_by(2.0)
+    a.tracker.find(table())
+    world = a.show()
+    assert world.pose.position[2] == pytest.approx(1.0)
+    assert world.scale_source == "user"
+
+
+def test_planes_of_a_room_that_was_scaled_are_told_again(run):
+    a = run()
+    a.tracker.find(table())
+    world = a.show()
+    world.scale_by(1.5)
+    assert [each.name for each in a.show().changed] == ["plane 0"]
+
+
+def test_a_scale_that_is_known_or_cannot_be_is_refused(run):
+    a = run(camera_height_m=HEIGHT)
+    with pytest.raises(AppError, match="camera height says"):
+        a.show().scale_by(2.0)
+    assert a.world.scale_source == "guess"
+    a.tracker.find(table())
+    assert a.show().scale_source == "camera height"
+    b = run()
+    with pytest.raises(AppError, match="that is tracked"):
+        b.world.scale_by(2.0)
+    for factor in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(AppError, match="above 0"):
+            b.show().scale_by(factor)
 
 
 def test_lengths_stay_when_the_plane_is_known_better(run):
