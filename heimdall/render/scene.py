@@ -325,7 +325,7 @@ class Scene:
             scale, lift = scale * size, lift * size
         else:
             place = placing.pose_of(at)
-        if camera is None or camera.pose is None or fade <= 0:
+        if camera is None or camera.pose is None or fade <= 0 or getattr(at, "lost", False):
             return model
         played, moment = animation_of(model, animation), ("", 0.0)
         if played is not None:

@@ -88,11 +88,15 @@ class PlaneFinder:
         """The planes in ``points`` (n, 3) of the map, called ``ids`` (n,), whose depths have the
         relative standard deviations ``spread`` (n,) as seen from ``seen_from`` (n, 3).
 
-        ``up`` (3,), of length 1: where that is known. ``overhead`` (3,): where the pictures' upper
+        ``up`` (3,): where that is known. ``overhead`` (3,): where the pictures' upper
         edge points on average, by which "below" is told where it is not; None: -y. Raises
-        ValueError for arrays that do not fit together, or are not finite.
+        ValueError for arrays that do not fit together, or are not finite, and
+        for an ``up`` of no length.
         """
         _check(points, ids, spread, seen_from)
+        up = _direction("up", up) if up is not None else None
+        if overhead is not None:  # none of pictures that were turned every way
+            overhead = _direction("overhead", overhead) if np.any(overhead) else None
         self._looks += 1
         used = spread < MOST_SPREAD
         ids = ids[used]
@@ -167,7 +171,7 @@ class PlaneFinder:
         has far more."""
         if up is not None or not known:
             return
-        edge = np.array([0.0, -1, 0]) if overhead is None else overhead / np.linalg.norm(overhead)
+        edge = np.array([0.0, -1, 0]) if overhead is None else overhead
         votes = []
         for each in known:
             lift = float(each.plane.normal @ edge)
@@ -296,6 +300,14 @@ def _check(points: np.ndarray, ids: np.ndarray, spread: np.ndarray, seen_from: n
         if not np.isfinite(each).all():
             bad = np.unique(ids[np.argwhere(~np.isfinite(each))[:, 0]])[:5].tolist()
             raise ValueError(f"{name} of ids {bad} are not finite: leave such points out")
+
+
+def _direction(name: str, given: np.ndarray) -> np.ndarray:
+    """A direction that was given, of length 1."""
+    length = float(np.linalg.norm(given))
+    if np.shape(given) != (3,) or not np.isfinite(length) or length < flat.TINY:
+        raise ValueError(f"{name} {given}: give a direction, three finite numbers, not all 0")
+    return np.asarray(given / length)
 
 
 # --- parts of it -----------------------------------------------------------------------------
