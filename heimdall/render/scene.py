@@ -23,7 +23,7 @@ from heimdall.models.body import BONES as BONES_33
 from heimdall.models.face_mesh import CONTOURS
 from heimdall.models.pose import BONES as BONES_17
 from heimdall.models.results import Body, Body3D, Detection, FaceMesh, Hand, Mask
-from heimdall.render import given, shapes
+from heimdall.render import given, planes, shapes
 from heimdall.render.backdrop import Behind, Copied, Sampled
 from heimdall.render.content import placing
 from heimdall.render.content.figure import Figure, Hider, Solid, animation_of, hider
@@ -49,7 +49,7 @@ from heimdall.render.programs import Programs
 from heimdall.render.shapes import Color, Quads
 from heimdall.render.surface import Surface
 from heimdall.render.textures import TextureCache, mask_textures
-from heimdall.tracking import Hit, World
+from heimdall.tracking import Hit, Plane, World
 
 HAND_BONES = tuple(
     bone
@@ -230,6 +230,15 @@ class Scene:
         rows = [shapes.outline(each, self._pen, color) for each in places]
         if rows:
             self._layers.append(Bars(np.concatenate(rows)))
+
+    def planes(self, found: Sequence[Plane], color: Color | None = None) -> None:
+        """Planes, such as ``self.world.found``, where the camera sees them: the line around what is
+        known of each, and a grid that lies on it. Without a ``color`` level ones are green, upright
+        ones orange. Nothing is drawn while the camera's pose is unknown."""
+        shown = given.several(found, (Plane,), "planes")
+        if self.camera is not None and self.camera.pose is not None and shown:
+            rows = planes.rows(shown, self.camera, self._box, 0.7 * self._pen, color)
+            self._layers.append(Bars(rows))
 
     def text(
         self,
