@@ -28,6 +28,7 @@ from heimdall.render.backdrop import Behind, Copied, Sampled
 from heimdall.render.content import placing
 from heimdall.render.content.figure import Figure, Hider, Solid, animation_of, hider
 from heimdall.render.content.figures import Figures
+from heimdall.render.content.floor import floor_of
 from heimdall.render.content.model import Model
 from heimdall.render.content.stock import Stock
 from heimdall.render.glyphs import Glyphs
@@ -59,7 +60,6 @@ HAND_BONES = tuple(
 Points = np.ndarray | Sequence[Sequence[float] | np.ndarray]  # (n, 2) or (n, 3)
 _PALETTE = ("#2dd4bf", "#f59e0b", "#60a5fa", "#f472b6", "#a3e635", "#c084fc", "#fb7185", "#facc15")
 _PINCHED = 0.35
-_PLANE = (6.0, 6.0)  # metres of a plane without a size
 _SEEN, _VISIBLE = 0.3, 0.5  # score of a joint that is drawn, of 17 and of 33
 _TURN = np.linspace(0, 2 * np.pi, 12, endpoint=False)
 _CIRCLE = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=1)
@@ -344,9 +344,12 @@ class Scene:
         for name in cloths:
             if name and name not in names:
                 raise AppError(f"model {file}: {unknown('material', name, names)}")
+        floor = None
+        if self.world is not None and ground and point is None:
+            floor = floor_of(place, self.world.found, scale=scale, yaw=yaw)
         where = placing.stand(model, place, camera, scale=scale, yaw=yaw, lift=lift, ground=ground)
         stance = model.skeleton.stance(played, moment[1])
-        self._layers.append(Figure(sent, where, stance, min(fade, 1.0), cloths, moment))
+        self._layers.append(Figure(sent, where, stance, min(fade, 1.0), cloths, moment, floor))
         return model
 
     @property
@@ -364,7 +367,12 @@ class Scene:
     def occlude(self, front: Mask | object) -> None:
         """Show the camera picture in front of this frame's solids: where a mask is likely, or where
         a plane (anything with a `pose`, y up from it, and perhaps a `size` along its x and z in
-        metres) is nearer than they are."""
+        metres, or an `outline`) is nearer than they are. Or where one of a list of planes is, such
+        as ``self.world.found``: a table's edge hides what lies behind and below it."""
+        if isinstance(front, list | tuple) and all(hasattr(each, "pose") for each in front):
+            for each in front:
+                self.occlude(each)
+            return
         if isinstance(front, Mask):
             self._layers.append(Occlusion(given.mask_values(front, "occlude")))
             return
@@ -372,8 +380,7 @@ class Scene:
             raise given.refused("occlude", "a Mask or a plane", front)
         place = placing.pose_of(front)
         if self.camera is not None and self.camera.pose is not None:
-            size = getattr(front, "size", None) or _PLANE
-            self._layers.append(hider(place, (float(size[0]), float(size[1])), self.camera))
+            self._layers.append(hider(front, place, self.camera))
 
     @property
     def loading(self) -> list[str]:

@@ -32,7 +32,9 @@ def points(places: np.ndarray, camera: Camera, box: Letterbox) -> np.ndarray:
 def _cut(ends: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Ends (n, 3) moved towards the others until they are before the camera."""
     depth = others[:, 2] - ends[:, 2]
-    share = np.where(ends[:, 2] < NEAREST_M, (NEAREST_M - ends[:, 2]) / np.where(depth, depth, 1), 0)
+    share = np.where(
+        ends[:, 2] < NEAREST_M, (NEAREST_M - ends[:, 2]) / np.where(depth, depth, 1), 0
+    )
     return np.asarray(ends + share[:, None] * (others - ends))
 
 

@@ -1,6 +1,9 @@
 """Planes of the world on the picture: where they are drawn, what they hide, and whose shadows they
 catch. The camera stands 2 m from the origin, 1 m above it, and looks at it."""
 
+from types import SimpleNamespace
+
+import cv2
 import numpy as np
 import pytest
 
@@ -89,3 +92,79 @@ def test_nothing_is_drawn_without_a_pose_and_what_is_no_plane_is_refused(headles
     assert not changed(frame(headless, lambda s: s.planes([plane()]), camera=bare)).any()
     with pytest.raises(AppError, match="planes wants a list of Plane"):
         frame(headless, lambda scene: scene.planes([3]))
+
+
+# --- what they hide -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cube(writer):
+    """A red one of 20 cm, its base at the origin."""
+    corners = [(x, y, z) for x in (-0.1, 0.1) for y in (0, 0.2) for z in (-0.1, 0.1)]
+    sides = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
+    triangles = [each for a, b, c, d in sides for each in (a, b, c, a, c, d)]
+    red = {"baseColorFactor": [0.8, 0.1, 0.1, 1], "metallicFactor": 0}
+    writer.mesh(np.array(corners), triangles, {"pbrMetallicRoughness": red})
+    return writer.save("cube.gltf")
+
+
+def red(picture):
+    return picture[..., 0] - picture[..., 1] > 60
+
+
+def test_found_planes_hide_what_is_below_them_as_far_as_their_outline(headless, cube):
+    scene, below = Scene(headless), Pose(np.eye(3), np.array([0, -0.25, 0]))
+
+    def hidden(*planes):
+        def paint(scene):
+            scene.model(cube, at=below, ground=False)
+            scene.occlude(list(planes))
+
+        return red(frame(headless, paint, scene))
+
+    whole = hidden()
+    assert whole.sum() > 500
+    assert not hidden(plane()).any()
+    half = hidden(plane([(-0.5, -0.5), (0, -0.5), (0, 0.5), (-0.5, 0.5)]))
+    middle = pixels((0, -0.2, 0))[0][0]
+    assert not half[:, : middle - 6].any()
+    assert np.array_equal(half[:, middle + 6 :], whole[:, middle + 6 :])
+
+
+def test_what_stands_on_a_found_plane_stays_whole_though_that_moves_a_little(headless, cube):
+    scene = Scene(headless)
+    alone = red(frame(headless, lambda s: s.model(cube, at=FLAT), scene))
+    for lift in (-0.01, 0.0, 0.01):
+        moved = plane(pose=Pose(np.eye(3), np.array([0, lift, 0])))
+
+        def paint(scene, moved=moved):
+            scene.model(cube, at=FLAT)
+            scene.occlude([moved])
+
+        assert np.array_equal(red(frame(headless, paint, scene)), alone)
+
+
+# --- shadows --------------------------------------------------------------------------------------
+
+
+def test_a_shadow_ends_where_the_plane_that_it_falls_on_does(headless, cube):
+    scene = Scene(headless)
+
+    def shadow(*found):
+        scene.world = SimpleNamespace(found=list(found), fade=1.0)
+        picture = frame(headless, lambda s: s.model(cube, at=FLAT), scene)
+        return changed(picture, 6) & ~red(picture)
+
+    free = shadow()
+    assert np.array_equal(shadow(plane()), free)  # all of it is on the plane
+    small = [(-0.12, -0.12), (0.12, -0.12), (0.12, 0.12), (-0.12, 0.12)]
+    inside = np.zeros(free.shape, np.uint8)
+    cv2.fillConvexPoly(inside, pixels(*((x, 0, z) for x, z in small)).astype(np.int32), 1)
+    around = cv2.dilate(inside, np.ones((5, 5))) > 0
+    cut = shadow(plane(small))
+    assert free[~around].any()
+    assert not cut[~around & free].any()
+    within = cv2.erode(inside, np.ones((5, 5))) > 0
+    assert np.array_equal(cut & within, free & within)
+    lower = plane(pose=Pose(np.eye(3), np.array([0, -0.4, 0])))
+    assert np.array_equal(shadow(lower), free)  # it does not stand on that
