@@ -29,6 +29,7 @@ from heimdall.tracking.slam.found import (
     box,
     changed,
 )
+from heimdall.tracking.slam.given import check, direction
 
 LEAST_POINTS = 25
 KEPT_POINTS = 15  # a plane that has been found may lose some
@@ -93,10 +94,10 @@ class PlaneFinder:
         ValueError for arrays that do not fit together, or are not finite, and
         for an ``up`` of no length.
         """
-        _check(points, ids, spread, seen_from)
-        up = _direction("up", up) if up is not None else None
+        check(points, ids, spread, seen_from)
+        up = direction("up", up) if up is not None else None
         if overhead is not None:  # none of pictures that were turned every way
-            overhead = _direction("overhead", overhead) if np.any(overhead) else None
+            overhead = direction("overhead", overhead) if np.any(overhead) else None
         self._looks += 1
         used = spread < MOST_SPREAD
         ids = ids[used]
@@ -288,26 +289,6 @@ class PlaneFinder:
             else:
                 now[number] = told[number]
         self._told = now
-
-
-def _check(points: np.ndarray, ids: np.ndarray, spread: np.ndarray, seen_from: np.ndarray) -> None:
-    count = len(points)
-    if points.shape != (count, 3) or seen_from.shape != (count, 3):
-        raise ValueError(f"points {points.shape}, seen from {seen_from.shape}: both must be (n, 3)")
-    if ids.shape != (count,) or spread.shape != (count,):
-        raise ValueError(f"ids {ids.shape}, spread {spread.shape}: both must be ({count},)")
-    for name, each in (("points", points), ("spread", spread), ("seen_from", seen_from)):
-        if not np.isfinite(each).all():
-            bad = np.unique(ids[np.argwhere(~np.isfinite(each))[:, 0]])[:5].tolist()
-            raise ValueError(f"{name} of ids {bad} are not finite: leave such points out")
-
-
-def _direction(name: str, given: np.ndarray) -> np.ndarray:
-    """A direction that was given, of length 1."""
-    length = float(np.linalg.norm(given))
-    if np.shape(given) != (3,) or not np.isfinite(length) or length < flat.TINY:
-        raise ValueError(f"{name} {given}: give a direction, three finite numbers, not all 0")
-    return np.asarray(given / length)
 
 
 # --- parts of it -----------------------------------------------------------------------------

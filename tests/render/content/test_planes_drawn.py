@@ -61,7 +61,7 @@ def test_a_planes_outline_is_drawn_where_the_camera_sees_it(headless):
         assert found[y - 2 : y + 3, x - 2 : x + 3].any()
     x, y = pixels((-0.45, 0, -0.4))[0]  # in its size, beyond its outline
     assert not found[y - 4 : y + 5, x - 4 : x + 5].any()
-    left, top, right, low = *pixels((-0.5, 0, 0.5))[0], *pixels((0.5, 0, 0.5))[0]
+    low = pixels((0.5, 0, 0.5))[0][1]
     assert not found[: pixels((0, 0, -0.5))[0][1] - 4].any()
     assert not found[low + 4 :].any()
 
