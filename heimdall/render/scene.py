@@ -23,11 +23,12 @@ from heimdall.models.body import BONES as BONES_33
 from heimdall.models.face_mesh import CONTOURS
 from heimdall.models.pose import BONES as BONES_17
 from heimdall.models.results import Body, Body3D, Detection, FaceMesh, Hand, Mask
-from heimdall.render import given, shapes
+from heimdall.render import given, planes, shapes
 from heimdall.render.backdrop import Behind, Copied, Sampled
 from heimdall.render.content import placing
 from heimdall.render.content.figure import Figure, Hider, Solid, animation_of, hider
 from heimdall.render.content.figures import Figures
+from heimdall.render.content.floor import floor_of
 from heimdall.render.content.model import Model
 from heimdall.render.content.stock import Stock
 from heimdall.render.glyphs import Glyphs
@@ -49,7 +50,7 @@ from heimdall.render.programs import Programs
 from heimdall.render.shapes import Color, Quads
 from heimdall.render.surface import Surface
 from heimdall.render.textures import TextureCache, mask_textures
-from heimdall.tracking import Hit, World
+from heimdall.tracking import Hit, Plane, World
 
 HAND_BONES = tuple(
     bone
@@ -59,7 +60,6 @@ HAND_BONES = tuple(
 Points = np.ndarray | Sequence[Sequence[float] | np.ndarray]  # (n, 2) or (n, 3)
 _PALETTE = ("#2dd4bf", "#f59e0b", "#60a5fa", "#f472b6", "#a3e635", "#c084fc", "#fb7185", "#facc15")
 _PINCHED = 0.35
-_PLANE = (6.0, 6.0)  # metres of a plane without a size
 _SEEN, _VISIBLE = 0.3, 0.5  # score of a joint that is drawn, of 17 and of 33
 _TURN = np.linspace(0, 2 * np.pi, 12, endpoint=False)
 _CIRCLE = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=1)
@@ -231,6 +231,15 @@ class Scene:
         if rows:
             self._layers.append(Bars(np.concatenate(rows)))
 
+    def planes(self, found: Sequence[Plane], color: Color | None = None) -> None:
+        """Planes, such as ``self.world.found``, where the camera sees them: the line around what is
+        known of each, and a grid that lies on it. Without a ``color`` level ones are green, upright
+        ones orange. Nothing is drawn while the camera's pose is unknown."""
+        shown = given.several(found, (Plane,), "planes")
+        if self.camera is not None and self.camera.pose is not None and shown:
+            rows = planes.rows(shown, self.camera, self._box, 0.7 * self._pen, color)
+            self._layers.append(Bars(rows))
+
     def text(
         self,
         text: str,
@@ -325,7 +334,7 @@ class Scene:
             scale, lift = scale * size, lift * size
         else:
             place = placing.pose_of(at)
-        if camera is None or camera.pose is None or fade <= 0:
+        if camera is None or camera.pose is None or fade <= 0 or getattr(at, "lost", False):
             return model
         played, moment = animation_of(model, animation), ("", 0.0)
         if played is not None:
@@ -335,9 +344,12 @@ class Scene:
         for name in cloths:
             if name and name not in names:
                 raise AppError(f"model {file}: {unknown('material', name, names)}")
+        floor = None
+        if self.world is not None and ground and point is None:
+            floor = floor_of(place, self.world.found, scale=scale, yaw=yaw)
         where = placing.stand(model, place, camera, scale=scale, yaw=yaw, lift=lift, ground=ground)
         stance = model.skeleton.stance(played, moment[1])
-        self._layers.append(Figure(sent, where, stance, min(fade, 1.0), cloths, moment))
+        self._layers.append(Figure(sent, where, stance, min(fade, 1.0), cloths, moment, floor))
         return model
 
     @property
@@ -355,7 +367,12 @@ class Scene:
     def occlude(self, front: Mask | object) -> None:
         """Show the camera picture in front of this frame's solids: where a mask is likely, or where
         a plane (anything with a `pose`, y up from it, and perhaps a `size` along its x and z in
-        metres) is nearer than they are."""
+        metres, or an `outline`) is nearer than they are. Or where one of a list of planes is, such
+        as ``self.world.found``: a table's edge hides what lies behind and below it."""
+        if isinstance(front, list | tuple) and all(hasattr(each, "pose") for each in front):
+            for each in front:
+                self.occlude(each)
+            return
         if isinstance(front, Mask):
             self._layers.append(Occlusion(given.mask_values(front, "occlude")))
             return
@@ -363,8 +380,7 @@ class Scene:
             raise given.refused("occlude", "a Mask or a plane", front)
         place = placing.pose_of(front)
         if self.camera is not None and self.camera.pose is not None:
-            size = getattr(front, "size", None) or _PLANE
-            self._layers.append(hider(place, (float(size[0]), float(size[1])), self.camera))
+            self._layers.append(hider(front, place, self.camera))
 
     @property
     def loading(self) -> list[str]:

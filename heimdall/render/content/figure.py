@@ -13,6 +13,7 @@ import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
 from heimdall.errors import AppError, unknown
+from heimdall.render.content.floor import outline_of
 from heimdall.render.content.light import Light
 from heimdall.render.content.model import Model
 from heimdall.render.content.motion import Animation, Stance
@@ -21,7 +22,9 @@ from heimdall.render.content.sending import Sent
 from heimdall.render.layout import Letterbox
 
 OUTLINE = 64  # corners of a shadow's polygon, at most
+CORNERS = 64  # of a plane that hides, at most
 _SUNK = 0.004  # metres that a hiding plane lies lower, so that shadows on it are seen
+_UNSURE = 0.01  # of its distance that a found one does: its place is known so well
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +37,13 @@ class Figure:
     fade: float = 1.0
     cloths: Mapping[str, np.ndarray] = field(default_factory=dict)
     moment: tuple[str, float] = ("", 0.0)  # animation and time
+    floor: np.ndarray | None = None  # corners around what it stands on, x and z of its space (k, 2)
 
 
 @dataclass(frozen=True, eq=False)
 class Hider:
-    """A rectangle of the world that hides what is behind it: corners (4, 3), metres."""
+    """A convex piece of a plane that hides what is behind it: corners (k, 3) of the world, metres,
+    one after the other."""
 
     corners: np.ndarray
     camera: Camera
@@ -57,11 +62,17 @@ class Shadow:
     strength: float
 
 
-def hider(at: Pose, size: tuple[float, float], camera: Camera) -> Hider:
-    """A rectangle around a plane's origin, ``size`` metres along its x and z."""
-    x, z = size[0] / 2, size[1] / 2
-    flat = np.array([(-x, -_SUNK, -z), (x, -_SUNK, -z), (x, -_SUNK, z), (-x, -_SUNK, z)])
-    return Hider(at.to_camera(flat), camera)  # from its own axes to the world's
+def hider(plane: object, at: Pose, camera: Camera) -> Hider:
+    """A plane's outline, or its size, a little lower than it is: what stands on it is seen, though
+    the place of a plane that was found changes."""
+    assert camera.pose is not None
+    sunk = _SUNK
+    if getattr(plane, "outline", None) is not None:
+        far = float(np.linalg.norm(camera.pose.to_camera(at.translation)))
+        sunk = max(sunk, _UNSURE * far)
+    around = cv2.convexHull(outline_of(plane).astype(np.float32))[:, 0]
+    around = around[:: -(-len(around) // CORNERS)]
+    return Hider(at.to_camera(np.insert(around.astype(np.float64), 1, -sunk, axis=1)), camera)
 
 
 def animation_of(model: Model, which: str | int | None) -> Animation | None:
@@ -90,6 +101,9 @@ def shadow_of(figure: Figure, light: Light) -> Shadow | None:
     away = np.array([slope * (height + lift) for height in ground.heights])
     places = [outline + by for outline, by in zip(ground.outlines, away, strict=True)]
     around = cv2.convexHull(np.concatenate(places).astype(np.float32))
+    if around is not None and figure.floor is not None:
+        floor = (figure.floor - (left, back)) / (right - left, front - back)
+        around = cv2.intersectConvexConvex(around, cv2.convexHull(floor.astype(np.float32)))[1]
     if around is None or len(around) < 3:
         return None
     strength = 1 / (1 + 2.0 * max(lift, 0.0) * placing.scale)
@@ -125,6 +139,7 @@ def key_of(figure: Solid, step: float) -> list[Any]:
         _pose_key(placing.camera, step),
         figure.moment,
         round(figure.fade, 2),
+        b"" if figure.floor is None else np.round(figure.floor, 3).tobytes(),
         [(name, id(cloth)) for name, cloth in figure.cloths.items()],
     ]
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from heimdall.render.content import images
 from heimdall.render.content.figure import (
+    CORNERS,
     OUTLINE,
     Figure,
     Hider,
@@ -62,7 +63,7 @@ class Figures:
         self._used = 0  # of those, in this frame
         self._painted: dict[int, SentPart] = {}  # by program: the part whose material was set last
         self._outline = ctx.buffer(reserve=OUTLINE * 8, dynamic=True)
-        self._corner_rows = ctx.buffer(reserve=4 * 12, dynamic=True)
+        self._corner_rows = ctx.buffer(reserve=CORNERS * 12, dynamic=True)
         self.light: tuple[Light, Picture] | None = None  # there is one once a model is loaded
 
     @cached_property
@@ -145,7 +146,7 @@ class Figures:
         # First what all models share, a plane that hides and a shadow, then each part.
         shares = [replace(sent, parts=parts) for parts in ((), *((each,) for each in sent.parts))]
         solids = (
-            hider(place, (1.0, 1.0), camera),
+            hider(None, place, camera),
             *(Figure(share, where, stance, 1.0) for share in shares),
         )
         ways = ((MIX, 1.0), (MIX, 0.5), (PREMULTIPLYING, 0.5))  # with their opacity
@@ -322,11 +323,11 @@ class Figures:
     def _draw_hider(self, hider: Hider, box: Letterbox, target: moderngl.Framebuffer) -> None:
         assert hider.camera.pose is not None
         before = hider.camera.pose.to_camera(hider.corners)
-        self._corner_rows.write(before[[0, 1, 3, 2]].astype(np.float32).tobytes())
+        self._corner_rows.write(before.astype(np.float32).tobytes())
         _write(self._blind.program, u_clip=projection(hider.camera, box).T)
         target.color_mask = False, False, False, False
         self._ctx.enable(moderngl.DEPTH_TEST)
-        self._blind.render(moderngl.TRIANGLE_STRIP)
+        self._blind.render(moderngl.TRIANGLE_FAN, vertices=len(before))
         self._ctx.disable(moderngl.DEPTH_TEST)
         target.color_mask = True, True, True, True
 

@@ -29,6 +29,7 @@ from heimdall.tracking.slam.found import (
     box,
     changed,
 )
+from heimdall.tracking.slam.given import check, direction
 
 LEAST_POINTS = 25
 KEPT_POINTS = 15  # a plane that has been found may lose some
@@ -88,11 +89,15 @@ class PlaneFinder:
         """The planes in ``points`` (n, 3) of the map, called ``ids`` (n,), whose depths have the
         relative standard deviations ``spread`` (n,) as seen from ``seen_from`` (n, 3).
 
-        ``up`` (3,), of length 1: where that is known. ``overhead`` (3,): where the pictures' upper
+        ``up`` (3,): where that is known. ``overhead`` (3,): where the pictures' upper
         edge points on average, by which "below" is told where it is not; None: -y. Raises
-        ValueError for arrays that do not fit together, or are not finite.
+        ValueError for arrays that do not fit together, or are not finite, and
+        for an ``up`` of no length.
         """
-        _check(points, ids, spread, seen_from)
+        check(points, ids, spread, seen_from)
+        up = direction("up", up) if up is not None else None
+        if overhead is not None:  # none of pictures that were turned every way
+            overhead = direction("overhead", overhead) if np.any(overhead) else None
         self._looks += 1
         used = spread < MOST_SPREAD
         ids = ids[used]
@@ -167,7 +172,7 @@ class PlaneFinder:
         has far more."""
         if up is not None or not known:
             return
-        edge = np.array([0.0, -1, 0]) if overhead is None else overhead / np.linalg.norm(overhead)
+        edge = np.array([0.0, -1, 0]) if overhead is None else overhead
         votes = []
         for each in known:
             lift = float(each.plane.normal @ edge)
@@ -284,18 +289,6 @@ class PlaneFinder:
             else:
                 now[number] = told[number]
         self._told = now
-
-
-def _check(points: np.ndarray, ids: np.ndarray, spread: np.ndarray, seen_from: np.ndarray) -> None:
-    count = len(points)
-    if points.shape != (count, 3) or seen_from.shape != (count, 3):
-        raise ValueError(f"points {points.shape}, seen from {seen_from.shape}: both must be (n, 3)")
-    if ids.shape != (count,) or spread.shape != (count,):
-        raise ValueError(f"ids {ids.shape}, spread {spread.shape}: both must be ({count},)")
-    for name, each in (("points", points), ("spread", spread), ("seen_from", seen_from)):
-        if not np.isfinite(each).all():
-            bad = np.unique(ids[np.argwhere(~np.isfinite(each))[:, 0]])[:5].tolist()
-            raise ValueError(f"{name} of ids {bad} are not finite: leave such points out")
 
 
 # --- parts of it -----------------------------------------------------------------------------

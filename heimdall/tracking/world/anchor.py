@@ -21,13 +21,17 @@ class Seeing(Protocol):
 
 class Place(Protocol):
     """Where something is, from its own axes to the world's: that may change. ``view``: world to
-    camera, of the camera that it was pinned by; None: where that was, it still is."""
+    camera, of the camera that it was pinned by; None: where that was, it still is. ``known``: False
+    while nothing says where it is."""
 
     @property
     def pose(self) -> Pose: ...
 
     @property
     def view(self) -> Pose | None: ...
+
+    @property
+    def known(self) -> bool: ...
 
 
 class WorldAnchor(Anchor):
@@ -46,6 +50,11 @@ class WorldAnchor(Anchor):
     def pose(self) -> Pose:
         """The pose from the anchor's own axes to the world's."""
         return self._place if isinstance(self._place, Pose) else self._place.pose
+
+    @property
+    def lost(self) -> bool:
+        """True once the room's map that it goes with was given up: it is not drawn then."""
+        return not isinstance(self._place, Pose) and not self._place.known
 
     @property
     def at(self) -> tuple[float, float]:

@@ -234,6 +234,11 @@ class Origin:
         return self.place.pose if self.place is not None else ORIGIN
 
     @property
+    def known(self) -> bool:
+        """Always: each map has one."""
+        return True
+
+    @property
     def view(self) -> Pose | None:
         """Of the first camera."""
         return self.place.view if self.place is not None else None
@@ -257,12 +262,18 @@ class Hung:
     def pose(self) -> Pose:
         """From its own axes to the world's, now."""
         now, layout = self._room.setting, self._room.layout
-        if now is None or layout is None or layout.map is not self._layout.map:
-            return self._shown  # of a map that was given up
+        if now is None or layout is None or not self.known:
+            return self._shown
         if layout is not self._layout:
             self._move(layout)
         self._shown = now.place(self._in_map())
         return self._shown
+
+    @property
+    def known(self) -> bool:
+        """False once its map was given up: where it is in the new one, nothing says."""
+        now, layout = self._room.setting, self._room.layout
+        return now is not None and layout is not None and layout.map is self._layout.map
 
     @property
     def view(self) -> Pose | None:
@@ -273,7 +284,7 @@ class Hung:
     def settle(self, planes: list[Plane]) -> bool:
         """Move along the ray by which it was placed onto a plane; False if none is there."""
         now, layout = self._room.setting, self._room.layout
-        if now is None or layout is None or layout.map is not self._layout.map:
+        if now is None or layout is None or not self.known:
             return True  # never
         here = self.pose
         eye = now.points(self._view.after(self._keyframe()).position)

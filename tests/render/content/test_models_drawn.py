@@ -1,6 +1,7 @@
 """Models on the picture: where they are, what hides them, and what an app is told."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -72,6 +73,14 @@ def test_nothing_is_drawn_while_the_camera_pose_is_unknown(headless, cube):
     run = Run(headless)
     run.scene.camera = None
     assert not changed(run.frame(lambda scene: scene.model(cube, at=STILL))).any()
+
+
+def test_nothing_stands_on_an_anchor_whose_place_is_lost(headless, cube):
+    run = Run(headless)
+    anchor = SimpleNamespace(pose=STILL, lost=False)
+    assert changed(run.frame(lambda scene: scene.model(cube, at=anchor))).any()
+    anchor.lost = True
+    assert not changed(run.frame(lambda scene: scene.model(cube, at=anchor))).any()
 
 
 def test_a_model_can_stand_on_a_point_of_the_picture(headless, cube):

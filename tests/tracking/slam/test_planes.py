@@ -216,6 +216,19 @@ def test_what_is_no_number_is_refused_with_its_id(which):
         PlaneFinder().look(*room.given())
 
 
+@pytest.mark.parametrize("up", [np.zeros(3), np.array([0, np.nan, 1]), np.ones(2)])
+def test_a_vertical_that_is_no_direction_is_refused(up):
+    with pytest.raises(ValueError, match="give a direction"):
+        PlaneFinder().look(*seen(ROOM, 1).given(), up=up)
+
+
+def test_a_vertical_of_any_length_does():
+    room = seen(ROOM, 1)
+    one, other = (looks(PlaneFinder(), room, 2, up) for up in (UP, 3 * UP))
+    assert [each.kind for each in one.planes] == [each.kind for each in other.planes]
+    assert np.allclose(other.up, UP)
+
+
 def test_arrays_that_do_not_fit_together_are_refused():
     points, ids, spread, eyes = seen(ROOM, 1).given()
     with pytest.raises(ValueError, match=r"both must be \(n, 3\)"):

@@ -491,11 +491,14 @@ def test_another_map_is_another_world(run):
     world = a.show()
     anchor = world.anchor(world.hit(320, 240))
     before = anchor.pose
+    assert not anchor.lost
     a.tracker.map = a.tracker.new_map()
     a.show()
     assert world.found == []
     assert not world.scale_known
     assert anchor.pose is before
+    assert anchor.lost
+    assert not world.origin.lost
     a.tracker.find(table())
     assert a.show().scale_known
 
