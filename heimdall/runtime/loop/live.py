@@ -150,6 +150,8 @@ class LiveRun(BaseRun):
                 self.turn()
         except KeyboardInterrupt:
             log.warning("interrupted: ending the run")
+            if self._setup.building is not None:  # it would keep the outputs from being written
+                self._setup.building.stop()
         INTERRUPTS.ending()
         return self.finish()
 

@@ -167,9 +167,13 @@ class Building:
         left_s = each_s * (self._total - self._done) - (time.monotonic() - self._counted_s)
         return 5 * math.ceil(left_s / 5) if left_s > 10 else max(math.ceil(left_s), 0)
 
-    def close(self) -> None:
-        """End the children; what they have built remains."""
+    def stop(self) -> None:
+        """Have the children end; what they have built remains."""
         self._stop.set()
+
+    def close(self) -> None:
+        """``stop``, and wait for that."""
+        self.stop()
         for each in (self._watchers, self._loader):
             if each is not None:
                 each.close()
