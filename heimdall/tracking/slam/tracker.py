@@ -25,6 +25,7 @@ from heimdall.tracking.slam.model import (
     NewKeyframe,
     Update,
     carried,
+    nearer,
 )
 from heimdall.tracking.slam.picture import Picture
 from heimdall.tracking.slam.relocalise import candidates
@@ -336,6 +337,7 @@ class RoomTracker:
         keyframe = Keyframe(number, picture, pose, ids, pixels, pixels)
         keyframe.observe(np.concatenate([ids, fresh]), np.concatenate([pixels, new]))
         keyframe.depth = float(1 / np.median(inverse))
+        keyframe.scale = reference.scale
         points.begin(fresh, picture.lens.rays(new)[:, :2], guessed, UNKNOWN, keyframe)
         self.map.add(keyframe)
         self._age = 0
@@ -352,6 +354,7 @@ class RoomTracker:
                     fresh,
                     guessed,
                     points.spread[fresh],
+                    reference.scale,
                 )
             )
         )
@@ -371,17 +374,18 @@ class RoomTracker:
         fixed = None
         if self._pose is not None and known:
             fixed = self.map.nearest(self._pose, 1, math.inf)[0]
-        before = {number: each.pose for number, each in known.items()}
+        before = {number: (each.pose, each.scale) for number, each in known.items()}
         for number, (pose, ids, pixels) in update.keyframes.items():
             if number in known:
-                known[number].pose = pose
+                scale = update.scales.get(number, 1.0) / known[number].scale
+                self._move(number, pose, scale)
                 known[number].observe(ids, pixels)
         for number in update.dropped:
             known.pop(number, None)
         latest = max(update.keyframes, default=-1)
         for number in sorted(known):
             if number > latest and latest in before:  # came while the mapper was at work
-                known[number].pose = carried(known[number].pose, before[latest], known[latest].pose)
+                self._move(number, *self._carried(known[number].pose, latest, *before[latest]))
         points = self.map.points
         points.reach(int(update.ids.max(initial=-1)) + 1)
         points.position[update.ids] = update.position
@@ -394,8 +398,21 @@ class RoomTracker:
             if number in known:
                 known[number].features = features
         if fixed is not None and fixed.number in known and self._pose is not None:
-            self._pose = carried(self._pose, before[fixed.number], known[fixed.number].pose)
+            self._pose, scale = self._carried(self._pose, fixed.number, *before[fixed.number])
+            self._step = nearer(self._step, scale) if self._step is not None else None
         self._references = [each for each in self._references if each.number in known]
+
+    def _move(self, number: int, pose: Pose, scale: float) -> None:
+        """A keyframe moves: what only hangs on it goes with it by ``_rehang``, unless a loop has
+        changed lengths, too."""
+        if scale != 1:
+            self.map.move(number, pose, scale)
+        self.map.keyframes[number].pose = pose
+
+    def _carried(self, pose: Pose, number: int, before: Pose, scale: float) -> tuple[Pose, float]:
+        """A pose, gone with that keyframe, and how many times nearer things are there now."""
+        now = self.map.keyframes[number]
+        return carried(pose, before, now.pose, now.scale / scale), now.scale / scale
 
     def _rehang(self, moved: set[int], placed: np.ndarray) -> None:
         """Points that are not adjusted yet go with their keyframe."""

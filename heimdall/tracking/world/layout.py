@@ -69,7 +69,12 @@ class Layout:
         number = self.nearest(pose, to)
         if number is None:
             return pose
-        return carried(pose, self.keyframes[number][0], to.keyframes[number][0])
+        before, now = self.keyframes[number][0], to.keyframes[number][0]
+        return carried(pose, before, now, self.nearer(number, to))
+
+    def nearer(self, number: int, to: Layout) -> float:
+        """How many times nearer things are at a keyframe in ``to``: a loop has changed that."""
+        return self.keyframes[number][1] / to.keyframes[number][1]
 
 
 @dataclass(frozen=True, eq=False)

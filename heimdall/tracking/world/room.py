@@ -10,6 +10,7 @@ import numpy as np
 
 from heimdall.capture.lens import Pose
 from heimdall.tracking.slam.found import FoundPlane, changed
+from heimdall.tracking.slam.model import nearer
 from heimdall.tracking.world import setting, surface
 from heimdall.tracking.world.layout import Layout
 from heimdall.tracking.world.places import NEAREST_M, Hit, Plane, nearest, on_target, standing
@@ -253,17 +254,18 @@ class Hung:
 
     def _move(self, layout: Layout) -> None:
         """Hang where the map is now; on another keyframe, if that one is gone."""
-        if self._number in layout.keyframes:
-            self._layout = layout
-            return
-        keyframe = self._keyframe()
-        pose, view = self._in_map(), self._view.after(keyframe)
-        other = self._layout.nearest(keyframe, layout)
-        if other is None:
-            return
-        self._number = other
-        self._relative = self._keyframe().after(pose)
-        self._view = view.after(self._keyframe().inverse)
+        if self._number not in layout.keyframes:
+            keyframe = self._keyframe()
+            pose, view = self._in_map(), self._view.after(keyframe)
+            other = self._layout.nearest(keyframe, layout)
+            if other is None:
+                return
+            self._number = other
+            self._relative = self._keyframe().after(pose)
+            self._view = view.after(self._keyframe().inverse)
+        scale = self._layout.nearer(self._number, layout)
+        self._relative = nearer(self._relative, scale)
+        self._view = nearer(self._view, scale)
         self._layout = layout
 
 
