@@ -185,8 +185,8 @@ class Loops:
         there = keyframe.pose.to_camera(self._map.points.position[ids])
         if abs(math.log(scale)) > NOISE_SCALE or (there[:, 2] <= 1e-6).mean() > 0.5:
             return True
-        there = there[there[:, 2] > 1e-6], pixels[there[:, 2] > 1e-6]
-        off = np.linalg.norm(keyframe.picture.lens.pixels(there[0]) - there[1], axis=1)
+        ahead = there[:, 2] > 1e-6
+        off = np.linalg.norm(keyframe.picture.lens.pixels(there[ahead]) - pixels[ahead], axis=1)
         return float(np.median(off)) > NOISE_PX
 
     def _fits(self, keyframe: Keyframe, found: Sighting) -> bool:
