@@ -7,6 +7,7 @@ counts as tracked only while the picture bears it out.
 
 from __future__ import annotations
 
+import logging
 import math
 
 import numpy as np
@@ -31,6 +32,8 @@ from heimdall.tracking.slam.picture import Picture
 from heimdall.tracking.slam.relocalise import candidates
 from heimdall.tracking.slam.triangulate import inverse_depths
 from heimdall.tracking.slam.worker import MappingProcess
+
+log = logging.getLogger(__name__)
 
 INITIALIZING = "initializing"
 EXCESSIVE_MOTION = "excessive motion"
@@ -58,12 +61,21 @@ LIT = (0.5, 2.0)
 
 
 class RoomTracker:
-    """Give it frame after frame. One thread only. ``reason``: why the last frame has no pose."""
+    """Give it frame after frame. One thread only. ``reason``: why the last frame has no pose.
+    ``known``: a map to find the camera in; if it is not found there, a new one begins."""
 
-    def __init__(self, mapper: Mapper | MappingProcess | None = None) -> None:
+    def __init__(
+        self, mapper: Mapper | MappingProcess | None = None, known: Map | None = None
+    ) -> None:
         self.reason = INITIALIZING
         self._mapper = mapper if mapper is not None else MappingProcess()
         self._begin_anew()
+        self._stranger = ""  # why the map that was known is none of this room
+        self._expected_map = known
+        if known is not None and known.keyframes:
+            self.map, self.reason, self._lost = known, RELOCALIZING, COASTED + 1
+            self._next_id = len(known.points)
+            self._receive(self._mapper.begin(known))
 
     def _begin_anew(self) -> None:
         self._mapper.forget()
@@ -82,7 +94,7 @@ class RoomTracker:
     @property
     def problem(self) -> str:
         """What is wrong with the mapper, in words; empty while all is well."""
-        return getattr(self._mapper, "problem", "")
+        return self._stranger or getattr(self._mapper, "problem", "")
 
     def close(self) -> None:
         """End the mapper."""
@@ -97,12 +109,22 @@ class RoomTracker:
         picture = Picture(image, camera, self._gain)
         sizes = {each.picture.size for each in self.map.keyframes.values()}
         if (sizes and sizes != {picture.size}) or self._lost > MOST_LOST:
+            self._disown(sizes == {picture.size})
             self._begin_anew()
         fit = self._track(picture) if self.map.keyframes else self._initialise(picture)
         if fit is None:
             return Tracking(sequence, LOST, self._pose)
         self.reason = ""
         return Tracking(sequence, TRACKED, fit.pose, fit.pose, fit.rms_px, fit.count)
+
+    def _disown(self, same_size: bool) -> None:
+        """Say so, if the camera was never found in the map that was known."""
+        if self._expected_map is self.map:
+            why = (
+                "the camera was not found in it" if same_size else "its pictures are of other size"
+            )
+            self._stranger = f"the room's map: {why}; a new one begins"
+            log.warning("%s", self._stranger)
 
     # --- the beginning ----------------------------------------------------------------------
 
@@ -128,7 +150,7 @@ class RoomTracker:
         points.position[ids] = started.points[ids]
         points.spread[ids], points.anchor[ids] = KNOWN * 0.9, 0
         points.hung(ids, first.pose)
-        self._pose, self._step, self._lost = now.pose, None, 0
+        self._pose, self._step, self._lost, self._stranger = now.pose, None, 0, ""
         self._references = [now]
         self._receive(self._mapper.begin(self.map))
         fit = self._look(picture, self._pose)
@@ -156,7 +178,7 @@ class RoomTracker:
             self._step = None
             self.reason = self._why(picture)
             return None
-        before = self._pose
+        before, self._expected_map = self._pose, None
         self._step = fit.pose.after(before.inverse) if before and not self._lost else None
         self._pose, self._lost = fit.pose, 0
         if self._worth_keeping(fit):

@@ -14,6 +14,7 @@ from heimdall.tracking.slam.model import nearer
 from heimdall.tracking.world import setting, surface
 from heimdall.tracking.world.layout import Layout
 from heimdall.tracking.world.places import NEAREST_M, Hit, Plane, nearest, on_target, standing
+from heimdall.tracking.world.room_file import RoomMap
 from heimdall.tracking.world.setting import Setting
 
 UP = np.array([0.0, 0.0, 1.0])
@@ -27,14 +28,21 @@ UNSURE = 0.3  # of the distance: an anchor placed by points goes no farther to a
 
 class Room:
     """``see`` what was found in each frame that is shown. ``height_m``: of the camera above what it
-    looked at when it began; None: it is guessed."""
+    looked at when it began; None: it is guessed. ``known``: the map of an earlier run, whose axes
+    and unit stay."""
 
-    def __init__(self, height_m: float | None = None, *, ground: bool = True) -> None:
+    def __init__(
+        self,
+        height_m: float | None = None,
+        *,
+        ground: bool = True,
+        known: RoomMap | None = None,
+    ) -> None:
         self.scale_known = False
         self.found: list[Plane] = []
         self.changed: list[Plane] = []  # by the last frame
         self.origin = Origin()
-        self._height_m, self._ground = height_m, ground
+        self._height_m, self._ground, self._kept = height_m, ground, known
         self._layout: Layout | None = None
         self._setting: Setting | None = None
         self._known: dict[int, tuple[FoundPlane, Plane]] = {}
@@ -83,6 +91,13 @@ class Room:
     # --- the map ----------------------------------------------------------------------------
 
     @property
+    def kept(self) -> RoomMap | None:
+        """What a later run goes on with; None before there is a map."""
+        if self._layout is None or self._setting is None:
+            return None
+        return RoomMap(self._layout.map, self._setting, self.scale_known)
+
+    @property
     def layout(self) -> Layout | None:
         """The map, as it goes with the picture being drawn."""
         return self._layout
@@ -97,6 +112,9 @@ class Room:
         self._layout = layout
         if other:
             self._setting, self._known, self.found, self.scale_known = None, {}, [], False
+            if self._kept is not None and self._kept.map is layout.map:
+                self._setting, self.scale_known = self._kept.setting, self._kept.scale_known
+                self._begin(layout)
         if self._setting is None:
             self._setting = setting.guessed(layout)
             self._begin(layout)

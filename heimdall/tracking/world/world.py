@@ -24,12 +24,13 @@ from heimdall.tracking.pose import Board, ImageTarget, Marker, PoseTracker, View
 from heimdall.tracking.pose.targets import Target
 from heimdall.tracking.pose.tracker import LOST, TRACKED
 from heimdall.tracking.pose.views import map_file
-from heimdall.tracking.world import surface
+from heimdall.tracking.world import room_file, surface
 from heimdall.tracking.world.anchor import WorldAnchor
 from heimdall.tracking.world.course import CameraState
 from heimdall.tracking.world.layout import INITIALIZING, Located, Locator, RoomFollowing
 from heimdall.tracking.world.places import Hit, Plane, nearest, on_target
 from heimdall.tracking.world.room import Room
+from heimdall.tracking.world.room_file import RoomMap
 from heimdall.tracking.world.thread import Following, PoseThread
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ REHEARSED_M = 0.5
 class World:
     """``targets``: what the camera is found by, ``Marker``, ``Board`` or ``ImageTarget``; without
     any, the room itself is tracked. ``map``: a name, or a path, under which what was seen around
-    the targets is kept at the end of a run and found again in the next one. ``remember``: False
-    where the targets move before what is around them, a box in a hand say. ``ground``: whether the
+    the targets, or the room, is kept at the end of a run and found again in the next one.
+    ``remember``: False where the targets move before what is around them, a box in a hand say. ``ground``: whether the
     plane that the first target lies in, or the level one of a room, goes on around it, as a table
     does. ``camera_height_m``: how high above that plane the camera of a room begins, by which its
     metres are right; None: they are a guess."""
@@ -62,8 +63,8 @@ class World:
         for each in targets:
             if not isinstance(each, Marker | Board | ImageTarget):
                 raise ConfigError(f"a world of {each!r}: give Marker, Board or ImageTarget values")
-        if map is not None and not (targets and remember):
-            raise ConfigError("a world with a map needs targets, and remember=True")
+        if map is not None and not remember:
+            raise ConfigError("a world with a map needs remember=True")
         if camera_height_m is not None and targets:
             raise ConfigError(
                 "camera_height_m is for a world without targets: those say the metres"
@@ -76,6 +77,7 @@ class World:
         self.changed: list[Plane] = []  # planes found, or changed, with the picture being drawn
         self._thread: PoseThread | None = None
         self._room: Room | None = None
+        self._kept: RoomMap | None = None  # the map of an earlier run
         self._locator: Locator | None = None
         self._frame: Frame | None = None
         self._place = CameraState(None, False)
@@ -244,8 +246,10 @@ class World:
                 views.load(path)
             tracker = PoseTracker(self.targets, views)
         else:
-            self._room = Room(self._height_m, ground=self.ground)
-            tracker = self._locator = Locator(following or _room_tracker())
+            path = self._map_path() if following is None else None
+            self._kept = room_file.load(path) if path is not None and path.is_file() else None
+            self._room = self._new_room()
+            tracker = self._locator = Locator(following or _room_tracker(self._kept))
         self._thread = PoseThread(tracker)
 
     def show(self, frame: Frame, now_ns: int) -> Camera:
@@ -287,7 +291,7 @@ class World:
         self._frame, self._shown_ns, self._was_tracked = None, 0, False
         self.changed = []
         if self._room is not None:
-            self._room = Room(self._height_m, ground=self.ground)
+            self._room = self._new_room()
 
     def count_afresh(self) -> None:
         """Let ``figures`` begin anew."""
@@ -307,7 +311,8 @@ class World:
     def end(self) -> None:
         """End the thread, and keep the map, if there is to be one. Ending twice is allowed."""
         thread, self._thread = self._thread, None
-        locator, self._locator, self._room = self._locator, None, None
+        locator, self._locator = self._locator, None
+        room, self._room = self._room, None
         self.forget()
         if thread is not None:
             thread.close()
@@ -316,10 +321,12 @@ class World:
         path = self._map_path()
         tracker = thread.tracker if thread is not None else None
         views = tracker.views if isinstance(tracker, PoseTracker) else None
-        if path is None or views is None or not len(views):
-            return
+        kept = room.kept if room is not None else None
         try:
-            views.save(path)
+            if path is not None and self.targets and views is not None and len(views):
+                views.save(path)
+            elif path is not None and kept is not None:
+                room_file.save(path, kept, self._kept)
         except HeimdallError as error:  # the run is over: it costs nothing but the map
             log.warning("%s", error)
 
@@ -335,6 +342,9 @@ class World:
         )
         self.changed = self._room.changed
         return pose
+
+    def _new_room(self) -> Room:
+        return Room(self._height_m, ground=self.ground, known=self._kept)
 
     def _map_path(self) -> Path | None:
         if isinstance(self._map, str):
@@ -361,7 +371,7 @@ class World:
         return [Plane(on_target(STILL), None, "ground", guessed=not self.targets)]
 
 
-def _room_tracker() -> RoomFollowing:
+def _room_tracker(known: RoomMap | None) -> RoomFollowing:
     """With its process on the way: the camera moves out of the first map's sight while that
     starts."""
     from heimdall.tracking.slam.tracker import RoomTracker  # worlds of targets need none
@@ -369,7 +379,7 @@ def _room_tracker() -> RoomFollowing:
 
     mapper = MappingProcess()
     mapper.warm()
-    return RoomTracker(mapper)
+    return RoomTracker(mapper, known.map if known is not None else None)
 
 
 def _instead(locator: Locator | None, make: Callable[[], PoseTracker]) -> PoseTracker:
