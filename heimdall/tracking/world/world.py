@@ -47,10 +47,10 @@ class World:
     """``targets``: what the camera is found by, ``Marker``, ``Board`` or ``ImageTarget``; without
     any, the room itself is tracked. ``map``: a name, or a path, under which what was seen around
     the targets, or the room, is kept at the end of a run and found again in the next one.
-    ``remember``: False where the targets move before what is around them, a box in a hand say. ``ground``: whether the
-    plane that the first target lies in, or the level one of a room, goes on around it, as a table
-    does. ``camera_height_m``: how high above that plane the camera of a room begins, by which its
-    metres are right; None: they are a guess."""
+    ``remember``: False where the targets move before what is around them, a box in a hand say.
+    ``ground``: whether the plane that the first target lies in, or the level one of a room, goes
+    on around it, as a table does. ``camera_height_m``: how high above that plane the camera of a
+    room begins, by which its metres are right; None: they are a guess."""
 
     def __init__(
         self,

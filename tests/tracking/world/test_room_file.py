@@ -154,7 +154,7 @@ DAMAGES = {
     "no picture": (lambda p: {"grey 0": p["grey 0"][:100]}, "grey 0 is damaged"),
     "another picture": (lambda p: {"grey 0": cv2.imencode(".png", np.zeros((9, 9), np.uint8))[1]
                                    .ravel()}, "no picture of 480x360"),
-    "short descriptors": (lambda p: {"descriptors 0": np.zeros((3, 32), np.uint8)}, "descriptors"),
+    "short descriptors": (lambda p: {"descriptors 3": np.zeros((3, 32), np.uint8)}, "descriptors"),
     "no unit": (lambda p: {"metres": np.array(-1.0)}, "axes are none"),
     "no axes": (lambda p: {"setting": np.zeros((3, 4))}, "setting is no pose"),
     "objects": (lambda p: {"anchor": np.array([{}], object)}, "cannot be read"),
