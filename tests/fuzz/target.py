@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-NAMES = ("onnx", "gltf", "profile", "scenario", "mcap", "rest", "grpc", "preview")
+NAMES = ("onnx", "gltf", "profile", "scenario", "mcap", "rest", "grpc", "preview", "room")
 
 
 class FindingError(Exception):

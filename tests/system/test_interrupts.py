@@ -31,7 +31,7 @@ def number(request):
 
 def test_what_is_held_is_done_to_its_end(number):
     done = []
-    with pytest.raises(KeyboardInterrupt), INTERRUPTS.held():
+    with pytest.raises(KeyboardInterrupt), INTERRUPTS.held():  # noqa: PT012
         signal.raise_signal(number)
         done.append("the rest")
     assert done == ["the rest"]
@@ -52,14 +52,14 @@ def test_it_is_raised_where_it_is_due_and_only_once(number):
 
 def test_who_only_waits_is_interrupted_at_once(number):
     with INTERRUPTS.held():
-        with pytest.raises(KeyboardInterrupt), INTERRUPTS.at_once():
+        with pytest.raises(KeyboardInterrupt), INTERRUPTS.at_once():  # noqa: PT012
             signal.raise_signal(number)
             pytest.fail("it was not raised")
         signal.raise_signal(number)  # says the same once more
 
 
 def test_one_that_has_been_heard_before_a_wait_does_not_wait(number):
-    with INTERRUPTS.held(), pytest.raises(KeyboardInterrupt):
+    with INTERRUPTS.held(), pytest.raises(KeyboardInterrupt):  # noqa: PT012
         signal.raise_signal(number)
         with INTERRUPTS.at_once():
             pytest.fail("it waits")
@@ -78,7 +78,7 @@ def test_who_insists_is_heard_at_once(number, monkeypatch):
         INTERRUPTS.ending()
         signal.raise_signal(number)
         time.sleep(0.02)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012
             signal.raise_signal(number)
             pytest.fail("it was not raised")
 
@@ -87,7 +87,7 @@ def test_who_insists_is_heard_at_once(number, monkeypatch):
 def test_code_that_comes_to_no_such_point_is_interrupted_all_the_same(number, monkeypatch):
     monkeypatch.setattr("heimdall.system.interrupts._PATIENCE_S", 0.05)
     before = signal.getsignal(signal.SIGALRM)
-    with INTERRUPTS.held(), pytest.raises(KeyboardInterrupt):
+    with INTERRUPTS.held(), pytest.raises(KeyboardInterrupt):  # noqa: PT012
         signal.raise_signal(number)
         time.sleep(30)
         pytest.fail("it was never raised")
@@ -97,7 +97,7 @@ def test_code_that_comes_to_no_such_point_is_interrupted_all_the_same(number, mo
 
 def test_held_within_held_is_held_by_the_outer_one(number):
     done = []
-    with pytest.raises(KeyboardInterrupt), INTERRUPTS.held():
+    with pytest.raises(KeyboardInterrupt), INTERRUPTS.held():  # noqa: PT012
         with INTERRUPTS.held():
             signal.raise_signal(number)
         done.append("the rest")
@@ -105,7 +105,7 @@ def test_held_within_held_is_held_by_the_outer_one(number):
 
 
 def test_an_error_does_not_swallow_it(number):
-    with pytest.raises(KeyboardInterrupt) as raised, INTERRUPTS.held():
+    with pytest.raises(KeyboardInterrupt) as raised, INTERRUPTS.held():  # noqa: PT012
         signal.raise_signal(number)
         raise ValueError("of the program's own")
     assert isinstance(raised.value.__context__, ValueError)

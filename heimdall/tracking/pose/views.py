@@ -7,9 +7,10 @@ on the view is a reference like a target, and its features find the camera again
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,7 @@ LEAST_MATCHES = 14  # of features, that say where the camera is
 RELOCALISED_PX = 8.0  # in a picture 1280 wide
 TRIES = 300  # of RANSAC, once for what all views say: once for each took twice as long
 FORMAT = 1
+MOST_BYTES = 1 << 28  # of a map, with all that is in it
 
 
 @dataclass(eq=False)
@@ -174,7 +176,7 @@ class Views:
 
     def save(self, path: Path) -> None:
         """Keep what is ready. Raises ConfigError where that cannot be written."""
-        kept: dict[str, np.ndarray] = {"format": np.array(FORMAT), "focal": np.array(self.focal)}
+        parts: dict[str, np.ndarray] = {"focal": np.array(self.focal)}
         for number, each in enumerate(view for view in self._views if view.ready):
             picture = cv2.imencode(".png", each.reference.picture)[1]
             values = {
@@ -185,33 +187,49 @@ class Views:
                 "points": each.reference.points,
                 "descriptors": each.descriptors,
             }
-            kept |= {f"{name}_{number}": value for name, value in values.items()}
-        content = io.BytesIO()
-        np.savez(content, **kept)  # type: ignore[arg-type]
-        try:
-            paths.replace_file(path, content.getvalue())
-        except OSError as error:
-            raise ConfigError(f"cannot write map {path}: {error.strerror or error}") from error
+            parts |= {f"{name}_{number}": value for name, value in values.items()}
+        keep(path, parts)
 
     def load(self, path: Path) -> None:
         """Remember what ``save`` kept. Raises ConfigError for a file that is damaged, or no map."""
-        try:
-            with np.load(path, allow_pickle=False) as kept:
-                if int(kept["format"]) != FORMAT:
-                    raise ValueError("of another version")
-                focal = float(kept["focal"]) if "focal" in kept.files else 1.0
-                if not 0 < focal < math.inf:
-                    raise ValueError("its lens is none")
-                count = sum(name.startswith("picture_") for name in kept.files)
-                self._views += [_restored(kept, number) for number in range(count)]
-                self.focal = focal
-        except Exception as error:  # zip, numpy and OpenCV each have errors of their own
-            raise ConfigError(f"map {path} cannot be read ({error}); delete it") from error
+        with kept(path) as file:
+            focal = float(file["focal"]) if "focal" in file.files else 1.0
+            if not 0 < focal < math.inf:
+                raise ValueError("its lens is none")
+            count = sum(name.startswith("picture_") for name in file.files)
+            if not count:
+                raise ValueError("it is of a room, not of targets")
+            self._views += [_restored(file, number) for number in range(count)]
+            self.focal = focal
 
 
-def _restored(kept: np.lib.npyio.NpzFile, number: int) -> View:
+def keep(path: Path, parts: dict[str, np.ndarray]) -> None:
+    """Write a map, whole or not at all. Raises ConfigError where that is not possible."""
+    content = io.BytesIO()
+    np.savez(content, format=np.array(FORMAT), **parts)  # type: ignore[arg-type]
+    try:
+        paths.replace_file(path, content.getvalue())
+    except OSError as error:
+        raise ConfigError(f"cannot write map {path}: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def kept(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
+    """A map that ``keep`` wrote. Whatever goes wrong while it is read is a ConfigError."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if sum(each.file_size for each in file.zip.infolist()) > MOST_BYTES:
+                raise ValueError("it is too large")
+            if int(file["format"]) != FORMAT:
+                raise ValueError("of another version")
+            yield file
+    except Exception as error:  # zip, numpy and OpenCV each have errors of their own
+        raise ConfigError(f"map {path} cannot be read ({error}); delete it") from error
+
+
+def _restored(file: np.lib.npyio.NpzFile, number: int) -> View:
     def value(name: str) -> np.ndarray:
-        return np.asarray(kept[f"{name}_{number}"])
+        return np.asarray(file[f"{name}_{number}"])
 
     picture = cv2.imdecode(value("picture"), cv2.IMREAD_GRAYSCALE)
     places, points, descriptors = value("places"), value("points"), value("descriptors")

@@ -14,7 +14,16 @@ from heimdall.capture.lens import Pose
 from heimdall.tracking.slam.adjust import adjust
 from heimdall.tracking.slam.follow import follow
 from heimdall.tracking.slam.found import Planes
-from heimdall.tracking.slam.model import KNOWN, POINTS, Keyframe, Map, NewKeyframe, Update
+from heimdall.tracking.slam.loop import Loops
+from heimdall.tracking.slam.model import (
+    KNOWN,
+    POINTS,
+    Keyframe,
+    Map,
+    NewKeyframe,
+    Update,
+    nearer,
+)
 from heimdall.tracking.slam.planes import PlaneFinder
 from heimdall.tracking.slam.relocalise import features_of
 from heimdall.tracking.slam.triangulate import refine_points
@@ -44,6 +53,7 @@ class Mapper:
         self._changed: set[int] = set()  # keyframes that are not as they were
         self._changed_by_fusing: set[int] = set()
         self._finder = PlaneFinder()
+        self._loops = Loops(self._map)
         self.busy = False
 
     def close(self) -> None:
@@ -65,6 +75,7 @@ class Mapper:
         points.reach(len(given))
         for name in POINTS:
             getattr(points, name)[: len(given)] = getattr(given, name)
+        self._loops = Loops(self._map)
         newest = self._map.keyframes[max(self._map.keyframes)]
         touched = self._adjust(newest)
         self._finder = PlaneFinder(first.planes)
@@ -76,30 +87,38 @@ class Mapper:
         gone = [self._associate(keyframe)]
         placed = self._triangulate(keyframe)
         touched = self._adjust(keyframe)
+        loop = self._loops.close(keyframe, {each.number for _, each in self._neighbours(keyframe)})
+        if loop:
+            gone += [self._associate(each) for each in loop]
+            touched = np.union1d(self._adjust(keyframe), self._map.placed())
+            self._changed = set(self._map.keyframes)
         gone.append(self._cull(keyframe))
         dropped, moved, lost = self._thin()
         gone.append(lost)
         changed = self._changed
         ids = np.union1d(np.union1d(placed, touched), moved)
-        features = features_of(keyframe, self._map.points.known(keyframe.ids))
-        planes = self._look() if keyframe.number % LOOKS_EVERY == 0 else None
+        keyframe.features = features_of(keyframe, self._map.points.known(keyframe.ids))
+        planes = self._look() if loop or keyframe.number % LOOKS_EVERY == 0 else None
         return self._update(
-            changed | {keyframe.number}, ids, np.concatenate(gone), {keyframe.number: features},
-            planes, dropped,
+            changed | {keyframe.number}, ids, np.concatenate(gone),
+            {keyframe.number: keyframe.features}, planes, dropped,
         )  # fmt: skip
 
     # --- parts ------------------------------------------------------------------------------
 
     def _insert(self, new: NewKeyframe) -> Keyframe:
         known, points = self._map.keyframes, self._map.points
-        pose = new.relative
+        pose, scale, nearer_by = new.relative, new.scale, 1.0
         if new.reference is not None and new.reference in known:
-            pose = new.relative.after(known[new.reference].pose)
+            reference = known[new.reference]
+            scale, nearer_by = reference.scale, reference.scale / new.scale  # a loop meanwhile
+            pose = nearer(new.relative, nearer_by).after(reference.pose)
         keyframe = Keyframe(new.number, new.picture, pose, new.ids, new.pixels, new.pixels)
+        keyframe.scale = scale
         points.reach(int(new.ids.max(initial=-1)) + 1)
         first = new.pixels[np.searchsorted(new.ids, new.fresh)]
         rays = new.picture.lens.rays(first)[:, :2]
-        points.begin(new.fresh, rays, new.inverse, new.spread, keyframe)
+        points.begin(new.fresh, rays, nearer_by * new.inverse, new.spread, keyframe)
         alive = np.isfinite(points.spread[new.ids])
         keyframe.observe(new.ids[alive], new.pixels[alive])
         there = pose.to_camera(points.position[keyframe.ids])[:, 2]
@@ -166,18 +185,18 @@ class Mapper:
             far = np.linalg.norm(points.position[younger] - points.position[older], axis=1)
             agree = ~points.known(younger) | (far < 0.05 * keyframe.depth)
             younger, older = younger[agree], older[agree]
-        for young, old in zip(younger.tolist(), older.tolist(), strict=True):
-            for each in self._map.keyframes.values():
-                at = each.places(np.array([young]))[0]
-                if at < 0 or each is keyframe:
-                    continue
-                ids_, pixels_ = each.ids.copy(), each.pixels
-                if each.places(np.array([old]))[0] >= 0:
-                    each.observe(np.delete(ids_, at), np.delete(pixels_, at, axis=0))
-                else:
-                    ids_[at] = old
-                    each.observe(ids_, pixels_)
-                self._changed_by_fusing.add(each.number)
+        for each in self._map.keyframes.values():
+            at = each.places(younger)
+            same = at >= 0
+            if each is keyframe or not same.any():
+                continue
+            renamed = each.ids.copy()
+            renamed[at[same]] = older[same]
+            # it looks at each point once: where it has both, as it saw the older one
+            order = np.concatenate([np.delete(np.arange(len(renamed)), at[same]), at[same]])
+            first = order[np.unique(renamed[order], return_index=True)[1]]
+            each.observe(renamed[first], each.pixels[first])
+            self._changed_by_fusing.add(each.number)
         points.spread[younger] = np.inf
         return younger
 
@@ -376,4 +395,5 @@ class Mapper:
         return Update(
             keyframes, ids, points.position[ids].copy(), points.spread[ids].copy(),
             points.anchor[ids].copy(), gone, dropped, features=features or {}, planes=planes,
+            scales={number: each for number in keyframes if (each := known[number].scale) != 1},
         )  # fmt: skip

@@ -36,6 +36,7 @@ class Keyframe:
     seen: np.ndarray
     depth: float = 1.0  # median of its points
     features: tuple[np.ndarray, np.ndarray] | None = None  # ids (n,), descriptors (n, 32)
+    scale: float = 1.0  # by which loops have divided all lengths here, since there was a map
 
     def forget(self, ids: np.ndarray) -> bool:
         """It has not seen those. Returns True if it is another one by that."""
@@ -135,6 +136,19 @@ class Map:
             if number in self.keyframes:
                 self.points.hung(ids[anchors == number], self.keyframes[number].pose)
 
+    def move(self, number: int, pose: Pose, scale: float = 1.0) -> None:
+        """A keyframe is at ``pose``, and what it saw ``scale`` times nearer; the points that hang
+        on it go with it."""
+        each, points = self.keyframes[number], self.points
+        own = np.flatnonzero((points.anchor == number) & np.isfinite(points.spread))
+        points.inverse[own] *= scale
+        each.pose, each.depth, each.scale = pose, each.depth / scale, each.scale * scale
+        points.hang(own, pose)
+
+    def placed(self) -> np.ndarray:
+        """Ids of all points that have a place."""
+        return np.flatnonzero(self.points.spread < KNOWN)
+
     def looks(self) -> np.ndarray:
         """How many keyframes see each point, (n,)."""
         found = np.zeros(len(self.points), int)
@@ -178,16 +192,22 @@ def away(turned: np.ndarray, centres: np.ndarray, depths: np.ndarray, pose: Pose
     return np.asarray(step / FAR_STEP + np.arccos(np.clip(cosine, -1, 1)) / FAR_TURN)
 
 
-def carried(pose: Pose, before: Pose, now: Pose) -> Pose:
-    """A camera's ``pose`` once a keyframe near it has moved from ``before`` to ``now``."""
-    return pose.after(before.inverse).after(now)
+def carried(pose: Pose, before: Pose, now: Pose, scale: float = 1.0) -> Pose:
+    """A camera's ``pose`` once a keyframe near it has moved from ``before`` to ``now``, and what it
+    saw has come ``scale`` times nearer."""
+    return nearer(pose.after(before.inverse), scale).after(now)
+
+
+def nearer(pose: Pose, scale: float) -> Pose:
+    """A pose in a world whose lengths were divided by ``scale``."""
+    return Pose(pose.rotation, pose.translation / scale)
 
 
 @dataclass(frozen=True, eq=False)
 class NewKeyframe:
     """A keyframe on its way to the mapper: its pose relative to that of keyframe ``reference``
     (None: the world's), what it saw, and of points that are new in it their inverse depths and
-    spreads."""
+    spreads. ``scale``: that of the reference, as the tracker has it."""
 
     number: int
     picture: Picture
@@ -198,12 +218,14 @@ class NewKeyframe:
     fresh: np.ndarray
     inverse: np.ndarray
     spread: np.ndarray
+    scale: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Update:
     """What the mapper has found out: poses of keyframes and what they saw, places of points, which
-    points and keyframes are gone; all planes, if it has looked for them."""
+    points and keyframes are gone; all planes, if it has looked for them. ``scales``: those of
+    keyframes that are another than 1."""
 
     keyframes: dict[int, tuple[Pose, np.ndarray, np.ndarray]]
     ids: np.ndarray
@@ -214,3 +236,4 @@ class Update:
     dropped: tuple[int, ...] = ()
     features: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     planes: Planes | None = None
+    scales: dict[int, float] = field(default_factory=dict)

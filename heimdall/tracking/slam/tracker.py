@@ -7,6 +7,7 @@ counts as tracked only while the picture bears it out.
 
 from __future__ import annotations
 
+import logging
 import math
 
 import numpy as np
@@ -25,11 +26,14 @@ from heimdall.tracking.slam.model import (
     NewKeyframe,
     Update,
     carried,
+    nearer,
 )
 from heimdall.tracking.slam.picture import Picture
 from heimdall.tracking.slam.relocalise import candidates
 from heimdall.tracking.slam.triangulate import inverse_depths
 from heimdall.tracking.slam.worker import MappingProcess
+
+log = logging.getLogger(__name__)
 
 INITIALIZING = "initializing"
 EXCESSIVE_MOTION = "excessive motion"
@@ -57,12 +61,21 @@ LIT = (0.5, 2.0)
 
 
 class RoomTracker:
-    """Give it frame after frame. One thread only. ``reason``: why the last frame has no pose."""
+    """Give it frame after frame. One thread only. ``reason``: why the last frame has no pose.
+    ``known``: a map to find the camera in; if it is not found there, a new one begins."""
 
-    def __init__(self, mapper: Mapper | MappingProcess | None = None) -> None:
+    def __init__(
+        self, mapper: Mapper | MappingProcess | None = None, known: Map | None = None
+    ) -> None:
         self.reason = INITIALIZING
         self._mapper = mapper if mapper is not None else MappingProcess()
         self.forget()
+        self._stranger = ""  # why the map that was known is none of this room
+        self._expected_map = known
+        if known is not None and known.keyframes:
+            self.map, self.reason, self._lost = known, RELOCALIZING, COASTED + 1
+            self._next_id = len(known.points)
+            self._receive(self._mapper.begin(known))
 
     def forget(self) -> None:
         """Nothing is known of the room."""
@@ -82,7 +95,7 @@ class RoomTracker:
     @property
     def problem(self) -> str:
         """What is wrong with the mapper, in words; empty while all is well."""
-        return getattr(self._mapper, "problem", "")
+        return self._stranger or getattr(self._mapper, "problem", "")
 
     def close(self) -> None:
         """End the mapper."""
@@ -97,12 +110,22 @@ class RoomTracker:
         picture = Picture(image, camera, self._gain)
         sizes = {each.picture.size for each in self.map.keyframes.values()}
         if (sizes and sizes != {picture.size}) or self._lost > MOST_LOST:
+            self._disown(sizes == {picture.size})
             self.forget()
         fit = self._track(picture) if self.map.keyframes else self._initialise(picture)
         if fit is None:
             return Tracking(sequence, LOST, self._pose)
         self.reason = ""
         return Tracking(sequence, TRACKED, fit.pose, fit.pose, fit.rms_px, fit.count)
+
+    def _disown(self, same_size: bool) -> None:
+        """Say so, if the camera was never found in the map that was known."""
+        if self._expected_map is self.map:
+            why = (
+                "the camera was not found in it" if same_size else "its pictures are of other size"
+            )
+            self._stranger = f"the room's map: {why}; a new one begins"
+            log.warning("%s", self._stranger)
 
     # --- the beginning ----------------------------------------------------------------------
 
@@ -128,7 +151,7 @@ class RoomTracker:
         points.position[ids] = started.points[ids]
         points.spread[ids], points.anchor[ids] = KNOWN * 0.9, 0
         points.hung(ids, first.pose)
-        self._pose, self._step, self._lost = now.pose, None, 0
+        self._pose, self._step, self._lost, self._stranger = now.pose, None, 0, ""
         self._references = [now]
         self._receive(self._mapper.begin(self.map))
         fit = self._look(picture, self._pose)
@@ -156,7 +179,7 @@ class RoomTracker:
             self._step = None
             self.reason = self._why(picture)
             return None
-        before = self._pose
+        before, self._expected_map = self._pose, None
         self._step = fit.pose.after(before.inverse) if before and not self._lost else None
         self._pose, self._lost = fit.pose, 0
         if self._worth_keeping(fit):
@@ -337,6 +360,7 @@ class RoomTracker:
         keyframe = Keyframe(number, picture, pose, ids, pixels, pixels)
         keyframe.observe(np.concatenate([ids, fresh]), np.concatenate([pixels, new]))
         keyframe.depth = float(1 / np.median(inverse))
+        keyframe.scale = reference.scale
         points.begin(fresh, picture.lens.rays(new)[:, :2], guessed, UNKNOWN, keyframe)
         self.map.add(keyframe)
         self._age = 0
@@ -353,6 +377,7 @@ class RoomTracker:
                     fresh,
                     guessed,
                     points.spread[fresh],
+                    reference.scale,
                 )
             )
         )
@@ -372,17 +397,18 @@ class RoomTracker:
         fixed = None
         if self._pose is not None and known:
             fixed = self.map.nearest(self._pose, 1, math.inf)[0]
-        before = {number: each.pose for number, each in known.items()}
+        before = {number: (each.pose, each.scale) for number, each in known.items()}
         for number, (pose, ids, pixels) in update.keyframes.items():
             if number in known:
-                known[number].pose = pose
+                scale = update.scales.get(number, 1.0) / known[number].scale
+                self._move(number, pose, scale)
                 known[number].observe(ids, pixels)
         for number in update.dropped:
             known.pop(number, None)
         latest = max(update.keyframes, default=-1)
         for number in sorted(known):
             if number > latest and latest in before:  # came while the mapper was at work
-                known[number].pose = carried(known[number].pose, before[latest], known[latest].pose)
+                self._move(number, *self._carried(known[number].pose, latest, *before[latest]))
         points = self.map.points
         points.reach(int(update.ids.max(initial=-1)) + 1)
         points.position[update.ids] = update.position
@@ -395,8 +421,21 @@ class RoomTracker:
             if number in known:
                 known[number].features = features
         if fixed is not None and fixed.number in known and self._pose is not None:
-            self._pose = carried(self._pose, before[fixed.number], known[fixed.number].pose)
+            self._pose, scale = self._carried(self._pose, fixed.number, *before[fixed.number])
+            self._step = nearer(self._step, scale) if self._step is not None else None
         self._references = [each for each in self._references if each.number in known]
+
+    def _move(self, number: int, pose: Pose, scale: float) -> None:
+        """A keyframe moves: what only hangs on it goes with it by ``_rehang``, unless a loop has
+        changed lengths, too."""
+        if scale != 1:
+            self.map.move(number, pose, scale)
+        self.map.keyframes[number].pose = pose
+
+    def _carried(self, pose: Pose, number: int, before: Pose, scale: float) -> tuple[Pose, float]:
+        """A pose, gone with that keyframe, and how many times nearer things are there now."""
+        now = self.map.keyframes[number]
+        return carried(pose, before, now.pose, now.scale / scale), now.scale / scale
 
     def _rehang(self, moved: set[int], placed: np.ndarray) -> None:
         """Points that are not adjusted yet go with their keyframe."""

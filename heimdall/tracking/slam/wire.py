@@ -74,7 +74,9 @@ def of_map(known: Map) -> Message:
     """All of a map."""
     message = Message("map", {"keyframes": []})
     for each in known.keyframes.values():
-        message.words["keyframes"].append([each.number, each.depth, _lens(each.picture.lens)])
+        message.words["keyframes"].append(
+            [each.number, each.depth, each.scale, _lens(each.picture.lens)]
+        )
         message.arrays |= _named(each.number, pose=_flat(each.pose), grey=each.picture.grey,
                                  ids=each.ids, pixels=each.pixels)  # fmt: skip
     message.arrays |= {name: getattr(known.points, name) for name in POINTS}
@@ -85,12 +87,12 @@ def of_map(known: Map) -> Message:
 def to_map(message: Message) -> Map:
     """The map that ``of_map`` told."""
     known, arrays = Map(), message.arrays
-    for number, depth, lens in message.words["keyframes"]:
+    for number, depth, scale, lens in message.words["keyframes"]:
         picture = Picture(arrays[f"grey {number}"], _camera(lens))
         ids, pixels = arrays[f"ids {number}"], arrays[f"pixels {number}"]
         each = Keyframe(number, picture, _pose(arrays[f"pose {number}"]), ids, pixels, pixels)
         each.observe(ids, pixels)
-        each.depth = depth
+        each.depth, each.scale = depth, scale
         known.add(each)
     for name in POINTS:
         setattr(known.points, name, arrays[name])
@@ -100,7 +102,8 @@ def to_map(message: Message) -> Map:
 
 def of_keyframe(new: NewKeyframe) -> Message:
     """A keyframe on its way."""
-    words = {"number": new.number, "reference": new.reference, "lens": _lens(new.picture.lens)}
+    words = {"number": new.number, "reference": new.reference, "scale": new.scale,
+             "lens": _lens(new.picture.lens)}  # fmt: skip
     names = ("ids", "pixels", "fresh", "inverse", "spread")
     arrays = {name: getattr(new, name) for name in names}
     return Message(
@@ -113,13 +116,16 @@ def to_keyframe(message: Message) -> NewKeyframe:
     words, arrays = message.words, message.arrays
     picture, pose = Picture(arrays["grey"], _camera(words["lens"])), _pose(arrays["pose"])
     rest = {name: arrays[name] for name in ("ids", "pixels", "fresh", "inverse", "spread")}
-    return NewKeyframe(words["number"], picture, words["reference"], pose, **rest)
+    return NewKeyframe(
+        words["number"], picture, words["reference"], pose, **rest, scale=words["scale"]
+    )
 
 
 def of_update(update: Update) -> Message:
     """What a mapper has found out."""
     message = Message("update", {"keyframes": list(update.keyframes), "dropped": update.dropped,
-                                 "features": list(update.features)})  # fmt: skip
+                                 "features": list(update.features),
+                                 "scales": list(update.scales.items())})  # fmt: skip
     for number, (pose, ids, pixels) in update.keyframes.items():
         message.arrays |= _named(number, pose=_flat(pose), ids=ids, pixels=pixels)
     for number, (owners, descriptors) in update.features.items():
@@ -145,7 +151,10 @@ def to_update(message: Message) -> Update:
     }
     rest = {name: arrays[name] for name in ("ids", "position", "spread", "anchor", "gone")}
     dropped, planes = tuple(message.words["dropped"]), _planes(message)
-    return Update(keyframes, **rest, dropped=dropped, features=features, planes=planes)
+    scales = dict(message.words["scales"])
+    return Update(
+        keyframes, **rest, dropped=dropped, features=features, planes=planes, scales=scales
+    )
 
 
 def _add_planes(message: Message, found: Planes) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from heimdall.tracking.pose.tracker import Tracking
 from heimdall.tracking.slam.found import Planes
 from heimdall.tracking.slam.model import KNOWN, Map, away, carried
 from heimdall.tracking.world.setting import Setting
+
+if TYPE_CHECKING:
+    from heimdall.tracking.world.room_file import RoomMap
 
 INITIALIZING = "initializing"  # until a frame was looked at
 BY_TARGET, BY_ROOM, BY_VIEWS = "target", "room", "views"  # what says a pose
@@ -71,7 +74,12 @@ class Layout:
         number = self.nearest(pose, to)
         if number is None:
             return pose
-        return carried(pose, self.keyframes[number][0], to.keyframes[number][0])
+        before, now = self.keyframes[number][0], to.keyframes[number][0]
+        return carried(pose, before, now, self.nearer(number, to))
+
+    def nearer(self, number: int, to: Layout) -> float:
+        """How many times nearer things are at a keyframe in ``to``: a loop has changed that."""
+        return self.keyframes[number][1] / to.keyframes[number][1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +157,7 @@ class Locator:
         self._tracker.close()
 
 
-def room_tracker() -> RoomFollowing:
+def room_tracker(known: RoomMap | None = None) -> RoomFollowing:
     """With its process on the way: the camera moves out of the first map's sight while that
     starts."""
     from heimdall.tracking.slam.tracker import RoomTracker  # most worlds of targets need none
@@ -157,4 +165,4 @@ def room_tracker() -> RoomFollowing:
 
     mapper = MappingProcess()
     mapper.warm()
-    return RoomTracker(mapper)
+    return RoomTracker(mapper, known.map if known is not None else None)

@@ -11,9 +11,11 @@ import numpy as np
 from heimdall.capture.lens import Pose
 from heimdall.errors import AppError
 from heimdall.tracking.slam.found import FoundPlane, changed
+from heimdall.tracking.slam.model import nearer
 from heimdall.tracking.world import level, surface
 from heimdall.tracking.world.layout import Layout
 from heimdall.tracking.world.places import NEAREST_M, Hit, Plane, nearest, on_target, standing
+from heimdall.tracking.world.room_file import RoomMap
 from heimdall.tracking.world.setting import GUESS, HEIGHT, TARGET, USER, Setting
 
 UP = np.array([0.0, 0.0, 1.0])
@@ -27,16 +29,22 @@ UNSURE = 0.3  # of the distance: an anchor placed by points goes no farther to a
 
 class Room:
     """``see`` what was found in each frame that is shown. ``height_m``: of the camera above what it
-    looked at when it began; None: it is guessed. ``given``: how a world of targets begins."""
+    looked at when it began; None: it is guessed. ``given``: how a world of targets begins.
+    ``known``: the map of an earlier run, whose axes and unit stay."""
 
     def __init__(
-        self, height_m: float | None = None, *, ground: bool = True, given: Setting | None = None
+        self,
+        height_m: float | None = None,
+        *,
+        ground: bool = True,
+        given: Setting | None = None,
+        known: RoomMap | None = None,
     ) -> None:
         self.found: list[Plane] = []
         self.changed: list[Plane] = []  # by the last frame
         self._late: list[Plane] = []  # changed since then, to be told with the next one
         self.origin = Origin()
-        self._height_m, self._ground = height_m, ground
+        self._height_m, self._ground, self._kept = height_m, ground, known
         self._layout: Layout | None = None
         self._setting = given
         self._times = 1.0  # the guess of the height is
@@ -116,6 +124,13 @@ class Room:
     # --- the map ----------------------------------------------------------------------------
 
     @property
+    def kept(self) -> RoomMap | None:
+        """What a later run goes on with; None before there is a map."""
+        if self._layout is None or self._setting is None:
+            return None
+        return RoomMap(self._layout.map, self._setting)
+
+    @property
     def layout(self) -> Layout | None:
         """The map, as it goes with the picture being drawn."""
         return self._layout
@@ -130,6 +145,9 @@ class Room:
         self._layout = layout
         if other:
             self._setting, self._known, self.found, self._times = None, {}, [], 1.0
+            if self._kept is not None and self._kept.map is layout.map:
+                self._setting = self._kept.setting
+                self._begin(layout)
         if self._setting is None:
             self._setting = level.guessed(layout)
             self._begin(layout)
@@ -312,17 +330,18 @@ class Hung:
 
     def _move(self, layout: Layout) -> None:
         """Hang where the map is now; on another keyframe, if that one is gone."""
-        if self._number in layout.keyframes:
-            self._layout = layout
-            return
-        keyframe = self._keyframe()
-        pose, view = self._in_map(), self._view.after(keyframe)
-        other = self._layout.nearest(keyframe, layout)
-        if other is None:
-            return
-        self._number = other
-        self._relative = self._keyframe().after(pose)
-        self._view = view.after(self._keyframe().inverse)
+        if self._number not in layout.keyframes:
+            keyframe = self._keyframe()
+            pose, view = self._in_map(), self._view.after(keyframe)
+            other = self._layout.nearest(keyframe, layout)
+            if other is None:
+                return
+            self._number = other
+            self._relative = self._keyframe().after(pose)
+            self._view = view.after(self._keyframe().inverse)
+        scale = self._layout.nearer(self._number, layout)
+        self._relative = nearer(self._relative, scale)
+        self._view = nearer(self._view, scale)
         self._layout = layout
 
 

@@ -15,6 +15,8 @@ from heimdall.tracking.slam.found import FoundPlane
 
 TARGET, HEIGHT, USER, GUESS = "marker", "camera height", "user", "guess"  # what says the metres
 
+SOURCES = (TARGET, HEIGHT, USER, GUESS)
+
 
 @dataclass(frozen=True, eq=False)
 class Setting:

@@ -25,7 +25,7 @@ from heimdall.tracking.pose import Board, ImageTarget, Marker, PoseTracker, View
 from heimdall.tracking.pose.targets import Target
 from heimdall.tracking.pose.tracker import LOST, TRACKED
 from heimdall.tracking.pose.views import map_file
-from heimdall.tracking.world import surface
+from heimdall.tracking.world import room_file, surface
 from heimdall.tracking.world.anchor import WorldAnchor
 from heimdall.tracking.world.carried import Carried, targets_of
 from heimdall.tracking.world.course import CameraState
@@ -38,6 +38,7 @@ from heimdall.tracking.world.layout import (
 )
 from heimdall.tracking.world.places import Hit, Plane, nearest, on_target
 from heimdall.tracking.world.room import Room
+from heimdall.tracking.world.room_file import RoomMap
 from heimdall.tracking.world.setting import GUESS, IN_PLACE, TARGET
 from heimdall.tracking.world.thread import Following, PoseThread
 
@@ -55,12 +56,12 @@ REHEARSED_M = 0.5
 class World:
     """``targets``: what the camera is found by, ``Marker``, ``Board`` or ``ImageTarget``; without
     any, the room itself is tracked. ``map``: a name, or a path, under which what was seen around
-    the targets is kept at the end of a run and found again in the next one. ``remember``: False
-    where the targets move before what is around them, a box in a hand say. ``ground``: whether the
-    plane that the first target lies in, or the level one of a room, goes on around it, as a table
-    does. ``camera_height_m``: how high above that plane the camera of a room begins, by which its
-    metres are right; None: they are a guess. ``room``: track the room around targets, too, for
-    where they are out of sight."""
+    the targets, or the room, is kept at the end of a run and found again in the next one.
+    ``remember``: False where the targets move before what is around them, a box in a hand say.
+    ``ground``: whether the plane that the first target lies in, or the level one of a room, goes
+    on around it, as a table does. ``camera_height_m``: how high above that plane the camera of a
+    room begins, by which its metres are right; None: they are a guess. ``room``: track the room
+    around targets, too, for where they are out of sight."""
 
     def __init__(
         self,
@@ -74,8 +75,8 @@ class World:
         for each in targets:
             if not isinstance(each, Marker | Board | ImageTarget):
                 raise ConfigError(f"a world of {each!r}: give Marker, Board or ImageTarget values")
-        if map is not None and not (targets and remember):
-            raise ConfigError("a world with a map needs targets, and remember=True")
+        if map is not None and not remember:
+            raise ConfigError("a world with a map needs remember=True")
         if room and not (targets and remember):
             raise ConfigError("room=True is for a world with targets that lie still, remember=True")
         if camera_height_m is not None and targets:
@@ -90,6 +91,7 @@ class World:
         self.changed: list[Plane] = []  # planes found, or changed, with the picture being drawn
         self._thread: PoseThread | None = None
         self._room: Room | None = None
+        self._kept: RoomMap | None = None  # the map of an earlier run
         self._locator: Locator | None = None
         self._frame: Frame | None = None
         self._place = CameraState(None, False)
@@ -272,9 +274,12 @@ class World:
             if path is not None and views is not None and path.is_file():
                 views.load(path)
             tracker = targets = PoseTracker(self.targets, views)
+        else:
+            path = self._map_path() if following is None else None
+            self._kept = room_file.load(path) if path is not None and path.is_file() else None
         if self._with_room or not self.targets:
             self._room = self._empty_room()
-            self._locator = Locator(following or room_tracker())
+            self._locator = Locator(following or room_tracker(self._kept))
             tracker = Carried(targets, self._locator) if self.targets else self._locator
         self._thread = PoseThread(tracker)
 
@@ -337,7 +342,8 @@ class World:
     def end(self) -> None:
         """End the thread, and keep the map, if there is to be one. Ending twice is allowed."""
         thread, self._thread = self._thread, None
-        locator, self._locator, self._room = self._locator, None, None
+        locator, self._locator = self._locator, None
+        room, self._room = self._room, None
         self.forget()
         if thread is not None:
             thread.close()
@@ -346,10 +352,12 @@ class World:
         path = self._map_path()
         tracker = targets_of(thread.tracker) if thread is not None else None
         views = tracker.views if tracker is not None else None
-        if path is None or views is None or not len(views):
-            return
+        kept = room.kept if room is not None else None
         try:
-            views.save(path)
+            if path is not None and self.targets and views is not None and len(views):
+                views.save(path)
+            elif path is not None and kept is not None:
+                room_file.save(path, kept, self._kept)
         except HeimdallError as error:  # the run is over: it costs nothing but the map
             log.warning("%s", error)
 
@@ -357,7 +365,7 @@ class World:
 
     def _empty_room(self) -> Room:
         given = IN_PLACE if self.targets else None
-        return Room(self._height_m, ground=self.ground, given=given)
+        return Room(self._height_m, ground=self.ground, given=given, known=self._kept)
 
     def _seen_from(self) -> Pose | None:
         """The pose for the picture being drawn; None while that is unknown."""

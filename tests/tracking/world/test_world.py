@@ -174,8 +174,7 @@ def test_each_run_has_a_world_of_its_own():
             lambda: World("page.png"),  # type: ignore[arg-type]
             "give Marker, Board or ImageTarget",
         ),
-        (lambda: World(map="desk"), "a map needs targets"),
-        (lambda: World(PAGE, map="desk", remember=False), "a map needs targets"),
+        (lambda: World(PAGE, map="desk", remember=False), "a map needs remember"),
         (lambda: World(PAGE, PAGE).begin(), "given twice"),
         (lambda: World(PAGE, Board("DICT_4X4_50", 3, 3, 0.1, 0.02)).begin(), "given twice"),
         (lambda: World(ImageTarget("no.png", 0.1)).begin(), "cannot read target"),
