@@ -8,12 +8,15 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from heimdall.errors import HeimdallError
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _left_behind: list[threading.Thread] = []
 
@@ -94,6 +97,19 @@ class Workers:
         ``give_up_overdue``, of an OverdueError, where it has run for longer than ``bound_s``."""
         bound_ns = None if bound_s is None else round(bound_s * 1e9)
         self._queue.put(_Work(call, args, bound_ns, failed))
+
+    def ask(self, call: Callable[..., T], *args: Any) -> Future[T]:
+        """``submit``, for what it returns or raises."""
+        answer: Future[T] = Future()
+
+        def work() -> None:
+            try:
+                answer.set_result(call(*args))
+            except BaseException as error:  # whatever it is, who asked is told
+                answer.set_exception(error)
+
+        self.submit(work)
+        return answer
 
     def give_up_overdue(self) -> int:
         """Have other threads take the place of those that hang in a call beyond its bound, or have

@@ -184,3 +184,12 @@ def test_threads_that_die_are_replaced(caplog):
     assert finished.wait(20)
     assert "gpu-0 has died" in caplog.text
     workers.close()
+
+
+def test_who_asks_has_the_answer_or_what_was_raised():
+    workers = Workers("asked")
+    found, failed = workers.ask(divmod, 7, 2), workers.ask(divmod, 7, 0)
+    assert found.result(10) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        failed.result(10)
+    workers.close()

@@ -11,7 +11,7 @@ import inspect
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,12 +41,14 @@ from heimdall.system import paths, softgpu
 from heimdall.system.began import IMPORTED_S
 from heimdall.system.policy import parse_policy
 from heimdall.system.process import give_over, restored
+from heimdall.system.workers import Workers
 from heimdall.vocabulary.enums import ChunkMode
 
 log = logging.getLogger(__name__)
 
 _PYOPENCLS = "PYOPENCL_HOME"  # it sets that when it is imported, for the loader of drivers
 FIRST_FRAME_TIMEOUT_S = 10.0
+_ENDING_S, _INTERRUPTED_S = 10.0, 0.2  # of what is still being opened, where that is in vain
 
 T = TypeVar("T")
 
@@ -127,7 +129,7 @@ def start(
         assert place.processors is not None
         assert place.confined is not None
         first_frame = _first_frame(source)
-        with ThreadPoolExecutor(1, "opening") as beside:
+        with _thread("opening") as beside:
             # The picture first; what takes long is done by another thread, and this one draws.
             canvas = splash = None
             wait = _waiting
@@ -138,7 +140,7 @@ def start(
                     splash = progress = Splash(canvas, source, first_frame, progress)
                     wait = splash.wait
                     splash.show()
-            processors = wait(beside.submit(place.processors))
+            processors = wait(beside.ask(place.processors))
             graphs = wait(reading)
             _check_graphs(app, graphs)
             if canvas is not None:
@@ -155,7 +157,7 @@ def start(
             cut = Cut(_gap_ns(fps, canvas), strategy_of(mode))
             placing = deployments, processors, cut, progress, options, place.beside
             if place.beside:
-                building = wait(beside.submit(place_networks, *placing))
+                building = wait(beside.ask(place_networks, *placing))
             else:  # networks are measured: nothing else may be drawn meanwhile
                 building = place_networks(*placing)
         if building is not None:
@@ -315,8 +317,22 @@ def _reading(
     pipelines: Mapping[str, Pipeline], progress: Progress
 ) -> Iterator[Future[dict[str, list[Graph]]]]:
     """Read networks in a thread of its own, for drivers are tried meanwhile, in processes."""
-    with ThreadPoolExecutor(1, "reading") as thread:
-        yield thread.submit(_load_graphs, pipelines, progress)
+    with _thread("reading") as thread:
+        yield thread.ask(_load_graphs, pipelines, progress)
+
+
+@contextlib.contextmanager
+def _thread(name: str) -> Iterator[Workers]:
+    """For what takes long. The user who has had enough does not wait for it: it may be loading
+    code, which nothing ends."""
+    thread, patience_s = Workers(name), _ENDING_S
+    try:
+        yield thread
+    except KeyboardInterrupt:
+        patience_s = _INTERRUPTED_S
+        raise
+    finally:
+        thread.close(patience_s)
 
 
 def _check_graphs(app: App, graphs: Mapping[str, Sequence[Graph]]) -> None:
