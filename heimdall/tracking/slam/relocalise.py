@@ -9,6 +9,7 @@ import numpy as np
 
 from heimdall.capture.lens import Pose
 from heimdall.tracking.pose.features import described, matched
+from heimdall.tracking.pose.solve import Fit
 from heimdall.tracking.pose.views import agreed
 from heimdall.tracking.slam.model import Keyframe, Map
 from heimdall.tracking.slam.picture import Picture
@@ -17,6 +18,11 @@ TRIED = 2  # keyframes, in each frame
 COMPARED = 6  # keyframes, by features
 FEATURES, LEVELS = 500, 2
 NEAR_PX = 4.0  # of a point: a feature is of it
+LONG = 20  # frames: who was lost for longer may be anywhere
+LEAST_POINTS = 30, 45  # that agree after a short loss, and after a long one
+LEAST_AGREE = 0.4, 0.6  # of the points found
+LEAST_FOUND = 0.0, 0.4  # of the points that should be seen
+MOST_RMS_PX = 2.5, 1.5
 
 
 def features_of(keyframe: Keyframe, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -30,6 +36,18 @@ def features_of(keyframe: Keyframe, known: np.ndarray) -> tuple[np.ndarray, np.n
     which = apart.argmin(axis=1)
     near = apart[np.arange(len(there)), which] < NEAR_PX
     return ids[which[near]], descriptors[near]
+
+
+def sure(fit: Fit, found: int, expected: int, lost: int) -> bool:
+    """Whether a pose by which ``found`` of ``expected`` points were, is the camera's, and no other
+    place that looks alike in part: the more has to speak for it, the longer it was ``lost``
+    (frames)."""
+    at = int(lost > LONG)
+    return (
+        fit.count >= max(LEAST_POINTS[at], LEAST_AGREE[at] * found)
+        and found >= LEAST_FOUND[at] * expected
+        and fit.rms_px < MOST_RMS_PX[at]
+    )
 
 
 def candidates(known: Map, picture: Picture, turn: int) -> Iterator[Pose]:

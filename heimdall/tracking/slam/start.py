@@ -22,6 +22,7 @@ from heimdall.tracking.slam.twoviews import Relative, flat, moved, placed, relat
 
 LEAST_POINTS = 40
 LEAST_SHARE = 0.5  # of points that agree
+STILL_SHARE = 0.6  # of all points: what else moves is a minority
 NOISE_PX = 0.8  # standard deviation of where a point is seen
 WRONG, WRONG_PX = 4.0, (1.2, 2.5)  # standard deviations, but no less and no more pixels
 RAYLEIGH = 1.18  # the median distance of two coordinates, in standard deviations of each
@@ -62,12 +63,13 @@ def start(
     kept = np.flatnonzero(np.isfinite(looks[-1][:, 0]) & np.isfinite(reference[:, 0]))
     if len(kept) < LEAST_POINTS:
         return FEATURES
+    followed = len(kept)
     pixel = 1 / focal_px
     given = Looks.of(reference[kept], np.stack([each[kept] for each in looks]))
     if len(looks) < LEAST_LOOKS or moved(given) < STILL_PX * pixel:
         return PARALLAX
     begun, agree = relative(given.rays, given.seen[-1], pixel)
-    if agree.sum() < max(LEAST_POINTS, LEAST_SHARE * len(kept)) or not begun:
+    if agree.sum() < max(LEAST_POINTS, LEAST_SHARE * followed) or not begun:
         return AMBIGUOUS
     kept, given = kept[agree], given.only(slice(None), np.flatnonzero(agree))
     if moved(given) < STILL_PX * pixel:
@@ -82,7 +84,7 @@ def start(
     if not _apart(model, NEARLY, focal_sd):
         return PARALLAX
     model, fits = _adjusted(few, model, pixel)
-    if fits.sum() < max(LEAST_POINTS, LEAST_SHARE * len(kept)):
+    if fits.sum() < max(LEAST_POINTS, STILL_SHARE * followed):
         return AMBIGUOUS
     agree = fits & (_angles(model) > POINT_PARALLAX)
     if not _apart(model.at(np.flatnonzero(fits)), 1.0, focal_sd) or agree.sum() < LEAST_POINTS:

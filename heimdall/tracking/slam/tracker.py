@@ -15,8 +15,10 @@ import numpy as np
 from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.pose.solve import Fit, refine
 from heimdall.tracking.pose.tracker import LOST, TRACKED, Tracking
+from heimdall.tracking.slam import vague
 from heimdall.tracking.slam.begin import Beginning
 from heimdall.tracking.slam.follow import corners, follow, spread_out
+from heimdall.tracking.slam.lens import zoomed
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.model import (
     KNOWN,
@@ -29,8 +31,7 @@ from heimdall.tracking.slam.model import (
     nearer,
 )
 from heimdall.tracking.slam.picture import Picture
-from heimdall.tracking.slam.relocalise import candidates
-from heimdall.tracking.slam.triangulate import inverse_depths
+from heimdall.tracking.slam.relocalise import candidates, sure
 from heimdall.tracking.slam.worker import MappingProcess
 
 log = logging.getLogger(__name__)
@@ -45,7 +46,6 @@ FINE, COARSE = 220, 50  # points that are followed in a frame: exactly, roughly
 CELL = 40  # pixels: points are spread over cells of it
 LEAST_POINTS = 20
 LEAST_SHARE = 0.4  # of the points found that must agree
-NOISE_PX = 1.0
 FAR_APART = 0.3  # of the nearest keyframe: another is worth it
 EARLY_APART = 0.15  # while there are few
 FEW_KEYFRAMES = 5
@@ -89,7 +89,7 @@ class RoomTracker:
         self._frames = 0
         self._next_id = 0
         self._references: list[Keyframe] = []
-        self._gain = 1.0
+        self._gain = self._zoom = 1.0
         self._off_px = math.inf  # by which the last guess was off
 
     @property
@@ -107,16 +107,18 @@ class RoomTracker:
         """The next frame, BGR or grey uint8."""
         self._frames += 1
         self._take_updates()
-        picture = Picture(image, camera, self._gain)
+        picture = Picture(image, camera.zoomed(self._zoom), self._gain)
         sizes = {each.picture.size for each in self.map.keyframes.values()}
         if (sizes and sizes != {picture.size}) or self._lost > MOST_LOST:
             self._disown(sizes == {picture.size})
             self.forget()
         fit = self._track(picture) if self.map.keyframes else self._initialise(picture)
         if fit is None:
-            return Tracking(sequence, LOST, self._pose)
+            return Tracking(sequence, LOST, self._pose, focal=self._zoom)
         self.reason = ""
-        return Tracking(sequence, TRACKED, fit.pose, fit.pose, fit.rms_px, fit.count)
+        return Tracking(
+            sequence, TRACKED, fit.pose, fit.pose, fit.rms_px, fit.count, focal=self._zoom
+        )
 
     def _disown(self, same_size: bool) -> None:
         """Say so, if the camera was never found in the map that was known."""
@@ -174,6 +176,8 @@ class RoomTracker:
                     break
         if fit is None and self._lost:
             fit = self._recover(picture)
+        if fit is not None and self._zooms(picture, fit):
+            fit = self._look(picture, fit.pose)
         if fit is None:
             self._lost += 1
             self._step = None
@@ -185,6 +189,16 @@ class RoomTracker:
         if self._worth_keeping(fit):
             self._keep(picture, fit)
         return fit
+
+    def _zooms(self, picture: Picture, fit: Fit) -> bool:
+        """True if the lens has zoomed, by what the map knows: ``picture`` has the new one then."""
+        ids, pixels, agree = self._seen
+        mine = np.flatnonzero(agree & self.map.points.known(ids))
+        places = self.map.points.position[ids[mine]]
+        times = zoomed(picture.lens, fit.pose, places, pixels[mine])
+        self._zoom *= times
+        picture.lens = picture.lens.zoomed(times)
+        return times != 1
 
     def _why(self, picture: Picture) -> str:
         if picture.detail < 6:
@@ -206,7 +220,7 @@ class RoomTracker:
         self._off_px = self._apart_px(picture, guess, fit) if fit is not None else math.inf
         if fit is None or fit.count < LEAST_POINTS or fit.turn_sd > math.radians(1.0):
             return None
-        self._learn(fit.pose, picture)
+        vague.learn(self.map, *self._seen[:2], fit.pose, picture.lens)
         self._adapt(picture)
         return fit
 
@@ -265,67 +279,11 @@ class RoomTracker:
         where = points.position[ids]
         ahead = guess.to_camera(where)[:, 2] > 1e-3
         ids, pixels, where = ids[ahead], pixels[ahead], where[ahead]
-        fit = refine(lens, where, pixels, guess, self._weights(ids, guess, lens))
+        fit = refine(lens, where, pixels, guess, vague.weights(self.map, ids, guess, lens))
         if fit is None or fit.count < LEAST_SHARE * len(ids) or fit.count < 8:
             return None
         self._seen = ids, pixels, fit.agree
         return fit
-
-    def _weights(self, ids: np.ndarray, pose: Pose, lens: Camera) -> np.ndarray:
-        """How much each point counts: those of unknown depth as long as the camera has not moved
-        from where their rays begin."""
-        points = self.map.points
-        spread, weights = points.spread[ids], np.ones(len(ids))
-        vague = np.flatnonzero(spread > KNOWN / 4)
-        if len(vague):
-            centres = self._centres(points.anchor[ids[vague]])
-            moved = np.linalg.norm(centres - pose.position, axis=1)
-            off = lens.fx * moved * points.inverse[ids[vague]] * spread[vague]
-            weights[vague] = 1 / (1 + (off / NOISE_PX) ** 2)
-        return weights
-
-    def _centres(self, anchors: np.ndarray) -> np.ndarray:
-        numbers, back = np.unique(anchors, return_inverse=True)
-        known = self.map.keyframes
-        centres = [known[n].pose.position if n in known else np.zeros(3) for n in numbers.tolist()]
-        return np.array(centres)[back]
-
-    def _learn(self, pose: Pose, picture: Picture) -> None:
-        """Better inverse depths for points that have no place yet (Civera et al., 2008)."""
-        points = self.map.points
-        ids, pixels, _ = self._seen
-        vague = points.spread[ids] > KNOWN / 2
-        if not vague.any():
-            return
-        ids, seen = ids[vague], picture.lens.rays(pixels[vague])[:, :2]
-        for number in np.unique(points.anchor[ids]).tolist():
-            anchor = self.map.keyframes.get(number)
-            if anchor is None:
-                continue
-            mine = points.anchor[ids] == number
-            own, there = ids[mine], seen[mine]
-            relative = pose.after(anchor.pose.inverse)
-            ray = np.column_stack([points.ray[own], np.ones(len(own))]) @ relative.rotation.T
-            move = relative.translation
-            measured, square = inverse_depths(ray, move, there)
-            lever = np.sqrt(square) / np.maximum(ray[:, 2] + points.inverse[own] * move[2], 1e-6)
-            with np.errstate(divide="ignore"):
-                deviation = 2 * NOISE_PX / picture.lens.fx / lever
-            before = points.inverse[own]
-            prior = points.spread[own] * before
-            gate = measured > 0
-            gate &= np.abs(measured - before) < 3 * np.hypot(prior, deviation)
-            if not gate.any():
-                continue
-            own, measured, deviation = own[gate], measured[gate], deviation[gate]
-            before, prior = before[gate], prior[gate]
-            share = prior**2 / (prior**2 + deviation**2)
-            after = before + share * (measured - before)
-            points.inverse[own] = after
-            # looks of one keyframe's point are not independent: no frame may halve it
-            spread = prior * np.sqrt(1 - share) / after
-            points.spread[own] = np.maximum(spread, 0.9 * points.spread[own])
-            points.hang(own, anchor.pose)
 
     # --- keyframes --------------------------------------------------------------------------
 
@@ -351,7 +309,7 @@ class RoomTracker:
         ids, pixels = ids[agree], pixels[agree]
         inverse = 1 / np.maximum(pose.to_camera(points.position[ids])[:, 2], 1e-6)
         new = corners(picture, pixels, POINTS - len(ids))
-        guessed = _neighbours(new, pixels, inverse)
+        guessed = vague.like_neighbours(new, pixels, inverse)
         fresh = np.arange(self._next_id, self._next_id + len(new))
         self._next_id += len(new)
         points.reach(self._next_id)
@@ -453,16 +411,9 @@ class RoomTracker:
         """The pose by keyframes that look like this picture."""
         for pose in candidates(self.map, picture, self._frames):
             fit = self._look(picture, pose)
-            if fit is not None and fit.count >= 1.5 * LEAST_POINTS:
+            if fit is not None and self._lost > COASTED:  # from there, points look otherwise
+                fit = self._look(picture, fit.pose)
+            if fit is not None and sure(fit, len(self._seen[0]), self._expected, self._lost):
+                self._age = 0  # what is found next bears it out before the map grows by it
                 return fit
         return None
-
-
-def _neighbours(new: np.ndarray, pixels: np.ndarray, inverse: np.ndarray) -> np.ndarray:
-    """Inverse depths for new points: what the nearest ones have."""
-    if not len(new):
-        return np.empty(0)
-    apart = np.linalg.norm(new[:, None] - pixels[None], axis=2)
-    count = min(4, len(pixels))
-    near = np.argpartition(apart, count - 1, axis=1)[:, :count]
-    return np.asarray(np.median(inverse[near], axis=1))

@@ -33,10 +33,16 @@ BOARDS = [
 TEXTURES = [texture(seed) for seed in range(len(BOARDS))]
 
 
-def look(pose: Pose, camera: Camera = CAMERA, noise: float = 2.0, seed: int = 0) -> np.ndarray:
+def look(
+    pose: Pose,
+    camera: Camera = CAMERA,
+    noise: float = 2.0,
+    seed: int = 0,
+    textures: list[np.ndarray] = TEXTURES,
+) -> np.ndarray:
     """The picture (h, w) uint8 of a camera at ``pose``, painted from the farthest board on."""
     picture = np.full((camera.height, camera.width), 90, np.uint8)
-    for (corner, across, down), pattern in zip(BOARDS, TEXTURES, strict=True):
+    for (corner, across, down), pattern in zip(BOARDS, textures, strict=True):
         side = pattern.shape[0]
         o, u, v = (np.array(each, float) for each in (corner, across, down))
         plane = np.column_stack([u / side, v / side, o])
