@@ -35,13 +35,15 @@ _DRAWN: dict[type, str] = {
 }
 
 
-def several(given: Any, kinds: tuple[type, ...], method: str) -> tuple[Any, ...]:
+def several(
+    given: Any, kinds: tuple[type, ...], method: str, *, alike: bool = True
+) -> tuple[Any, ...]:
     """The results in ``given``, which must be a list of one of these kinds, or of what has the same
-    fields. Raises AppError."""
+    fields, where those who are ``alike`` will do. Raises AppError."""
     wanted = f"a list of {' or '.join(kind.__name__ for kind in kinds)}"
     items = listed(given, wanted, method)
     for item in items:
-        if not any(_like(item, kind) for kind in kinds):
+        if not (isinstance(item, kinds) or (alike and any(_like(item, kind) for kind in kinds))):
             raise refused(method, wanted, item, "a list with ")
     return items
 
@@ -120,6 +122,6 @@ def refused(method: str, wanted: str, given: Any, before: str = "") -> AppError:
 
 
 def _like(item: Any, kind: type) -> bool:
-    """Whether an item is a result of this kind, or has its fields."""
+    """Whether an item has the fields of this kind of result."""
     needed = (f.name for f in fields(kind) if f.default is MISSING)
-    return isinstance(item, kind) or all(hasattr(item, name) for name in needed)
+    return all(hasattr(item, name) for name in needed)

@@ -235,7 +235,7 @@ class Scene:
         """Planes, such as ``self.world.found``, where the camera sees them: the line around what is
         known of each, and a grid that lies on it. Without a ``color`` level ones are green, upright
         ones orange. Nothing is drawn while the camera's pose is unknown."""
-        shown = given.several(found, (Plane,), "planes")
+        shown = given.several(found, (Plane,), "planes", alike=False)
         if self.camera is not None and self.camera.pose is not None and shown:
             rows = planes.rows(shown, self.camera, self._box, 0.7 * self._pen, color)
             self._layers.append(Bars(rows))

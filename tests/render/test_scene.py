@@ -402,7 +402,7 @@ def test_models_in_the_world_fade_with_it_and_those_on_the_picture_do_not(surfac
     def changed(at, fade, **how):
         scene = Scene(surface)
         scene.estimates_light = False
-        scene.world = SimpleNamespace(fade=fade)  # type: ignore[assignment]
+        scene.world = SimpleNamespace(fade=fade, found=())  # type: ignore[assignment]
         for _ in range(2):
             scene.begin(grey, 0, camera)
             scene.model("rabbit.glb", at=at, **how)

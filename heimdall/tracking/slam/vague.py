@@ -1,5 +1,5 @@
-"""Points whose depth is not known yet: what they are taken to be, how much they count, and what each
-look at them adds."""
+"""Points whose depth is not known yet: what they are taken to be, how much they count, and what
+each look at them adds."""
 
 from __future__ import annotations
 

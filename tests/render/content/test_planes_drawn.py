@@ -11,6 +11,7 @@ from heimdall.capture.lens import Camera, Pose
 from heimdall.errors import AppError
 from heimdall.render import Scene
 from heimdall.tracking import Plane
+from heimdall.tracking.world.places import Hit
 
 GREY = np.full((360, 640, 3), 128, np.uint8)
 EYE = np.array([0.0, 1.0, 2.0])
@@ -90,8 +91,10 @@ def test_what_lies_behind_the_camera_is_left_out(headless):
 def test_nothing_is_drawn_without_a_pose_and_what_is_no_plane_is_refused(headless):
     bare = Camera.guess(640, 360)
     assert not changed(frame(headless, lambda s: s.planes([plane()]), camera=bare)).any()
-    with pytest.raises(AppError, match="planes wants a list of Plane"):
-        frame(headless, lambda scene: scene.planes([3]))
+    hit = Hit(plane().pose, 1.0, plane())  # has a pose as a plane has, and is none
+    for wrong in (3, hit):
+        with pytest.raises(AppError, match="planes wants a list of Plane"):
+            frame(headless, lambda scene, wrong=wrong: scene.planes([wrong]))
 
 
 # --- what they hide -------------------------------------------------------------------------------
