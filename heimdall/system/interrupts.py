@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
+_UNUSED = signal.SIG_DFL  # a timer's signal that nobody handles
 _PATIENCE_S = 0.5  # for such a point: an app's code may never come to one
 _ONE_END_S = 2.0  # a terminal that closes says so twice, and outputs are being saved by then
 
@@ -27,7 +28,7 @@ class Interrupts:
         self._former: dict[int, Callable[[int, FrameType | None], Any]] = {}  # while held
         self._heard_s: float | None = None  # the first, by ``time.monotonic``
         self._waiting: int | None = None  # its number, until it is raised
-        self._open = self._ending = False
+        self._open = self._ending = self._timed = False
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -42,9 +43,8 @@ class Interrupts:
         numbers = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
         handlers = {number: signal.getsignal(number) for number in numbers}
         self._former = {number: each for number, each in handlers.items() if callable(each)}
-        timer = _timer(self._overdue)
         try:
-            with timer:
+            with _timer(self._overdue) as self._timed:
                 for number in self._former:
                     signal.signal(number, self._hear)
                 yield
@@ -89,7 +89,7 @@ class Interrupts:
         self._waiting = number
         if self._open and threading.current_thread() is threading.main_thread():
             self._raise()
-        elif hasattr(signal, "setitimer"):
+        elif self._timed:
             signal.setitimer(signal.ITIMER_REAL, _PATIENCE_S)
 
     def _overdue(self, number: int, frame: FrameType | None) -> None:
@@ -105,17 +105,18 @@ class Interrupts:
 
 
 @contextlib.contextmanager
-def _timer(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Have the system's timer call this; as before afterwards. Windows has none."""
-    if not hasattr(signal, "SIGALRM"):
-        yield
+def _timer(handler: Callable[[int, FrameType | None], None]) -> Iterator[bool]:
+    """Have the system's timer call this; as before afterwards. False: there is none, as on Windows,
+    or the host of this run uses it."""
+    if getattr(signal, "SIGALRM", None) is None or signal.getsignal(signal.SIGALRM) is not _UNUSED:
+        yield False
         return
-    before = signal.signal(signal.SIGALRM, handler)
+    signal.signal(signal.SIGALRM, handler)
     try:
-        yield
+        yield True
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, _UNUSED)
 
 
 INTERRUPTS = Interrupts()

@@ -86,13 +86,27 @@ def test_who_insists_is_heard_at_once(number, monkeypatch):
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no such timer")
 def test_code_that_comes_to_no_such_point_is_interrupted_all_the_same(number, monkeypatch):
     monkeypatch.setattr("heimdall.system.interrupts._PATIENCE_S", 0.05)
-    before = signal.getsignal(signal.SIGALRM)
+    before = signal.signal(signal.SIGALRM, signal.SIG_DFL)
     with INTERRUPTS.held(), pytest.raises(KeyboardInterrupt):  # noqa: PT012
         signal.raise_signal(number)
         time.sleep(30)
         pytest.fail("it was never raised")
-    assert signal.getsignal(signal.SIGALRM) is before
-    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert signal.signal(signal.SIGALRM, before) is signal.SIG_DFL
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no such timer")
+def test_a_timer_of_the_host_goes_on(number):
+    rang = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rang.append("host"))
+    left_s, _ = signal.setitimer(signal.ITIMER_REAL, 0.05)
+    with contextlib.suppress(KeyboardInterrupt), INTERRUPTS.held():
+        signal.raise_signal(number)
+    until_s = time.monotonic() + 10
+    while not rang and time.monotonic() < until_s:
+        time.sleep(0.01)
+    signal.signal(signal.SIGALRM, before)
+    signal.setitimer(signal.ITIMER_REAL, left_s)
+    assert rang == ["host"]
 
 
 def test_held_within_held_is_held_by_the_outer_one(number):
