@@ -101,5 +101,5 @@ def _whole() -> bytes:
     setting = Setting(0.8, np.eye(3), np.zeros(3), plane)
     with TemporaryDirectory() as folder:
         file = Path(folder) / "room.npz"
-        room_file.save(file, room_file.RoomMap(known, setting, True), None)
+        room_file.save(file, room_file.RoomMap(known, setting), None)
         return file.read_bytes()

@@ -154,7 +154,7 @@ def test_a_shadow_ends_where_the_plane_that_it_falls_on_does(headless, cube):
     scene = Scene(headless)
 
     def shadow(*found):
-        scene.world = SimpleNamespace(found=list(found), fade=1.0)
+        scene.world = SimpleNamespace(found=list(found), fade=1.0)  # type: ignore[assignment]
         picture = frame(headless, lambda s: s.model(cube, at=FLAT), scene)
         return changed(picture, 6) & ~red(picture)
 

@@ -15,6 +15,7 @@ import numpy as np
 from benchmarks.trajectory import Similarity, degrees_between
 from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.slam.mapper import Mapper
+from heimdall.tracking.slam.model import Map
 from heimdall.tracking.slam.tracker import RoomTracker
 from tests.tracking.slam.scene import CAMERA, SIZE, TEXTURES, look, texture
 
@@ -59,9 +60,9 @@ def wander(seed: int, frames: int) -> list[Pose]:
 
 def seen(poses: list[Pose], seed: int, room: int = 0) -> list[Shown]:
     """The poses as they show the room, or another one."""
-    walls = {} if room == 0 else {"textures": OTHERS}
+    walls = TEXTURES if room == 0 else OTHERS
     return [
-        Shown(look(each, seed=1000 * seed + at, **walls), each, room)
+        Shown(look(each, seed=1000 * seed + at, textures=walls), each, room)
         for at, each in enumerate(poses)
     ]
 
@@ -231,7 +232,8 @@ MISHAPS: dict[str, Callable[[int], list[Shown]]] = {
 def played(shown: list[Shown]) -> list[Found]:
     """What a tracker makes of it."""
     tracker = RoomTracker(Mapper())
-    found, maps = [], []
+    found: list[Found] = []
+    maps: list[Map] = []
     for at, each in enumerate(shown):
         tracking = tracker.advance(each.picture, each.camera, at, at / 30)
         if not any(each is tracker.map for each in maps):

@@ -31,7 +31,8 @@ FRAME_NS = 33_333_333
 def picture() -> np.ndarray:
     known = cv2.aruco.getPredefinedDictionary(cv2.aruco.DICT_4X4_50)
     drawn = cv2.aruco.generateImageMarker(known, MARKER.number, 240)
-    return cv2.copyMakeBorder(drawn, *[40 * WHITE] * 4, cv2.BORDER_CONSTANT, value=255)
+    edge = 40 * WHITE
+    return cv2.copyMakeBorder(drawn, edge, edge, edge, edge, cv2.BORDER_CONSTANT, value=255)
 
 
 PRINTED = picture()
@@ -121,7 +122,9 @@ def test_without_the_room_it_would_be_lost(walk):
 def test_neither_going_nor_coming_is_a_jump(walk):
     a = walk()
     a.go(30)
-    turns, moves, before = [], [], None
+    turns: list[float] = []
+    moves: list[float] = []
+    before = None
     for hidden in (False, True, False):
         for _ in range(15):
             a.go(1, hidden=hidden)
