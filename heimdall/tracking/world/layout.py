@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from heimdall.tracking.pose.tracker import Tracking
 from heimdall.tracking.slam.found import Planes
 from heimdall.tracking.slam.model import KNOWN, Map, away, carried
 from heimdall.tracking.world.setting import Setting
-
-if TYPE_CHECKING:
-    from heimdall.tracking.world.room_file import RoomMap
 
 INITIALIZING = "initializing"  # until a frame was looked at
 BY_TARGET, BY_ROOM, BY_VIEWS = "target", "room", "views"  # what says a pose
@@ -157,12 +154,12 @@ class Locator:
         self._tracker.close()
 
 
-def room_tracker(known: RoomMap | None = None) -> RoomFollowing:
+def room_tracker(known: Map | None = None) -> RoomFollowing:
     """With its process on the way: the camera moves out of the first map's sight while that
-    starts."""
+    starts. ``known``: a map to begin with."""
     from heimdall.tracking.slam.tracker import RoomTracker  # most worlds of targets need none
     from heimdall.tracking.slam.worker import MappingProcess
 
     mapper = MappingProcess()
     mapper.warm()
-    return RoomTracker(mapper, known.map if known is not None else None)
+    return RoomTracker(mapper, known)

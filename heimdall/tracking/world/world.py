@@ -279,7 +279,8 @@ class World:
             self._kept = room_file.load(path) if path is not None and path.is_file() else None
         if self._with_room or not self.targets:
             self._room = self._empty_room()
-            self._locator = Locator(following or room_tracker(self._kept))
+            known = self._kept.map if self._kept is not None else None
+            self._locator = Locator(following or room_tracker(known))
             tracker = Carried(targets, self._locator) if self.targets else self._locator
         self._thread = PoseThread(tracker)
 
@@ -352,11 +353,11 @@ class World:
         path = self._map_path()
         tracker = targets_of(thread.tracker) if thread is not None else None
         views = tracker.views if tracker is not None else None
-        kept = room.kept if room is not None else None
+        kept = room.kept if room is not None and not self.targets else None
         try:
-            if path is not None and self.targets and views is not None and len(views):
+            if path is not None and views is not None and len(views):
                 views.save(path)
-            elif path is not None and kept is not None:
+            if path is not None and kept is not None:
                 room_file.save(path, kept, self._kept)
         except HeimdallError as error:  # the run is over: it costs nothing but the map
             log.warning("%s", error)
