@@ -24,6 +24,7 @@ import click
 
 from heimdall.errors import ArgumentError, HeimdallError, say_value
 from heimdall.system.clock import STOPS
+from heimdall.system.interrupts import ONE_END_S
 from heimdall.system.workers import any_left_behind
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ _NOTED = (
 FAILED = 2  # a HeimdallError, or a command line that cannot be understood
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 _WHOLE = 1000  # characters of a summary: none is that long
-_ONE_END_S = 2.0  # a terminal that closes says so twice: outputs are being saved by then
 
 
 class Command(click.Command):
@@ -121,7 +121,7 @@ def _ended_politely() -> Iterator[None]:
     def interrupt(number: int, frame: object) -> None:
         nonlocal heard_s
         before_s, heard_s = heard_s, time.monotonic()
-        if heard_s - before_s > _ONE_END_S:
+        if heard_s - before_s > ONE_END_S:
             raise KeyboardInterrupt
 
     names = ("SIGTERM", "SIGHUP")  # Windows has no SIGHUP

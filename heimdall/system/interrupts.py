@@ -18,7 +18,7 @@ from typing import Any
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
 _UNUSED = signal.SIG_DFL  # a timer's signal that nobody handles
 _PATIENCE_S = 0.5  # for such a point: an app's code may never come to one
-_ONE_END_S = 2.0  # a terminal that closes says so twice, and outputs are being saved by then
+ONE_END_S = 2.0  # a terminal that closes says so twice, and outputs are being saved by then
 
 
 class Interrupts:
@@ -80,7 +80,7 @@ class Interrupts:
         now_s = time.monotonic()
         if self._heard_s is None:
             self._heard_s = now_s
-        elif now_s - self._heard_s < _ONE_END_S:
+        elif now_s - self._heard_s < ONE_END_S:
             return
         else:  # who says it again means it
             self._open = True

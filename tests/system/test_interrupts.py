@@ -73,7 +73,7 @@ def test_what_ends_anyway_is_not_interrupted_by_being_told_to(number):
 
 
 def test_who_insists_is_heard_at_once(number, monkeypatch):
-    monkeypatch.setattr("heimdall.system.interrupts._ONE_END_S", 0.01)
+    monkeypatch.setattr("heimdall.system.interrupts.ONE_END_S", 0.01)
     with INTERRUPTS.held():
         INTERRUPTS.ending()
         signal.raise_signal(number)

@@ -196,9 +196,14 @@ def exponential(turns: np.ndarray) -> np.ndarray:
     """Rotations (n, 3, 3) by Rodrigues vectors (n, 3), radians."""
     angle = np.linalg.norm(turns, axis=1)[:, None, None]
     safe = np.maximum(angle, 1e-9)
-    x, y, z = turns.T
-    cross = np.zeros((len(turns), 3, 3))
-    cross[:, 0, 1], cross[:, 0, 2], cross[:, 1, 2] = -z, y, -x
-    cross -= cross.transpose(0, 2, 1)
+    cross = crossed(turns)
     square = cross @ cross
     return np.eye(3) + cross * (np.sin(safe) / safe) + square * ((1 - np.cos(safe)) / safe**2)
+
+
+def crossed(vectors: np.ndarray) -> np.ndarray:
+    """The matrices (n, 3, 3) that multiply by vectors (n, 3) crosswise."""
+    x, y, z = vectors.T
+    cross = np.zeros((len(vectors), 3, 3))
+    cross[:, 0, 1], cross[:, 0, 2], cross[:, 1, 2] = -z, y, -x
+    return cross - cross.transpose(0, 2, 1)

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from heimdall.capture.lens import Pose
-from heimdall.tracking.pose.features import described, matched
+from heimdall.tracking.pose.features import matched
 from heimdall.tracking.pose.solve import Fit, refine
 from heimdall.tracking.pose.views import agreed
 from heimdall.tracking.slam.follow import follow
 from heimdall.tracking.slam.model import Keyframe, Map
-from heimdall.tracking.slam.relocalise import FEATURES, LEVELS, features_of
+from heimdall.tracking.slam.relocalise import features_of
 from heimdall.tracking.slam.similarity import Similarities, relaxed
 
 COMPARED = 3  # keyframes that look most alike
@@ -88,7 +88,7 @@ class Loops:
         best = [others[at] for at in np.argsort(-alike)[:COMPARED] if alike[at] > ALIKE]
         if not best:
             return None
-        there, descriptors = described(keyframe.picture.grey, FEATURES, LEVELS)
+        there, descriptors = keyframe.picture.features
         for old in best:
             pose = self._placed(keyframe, old, there, descriptors)
             sighting = self._proven(keyframe, old, pose, near) if pose is not None else None

@@ -7,10 +7,12 @@ import numpy as np
 
 from heimdall.capture.lens import Camera
 from heimdall.models.letterbox import shrink
+from heimdall.tracking.pose.features import described
 
 SIDE_PX = 800  # the longer side: larger pictures are reduced by whole halves
 WINDOW = 15  # of the search for a point
 THUMB = (40, 30)  # by which pictures are compared as wholes
+FEATURES, LEVELS = 500, 2  # at most, in so many halvings
 
 
 class Picture:
@@ -30,6 +32,7 @@ class Picture:
         self.lens = camera.scaled(grey.shape[1], grey.shape[0])
         self.half = halved(self.grey)
         self._thumb: np.ndarray | None = None
+        self._features: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
     def size(self) -> tuple[int, int]:
@@ -47,6 +50,13 @@ class Picture:
             small -= small.mean()
             self._thumb = (small / max(float(np.linalg.norm(small)), 1e-6)).ravel()
         return self._thumb
+
+    @property
+    def features(self) -> tuple[np.ndarray, np.ndarray]:
+        """Places (n, 2) and descriptors (n, 32) of what it is found again by."""
+        if self._features is None:
+            self._features = described(self.grey, FEATURES, LEVELS)
+        return self._features
 
     @property
     def detail(self) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from heimdall.capture.lens import Pose
-from heimdall.tracking.pose.features import described, matched
+from heimdall.tracking.pose.features import matched
 from heimdall.tracking.pose.solve import Fit
 from heimdall.tracking.pose.views import agreed
 from heimdall.tracking.slam.model import Keyframe, Map
@@ -16,7 +16,6 @@ from heimdall.tracking.slam.picture import Picture
 
 TRIED = 2  # keyframes, in each frame
 COMPARED = 6  # keyframes, by features
-FEATURES, LEVELS = 500, 2
 NEAR_PX = 4.0  # of a point: a feature is of it
 LONG = 20  # frames: who was lost for longer may be anywhere
 LEAST_POINTS = 30, 45  # that agree after a short loss, and after a long one
@@ -28,7 +27,7 @@ MOST_RMS_PX = 2.5, 1.5
 def features_of(keyframe: Keyframe, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Ids (n,) and descriptors (n, 32) of points of a keyframe; ``known`` (m,) says which of its
     points have places."""
-    there, descriptors = described(keyframe.picture.grey, FEATURES, LEVELS)
+    there, descriptors = keyframe.picture.features
     pixels, ids = keyframe.pixels[known], keyframe.ids[known]
     if not len(there) or not len(ids):
         return np.empty(0, np.int64), np.empty((0, 32), np.uint8)
@@ -67,7 +66,7 @@ def candidates(known: Map, picture: Picture, turn: int) -> Iterator[Pose]:
 
 
 def _by_features(known: Map, keyframes: list[Keyframe], picture: Picture) -> Pose | None:
-    there, descriptors = described(picture.grey, FEATURES, LEVELS)
+    there, descriptors = picture.features
     points, seen = [], []
     for each in keyframes:
         if each.features is None:

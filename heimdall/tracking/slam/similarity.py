@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heimdall.capture.lens import Pose
+from heimdall.tracking.slam.adjust import crossed, exponential
 
 SETTLED = 1e-4  # a step that changes no more than that is the last
 # of an integral from 0 to 1: exact to 12 digits for turns up to half a one
@@ -42,7 +43,7 @@ class Similarities:
         """Of logarithms (n, 7)."""
         moves, turns, logs = vectors[:, :3], vectors[:, 3:6], vectors[:, 6]
         moved = np.einsum("nij,nj->ni", _spread(turns, logs), moves)
-        return cls(np.exp(logs), _turned(turns), moved)
+        return cls(np.exp(logs), exponential(turns), moved)
 
     def log(self) -> np.ndarray:
         """Logarithms (n, 7), of turns below half a one."""
@@ -76,7 +77,7 @@ class Similarities:
         """(n, 7, 7): what a small one before this is after it."""
         found = np.zeros((len(self.scale), 7, 7))
         found[:, :3, :3] = self.scale[:, None, None] * self.rotation
-        found[:, :3, 3:6] = _crossed(self.translation) @ self.rotation
+        found[:, :3, 3:6] = crossed(self.translation) @ self.rotation
         found[:, :3, 6] = -self.translation
         found[:, 3:6, 3:6] = self.rotation
         found[:, 6, 6] = 1
@@ -123,31 +124,15 @@ def relaxed(
     return nodes
 
 
-def _crossed(vectors: np.ndarray) -> np.ndarray:
-    """Matrices (n, 3, 3) of cross products."""
-    x, y, z = vectors.T
-    found = np.zeros((len(vectors), 3, 3))
-    found[:, 2, 1], found[:, 0, 2], found[:, 1, 0] = x, y, z
-    return found - found.transpose(0, 2, 1)
-
-
 def _bracket(vectors: np.ndarray) -> np.ndarray:
     """(n, 7, 7): the adjoint's derivative."""
     found = np.zeros((len(vectors), 7, 7))
-    turn = _crossed(vectors[:, 3:6])
+    turn = crossed(vectors[:, 3:6])
     found[:, :3, :3] = turn + vectors[:, 6, None, None] * np.eye(3)
-    found[:, :3, 3:6] = _crossed(vectors[:, :3])
+    found[:, :3, 3:6] = crossed(vectors[:, :3])
     found[:, :3, 6] = -vectors[:, :3]
     found[:, 3:6, 3:6] = turn
     return found
-
-
-def _turned(vectors: np.ndarray) -> np.ndarray:
-    """Rotations (n, 3, 3) of axes (n, 3) as long as their angles (Rodrigues)."""
-    angle = np.linalg.norm(vectors, axis=1)[:, None, None]
-    cross = _crossed(vectors)
-    once, twice = np.sinc(angle / np.pi), np.sinc(angle / 2 / np.pi) ** 2 / 2
-    return np.asarray(np.eye(3) + once * cross + twice * cross @ cross)
 
 
 def _axes(rotations: np.ndarray) -> np.ndarray:
@@ -163,7 +148,7 @@ def _axes(rotations: np.ndarray) -> np.ndarray:
 def _spread(turns: np.ndarray, logs: np.ndarray) -> np.ndarray:
     """(n, 3, 3): by what a move is turned and scaled while both go on."""
     parts = [
-        share * np.exp(at * logs)[:, None, None] * _turned(at * turns)
+        share * np.exp(at * logs)[:, None, None] * exponential(at * turns)
         for at, share in zip(_AT, _SHARE, strict=True)
     ]
     return np.asarray(sum(parts))

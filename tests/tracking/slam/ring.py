@@ -89,12 +89,7 @@ class Ring:
         seen, which = look(pose)
         there = Picture(seen if picture is None else picture, CAMERA)
         ids, pixels = self._seen(at, pose, which)
-        new = corners(there, pixels, EACH)
-        inverse, ok = self._inverse(new, pose, which)
-        new, inverse = new[ok], inverse[ok]
-        fresh = np.arange(self._next, self._next + len(new))
-        self._places.append(pose.to_world(CAMERA.rays(new) / inverse[:, None]))
-        self._next += len(new)
+        fresh, new, inverse = self._fresh(there, pixels, pose, which)
         before = standing(at - 1)
         relative = pose.after(before.inverse)
         scale = float(self.drifted(at - 1).scale[0])
@@ -115,12 +110,7 @@ class Ring:
         seen, which = look(pose)
         picture = Picture(seen, CAMERA)
         ids, pixels = self._seen(at, pose, which)
-        new = corners(picture, pixels, EACH)
-        inverse, ok = self._inverse(new, pose, which)
-        new, inverse = new[ok], inverse[ok]
-        fresh = np.arange(self._next, self._next + len(new))
-        self._places.append(pose.to_world(CAMERA.rays(new) / inverse[:, None]))
-        self._next += len(new)
+        fresh, new, inverse = self._fresh(picture, pixels, pose, which)
         off = self.drifted(at)
         scale = float(off.scale[0])
         there = Similarities.of([pose]).after(off.inverse).pose(0)
@@ -130,6 +120,18 @@ class Ring:
         self.map.points.reach(self._next)
         self.map.points.begin(fresh, CAMERA.rays(new)[:, :2], inverse / scale, 0.02, keyframe)
         self.map.add(keyframe)
+
+    def _fresh(
+        self, picture: Picture, taken: np.ndarray, pose: Pose, which: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Points that nothing has seen before: their ids, pixels and inverse depths."""
+        new = corners(picture, taken, EACH)
+        inverse, ok = self._inverse(new, pose, which)
+        new, inverse = new[ok], inverse[ok]
+        fresh = np.arange(self._next, self._next + len(new))
+        self._places.append(pose.to_world(CAMERA.rays(new) / inverse[:, None]))
+        self._next += len(new)
+        return fresh, new, inverse
 
     def _seen(self, at: int, pose: Pose, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Points of the last three keyframes, and where they are seen."""
