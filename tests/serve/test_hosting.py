@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 import zlib
@@ -64,6 +65,21 @@ def started(*arguments: str) -> tuple[subprocess.Popen[str], dict[str, str]]:
     raise AssertionError("".join(said))
 
 
+def metric(places: dict[str, str], name: str) -> float:
+    with urllib.request.urlopen(f"http://{places['http']}/metrics", timeout=60) as told:
+        text = told.read().decode()
+    return float(re.findall(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE)[0])
+
+
+def wait_for_frames(places: dict[str, str]) -> None:
+    """Until the app has presented more of them: clients may be answered within its first."""
+    before = metric(places, "heimdall_frames_total")
+    deadline_s = time.monotonic() + 60
+    while metric(places, "heimdall_frames_total") in (before, 0):  # counted anew once it is warm
+        assert time.monotonic() < deadline_s, "no frames"
+        time.sleep(0.05)
+
+
 def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
     process.send_signal(signal.SIGINT)
     told, said = process.communicate(timeout=120)
@@ -116,15 +132,14 @@ def test_an_app_runs_beside(selfie):
     process, places = started("emoji", "--headless", "--size", "320x180", "--model", MODEL)
     for seed in range(6):
         ask(places, selfie, seed)
-    with urllib.request.urlopen(f"http://{places['http']}/metrics", timeout=60) as told:
-        text = told.read().decode()
-    assert 'heimdall_requests_total{model="people",outcome="answered"} 6.0' in text
-    assert float(re.findall(r"^heimdall_frames_per_second (\S+)$", text, re.MULTILINE)[0]) > 0
+    answered = 'heimdall_requests_total{model="people",outcome="answered"}'
+    assert metric(places, answered) == 6
+    wait_for_frames(places)
+    assert metric(places, "heimdall_frames_per_second") > 0
     with pytest.raises(Refused, match="no model"):
         triton_grpc.InferenceServerClient(places["grpc"]).get_model_metadata("other")
     report = ended(process)
     assert report["models"]["people"]["answered"] == 6
-    assert report["app"]["frames"] > 0
     assert report["app"]["errors"] == []
 
 
@@ -151,9 +166,9 @@ def test_an_app_goes_on_beside_clients_that_mean_it_ill(selfie):
             with pytest.raises(urllib.error.HTTPError, match="413"):
                 urllib.request.urlopen(asked, timeout=60)
         ask(places, selfie, 1)  # by REST
+        wait_for_frames(places)
     report = ended(process)
     assert report["models"]["people"]["answered"] == 1
-    assert report["app"]["frames"] > 0
     assert report["app"]["errors"] == []
 
 
