@@ -254,6 +254,8 @@ class Executor(Ledger):
         run: RunningJob | None,
         error: BaseException,
     ) -> None:
+        if run is not None and run.abandoned:
+            return  # it has failed; it went on for a moment, without its tensors
         if isinstance(error, OverdueError) and run is not None:
             run.abandon()
         self.failed(action.job, action.dnn, step, error)

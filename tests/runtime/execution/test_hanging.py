@@ -195,6 +195,18 @@ def test_what_comes_after_all_is_not_used(bench, step):
     assert bench.nothing()
 
 
+def test_a_job_given_up_in_the_moment_it_went_on_fails_once(bench):
+    job = bench.begin("bad")
+    assert isinstance(bench.get(), InputReady)
+    bench.executor.runs[job].abandon()  # its thread has not said yet that it is done
+    bench.chunk(job, "bad")
+    assert isinstance(bench.get(), ChunkFinished)
+    bench.executor.execute([Finish(job, "bad", GPU, 1, False, 1)])
+    assert isinstance(bench.result("good"), Result)
+    assert bench.nothing()
+    assert bench.errors("bad") == []
+
+
 class Stuck:
     """The GPU hangs until it is released."""
 
