@@ -74,7 +74,7 @@ class RunOptions:
     gpu_cores: int | None = None  # cores of the software GPU
     cpu_workers: int | None = None  # DNNs that the CPU runs at once, each on a core (default 1)
     remote: str | RemoteEngine | None = None  # a server DNNs may run on too: grpc://HOST:PORT
-    overlay: str = OverlayView.PANEL  # or "timeline", "small", "off"
+    overlay: str = OverlayView.PANEL  # or "timeline", "world", "small", "off"
     full_screen: bool = False  # fill the screen
     press: tuple[tuple[float, str], ...] = ()  # (seconds after warm-up, key): pressed by itself
     realtime: bool | None = None  # real-time software GPU; None: where permitted

@@ -23,7 +23,7 @@ from heimdall.models.body import BONES as BONES_33
 from heimdall.models.face_mesh import CONTOURS
 from heimdall.models.pose import BONES as BONES_17
 from heimdall.models.results import Body, Body3D, Detection, FaceMesh, Hand, Mask
-from heimdall.render import given, planes, shapes
+from heimdall.render import given, landmarks, planes, shapes
 from heimdall.render.backdrop import Behind, Copied, Sampled
 from heimdall.render.content import placing
 from heimdall.render.content.figure import Figure, Hider, Solid, animation_of, hider
@@ -239,6 +239,15 @@ class Scene:
         if self.camera is not None and self.camera.pose is not None and shown:
             rows = planes.rows(shown, self.camera, self._box, 0.7 * self._pen, color)
             self._layers.append(Bars(rows))
+
+    def landmarks(self) -> None:
+        """What the app's world is known by: planes, points of a room's map, the camera's way."""
+        world = self.world
+        if world is None:
+            return
+        self.text(landmarks.described(world))
+        if self.camera is not None and self.camera.pose is not None:
+            self._layers.append(Bars(landmarks.rows(world, self.camera, self._box, self._pen)))
 
     def text(
         self,

@@ -131,6 +131,7 @@ class OverlayView(Name):
 
     PANEL = "panel"
     TIMELINE = "timeline"
+    WORLD = "world"  # the panel, and what the world is known by
     SMALL = "small"
     OFF = "off"
 

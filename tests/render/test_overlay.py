@@ -29,7 +29,7 @@ STATUS = Status(
 )
 
 
-EVERY_VIEW = ("panel", "timeline", "small", "off")
+EVERY_VIEW = ("panel", "timeline", "small", "off")  # "world": test_landmarks
 NOW_NS = 5_000_000_000
 
 

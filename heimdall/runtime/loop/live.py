@@ -36,7 +36,7 @@ from heimdall.runtime.telemetry.figures import Figures
 from heimdall.runtime.telemetry.kept import read_input
 from heimdall.system.clock import spin_until
 from heimdall.system.interrupts import INTERRUPTS
-from heimdall.vocabulary.enums import Lane
+from heimdall.vocabulary.enums import Lane, OverlayView
 from heimdall.vocabulary.events import Reconfigured
 from heimdall.vocabulary.processors import GPU
 
@@ -259,6 +259,8 @@ class LiveRun(BaseRun):
         self._tracker.show(frame)
         self._scene.covered = self._display.covered
         self._callbacks.call(self._app.draw, self._scene)
+        if self._controls.view == OverlayView.WORLD:
+            self._scene.landmarks()
         meanwhile()
         self._display.paint(now_ns)
         self._scene.render()

@@ -36,6 +36,9 @@ class Canvas:
     lone_render_ns: int = 0
     guessed: bool = False
 
+    def __post_init__(self) -> None:
+        self.scene.world = self.app.world
+
     def measure(self, frame: Frame, *, soon: bool, guess: bool) -> None:
         """Find T_render out. ``soon``: take what was measured before, if it was; where that is not
         known, ``guess`` by as few frames as will do."""
@@ -85,7 +88,6 @@ class Canvas:
 
     def _drawing(self, frame: Frame) -> Callable[[], None]:
         app, scene = self.app, self.scene
-        scene.world = app.world
 
         def draw() -> None:
             # The pose is not known yet: what stands in the world is measured as if it were.

@@ -89,6 +89,7 @@ class Controls(Fallible):
     def serve(self, app: App) -> None:
         """Leave these keys to the app, and show what they do."""
         self._commands, self._rows = commands_by_key(app.keys), help_rows(app)
+        self._world = app.world
 
     def handle(self, event: InputEvent) -> bool:
         """Do what the event asks for; False when it is the app's."""
@@ -158,7 +159,8 @@ class Controls(Fallible):
         self.help = () if self.help else self._rows
 
     def _next_view(self) -> None:
-        self.view = after(self.view, OverlayView.values())
+        shown = [each for each in OverlayView.values() if self._world or each != OverlayView.WORLD]
+        self.view = after(self.view, shown)
 
     def _pause(self) -> None:
         source = self._setup.source

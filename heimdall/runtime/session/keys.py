@@ -27,7 +27,7 @@ class Command:
 
 COMMANDS = (
     Command("help", ("h", "f1"), "this card"),
-    Command("overlay", ("o", "f2"), "panel, with timeline, small, none"),
+    Command("overlay", ("o", "f2"), "panel, with timeline, with world, small, none"),
     Command("pause", ("space", "f3"), "pause the picture, go on"),
     Command("step", (".", "f4"), "next picture while paused"),
     Command("source", ("tab", "f5"), "next camera or clip"),

@@ -124,6 +124,13 @@ class Room:
     # --- the map ----------------------------------------------------------------------------
 
     @property
+    def points(self) -> np.ndarray:
+        """Its points (n, 3), in the world."""
+        if self._layout is None or self._setting is None:
+            return np.zeros((0, 3))
+        return self._setting.points(self._layout.points)
+
+    @property
     def kept(self) -> RoomMap | None:
         """What a later run goes on with; None before there is a map."""
         if self._layout is None or self._setting is None:

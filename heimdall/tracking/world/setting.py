@@ -51,12 +51,15 @@ class Setting:
 
     def from_place(self, pose: Pose) -> Pose:
         """A pose from own axes to the world's, to the map's."""
-        where = (pose.translation - self.move) @ self.turn / self.metres
-        return Pose(self.turn.T @ pose.rotation, where)
+        return Pose(self.turn.T @ pose.rotation, self.from_points(pose.translation))
 
     def points(self, points: np.ndarray) -> np.ndarray:
         """Points of the map (..., 3) in the world."""
         return np.asarray(self.metres * points @ self.turn.T + self.move)
+
+    def from_points(self, points: np.ndarray) -> np.ndarray:
+        """Points of the world (..., 3) in the map."""
+        return np.asarray((points - self.move) @ self.turn / self.metres)
 
 
 IN_PLACE = Setting(1.0, np.eye(3), np.zeros(3), source=TARGET)  # of no map yet

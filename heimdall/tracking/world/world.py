@@ -41,6 +41,7 @@ from heimdall.tracking.world.room import Room
 from heimdall.tracking.world.room_file import RoomMap
 from heimdall.tracking.world.setting import GUESS, IN_PLACE, TARGET
 from heimdall.tracking.world.thread import Following, PoseThread
+from heimdall.tracking.world.way import Way
 
 if TYPE_CHECKING:
     from heimdall.capture import Frame
@@ -99,6 +100,7 @@ class World:
         self._fade = 0.0
         self._shown_ns = 0
         self._was_tracked = False
+        self._path = Way()
         self._drawn = self._seen = self._exact = self._lost = 0
 
     def fresh(self) -> World:
@@ -158,6 +160,27 @@ class World:
     def found(self) -> list[Plane]:
         """The planes that were found in a room, oldest first: each keeps its ``name``."""
         return list(self._room.found) if self._room is not None else []
+
+    @property
+    def in_room(self) -> bool:
+        """Whether the room is tracked, or is to be."""
+        return self._room is not None
+
+    @property
+    def known_planes(self) -> list[Plane]:
+        """All that rays meet: targets, ``planes`` and those ``found``."""
+        return [*self._target_planes(), *self.planes, *self.found]
+
+    @property
+    def points(self) -> np.ndarray:
+        """The points (n, 3) that a room is known by, in metres."""
+        return self._room.points if self._room is not None else np.zeros((0, 3))
+
+    @property
+    def path(self) -> np.ndarray:
+        """Where the camera was (n, 3), in metres, the newest last: the last 600 places, 1 cm
+        apart."""
+        return self._path.points
 
     @property
     def pose(self) -> Pose | None:
@@ -298,7 +321,10 @@ class World:
         self._seen += self.tracked
         self._lost += self._was_tracked and not self.tracked
         self._was_tracked = self.tracked
-        pose = self._seen_from() or self.pose
+        seen = self._seen_from()
+        if seen is not None and self.tracked:
+            self._path.add(seen.position)
+        pose = seen or self.pose
         self._frame, self._camera = frame, frame.camera.zoomed(self._place.focal).at(pose)
         gone_ms = (now_ns - self._shown_ns) / 1e6 if self._shown_ns else 0.0
         self._shown_ns = now_ns
@@ -321,7 +347,7 @@ class World:
         """Nothing has been seen."""
         self._place, self._fade, self._camera = CameraState(None, False), 0.0, None
         self._frame, self._shown_ns, self._was_tracked = None, 0, False
-        self.changed = []
+        self.changed, self._path = [], Way()
         if self._room is not None:
             self._room = self._empty_room()
 
@@ -375,6 +401,7 @@ class World:
         found = self._place.found if isinstance(self._place.found, Located) else NOT_YET
         pose = self._room.see(found.layout, self._place.pose, found.setting)
         self.changed = self._room.changed
+        self._path.follow(self._room.layout, self._room.setting)
         return pose
 
     def _map_path(self) -> Path | None:

@@ -6,6 +6,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
 import psutil
 import pytest
 
@@ -73,10 +75,10 @@ class Mine(App):
 """
 
 
-def ran(tmp_path: Path, source: str) -> tuple[Any, dict[str, Any]]:
+def ran(tmp_path: Path, source: str, **more: Any) -> tuple[Any, dict[str, Any]]:
     """An app of that source after forty frames without an error, and the run's summary."""
     (tmp_path / "mine.py").write_text(source)
-    options = RunOptions(headless=True, size=(320, 240), device="onnxruntime", frames=40)
+    options = RunOptions(headless=True, size=(320, 240), device="onnxruntime", frames=40, **more)
     app: Any = load_app(str(tmp_path / "mine.py"))
     summary = run_app(app, options)
     assert summary["errors"] == []
@@ -92,6 +94,16 @@ def test_an_app_with_a_world_is_told_and_draws_with_the_cameras_pose(tmp_path):
     assert True in app.anchored
     assert summary["world"]["tracked"] > 0
     assert summary["world"]["pose_ms"]["p50"] > 0
+
+
+def test_the_view_of_the_world_is_drawn_over_the_app(tmp_path):
+    taken = {}
+    for view in ("off", "world"):
+        place = tmp_path / f"{view}.png"
+        ran(tmp_path, WORLD, overlay=view, screenshot=place)
+        taken[view] = cv2.imread(str(place)).astype(int)
+    corner = np.s_[160:235, 235:315]  # what is there, from above
+    assert taken["world"][corner].mean() < taken["off"][corner].mean() - 20
 
 
 ROOM = """

@@ -11,6 +11,7 @@ from heimdall.errors import DeviceError
 from heimdall.render import Overlay, Scene, open_surface
 from heimdall.runtime.opening import canvas as module
 from heimdall.runtime.opening.canvas import FRAMES, Canvas
+from heimdall.tracking import World
 
 FRAME = Frame(np.zeros((90, 160, 3), np.uint8), 0, 0)
 MS = 1_000_000
@@ -62,6 +63,16 @@ def test_what_was_measured_is_remembered_for_this_app_alone(canvas):
     again = canvas()
     again.measure(FRAME, soon=True, guess=True)
     assert not again.guessed
+
+
+def test_the_scene_knows_the_world_whether_it_was_measured_or_not(canvas):
+    class Placed(Mine):
+        world = World()
+
+    for _ in range(2):
+        made = canvas(Placed)
+        made.measure(FRAME, soon=True, guess=False)
+        assert made.scene.world is made.app.world is not None
 
 
 def test_what_must_be_exact_is_measured_again(canvas, monkeypatch):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import cv2
 import pytest
 
-from heimdall import App
+from heimdall import App, World
 from heimdall.app.options import RunOptions, parse_press
 from heimdall.errors import ConfigError
 from heimdall.render import Close, Dropped, Key, Pointer
@@ -147,13 +147,17 @@ def test_letting_a_key_go_does_nothing(registered_models):
 
 
 def test_the_overlay_goes_through_its_views_and_comes_back(registered_models):
-    d = registered_models()
-    seen = []
-    for _ in OverlayView:
-        d.press("o")
-        seen.append(d.controls.view)
-    assert sorted(seen) == sorted(OverlayView)
-    assert d.controls.view == "panel"
+    class Placed(App):
+        world = World()
+
+    for app, shown in ((Placed, set(OverlayView)), (App, set(OverlayView) - {"world"})):
+        d = registered_models(app)
+        seen = []
+        for _ in shown:
+            d.press("o")
+            seen.append(d.controls.view)
+        assert sorted(seen) == sorted(shown)
+        assert d.controls.view == "panel"
 
 
 def test_help_shows_and_hides_the_card(registered_models):

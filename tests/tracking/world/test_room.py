@@ -184,6 +184,33 @@ def test_planes_are_found_and_told_once_and_again_when_they_have_changed(run):
     assert a.show().found == []
 
 
+def test_the_points_of_its_map_are_where_they_are_in_the_world(run):
+    a = run(camera_height_m=HEIGHT)
+    assert len(a.world.points) == 0
+    a.tracker.find(table())
+    points = a.show().points
+    assert len(points) == 15 * 15
+    assert points[:, 2] == pytest.approx(0, abs=1e-6)
+    assert np.ptp(points, axis=0)[:2] == pytest.approx((0.8, 0.8))
+
+
+def test_the_cameras_way_goes_with_the_world_and_ends_with_its_map(run):
+    a = run()
+    a.show(count=3)  # before there is a plane: other axes, other metres
+    a.tracker.find(table())
+    a.show(SECOND)
+    world = a.show("relocalizing", 2)
+    times = 0.5 / HEIGHT  # the guess
+    assert len(world.path) == 2
+    apart = times * np.linalg.norm(FIRST.position - SECOND.position)
+    assert np.linalg.norm(np.diff(world.path, axis=0)) == pytest.approx(apart)
+    assert world.path[:, 2] == pytest.approx((0.5, 0.5 * times))
+    world.scale_by(2.0)
+    assert a.show(SECOND).path[:, 2] == pytest.approx((1.0, times))
+    a.tracker.forget()
+    assert len(a.show().path) == 1
+
+
 # --- metres --------------------------------------------------------------------------------------
 
 
