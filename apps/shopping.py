@@ -4,11 +4,12 @@ The first scenario of the Heimdall paper (section 2.1): detection finds where th
 segmentation keeps people in front of it, and the style network paints its fabric. A pinch drags a
 piece, two pinches turn and scale it; key H lists keys and what the mouse does.
 
-With the page of assets/media/page.png on the floor or a table, furniture stands there in metres,
-and one can walk around it. On a floor, which is when the camera is 90 cm above it or higher, it has
-its true size. On a table that would fill the view, so there it is a model, 1:10 at first; T changes
-between the two. Without the page it is unknown how large anything is: pieces stand in the picture,
-as large beside one another as they are, and the couch as wide as suits the view.
+Furniture stands on a table or the floor, and one can walk around it, once the camera has moved a
+little sideways. How large the room is is a guess, until the page of assets/media/page.png is seen
+in it. On a floor, which is when the camera is 90 cm above it or higher, pieces have their true
+size. On a table that would fill the view, so there they are models, 1:10 at first; T changes
+between the two. Where the room is not tracked pieces stand in the picture, as large beside one
+another as they are, and the couch as wide as suits the view.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Shopping(App):
     title = "Online shopping"
     fps = 30
     scheduler = "max-total"
-    clip = "box.mp4"
-    world = World(Marker("DICT_4X4_50", 7, width_m=0.08))
+    clip = "room.mp4"
+    world = World(Marker("DICT_4X4_50", 7, width_m=0.08), room=True)
     keys: ClassVar = {
         "n": "next piece",
         "x": "take it away",

@@ -157,16 +157,16 @@ class Room:
             ([x, HEIGHT_M, z], [-WIDTH_M, 0, 0], 180.0),
         ]
         boards = [
-            _board(corner, across, high, self._hung(self._plain(base, contrast), hung))
+            board(corner, across, high, self._hung(self._plain(base, contrast), hung))
             for corner, across, base in sides
         ]
         ceiling, top = self._plain(225, contrast / 2), self._plain(140, 2 * contrast)
         edge = self._plain(90, contrast, 256)
         boards += [
-            _board([-x, 0, -2], [WIDTH_M, 0, 0], [0, 0, DEPTH_M], floor),
-            _board([-x, HEIGHT_M, z], [WIDTH_M, 0, 0], [0, 0, -DEPTH_M], ceiling),
-            _board([-0.7, TABLE_M, -0.85], [1.4, 0, 0], [0, 0, 0.9], self._hung(top, hung // 2)),
-            _board([-0.7, TABLE_M, 0.05], [1.4, 0, 0], [0, -0.06, 0], edge),
+            board([-x, 0, -2], [WIDTH_M, 0, 0], [0, 0, DEPTH_M], floor),
+            board([-x, HEIGHT_M, z], [WIDTH_M, 0, 0], [0, 0, -DEPTH_M], ceiling),
+            board([-0.7, TABLE_M, -0.85], [1.4, 0, 0], [0, 0, 0.9], self._hung(top, hung // 2)),
+            board([-0.7, TABLE_M, 0.05], [1.4, 0, 0], [0, -0.06, 0], edge),
         ]
         for _ in range(0 if white else 3):
             foot = self._chance.uniform([-0.55, TABLE_M, -0.75], [0.55, TABLE_M, -0.25])
@@ -196,7 +196,7 @@ class Room:
             side = np.array([-np.sin(turn), self._chance.uniform(-0.4, 0.4), np.cos(turn)])
             across = width * side / np.linalg.norm(side)
             stem = np.add(foot, (0, self._chance.uniform(0.02, 0.2), 0))
-            leaves.append(_board(stem - across / 2, across, length * out, green))
+            leaves.append(board(stem - across / 2, across, length * out, green))
         return leaves
 
     def _box(self, foot: np.ndarray, half: np.ndarray) -> list[Board]:
@@ -205,10 +205,10 @@ class Room:
         (x, y, z), (a, b, c) = foot.tolist(), half.tolist()
         b *= 2
         return [
-            _board([x - a, y + b, z + c], [2 * a, 0, 0], [0, -b, 0], picture),
-            _board([x - a, y + b, z - c], [2 * a, 0, 0], [0, 0, 2 * c], picture),
-            _board([x - a, y + b, z - c], [0, 0, 2 * c], [0, -b, 0], picture),
-            _board([x + a, y + b, z + c], [0, 0, -2 * c], [0, -b, 0], picture),
+            board([x - a, y + b, z + c], [2 * a, 0, 0], [0, -b, 0], picture),
+            board([x - a, y + b, z - c], [2 * a, 0, 0], [0, 0, 2 * c], picture),
+            board([x - a, y + b, z - c], [0, 0, 2 * c], [0, -b, 0], picture),
+            board([x + a, y + b, z + c], [0, 0, -2 * c], [0, -b, 0], picture),
         ]
 
     def _walkers(self, at_s: float) -> list[Board]:
@@ -220,7 +220,7 @@ class Room:
             x = 2.6 * np.sin(0.5 * at_s + phase)
             z = -1.4 if number else -0.1 + 0.3 * np.sin(0.3 * at_s)
             picture = cv2.resize(self._photos[number % len(self._photos)], (256, 512))
-            found.append(_board([x - 0.25, 1.75, z], [0.5, 0, 0], [0, -1.75, 0], picture))
+            found.append(board([x - 0.25, 1.75, z], [0.5, 0, 0], [0, -1.75, 0], picture))
         return found
 
     # --- where the camera is -----------------------------------------------------------------
@@ -330,7 +330,7 @@ class Room:
         return made.hexdigest()
 
 
-def _board(
+def board(
     corner: Sequence[float], across: Sequence[float], down: Sequence[float], picture: np.ndarray
 ) -> Board:
     pictures = [picture]

@@ -62,8 +62,8 @@ def page() -> np.ndarray:
     return np.asarray(sheet)
 
 
-def table(seed: int = 4) -> np.ndarray:
-    """Planks with things on them, BGR uint8."""
+def table(seed: int = 4, things: bool = True) -> np.ndarray:
+    """Planks, with ``things`` on them, BGR uint8."""
     draw = np.random.default_rng(seed)
     side = round(TABLE_M * TEXELS)
     grain = draw.standard_normal((side, side // 48)).astype(np.float32)
@@ -73,7 +73,7 @@ def table(seed: int = 4) -> np.ndarray:
     seam = (np.arange(side) % round(0.16 * TEXELS) < 3)[:, None] * -38.0
     wood = np.array([74.0, 118.0, 158.0]) + (grain + tone + seam)[..., None]
     picture = np.clip(wood, 0, 255).astype(np.uint8)
-    for _ in range(240):  # cards, pens, coins
+    for _ in range(240 if things else 0):  # cards, pens, coins
         at = draw.uniform(0, side, 2)
         if np.linalg.norm(at - side / 2) < 0.17 * TEXELS:
             continue
@@ -85,7 +85,7 @@ def table(seed: int = 4) -> np.ndarray:
         box = cv2.boxPoints((tuple(at), tuple(sides), draw.uniform(0, 180))).astype(np.int32)
         cv2.fillConvexPoly(picture, box, ink, cv2.LINE_AA)
         cv2.polylines(picture, [box], True, [0.6 * each for each in ink], 2, cv2.LINE_AA)
-    for place in range(14):  # papers with something written on them
+    for place in range(14 if things else 0):  # papers with something written on them
         around = 2 * np.pi * place / 14 + draw.uniform(-0.2, 0.2)
         far = draw.uniform(0.26, 0.62)
         at = side / 2 + far * TEXELS * np.array([np.cos(around), np.sin(around)])

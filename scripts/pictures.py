@@ -86,8 +86,8 @@ class Take:
 
 
 TAKES = (
-    Take("shopping", "box.mp4", "960x720", 8.8, False, ("1:n", "2:n", "3:n", "4:n", "5:n")),
-    Take("shopping", "box.mp4", "960x720", 9, True, ("5:n", "6:n", "7:n", "8:n", "8.5:n")),
+    Take("shopping", "room.mp4", "960x720", 8.8, False, ("1:n", "2:n", "3:n", "4:n", "5:n")),
+    Take("shopping", "room.mp4", "960x720", 9, True, ("5:n", "6:n", "7:n", "8:n", "8.5:n")),
     Take("emoji", "multi_face.jpg", "1280x720", 7, False),
     Take("emoji", "single_face.mp4", "1280x720", 8, True, ("1:c",)),
     Take("workspace", "desk.mp4", "960x720", 8, False),

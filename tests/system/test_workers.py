@@ -134,6 +134,7 @@ class Hang:
 
 def test_another_thread_takes_the_place_of_one_that_hangs():
     hang, finished = Hang(), threading.Event()
+    others = set(threading.enumerate())
     workers = Workers("pool", clock=hang.clock)
     workers.submit(hang, bound_s=1.0, failed=hang.told.append)
     workers.submit(finished.set, bound_s=1.0)
@@ -149,8 +150,7 @@ def test_another_thread_takes_the_place_of_one_that_hangs():
     hang.released.set()
     workers.close()
     assert len(hang.told) == 1  # what it raised later is nobody's business
-    threads = [each for each in threading.enumerate() if each.name.startswith("pool-")]
-    for thread in threads:
+    for thread in set(threading.enumerate()) - others:
         thread.join(20)
     assert not any_left_behind()
 

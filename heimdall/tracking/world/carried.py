@@ -2,10 +2,12 @@
 
 A target that is seen says where the camera is; else the room does, through the tie between the two;
 else what is remembered around the targets. From one to the other the pose goes within a moment, and
-does not jump.
+does not jump. Until a target has been seen and tied, the room is followed as one without targets.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,6 +33,8 @@ class Carried:
         self._blend = Blend()
         self._focal = 1.0
         self._frames = 0
+        self._by_targets = False  # whether they have said the axes
+        self._alone = False  # whether the room is shown by itself
 
     @property
     def placed(self) -> dict[str, Pose]:
@@ -59,6 +63,11 @@ class Carried:
             poses[BY_TARGET if seen.target else BY_VIEWS] = seen.pose
         if found.tracked and found.pose is not None and setting is not None:
             poses[BY_ROOM] = setting.camera(found.pose)
+        alone = not poses or (self._alone and found.tracked and BY_TARGET in poses)
+        self._alone = setting is None and not self._by_targets and alone
+        if self._alone:
+            return replace(found, focal=seen.focal)
+        self._by_targets = True
         source = next((each for each in (BY_TARGET, BY_ROOM, BY_VIEWS) if each in poses), "")
         shown = self._blend(source, poses, at_s)
         now = setting or IN_PLACE

@@ -11,6 +11,7 @@ import numpy as np
 from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.pose import PoseTracker
 from heimdall.tracking.pose.clips import poses
+from heimdall.tracking.pose.tracker import LOST
 from heimdall.tracking.slam.clips import plane_row
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.tracker import RoomTracker
@@ -30,6 +31,8 @@ class _InMetres:
     ) -> Located:
         """The next frame, BGR uint8."""
         found = self.found = self._tracker.advance(image, camera, sequence, at_s)
+        if found.setting is None:  # no target has said the metres
+            return replace(found, state=LOST, pose=None, raw=None)
         return replace(found, pose=self.world(found.pose))
 
     def world(self, pose: Pose | None) -> Pose | None:

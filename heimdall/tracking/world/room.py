@@ -4,6 +4,7 @@ meets where there is none, and places that go with the map.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from weakref import WeakSet
 
 import numpy as np
@@ -24,6 +25,8 @@ AROUND = 0.08  # of a ray: points so near to it say how far away things are ther
 MOST_NEAR = 7  # of them
 LEAST_NEAR = 2
 NEARER = 0.85  # of the ground's distance: what is seen there stands on it
+ON_M = 0.002  # from a plane: it stands on it
+MOST_SLID = 0.2  # of the distance: a plane that has moved by more is another one
 UNSURE = 0.3  # of the distance: an anchor placed by points goes no farther to a plane
 
 
@@ -48,7 +51,7 @@ class Room:
         self._layout: Layout | None = None
         self._setting = given
         self._times = 1.0  # the guess of the height is
-        self._known: dict[int, tuple[FoundPlane, Plane]] = {}
+        self._known: dict[int, _Known] = {}
         self._instant: WeakSet[Hung] = WeakSet()
 
     def see(
@@ -94,7 +97,13 @@ class Room:
             sure = self._far(camera.position, hit.point - camera.position)[1]
             made.reach = UNSURE if sure else None
             self._instant.add(made)
+        else:
+            made.stand_on(self.found)
         return made
+
+    def plane_of(self, name: str) -> FoundPlane | None:
+        """One of ``found``, as the map has it now."""
+        return next((each.now for each in self._known.values() if each.plane.name == name), None)
 
     @property
     def scale_source(self) -> str:
@@ -174,7 +183,7 @@ class Room:
         if layout is self._layout and given is self._setting:
             return
         if given is not self._setting:  # all planes are elsewhere in the world
-            self._known = {}
+            self._known, self.origin.place = {}, None
         self._layout, self._setting = layout, given
         if layout is not None:
             self._learn(layout, given)
@@ -196,7 +205,7 @@ class Room:
         known = {}
         for each in layout.planes.planes:
             before = self._known.get(each.id)
-            if before is not None and (before[0] is each or not changed(before[0], each)):
+            if before is not None and before.now is each:
                 known[each.id] = before
                 continue
             plane = Plane(
@@ -207,10 +216,12 @@ class Room:
                 kind=each.kind,
                 outline=now.metres * each.outline,
             )
-            known[each.id] = each, plane
-            self.changed.append(plane)
+            same = before is not None and not changed(before.told, each)
+            known[each.id] = _Known(before.told if before and same else each, each, plane)
+            if not same:
+                self.changed.append(plane)
         self._known = known
-        self.found = [plane for _, plane in known.values()]
+        self.found = [each.plane for each in known.values()]
         if self.changed:
             for place in list(self._instant):
                 if place.settle(self.found):
@@ -223,7 +234,7 @@ class Room:
         ground = level.ground_of(self._layout) if self._layout is not None else None
         if not self._ground or ground is None or ground.id not in self._known:
             return None
-        return Plane(self._known[ground.id][1].pose, None, "ground", True, ground.kind)
+        return Plane(self._known[ground.id].plane.pose, None, "ground", True, ground.kind)
 
     def _far(self, eye: np.ndarray, ray: np.ndarray) -> tuple[float, bool]:
         """How many times a ray it is to what the map has near it, and whether it has something;
@@ -245,6 +256,15 @@ class Room:
             wide = off < 0.6  # what is in the picture, more or less
             return float(np.median(far[wide] if wide.any() else far)), False
         return float(np.median(far[near])), True
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """A plane as it was ``told``, as it is ``now``, and that in the world."""
+
+    told: FoundPlane
+    now: FoundPlane
+    plane: Plane
 
 
 class Origin:
@@ -278,6 +298,7 @@ class Hung:
         assert room.layout is not None
         assert room.setting is not None
         self.reach: float | None = None
+        self._on = ""  # the plane that it stands on
         self._room, self._layout = room, room.layout
         self._shown = room.setting.place(pose)
         self._number, self._relative, self._view = 0, pose, view
@@ -320,7 +341,18 @@ class Hung:
         if self.reach is not None and abs(hit.distance - far) > self.reach * far:
             return False
         self._relative = self._keyframe().after(now.from_place(hit.pose))
+        self._on = hit.plane.name
         return True
+
+    def stand_on(self, planes: list[Plane]) -> None:
+        """Go with the one of these planes that it lies on, if there is one, as that is known
+        better: what was put there by a look stands there by that look."""
+        here = self._shown.translation
+        for plane in planes:
+            own = plane.pose.inverse.to_camera(here)
+            size = plane.size or (np.inf, np.inf)
+            if abs(own[1]) < ON_M and abs(own[0]) < size[0] / 2 and abs(own[2]) < size[1] / 2:
+                self._on = plane.name
 
     def _keyframe(self) -> Pose:
         return self._layout.keyframes[self._number][0]
@@ -350,6 +382,20 @@ class Hung:
         self._relative = nearer(self._relative, scale)
         self._view = nearer(self._view, scale)
         self._layout = layout
+        plane = self._room.plane_of(self._on) if self._on else None
+        if plane is not None:
+            self._slide(plane)
+
+    def _slide(self, plane: FoundPlane) -> None:
+        """Along the ray by which it was placed, to where that meets the plane now."""
+        here = self._in_map()
+        eye = self._view.after(self._keyframe()).position
+        ray = here.translation - eye
+        down = float(plane.normal @ ray)
+        times = float(plane.normal @ (plane.pose.translation - eye)) / down if down else 0.0
+        if abs(times - 1) < MOST_SLID:
+            moved = Pose(here.rotation, eye + times * ray)
+            self._relative = self._keyframe().after(moved)
 
 
 def _guess(place: Pose) -> Plane:

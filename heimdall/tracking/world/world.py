@@ -62,7 +62,7 @@ class World:
     ``ground``: whether the plane that the first target lies in, or the level one of a room, goes
     on around it, as a table does. ``camera_height_m``: how high above that plane the camera of a
     room begins, by which its metres are right; None: they are a guess. ``room``: track the room
-    around targets, too, for where they are out of sight."""
+    around targets, too, for where they are out of sight; until one was seen, metres are a guess."""
 
     def __init__(
         self,
@@ -145,9 +145,9 @@ class World:
     @property
     def scale_source(self) -> str:
         """What says the metres: ``marker`` (any target), ``camera height``, ``user``; ``guess``."""
-        if self.targets:
-            return TARGET
-        return self._room.scale_source if self._room is not None else GUESS
+        if self._room is not None:
+            return self._room.scale_source
+        return TARGET if self.targets else GUESS
 
     def scale_by(self, factor: float) -> None:
         """A room whose metres are a guess is so many times as large, as the user says: what stands

@@ -119,6 +119,26 @@ def test_without_the_room_it_would_be_lost(walk):
     assert np.isnan(a.go(20, hidden=True, room=False)[-1])
 
 
+def test_before_the_marker_was_ever_seen_the_room_is_one_by_a_guess(walk):
+    a = walk()
+    a.room.find(table())
+    a.go(20, hidden=True)
+    assert a.world.tracked
+    assert a.world.scale_source == "guess"
+    x, y = 320.0, 300.0
+    anchor = a.world.anchor(a.world.hit(x, y))
+    a.go(1)  # comes into sight: until it is tied the room goes on
+    assert (a.world.tracked, a.world.scale_source) == (True, "guess")
+    errors = a.go(20)
+    assert a.world.scale_source == "marker"
+    assert errors[-5:].max() < 0.01
+    pose = place(20)
+    ray = pose.rotation.T @ CAMERA.rays(np.array([[x, y]]))[0]
+    meant = pose.position - pose.position[2] / ray[2] * ray  # on the table
+    assert anchor.pose.translation == pytest.approx(meant, abs=0.03)
+    assert a.world.origin.pose.translation == pytest.approx(np.zeros(3), abs=0.01)
+
+
 def test_neither_going_nor_coming_is_a_jump(walk):
     a = walk()
     a.go(30)
@@ -287,7 +307,7 @@ def test_a_room_around_nothing_that_lies_still_is_refused(declared):
 
 def test_a_marker_cannot_be_scaled_and_another_run_has_its_room(walk):
     a = walk()
-    a.go(3)
+    a.go(20)
     with pytest.raises(AppError, match="the marker says the metres"):
         a.world.scale_by(2)
     again = a.world.fresh()

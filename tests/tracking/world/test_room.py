@@ -211,6 +211,29 @@ def test_the_cameras_way_goes_with_the_world_and_ends_with_its_map(run):
     assert len(a.show().path) == 1
 
 
+def test_what_stands_on_a_plane_goes_with_it_where_that_is_known_better(run):
+    a = run(camera_height_m=HEIGHT)
+    a.tracker.find(table(lift=0.012))
+    world = a.show()
+    hit = world.hit(*pixel((0.2, 0.1, 0)))
+    turned = Pose(hit.pose.rotation @ np.diag([-1.0, 1, -1]), hit.point)
+    above = Pose(hit.pose.rotation, hit.point + np.array([0, 0, 0.1]))
+    put = [world.anchor(each) for each in (hit, turned, above)]
+    seen = [each.at for each in put]
+    a.tracker.find(table())
+    assert a.show(FIRST).changed == []  # too little to be told
+    assert [each.at for each in put] == [pytest.approx(each, abs=0.01) for each in seen]
+    level = world.found[0].pose.translation[2]
+    assert level < -0.005
+    assert [each.pose.translation[2] for each in put[:2]] == pytest.approx([level, level])
+    assert put[1].pose.rotation == pytest.approx(turned.rotation, abs=1e-6)
+    assert put[2].pose.translation == pytest.approx(above.translation, abs=1e-6)
+    before = world.pose.to_camera(put[0].pose.translation)
+    a.tracker.find(table(lift=0.5))  # another one, whatever it is called
+    a.show(FIRST)
+    assert world.pose.to_camera(put[0].pose.translation) == pytest.approx(before)
+
+
 # --- metres --------------------------------------------------------------------------------------
 
 
