@@ -35,17 +35,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _commands_end_no_tests() -> Iterator[None]:
-    """A command leaves at once, past threads that are still busy, as its process is its own; one
-    that a test invokes in this process must not take that with it."""
-    from heimdall.cli import console
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(console, "any_left_behind", lambda: False)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["HEIMDALL_TUNE"] = "off"  # nothing is left behind in the background
     if "HEIMDALL_TEST_CACHE" in os.environ:  # kept between runs, to make them quick

@@ -33,7 +33,13 @@ CHUNK_S = 0.5  # of the session: what a cut may cost
 QUALITY = 90  # of JPEG
 _WAITING = 12  # pictures that wait for the encoder, 33 MB of 720p; more are left out
 _CLOSE_TIMEOUT_S = 30.0
-_JSON = (messages.RUN, messages.DECISIONS, messages.RESULTS, messages.INPUTS)
+_JSON = (
+    messages.RUN,
+    messages.DECISIONS,
+    messages.RESULTS,
+    messages.INPUTS,
+    messages.MOTION,
+)
 
 
 class McapWriter:
@@ -80,16 +86,20 @@ class McapWriter:
         if not (self.error or self._closed):
             self._worker.submit(self._guarded, self._write_note, topic, at_ns, make)
 
-    def close(self) -> None:
-        """Write what waits, and the index; closing twice is allowed. Raises DeviceError where the
-        file is not whole."""
+    def end(self) -> None:
+        """Take nothing more; what waits, and the index, are written in the background."""
         if not self._closed:
             self._closed = True
             self._worker.submit(self._guarded, self._writer.finish)
             self._worker.submit(self._file.close)
-            self._worker.close(_CLOSE_TIMEOUT_S)
-            if not self._file.closed and self.error is None:
-                self.error = f"its disk took more than {_CLOSE_TIMEOUT_S:g} s"
+
+    def close(self) -> None:
+        """``end``, and wait for it; closing twice is allowed. Raises DeviceError where the file is
+        not whole."""
+        self.end()
+        self._worker.close(_CLOSE_TIMEOUT_S)
+        if not self._file.closed and self.error is None:
+            self.error = f"its disk took more than {_CLOSE_TIMEOUT_S:g} s"
         if self.error is not None:
             raise DeviceError(
                 f"capture {self.path} stopped after {self.written} pictures: {self.error}"
@@ -135,10 +145,13 @@ class McapWriter:
         if not ok:
             raise DeviceError(f"frame {frame.sequence} cannot be encoded")
         at_ns = self.since_1970(frame.captured_ns)
-        camera = replace(frame.camera, pose=None)
+        camera, motion = replace(frame.camera, pose=None, motion=None), frame.camera.motion
         if camera != self._camera:
             self._camera = camera
             self._add(messages.CAMERAS, at_ns, messages.camera_message(at_ns, camera))
+        if motion is not None:
+            said = json.dumps(messages.motion_data(motion)).encode()
+            self._add(messages.MOTION, at_ns, said)
         form = "png" if self._suffix == ".png" else "jpeg"
         self._add(messages.PICTURES, at_ns, messages.image_message(at_ns, data.tobytes(), form))
         self.written += 1

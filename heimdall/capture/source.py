@@ -36,7 +36,6 @@ from heimdall.errors import ConfigError, DeviceError, HeimdallError
 from heimdall.system.faults import Faults
 from heimdall.system.interrupts import INTERRUPTS
 from heimdall.system.priority import lower_priority
-from heimdall.system.workers import leave_behind
 
 log = logging.getLogger(__name__)
 
@@ -238,7 +237,6 @@ class Source:
         self._wanted.set()
         if self._thread is not threading.current_thread():
             self._thread.join(timeout_s)
-            leave_behind(self._thread)
 
     # --- the capture thread ------------------------------------------------------------------
 

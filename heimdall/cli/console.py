@@ -6,6 +6,7 @@ driver prints meanwhile.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import json
@@ -17,15 +18,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from heimdall.errors import ArgumentError, HeimdallError, say_value
 from heimdall.system.clock import STOPS
 from heimdall.system.interrupts import ONE_END_S
-from heimdall.system.workers import any_left_behind
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -93,18 +93,25 @@ class Commands(click.Group):
         except BrokenPipeError:  # the reader has gone, as in `heimdall models | head -1`
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (flushed at exit)
             status = 1
-        _exit(status if isinstance(status, int) else 0)
+        sys.exit(status if isinstance(status, int) else 0)
 
 
-def _exit(status: int) -> None:
-    """Leave with ``status``; past a thread that is stuck in native code, which the interpreter
-    would unwind, and C++ would call that a reason to abort."""
-    if any_left_behind():
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(status)
-    sys.exit(status)
+def run_as_program(program: Callable[[], object]) -> NoReturn:
+    """Call ``program``, and leave with the status that it exits with. Threads and functions that
+    wait for the end have it; what libraries do while they are unloaded is not asked. Some wait for
+    threads of their own for ever, and the interpreter would unwind a thread that is stuck in native
+    code, which C++ calls a reason to abort."""
+    status = 0
+    try:
+        program()
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    threading._shutdown()  # type: ignore[attr-defined]  # as the interpreter does, in this order
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 @contextlib.contextmanager

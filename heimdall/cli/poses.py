@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from heimdall.app.options import check_writable, parse_source
 from heimdall.cli import console
 from heimdall.cli.parameters import FILE, Parsed, json_option, options, show
 from heimdall.errors import ConfigError
+
+if TYPE_CHECKING:
+    from heimdall.capture.lens import Motion
 
 
 def parse_marker(text: str) -> tuple[str, int, float]:
@@ -23,6 +27,16 @@ def parse_marker(text: str) -> tuple[str, int, float]:
     except (ValueError, IndexError):
         pass
     raise ConfigError(f"{text!r}: expected DICT:ID:METRES, such as DICT_4X4_50:0:0.05")
+
+
+def parse_gravity(text: str) -> Motion:
+    """``"0,1,0.2"`` to where gravity pulls; ConfigError if it is not that."""
+    from heimdall.capture.lens import Motion
+
+    try:
+        return Motion([float(each) for each in text.split(",")])
+    except ValueError:
+        raise ConfigError(f"{text!r}: expected X,Y,Z, such as 0,1,0") from None
 
 
 def parse_target(text: str) -> tuple[str, float]:
@@ -131,6 +145,11 @@ def calibrate(
     ),
     click.option("--no-map", is_flag=True, help="Do not remember what is around the targets."),
     click.option("--world", is_flag=True, help="By the room, too; alone in a unit of its own."),
+    click.option(
+        "--gravity",
+        type=Parsed("X,Y,Z", parse_gravity),
+        help="With --world: where down was when it began, x right, y down, z ahead.",
+    ),
     click.option("--frames", type=click.IntRange(1), metavar="N", help="Stop after N frames."),
     json_option,
 )
@@ -141,6 +160,7 @@ def pose(
     pictures: tuple[tuple[str, float], ...],
     no_map: bool,
     world: bool,
+    gravity: Motion | None,
     frames: int | None,
     as_json: bool,
 ) -> None:
@@ -155,6 +175,8 @@ def pose(
     metres, and the room says the pose where they are out of sight.
     """
     _check_ways(world, targets=bool(markers or pictures), no_map=no_map)
+    if gravity is not None and not world:
+        raise click.UsageError("--gravity is about the room: it goes with --world")
     with console.work(as_json):
         from heimdall.capture.camera_files import read_camera
 
@@ -162,7 +184,7 @@ def pose(
         if world and not (markers or pictures):
             from heimdall.tracking.slam.clips import room_poses
 
-            result = room_poses(str(parse_source(source)), lens, most=frames)
+            result = room_poses(str(parse_source(source)), lens, most=frames, gravity=gravity)
         else:
             from heimdall.tracking.pose import ImageTarget, Marker
             from heimdall.tracking.pose.clips import poses
@@ -178,7 +200,9 @@ def pose(
             if world:
                 from heimdall.tracking.world.clips import carried_poses
 
-                result = carried_poses(str(parse_source(source)), lens, tracker, most=frames)
+                result = carried_poses(
+                    str(parse_source(source)), lens, tracker, most=frames, gravity=gravity
+                )
             else:
                 result = poses(str(parse_source(source)), lens, tracker, most=frames)
     show(as_json, result, "heimdall.cli.tables:pose_report")

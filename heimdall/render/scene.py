@@ -403,8 +403,12 @@ class Scene:
             self._kept.rehearse()
         return loaded
 
-    def close(self) -> None:
+    def end(self) -> None:
         """Load nothing more."""
+        self._stock.end()
+
+    def close(self) -> None:
+        """``end``, and wait for what is being loaded."""
         self._stock.close()
 
     def took(self, render_ns: float, interval_ns: float) -> None:

@@ -18,20 +18,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_left_behind: list[threading.Thread] = []
-
-
-def any_left_behind() -> bool:
-    """True if a thread that was to end still runs: in native code, most likely."""
-    return any(thread.is_alive() for thread in _left_behind)
-
-
-def leave_behind(thread: threading.Thread) -> None:
-    """Remember a thread that was to end; nothing, if it has."""
-    _left_behind[:] = [each for each in _left_behind if each.is_alive()]
-    if thread.is_alive():
-        _left_behind.append(thread)
-
 
 class OverdueError(HeimdallError):
     """A call has not come back within its bound: nobody waits for it any more."""
@@ -140,7 +126,6 @@ class Workers:
             if worker.work is not work:
                 return False
             worker.given_up = True
-        leave_behind(worker)
         return True
 
     def drain(self, timeout_s: float = 5.0) -> bool:
@@ -173,7 +158,6 @@ class Workers:
         for thread in self._threads:
             thread.join(max(0.0, until_s - time.monotonic()))
             if thread.is_alive():
-                leave_behind(thread)
                 log.warning(
                     "%s is still busy after %g s: it is left behind", thread.name, timeout_s
                 )

@@ -142,3 +142,30 @@ def test_warnings_are_lines_and_details_come_with_debug(capsys, loggers, debug):
     log.warning("a warning")
     lines = capsys.readouterr().err.splitlines()
     assert lines == ["DEBUG: a detail"] * debug + ["warning: a warning"]
+
+
+def test_a_program_ends_with_its_status_past_what_libraries_do_at_the_end():
+    code = """
+import atexit, sys, threading, time
+from heimdall.cli.console import run_as_program
+
+class Slow:
+    def __del__(self):
+        time.sleep(60)
+
+kept = Slow()
+atexit.register(print, "registered")
+threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
+threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+run_as_program(lambda: sys.exit({}))
+"""
+    for given, status in (("3", 3), ("", 0), ("'no'", 1)):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(given)],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (status, "")
+        assert done.stdout.split() == ["thread", "registered"]

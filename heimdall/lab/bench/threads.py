@@ -235,6 +235,9 @@ class Threads(SharedFallible):
                 options = self._options.get(action.dnn, {})
                 self._threads[action.dnn].ask(action.job, options)
 
+    def leave(self, names: Iterable[str]) -> None:
+        """Nothing is loaded here."""
+
     def preload(self, names: Iterable[str]) -> None:
         """Nothing moves between processors."""
 

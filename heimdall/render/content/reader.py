@@ -67,9 +67,13 @@ class Reader:
         if not self._closed:
             job.run(hurried)
 
+    def end(self) -> None:
+        """Read nothing more."""
+        self._closed = True
+
     def close(self) -> None:
         """Read nothing more; what is being read is left to its thread, which then ends."""
-        self._closed = True
+        self.end()
         for workers in filter(None, (self._behind, self._in_turn)):
             workers.close(_CLOSING_S)
 

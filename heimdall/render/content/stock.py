@@ -155,9 +155,14 @@ class Stock:
         self._settling.clear()
         return some
 
-    def close(self) -> None:
+    def end(self) -> None:
         """Load nothing more."""
         self._settling.set()
+        self._reader.end()
+
+    def close(self) -> None:
+        """``end``, and wait for what is being loaded."""
+        self.end()
         self._reader.close()
 
     def _order(

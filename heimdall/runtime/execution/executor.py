@@ -124,13 +124,17 @@ class Executor(Ledger):
         self._use(name)
         self.registered[name] = RegisteredDnn(own, networks, client, partial(self.report, name))
 
+    def leave(self, names: Iterable[str]) -> None:
+        """DNNs that will be removed: nothing is loaded for them any more."""
+        self._leaving.update(names)
+
     def remove(self, names: Iterable[str]) -> bool:
         """DNNs that have been dropped, or models whose clients are told so: returns when no thread
         works for them any more. False: one still does, after ``DRAIN_S``; then their networks are
         kept as they are."""
         names = list(names)
         self.requests.leave(names)
-        self._leaving.update(names)
+        self.leave(names)
         ended = self._drain()
         self._leaving.difference_update(names)
         for name in names:

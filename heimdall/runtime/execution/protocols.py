@@ -43,6 +43,9 @@ class Executes(Protocol):
     def add(self, name: str, deployment: Deployment, newest: Newest, renew: Renew) -> None:
         """A DNN whose actions will come."""
 
+    def leave(self, names: Iterable[str]) -> None:
+        """DNNs that will be removed: nothing need be made ready for them."""
+
     def remove(self, names: Iterable[str]) -> bool:
         """DNNs of which no more will come; returns when no thread works for them any more, or
         False when one still does after a while."""

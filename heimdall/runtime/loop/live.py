@@ -150,10 +150,19 @@ class LiveRun(BaseRun):
                 self.turn()
         except KeyboardInterrupt:
             log.warning("interrupted: ending the run")
-            if self._setup.building is not None:  # it would keep the outputs from being written
-                self._setup.building.stop()
+            self._begin_nothing()
         INTERRUPTS.ending()
         return self.finish()
+
+    def _begin_nothing(self) -> None:
+        """What is in vain by now would keep the outputs from being written."""
+        if self._setup.building is not None:
+            self._setup.building.stop()
+        if self._app.world is not None and self._app.world.thread is not None:
+            self._app.world.thread.end()
+        self._scene.end()
+        self._setup.source.hold()
+        self._shared_gpu.executor.leave(self._names)
 
     def picture(self) -> np.ndarray:
         """What the last frame shows: RGB uint8 (h, w, 3)."""
@@ -441,6 +450,9 @@ class LiveRun(BaseRun):
         summary, outputs, options = self.summary(), self._outputs, self._options
         if not self._saved:
             self._saved = True
+            outputs.end()
+            if self._kept is not None:
+                self._kept.end()
             save = self._shared_gpu.save_trace
             outputs.save(
                 "screenshot", options.screenshot, lambda at: save_picture(at, self.picture())

@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 
 _PYOPENCLS = "PYOPENCL_HOME"  # it sets that when it is imported, for the loader of drivers
 FIRST_FRAME_TIMEOUT_S = 10.0
-_ENDING_S, _INTERRUPTED_S = 10.0, 0.2  # of what is still being opened, where that is in vain
+_ENDING_S, _INTERRUPTED_S = 10.0, 0.5  # of what is still being opened, where that is in vain
 
 T = TypeVar("T")
 

@@ -65,8 +65,15 @@ class Outputs(Fallible):
             )
         self._dropped = recorder.dropped
 
+    def end(self) -> None:
+        """Record nothing more: what there is is written in the background. Call it while the
+        surface is open."""
+        if self._recorder is not None:
+            self._recording = False
+            self._recorder.end()
+
     def end_recording(self) -> None:
-        """Finish the video. Call it while the surface is open."""
+        """``end``, and wait for that."""
         recorder, self._recorder = self._recorder, None
         if recorder is None:
             return

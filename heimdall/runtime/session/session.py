@@ -27,6 +27,7 @@ import numpy as np
 
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import DNN, App, RunOptions, create, load_app, validate
+from heimdall.capture.lens import Camera, Motion
 from heimdall.capture.pushed import PushedSource
 from heimdall.errors import AppError, ConfigError
 from heimdall.render.hosted import HostedSurface, reclaimed
@@ -172,16 +173,24 @@ class Session:
 
     # --- frames ------------------------------------------------------------------------------
 
-    def push(self, image: np.ndarray, captured_ns: int | None = None) -> None:
+    def push(
+        self,
+        image: np.ndarray,
+        captured_ns: int | None = None,
+        *,
+        camera: Camera | None = None,
+        motion: Motion | None = None,
+    ) -> None:
         """The newest frame: BGR uint8 (h, w, 3), not to be written to afterwards. ``captured_ns``:
-        when it was taken, by ``time.perf_counter_ns``; None: now.
+        when it was taken, by ``time.perf_counter_ns``; None: now. ``camera``: what took it; None: a
+        guess. ``motion``: what its sensors said then.
 
         Raises ConfigError for a wrong shape or type, and for a frame that is older than the last.
         """
         run = self._running()
         if self._pushed is None:
             raise AppError("this session has a source of its own: open it without source= to push")
-        self._pushed.push(image, captured_ns)
+        self._pushed.push(image, captured_ns, camera, motion)
         if isinstance(run, UndrawnRun):
             run.pushed()
 

@@ -100,12 +100,17 @@ class Kept(Fallible):
                 lambda: {"records": [record(*step) for step in steps]},
             )
 
+    def end(self) -> None:
+        """Keep nothing more: what there is is written in the background."""
+        self._hand_over()
+        self._writer.end()
+
     def close(self) -> None:
-        """Finish the file; closing twice is allowed."""
+        """``end``, and wait for it; closing twice is allowed."""
         if self._closed:
             return
         self._closed = True
-        self._hand_over()
+        self.end()
         try:
             self._writer.close()
         except HeimdallError as error:

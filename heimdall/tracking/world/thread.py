@@ -89,11 +89,15 @@ class PoseThread:
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._busy, timeout_s)
 
-    def close(self, timeout_s: float = 5.0) -> None:
-        """End the thread. Closing twice is allowed."""
+    def end(self) -> None:
+        """Look at no other frame."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
+
+    def close(self, timeout_s: float = 5.0) -> None:
+        """``end``, and wait for the thread. Closing twice is allowed."""
+        self.end()
         if self._thread is not None:
             self._thread.join(timeout_s)
 
